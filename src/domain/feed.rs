@@ -1,0 +1,265 @@
+//! A parsed document: feed metadata and entries, before anything is stored.
+//!
+//! The shape is Atom's (RFC 4287), because that is the single schema; what has no
+//! home in Atom is kept as [`Element`]s, so that nothing the source said is lost.
+
+use chrono::{DateTime, FixedOffset};
+
+/// A feed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Feed {
+    /// What the document was: `rss2.0`, `atom1.0`, `rdf1.0`, `jsonfeed1.1` …
+    pub format: &'static str,
+    /// `atom:id`, once settled.
+    pub id: String,
+    /// `atom:title`.
+    pub title: Option<Text>,
+    /// `atom:subtitle`.
+    pub subtitle: Option<Text>,
+    /// `atom:rights`.
+    pub rights: Option<Text>,
+    /// `atom:updated`.
+    pub updated: Option<DateTime<FixedOffset>>,
+    /// `atom:author`.
+    pub authors: Vec<Person>,
+    /// `atom:contributor`.
+    pub contributors: Vec<Person>,
+    /// `atom:link`.
+    pub links: Vec<Link>,
+    /// `atom:category`.
+    pub categories: Vec<Category>,
+    /// `atom:generator`.
+    pub generator: Option<Generator>,
+    /// `atom:icon`.
+    pub icon: Option<String>,
+    /// `atom:logo`.
+    pub logo: Option<String>,
+    /// `xml:lang`.
+    pub lang: Option<String>,
+    /// Everything without a home in Atom.
+    pub extensions: Vec<Element>,
+    /// The entries in document order.
+    pub entries: Vec<Entry>,
+    /// What the document says about when to come back.
+    pub hints: Hints,
+    /// Where the document says it has moved (`<redirect><newLocation>`, seed 002);
+    /// an empty text says that it is gone.
+    pub moved_to: Option<String>,
+    /// What was wrong with the document and had to be mended, as stable codes.
+    pub repairs: Vec<Repair>,
+}
+
+/// An entry.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// `atom:id`, once settled.
+    pub id: String,
+    /// Whether the id had to be made up (rule N1).
+    pub id_generated: bool,
+    /// `atom:title`.
+    pub title: Option<Text>,
+    /// `atom:summary`.
+    pub summary: Option<Text>,
+    /// `atom:content`.
+    pub content: Option<Content>,
+    /// `atom:rights`.
+    pub rights: Option<Text>,
+    /// `atom:published`.
+    pub published: Option<DateTime<FixedOffset>>,
+    /// `atom:updated`.
+    pub updated: Option<DateTime<FixedOffset>>,
+    /// `atom:author`.
+    pub authors: Vec<Person>,
+    /// `atom:contributor`.
+    pub contributors: Vec<Person>,
+    /// `atom:link`, enclosures included.
+    pub links: Vec<Link>,
+    /// `atom:category`.
+    pub categories: Vec<Category>,
+    /// `atom:source`: a feed without entries.
+    pub source: Option<Box<Feed>>,
+    /// `xml:lang`.
+    pub lang: Option<String>,
+    /// Everything without a home in Atom.
+    pub extensions: Vec<Element>,
+}
+
+/// How a text construct is to be read (RFC 4287 `#rfc.section.3.1.1`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextKind {
+    /// Plain text.
+    #[default]
+    Text,
+    /// HTML, as a string.
+    Html,
+    /// XHTML: the value is the serialized inside of the `div`, well-formed.
+    Xhtml,
+}
+
+/// A text construct.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Text {
+    /// How to read the value.
+    pub kind: TextKind,
+    /// The text itself.
+    pub value: String,
+    /// `xml:lang`, where it differs from what surrounds it.
+    pub lang: Option<String>,
+}
+
+/// The content of an entry.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A text construct.
+    Text(Text),
+    /// Of another media type, inline: text as it is, anything else in base64.
+    Media {
+        /// The media type.
+        mime: String,
+        /// The text or base64.
+        value: String,
+    },
+    /// Inline XML of another media type: the serialized children, well-formed.
+    Xml {
+        /// The media type.
+        mime: String,
+        /// The serialized children.
+        value: String,
+    },
+    /// Somewhere else.
+    Src {
+        /// The media type, if told.
+        mime: Option<String>,
+        /// Its address.
+        href: String,
+    },
+}
+
+/// Somebody.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Person {
+    /// `atom:name`.
+    pub name: String,
+    /// `atom:email`.
+    pub email: Option<String>,
+    /// `atom:uri`.
+    pub uri: Option<String>,
+    /// Everything without a home in Atom.
+    pub extensions: Vec<Element>,
+}
+
+/// A link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Link {
+    /// Where it leads; absolute, once settled.
+    pub href: String,
+    /// The relation; `alternate` where the source names none.
+    pub rel: String,
+    /// The media type of what is there.
+    pub mime: Option<String>,
+    /// Its language.
+    pub hreflang: Option<String>,
+    /// A title.
+    pub title: Option<String>,
+    /// The length in bytes, as the source wrote it.
+    pub length: Option<String>,
+    /// Foreign attributes, such as `thr:count`.
+    pub attributes: Vec<Attribute>,
+}
+
+/// A category.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Category {
+    /// The keyword.
+    pub term: String,
+    /// Whose vocabulary it is from.
+    pub scheme: Option<String>,
+    /// What to show.
+    pub label: Option<String>,
+}
+
+/// What made the feed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Generator {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub uri: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+}
+
+/// An element without a home in Atom, kept whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Element {
+    /// The namespace's URI; empty for none.
+    pub namespace: String,
+    /// The prefix it is written with; empty for a default namespace.
+    pub prefix: String,
+    /// The local name.
+    pub name: String,
+    /// Its attributes.
+    pub attributes: Vec<Attribute>,
+    /// What it holds, in order.
+    pub children: Vec<Node>,
+}
+
+/// One thing inside an [`Element`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// Text.
+    Text(String),
+    /// An element.
+    Element(Element),
+}
+
+/// An attribute of an [`Element`] or a foreign one of a [`Link`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attribute {
+    /// The namespace's URI; empty for none.
+    pub namespace: String,
+    /// The prefix it is written with.
+    pub prefix: String,
+    /// The local name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// What a document says about when to come back (seed 002, "Syndication Hints").
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// `ttl`, in minutes.
+    pub ttl_min: Option<u32>,
+    /// `skipHours`: hours of the day, GMT, 0 to 23.
+    pub skip_hours: Vec<u8>,
+    /// `skipDays`: days of the week, Monday is 0.
+    pub skip_days: Vec<u8>,
+    /// `sy:updatePeriod` divided by `sy:updateFrequency`, in seconds.
+    pub update_period_s: Option<u32>,
+    /// `sy:updateBase`.
+    pub update_base: Option<DateTime<FixedOffset>>,
+}
+
+/// Something that was wrong with a document and was mended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// A stable word of `docs/normalizer.md`.
+    pub code: &'static str,
+    /// Where, and what.
+    pub detail: String,
+}
+
+impl Text {
+    /// Plain text.
+    pub fn plain(value: impl Into<String>) -> Text {
+        Text { value: value.into(), ..Text::default() }
+    }
+}
+
+impl Feed {
+    /// Whether ids of entries had to be made up.
+    pub fn has_generated_ids(&self) -> bool {
+        self.entries.iter().any(|entry| entry.id_generated)
+    }
+}

@@ -1,0 +1,51 @@
+//! A (un)subscription that still has to be verified.
+//!
+//! It waits in a row like all work, so that a restart forgets none (rule D13).
+
+use super::subscription::Wish;
+
+/// What the subscriber wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Begin, renew or change a subscription.
+    Subscribe,
+    /// End one.
+    Unsubscribe,
+}
+
+impl Mode {
+    /// `hub.mode` on the wire, and the word kept in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Subscribe => "subscribe",
+            Mode::Unsubscribe => "unsubscribe",
+        }
+    }
+
+    /// Reads the word.
+    pub fn from_word(word: &str) -> Option<Mode> {
+        [Mode::Subscribe, Mode::Unsubscribe].into_iter().find(|mode| mode.as_str() == word)
+    }
+}
+
+/// A wish that waits for its callback's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// What is wanted.
+    pub mode: Mode,
+    /// The subscription in question.
+    pub wish: Wish,
+    /// `hub.verify_token` of PubSubHubbub 0.3: echoed when verifying.
+    pub verify_token: Option<String>,
+}
+
+/// An intent handed out to be verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueIntent {
+    /// Its number in the store.
+    pub id: i64,
+    /// Attempts already made.
+    pub attempts: u32,
+    /// The intent itself.
+    pub intent: Intent,
+}

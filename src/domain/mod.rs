@@ -1,0 +1,17 @@
+//! What feedgate talks about: plain values and their rules.
+//!
+//! Nothing here does I/O, reads a clock or knows a setting; `now` is always an
+//! argument. The words are those of `docs/glossary.md`.
+
+pub mod account;
+pub mod feed;
+pub mod intent;
+pub mod ping;
+pub mod poll;
+pub mod record;
+pub mod resource;
+pub mod schedule;
+pub mod source;
+pub mod status;
+pub mod subscription;
+pub mod topic;

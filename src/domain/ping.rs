@@ -1,0 +1,53 @@
+//! Inbound signals that a resource changed.
+
+use chrono::{DateTime, Utc};
+
+/// Which door a ping came in by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `rssCloud.ping` or POST `/ping`.
+    RssCloud,
+    /// `weblogUpdates.ping` or `weblogUpdates.extendedPing`.
+    Weblogs,
+    /// WebSub or Superfeedr `hub.mode=publish`.
+    Publish,
+}
+
+impl Source {
+    /// The word kept in the store and used in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::RssCloud => "rsscloud",
+            Source::Weblogs => "weblogs",
+            Source::Publish => "publish",
+        }
+    }
+}
+
+/// One ping as it was received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ping {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// By which door.
+    pub source: Source,
+    /// What the sender calls the weblog; empty where the protocol has no name.
+    pub name: String,
+    /// The address that is said to have changed.
+    pub url: String,
+    /// The feed's address, where the sender named it apart (`extendedPing`).
+    pub feed_url: Option<String>,
+}
+
+/// A line of changes.xml: a ping, or a change that was seen without one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The weblog's name, or the feed's title.
+    pub name: String,
+    /// Its address.
+    pub url: String,
+    /// The feed's address, where known apart from it.
+    pub feed_url: Option<String>,
+}

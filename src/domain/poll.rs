@@ -1,0 +1,114 @@
+//! One fetch with everything that follows, and what it leaves behind.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::record::NewRecord;
+use super::resource::Kind;
+use super::status::Status;
+
+/// What lets a server answer "not modified": opaque bytes of its own (rule P1),
+/// which belong to the URL that sent them (rule P4).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Validators {
+    /// The URL that answered; they are sent to no other.
+    pub url: String,
+    /// `ETag` as received, quotes and `W/` included.
+    pub etag: Option<Vec<u8>>,
+    /// `Last-Modified` as received.
+    pub last_modified: Option<Vec<u8>>,
+}
+
+impl Validators {
+    /// Whether there is anything to send.
+    pub fn is_empty(&self) -> bool {
+        self.etag.is_none() && self.last_modified.is_none()
+    }
+}
+
+/// What the poller remembers of a resource from one poll to the next.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Polling {
+    /// From the last usable answer.
+    pub validators: Validators,
+    /// SHA-256 of the last body, in hex (rule P11).
+    pub body_hash: String,
+    /// Consecutive polls that ended in an error.
+    pub failures: u32,
+    /// When the first of them was.
+    pub failing_since: Option<DateTime<Utc>>,
+    /// Entries per hour: a moving average with a half-life of seven days.
+    pub entries_per_hour: f64,
+    /// When that average was last brought up to date.
+    pub rate_at: Option<DateTime<Utc>>,
+    /// Seconds the publisher asked us to wait, from the last usable answer.
+    pub hint_s: u32,
+    /// Consecutive answers of 410.
+    pub gone: u32,
+}
+
+/// Why a poll was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// It was due.
+    Schedule,
+    /// Somebody said that the resource changed, or asked for it now.
+    Ping,
+}
+
+impl Trigger {
+    /// The word in the store and in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Trigger::Schedule => "schedule",
+            Trigger::Ping => "ping",
+        }
+    }
+}
+
+/// The body of a resource as it was received, for strict WebSub subscribers who
+/// want the topic as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// `Content-Type` as received, if there was one.
+    pub content_type: Option<String>,
+    /// The bytes, after content decoding.
+    pub bytes: Vec<u8>,
+}
+
+/// Everything one poll leaves in the store, in one transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Poll {
+    /// When it ended.
+    pub at: DateTime<Utc>,
+    /// Why it was made.
+    pub trigger: Trigger,
+    /// How it ended, as a stable word: `ok_new`, `ok_same`, `not_modified` or an
+    /// error code of `docs/errors.md`.
+    pub outcome: String,
+    /// From the first byte sent to the last received, in milliseconds.
+    pub took_ms: u32,
+    /// Bytes received, before content decoding.
+    pub wire_bytes: u64,
+    /// What the resource is now; `None` leaves it.
+    pub kind: Option<Kind>,
+    /// Where it is polled from now on; `None` leaves it.
+    pub fetch_url: Option<String>,
+    /// The web site the feed belongs to, by which weblogs ping; `None` leaves it.
+    pub site_url: Option<String>,
+    /// The feed without entries; `None` leaves it.
+    pub feed_head: Option<String>,
+    /// The body, if it differs from the one before.
+    pub body: Option<Body>,
+    /// What may be new, oldest first. What is already known is dropped by the store.
+    pub records: Vec<NewRecord>,
+    /// When to fetch next.
+    pub next_fetch: DateTime<Utc>,
+    /// The new status. The store adds the number of records it appended to
+    /// `entries_count_since_last_maintenance`.
+    pub status: Status,
+    /// What the poller remembers.
+    pub polling: Polling,
+}

@@ -1,0 +1,34 @@
+//! What is known of a document besides its bytes.
+
+use chrono::{DateTime, Utc};
+use url::Url;
+
+/// Where a document came from, and what its server said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// The URL that finally answered: the base of relative addresses.
+    pub url: Url,
+    /// The response headers, names in lower case, values as received (bytes outside
+    /// ASCII read as Latin-1).
+    pub headers: Vec<(String, String)>,
+    /// When it was received: the date of an entry that has none (rule N9). `None`
+    /// where output must depend on nothing but the input.
+    pub received_at: Option<DateTime<Utc>>,
+}
+
+impl Context {
+    /// Only a URL is known.
+    pub fn of(url: Url) -> Context {
+        Context { url, headers: Vec::new(), received_at: None }
+    }
+
+    /// The value of the first header of this name (in lower case).
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
+    }
+
+    /// `Content-Type` as received.
+    pub fn content_type(&self) -> Option<&str> {
+        self.header("content-type")
+    }
+}

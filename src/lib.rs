@@ -1,0 +1,24 @@
+//! Polls any resource, turns it into Atom, and tells whoever asked.
+//!
+//! Read the modules in the order they are declared: that is the way a document
+//! travels. A module uses those above it, never those below; the test
+//! `imports_only_go_down` holds us to that. The picture is in
+//! `docs/architecture.md`.
+
+// Ground floor: what we talk about. No I/O, no clock, no settings.
+pub mod domain;
+
+// First floor: conversions between bytes and the domain. Still no I/O.
+pub mod parse;
+
+pub mod normalize;
+
+pub mod render;
+
+// Second floor: the two ways out of the process.
+pub mod fetch;
+
+pub mod store;
+
+// Third floor: the loop that keeps work going.
+pub mod worker;

@@ -1,0 +1,391 @@
+//! What the floors above may ask of a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use tokio::sync::Notify;
+
+use crate::domain::account::{Access, AccountId, NewToken, TokenHash, TokenInfo};
+use crate::domain::intent::{DueIntent, Intent};
+use crate::domain::ping::{Change, Ping};
+use crate::domain::poll::{Body, Poll, Trigger};
+use crate::domain::record::{Record, Seq};
+use crate::domain::resource::{Resource, ResourceId};
+use crate::domain::subscription::{Due, Subscription, SubscriptionId, Wish};
+use crate::domain::topic::{Callback, Topic};
+
+/// Everything at once.
+pub trait Store:
+    Accounts + Resources + Log + Subscriptions + Intents + Pings + Hosts + Upkeep + Send + Sync
+{
+}
+
+impl<T> Store for T where
+    T: Accounts + Resources + Log + Subscriptions + Intents + Pings + Hosts + Upkeep + Send + Sync
+{
+}
+
+/// Accounts and their tokens.
+#[async_trait]
+pub trait Accounts: Send + Sync {
+    /// Keeps a token, and makes its account if there is none yet. Returns the token's
+    /// number.
+    async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError>;
+
+    /// What the token with this hash allows; `None` if it is unknown, revoked, or
+    /// another account's.
+    async fn authenticate(
+        &self,
+        login: &str,
+        hash: &TokenHash,
+    ) -> Result<Option<Access>, StoreError>;
+
+    /// All tokens, oldest first.
+    async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError>;
+
+    /// Ends a token; `false` if there is none of that number left to end.
+    async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError>;
+}
+
+/// A resource handed out to be polled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DueResource {
+    /// The resource as it stood when claimed.
+    pub resource: Resource,
+    /// Whether a ping made it due.
+    pub trigger: Trigger,
+}
+
+/// How much more work a taker can take.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// Jobs in all.
+    pub limit: usize,
+    /// Jobs for any one host.
+    pub per_host: usize,
+    /// Hosts that have all they can take; nothing of theirs is handed out.
+    pub busy: Vec<String>,
+}
+
+/// What an append came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The greatest number in the log now.
+    pub head: Seq,
+    /// How many of the records were new.
+    pub new: usize,
+}
+
+/// What is watched.
+#[async_trait]
+pub trait Resources: Send + Sync {
+    /// The resource with this topic; made, and due at once, if there is none.
+    async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError>;
+
+    /// The resource with this topic.
+    async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError>;
+
+    /// The resource with this number.
+    async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError>;
+
+    /// Takes resources due at `now`, longest due first, and hides them from other
+    /// takers until `until`. A host that is cooling down is left alone.
+    ///
+    /// Nothing stays locked in between. If the taker dies, its claim expires and the
+    /// resource is handed out again. A resource that nobody subscribes to is not due.
+    async fn claim_resources(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<DueResource>, StoreError>;
+
+    /// Takes this one resource, due or not; `None` while somebody else has it.
+    async fn claim_resource(
+        &self,
+        id: ResourceId,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Option<Resource>, StoreError>;
+
+    /// Appends what is new to the log and keeps everything else a poll found, in one
+    /// transaction; ends the claim.
+    ///
+    /// Records whose key the log knows are dropped; the rest are numbered from
+    /// head + 1 in the order given, and every subscription that is now behind becomes
+    /// due. Two nodes that found the same change append it once. A ping that came
+    /// while the poll ran makes the resource due again at once.
+    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError>;
+}
+
+/// What is kept.
+#[async_trait]
+pub trait Log: Send + Sync {
+    /// Up to `limit` records after `after`, ascending.
+    async fn read_after(
+        &self,
+        id: ResourceId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError>;
+
+    /// Up to `limit` records before `before` (from the head if `None`), descending.
+    async fn read_before(
+        &self,
+        id: ResourceId,
+        before: Option<Seq>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError>;
+
+    /// The number of the newest record with this Atom id.
+    async fn seq_of(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError>;
+
+    /// The newest body and its version.
+    async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError>;
+}
+
+/// Which subscriptions to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only this account's; `None` lists everybody's.
+    pub account: Option<AccountId>,
+    /// Only those of this topic.
+    pub topic: Option<String>,
+    /// Only those with this callback.
+    pub callback: Option<String>,
+    /// How many to skip.
+    pub offset: usize,
+    /// How many to return.
+    pub limit: usize,
+}
+
+/// A subscription in a list, with the resource it watches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// The subscription.
+    pub subscription: Subscription,
+    /// The resource.
+    pub resource: Resource,
+}
+
+/// How a delivery ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settled {
+    /// The callback acknowledged everything up to `cursor`.
+    Delivered {
+        /// Whose.
+        id: SubscriptionId,
+        /// The last number acknowledged.
+        cursor: Seq,
+    },
+    /// It did not. The cursor stays.
+    Failed {
+        /// Whose.
+        id: SubscriptionId,
+        /// When to try again; `None` waits for the next change.
+        retry_at: Option<DateTime<Utc>>,
+    },
+    /// The callback is gone for good (410) and so is the subscription.
+    Ended {
+        /// Whose.
+        id: SubscriptionId,
+    },
+}
+
+/// Who is told.
+#[async_trait]
+pub trait Subscriptions: Send + Sync {
+    /// Keeps a verified wish, with its resource if that is new.
+    ///
+    /// A new subscription starts at the head. One with the same account, topic,
+    /// callback and protocol is renewed: secret, format and lease are replaced, its
+    /// failures forgotten, its cursor kept.
+    async fn subscribe(&self, wish: &Wish, now: DateTime<Utc>) -> Result<Subscription, StoreError>;
+
+    /// Ends a subscription; `false` if there was none. `protocol` is the word of
+    /// [`crate::domain::subscription::Protocol::as_str`]; `None` ends it in all.
+    async fn unsubscribe(
+        &self,
+        account: Option<AccountId>,
+        topic: &Topic,
+        callback: &Callback,
+        protocol: Option<&str>,
+    ) -> Result<bool, StoreError>;
+
+    /// One page of subscriptions, oldest first, and how many there are in all.
+    async fn list(&self, filter: &Filter) -> Result<(Vec<Listed>, u64), StoreError>;
+
+    /// Takes subscriptions whose cursor lags, longest due first, and hides them from
+    /// other takers until `until`.
+    ///
+    /// Nothing stays locked in between. If the taker dies, its claim expires and the
+    /// subscription is handed out again: a callback may be told twice, but it is told.
+    async fn claim_subscriptions(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<Due>, StoreError>;
+
+    /// Keeps how deliveries ended and ends their claims. One whose log has grown
+    /// meanwhile is due again at once. A cursor never moves back.
+    async fn settle(&self, settled: &[Settled], now: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// Makes the subscription due again from an earlier cursor.
+    async fn replay(
+        &self,
+        id: SubscriptionId,
+        cursor: Seq,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+}
+
+/// What still has to be verified.
+#[async_trait]
+pub trait Intents: Send + Sync {
+    /// Keeps an intent, due at once. A newer one for the same account, topic, callback
+    /// and protocol takes the place of an older.
+    async fn intend(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// Takes up to `limit` intents due at `now` and hides them until `until`.
+    async fn claim_intents(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DueIntent>, StoreError>;
+
+    /// Puts an intent off, one attempt older.
+    async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// Forgets an intent: it was carried out or refused.
+    async fn end_intent(&self, id: i64) -> Result<(), StoreError>;
+}
+
+/// What others told us.
+#[async_trait]
+pub trait Pings: Send + Sync {
+    /// Keeps a ping and makes the resources it names due: those whose topic, fetch URL
+    /// or web site is its address or its feed's address. None is fetched sooner than
+    /// `spacing` after it was last fetched. Returns how many there are.
+    async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError>;
+
+    /// Pings, and changes seen without one, since `since`; newest first, at most
+    /// `limit`.
+    async fn changes(&self, since: DateTime<Utc>, limit: usize) -> Result<Vec<Change>, StoreError>;
+
+    /// How many pings were ever received.
+    async fn ping_count(&self) -> Result<u64, StoreError>;
+}
+
+/// What is known of publishers' servers.
+#[async_trait]
+pub trait Hosts: Send + Sync {
+    /// Leaves `host` (name and port) alone until `until` (rules P26, P27). An earlier
+    /// end never shortens a later one.
+    async fn cool_down(&self, host: &str, until: DateTime<Utc>) -> Result<(), StoreError>;
+}
+
+/// Numbers for `/metrics`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Watched resources.
+    pub resources: u64,
+    /// Those in error.
+    pub failing: u64,
+    /// Live subscriptions.
+    pub subscriptions: u64,
+    /// Those whose cursor lags.
+    pub due: u64,
+    /// Seconds for which the longest due one has been so.
+    pub oldest_due_s: u64,
+    /// Unverified intents.
+    pub intents: u64,
+}
+
+/// Housekeeping, done by whichever node gets to it first.
+#[async_trait]
+pub trait Upkeep: Send + Sync {
+    /// Whether it is this node's turn to do the chore `name`, which is done once in
+    /// `every`. Who gets `true` has it until then; if it dies, the next turn comes.
+    async fn claim_chore(
+        &self,
+        name: &str,
+        now: DateTime<Utc>,
+        every: Duration,
+    ) -> Result<bool, StoreError>;
+
+    /// Drops subscriptions whose lease has ended. Returns how many.
+    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
+
+    /// Drops rssCloud subscriptions with at least `errors` consecutive failures (seed
+    /// 000: "after three consecutive errors"). Returns how many.
+    async fn drop_failing(&self, errors: u32) -> Result<u64, StoreError>;
+
+    /// Brings velocity and counts up to date for resources last measured before
+    /// `before`. Returns how many.
+    async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;
+
+    /// Drops pings and fetch outcomes from before `before`. Returns how many.
+    async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
+
+    /// Numbers for `/metrics`.
+    async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError>;
+
+    /// Whether the store takes writes and its schema is this program's.
+    async fn ready(&self) -> Result<(), StoreError>;
+
+    /// What wakes the workers.
+    fn news(&self) -> News;
+
+    /// Finishes what is written and closes; the store is of no use afterwards.
+    async fn close(&self);
+}
+
+/// Wakes workers when work arrives, on this node or another. A worker that misses
+/// one finds the work at its next look.
+#[derive(Clone, Debug, Default)]
+pub struct News {
+    /// A resource became due.
+    pub resources: Arc<Notify>,
+    /// A subscription became due.
+    pub subscriptions: Arc<Notify>,
+    /// An intent arrived.
+    pub intents: Arc<Notify>,
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database cannot be reached, or said no.
+    #[error("the database failed")]
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A row holds what this program cannot have written.
+    #[error("a stored row cannot be read: {0}")]
+    Corrupt(String),
+    /// The database was made by a newer feedgate.
+    #[error("the database has schema {found}, this program knows up to {known}: upgrade feedgate")]
+    Newer {
+        /// The schema found.
+        found: i64,
+        /// The newest schema this program knows.
+        known: i64,
+    },
+    /// The store has been closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// A word for logs and metrics, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Database(_) => "database",
+            Self::Corrupt(_) => "corrupt_row",
+            Self::Newer { .. } => "newer_schema",
+            Self::Closed => "store_closed",
+        }
+    }
+}
