@@ -1,1 +1,4 @@
-//! Tests.
+//! Everything tested from outside the crate, in one binary so that it links once.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod architecture;
