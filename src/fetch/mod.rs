@@ -83,7 +83,7 @@ pub enum Answer {
         hint_s: Option<u32>,
     },
     /// A document.
-    Document(Document),
+    Document(Box<Document>),
 }
 
 /// A document as it was received.
