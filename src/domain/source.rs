@@ -27,6 +27,14 @@ impl Context {
         self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
     }
 
+    /// What relative addresses in the document are relative to, unless it says
+    /// otherwise: `Content-Location` (RFC 3986 `#section-5.1.2`, RFC 2557), else the
+    /// URL.
+    pub fn base(&self) -> Url {
+        let located = self.header("content-location").and_then(|at| self.url.join(at).ok());
+        located.unwrap_or_else(|| self.url.clone())
+    }
+
     /// `Content-Type` as received.
     pub fn content_type(&self) -> Option<&str> {
         self.header("content-type")
