@@ -15,6 +15,8 @@ pub mod normalize;
 
 pub mod render;
 
+pub mod wire;
+
 // Second floor: the two ways out of the process.
 pub mod fetch;
 

@@ -1,0 +1,340 @@
+//! XML-RPC, both ways: calls and answers, read from any client and written plainly.
+//!
+//! Real callers leave out types, mix `i4` and `int`, send CDATA, declare charsets
+//! they do not use, and speak HTTP/1.0; all of that is read. Everything is bounded by
+//! rule S20, and no call can hold another (`system.multicall` is not offered).
+
+use base64::Engine;
+
+use super::xml::{self, BadXml, Element, escaped};
+
+/// The most parameters of a call (rule S20).
+pub const MOST_PARAMETERS: usize = 20;
+/// The longest text in a call, in bytes (rule S20).
+pub const LONGEST_TEXT_BYTES: usize = 4_096;
+
+/// A value of any type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `int` or `i4`.
+    Int(i32),
+    /// `i8`, which some callers use for whatever does not fit an `int`.
+    Long(i64),
+    /// `boolean`.
+    Boolean(bool),
+    /// `string`, or a value without a type.
+    Text(String),
+    /// `double`.
+    Double(f64),
+    /// `dateTime.iso8601`, as it was written: the type has no time zone.
+    DateTime(String),
+    /// `base64`, decoded.
+    Bytes(Vec<u8>),
+    /// `array`.
+    Array(Vec<Value>),
+    /// `struct`, in the order written.
+    Struct(Vec<(String, Value)>),
+    /// `nil`, an extension.
+    Nil,
+}
+
+impl Value {
+    /// A simple value as text; `None` for arrays, structs and nil. Ports come as
+    /// numbers from some callers and as strings from others.
+    pub fn text(&self) -> Option<String> {
+        Some(match self {
+            Value::Int(number) => number.to_string(),
+            Value::Long(number) => number.to_string(),
+            Value::Boolean(yes) => u8::from(*yes).to_string(),
+            Value::Text(text) | Value::DateTime(text) => text.clone(),
+            Value::Double(number) => number.to_string(),
+            Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Value::Array(_) | Value::Struct(_) | Value::Nil => return None,
+        })
+    }
+
+    fn write(&self, out: &mut String) {
+        out.push_str("<value>");
+        match self {
+            Value::Int(number) => out.push_str(&format!("<int>{number}</int>")),
+            Value::Long(number) => out.push_str(&format!("<i8>{number}</i8>")),
+            Value::Boolean(yes) => {
+                out.push_str(&format!("<boolean>{}</boolean>", u8::from(*yes)));
+            }
+            Value::Text(text) => out.push_str(&format!("<string>{}</string>", escaped(text))),
+            Value::Double(number) => out.push_str(&format!("<double>{number}</double>")),
+            Value::DateTime(text) => {
+                out.push_str(&format!("<dateTime.iso8601>{}</dateTime.iso8601>", escaped(text)));
+            }
+            Value::Bytes(bytes) => {
+                let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+                out.push_str(&format!("<base64>{text}</base64>"));
+            }
+            Value::Array(values) => {
+                out.push_str("<array><data>");
+                values.iter().for_each(|value| value.write(out));
+                out.push_str("</data></array>");
+            }
+            Value::Struct(members) => {
+                out.push_str("<struct>");
+                for (name, value) in members {
+                    out.push_str(&format!("<member><name>{}</name>", escaped(name)));
+                    value.write(out);
+                    out.push_str("</member>");
+                }
+                out.push_str("</struct>");
+            }
+            Value::Nil => out.push_str("<nil/>"),
+        }
+        out.push_str("</value>");
+    }
+}
+
+/// A call as it was received.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The procedure.
+    pub method: String,
+    /// Its parameters.
+    pub params: Vec<Value>,
+}
+
+/// An error that the other side reports.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("fault {code}: {message}")]
+pub struct Fault {
+    /// `faultCode`.
+    pub code: i32,
+    /// `faultString`.
+    pub message: String,
+}
+
+/// Why bytes are not a call or an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadMessage {
+    /// Not readable as XML.
+    #[error("Bad XML-RPC call: {0}.")]
+    Xml(#[from] BadXml),
+    /// An element that must be there is not.
+    #[error("Bad XML-RPC call, missing \"{0}\" element.")]
+    Missing(&'static str),
+    /// A value that is not what its type says.
+    #[error("Bad XML-RPC call, \"{text}\" is not a valid {kind}.")]
+    Value {
+        /// The type.
+        kind: &'static str,
+        /// What was sent, cut short.
+        text: String,
+    },
+    /// More than a call needs.
+    #[error("Bad XML-RPC call, {0}.")]
+    TooMuch(&'static str),
+}
+
+/// Reads a call.
+pub fn read_call(bytes: &[u8]) -> Result<Call, BadMessage> {
+    let root = xml::read(bytes)?;
+    if root.name != "methodCall" {
+        return Err(BadMessage::Missing("methodCall"));
+    }
+    let method = root.child("methodName").ok_or(BadMessage::Missing("methodName"))?;
+    let params = root.child("params").map(|params| params.children_named("param"));
+    let params: Vec<&Element> = params.into_iter().flatten().collect();
+    if params.len() > MOST_PARAMETERS {
+        return Err(BadMessage::TooMuch("it has too many parameters"));
+    }
+    let params = params.into_iter().map(read_param).collect::<Result<_, _>>()?;
+    Ok(Call { method: method.text.trim().to_owned(), params })
+}
+
+/// Reads an answer: a value, or the fault the other side reports.
+pub fn read_response(bytes: &[u8]) -> Result<Result<Value, Fault>, BadMessage> {
+    let root = xml::read(bytes)?;
+    if root.name != "methodResponse" {
+        return Err(BadMessage::Missing("methodResponse"));
+    }
+    if let Some(fault) = root.child("fault") {
+        return read_param(fault).map(|value| Err(as_fault(&value)));
+    }
+    let param = root.child("params").and_then(|params| params.child("param"));
+    read_param(param.ok_or(BadMessage::Missing("param"))?).map(Ok)
+}
+
+/// A call of `procedure` with `url` as its only parameter: how rssCloud tells an
+/// aggregator that a feed changed (seed 000, "XML-RPC interface").
+pub fn call(procedure: &str, url: &str) -> String {
+    let mut body = format!(
+        "<?xml version=\"1.0\"?>\n<methodCall><methodName>{}</methodName><params><param>",
+        escaped(procedure)
+    );
+    Value::Text(url.to_owned()).write(&mut body);
+    body.push_str("</param></params></methodCall>\n");
+    body
+}
+
+/// An answer that carries `value`.
+pub fn response(value: &Value) -> String {
+    let mut body = "<?xml version=\"1.0\"?>\n<methodResponse><params><param>".to_owned();
+    value.write(&mut body);
+    body.push_str("</param></params></methodResponse>\n");
+    body
+}
+
+/// An answer that reports an error.
+pub fn fault(code: i32, message: &str) -> String {
+    let fault = Value::Struct(vec![
+        ("faultCode".to_owned(), Value::Int(code)),
+        ("faultString".to_owned(), Value::Text(message.to_owned())),
+    ]);
+    let mut body = "<?xml version=\"1.0\"?>\n<methodResponse><fault>".to_owned();
+    fault.write(&mut body);
+    body.push_str("</fault></methodResponse>\n");
+    body
+}
+
+fn as_fault(value: &Value) -> Fault {
+    let members: &[_] = if let Value::Struct(members) = value { members } else { &[] };
+    let member = |name| members.iter().find(|(held, _)| held == name).map(|(_, value)| value);
+    let code = if let Some(Value::Int(code)) = member("faultCode") { *code } else { 0 };
+    Fault { code, message: member("faultString").and_then(Value::text).unwrap_or_default() }
+}
+
+/// The value in a `param` or `fault`; some callers leave `value` out.
+fn read_param(param: &Element) -> Result<Value, BadMessage> {
+    read_value(param.child("value").unwrap_or(param))
+}
+
+fn read_value(value: &Element) -> Result<Value, BadMessage> {
+    let Some(typed) = value.children.first() else { return read_text(&value.text) };
+    let text = typed.text.trim();
+    let bad = |kind| BadMessage::Value { kind, text: text.chars().take(40).collect() };
+    Ok(match typed.name.as_str() {
+        "int" | "i4" => Value::Int(text.parse().map_err(|_| bad("int"))?),
+        "i8" | "i2" | "i1" => Value::Long(text.parse().map_err(|_| bad("i8"))?),
+        "boolean" => match text {
+            "1" | "true" => Value::Boolean(true),
+            "0" | "false" => Value::Boolean(false),
+            _ => return Err(bad("boolean")),
+        },
+        "double" | "float" => Value::Double(text.parse().map_err(|_| bad("double"))?),
+        "dateTime.iso8601" | "dateTime" => Value::DateTime(text.to_owned()),
+        "base64" => {
+            let packed: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+            let bytes = base64::engine::general_purpose::STANDARD.decode(packed);
+            Value::Bytes(bytes.map_err(|_| bad("base64"))?)
+        }
+        "nil" => Value::Nil,
+        "array" => {
+            let data = typed.child("data").unwrap_or(typed);
+            let values = data.children_named("value").map(read_value);
+            Value::Array(values.collect::<Result<_, _>>()?)
+        }
+        "struct" => {
+            let members = typed.children_named("member").map(|member| {
+                let name = member.child("name").map(|name| name.text.trim().to_owned());
+                Ok((name.unwrap_or_default(), read_param(member)?))
+            });
+            Value::Struct(members.collect::<Result<_, BadMessage>>()?)
+        }
+        _ => read_text(&typed.text)?,
+    })
+}
+
+fn read_text(text: &str) -> Result<Value, BadMessage> {
+    if text.len() > LONGEST_TEXT_BYTES {
+        return Err(BadMessage::TooMuch("a text in it is too long"));
+    }
+    Ok(Value::Text(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn param(value: &str) -> Result<Value, BadMessage> {
+        let call = format!(
+            "<?xml version='1.0'?>\n<methodCall> <methodName> a.b </methodName>
+             <params><param>{value}</param></params></methodCall>"
+        );
+        read_call(call.as_bytes()).map(|mut call| call.params.remove(0))
+    }
+
+    #[test]
+    fn values_of_all_types_are_read() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        #[rustfmt::skip]
+        let cases = [
+            ("<value>a &amp; b</value>",                        text("a & b")),
+            ("<value> <string> kept </string> </value>",        text(" kept ")),
+            ("<value><![CDATA[http://a.test/?a=1&b=2]]></value>", text("http://a.test/?a=1&b=2")),
+            ("<value><string/></value>",                        text("")),
+            ("<value/>",                                        text("")),
+            ("<string>no value element</string>",               text("no value element")),
+            ("<value><i4> 80 </i4></value>",                    Value::Int(80)),
+            ("<value><int>-1</int></value>",                    Value::Int(-1)),
+            ("<value><ex:i8>8589934592</ex:i8></value>",        Value::Long(8_589_934_592)),
+            ("<value><boolean>1</boolean></value>",             Value::Boolean(true)),
+            ("<value><double>1.5</double></value>",             Value::Double(1.5)),
+            ("<value><base64>aGk=\n</base64></value>",          Value::Bytes(b"hi".to_vec())),
+            ("<value><nil/></value>",                           Value::Nil),
+            ("<value><array><data><value>a</value><value><int>1</int></value></data></array></value>",
+                Value::Array(vec![text("a"), Value::Int(1)])),
+            ("<value><struct><member><name>n</name><value>v</value></member></struct></value>",
+                Value::Struct(vec![("n".to_owned(), text("v"))])),
+        ];
+        for (sent, want) in cases {
+            assert_eq!(param(sent), Ok(want), "{sent}");
+        }
+    }
+
+    #[test]
+    fn values_that_are_none_are_refused() {
+        let long = format!("<value>{}</value>", "x".repeat(LONGEST_TEXT_BYTES + 1));
+        let cases = [
+            "<value><int>2147483648</int></value>",
+            "<value><int>8o</int></value>",
+            "<value><boolean>yes</boolean></value>",
+            "<value><base64>*</base64></value>",
+            long.as_str(),
+        ];
+        for sent in cases {
+            assert!(param(sent).is_err(), "{sent}");
+        }
+        let many = format!(
+            "<methodCall><methodName>a</methodName><params>{}</params></methodCall>",
+            "<param><value/></param>".repeat(MOST_PARAMETERS + 1)
+        );
+        assert!(matches!(read_call(many.as_bytes()), Err(BadMessage::TooMuch(_))));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        #[rustfmt::skip]
+        let cases = [
+            ("<methodResponse/>", "Bad XML-RPC call, missing \"methodCall\" element."),
+            ("<methodCall/>",     "Bad XML-RPC call, missing \"methodName\" element."),
+            ("",                  "Bad XML-RPC call: the body is empty."),
+        ];
+        for (sent, want) in cases {
+            assert_eq!(read_call(sent.as_bytes()).unwrap_err().to_string(), want);
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let sent = call("a.<b>", "http://a.test/?x=1&y=2");
+        let read = read_call(sent.as_bytes()).unwrap();
+        assert_eq!(read.method, "a.<b>");
+        assert_eq!(read.params, [Value::Text("http://a.test/?x=1&y=2".to_owned())]);
+
+        let value = Value::Struct(vec![
+            ("flerror".to_owned(), Value::Boolean(true)),
+            ("list".to_owned(), Value::Array(vec![Value::Int(1), Value::Nil, Value::Double(0.5)])),
+            ("raw".to_owned(), Value::Bytes(vec![0, 255])),
+        ]);
+        assert_eq!(read_response(response(&value).as_bytes()), Ok(Ok(value)));
+
+        let read = read_response(fault(4, "no <such> thing").as_bytes()).unwrap().unwrap_err();
+        assert_eq!(read, Fault { code: 4, message: "no <such> thing".to_owned() });
+    }
+}
