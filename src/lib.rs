@@ -24,3 +24,8 @@ pub mod store;
 
 // Third floor: the loop that keeps work going.
 pub mod worker;
+
+// Top floor: puts the others together.
+pub mod config;
+
+pub mod cli;

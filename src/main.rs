@@ -1,3 +1,8 @@
-//! The command line.
+//! The program: everything is in the library, so that tests can run it.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    feedgate::cli::run().await
+}

@@ -1,0 +1,83 @@
+//! The command line: one file per command, and what they share.
+//!
+//! What a command answers goes to standard output through [`say`]; logs and faults
+//! go to standard error, so that answers can be piped.
+
+mod check_config;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{BadConfig, Config, Effective};
+
+/// What a command comes to. An error is printed with its causes and ends with 1.
+type Outcome = Result<ExitCode, Box<dyn Error>>;
+
+/// Any feed in, one Atom schema out, pushed to whoever asked.
+#[derive(Debug, Parser)]
+#[command(name = "feedgate", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    CheckConfig(check_config::Args),
+}
+
+/// Runs the command that the process was started with.
+pub async fn run() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::CheckConfig(args) => check_config::run(&args),
+    };
+    outcome.unwrap_or_else(|err| {
+        complain(&*err);
+        ExitCode::FAILURE
+    })
+}
+
+/// Where the settings come from; shared by the commands that need any.
+#[derive(Debug, Args)]
+pub(crate) struct Settings {
+    /// Read settings from this TOML file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the state is kept: sqlite:FOLDER or postgres://USER:PASSWORD@HOST/DATABASE.
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+}
+
+impl Settings {
+    /// Reads them, with further options that were given on the command line.
+    pub(crate) fn load(
+        &self,
+        options: &[(&'static str, Option<&str>)],
+    ) -> Result<(Config, Vec<Effective>), BadConfig> {
+        let database = [("FEEDGATE_DATABASE", self.database.as_deref())];
+        let given = database.iter().chain(options);
+        let given: Vec<(&'static str, String)> =
+            given.filter_map(|(name, value)| Some((*name, (*value)?.to_owned()))).collect();
+        Config::load(self.config.clone(), &given)
+    }
+}
+
+/// Prints one line, or several, of a command's answer. Whoever stops reading early,
+/// as `head` does, is not an error.
+pub(crate) fn say(text: impl AsRef<str>) {
+    writeln!(io::stdout().lock(), "{}", text.as_ref()).unwrap_or_default();
+}
+
+fn complain(err: &dyn Error) {
+    let mut text = format!("feedgate: {err}");
+    let mut cause = err.source();
+    while let Some(err) = cause {
+        text.push_str(&format!(": {err}"));
+        cause = err.source();
+    }
+    writeln!(io::stderr().lock(), "{text}").unwrap_or_default();
+}

@@ -1,0 +1,254 @@
+//! Settings: read once, checked together, handed on in the struct of the module
+//! that uses them.
+//!
+//! The environment is looked at here and nowhere else. All faults are told at once,
+//! so that nobody has to mend a configuration one fault a start.
+
+mod layers;
+mod reader;
+mod settings;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use url::Url;
+
+use crate::fetch;
+
+use layers::Layers;
+use reader::Reader;
+
+pub use layers::Origin;
+pub use settings::{SETTINGS, Setting};
+
+/// Everything an operator can decide. `docs/operations.md` says what each is for.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the doors are; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The address others know us by; `None` derives it from where we listen.
+    pub public_url: Option<Url>,
+    /// `sqlite:FOLDER` or `postgres://…`.
+    pub database: String,
+    /// The certificate chain and its key, both in PEM.
+    pub tls: Option<Tls>,
+    /// Networks whose `Forwarded` headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Connections open at once.
+    pub max_connections: usize,
+    /// How long a client may take to send its request's headers.
+    pub header_timeout: Duration,
+    /// How long work in hand may take to finish once told to stop.
+    pub drain: Duration,
+    /// Networks that topics may lead to though they are not public.
+    pub allow_topics: Vec<IpNet>,
+    /// Networks that callbacks may lead to though they are not public.
+    pub allow_callbacks: Vec<IpNet>,
+    /// Polls at once.
+    pub fetch_at_once: usize,
+    /// For one fetch, all in all.
+    pub fetch_timeout: Duration,
+    /// The longest body read.
+    pub body_limit_bytes: u64,
+    /// Between the starts of two fetches from one host.
+    pub host_spacing: Duration,
+    /// Between two fetches of one resource because of pings.
+    pub ping_spacing: Duration,
+    /// The shortest period of any resource, in seconds.
+    pub min_period_s: u32,
+    /// Deliveries at once.
+    pub delivery_at_once: usize,
+    /// Deliveries at once to one host.
+    pub delivery_per_host: usize,
+    /// For one delivery or verification.
+    pub delivery_timeout: Duration,
+    /// How long claimed work belongs to this node.
+    pub claim: Duration,
+    /// Records in one archive document.
+    pub page_records: usize,
+    /// What is logged, in the words of `tracing`'s filter.
+    pub log: String,
+    /// How it is logged.
+    pub log_format: LogFormat,
+}
+
+/// Where the certificate and its key are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The certificate chain, in PEM.
+    pub cert: PathBuf,
+    /// The private key, in PEM.
+    pub key: PathBuf,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Everything that is wrong with the settings.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the settings are wrong:\n  {}", .0.join("\n  "))]
+pub struct BadConfig(pub Vec<String>);
+
+/// One setting as it takes effect, fit to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effective {
+    /// Its name in the environment.
+    pub name: &'static str,
+    /// Its value, masked if it is a secret.
+    pub value: String,
+    /// Who set it.
+    pub origin: Origin,
+}
+
+impl Config {
+    /// Reads the settings of this process: `options` from the command line, the
+    /// environment, and the TOML file named by `file` or `FEEDGATE_CONFIG`.
+    pub fn load(
+        file: Option<PathBuf>,
+        options: &[(&'static str, String)],
+    ) -> Result<(Config, Vec<Effective>), BadConfig> {
+        let environment: Vec<(String, String)> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let named = environment.iter().find(|(name, _)| name == "FEEDGATE_CONFIG");
+        let path = file.or_else(|| named.map(|(_, path)| PathBuf::from(path)));
+        let text = path.map(|path| {
+            let name = path.display().to_string();
+            std::fs::read_to_string(&path)
+                .map(|text| (name.clone(), text))
+                .map_err(|err| BadConfig(vec![format!("cannot read {name}: {err}")]))
+        });
+        let text = text.transpose()?;
+        let toml = text.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
+
+        let layers = Layers::lay(options, &environment, toml);
+        let effective = SETTINGS.iter().map(|setting| {
+            let value = layers.get(setting.name).unwrap_or_else(|| setting.default.to_owned());
+            let (value, origin) = (setting.shown(&value), layers.origin(setting.name));
+            Effective { name: setting.name, value, origin }
+        });
+        let effective = effective.collect();
+        match Config::read(|name| layers.get(name)) {
+            Ok(config) if layers.faults.is_empty() => Ok((config, effective)),
+            Ok(_) => Err(BadConfig(layers.faults)),
+            Err(BadConfig(more)) => Err(BadConfig([layers.faults, more].concat())),
+        }
+    }
+
+    /// Reads the settings through `get`: the layers in production, a table in tests.
+    pub fn read(get: impl Fn(&str) -> Option<String>) -> Result<Config, BadConfig> {
+        let mut from = Reader::new(get);
+        let tls = (from.text("FEEDGATE_TLS_CERT"), from.text("FEEDGATE_TLS_KEY"));
+        let config = Config {
+            listen: from.parsed("FEEDGATE_LISTEN", "an address and a port, such as 127.0.0.1:8080"),
+            public_url: from.url("FEEDGATE_PUBLIC_URL"),
+            database: from.database("FEEDGATE_DATABASE"),
+            tls: match &tls {
+                (Some(cert), Some(key)) => Some(Tls { cert: cert.into(), key: key.into() }),
+                _ => None,
+            },
+            trusted_proxies: from.networks("FEEDGATE_TRUSTED_PROXIES"),
+            max_connections: from.count("FEEDGATE_MAX_CONNECTIONS", 1_000_000),
+            header_timeout: from.secs("FEEDGATE_HEADER_TIMEOUT_S", 300),
+            drain: from.secs("FEEDGATE_DRAIN_S", 600),
+            allow_topics: from.networks("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS"),
+            allow_callbacks: from.networks("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS"),
+            fetch_at_once: from.count("FEEDGATE_FETCH_AT_ONCE", 10_000),
+            fetch_timeout: from.secs("FEEDGATE_FETCH_TIMEOUT_S", 300),
+            body_limit_bytes: from.number("FEEDGATE_BODY_LIMIT_BYTES", 1_024, 1 << 30),
+            host_spacing: from.millis("FEEDGATE_HOST_SPACING_MS"),
+            ping_spacing: from.millis("FEEDGATE_PING_SPACING_MS"),
+            min_period_s: from.number("FEEDGATE_MIN_PERIOD_S", 1, 86_400) as u32,
+            delivery_at_once: from.count("FEEDGATE_DELIVERY_AT_ONCE", 100_000),
+            delivery_per_host: from.count("FEEDGATE_DELIVERY_PER_HOST", 100_000),
+            delivery_timeout: from.secs("FEEDGATE_DELIVERY_TIMEOUT_S", 60),
+            claim: from.secs("FEEDGATE_CLAIM_S", 3_600),
+            page_records: from.count("FEEDGATE_PAGE_RECORDS", 1_000),
+            log: from.log("FEEDGATE_LOG"),
+            log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
+        };
+        if tls.0.is_some() != tls.1.is_some() {
+            from.faults.push("FEEDGATE_TLS_CERT and FEEDGATE_TLS_KEY go together".to_owned());
+        }
+        // A claim that ends while the request is still out would have it made twice.
+        for (name, timeout) in [
+            ("FEEDGATE_DELIVERY_TIMEOUT_S", config.delivery_timeout),
+            ("FEEDGATE_FETCH_TIMEOUT_S", config.fetch_timeout),
+        ] {
+            if config.claim <= timeout {
+                from.faults.push(format!("FEEDGATE_CLAIM_S must be more than {name}"));
+            }
+        }
+        if from.faults.is_empty() { Ok(config) } else { Err(BadConfig(from.faults)) }
+    }
+
+    /// What the client is told. `public_url` stands in its user agent.
+    pub fn fetch(&self, public_url: &Url) -> fetch::Settings {
+        fetch::Settings {
+            user_agent: format!("feedgate/{} (+{public_url}", env!("CARGO_PKG_VERSION")),
+            allow_topics: self.allow_topics.clone(),
+            allow_callbacks: self.allow_callbacks.clone(),
+            fetch_timeout: self.fetch_timeout,
+            callback_timeout: self.delivery_timeout,
+            body_limit_bytes: self.body_limit_bytes,
+            host_spacing: self.host_spacing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Config, BadConfig> {
+        let get = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        Config::read(get)
+    }
+
+    #[test]
+    fn nothing_needs_to_be_set() {
+        let config = read(&[]).unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(config.database, "sqlite:feedgate-data");
+        assert!(config.allow_topics.is_empty(), "nothing private is reachable unless listed");
+        assert!(config.allow_callbacks.is_empty());
+        assert_eq!(config.drain, Duration::from_secs(15));
+    }
+
+    #[test]
+    fn all_faults_are_told_at_once() {
+        let cases = [
+            ("FEEDGATE_LISTEN", "everywhere"),
+            ("FEEDGATE_PUBLIC_URL", "https://a.test/path"),
+            ("FEEDGATE_DATABASE", "mysql://a.test"),
+            ("FEEDGATE_TLS_CERT", "cert.pem"),
+            ("FEEDGATE_TRUSTED_PROXIES", "10.0.0.0/8, local"),
+            ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "10.0.0.0/40"),
+            ("FEEDGATE_DELIVERY_TIMEOUT_S", "0"),
+            ("FEEDGATE_BODY_LIMIT_BYTES", "10M"),
+            ("FEEDGATE_LOG", "feedgate=loud"),
+            ("FEEDGATE_LOG_FORMAT", "xml"),
+            ("FEEDGATE_CLAIM_S", "20"),
+        ];
+        let BadConfig(faults) = read(&cases).unwrap_err();
+        for (name, _) in cases {
+            assert!(faults.iter().any(|fault| fault.contains(name)), "{name}: {faults:?}");
+        }
+        assert_eq!(faults.len(), cases.len(), "{faults:?}");
+    }
+
+    #[test]
+    fn a_single_address_is_a_network_of_one() {
+        let config = read(&[("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.1, ::1/128")]);
+        let nets = config.unwrap().allow_callbacks;
+        assert_eq!(nets, ["127.0.0.1/32".parse().unwrap(), "::1/128".parse().unwrap()]);
+    }
+}

@@ -1,0 +1,129 @@
+//! Text → typed settings, with a sentence for each fault.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use url::Url;
+
+use super::LogFormat;
+use super::settings::Setting;
+
+/// Reads one setting after the other and collects what is wrong with them.
+pub(super) struct Reader<G> {
+    get: G,
+    /// What is wrong so far.
+    pub(super) faults: Vec<String>,
+}
+
+impl<G: Fn(&str) -> Option<String>> Reader<G> {
+    /// Reads through `get`.
+    pub(super) fn new(get: G) -> Reader<G> {
+        Reader { get, faults: Vec::new() }
+    }
+
+    /// What was given or else the default; `None` if that is empty.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let given = (self.get)(name).unwrap_or_else(|| default(name).to_owned());
+        Some(given.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn parsed<T: FromStr>(&mut self, name: &str, what: &str) -> T {
+        let text = self.text(name).unwrap_or_default();
+        text.parse().unwrap_or_else(|_| {
+            self.fault(name, what);
+            let parsed = default(name).parse().ok();
+            parsed.expect("a test reads every default")
+        })
+    }
+
+    pub(super) fn number(&mut self, name: &str, least: u64, most: u64) -> u64 {
+        let what = format!("a number from {least} to {most}");
+        let number = self.parsed(name, &what);
+        if !(least..=most).contains(&number) {
+            self.fault(name, &what);
+        }
+        number
+    }
+
+    pub(super) fn count(&mut self, name: &str, most: u64) -> usize {
+        self.number(name, 1, most) as usize
+    }
+
+    pub(super) fn secs(&mut self, name: &str, most: u64) -> Duration {
+        Duration::from_secs(self.number(name, 1, most))
+    }
+
+    pub(super) fn millis(&mut self, name: &str) -> Duration {
+        Duration::from_millis(self.number(name, 0, 3_600_000))
+    }
+
+    pub(super) fn networks(&mut self, name: &str) -> Vec<IpNet> {
+        let text = self.text(name).unwrap_or_default();
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let nets: Result<Vec<IpNet>, _> = parts.map(network).collect();
+        nets.unwrap_or_else(|part| {
+            self.fault(name, format!("networks such as 10.0.0.0/8,fd00::/8; {part} is none"));
+            Vec::new()
+        })
+    }
+
+    pub(super) fn url(&mut self, name: &str) -> Option<Url> {
+        let url = Url::parse(&self.text(name)?).ok();
+        let good = url.filter(|url| {
+            matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.path() == "/"
+        });
+        if good.is_none() {
+            self.fault(name, "an http or https URL without path and query");
+        }
+        good
+    }
+
+    pub(super) fn database(&mut self, name: &str) -> String {
+        let text = self.text(name).unwrap_or_default();
+        if !["sqlite:", "postgres://", "postgresql://"].iter().any(|start| text.starts_with(start))
+        {
+            self.fault(name, "sqlite:FOLDER or postgres://USER:PASSWORD@HOST/DATABASE");
+        }
+        text
+    }
+
+    pub(super) fn log(&mut self, name: &str) -> String {
+        let text = self.text(name).unwrap_or_default();
+        if tracing_subscriber::EnvFilter::try_new(&text).is_err() {
+            self.fault(name, "a level such as info, or levels such as info,feedgate=debug");
+        }
+        text
+    }
+
+    pub(super) fn log_format(&mut self, name: &str) -> LogFormat {
+        match self.text(name).as_deref() {
+            Some("text") => LogFormat::Text,
+            Some("json") => LogFormat::Json,
+            _ => {
+                self.fault(name, "text or json");
+                LogFormat::Text
+            }
+        }
+    }
+
+    fn fault(&mut self, name: &str, what: impl Display) {
+        let default = match default(name) {
+            "" => "none".to_owned(),
+            default => default.to_owned(),
+        };
+        self.faults.push(format!("{name} must be {what} (default: {default})"));
+    }
+}
+
+fn default(name: &str) -> &'static str {
+    Setting::find(name).map_or("", |setting| setting.default)
+}
+
+/// A network, or a single address as a network of one; else the text back.
+fn network(text: &str) -> Result<IpNet, String> {
+    let single = || text.parse().map(|addr: IpAddr| IpNet::from(addr));
+    text.parse().or_else(|_| single()).map_err(|_| text.to_owned())
+}

@@ -1,0 +1,107 @@
+//! The table of settings: every name, its default, and what it is for.
+//!
+//! It is the one list. Unknown names are found by it, `feedgate check-config` prints
+//! it, and a test holds `docs/operations.md` to it.
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name in the environment. In the TOML file it is the same without
+    /// `FEEDGATE_`, in lower case.
+    pub name: &'static str,
+    /// What it is when nobody sets it; empty for none.
+    pub default: &'static str,
+    /// Whether it may hold a password: it can also be given by naming a file in
+    /// `…_FILE`, and is masked when shown.
+    pub secret: bool,
+}
+
+/// What every name in the environment begins with.
+pub(super) const PREFIX: &str = "FEEDGATE_";
+
+/// All settings, in the order in which they are shown.
+pub const SETTINGS: &[Setting] = &[
+    plain("FEEDGATE_LISTEN", "127.0.0.1:8080"),
+    plain("FEEDGATE_PUBLIC_URL", ""),
+    secret("FEEDGATE_DATABASE", "sqlite:feedgate-data"),
+    plain("FEEDGATE_TLS_CERT", ""),
+    plain("FEEDGATE_TLS_KEY", ""),
+    plain("FEEDGATE_TRUSTED_PROXIES", ""),
+    plain("FEEDGATE_MAX_CONNECTIONS", "4096"),
+    plain("FEEDGATE_HEADER_TIMEOUT_S", "10"),
+    plain("FEEDGATE_DRAIN_S", "15"),
+    plain("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", ""),
+    plain("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", ""),
+    plain("FEEDGATE_FETCH_AT_ONCE", "64"),
+    plain("FEEDGATE_FETCH_TIMEOUT_S", "30"),
+    plain("FEEDGATE_BODY_LIMIT_BYTES", "10485760"),
+    plain("FEEDGATE_HOST_SPACING_MS", "1000"),
+    plain("FEEDGATE_PING_SPACING_MS", "1000"),
+    plain("FEEDGATE_MIN_PERIOD_S", "60"),
+    plain("FEEDGATE_DELIVERY_AT_ONCE", "512"),
+    plain("FEEDGATE_DELIVERY_PER_HOST", "8"),
+    plain("FEEDGATE_DELIVERY_TIMEOUT_S", "10"),
+    plain("FEEDGATE_CLAIM_S", "60"),
+    plain("FEEDGATE_PAGE_RECORDS", "50"),
+    plain("FEEDGATE_LOG", "info"),
+    plain("FEEDGATE_LOG_FORMAT", "text"),
+];
+
+const fn plain(name: &'static str, default: &'static str) -> Setting {
+    Setting { name, default, secret: false }
+}
+
+const fn secret(name: &'static str, default: &'static str) -> Setting {
+    Setting { name, default, secret: true }
+}
+
+impl Setting {
+    /// The setting of this name.
+    pub fn find(name: &str) -> Option<&'static Setting> {
+        SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// Its name in the TOML file.
+    pub fn key(&self) -> String {
+        self.name[PREFIX.len()..].to_ascii_lowercase()
+    }
+
+    /// `value` as it may be shown: the password in a URL, or all of a secret that is
+    /// no URL, is masked.
+    pub fn shown(&self, value: &str) -> String {
+        if !self.secret {
+            return value.to_owned();
+        }
+        match url::Url::parse(value) {
+            Ok(mut url) if url.has_host() => {
+                if url.password().is_some() {
+                    // A URL with a host takes a password, so this cannot fail.
+                    url.set_password(Some("***")).unwrap_or_default();
+                }
+                url.into()
+            }
+            Ok(url) if url.scheme() == "sqlite" => value.to_owned(),
+            // `host=… password=…`, which PostgreSQL takes too.
+            _ => "***".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_masked() {
+        let database = Setting::find("FEEDGATE_DATABASE").unwrap();
+        let cases = [
+            ("postgres://me:secret@db.test/x", "postgres://me:***@db.test/x"),
+            ("postgres://db.test/x", "postgres://db.test/x"),
+            ("sqlite:feedgate-data", "sqlite:feedgate-data"),
+            ("host=db.test password=secret", "***"),
+        ];
+        for (value, want) in cases {
+            assert_eq!(database.shown(value), want);
+        }
+    }
+}
