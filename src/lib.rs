@@ -22,8 +22,13 @@ pub mod fetch;
 
 pub mod store;
 
-// Third floor: the loop that keeps work going.
+// Third floor: the loop that keeps work going, and what it counts.
+pub mod metrics;
+
 pub mod worker;
+
+// Fifth floor: the doors others knock on.
+pub mod http;
 
 // Top floor: puts the others together.
 pub mod config;

@@ -5,6 +5,8 @@
 //! jobs already begun are given time to finish, and those that do not finish
 //! are found again by whoever starts next, because their claims expire.
 
+mod hosts;
+
 use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use crate::store::StoreError;
+
+pub use hosts::{Hosts, Place};
 
 /// The time now, to the microsecond that a store keeps.
 ///

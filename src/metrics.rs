@@ -1,0 +1,156 @@
+//! What is counted, for `/metrics`.
+//!
+//! Numbers that the store can tell (how many resources, subscriptions, how late) are
+//! not kept here: they are asked for when somebody looks. Labels come from bounded
+//! sets only; no address and no name of a subscriber is one.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+type Label = (&'static str, &'static str);
+type Counters<const N: usize> = Family<[Label; N], Counter>;
+
+/// The counters of one node. Clones count together.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    polls: Counters<2>,
+    poll_seconds: Histogram,
+    fetched_bytes: Counter,
+    records: Counter,
+    deliveries: Counters<2>,
+    delivery_seconds: Histogram,
+    delivery_delay_seconds: Histogram,
+    verifications: Counters<2>,
+    pings: Counters<1>,
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Metrics {
+        let mut registry = Registry::with_prefix("feedgate");
+        let mut metrics = Metrics {
+            registry: Arc::new(Registry::default()),
+            polls: Family::default(),
+            poll_seconds: seconds(),
+            fetched_bytes: Counter::default(),
+            records: Counter::default(),
+            deliveries: Family::default(),
+            delivery_seconds: seconds(),
+            delivery_delay_seconds: seconds(),
+            verifications: Family::default(),
+            pings: Family::default(),
+        };
+        registry.register("polls", "Polls, by outcome and what caused them", metrics.polls.clone());
+        let help = "From the first lookup to the last byte of a fetch";
+        registry.register_with_unit("poll", help, Unit::Seconds, metrics.poll_seconds.clone());
+        let help = "Received from publishers, before content decoding";
+        registry.register_with_unit("fetched", help, Unit::Bytes, metrics.fetched_bytes.clone());
+        registry.register("records", "Records appended to logs", metrics.records.clone());
+        let help = "Attempts to deliver, by protocol and result";
+        registry.register("deliveries", help, metrics.deliveries.clone());
+        let help = "From the start of an attempt to the callback's answer";
+        registry.register_with_unit(
+            "delivery",
+            help,
+            Unit::Seconds,
+            metrics.delivery_seconds.clone(),
+        );
+        let help = "From the append of the oldest record delivered to the callback's answer";
+        let delay = metrics.delivery_delay_seconds.clone();
+        registry.register_with_unit("delivery_delay", help, Unit::Seconds, delay);
+        let help = "Verifications of intent, by mode and result";
+        registry.register("verifications", help, metrics.verifications.clone());
+        registry.register("pings", "Pings received, by door", metrics.pings.clone());
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+
+    /// A poll ended. `outcome` is its stable word, `trigger` what caused it.
+    pub fn polled(&self, outcome: &'static str, trigger: &'static str, took: Duration) {
+        self.polls.get_or_create(&[("outcome", outcome), ("trigger", trigger)]).inc();
+        self.poll_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A fetch received this much, and this many records were new.
+    pub fn fetched(&self, wire_bytes: u64, records: usize) {
+        self.fetched_bytes.inc_by(wire_bytes);
+        self.records.inc_by(records as u64);
+    }
+
+    /// An attempt to deliver ended. `result` is `ok` or why not.
+    pub fn delivered(&self, protocol: &'static str, result: &'static str, took: Duration) {
+        self.deliveries.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
+        self.delivery_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A callback acknowledged a record that had waited this long.
+    pub fn waited(&self, delay: Duration) {
+        self.delivery_delay_seconds.observe(delay.as_secs_f64());
+    }
+
+    /// A verification of intent ended.
+    pub fn verified(&self, mode: &'static str, result: &'static str) {
+        self.verifications.get_or_create(&[("mode", mode), ("result", result)]).inc();
+    }
+
+    /// A ping came in by this door.
+    pub fn pinged(&self, door: &'static str) {
+        self.pings.get_or_create(&[("door", door)]).inc();
+    }
+
+    /// All of them in the OpenMetrics text format, without its closing `# EOF` line,
+    /// so that numbers from the store can follow.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String does not fail.
+        text::encode_registry(&mut text, &self.registry).unwrap_or_default();
+        text
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics(..)")
+    }
+}
+
+/// From a millisecond on the same machine to the longest timeouts, an hour for delays.
+fn seconds() -> Histogram {
+    Histogram::new([0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 3_600.0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_written_in_the_text_format() {
+        let metrics = Metrics::new();
+        metrics.clone().delivered("websub", "ok", Duration::from_millis(3));
+        metrics.fetched(120, 2);
+        let text = metrics.encode();
+        for line in [
+            r#"feedgate_deliveries_total{protocol="websub",result="ok"} 1"#,
+            "feedgate_delivery_seconds_count 1",
+            "feedgate_fetched_bytes_total 120",
+            "feedgate_records_total 2",
+        ] {
+            assert!(text.lines().any(|held| held == line), "{line} not in:\n{text}");
+        }
+        assert!(!text.contains("# EOF"));
+    }
+}
