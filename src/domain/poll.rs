@@ -45,8 +45,15 @@ pub struct Polling {
     pub rate_at: Option<DateTime<Utc>>,
     /// Seconds the publisher asked us to wait, from the last usable answer.
     pub hint_s: u32,
+    /// Hours of the day, GMT, in which the publisher does not want to be asked.
+    pub skip_hours: Vec<u8>,
+    /// Days of the week, Monday is 0, on which the publisher does not want to be asked.
+    pub skip_days: Vec<u8>,
     /// Consecutive answers of 410.
     pub gone: u32,
+    /// When a whole document was last asked for although "not modified" had been
+    /// answered (rule P9).
+    pub doubted_at: Option<DateTime<Utc>>,
 }
 
 /// Why a poll was made.
@@ -104,6 +111,10 @@ pub struct Poll {
     pub body: Option<Body>,
     /// What may be new, oldest first. What is already known is dropped by the store.
     pub records: Vec<NewRecord>,
+    /// Whether nobody is to be told of these records, because they were there before
+    /// anybody was watching: the cursors of the subscriptions there are move to the
+    /// new head, or body version, with it (rule N5).
+    pub silent: bool,
     /// When to fetch next.
     pub next_fetch: DateTime<Utc>,
     /// The new status. The store adds the number of records it appended to

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Timelike, Utc};
 
 use super::poll::Polling;
 use super::resource::Kind;
@@ -110,9 +110,43 @@ const HALF_LIFE_HOURS: f64 = 7.0 * 24.0;
 /// not speed a feed up for a week.
 const MOST_PER_FETCH: f64 = 10.0;
 
+/// What a feed is thought to publish while nothing is known of it: an entry a day.
+const UNKNOWN_PER_HOUR: f64 = 1.0 / 24.0;
+
+/// The rate after the first good fetch, from the dates of the entries found: what the
+/// moving average would be if they had been seen as they came. Dates in the future
+/// are not believed; without any, an entry a day is assumed.
+pub fn first_rate(dates: impl Iterator<Item = DateTime<Utc>>, now: DateTime<Utc>) -> f64 {
+    let weight = std::f64::consts::LN_2 / HALF_LIFE_HOURS;
+    let hours = dates.map(|date| (now - date).num_seconds() as f64 / 3_600.0);
+    let weights: Vec<f64> = hours
+        .filter(|hours| *hours >= 0.0)
+        .map(|hours| weight * 0.5_f64.powf(hours / HALF_LIFE_HOURS))
+        .collect();
+    if weights.is_empty() { UNKNOWN_PER_HOUR } else { weights.iter().sum() }
+}
+
+/// The first moment from `at` on that the publisher allows: not in one of
+/// `skip_hours` (GMT), nor on one of `skip_days` (Monday is 0). Who skips everything
+/// said nothing that can be followed (rule P16).
+pub fn allowed_from(at: DateTime<Utc>, skip_hours: &[u8], skip_days: &[u8]) -> DateTime<Utc> {
+    let skipped = |at: &DateTime<Utc>| {
+        skip_hours.iter().any(|hour| u32::from(*hour) % 24 == at.hour())
+            || skip_days.iter().any(|day| u32::from(*day) == at.weekday().num_days_from_monday())
+    };
+    if !skipped(&at) {
+        return at;
+    }
+    // Starts of the next hours, each a little later into the hour than sharp, as `at`
+    // was, so that feeds which all skip the night do not all wake at once.
+    let hours = (1..=7 * 24).map(|hour| at + Duration::from_secs(hour * 3_600));
+    hours.into_iter().find(|at| !skipped(at)).unwrap_or(at)
+}
+
 /// The moving average of entries per hour after a good fetch that found `new` ones.
 ///
-/// The first fetch says nothing about a rate: what it finds may be years old.
+/// The first fetch says nothing about a rate: what it finds may be years old; see
+/// [`first_rate`].
 pub fn rate_after(before: &Polling, new: usize, now: DateTime<Utc>) -> f64 {
     let Some(rate_at) = before.rate_at else { return before.entries_per_hour };
     let hours = (now - rate_at).num_milliseconds().max(0) as f64 / 3_600_000.0;
@@ -161,6 +195,40 @@ mod tests {
         assert_eq!((hour.next(now, 1.0) - now).num_seconds(), 3_960);
         let minute = Period { secs: 60, reason: "" };
         assert_eq!((minute.next(now, 0.0) - now).num_seconds(), 60);
+    }
+
+    #[test]
+    fn the_first_rate_is_read_from_the_dates() {
+        let now = DateTime::UNIX_EPOCH + Duration::from_secs(400 * 86_400);
+        let hours_ago = |hours: u64| now - Duration::from_secs(hours * 3_600);
+        let steady = first_rate((0..4_000).map(|n| hours_ago(n / 2)), now);
+        assert!((steady - 2.0).abs() < 0.02, "two an hour for months: {steady}");
+        let old = first_rate((0..50).map(|n| hours_ago(5_000 + n)), now);
+        assert!(old < 1e-6, "nothing for half a year: {old}");
+        let future = [now + Duration::from_secs(60)].into_iter();
+        assert_eq!(first_rate(future, now), UNKNOWN_PER_HOUR);
+        assert_eq!(first_rate(std::iter::empty(), now), UNKNOWN_PER_HOUR);
+    }
+
+    #[test]
+    fn a_fetch_is_put_off_to_an_hour_the_publisher_allows() {
+        type Skipped<'a> = &'a [u8];
+        // Thursday, 1 January 1970.
+        let at = |hour: u64, min: u64| {
+            DateTime::UNIX_EPOCH + Duration::from_secs(hour * 3_600 + min * 60)
+        };
+        let all: Vec<u8> = (0..24).collect();
+        #[rustfmt::skip]
+        let cases: [(&str, Skipped<'_>, Skipped<'_>, DateTime<Utc>); 5] = [
+            ("nothing is skipped",             &[],         &[],     at(3, 20)),
+            ("not this hour",                  &[5, 6],     &[],     at(3, 20)),
+            ("until the night is over",        &[3, 4, 5],  &[],     at(6, 20)),
+            ("not on Thursdays and Fridays",   &[],         &[3, 4], at(48, 20)),
+            ("all hours skipped is a mistake", &all,        &[],     at(3, 20)),
+        ];
+        for (why, hours, days, want) in cases {
+            assert_eq!(allowed_from(at(3, 20), hours, days), want, "{why}");
+        }
     }
 
     #[test]

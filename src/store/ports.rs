@@ -11,7 +11,7 @@ use crate::domain::account::{Access, AccountId, NewToken, TokenHash, TokenInfo};
 use crate::domain::intent::{DueIntent, Intent};
 use crate::domain::ping::{Change, Ping};
 use crate::domain::poll::{Body, Poll, Trigger};
-use crate::domain::record::{Record, Seq};
+use crate::domain::record::{EntryKey, Record, Seq};
 use crate::domain::resource::{Resource, ResourceId};
 use crate::domain::subscription::{Due, Subscription, SubscriptionId, Wish};
 use crate::domain::topic::{Callback, Topic};
@@ -115,8 +115,8 @@ pub trait Resources: Send + Sync {
     ///
     /// Records whose key the log knows are dropped; the rest are numbered from
     /// head + 1 in the order given, and every subscription that is now behind becomes
-    /// due. Two nodes that found the same change append it once. A ping that came
-    /// while the poll ran makes the resource due again at once.
+    /// due, unless the poll is `silent`. Two nodes that found the same change append it
+    /// once. A ping that came while the poll ran makes the resource due again at once.
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError>;
 }
 
@@ -138,6 +138,11 @@ pub trait Log: Send + Sync {
         before: Option<Seq>,
         limit: usize,
     ) -> Result<Vec<Record>, StoreError>;
+
+    /// Which of these keys the log does not know yet, in the order given. The append is
+    /// the judge of what is new; this only saves work on what is not.
+    async fn unknown(&self, id: ResourceId, keys: &[EntryKey])
+    -> Result<Vec<EntryKey>, StoreError>;
 
     /// The number of the newest record with this Atom id.
     async fn seq_of(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError>;
