@@ -7,6 +7,7 @@ pub mod account;
 pub mod feed;
 pub mod intent;
 pub mod ping;
+pub mod plain;
 pub mod poll;
 pub mod record;
 pub mod resource;

@@ -1,0 +1,229 @@
+//! The parts of feeds and entries, each as RFC 4287 has it.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat};
+
+use crate::domain::feed::{Category, Content, Entry, Feed, Link, Person, Text, TextKind};
+
+use super::super::element::{push_attributes, push_extension};
+use super::super::fragment::is_well_formed;
+use super::super::names::{Names, XHTML};
+use super::super::xml::{clean, push_attribute, push_element, push_end, push_tag, push_text};
+
+/// Appends the metadata elements of a feed.
+pub(super) fn push_feed(out: &mut String, feed: &Feed, names: &Names<'_>) {
+    push_element(out, "id", &feed.id);
+    push_text_construct(out, "title", &feed.title.clone().unwrap_or_default());
+    push_optional_text(out, "subtitle", feed.subtitle.as_ref());
+    push_element(out, "updated", &date(&feed.updated.unwrap_or_default()));
+    push_source_parts(out, feed, names);
+}
+
+/// Appends `atom:source`, in which nothing is required.
+fn push_source(out: &mut String, source: &Feed, names: &Names<'_>) {
+    out.push_str("<source");
+    push_lang_and_base(out, source.lang.as_deref(), source.base.as_deref());
+    out.push_str(">\n");
+    if !source.id.is_empty() {
+        push_element(out, "id", &source.id);
+    }
+    push_optional_text(out, "title", source.title.as_ref());
+    push_optional_text(out, "subtitle", source.subtitle.as_ref());
+    if let Some(updated) = &source.updated {
+        push_element(out, "updated", &date(updated));
+    }
+    push_source_parts(out, source, names);
+    push_end(out, "source");
+}
+
+/// What feeds and sources have alike.
+fn push_source_parts(out: &mut String, feed: &Feed, names: &Names<'_>) {
+    feed.authors.iter().for_each(|person| push_person(out, "author", person, names));
+    feed.contributors.iter().for_each(|person| push_person(out, "contributor", person, names));
+    feed.links.iter().for_each(|link| push_link(out, link, names));
+    feed.categories.iter().for_each(|category| push_category(out, category));
+    if let Some(generator) = &feed.generator {
+        out.push_str("<generator");
+        push_optional(out, "uri", generator.uri.as_deref());
+        push_optional(out, "version", generator.version.as_deref());
+        out.push('>');
+        push_text(out, &generator.name);
+        push_end(out, "generator");
+    }
+    if let Some(icon) = &feed.icon {
+        push_element(out, "icon", icon);
+    }
+    if let Some(logo) = &feed.logo {
+        push_element(out, "logo", logo);
+    }
+    push_optional_text(out, "rights", feed.rights.as_ref());
+    feed.extensions.iter().for_each(|element| push_extension(out, element, names));
+}
+
+/// Appends what is inside an entry.
+pub(super) fn push_entry(out: &mut String, entry: &Entry, names: &Names<'_>) {
+    push_element(out, "id", &entry.id);
+    push_text_construct(out, "title", &entry.title.clone().unwrap_or_default());
+    if let Some(published) = &entry.published {
+        push_element(out, "published", &date(published));
+    }
+    let updated = entry.updated.or(entry.published).unwrap_or_default();
+    push_element(out, "updated", &date(&updated));
+    entry.authors.iter().for_each(|person| push_person(out, "author", person, names));
+    entry.contributors.iter().for_each(|person| push_person(out, "contributor", person, names));
+    entry.links.iter().for_each(|link| push_link(out, link, names));
+    entry.categories.iter().for_each(|category| push_category(out, category));
+    push_optional_text(out, "summary", entry.summary.as_ref());
+    if let Some(content) = &entry.content {
+        push_content(out, content);
+    }
+    push_optional_text(out, "rights", entry.rights.as_ref());
+    if let Some(source) = &entry.source {
+        push_source(out, source, names);
+    }
+    entry.extensions.iter().for_each(|element| push_extension(out, element, names));
+}
+
+fn push_optional_text(out: &mut String, name: &str, text: Option<&Text>) {
+    if let Some(text) = text {
+        push_text_construct(out, name, text);
+    }
+}
+
+/// Appends a text construct. XHTML that is not well-formed is written as HTML, which
+/// readers repair.
+fn push_text_construct(out: &mut String, name: &str, text: &Text) {
+    let value = clean(&text.value);
+    let raw = text.kind == TextKind::Xhtml && is_well_formed(&value);
+    out.push('<');
+    out.push_str(name);
+    let kind = match text.kind {
+        TextKind::Text => "text",
+        TextKind::Xhtml if raw => "xhtml",
+        TextKind::Html | TextKind::Xhtml => "html",
+    };
+    push_attribute(out, "type", kind);
+    push_lang_and_base(out, text.lang.as_deref(), text.base.as_deref());
+    out.push('>');
+    if raw {
+        out.push_str("<div");
+        push_attribute(out, "xmlns", XHTML);
+        out.push('>');
+        out.push_str(&value);
+        out.push_str("</div>");
+    } else {
+        push_text(out, &value);
+    }
+    push_end(out, name);
+}
+
+fn push_content(out: &mut String, content: &Content) {
+    match content {
+        Content::Text(text) => push_text_construct(out, "content", text),
+        Content::Src { mime, href, .. } => {
+            out.push_str("<content");
+            push_optional(out, "type", mime.as_deref());
+            push_attribute(out, "src", href);
+            out.push_str("/>\n");
+        }
+        Content::Media { mime, value } => {
+            out.push_str("<content");
+            push_attribute(out, "type", mime);
+            out.push('>');
+            push_text(out, value);
+            push_end(out, "content");
+        }
+        Content::Xml { mime, value } => {
+            let value = clean(value);
+            let raw = is_well_formed(&value);
+            out.push_str("<content");
+            push_attribute(out, "type", if raw { mime } else { "text/plain" });
+            out.push('>');
+            if raw {
+                out.push_str(&value);
+            } else {
+                push_text(out, &value);
+            }
+            push_end(out, "content");
+        }
+    }
+}
+
+fn push_person(out: &mut String, role: &str, person: &Person, names: &Names<'_>) {
+    push_tag(out, role);
+    push_element(out, "name", &person.name);
+    if let Some(uri) = &person.uri {
+        push_element(out, "uri", uri);
+    }
+    if let Some(email) = &person.email {
+        push_element(out, "email", email);
+    }
+    person.extensions.iter().for_each(|element| push_extension(out, element, names));
+    push_end(out, role);
+}
+
+/// Appends a link.
+pub(super) fn push_link(out: &mut String, link: &Link, names: &Names<'_>) {
+    out.push_str("<link");
+    let rel = if link.rel.is_empty() { "alternate" } else { &link.rel };
+    push_attribute(out, "rel", rel);
+    push_optional(out, "type", link.mime.as_deref());
+    push_optional(out, "hreflang", link.hreflang.as_deref());
+    push_optional(out, "title", link.title.as_deref());
+    push_attribute(out, "href", &link.href);
+    push_optional(out, "length", link.length.as_deref());
+    push_attributes(out, &link.attributes, names);
+    out.push_str("/>\n");
+}
+
+fn push_category(out: &mut String, category: &Category) {
+    out.push_str("<category");
+    push_attribute(out, "term", &category.term);
+    push_optional(out, "scheme", category.scheme.as_deref());
+    push_optional(out, "label", category.label.as_deref());
+    out.push_str("/>\n");
+}
+
+/// Appends `xml:lang` and `xml:base`.
+pub(super) fn push_lang_and_base(out: &mut String, lang: Option<&str>, base: Option<&str>) {
+    push_optional(out, "xml:lang", lang);
+    push_optional(out, "xml:base", base);
+}
+
+fn push_optional(out: &mut String, name: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        push_attribute(out, name, value);
+    }
+}
+
+/// A date as RFC 3339 has it. Years that it cannot say become 1970.
+pub(super) fn date(date: &DateTime<FixedOffset>) -> String {
+    let sayable = (0..=9_999).contains(&date.year());
+    let date = if sayable { *date } else { DateTime::default() };
+    date.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// `text`, with what may not stand in an IRI percent-encoded.
+pub(super) fn as_iri(text: &str) -> Cow<'_, str> {
+    let forbidden = |c: char| {
+        c.is_control()
+            || c.is_whitespace()
+            || matches!(c, '<' | '>' | '"' | '{' | '}' | '|' | '\\' | '^' | '`')
+    };
+    if !text.contains(forbidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut iri = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if forbidden(c) {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                iri.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            iri.push(c);
+        }
+    }
+    Cow::Owned(iri)
+}

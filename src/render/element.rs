@@ -1,0 +1,83 @@
+//! Writing elements without a home in Atom.
+
+use std::borrow::Cow;
+
+use crate::domain::feed::{Attribute, Element, Node};
+
+use super::names::{ATOM, ATOM_03, Names, as_name};
+use super::xml::{push_attribute, push_text};
+
+/// Appends an extension of a feed, an entry or a person, and a line end. Atom is the
+/// default namespace around it.
+pub(super) fn push_extension(out: &mut String, element: &Element, names: &Names<'_>) {
+    if element.namespace == ATOM {
+        let foreign = Name { prefix: names.prefix(ATOM_03), name: as_name(&element.name) };
+        push(out, element, &foreign, ATOM, names);
+    } else {
+        push_nested(out, element, ATOM, names);
+    }
+    out.push('\n');
+}
+
+/// Appends attributes to an open start tag.
+pub(super) fn push_attributes(out: &mut String, attributes: &[Attribute], names: &Names<'_>) {
+    for (at, attribute) in attributes.iter().enumerate() {
+        let same = |other: &Attribute| {
+            other.namespace == attribute.namespace
+                && as_name(&other.name) == as_name(&attribute.name)
+        };
+        let name = as_name(&attribute.name);
+        // Declarations are ours to make, and nothing may stand in a tag twice.
+        if attribute.prefix == "xmlns" || name == "xmlns" || attributes[..at].iter().any(same) {
+            continue;
+        }
+        let prefix = names.prefix(&attribute.namespace);
+        push_attribute(out, &Name { prefix, name }.to_string(), &attribute.value);
+    }
+}
+
+/// A name as it is written.
+struct Name<'a> {
+    prefix: Option<&'a str>,
+    name: Cow<'a, str>,
+}
+
+impl std::fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(prefix) = self.prefix {
+            write!(f, "{prefix}:")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// `default` is the namespace that holds around the element.
+fn push_nested(out: &mut String, element: &Element, default: &str, names: &Names<'_>) {
+    let name = Name { prefix: names.prefix(&element.namespace), name: as_name(&element.name) };
+    push(out, element, &name, default, names);
+}
+
+fn push(out: &mut String, element: &Element, name: &Name<'_>, default: &str, names: &Names<'_>) {
+    let written = name.to_string();
+    out.push('<');
+    out.push_str(&written);
+    let inner = if name.prefix.is_none() { element.namespace.as_str() } else { default };
+    if inner != default {
+        push_attribute(out, "xmlns", inner);
+    }
+    push_attributes(out, &element.attributes, names);
+    if element.children.is_empty() {
+        out.push_str("/>");
+        return;
+    }
+    out.push('>');
+    for child in &element.children {
+        match child {
+            Node::Text(text) => push_text(out, text),
+            Node::Element(child) => push_nested(out, child, inner, names),
+        }
+    }
+    out.push_str("</");
+    out.push_str(&written);
+    out.push('>');
+}

@@ -1,0 +1,237 @@
+//! Which prefix stands for which namespace in one piece of output.
+//!
+//! What holds here: a piece declares what it uses on its own outermost element and
+//! nothing else, so it can be put into any document. A vocabulary that is known has
+//! the prefix that its users expect, whatever the source called it.
+
+use std::borrow::Cow;
+
+use crate::domain::feed::{Attribute, Element, Entry, Feed, Link, Node, Person};
+
+use super::xml::push_attribute;
+
+/// Atom, RFC 4287.
+pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";
+/// Atom 0.3. Elements of Atom's namespace that stand where RFC 4287 allows foreign
+/// ones only, such as a link inside an author, are written in this one: readers
+/// know both.
+pub(super) const ATOM_03: &str = "http://purl.org/atom/ns#";
+/// XHTML.
+pub(super) const XHTML: &str = "http://www.w3.org/1999/xhtml";
+/// The namespace of `xml:lang`, which needs no declaration.
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// Prefixes by which vocabularies are known.
+const USUAL: &[(&str, &str)] = &[
+    (ATOM_03, "a03"),
+    ("http://activitystrea.ms/spec/1.0/", "as"),
+    ("http://backend.userland.com/rss", "rss"),
+    ("http://purl.org/dc/elements/1.1/", "dc"),
+    ("http://purl.org/dc/terms/", "dcterms"),
+    ("http://purl.org/rss/1.0/modules/content/", "content"),
+    ("http://purl.org/rss/1.0/modules/slash/", "slash"),
+    ("http://purl.org/rss/1.0/modules/syndication/", "sy"),
+    ("http://purl.org/syndication/history/1.0", "fh"),
+    ("http://purl.org/syndication/thread/1.0", "thr"),
+    ("http://podlove.org/simple-chapters", "psc"),
+    ("http://rssnamespace.org/feedburner/ext/1.0", "feedburner"),
+    ("http://search.yahoo.com/mrss/", "media"),
+    ("http://source.scripting.com/", "source"),
+    ("http://wellformedweb.org/CommentAPI/", "wfw"),
+    ("http://www.georss.org/georss", "georss"),
+    ("http://www.google.com/schemas/play-podcasts/1.0", "googleplay"),
+    ("http://www.itunes.com/dtds/podcast-1.0.dtd", "itunes"),
+    ("http://www.opengis.net/gml", "gml"),
+    ("http://www.w3.org/2003/01/geo/wgs84_pos#", "geo"),
+    ("https://podcastindex.org/namespace/1.0", "podcast"),
+];
+
+/// The prefixes of one piece.
+#[derive(Debug, Default)]
+pub(super) struct Names<'a> {
+    held: Vec<(&'a str, Cow<'a, str>)>,
+}
+
+impl<'a> Names<'a> {
+    /// For an entry.
+    pub(super) fn of_entry(entry: &'a Entry) -> Names<'a> {
+        let mut names = Names::default();
+        names.add_people(&entry.authors);
+        names.add_people(&entry.contributors);
+        names.add_links(&entry.links);
+        if let Some(source) = &entry.source {
+            names.add_feed(source);
+        }
+        names.add_elements(&entry.extensions);
+        names
+    }
+
+    /// For a feed without its entries.
+    pub(super) fn of_feed(feed: &'a Feed) -> Names<'a> {
+        let mut names = Names::default();
+        names.add_feed(feed);
+        names
+    }
+
+    fn add_feed(&mut self, feed: &'a Feed) {
+        self.add_people(&feed.authors);
+        self.add_people(&feed.contributors);
+        self.add_links(&feed.links);
+        self.add_elements(&feed.extensions);
+    }
+
+    fn add_people(&mut self, people: &'a [Person]) {
+        for person in people {
+            self.add_foreign(&person.extensions);
+        }
+    }
+
+    fn add_links(&mut self, links: &'a [Link]) {
+        for link in links {
+            self.add_attributes(&link.attributes);
+        }
+    }
+
+    /// Elements that stand where Atom's own may not.
+    fn add_foreign(&mut self, elements: &'a [Element]) {
+        if elements.iter().any(|element| element.namespace == ATOM) {
+            self.add(ATOM_03, "");
+        }
+        self.add_elements(elements);
+    }
+
+    /// Extensions of a feed or an entry, and what is inside them.
+    fn add_elements(&mut self, elements: &'a [Element]) {
+        if elements.iter().any(|element| element.namespace == ATOM) {
+            self.add(ATOM_03, "");
+        }
+        elements.iter().for_each(|element| self.add_element(element));
+    }
+
+    fn add_element(&mut self, element: &'a Element) {
+        self.add(&element.namespace, &element.prefix);
+        self.add_attributes(&element.attributes);
+        for child in &element.children {
+            if let Node::Element(child) = child {
+                self.add_element(child);
+            }
+        }
+    }
+
+    fn add_attributes(&mut self, attributes: &'a [Attribute]) {
+        for attribute in attributes {
+            self.add(&attribute.namespace, &attribute.prefix);
+        }
+    }
+
+    /// Finds a prefix for `namespace`; `wanted` is what the source called it.
+    fn add(&mut self, namespace: &'a str, wanted: &'a str) {
+        if matches!(namespace, "" | ATOM | XML) || self.prefix(namespace).is_some() {
+            return;
+        }
+        let usual = USUAL.iter().find(|(known, _)| *known == namespace).map(|(_, usual)| *usual);
+        let wanted = usual.unwrap_or(wanted);
+        // A prefix that a known vocabulary has is that vocabulary's alone: what the
+        // source wrote first must not decide what the others are called.
+        let reserved = usual.is_none() && USUAL.iter().any(|(_, taken)| *taken == wanted);
+        let usable =
+            !reserved && is_name(wanted) && !wanted.to_ascii_lowercase().starts_with("xml");
+        let taken = self.held.iter().any(|(_, held)| held == wanted);
+        let prefix = if usable && !taken {
+            Cow::Borrowed(wanted)
+        } else {
+            let free = |n: &usize| !self.held.iter().any(|(_, held)| **held == format!("ns{n}"));
+            let n = (1..).find(free).unwrap_or(0);
+            Cow::Owned(format!("ns{n}"))
+        };
+        self.held.push((namespace, prefix));
+    }
+
+    /// The prefix of `namespace`, if it has one.
+    pub(super) fn prefix(&self, namespace: &str) -> Option<&str> {
+        if namespace == XML {
+            return Some("xml");
+        }
+        self.held.iter().find(|(held, _)| *held == namespace).map(|(_, prefix)| prefix.as_ref())
+    }
+
+    /// Appends the declarations to an open start tag.
+    pub(super) fn declare(&self, out: &mut String) {
+        for (namespace, prefix) in &self.held {
+            push_attribute(out, &format!("xmlns:{prefix}"), namespace);
+        }
+    }
+}
+
+/// Whether `text` can be an element's or attribute's local name, or a prefix
+/// (Namespaces in XML `#NT-NCName`; of characters beyond ASCII, letters and digits).
+pub(super) fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(begins_name) && chars.all(continues_name)
+}
+
+/// `text` as a name: what cannot stand in one becomes an underscore.
+pub(super) fn as_name(text: &str) -> Cow<'_, str> {
+    if is_name(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut name: String = text.chars().map(|c| if continues_name(c) { c } else { '_' }).collect();
+    if !name.starts_with(begins_name) {
+        name.insert(0, '_');
+    }
+    Cow::Owned(name)
+}
+
+// The ranges of XML 1.0 `#NT-NameStartChar`, without the colon.
+fn begins_name(c: char) -> bool {
+    matches!(c, 'A'..='Z' | 'a'..='z' | '_' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}'
+        | '\u{f8}'..='\u{2ff}' | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}'
+        | '\u{200c}'..='\u{200d}' | '\u{2070}'..='\u{218f}' | '\u{2c00}'..='\u{2fef}'
+        | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}'
+        | '\u{10000}'..='\u{effff}')
+}
+
+fn continues_name(c: char) -> bool {
+    begins_name(c)
+        || matches!(c, '0'..='9' | '-' | '.' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_vocabularies_keep_their_prefix_and_clashes_are_told_apart() {
+        let element = |namespace: &str, prefix: &str| Element {
+            namespace: namespace.to_owned(),
+            prefix: prefix.to_owned(),
+            name: "x".to_owned(),
+            ..Element::default()
+        };
+        let elements = [
+            element("urn:a", "dc"),
+            element("http://purl.org/dc/elements/1.1/", "dublin"),
+            element("urn:b", "p"),
+            element("urn:c", "p"),
+            element("urn:d", "xmlish"),
+            element("", ""),
+        ];
+        let mut names = Names::default();
+        names.add_elements(&elements);
+        let mut out = String::new();
+        names.declare(&mut out);
+        assert_eq!(
+            out,
+            " xmlns:ns1=\"urn:a\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
+             xmlns:p=\"urn:b\" xmlns:ns2=\"urn:c\" xmlns:ns3=\"urn:d\""
+        );
+    }
+
+    #[test]
+    fn anything_becomes_a_name() {
+        for (text, want) in [("a", "a"), ("1a", "_1a"), ("a b:c", "a_b_c"), ("", "_"), ("é", "é")]
+        {
+            assert_eq!(as_name(text), want, "{text:?}");
+        }
+    }
+}
