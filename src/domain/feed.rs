@@ -36,10 +36,6 @@ pub struct Feed {
     pub logo: Option<String>,
     /// `xml:lang`.
     pub lang: Option<String>,
-    /// The absolute base of relative addresses in it, where it differs from what
-    /// surrounds it (`xml:base`, already joined with the bases around it). Settling
-    /// the feed resolves everything and takes it away.
-    pub base: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
     /// The entries in document order.
@@ -84,10 +80,6 @@ pub struct Entry {
     pub source: Option<Box<Feed>>,
     /// `xml:lang`.
     pub lang: Option<String>,
-    /// The absolute base of relative addresses in it, where it differs from what
-    /// surrounds it (`xml:base`, already joined with the bases around it). Settling
-    /// the feed resolves everything and takes it away.
-    pub base: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
 }
@@ -113,9 +105,6 @@ pub struct Text {
     pub value: String,
     /// `xml:lang`, where it differs from what surrounds it.
     pub lang: Option<String>,
-    /// The absolute base of relative addresses in it, where it differs from what
-    /// surrounds it.
-    pub base: Option<String>,
 }
 
 /// The content of an entry.
@@ -143,8 +132,6 @@ pub enum Content {
         mime: Option<String>,
         /// Its address.
         href: String,
-        /// As [`Text::base`].
-        base: Option<String>,
     },
 }
 
@@ -159,9 +146,6 @@ pub struct Person {
     pub uri: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
-    /// The absolute base of relative addresses in it, where it differs from what
-    /// surrounds it.
-    pub base: Option<String>,
 }
 
 /// A link.
@@ -181,9 +165,6 @@ pub struct Link {
     pub length: Option<String>,
     /// Foreign attributes, such as `thr:count`.
     pub attributes: Vec<Attribute>,
-    /// The absolute base of relative addresses in it, where it differs from what
-    /// surrounds it.
-    pub base: Option<String>,
 }
 
 /// A category.
