@@ -2,6 +2,12 @@
 //!
 //! The shape is Atom's (RFC 4287), because that is the single schema; what has no
 //! home in Atom is kept as [`Element`]s, so that nothing the source said is lost.
+//!
+//! What `parse` hands over: ids as the source wrote them, trimmed, empty where there is
+//! none; addresses made absolute wherever an `xml:base` was in force, else as written,
+//! to be resolved against the document's own URL; in `base`, the absolute `xml:base` in
+//! force for what has addresses inside its value, `None` where that is the document's
+//! own URL. `normalize` settles all of them and leaves every `base` empty.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -36,6 +42,8 @@ pub struct Feed {
     pub logo: Option<String>,
     /// `xml:lang`.
     pub lang: Option<String>,
+    /// The `xml:base` in force, absolute.
+    pub base: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
     /// The entries in document order.
@@ -80,6 +88,8 @@ pub struct Entry {
     pub source: Option<Box<Feed>>,
     /// `xml:lang`.
     pub lang: Option<String>,
+    /// The `xml:base` in force, absolute.
+    pub base: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
 }
@@ -105,6 +115,8 @@ pub struct Text {
     pub value: String,
     /// `xml:lang`, where it differs from what surrounds it.
     pub lang: Option<String>,
+    /// The `xml:base` in force for addresses inside the value, absolute.
+    pub base: Option<String>,
 }
 
 /// The content of an entry.
@@ -125,6 +137,8 @@ pub enum Content {
         mime: String,
         /// The serialized children.
         value: String,
+        /// The `xml:base` in force for addresses inside the value, absolute.
+        base: Option<String>,
     },
     /// Somewhere else.
     Src {
