@@ -27,11 +27,12 @@ pub fn plain(html: &str) -> String {
         match tag_end(rest) {
             Some(end) => {
                 let name = tag_name(rest);
+                let opens = !rest.starts_with("</");
                 if !is_inline(&name) {
                     out.push(' ');
                 }
                 rest = &rest[end..];
-                if matches!(name.as_str(), "script" | "style") {
+                if opens && matches!(name.as_str(), "script" | "style") {
                     rest = skip_raw(rest, &name);
                 }
             }
@@ -134,7 +135,7 @@ fn skip_raw<'a>(text: &'a str, name: &str) -> &'a str {
     while let Some(at) = text[from..].find("</") {
         let end = &text[from + at..];
         if tag_name(end) == name {
-            return end;
+            return tag_end(end).map_or("", |end_of| &end[end_of..]);
         }
         from += at + 2;
     }

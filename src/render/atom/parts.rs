@@ -134,7 +134,7 @@ fn push_content(out: &mut String, content: &Content) {
             push_text(out, value);
             push_end(out, "content");
         }
-        Content::Xml { mime, value } => {
+        Content::Xml { mime, value, .. } => {
             let value = clean(value);
             let raw = is_well_formed(&value);
             out.push_str("<content");
