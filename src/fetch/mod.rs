@@ -1,15 +1,33 @@
 //! The way out: a polite conditional client for topics, a plain one for callbacks,
 //! and the one guarded connector below both.
+//!
+//! [`Fetch::get`] is in `get`, [`Fetch::call`] in `call`; whatever leaves the process
+//! passes `egress`. Nothing here is remembered from one fetch to the next but open
+//! connections and whose turn it is: what a resource's poller must know is handed in
+//! and given back.
+
+mod address;
+mod body;
+mod call;
+mod decode;
+mod egress;
+mod freshness;
+mod get;
+mod politeness;
+mod trouble;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use ipnet::IpNet;
 use url::Url;
 
 use crate::domain::poll::Validators;
+
+pub use egress::{Lookup, SystemLookup};
 
 /// What the operator decides about requests that go out.
 #[derive(Clone, Debug)]
@@ -21,9 +39,13 @@ pub struct Settings {
     pub allow_topics: Vec<IpNet>,
     /// Networks that callbacks may lead to though they are not public.
     pub allow_callbacks: Vec<IpNet>,
-    /// For one fetch, from the lookup of the name to the last byte (rule P42: 30 s).
+    /// For one fetch, from the lookup of the name to the last byte (rule P42: 30 s). Its
+    /// steps have shares of it: a sixth for the lookup (5 s), half until a connection
+    /// stands (15 s), five sixths until the headers are there (25 s), a third for a pause
+    /// within the body (10 s). Waiting for the host's turn does not count.
     pub fetch_timeout: Duration,
-    /// For one delivery or verification (rule D4: 10 s).
+    /// For one delivery or verification (rule D4: 10 s), half of it until a connection
+    /// stands.
     pub callback_timeout: Duration,
     /// The longest body read, on the wire and decoded (rule P43: 10 MiB).
     pub body_limit_bytes: u64,
@@ -64,7 +86,7 @@ pub struct Hop {
     pub url: Url,
     /// What the name led to; empty for an address literal.
     pub addresses: Vec<IpAddr>,
-    /// The headers sent.
+    /// The headers sent; secrets among them are marked as sensitive.
     pub request: HeaderMap,
     /// The status code received, if any was.
     pub status: Option<StatusCode>,
@@ -72,6 +94,9 @@ pub struct Hop {
     pub response: HeaderMap,
     /// Until the headers were there.
     pub took: Duration,
+    /// What went wrong below HTTP, exactly. For the operator only: it may tell a closed
+    /// port from a filtered one (rule S13).
+    pub trouble: Option<String>,
 }
 
 /// A usable answer.
@@ -117,6 +142,15 @@ pub enum FetchError {
         /// The name that was looked up.
         host: String,
     },
+    /// A port that belongs to another service than the web (rule S8).
+    #[error("port {port} is not a web server's")]
+    ForbiddenPort {
+        /// The port asked for.
+        port: u16,
+    },
+    /// Nothing that can be fetched.
+    #[error("not a URL to fetch: {0}")]
+    BadUrl(String),
     /// No complete answer in the time allowed.
     #[error("no complete answer within {} s", .0.as_secs())]
     TimedOut(Duration),
@@ -137,7 +171,7 @@ pub enum FetchError {
     /// More redirects than we follow, or in a circle, or to nowhere.
     #[error("redirects lead nowhere: {0}")]
     Redirects(String),
-    /// The body does not decode as `Content-Encoding` says.
+    /// The body does not decode as `Content-Encoding` says, or in no way we know.
     #[error("the body is not valid {0}")]
     Encoding(String),
     /// Something failed below HTTP: name lookup, connection, TLS.
@@ -145,7 +179,8 @@ pub enum FetchError {
     Unreachable {
         /// The server we tried to reach.
         host: String,
-        /// `dns`, `tls` or `connect`, with what the client reported.
+        /// The class of the failure, `dns`, `connect`, `tls`, `h2` or `http`, and no more
+        /// words than a subscriber may read (rule S13).
         detail: String,
     },
 }
@@ -156,6 +191,8 @@ impl FetchError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Forbidden { .. } => "forbidden_address",
+            Self::ForbiddenPort { .. } => "forbidden_port",
+            Self::BadUrl(_) => "bad_url",
             Self::TimedOut(_) => "timed_out",
             Self::TooLong { .. } => "too_long",
             Self::Status { .. } => "http_status",
@@ -190,26 +227,46 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-/// The client.
+/// The client. Cheap to clone; clones share connections and turns.
 #[derive(Clone, Debug)]
 pub struct Fetch {
-    settings: std::sync::Arc<Settings>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    /// For callbacks: complete, without counts.
+    user_agent: HeaderValue,
+    topics: egress::Way,
+    callbacks: egress::Way,
+    hosts: politeness::Hosts,
 }
 
 impl Fetch {
-    /// A client with these settings.
+    /// A client with these settings that asks the system what names lead to.
     pub fn new(settings: Settings) -> Fetch {
-        Fetch { settings: std::sync::Arc::new(settings) }
+        Fetch::with_lookup(settings, Arc::new(SystemLookup))
     }
 
-    /// Fetches a topic.
-    pub async fn get(&self, _ask: Ask<'_>) -> Fetched {
-        let err = FetchError::TimedOut(self.settings.fetch_timeout);
-        Fetched { result: Err(err), hops: Vec::new(), took: Duration::ZERO, wire_bytes: 0 }
-    }
-
-    /// Calls a callback, once.
-    pub async fn call(&self, _call: Call) -> Result<Reply, FetchError> {
-        Err(FetchError::TimedOut(self.settings.callback_timeout))
+    /// A client that asks `lookup` what names lead to.
+    pub fn with_lookup(settings: Settings, lookup: Arc<dyn Lookup>) -> Fetch {
+        let topics = egress::Patience {
+            lookup: settings.fetch_timeout / 6,
+            connect: settings.fetch_timeout / 2,
+        };
+        let callbacks = egress::Patience {
+            lookup: settings.callback_timeout / 2,
+            connect: settings.callback_timeout / 2,
+        };
+        let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
+        let inner = Inner {
+            user_agent: user_agent.unwrap_or(HeaderValue::from_static("feedgate")),
+            topics: egress::Way::new(&settings.allow_topics, Arc::clone(&lookup), topics),
+            callbacks: egress::Way::new(&settings.allow_callbacks, lookup, callbacks),
+            hosts: politeness::Hosts::new(settings.host_spacing),
+            settings,
+        };
+        Fetch { inner: Arc::new(inner) }
     }
 }

@@ -1,0 +1,175 @@
+//! Which addresses a request may go to: a table, and nothing else.
+//!
+//! An address is judged in its canonical form, so `::ffff:127.0.0.1` is `127.0.0.1`.
+//! What wraps an IPv4 address in an IPv6 one by other means (NAT64, 6to4, Teredo,
+//! `::a.b.c.d`) is refused whole, because a relay would unwrap it behind our back.
+//! The tables are those of the IANA special-purpose registries (rules S1 and S7);
+//! [`IpAddr::is_global`] would do some of it but is not stable.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)
+}
+
+const fn v6(a: u16, b: u16, prefix: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), prefix)
+}
+
+/// IPv4 networks that are not on the public internet.
+const INNER_V4: [Ipv4Net; 15] = [
+    v4(0, 0, 0, 0, 8),       // "this network"; Linux takes 0.0.0.0 for loopback
+    v4(10, 0, 0, 0, 8),      // private
+    v4(100, 64, 0, 0, 10),   // shared by carriers
+    v4(127, 0, 0, 0, 8),     // loopback
+    v4(169, 254, 0, 0, 16),  // link-local, most metadata services
+    v4(172, 16, 0, 0, 12),   // private
+    v4(192, 0, 0, 0, 24),    // protocol assignments
+    v4(192, 0, 2, 0, 24),    // documentation
+    v4(192, 88, 99, 0, 24),  // 6to4 relays
+    v4(192, 168, 0, 0, 16),  // private
+    v4(198, 18, 0, 0, 15),   // benchmarks
+    v4(198, 51, 100, 0, 24), // documentation
+    v4(203, 0, 113, 0, 24),  // documentation
+    v4(224, 0, 0, 0, 4),     // multicast
+    v4(240, 0, 0, 0, 4),     // reserved, and broadcast
+];
+
+/// The only IPv6 network that is given out for public use …
+const PUBLIC_V6: Ipv6Net = v6(0x2000, 0, 3);
+
+/// … less these parts of it.
+const INNER_V6: [Ipv6Net; 4] = [
+    v6(0x2001, 0, 23),     // protocol assignments: Teredo, ORCHID
+    v6(0x2001, 0xdb8, 32), // documentation
+    v6(0x2002, 0, 16),     // 6to4
+    v6(0x3fff, 0, 20),     // documentation
+];
+
+/// Where clouds hand their secrets to whoever asks from inside, also where the
+/// address is a public one. An allowed network does not open these; only an entry for
+/// exactly this address does (rule S7).
+const METADATA: [IpAddr; 7] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // most clouds
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // credentials of Amazon's containers
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)), // Alibaba
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),   // Azure's wire server
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),     // Oracle
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)), // Amazon
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)), // Google
+];
+
+/// Whether a request may go to `ip`: it is public, or the operator listed it.
+pub(super) fn may_reach(ip: IpAddr, allowed: &[IpNet]) -> bool {
+    is_listed(ip, allowed) || (is_public(ip) && !METADATA.contains(&ip.to_canonical()))
+}
+
+/// Whether the operator listed `ip`.
+pub(super) fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
+    let ip = ip.to_canonical();
+    if METADATA.contains(&ip) {
+        return allowed.contains(&IpNet::from(ip));
+    }
+    allowed.iter().any(|net| net.contains(&ip))
+}
+
+fn is_public(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => !INNER_V4.iter().any(|net| net.contains(&ip)),
+        IpAddr::V6(ip) => PUBLIC_V6.contains(&ip) && !INNER_V6.iter().any(|net| net.contains(&ip)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each network with the addresses just outside and just inside of both ends.
+    #[rustfmt::skip]
+    const CASES: &[(&str, bool)] = &[
+        // 0/8
+        ("0.0.0.0", false), ("0.255.255.255", false), ("1.0.0.0", true),
+        // 10/8
+        ("9.255.255.255", true), ("10.0.0.0", false), ("10.255.255.255", false), ("11.0.0.0", true),
+        // 100.64/10
+        ("100.63.255.255", true), ("100.64.0.0", false), ("100.127.255.255", false), ("100.128.0.0", true),
+        // 127/8
+        ("126.255.255.255", true), ("127.0.0.0", false), ("127.0.0.1", false), ("127.255.255.255", false), ("128.0.0.0", true),
+        // 169.254/16
+        ("169.253.255.255", true), ("169.254.0.0", false), ("169.254.255.255", false), ("169.255.0.0", true),
+        // 172.16/12
+        ("172.15.255.255", true), ("172.16.0.0", false), ("172.31.255.255", false), ("172.32.0.0", true),
+        // 192.0.0/24, 192.0.2/24
+        ("191.255.255.255", true), ("192.0.0.0", false), ("192.0.0.255", false), ("192.0.1.0", true),
+        ("192.0.1.255", true), ("192.0.2.0", false), ("192.0.2.255", false), ("192.0.3.0", true),
+        // 192.88.99/24
+        ("192.88.98.255", true), ("192.88.99.0", false), ("192.88.99.255", false), ("192.88.100.0", true),
+        // 192.168/16
+        ("192.167.255.255", true), ("192.168.0.0", false), ("192.168.255.255", false), ("192.169.0.0", true),
+        // 198.18/15
+        ("198.17.255.255", true), ("198.18.0.0", false), ("198.19.255.255", false), ("198.20.0.0", true),
+        // 198.51.100/24
+        ("198.51.99.255", true), ("198.51.100.0", false), ("198.51.100.255", false), ("198.51.101.0", true),
+        // 203.0.113/24
+        ("203.0.112.255", true), ("203.0.113.0", false), ("203.0.113.255", false), ("203.0.114.0", true),
+        // 224/4 and 240/4 to the end
+        ("223.255.255.255", true), ("224.0.0.0", false), ("239.255.255.255", false), ("240.0.0.0", false), ("255.255.255.255", false),
+        // IPv4 in IPv6: mapped is judged as IPv4, compatible and translated are refused
+        ("::ffff:8.8.8.8", true), ("::ffff:127.0.0.1", false), ("::ffff:10.1.2.3", false), ("::ffff:169.254.169.254", false),
+        ("::8.8.8.8", false), ("::127.0.0.1", false), ("::ffff:0:8.8.8.8", false),
+        ("64:ff9b::8.8.8.8", false), ("64:ff9b::7f00:1", false), ("64:ff9b:1::1", false), ("64:ff9a:ffff::1", false),
+        // unspecified, loopback, discard-only, segment routing
+        ("::", false), ("::1", false), ("::2", false), ("100::1", false), ("5f00::1", false),
+        // 2000::/3
+        ("1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", false), ("2000::", true), ("2a00:1450:4001:81b::200e", true), ("3fff:1000::", true), ("3ffe:ffff::1", true), ("4000::", false),
+        // 2001::/23: Teredo, ORCHID
+        ("2000:ffff::1", true), ("2001::", false), ("2001::7f00:1", false), ("2001:20::1", false), ("2001:1ff:ffff::", false), ("2001:200::", true),
+        // 2001:db8::/32
+        ("2001:db7:ffff::", true), ("2001:db8::", false), ("2001:db8:ffff:ffff::1", false), ("2001:db9::", true),
+        // 2002::/16: 6to4, here round 127.0.0.1
+        ("2001:ffff::", true), ("2002:7f00:1::", false), ("2002:ffff::", false), ("2003::", true),
+        // 3fff::/20
+        ("3fff::", false), ("3fff:fff:ffff::", false),
+        // unique local, link-local, site-local, multicast
+        ("fc00::1", false), ("fe80::1", false), ("fec0::1", false), ("ff02::1", false),
+    ];
+
+    #[test]
+    fn only_public_addresses_are_reached() {
+        for (text, want) in CASES {
+            let ip: IpAddr = text.parse().unwrap();
+            assert_eq!(may_reach(ip, &[]), *want, "{text}");
+        }
+    }
+
+    #[test]
+    fn metadata_services_must_be_named_singly() {
+        let everything: Vec<IpNet> = vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
+        for ip in METADATA {
+            assert!(!may_reach(ip, &[]), "{ip}");
+            assert!(!may_reach(ip, &everything), "{ip} opened by a network");
+            assert!(may_reach(ip, &[IpNet::from(ip)]), "{ip} not opened by name");
+        }
+        let mapped: IpAddr = "::ffff:168.63.129.16".parse().unwrap();
+        assert!(!may_reach(mapped, &everything));
+    }
+
+    #[test]
+    fn what_the_operator_lists_is_reached_in_any_spelling() {
+        let lan: Vec<IpNet> = vec!["10.1.0.0/16".parse().unwrap(), "fd12::/16".parse().unwrap()];
+        for (text, want) in [
+            ("10.0.255.255", false),
+            ("10.1.0.0", true),
+            ("10.1.255.255", true),
+            ("10.2.0.0", false),
+            ("::ffff:10.1.2.3", true),
+            ("fd12::1", true),
+            ("fd13::1", false),
+            ("8.8.8.8", true),
+        ] {
+            assert_eq!(may_reach(text.parse().unwrap(), &lan), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What response headers say about when to come back: pure functions.
+//!
+//! A hint is a floor, never a wish to be polled sooner (rule P13). `received` is when
+//! the answer arrived by our clock; it is used only where the server did not tell its
+//! own time, so that a clock that is off on either side does no harm (rules P12, P47).
+
+use std::time::{Duration, SystemTime};
+
+use http::HeaderMap;
+use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, LAST_MODIFIED, RETRY_AFTER};
+
+/// The most that headers are believed, in seconds: publishers misconfigure, and a day
+/// is the longest that a peer lets itself be held off (rules P13, P25).
+const LONGEST_S: u64 = 24 * 3_600;
+
+/// Seconds for which the answer is good; `None` if its headers do not say.
+///
+/// `no-cache` and `no-store` say 0: they permit to poll, they do not ask for it.
+pub(super) fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
+    let directives = directives(headers);
+    let value = |name: &str| directives.iter().find(|(held, _)| held == name).map(|(_, v)| v);
+    if value("no-cache").is_some() || value("no-store").is_some() {
+        return Some(0);
+    }
+    // We are a cache for many: what is meant for shared caches goes first.
+    let max_age = ["s-maxage", "max-age"].iter().find_map(|name| value(name)?.parse::<u64>().ok());
+    if let Some(max_age) = max_age {
+        let age = text(headers, AGE).and_then(|age| age.parse().ok()).unwrap_or(0);
+        return Some(capped(max_age.saturating_sub(age)));
+    }
+    if let Some(expires) = text(headers, EXPIRES) {
+        // What is no date, "0" above all, means "already expired" (RFC 9111
+        // `#field.expires`).
+        let at = httpdate::parse_http_date(expires).ok();
+        let left = at.and_then(|at| at.duration_since(server_time(headers, received)).ok());
+        return Some(capped(left.unwrap_or_default().as_secs()));
+    }
+    value("must-revalidate").map(|_| 0)
+}
+
+/// Seconds for which the server asks to be left alone, in either form of `Retry-After`;
+/// a time in the past is 0 (rules P24, P25).
+pub(super) fn retry_after_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
+    let value = text(headers, RETRY_AFTER)?;
+    if let Ok(seconds) = value.parse::<i64>() {
+        return Some(capped(u64::try_from(seconds).unwrap_or(0)));
+    }
+    let at = httpdate::parse_http_date(value).ok()?;
+    let left = at.duration_since(server_time(headers, received)).unwrap_or_default();
+    Some(capped(left.as_secs()))
+}
+
+/// Whether `Last-Modified` lies so far in the future that the server would answer "not
+/// modified" for years (rule P9).
+pub(super) fn is_from_the_future(headers: &HeaderMap, received: SystemTime) -> bool {
+    let Some(modified) = text(headers, LAST_MODIFIED) else { return false };
+    let Ok(modified) = httpdate::parse_http_date(modified) else { return false };
+    modified > server_time(headers, received) + Duration::from_secs(24 * 3_600)
+}
+
+fn server_time(headers: &HeaderMap, received: SystemTime) -> SystemTime {
+    let date = text(headers, DATE).and_then(|date| httpdate::parse_http_date(date).ok());
+    date.unwrap_or(received)
+}
+
+fn capped(seconds: u64) -> u32 {
+    u32::try_from(seconds.min(LONGEST_S)).unwrap_or(u32::MAX)
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// The directives of all `Cache-Control` headers; values without their quotes.
+fn directives(headers: &HeaderMap) -> Vec<(String, String)> {
+    let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
+    let directives = lines.flat_map(|line| line.split(','));
+    directives
+        .map(|directive| {
+            let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
+            (name.trim().to_ascii_lowercase(), value.trim().trim_matches('"').to_owned())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    type Lines = [(&'static str, &'static str)];
+
+    const NOON: &str = "Sun, 06 Nov 1994 12:00:00 GMT";
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let lines = lines.iter().map(|(name, value)| {
+            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+        });
+        lines.collect()
+    }
+
+    fn noon() -> SystemTime {
+        httpdate::parse_http_date(NOON).unwrap()
+    }
+
+    #[test]
+    fn p12_the_sources_of_a_hint() {
+        #[rustfmt::skip]
+        let cases: [(&str, &Lines, Option<u32>); 17] = [
+            ("nothing said",               &[],                                                              None),
+            ("max-age",                    &[("cache-control", "public, max-age=600")],                      Some(600)),
+            ("less the age",               &[("cache-control", "max-age=600"), ("age", "100")],              Some(500)),
+            ("never below nothing",        &[("cache-control", "max-age=600"), ("age", "1000")],             Some(0)),
+            ("shared caches first",        &[("cache-control", "max-age=60, s-maxage=900")],                 Some(900)),
+            ("quoted",                     &[("cache-control", "Max-Age=\"30\"")],                           Some(30)),
+            ("no-cache asks for nothing",  &[("cache-control", "no-cache, max-age=600")],                    Some(0)),
+            ("no-store neither",           &[("cache-control", "no-store")],                                 Some(0)),
+            ("must-revalidate neither",    &[("cache-control", "must-revalidate")],                          Some(0)),
+            ("but it denies no max-age",   &[("cache-control", "max-age=60, must-revalidate")],              Some(60)),
+            ("Expires by the server's clock", &[("expires", "Sun, 06 Nov 1994 12:10:00 GMT"), ("date", NOON)], Some(600)),
+            ("Expires by ours",            &[("expires", "Sun, 06 Nov 1994 12:05:00 GMT")],                  Some(300)),
+            ("Expires in the past",        &[("expires", "Sun, 06 Nov 1994 11:00:00 GMT"), ("date", NOON)],  Some(0)),
+            ("Expires that is no date",    &[("expires", "0")],                                              Some(0)),
+            ("max-age goes before Expires", &[("cache-control", "max-age=5"), ("expires", "Sun, 06 Nov 1994 13:00:00 GMT")], Some(5)),
+            ("p13 a day at most",          &[("cache-control", "max-age=31536000")],                         Some(86_400)),
+            ("nonsense",                   &[("cache-control", "max-age=soon")],                             None),
+        ];
+        for (why, lines, want) in cases {
+            assert_eq!(hint_s(&headers(lines), noon()), want, "{why}: {lines:?}");
+        }
+    }
+
+    #[test]
+    fn p24_retry_after_in_both_forms() {
+        #[rustfmt::skip]
+        let cases = [
+            ("seconds",         "120",                             Some(120)),
+            ("negative",        "-5",                              Some(0)),
+            ("p25 capped",      "316800",                          Some(86_400)),
+            ("a date",          "Sun, 06 Nov 1994 12:01:00 GMT",   Some(60)),
+            ("an old date",     "Sunday, 06-Nov-94 12:01:00 GMT",  Some(60)),
+            ("a C date",        "Sun Nov  6 12:01:00 1994",        Some(60)),
+            ("p25 in the past", "Sun, 06 Nov 1994 11:00:00 GMT",   Some(0)),
+            ("nonsense",        "later",                           None),
+        ];
+        for (why, value, want) in cases {
+            let headers = headers(&[("retry-after", value), ("date", NOON)]);
+            assert_eq!(retry_after_s(&headers, SystemTime::UNIX_EPOCH), want, "{why}");
+        }
+        assert_eq!(retry_after_s(&HeaderMap::new(), noon()), None);
+    }
+
+    #[test]
+    fn p09_a_date_in_the_far_future_is_noticed() {
+        for (modified, want) in [
+            ("Mon, 07 Nov 1994 11:00:00 GMT", false),
+            ("Mon, 07 Nov 1994 13:00:00 GMT", true),
+            ("whenever", false),
+        ] {
+            let headers = headers(&[("last-modified", modified)]);
+            assert_eq!(is_from_the_future(&headers, noon()), want, "{modified}");
+        }
+    }
+}
