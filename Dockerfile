@@ -1,0 +1,29 @@
+# docker build -t feedgate . && docker run -p 8080:8080 -v feedgate:/data feedgate
+FROM rust:1.95-slim-bookworm AS build
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY Cargo.toml Cargo.lock ./
+# Dependencies first: they change less often than we do.
+RUN mkdir src && echo 'fn main() {}' > src/main.rs && touch src/lib.rs \
+    && cargo build --release --locked --bin feedgate && rm -rf src
+COPY migrations migrations
+COPY schemas schemas
+COPY fixtures/demo fixtures/demo
+COPY src src
+RUN touch src/main.rs src/lib.rs && cargo build --release --locked --bin feedgate
+
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --home-dir /data --create-home feedgate
+COPY --from=build /src/target/release/feedgate /usr/local/bin/feedgate
+USER feedgate
+WORKDIR /data
+VOLUME /data
+ENV FEEDGATE_LISTEN=0.0.0.0:8080 FEEDGATE_DATABASE=sqlite:/data
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["feedgate", "healthcheck"]
+ENTRYPOINT ["feedgate"]
+CMD ["serve"]
