@@ -27,6 +27,9 @@ pub mod metrics;
 
 pub mod worker;
 
+// Fourth floor: what the work is.
+pub mod ingest;
+
 // Fifth floor: the doors others knock on.
 pub mod http;
 

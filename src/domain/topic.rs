@@ -81,9 +81,7 @@ impl Callback {
 
     /// Host and port, the unit in which deliveries are bounded (rule D3).
     pub fn host(&self) -> String {
-        let url = self.url();
-        let port = url.port_or_known_default().unwrap_or_default();
-        format!("{}:{port}", url.host_str().unwrap_or_default())
+        host(&self.url())
     }
 }
 
@@ -91,6 +89,13 @@ impl fmt::Display for Callback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// The server that `url` names: host and port, as in `example.org:443`. Deliveries and
+/// fetches are bounded, and publishers left alone, by it.
+pub fn host(url: &Url) -> String {
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{}:{port}", url.host_str().unwrap_or_default())
 }
 
 fn check(text: &str, longest_bytes: usize) -> Result<Url, BadAddress> {

@@ -1,0 +1,173 @@
+//! One poll of one resource, from the wire to its log.
+//!
+//! ```text
+//! fetch ──► parse ──► normalize ──► record
+//!   │ 304     │ no feed               ▲
+//!   └─────────┴───────────────────────┘
+//! ```
+//!
+//! What holds here, whatever happens on the way:
+//!
+//! * A poll ends in exactly one [`Resources::record`], so a resource that gives
+//!   trouble is scheduled again like any other.
+//! * Nothing is sent from here. New entries get their numbers in the log, and the
+//!   subscriptions become due, in one transaction; a crash loses both or neither.
+//! * No wire format, SQL or status code is decided here. Those live in `parse`,
+//!   `store` and `fetch`; this file only puts them in order.
+//!
+//! [`Resources::record`]: crate::store::Resources::record
+
+mod look;
+mod records;
+mod report;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::{Instant, sleep};
+use tracing::{debug, error, warn};
+
+use crate::domain::poll::Trigger;
+use crate::domain::resource::Resource;
+use crate::fetch::Fetch;
+use crate::metrics::Metrics;
+use crate::store::{DueResource, Store, StoreError};
+use crate::worker::{self, Hosts, Place, Work};
+
+/// What the operator decides about polling.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long a claimed resource belongs to this node; longer than any fetch.
+    pub claim: Duration,
+    /// The shortest period of any resource, in seconds.
+    pub min_period_s: u32,
+}
+
+/// Polls resources. Clones are the same poller.
+#[derive(Clone)]
+pub struct Ingest {
+    store: Arc<dyn Store>,
+    fetch: Fetch,
+    hosts: Hosts,
+    metrics: Metrics,
+    settings: Settings,
+}
+
+/// Polls of one host at once (rule P41).
+const PER_HOST: usize = 1;
+/// How long to wait before looking again whether somebody else's poll has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+impl Ingest {
+    /// A poller of what is in `store`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        fetch: Fetch,
+        metrics: Metrics,
+        settings: Settings,
+    ) -> Ingest {
+        let hosts = Hosts::new(PER_HOST, store.news().resources);
+        Ingest { store, fetch, hosts, metrics, settings }
+    }
+
+    /// Polls a claimed resource once and records what came of it.
+    ///
+    /// Trouble with the resource is a finding, not an error: it is recorded and
+    /// shown in the resource's status. An error here means the store failed.
+    pub async fn poll(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let resource = &due.resource;
+        let seen = look::look(&self.fetch, due, now).await;
+        let new = records::records(&*self.store, resource, &seen.found, now).await?;
+        let poll = report::report(due, seen, new, &self.settings);
+
+        if let Some(until) = poll.leave_host_until {
+            self.store.cool_down(&resource.host(), until).await?;
+        }
+        let appended = self.store.record(resource.id, &poll.poll).await?;
+        self.metrics.polled(poll.outcome, due.trigger.as_str(), poll.took);
+        self.metrics.fetched(poll.poll.wire_bytes, appended.new);
+        debug!(
+            resource = resource.id.0,
+            outcome = poll.outcome,
+            new = appended.new,
+            head = appended.head.0,
+            "polled"
+        );
+        Ok(())
+    }
+
+    /// Polls a resource now, due or not, and returns it as it is afterwards. While
+    /// somebody else polls it, what they find serves as well.
+    ///
+    /// Once begun, the poll ends even if the caller stops waiting.
+    pub async fn poll_now(&self, resource: &Resource) -> Result<Resource, StoreError> {
+        let now = worker::now();
+        let until = now + self.settings.claim;
+        match self.store.claim_resource(resource.id, now, until).await? {
+            Some(claimed) => {
+                let due = DueResource { resource: claimed, trigger: Trigger::Ping };
+                let this = self.clone();
+                let place = self.hosts.enter(due.resource.host());
+                let poll = tokio::spawn(async move {
+                    let polled = this.poll(&due, now).await;
+                    drop(place);
+                    polled
+                });
+                poll.await.unwrap_or_else(|err| {
+                    warn!(resource = resource.id.0, error = %err, "a poll did not end");
+                    Ok(())
+                })?;
+            }
+            None => self.wait_for_poll(resource).await?,
+        }
+        let polled = self.store.get(resource.id).await?;
+        polled.ok_or_else(|| StoreError::Corrupt(format!("resource {} vanished", resource.id)))
+    }
+
+    /// Waits until somebody else's poll has been recorded, or their claim has ended.
+    async fn wait_for_poll(&self, resource: &Resource) -> Result<(), StoreError> {
+        let until = Instant::now() + self.settings.claim;
+        while Instant::now() < until {
+            let held = self.store.get(resource.id).await?;
+            let last_fetch = held.and_then(|held| held.status.last_fetch);
+            if last_fetch != resource.status.last_fetch {
+                break;
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+}
+
+impl Work for Ingest {
+    type Job = (DueResource, Place);
+
+    const NAME: &'static str = "poll";
+
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+        let now = worker::now();
+        let room = self.hosts.room(limit);
+        let due = self.store.claim_resources(now, now + self.settings.claim, &room).await?;
+        let taken = due.into_iter().map(|due| {
+            let place = self.hosts.enter(due.resource.host());
+            (due, place)
+        });
+        Ok(taken.collect())
+    }
+
+    async fn perform(&self, (due, place): Self::Job) {
+        if let Err(err) = self.poll(&due, worker::now()).await {
+            let resource = due.resource.id.0;
+            error!(resource, error = &err as &dyn Error, "what a poll found could not be kept");
+        }
+        drop(place);
+    }
+}
+
+impl std::fmt::Debug for Ingest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ingest").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
