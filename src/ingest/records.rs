@@ -96,7 +96,7 @@ fn content(resource: &Resource, body: &Body) -> Content {
         }
         (Some(text), None | Some("text/plain")) => Content::Text(Text::plain(text)),
         (Some(text), Some("application/json")) => Content::Text(Text::plain(text)),
-        _ => Content::Src { mime, href: resource.topic.as_str().to_owned(), base: None },
+        _ => Content::Src { mime, href: resource.topic.as_str().to_owned() },
     }
 }
 
