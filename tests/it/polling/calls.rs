@@ -1,0 +1,83 @@
+//! Calls to callbacks: rules D4 and D5.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use feedgate::fetch::{Call, Fetch, FetchError, Reply};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method};
+use url::Url;
+
+use super::{hasty, redirect, settings};
+use crate::support::origin::{Origin, Step, answer, head};
+
+fn post(url: &str) -> Call {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/atom+xml"));
+    let body = Bytes::from_static(b"<feed/>");
+    Call { method: Method::POST, url: Url::parse(url).unwrap(), headers, body }
+}
+
+async fn call(url: &str) -> Result<Reply, FetchError> {
+    Fetch::new(settings()).call(post(url)).await
+}
+
+#[tokio::test]
+async fn a_call_says_who_calls_and_sends_what_it_was_given() {
+    let origin = Origin::start().await;
+    origin.script("/c?x=1", [answer("202 Accepted", &["X-Here: yes"], "thanks")]);
+    let reply = call(&origin.url("/c?x=1")).await.unwrap();
+    assert_eq!((reply.status.as_u16(), &reply.body[..]), (202, &b"thanks"[..]));
+    assert_eq!(reply.headers["x-here"], "yes");
+    let got = origin.last();
+    assert_eq!(got.body, b"<feed/>");
+    assert_eq!(got.header("content-type"), Some("application/atom+xml"));
+    assert_eq!(got.header("user-agent"), Some("feedgate/0.0 (+https://gateway.test/)"));
+    assert!(got.head.starts_with("POST /c?x=1 "));
+}
+
+#[tokio::test]
+async fn d05_redirects_are_answers_and_not_followed() {
+    let origin = Origin::start().await;
+    origin.script("/c", [redirect("307 Temporary Redirect", "/d")]);
+    assert_eq!(call(&origin.url("/c")).await.unwrap().status, 307);
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn d04_sixteen_kilobytes_of_an_answer_are_read() {
+    let origin = Origin::start().await;
+    let flood = head("200 OK", &["Transfer-Encoding: chunked"]);
+    let chunk = [&b"1000\r\n"[..], &[b'x'; 4096], b"\r\n"].concat();
+    origin.script("/c", [Step::Flood(flood, chunk)]);
+    let reply = call(&origin.url("/c")).await.unwrap();
+    assert_eq!((reply.status.as_u16(), reply.body.len()), (200, 16 * 1024));
+}
+
+#[tokio::test]
+async fn d04_a_callback_that_hangs_is_left() {
+    let origin = Origin::start().await;
+    origin.script("/c", [Step::Hang]);
+    let err = Fetch::new(hasty()).call(post(&origin.url("/c"))).await.unwrap_err();
+    assert_eq!(err.code(), "timed_out");
+}
+
+#[tokio::test]
+async fn d04_a_status_code_counts_even_if_its_body_never_ends() {
+    let origin = Origin::start().await;
+    let head = head("200 OK", &["Content-Length: 9000"]);
+    origin.script("/c", [Step::Drip(head, Duration::from_millis(5))]);
+    let reply = Fetch::new(hasty()).call(post(&origin.url("/c"))).await.unwrap();
+    assert_eq!(reply.status, 200);
+}
+
+#[tokio::test]
+async fn connections_to_callbacks_are_used_again() {
+    let origin = Origin::start().await;
+    origin.script("/c", [answer("200 OK", &[], "ok")]);
+    let fetch = Fetch::new(settings());
+    for _ in 0..10 {
+        fetch.call(post(&origin.url("/c"))).await.unwrap();
+    }
+    assert_eq!((origin.requests().len(), origin.connections()), (10, 1));
+}
