@@ -1,20 +1,14 @@
 //! What was found → records for the log, oldest first.
 
 use chrono::{DateTime, FixedOffset, Utc};
-use sha2::{Digest, Sha256};
 
-use crate::domain::feed::{Content, Entry, Feed, Link, Text, TextKind};
-use crate::domain::poll::Body;
+use crate::domain::feed::{Entry, Feed};
 use crate::domain::record::{EntryKey, NewRecord};
 use crate::domain::resource::Resource;
 use crate::render;
 use crate::store::{Store, StoreError};
 
-use super::look::Found;
-
-/// The longest content of a revision that is carried inside its record, in bytes. The
-/// newest one is kept whole beside the log in any case.
-const INLINE_LIMIT_BYTES: usize = 256 * 1024;
+use super::look::{Found, Fresh};
 
 /// The records that may be new, oldest first.
 ///
@@ -40,7 +34,7 @@ pub(super) async fn records(
             }
             Ok(new)
         }
-        Found::Other(fresh) => Ok(vec![revision(resource, &fresh.hash, &fresh.body, now)]),
+        Found::Other(fresh) => Ok(vec![revision(resource, fresh, now)]),
         Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => Ok(Vec::new()),
     }
 }
@@ -63,54 +57,14 @@ fn is_oldest_first(feed: &Feed) -> bool {
 ///
 /// Its key holds the number that the revision will have, because content that comes
 /// back after it was something else is news again (rule N12).
-fn revision(resource: &Resource, hash: &str, body: &Body, now: DateTime<Utc>) -> NewRecord {
+fn revision(resource: &Resource, fresh: &Fresh, now: DateTime<Utc>) -> NewRecord {
     let number = resource.body_version + 1;
-    let name = format!("{} {number} {hash}", resource.topic);
-    let id = urn(&name);
-    let entry = Entry {
-        id: id.clone(),
-        title: Some(Text::plain(resource.topic.as_str())),
-        updated: Some(now.fixed_offset()),
-        published: Some(now.fixed_offset()),
-        content: Some(content(resource, body)),
-        links: vec![Link {
-            href: resource.topic.as_str().to_owned(),
-            rel: "alternate".to_owned(),
-            mime: body.content_type.clone(),
-            ..Link::default()
-        }],
-        ..Entry::default()
-    };
-    NewRecord { key: EntryKey::of(&name), entry_id: id, atom: render::atom::entry(&entry) }
-}
-
-/// Short text is carried along; anything else is pointed to.
-fn content(resource: &Resource, body: &Body) -> Content {
-    let mime = body.content_type.as_deref().and_then(|mime| mime.split(';').next());
-    let mime = mime.map(|mime| mime.trim().to_ascii_lowercase());
-    let short = body.bytes.len() <= INLINE_LIMIT_BYTES;
-    let text = std::str::from_utf8(&body.bytes).ok().filter(|_| short);
-    match (text, mime.as_deref()) {
-        (Some(text), Some("text/html")) => {
-            Content::Text(Text { kind: TextKind::Html, ..Text::plain(text) })
-        }
-        (Some(text), None | Some("text/plain")) => Content::Text(Text::plain(text)),
-        (Some(text), Some("application/json")) => Content::Text(Text::plain(text)),
-        _ => Content::Src { mime, href: resource.topic.as_str().to_owned() },
-    }
-}
-
-/// A name as a URN that is the same whenever it is made (RFC 9562, version 8: the
-/// bits are of our own making, here of a SHA-256).
-fn urn(name: &str) -> String {
-    let digest = Sha256::digest(name.as_bytes());
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    bytes[6] = bytes[6] & 0x0f | 0x80;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = hex::encode(bytes);
-    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-    format!("urn:uuid:{}", parts.join("-"))
+    let key = EntryKey::of(&format!("revision {number} {}", fresh.hash));
+    let body = &fresh.body;
+    let topic = resource.topic.as_str();
+    let (entry_id, atom) =
+        render::atom::revision(topic, body.content_type.as_deref(), &body.bytes, now);
+    NewRecord { key, entry_id, atom }
 }
 
 #[cfg(test)]
@@ -138,13 +92,5 @@ mod tests {
         for (why, days, want) in cases {
             assert_eq!(is_oldest_first(&feed(days)), want, "{why}");
         }
-    }
-
-    #[test]
-    fn a_name_always_gives_the_same_urn() {
-        let urn = urn("http://a.test/ 1 00");
-        assert_eq!(urn.len(), "urn:uuid:".len() + 36);
-        assert_eq!(urn.as_bytes()[23], b'8', "{urn}");
-        assert_eq!(urn, super::urn("http://a.test/ 1 00"));
     }
 }

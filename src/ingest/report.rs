@@ -12,6 +12,7 @@ use crate::domain::record::NewRecord;
 use crate::domain::resource::{Kind, Resource};
 use crate::domain::schedule::{self, Period, Signals};
 use crate::domain::status::Status;
+use crate::render;
 use crate::store::DueResource;
 
 use super::Settings;
@@ -89,7 +90,7 @@ pub(super) fn report(
         kind,
         fetch_url: None,
         site_url: feed.as_deref().and_then(site_url),
-        feed_head: feed.as_deref().map(crate::render::atom::head),
+        feed_head: feed.as_deref().map(render::atom::stored_head),
         body: fresh.map(|fresh| fresh.body),
         records,
         silent: kind.is_some_and(|kind| kind != resource.kind),
@@ -220,7 +221,7 @@ fn status(
             let format = feed.format;
             let text = format!("{}, {format}, {entries} entries{mended}", bytes(fresh));
             say(&mut status, 200, &text);
-            status.title = feed.title.as_ref().map(plain).unwrap_or_default();
+            status.title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
             status.last_parse = Some(seen.at);
             status.generated_ids = feed.has_generated_ids();
         }
@@ -254,10 +255,6 @@ fn say(status: &mut Status, code: u16, message: &str) {
 
 fn bytes(fresh: &Fresh) -> String {
     format!("{} bytes", fresh.body.bytes.len())
-}
-
-fn plain(text: &Text) -> String {
-    text.value.clone()
 }
 
 /// Random in 0 to 1.
