@@ -80,7 +80,7 @@ impl Ingest {
         let resource = &due.resource;
         let seen = look::look(&self.fetch, due, now).await;
         let new = records::records(&*self.store, resource, &seen.found, now).await?;
-        let poll = report::report(due, seen, new, &self.settings);
+        let poll = report::report(due, seen, new, (&self.settings, worker::dice()));
 
         if let Some(until) = poll.leave_host_until {
             self.store.cool_down(&resource.host(), until).await?;

@@ -30,6 +30,8 @@ pub mod worker;
 // Fourth floor: what the work is.
 pub mod ingest;
 
+pub mod deliver;
+
 // Fifth floor: the doors others knock on.
 pub mod http;
 

@@ -32,6 +32,14 @@ pub fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(6)
 }
 
+/// A random number in 0 to 1, for spreading what would otherwise happen all at once.
+///
+/// Like the clock, it is read at the edge and handed on.
+pub fn dice() -> f64 {
+    // Without randomness everything still works, only less evenly spread.
+    f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
+}
+
 /// A kind of work that waits in the store.
 pub trait Work: Send + Sync + 'static {
     /// One unit of it.

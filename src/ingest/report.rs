@@ -1,6 +1,6 @@
 //! What was found → what is kept of it: status, schedule, and what to remember.
 //!
-//! One pure function but for the dice that spread polls.
+//! One pure function.
 
 use std::time::Duration;
 
@@ -43,12 +43,13 @@ pub(super) struct Report {
     pub(super) leave_host_until: Option<DateTime<Utc>>,
 }
 
-/// Puts together what a poll leaves behind. `records` are those that may be new.
+/// Puts together what a poll leaves behind. `records` are those that may be new; `dice`
+/// is random in 0 to 1.
 pub(super) fn report(
     due: &DueResource,
     seen: Seen,
     records: Vec<NewRecord>,
-    settings: &Settings,
+    (settings, dice): (&Settings, f64),
 ) -> Report {
     let resource = &due.resource;
     let now = seen.at + seen.took;
@@ -68,7 +69,7 @@ pub(super) fn report(
         floor_s: settings.min_period_s,
     };
     let period = Period::after(kind.unwrap_or(resource.kind), &signals);
-    let mut next = period.next(now, dice());
+    let mut next = period.next(now, dice);
     if matches!(&seen.found, Found::Trouble(trouble) if trouble.http_code == 200) {
         next = next.min(now + chrono::TimeDelta::seconds(LONGEST_UNUSABLE_S));
     }
@@ -255,12 +256,6 @@ fn say(status: &mut Status, code: u16, message: &str) {
 
 fn bytes(fresh: &Fresh) -> String {
     format!("{} bytes", fresh.body.bytes.len())
-}
-
-/// Random in 0 to 1.
-fn dice() -> f64 {
-    // Without randomness everything still works, only less evenly spread.
-    f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 
 impl Trouble {

@@ -1,0 +1,234 @@
+//! What a subscription is owed → a body, rendered once for all who are owed the same.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use tracing::error;
+use url::Url;
+
+use crate::domain::feed::Link;
+use crate::domain::record::{Record, Seq};
+use crate::domain::resource::{Kind, Resource, ResourceId};
+use crate::domain::source::Context;
+use crate::domain::subscription::{Due, Format};
+use crate::parse;
+use crate::render;
+use crate::store::{Store, StoreError};
+
+/// The most records in one delivery (rule D2); what is left is due again at once.
+const MOST_RECORDS: usize = 100;
+/// The most bytes of rendered bodies that are kept.
+const CACHE_BYTES: usize = 32 * 1024 * 1024;
+/// JSON has no charset parameter (RFC 8259 `#section-11`), and `Content-Type` of Atom
+/// goes without one because clients compare it whole; the document says what it is.
+const JSON: &str = "application/json";
+const ATOM: &str = "application/atom+xml";
+/// What a body is called whose server did not say.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// What is sent in one delivery.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    /// `Content-Type`.
+    pub(super) content_type: String,
+    /// The body; empty for rssCloud, which only says that something changed.
+    pub(super) body: Bytes,
+    /// The first number it brings.
+    pub(super) first: Seq,
+    /// The last.
+    pub(super) last: Seq,
+    /// When the first of its records was appended.
+    pub(super) waiting_since: Option<DateTime<Utc>>,
+}
+
+/// Composes bodies.
+pub(super) struct Composer {
+    store: Arc<dyn Store>,
+    public_url: Url,
+    cache: Mutex<Cache>,
+}
+
+/// What a body depends on: whose log, from where to where, how, and to which kind of
+/// subscriber.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    resource: ResourceId,
+    topic: String,
+    after: Seq,
+    owed: Seq,
+    format: Format,
+    is_open: bool,
+}
+
+impl Composer {
+    pub(super) fn new(store: Arc<dyn Store>, public_url: Url) -> Composer {
+        Composer { store, public_url, cache: Mutex::default() }
+    }
+
+    /// What `due` is owed; `None` if there is nothing to bring after all.
+    pub(super) async fn compose(&self, due: &Due) -> Result<Option<Load>, StoreError> {
+        let subscription = &due.subscription;
+        if subscription.protocol.is_rsscloud() {
+            let first = Seq(subscription.cursor.0 + 1);
+            let (content_type, body) = (String::new(), Bytes::new());
+            let (last, waiting_since) = (due.owed, None);
+            return Ok(Some(Load { content_type, body, first, last, waiting_since }));
+        }
+        let key = Key {
+            resource: subscription.id.resource,
+            topic: subscription.topic.as_str().to_owned(),
+            after: subscription.cursor,
+            owed: due.owed,
+            format: subscription.format,
+            is_open: subscription.account.is_none(),
+        };
+        if let Some(load) = self.cached(&key) {
+            return Ok(Some(load));
+        }
+        let Some(resource) = self.store.get(key.resource).await? else { return Ok(None) };
+        // "If you're subscribing to arbitrary content resources, we will send you the
+        // exact content of the resource" (seed 003), unless JSON was asked for.
+        let load = match (key.format, resource.kind) {
+            (Format::Raw, _) => self.raw(&key, true).await?,
+            (Format::Atom, Kind::Other) => self.raw(&key, false).await?,
+            (Format::Atom | Format::Json, _) => self.entries(&key, &resource).await?,
+        };
+        if let Some(load) = &load {
+            self.lock().keep(key, load.clone());
+        }
+        Ok(load)
+    }
+
+    /// The newest body as it was received. `is_version` tells whether the cursor runs
+    /// over versions of the body, rather than over records.
+    async fn raw(&self, key: &Key, is_version: bool) -> Result<Option<Load>, StoreError> {
+        let Some((version, body)) = self.store.body(key.resource).await? else {
+            return Ok(None);
+        };
+        let last = if is_version { Seq(version) } else { key.owed };
+        Ok(Some(Load {
+            content_type: body.content_type.unwrap_or_else(|| UNKNOWN.to_owned()),
+            body: body.bytes.into(),
+            first: Seq(key.after.0 + 1),
+            last,
+            waiting_since: None,
+        }))
+    }
+
+    /// The new entries, newest first (row N-16).
+    async fn entries(&self, key: &Key, resource: &Resource) -> Result<Option<Load>, StoreError> {
+        let mut records = self.store.read_after(key.resource, key.after, MOST_RECORDS).await?;
+        records.retain(|record| record.seq <= key.owed);
+        let (Some(first), Some(last)) = (records.first(), records.last()) else {
+            return Ok(None);
+        };
+        let (first, last, waiting_since) = (first.seq, last.seq, Some(first.at));
+        let atom = document(resource, &records, &self.links(key));
+        let (content_type, body) = match key.format {
+            Format::Json => (JSON, json(resource, &key.topic, atom)),
+            Format::Atom | Format::Raw => (ATOM, atom),
+        };
+        let (content_type, body) = (content_type.to_owned(), body.into());
+        Ok(Some(Load { content_type, body, first, last, waiting_since }))
+    }
+
+    /// The links of the document itself, as in the `Link` header.
+    fn links(&self, key: &Key) -> Vec<Link> {
+        let hub = super::message::hub(&self.public_url, key.is_open);
+        let link = |rel: &str, href: &str| Link {
+            href: href.to_owned(),
+            rel: rel.to_owned(),
+            ..Link::default()
+        };
+        vec![link("self", &key.topic), link("hub", hub.as_str())]
+    }
+
+    fn cached(&self, key: &Key) -> Option<Load> {
+        self.lock().loads.get(key).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Cache> {
+        // What a panic interrupted can only be an entry that is missing.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn document(resource: &Resource, records: &[Record], links: &[Link]) -> String {
+    let entries: Vec<&str> = records.iter().rev().map(|record| record.atom.as_str()).collect();
+    render::atom::document(&render::atom::Document {
+        head: &resource.feed_head,
+        topic: resource.topic.as_str(),
+        status: Some(&resource.status),
+        links,
+        entries: &entries,
+    })
+}
+
+/// JSON is a view of the same entries, so it is made from the same document.
+fn json(resource: &Resource, topic: &str, atom: String) -> String {
+    let context = Context::of(resource.topic.fetch_url());
+    let feed = parse::parse(atom.as_bytes(), &context).unwrap_or_else(|err| {
+        error!(resource = resource.id.0, error = %err, "our own Atom cannot be read");
+        crate::domain::feed::Feed::default()
+    });
+    render::json::document(&feed, topic, &resource.status).to_string()
+}
+
+/// Bodies made lately, the oldest forgotten first.
+#[derive(Debug, Default)]
+struct Cache {
+    loads: HashMap<Key, Load>,
+    order: VecDeque<Key>,
+    bytes: usize,
+}
+
+impl Cache {
+    fn keep(&mut self, key: Key, load: Load) {
+        self.bytes += load.body.len();
+        self.order.push_back(key.clone());
+        if let Some(before) = self.loads.insert(key, load) {
+            // Two who were owed the same made it at the same time.
+            self.bytes -= before.body.len();
+            self.order.pop_back();
+        }
+        while self.bytes > CACHE_BYTES {
+            let Some(oldest) = self.order.pop_front() else { break };
+            let load = self.loads.remove(&oldest);
+            self.bytes -= load.map_or(0, |load| load.body.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_stays_within_its_bound() {
+        let key = |n| Key {
+            resource: ResourceId(n),
+            topic: String::new(),
+            after: Seq(0),
+            owed: Seq(1),
+            format: Format::Atom,
+            is_open: true,
+        };
+        let load = |bytes| Load {
+            content_type: ATOM.to_owned(),
+            body: Bytes::from(vec![0; bytes]),
+            first: Seq(1),
+            last: Seq(1),
+            waiting_since: None,
+        };
+        let mut cache = Cache::default();
+        for n in 0..8 {
+            cache.keep(key(n), load(CACHE_BYTES / 4));
+            cache.keep(key(n), load(CACHE_BYTES / 4));
+        }
+        assert_eq!(cache.bytes, CACHE_BYTES);
+        assert_eq!((cache.loads.len(), cache.order.len()), (4, 4));
+        assert!(cache.loads.contains_key(&key(7)) && !cache.loads.contains_key(&key(3)));
+    }
+}

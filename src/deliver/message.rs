@@ -1,0 +1,97 @@
+//! The request that brings a load to a callback, in the words of its protocol.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, LINK};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use url::Url;
+use url::form_urlencoded;
+
+use crate::domain::subscription::{Protocol, Subscription};
+use crate::fetch::Call;
+use crate::wire::{signature, soap, xmlrpc};
+
+use super::Settings;
+use super::compose::Load;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+const XML: &str = "text/xml; charset=utf-8";
+
+const X_HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature");
+const X_TOPIC: HeaderName = HeaderName::from_static("x-pubsubhubbub-topic");
+const X_CALLBACK: HeaderName = HeaderName::from_static("x-pubsubhubbub-callback");
+const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
+const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
+
+/// Where a subscriber finds the hub it came by: `/` with an account, `/hub` without.
+pub(super) fn hub(public_url: &Url, is_open: bool) -> Url {
+    let mut hub = public_url.clone();
+    hub.set_path(if is_open { "/hub" } else { "/" });
+    hub
+}
+
+/// The request.
+pub(super) fn call(subscription: &Subscription, load: &Load, settings: &Settings) -> Call {
+    let topic = subscription.topic.as_str();
+    let (content_type, body) = match &subscription.protocol {
+        Protocol::WebSub => (load.content_type.as_str(), load.body.clone()),
+        Protocol::HttpPost => (FORM, form(topic)),
+        Protocol::XmlRpc { procedure } => (XML, xmlrpc::call(procedure, topic).into()),
+        Protocol::Soap { procedure } => (XML, soap::call(procedure, topic).into()),
+    };
+    let mut headers = HeaderMap::new();
+    put(&mut headers, CONTENT_TYPE, content_type);
+    match &subscription.protocol {
+        Protocol::WebSub => push_websub(&mut headers, subscription, load, settings),
+        Protocol::Soap { .. } => {
+            // As UserLand's own implementation had it: the path of the responder.
+            let action = format!("\"{}\"", subscription.callback.url().path());
+            put(&mut headers, SOAP_ACTION, &action);
+        }
+        Protocol::HttpPost | Protocol::XmlRpc { .. } => {}
+    }
+    Call { method: Method::POST, url: subscription.callback.url(), headers, body }
+}
+
+/// rssCloud: "a single parameter, the URL of the feed that updated" (seed 000, "HTTP
+/// POST interface").
+fn form(topic: &str) -> Bytes {
+    let form = form_urlencoded::Serializer::new(String::new()).append_pair("url", topic).finish();
+    form.into()
+}
+
+/// What WebSub asks for (`#content-distribution`) and what Superfeedr's clients read
+/// (rows N-3 to N-8). The id is the same at every attempt to bring the same range
+/// (rule D10).
+fn push_websub(
+    headers: &mut HeaderMap,
+    subscription: &Subscription,
+    load: &Load,
+    settings: &Settings,
+) {
+    let topic = subscription.topic.as_str();
+    let hub = hub(&settings.public_url, subscription.account.is_none());
+    put(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
+    put(headers, X_TOPIC, topic);
+    put(headers, X_CALLBACK, subscription.callback.as_str());
+    let range = format!("{}-{}", load.first, load.last);
+    let id = subscription.id;
+    put(headers, WEBHOOK_ID, &format!("{}.{}.{range}", id.resource, id.number));
+    put(headers, X_SEQ, &range);
+    if subscription.failures > 0 {
+        put(headers, X_RETRIED, &subscription.failures.to_string());
+    }
+    if let Some(secret) = &subscription.secret {
+        let signed = signature::sign(settings.signature, secret.expose(), &load.body);
+        put(headers, X_HUB_SIGNATURE, &signed);
+    }
+}
+
+/// Sets a header. A topic or content type with bytes that no header can hold is left
+/// out: the body still arrives.
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+        headers.insert(name, value);
+    }
+}

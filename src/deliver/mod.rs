@@ -1,0 +1,170 @@
+//! From a cursor that lags to a callback that knows.
+//!
+//! ```text
+//! claim ──► compose ──► send ──► verdict ──► settle
+//!              │ rendered once        │
+//!              └ per log range        └ 2xx moves the cursor, nothing else does
+//! ```
+//!
+//! What holds here:
+//!
+//! * Delivery is at least once, and in order per subscription: one attempt is in hand
+//!   at a time, and it brings everything since the cursor (rule D2).
+//! * A host has only so many attempts in hand, and all of them together only so many,
+//!   so that a slow callback delays its own host and nobody else (rule D3).
+//! * Whatever the callback answers, the subscription stays until its lease ends, its
+//!   owner ends it, or it says 410 (WebSub `#content-distribution`).
+
+mod compose;
+mod message;
+mod settle;
+mod verdict;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::{debug, error};
+use url::Url;
+
+use crate::domain::subscription::Due;
+use crate::fetch::{Call, Fetch, FetchError, Reply};
+use crate::metrics::Metrics;
+use crate::store::{Settled, Store, StoreError};
+use crate::wire::signature::Method;
+use crate::worker::{self, Hosts, Place, Work};
+
+use compose::Composer;
+use settle::Settler;
+
+/// What the operator decides about deliveries.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address others know us by: where the hub is.
+    pub public_url: Url,
+    /// How long a claimed subscription belongs to this node; longer than any attempt.
+    pub claim: Duration,
+    /// Attempts in hand at once for one host.
+    pub per_host: usize,
+    /// How bodies are signed.
+    pub signature: Method,
+}
+
+/// Brings records to callbacks.
+pub struct Deliver {
+    store: Arc<dyn Store>,
+    fetch: Fetch,
+    composer: Composer,
+    settler: Settler,
+    hosts: Hosts,
+    metrics: Metrics,
+    settings: Settings,
+}
+
+/// An attempt that fails sooner than this failed to connect, as when the other side
+/// closed a connection that was kept open; it is made again at once.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+impl Deliver {
+    /// A worker on the subscriptions in `store`. Must be called within a runtime: what
+    /// settles deliveries runs beside it.
+    pub fn new(
+        store: Arc<dyn Store>,
+        fetch: Fetch,
+        metrics: Metrics,
+        settings: Settings,
+    ) -> Deliver {
+        Deliver {
+            composer: Composer::new(Arc::clone(&store), settings.public_url.clone()),
+            settler: Settler::start(Arc::clone(&store)),
+            hosts: Hosts::new(settings.per_host, store.news().subscriptions),
+            store,
+            fetch,
+            metrics,
+            settings,
+        }
+    }
+
+    /// Makes one attempt and says how it ended. An error means the store failed; the
+    /// subscription is found again when its claim ends.
+    async fn attempt(&self, due: &Due) -> Result<Settled, StoreError> {
+        let subscription = &due.subscription;
+        let id = subscription.id;
+        let Some(load) = self.composer.compose(due).await? else {
+            return Ok(Settled::Delivered { id, cursor: due.owed });
+        };
+        let call = message::call(subscription, &load, &self.settings);
+        let begun = Instant::now();
+        let answer = self.call(call, begun).await;
+        let took = begun.elapsed();
+        let verdict = verdict::judge(subscription, &answer, worker::now(), worker::dice());
+
+        let result = verdict::word(&answer);
+        self.metrics.delivered(subscription.protocol.as_str(), result, took);
+        debug!(
+            resource = id.resource.0,
+            subscription = id.number,
+            first = load.first.0,
+            last = load.last.0,
+            took_ms = took.as_millis() as u64,
+            result,
+            "delivered"
+        );
+        if verdict == verdict::Verdict::Told
+            && let Some(at) = load.waiting_since
+        {
+            self.metrics.waited((worker::now() - at).to_std().unwrap_or_default());
+        }
+        Ok(verdict.settled(id, load.last))
+    }
+
+    async fn call(&self, call: Call, begun: Instant) -> Result<Reply, FetchError> {
+        match self.fetch.call(call.clone()).await {
+            Err(FetchError::Unreachable { .. }) if begun.elapsed() < AT_ONCE => {
+                self.fetch.call(call).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+impl Work for Deliver {
+    type Job = (Due, Place);
+
+    const NAME: &'static str = "deliver";
+
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+        let now = worker::now();
+        let room = self.hosts.room(limit);
+        let due = self.store.claim_subscriptions(now, now + self.settings.claim, &room).await?;
+        let taken = due.into_iter().map(|due| {
+            let place = self.hosts.enter(due.subscription.callback.host());
+            (due, place)
+        });
+        Ok(taken.collect())
+    }
+
+    async fn perform(&self, (due, place): Self::Job) {
+        let id = due.subscription.id;
+        let settled = self.attempt(&due).await;
+        drop(place); // the host is free as soon as it has answered
+        let kept = match settled {
+            Ok(settled) => self.settler.settle(settled).await,
+            Err(err) => Err(Arc::new(err)),
+        };
+        if let Err(err) = kept {
+            error!(
+                resource = id.resource.0,
+                subscription = id.number,
+                error = &*err as &dyn Error,
+                "a delivery could not be kept; it will be made again"
+            );
+        }
+    }
+}
+
+impl std::fmt::Debug for Deliver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Deliver").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
