@@ -4,6 +4,9 @@
 //! travels. A module uses those above it, never those below; the test
 //! `imports_only_go_down` holds us to that. The picture is in
 //! `docs/architecture.md`.
+//!
+//! Programs that want only the normalizer need one function, [`normalize()`]: bytes in,
+//! one Atom document out, no network and no store.
 
 // Ground floor: what we talk about. No I/O, no clock, no settings.
 pub mod domain;
@@ -39,3 +42,7 @@ pub mod http;
 pub mod config;
 
 pub mod cli;
+
+mod normalized;
+
+pub use normalized::{Normalized, normalize};

@@ -4,6 +4,7 @@
 //! go to standard error, so that answers can be piped.
 
 mod check_config;
+mod normalize;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -28,12 +29,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     CheckConfig(check_config::Args),
+    Normalize(normalize::Args),
 }
 
 /// Runs the command that the process was started with.
 pub async fn run() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::CheckConfig(args) => check_config::run(&args),
+        Command::Normalize(args) => normalize::run(&args),
     };
     outcome.unwrap_or_else(|err| {
         complain(&*err);

@@ -6,6 +6,7 @@
 pub mod account;
 pub mod feed;
 pub mod intent;
+pub mod iri;
 pub mod ping;
 pub mod plain;
 pub mod poll;

@@ -10,6 +10,7 @@ mod revision;
 mod status;
 
 use crate::domain::feed::{Entry, Feed, Link};
+use crate::domain::iri;
 use crate::domain::status::Status;
 
 use super::names::{ATOM, Names};
@@ -152,7 +153,7 @@ pub fn whole(feed: &Feed) -> String {
 pub(super) fn head_of_none(topic: &str, status: Option<&Status>) -> String {
     let title = status.map(|status| status.title.as_str()).filter(|title| !title.is_empty());
     let updated = status.and_then(|status| status.last_parse).unwrap_or_default();
-    minimal_head(&parts::as_iri(topic), title.unwrap_or(topic), topic, updated)
+    minimal_head(&iri::encode(topic), title.unwrap_or(topic), topic, updated)
 }
 
 /// The least that RFC 4287 asks of a feed. Its author is the host of the topic.

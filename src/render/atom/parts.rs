@@ -1,7 +1,5 @@
 //! The parts of feeds and entries, each as RFC 4287 has it.
 
-use std::borrow::Cow;
-
 use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat};
 
 use crate::domain::feed::{Category, Content, Entry, Feed, Link, Person, Text, TextKind};
@@ -202,28 +200,4 @@ pub(super) fn date(date: &DateTime<FixedOffset>) -> String {
     let sayable = (0..=9_999).contains(&date.year());
     let date = if sayable { *date } else { DateTime::default() };
     date.to_rfc3339_opts(SecondsFormat::AutoSi, true)
-}
-
-/// `text`, with what may not stand in an IRI percent-encoded.
-pub(super) fn as_iri(text: &str) -> Cow<'_, str> {
-    let forbidden = |c: char| {
-        c.is_control()
-            || c.is_whitespace()
-            || matches!(c, '<' | '>' | '"' | '{' | '}' | '|' | '\\' | '^' | '`')
-    };
-    if !text.contains(forbidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut iri = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if forbidden(c) {
-            let mut bytes = [0; 4];
-            for byte in c.encode_utf8(&mut bytes).bytes() {
-                iri.push_str(&format!("%{byte:02X}"));
-            }
-        } else {
-            iri.push(c);
-        }
-    }
-    Cow::Owned(iri)
 }

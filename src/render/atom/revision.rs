@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use crate::domain::feed::{Content, Entry, Link, Text, TextKind};
+use crate::domain::iri;
 
 /// The entry that stands for the content of the resource `topic` as it was found
 /// `at`, and its id.
@@ -31,7 +32,7 @@ pub fn revision(
         content: Some(content(&essence, bytes)),
         updated: Some(at.fixed_offset()),
         links: vec![Link {
-            href: super::parts::as_iri(topic).into_owned(),
+            href: iri::encode(topic).into_owned(),
             rel: "alternate".to_owned(),
             mime: Some(essence),
             ..Link::default()

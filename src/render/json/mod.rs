@@ -8,7 +8,7 @@ mod parts;
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::feed::Feed;
+use crate::domain::feed::{Feed, Text};
 use crate::domain::status::Status;
 
 use parts::{put, seconds, standard_links};
@@ -16,8 +16,14 @@ use parts::{put, seconds, standard_links};
 /// A whole document: `feed` as read from stored Atom, entries in the order given.
 pub fn document(feed: &Feed, topic: &str, status: &Status) -> Value {
     let mut document = head(feed, topic, status);
-    let items = feed.entries.iter().map(|entry| item::item(entry, feed)).collect();
-    document.insert("items".to_owned(), Value::Array(items));
+    document.insert("items".to_owned(), items(feed));
+    Value::Object(document)
+}
+
+/// A feed by itself, without the status of a resource.
+pub fn whole(feed: &Feed) -> Value {
+    let mut document = metadata(feed, "");
+    document.insert("items".to_owned(), items(feed));
     Value::Object(document)
 }
 
@@ -30,9 +36,20 @@ pub fn status_only(feed: &Feed, topic: &str, status: &Status) -> Value {
 fn head(feed: &Feed, topic: &str, status: &Status) -> Map<String, Value> {
     let mut head = Map::new();
     head.insert("status".to_owned(), status_object(topic, status));
-    let title = feed.title.as_ref().map_or_else(|| status.title.clone(), |title| title.to_plain());
+    head.append(&mut metadata(feed, &status.title));
+    head
+}
+
+fn items(feed: &Feed) -> Value {
+    feed.entries.iter().map(|entry| item::item(entry, feed)).collect()
+}
+
+/// `title` is what to call a feed that has no title.
+fn metadata(feed: &Feed, title: &str) -> Map<String, Value> {
+    let mut head = Map::new();
+    let title = feed.title.as_ref().map_or_else(|| title.to_owned(), Text::to_plain);
     head.insert("title".to_owned(), Value::String(title));
-    put(&mut head, "subtitle", feed.subtitle.as_ref().map(|subtitle| subtitle.to_plain()));
+    put(&mut head, "subtitle", feed.subtitle.as_ref().map(Text::to_plain));
     put(&mut head, "id", Some(&feed.id).filter(|id| !id.is_empty()).cloned());
     put(&mut head, "updated", feed.updated.map(seconds));
     put(&mut head, "permalinkUrl", parts::permalink(&feed.links));
@@ -67,7 +84,7 @@ fn status_object(topic: &str, status: &Status) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::feed::{Category, Content, Element, Entry, Link, Node, Person, Text};
+    use crate::domain::feed::{Category, Content, Element, Entry, Link, Node, Person};
     use chrono::DateTime;
 
     fn element(name: &str, children: Vec<Node>) -> Element {

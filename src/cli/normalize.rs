@@ -1,0 +1,122 @@
+//! `feedgate normalize`: bytes in, one document out; no network, no store.
+
+mod batch;
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{error, fs};
+
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::domain::source::Context;
+use crate::normalized::{Normalized, normalize};
+
+use super::{Outcome, say};
+
+/// Turn any feed into Atom or JSON, reading a file and using neither network nor store.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The document; - is standard input.
+    #[arg(value_name = "FILE", required_unless_present = "batch")]
+    file: Option<PathBuf>,
+    /// Where the document came from; relative addresses in it are relative to this.
+    #[arg(long, value_name = "URL", default_value = "http://localhost/")]
+    url: Url,
+    /// Its Content-Type as received.
+    #[arg(long, value_name = "TYPE", default_value = "")]
+    content_type: String,
+    /// All response headers: a JSON object of names and values.
+    #[arg(long, value_name = "FILE.json")]
+    headers: Option<PathBuf>,
+    /// What to write.
+    #[arg(long, value_enum, default_value = "atom")]
+    format: Format,
+    /// Write what was found and mended instead, as JSON.
+    #[arg(long)]
+    explain: bool,
+    /// Guess the language of entries that declare none.
+    #[arg(long)]
+    detect_language: bool,
+    /// Normalize many documents: lines of {"file","url","content_type","headers","out"}.
+    #[arg(long, value_name = "MANIFEST.jsonl", requires = "out", conflicts_with = "file")]
+    batch: Option<PathBuf>,
+    /// The folder for what --batch writes.
+    #[arg(long, value_name = "DIR", requires = "batch")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    Atom,
+    Json,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if let (Some(manifest), Some(folder)) = (&args.batch, &args.out) {
+        return batch::run(manifest, folder, args);
+    }
+    let bytes = match args.file.as_deref() {
+        Some(path) if path != Path::new("-") => read(path)?,
+        _ => {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes)?;
+            bytes
+        }
+    };
+    let headers = match &args.headers {
+        Some(path) => serde_json::from_slice(&read(path)?)
+            .map_err(|err| format!("{}: not an object of headers: {err}", path.display()))?,
+        None => BTreeMap::new(),
+    };
+    let context = context(args.url.clone(), &args.content_type, headers);
+    let written = written(&bytes, &context, args)?;
+    say(written.trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the options ask for, of one document.
+fn written(bytes: &[u8], context: &Context, args: &Args) -> Result<String, Box<dyn error::Error>> {
+    let mut normalized = normalize(bytes, context)?;
+    if args.detect_language {
+        normalized.detect_languages();
+    }
+    let value = match args.format {
+        _ if args.explain => explanation(&normalized),
+        Format::Json => normalized.to_json(),
+        Format::Atom => return Ok(normalized.to_atom()),
+    };
+    Ok(serde_json::to_string_pretty(&value)? + "\n")
+}
+
+fn explanation(normalized: &Normalized) -> Value {
+    let feed = normalized.feed();
+    let repairs = normalized.repairs().iter();
+    let repairs: Vec<Value> =
+        repairs.map(|repair| json!({"code": repair.code, "detail": repair.detail})).collect();
+    json!({
+        "format": feed.format,
+        "entries": feed.entries.len(),
+        "generated_ids": feed.has_generated_ids(),
+        "moved_to": feed.moved_to,
+        "repairs": repairs,
+    })
+}
+
+/// What is known of a document. A content type that is given by itself counts more
+/// than one among the headers.
+fn context(url: Url, content_type: &str, headers: BTreeMap<String, String>) -> Context {
+    let mut context = Context::of(url);
+    if !content_type.is_empty() {
+        context.headers.push(("content-type".to_owned(), content_type.to_owned()));
+    }
+    let lower = headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+    context.headers.extend(lower);
+    context
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|err| format!("{}: {err}", path.display()))
+}

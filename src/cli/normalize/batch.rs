@@ -1,0 +1,66 @@
+//! Many documents in one process.
+//!
+//! What holds here: whatever is in one document, the others are written. A document
+//! that cannot be normalized leaves no output but a file beside it, with `.err` at the
+//! end of its name, that says why.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde::Deserialize;
+use url::Url;
+
+use super::super::{Outcome, say};
+use super::{Args, context, read, written};
+
+/// One line of the manifest.
+#[derive(Debug, Deserialize)]
+struct Job {
+    file: PathBuf,
+    url: Url,
+    #[serde(default)]
+    content_type: Option<String>,
+    #[serde(default)]
+    headers: Option<BTreeMap<String, String>>,
+    /// Absolute, or relative to the folder.
+    out: PathBuf,
+}
+
+/// Normalizes every document of `manifest`. A manifest that cannot be read ends it.
+pub(super) fn run(manifest: &Path, folder: &Path, args: &Args) -> Outcome {
+    let text =
+        fs::read_to_string(manifest).map_err(|err| format!("{}: {err}", manifest.display()))?;
+    fs::create_dir_all(folder)?;
+    let (mut done, mut failed) = (0, 0);
+    for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let job: Job = serde_json::from_str(line)
+            .map_err(|err| format!("{}:{}: {err}", manifest.display(), n + 1))?;
+        let out = folder.join(&job.out);
+        match normalized(&job, args) {
+            Ok(document) => {
+                fs::write(&out, document)?;
+                done += 1;
+            }
+            Err(why) => {
+                let mut name = out.into_os_string();
+                name.push(".err");
+                fs::write(name, why + "\n")?;
+                failed += 1;
+            }
+        }
+    }
+    say(format!("{done} normalized, {failed} failed"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A panic is a bug, but one that must not take the other documents with it.
+fn normalized(job: &Job, args: &Args) -> Result<String, String> {
+    let bytes = read(&job.file)?;
+    let content_type = job.content_type.as_deref().unwrap_or_default();
+    let context = context(job.url.clone(), content_type, job.headers.clone().unwrap_or_default());
+    catch_unwind(|| written(&bytes, &context, args).map_err(|err| err.to_string()))
+        .unwrap_or_else(|_| Err("internal error: the normalizer panicked".to_owned()))
+}

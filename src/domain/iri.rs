@@ -1,0 +1,204 @@
+//! Addresses as text: told apart, joined and made fit for a document.
+//!
+//! An address of a source is kept as its publisher wrote it, because ids and links
+//! are compared as text; so nothing here changes the case of a host, decodes, or
+//! turns letters beyond ASCII into anything else.
+
+use std::borrow::Cow;
+
+/// Whether `text` begins with a scheme (RFC 3986 `#section-3.1`).
+pub fn is_absolute(text: &str) -> bool {
+    scheme(text).is_some()
+}
+
+/// Whether `text` is an absolute IRI that may stand in a document as it is
+/// (RFC 3987 `#section-2.2`).
+pub fn is_iri(text: &str) -> bool {
+    scheme(text).is_some_and(|scheme| text.len() > scheme.len() + 1) && !text.contains(is_forbidden)
+}
+
+/// The scheme, without its colon.
+pub fn scheme(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(':')?;
+    let mut chars = scheme.chars();
+    let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
+    let sound = begins && chars.all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    sound.then_some(scheme)
+}
+
+/// `text` with what may not stand in an IRI percent-encoded.
+pub fn encode(text: &str) -> Cow<'_, str> {
+    if text.contains(is_forbidden) {
+        Cow::Owned(percent_encode(text, |c| !is_forbidden(c)))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// `text` with every character that `keep` does not keep percent-encoded as UTF-8.
+pub fn percent_encode(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if keep(c) {
+            out.push(c);
+        } else {
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
+    out
+}
+
+/// Whether it may not stand in an IRI at all, reserved or not.
+fn is_forbidden(c: char) -> bool {
+    c.is_control()
+        || c.is_whitespace()
+        || matches!(c, '<' | '>' | '"' | '{' | '}' | '|' | '\\' | '^' | '`')
+}
+
+/// `reference` as seen from `base` (RFC 3986 `#section-5.2`), fit for a document.
+///
+/// An absolute reference stays as it is, and so does any if the base is no place
+/// from which to go on, such as a `urn:`.
+pub fn join<'a>(base: &str, reference: &'a str) -> Cow<'a, str> {
+    let reference = reference.trim();
+    let parts = Parts::of(base);
+    if is_absolute(reference) || parts.authority.is_none() {
+        return encode(reference);
+    }
+    let Parts { scheme, authority, path, query } = parts;
+    let scheme = scheme.unwrap_or_default();
+    if reference.starts_with("//") {
+        return Cow::Owned(encode(&format!("{scheme}:{reference}")).into_owned());
+    }
+    let (rest, fragment) = cut(reference, '#');
+    let (its_path, its_query) = cut(rest, '?');
+    let (path, query) = if its_path.is_empty() {
+        (path.to_owned(), its_query.or(query))
+    } else if its_path.starts_with('/') {
+        (without_dots(its_path), its_query)
+    } else {
+        let folder = path.rfind('/').map_or("/", |at| &path[..=at]);
+        (without_dots(&format!("{folder}{its_path}")), its_query)
+    };
+    let mut out = format!("{scheme}://{}{path}", authority.unwrap_or_default());
+    for (mark, part) in [('?', query), ('#', fragment)] {
+        if let Some(part) = part {
+            out.push(mark);
+            out.push_str(part);
+        }
+    }
+    Cow::Owned(encode(&out).into_owned())
+}
+
+/// What a hierarchical address is made of, without its fragment.
+struct Parts<'a> {
+    scheme: Option<&'a str>,
+    authority: Option<&'a str>,
+    path: &'a str,
+    query: Option<&'a str>,
+}
+
+impl Parts<'_> {
+    fn of(text: &str) -> Parts<'_> {
+        let (text, _) = cut(text, '#');
+        let (text, query) = cut(text, '?');
+        let scheme = scheme(text);
+        let rest = scheme.map_or(text, |scheme| &text[scheme.len() + 1..]);
+        match rest.strip_prefix("//") {
+            None => Parts { scheme, authority: None, path: rest, query },
+            Some(rest) => {
+                let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                Parts { scheme, authority: Some(authority), path, query }
+            }
+        }
+    }
+}
+
+/// What is before the first `mark`, and what after it.
+fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
+    text.split_once(mark).map_or((text, None), |(before, after)| (before, Some(after)))
+}
+
+/// `path` without `.` and `..` (RFC 3986 `#section-5.2.4`).
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut steps = path.split('/').skip(1).peekable();
+    while let Some(step) = steps.next() {
+        let last = steps.peek().is_none();
+        match step {
+            "." | ".." => {
+                if step == ".." {
+                    kept.pop();
+                }
+                if last {
+                    kept.push("");
+                }
+            }
+            step => kept.push(step),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_joined_as_rfc_3986_has_it() {
+        // From RFC 3986 `#section-5.4`, with its base.
+        let cases = [
+            ("g:h", "g:h"),
+            ("g", "http://a/b/c/g"),
+            ("./g", "http://a/b/c/g"),
+            ("g/", "http://a/b/c/g/"),
+            ("/g", "http://a/g"),
+            ("//g", "http://g"),
+            ("?y", "http://a/b/c/d;p?y"),
+            ("g?y", "http://a/b/c/g?y"),
+            ("#s", "http://a/b/c/d;p?q#s"),
+            ("g?y#s", "http://a/b/c/g?y#s"),
+            (";x", "http://a/b/c/;x"),
+            ("", "http://a/b/c/d;p?q"),
+            (".", "http://a/b/c/"),
+            ("..", "http://a/b/"),
+            ("../g", "http://a/b/g"),
+            ("../..", "http://a/"),
+            ("../../../g", "http://a/g"),
+            ("g/./h/../i", "http://a/b/c/g/i"),
+        ];
+        for (reference, want) in cases {
+            assert_eq!(join("http://a/b/c/d;p?q", reference), want, "{reference:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_publisher_wrote_is_kept() {
+        let cases = [
+            ("http://a.test", "http://Ex.TEST", "http://Ex.TEST"),
+            ("http://a.test", "é", "http://a.test/é"),
+            ("http://a.test/x", " a b ", "http://a.test/a%20b"),
+            ("urn:x", "rel", "rel"),
+            ("http://a.test/", "mailto:a@b.test", "mailto:a@b.test"),
+        ];
+        for (base, reference, want) in cases {
+            assert_eq!(join(base, reference), want, "{reference:?} at {base}");
+        }
+    }
+
+    #[test]
+    fn iris_are_told_from_other_text() {
+        let cases = [
+            ("http://a", true),
+            ("urn:x:1", true),
+            ("abc", false),
+            ("a:", false),
+            ("a b:c", false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(is_iri(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Every entry an id, by which it is known for ever (rules N1, N2).
+//!
+//! | the source has | the id is |
+//! | --- | --- |
+//! | an id that is an IRI | that, byte for byte |
+//! | an id that is none | `urn:guid:` and the id, percent-encoded; a bare UUID as `urn:uuid:` |
+//! | no id, but a link no other entry has | the link |
+//! | neither | `tag:feedgate,2026:` and a hash of title, content and enclosure; flagged |
+//! | an id that several entries have | the oldest keeps it, the others get `#` and a hash |
+//!
+//! What holds here: an id depends on nothing but the entry and the entries beside it:
+//! not on the time, the gateway, the feed's address or the order of the document. Dates
+//! are never part of it, because they drift.
+
+use std::collections::{HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+
+use crate::domain::feed::{Content, Entry, Feed, Link, Repair, Text};
+use crate::domain::iri;
+use crate::domain::source::Context;
+
+/// How a generated id begins (RFC 4151). The name is the program's and not the
+/// gateway's, so that moving a gateway makes nothing new.
+const GENERATED: &str = "tag:feedgate,2026:";
+
+/// Gives the feed and each entry an id.
+pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
+    feed.id = feed_id(&feed, context);
+    for entry in &mut feed.entries {
+        if let Some(source) = &mut entry.source {
+            source.id = as_iri(&source.id).unwrap_or_default();
+        }
+    }
+    let links = link_counts(&feed.entries);
+    let mut repairs = Vec::new();
+    for entry in &mut feed.entries {
+        let (id, repair) = entry_id(entry, &links);
+        entry.id_generated |= id.starts_with(GENERATED);
+        entry.id = id;
+        repairs.extend(repair);
+    }
+    tell_apart(&mut feed.entries, &mut repairs);
+    feed.repairs.append(&mut repairs);
+    feed
+}
+
+/// The feed's own id, else its own address.
+fn feed_id(feed: &Feed, context: &Context) -> String {
+    let itself = feed.links.iter().find(|link| link.rel == "self").map(|link| link.href.as_str());
+    let stated = as_iri(&feed.id).or_else(|| itself.and_then(as_iri));
+    stated.unwrap_or_else(|| context.url.to_string())
+}
+
+/// `id` as an IRI: as it is if it is one, else wrapped; `None` if it is empty.
+fn as_iri(id: &str) -> Option<String> {
+    let id = id.trim();
+    if id.is_empty() {
+        return None;
+    }
+    if iri::is_absolute(id) && !id.ends_with(':') {
+        return Some(iri::encode(id).into_owned());
+    }
+    if is_uuid(id) {
+        return Some(format!("urn:uuid:{id}"));
+    }
+    let keep =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~' | ':' | '/' | '@');
+    Some(format!("urn:guid:{}", iri::percent_encode(id, keep)))
+}
+
+fn is_uuid(text: &str) -> bool {
+    let lengths = [8, 4, 4, 4, 12];
+    text.len() == 36
+        && text.split('-').map(str::len).eq(lengths)
+        && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
+
+/// The id of an entry, whatever the other entries' are.
+fn entry_id(entry: &Entry, links: &HashMap<String, usize>) -> (String, Option<Repair>) {
+    let repair = |code, id: &str| Some(Repair { code, detail: id.to_owned() });
+    if let Some(id) = as_iri(&entry.id) {
+        let wrapped = id != entry.id;
+        return (id, if wrapped { repair("id_not_an_iri", &entry.id) } else { None });
+    }
+    if let Some(link) = permalink(entry).filter(|link| links.get(*link) == Some(&1)) {
+        return (link.to_owned(), repair("id_from_link", link));
+    }
+    let id = format!("{GENERATED}{}", hash(&[&title(entry), &body(entry), enclosure(entry)]));
+    let generated = repair("id_generated", &id);
+    (id, generated)
+}
+
+/// How many entries have each link.
+fn link_counts(entries: &[Entry]) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for link in entries.iter().filter_map(permalink) {
+        *counts.entry(link.to_owned()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Makes ids unique within the document.
+///
+/// The oldest of those that share an id keeps it, because it is the one that may be
+/// known under it already; a newer one that took it over would be dropped as known.
+/// Of what is the same in everything that counts, the first is kept.
+fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
+    let mut sharing: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        sharing.entry(&entry.id).or_default().push(at);
+    }
+    sharing.retain(|_, at| at.len() > 1);
+    if sharing.is_empty() {
+        return;
+    }
+    let mut renamed: Vec<(usize, String)> = Vec::new();
+    let mut repeated: HashSet<usize> = HashSet::new();
+    for (id, at) in &sharing {
+        // Feeds are newest first unless their dates say otherwise.
+        let oldest = at.iter().rev().min_by_key(|at| date(&entries[**at]));
+        let mut seen: HashSet<String> = HashSet::new();
+        let keeper = oldest.copied().unwrap_or(at[0]);
+        seen.insert(content_key(&entries[keeper]));
+        for at in at.iter().filter(|at| **at != keeper) {
+            let key = content_key(&entries[*at]);
+            if !seen.insert(key) {
+                repeated.insert(*at);
+                continue;
+            }
+            renamed.push((*at, told_apart(id, &entries[*at], &entries[keeper])));
+        }
+    }
+    for (at, id) in renamed {
+        repairs.push(Repair { code: "id_repeated", detail: entries[at].id.clone() });
+        entries[at].id = id;
+    }
+    let mut at = 0;
+    entries.retain(|_| {
+        at += 1;
+        !repeated.contains(&(at - 1))
+    });
+    for _ in repeated {
+        repairs.push(Repair { code: "entry_repeated", detail: String::new() });
+    }
+}
+
+/// `id` made different from that of `keeper`, by the link if that differs.
+fn told_apart(id: &str, entry: &Entry, keeper: &Entry) -> String {
+    let link = permalink(entry);
+    let mark = match link {
+        Some(link) if Some(link) != permalink(keeper) => hash(&[link]),
+        _ => content_key(entry),
+    };
+    let join = if id.contains('#') { '.' } else { '#' };
+    format!("{id}{join}{}", &mark[..16])
+}
+
+fn content_key(entry: &Entry) -> String {
+    let link = permalink(entry).unwrap_or_default();
+    hash(&[link, &title(entry), &body(entry), enclosure(entry)])
+}
+
+fn date(entry: &Entry) -> Option<chrono::DateTime<chrono::FixedOffset>> {
+    entry.published.or(entry.updated)
+}
+
+fn permalink(entry: &Entry) -> Option<&str> {
+    first_link(&entry.links, "alternate")
+}
+
+fn enclosure(entry: &Entry) -> &str {
+    first_link(&entry.links, "enclosure").unwrap_or_default()
+}
+
+fn first_link<'a>(links: &'a [Link], rel: &str) -> Option<&'a str> {
+    links.iter().find(|link| link.rel == rel).map(|link| link.href.as_str())
+}
+
+fn title(entry: &Entry) -> String {
+    entry.title.as_ref().map(Text::to_plain).unwrap_or_default()
+}
+
+/// The text of the content, else of the summary.
+fn body(entry: &Entry) -> String {
+    match &entry.content {
+        Some(Content::Text(text)) => text.to_plain(),
+        Some(Content::Media { value, .. } | Content::Xml { value, .. }) => value.clone(),
+        Some(Content::Src { href, .. }) => href.clone(),
+        None => entry.summary.as_ref().map(Text::to_plain).unwrap_or_default(),
+    }
+}
+
+/// 128 bits of a SHA-256 over the parts, in hex.
+fn hash(parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part);
+        hasher.update([0x1f]);
+    }
+    hex::encode(&hasher.finalize()[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use url::Url;
+
+    fn entry(id: &str, link: &str, title: &str) -> Entry {
+        let links = (!link.is_empty()).then(|| Link {
+            rel: "alternate".to_owned(),
+            href: link.to_owned(),
+            ..Link::default()
+        });
+        Entry {
+            id: id.to_owned(),
+            title: Some(Text::plain(title)),
+            links: links.into_iter().collect(),
+            ..Entry::default()
+        }
+    }
+
+    fn ids(entries: Vec<Entry>) -> Vec<String> {
+        let feed = Feed { entries, ..Feed::default() };
+        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        settle(feed, &context).entries.into_iter().map(|entry| entry.id).collect()
+    }
+
+    #[test]
+    fn an_id_of_the_source_is_kept_or_wrapped() {
+        let cases = [
+            ("http://A.test/%7Ex", "http://A.test/%7Ex"),
+            ("tag:a.test,2002:1", "tag:a.test,2002:1"),
+            ("abc", "urn:guid:abc"),
+            ("/posts/1?a=b", "urn:guid:/posts/1%3Fa%3Db"),
+            ("é 1", "urn:guid:%C3%A9%201"),
+            ("http://a.test/a b", "http://a.test/a%20b"),
+            ("  urn:x:1\n", "urn:x:1"),
+            (
+                "0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11",
+                "urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11",
+            ),
+        ];
+        for (id, want) in cases {
+            assert_eq!(ids(vec![entry(id, "", "t")]), [want], "{id:?}");
+        }
+    }
+
+    #[test]
+    fn without_an_id_the_link_is_one_if_no_other_entry_has_it() {
+        assert_eq!(ids(vec![entry("", "http://a.test/1", "t")]), ["http://a.test/1"]);
+        let shared =
+            ids(vec![entry("", "http://a.test/", "one"), entry("", "http://a.test/", "two")]);
+        assert!(shared.iter().all(|id| id.starts_with(GENERATED)), "{shared:?}");
+        assert_ne!(shared[0], shared[1]);
+    }
+
+    #[test]
+    fn a_generated_id_never_changes() {
+        let want = "tag:feedgate,2026:b8f23f0f9c008924e16dffad3f313e89";
+        assert_eq!(ids(vec![entry("", "", "Spring tide")]), [want]);
+    }
+
+    #[test]
+    fn of_entries_that_share_an_id_the_oldest_keeps_it_wherever_it_stands() {
+        let old = || entry("urn:x", "http://a.test/1", "old");
+        let new = || entry("urn:x", "http://a.test/2", "new");
+        let dated = |mut entry: Entry, day: u32| {
+            entry.published = chrono::DateTime::from_timestamp(i64::from(day) * 86_400, 0)
+                .map(|at| at.fixed_offset());
+            entry
+        };
+        let newest_first = ids(vec![new(), old()]);
+        assert_eq!(newest_first[1], "urn:x");
+        assert!(newest_first[0].starts_with("urn:x#"), "{newest_first:?}");
+        let oldest_first = ids(vec![dated(old(), 1), dated(new(), 2)]);
+        assert_eq!(oldest_first, [newest_first[1].clone(), newest_first[0].clone()]);
+        assert_eq!(ids(vec![old(), old()]), ["urn:x"], "the same twice is one");
+    }
+}

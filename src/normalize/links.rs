@@ -1,0 +1,170 @@
+//! Every address absolute: links, icons, people, and those inside texts.
+//!
+//! `parse` has joined what stood below an `xml:base`; the rest is relative to the
+//! document (see [`Context::base`]). Afterwards nothing depends on where the document
+//! was, so no `base` is left.
+
+use crate::domain::feed::{
+    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Repair, Text, TextKind,
+};
+use crate::domain::iri;
+use crate::domain::source::Context;
+
+use super::html;
+
+/// Schemes that run code in whoever follows the link (rule S22).
+const UNSAFE: &[&str] = &["javascript", "vbscript", "data"];
+
+/// Where registered relations have their addresses (RFC 4287 `#rfc.section.4.2.7.2`).
+const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
+
+/// Makes all addresses absolute.
+pub(super) fn make_absolute(mut feed: Feed, context: &Context) -> Feed {
+    let base = context.base();
+    let mut pass = Pass { base: base.as_str(), repairs: Vec::new() };
+    pass.feed(&mut feed);
+    for entry in &mut feed.entries {
+        pass.entry(entry);
+    }
+    feed.repairs.append(&mut pass.repairs);
+    feed
+}
+
+struct Pass<'a> {
+    /// The document's own.
+    base: &'a str,
+    repairs: Vec<Repair>,
+}
+
+impl Pass<'_> {
+    /// A feed without its entries.
+    fn feed(&mut self, feed: &mut Feed) {
+        for text in [&mut feed.title, &mut feed.subtitle, &mut feed.rights] {
+            self.text(text.as_mut());
+        }
+        self.people(&mut feed.authors);
+        self.people(&mut feed.contributors);
+        self.links(&mut feed.links);
+        self.categories(&mut feed.categories);
+        if let Some(generator) = &mut feed.generator {
+            self.optional(&mut generator.uri);
+        }
+        self.optional(&mut feed.icon);
+        self.optional(&mut feed.logo);
+        feed.extensions.iter_mut().for_each(|element| self.element(element));
+        feed.base = None;
+    }
+
+    fn entry(&mut self, entry: &mut Entry) {
+        for text in [&mut entry.title, &mut entry.summary, &mut entry.rights] {
+            self.text(text.as_mut());
+        }
+        match &mut entry.content {
+            Some(Content::Text(text)) => self.text(Some(text)),
+            Some(Content::Src { href, .. }) => self.address(href),
+            Some(Content::Xml { base, .. }) => *base = None,
+            Some(Content::Media { .. }) | None => {}
+        }
+        self.people(&mut entry.authors);
+        self.people(&mut entry.contributors);
+        self.links(&mut entry.links);
+        self.categories(&mut entry.categories);
+        if let Some(source) = &mut entry.source {
+            self.feed(source);
+        }
+        entry.extensions.iter_mut().for_each(|element| self.element(element));
+        entry.base = None;
+    }
+
+    fn text(&mut self, text: Option<&mut Text>) {
+        let Some(text) = text else { return };
+        let base = text.base.take();
+        if text.kind != TextKind::Text {
+            let base = base.as_deref().unwrap_or(self.base);
+            if let Some(absolute) = html::make_absolute(&text.value, base) {
+                text.value = absolute;
+            }
+        }
+    }
+
+    fn people(&mut self, people: &mut [Person]) {
+        for person in people {
+            self.optional(&mut person.uri);
+            person.extensions.iter_mut().for_each(|element| self.element(element));
+        }
+    }
+
+    /// Links without an address, or with one that runs code, are left out.
+    fn links(&mut self, links: &mut Vec<Link>) {
+        links.retain_mut(|link| {
+            if let Some(short) = link.rel.strip_prefix(RELATIONS) {
+                link.rel = short.to_owned();
+            }
+            if link.rel.is_empty() {
+                link.rel = "alternate".to_owned();
+            }
+            link.href.truncate(link.href.trim_end().len());
+            let scheme = iri::scheme(link.href.trim_start()).unwrap_or_default();
+            let is_unsafe = UNSAFE.iter().any(|bad| scheme.eq_ignore_ascii_case(bad));
+            if is_unsafe || link.href.is_empty() {
+                let detail = if is_unsafe { scheme } else { "an empty address" };
+                self.repairs.push(repair("link_dropped", detail));
+                return false;
+            }
+            self.address(&mut link.href);
+            true
+        });
+    }
+
+    /// A scheme that is no IRI names a vocabulary all the same; it is wrapped, not
+    /// joined, because it leads nowhere.
+    fn categories(&mut self, categories: &mut [Category]) {
+        for category in categories {
+            let Some(scheme) = &mut category.scheme else { continue };
+            let trimmed = scheme.trim();
+            if trimmed.is_empty() {
+                category.scheme = None;
+            } else if iri::is_absolute(trimmed) || trimmed.contains('/') {
+                *scheme = iri::join(self.base, trimmed).into_owned();
+            }
+        }
+    }
+
+    /// What is known to be an address among the attributes of foreign elements.
+    fn element(&mut self, element: &mut Element) {
+        let is_address = |attribute: &&mut Attribute| {
+            attribute.namespace.is_empty()
+                && matches!(attribute.name.as_str(), "href" | "src" | "url")
+        };
+        element.attributes.iter_mut().filter(is_address).for_each(|attribute| {
+            if !attribute.value.trim().is_empty() {
+                self.address(&mut attribute.value);
+            }
+        });
+        for child in &mut element.children {
+            if let Node::Element(child) = child {
+                self.element(child);
+            }
+        }
+    }
+
+    /// An empty address is none.
+    fn optional(&mut self, address: &mut Option<String>) {
+        if let Some(text) = address.as_mut().filter(|text| !text.trim().is_empty()) {
+            self.address(text);
+        } else {
+            *address = None;
+        }
+    }
+
+    fn address(&mut self, address: &mut String) {
+        let absolute = iri::join(self.base, address);
+        if absolute != *address {
+            *address = absolute.into_owned();
+        }
+    }
+}
+
+fn repair(code: &'static str, detail: &str) -> Repair {
+    Repair { code, detail: detail.to_owned() }
+}

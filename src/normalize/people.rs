@@ -1,0 +1,126 @@
+//! Authors: every entry has one, as RFC 4287 demands (`#rfc.section.4.1.1`,
+//! `#rfc.section.4.1.2`).
+//!
+//! An entry without authors has those of its feed; they are written on the entry,
+//! because entries are kept and sent without their feed. A feed that names nobody is
+//! by whoever its title says: that stands on the feed only, so that nobody takes it
+//! for an author's name of an entry.
+
+use crate::domain::feed::{Feed, Person, Repair, Text};
+use crate::domain::source::Context;
+
+/// Settles the people of the feed and its entries.
+pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
+    settle_list(&mut feed.authors);
+    settle_list(&mut feed.contributors);
+    let stand_in = stand_in(&feed, context);
+    let named = feed.authors.iter().any(|author| *author != stand_in);
+    for entry in &mut feed.entries {
+        settle_list(&mut entry.authors);
+        settle_list(&mut entry.contributors);
+        if let Some(source) = &mut entry.source {
+            settle_list(&mut source.authors);
+            settle_list(&mut source.contributors);
+        }
+        let source_names = entry.source.as_ref().is_some_and(|source| !source.authors.is_empty());
+        if entry.authors.is_empty() && named && !source_names {
+            entry.authors.clone_from(&feed.authors);
+        }
+    }
+    if feed.authors.is_empty() {
+        let detail = stand_in.name.clone();
+        feed.repairs.push(Repair { code: "author_missing", detail });
+        feed.authors.push(stand_in);
+    }
+    feed
+}
+
+/// Who a feed is by that names nobody: its title, else its host.
+fn stand_in(feed: &Feed, context: &Context) -> Person {
+    let title = feed.title.as_ref().map(Text::to_plain).filter(|title| !title.is_empty());
+    let host = || context.url.host_str().unwrap_or("unknown").to_owned();
+    Person { name: title.unwrap_or_else(host), ..Person::default() }
+}
+
+/// Drops who is nobody and who is there twice, and gives each a name.
+fn settle_list(people: &mut Vec<Person>) {
+    let mut kept: Vec<Person> = Vec::with_capacity(people.len());
+    for mut person in people.drain(..) {
+        settle_person(&mut person);
+        let is_somebody = !person.name.is_empty() || !person.extensions.is_empty();
+        if is_somebody && !kept.contains(&person) {
+            kept.push(person);
+        }
+    }
+    *people = kept;
+}
+
+/// A person must have a name; an e-mail address must look like one (RFC 4287
+/// `#rfc.section.3.2`).
+fn settle_person(person: &mut Person) {
+    person.name = crate::domain::plain::collapse(&person.name);
+    let tidy = |text: Option<String>| {
+        text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    person.uri = tidy(person.uri.take());
+    person.email = tidy(person.email.take());
+    let is_address = |email: &str| {
+        email.split_once('@').is_some_and(|(local, host)| !local.is_empty() && !host.is_empty())
+    };
+    if let Some(other) = person.email.take_if(|email| !is_address(email)) {
+        // No address, so it says something else about the person.
+        if person.name.is_empty() {
+            person.name = other;
+        } else {
+            person.name = format!("{} ({other})", person.name);
+        }
+    }
+    if person.name.is_empty() {
+        let other = person.email.as_ref().or(person.uri.as_ref());
+        person.name = other.cloned().unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::feed::Entry;
+    use url::Url;
+
+    fn person(name: &str, email: &str, uri: &str) -> Person {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Person { name: name.to_owned(), email: given(email), uri: given(uri), extensions: vec![] }
+    }
+
+    fn settled(authors: Vec<Person>) -> Feed {
+        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let entries = vec![Entry::default()];
+        let title = Some(Text::plain("Tides"));
+        settle(Feed { title, authors, entries, ..Feed::default() }, &context)
+    }
+
+    #[test]
+    fn a_person_has_a_name() {
+        let cases = [
+            (person("  Jo \n Doe ", "", ""), person("Jo Doe", "", "")),
+            (person("", "jo@a.test", ""), person("jo@a.test", "jo@a.test", "")),
+            (person("", "", "http://a.test"), person("http://a.test", "", "http://a.test")),
+            (person("Jo", "nowhere", ""), person("Jo (nowhere)", "", "")),
+        ];
+        for (given, want) in cases {
+            assert_eq!(settled(vec![given]).authors, [want]);
+        }
+    }
+
+    #[test]
+    fn an_entry_has_the_authors_of_its_feed_but_never_the_stand_in() {
+        let named = settled(vec![person("Jo", "", "")]);
+        assert_eq!(named.entries[0].authors, named.authors);
+
+        let unnamed = settled(vec![person("", "", "")]);
+        assert_eq!(unnamed.authors, [person("Tides", "", "")]);
+        assert!(unnamed.entries[0].authors.is_empty());
+        let again = settled(unnamed.authors);
+        assert!(again.entries[0].authors.is_empty(), "told from an author when read back");
+    }
+}

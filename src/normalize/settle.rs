@@ -1,0 +1,53 @@
+//! What RFC 4287 still asks of an entry once everything else is settled.
+
+use std::collections::HashSet;
+
+use crate::domain::feed::{Content, Entry, Feed, Link, Text};
+
+/// Makes every entry one that may stand in an Atom document.
+pub(super) fn settle(mut feed: Feed) -> Feed {
+    drop_repeated(&mut feed.links);
+    for entry in &mut feed.entries {
+        drop_repeated(&mut entry.links);
+        require_content(entry);
+        require_summary(entry);
+    }
+    feed
+}
+
+/// The same link twice says nothing more.
+fn drop_repeated(links: &mut Vec<Link>) {
+    let mut kept: Vec<Link> = Vec::with_capacity(links.len());
+    let mut seen: HashSet<String> = HashSet::new();
+    for link in links.drain(..) {
+        if seen.insert(link.href.clone()) || !kept.contains(&link) {
+            kept.push(link);
+        }
+    }
+    *links = kept;
+}
+
+/// "atom:entry elements that contain no child atom:content element MUST contain at
+/// least one atom:link element with a rel attribute value of "alternate"" (RFC 4287
+/// `#rfc.section.4.1.2`). Where there is no such link, the summary is all the content
+/// there is.
+fn require_content(entry: &mut Entry) {
+    let linked = entry.links.iter().any(|link| link.rel == "alternate");
+    if entry.content.is_none() && !linked {
+        entry.content = Some(Content::Text(entry.summary.clone().unwrap_or_default()));
+    }
+}
+
+/// Content that cannot be read where it is must be summed up (RFC 4287
+/// `#rfc.section.4.1.1.1`); without anything better the title does it.
+fn require_summary(entry: &mut Entry) {
+    let is_elsewhere = match &entry.content {
+        Some(Content::Src { .. }) => true,
+        Some(Content::Media { mime, .. }) => !mime.starts_with("text/"),
+        _ => false,
+    };
+    if is_elsewhere && entry.summary.is_none() {
+        let title = entry.title.as_ref().map(Text::to_plain);
+        entry.summary = Some(Text::plain(title.unwrap_or_default()));
+    }
+}

@@ -1,0 +1,121 @@
+//! Texts trimmed, empty ones away, media types that are none corrected.
+
+use crate::domain::feed::{Category, Content, Entry, Feed, Link, Text};
+
+/// Settles every text of the feed.
+pub(super) fn settle(mut feed: Feed) -> Feed {
+    settle_metadata(&mut feed);
+    for entry in &mut feed.entries {
+        settle_entry(entry);
+    }
+    feed
+}
+
+fn settle_metadata(feed: &mut Feed) {
+    trim(feed.title.as_mut());
+    settle_optional(&mut feed.subtitle);
+    settle_optional(&mut feed.rights);
+    settle_links(&mut feed.links);
+    settle_categories(&mut feed.categories);
+    let generator = feed.generator.as_mut().map(|generator| &mut generator.name);
+    if let Some(name) = generator {
+        trim_string(name);
+    }
+    if feed.generator.as_ref().is_some_and(|made| made.name.is_empty() && made.uri.is_none()) {
+        feed.generator = None;
+    }
+}
+
+fn settle_entry(entry: &mut Entry) {
+    trim(entry.title.as_mut());
+    settle_optional(&mut entry.summary);
+    settle_optional(&mut entry.rights);
+    settle_links(&mut entry.links);
+    settle_categories(&mut entry.categories);
+    if let Some(source) = &mut entry.source {
+        settle_metadata(source);
+    }
+    if let Some(Content::Text(text)) = &mut entry.content {
+        trim(Some(text));
+        if text.value.is_empty() {
+            entry.content = None;
+        }
+    }
+}
+
+/// A text that says nothing is none. Titles stay: Atom requires them.
+fn settle_optional(text: &mut Option<Text>) {
+    trim(text.as_mut());
+    if text.as_ref().is_some_and(|text| text.value.is_empty()) {
+        *text = None;
+    }
+}
+
+fn trim(text: Option<&mut Text>) {
+    if let Some(text) = text {
+        trim_string(&mut text.value);
+    }
+}
+
+fn trim_string(text: &mut String) {
+    let trimmed = text.trim();
+    if trimmed.len() != text.len() {
+        *text = trimmed.to_owned();
+    }
+}
+
+fn settle_links(links: &mut [Link]) {
+    for link in links {
+        link.mime =
+            link.mime.take().map(|mime| mime.trim().to_owned()).filter(|m| is_media_type(m));
+        link.title = link.title.take().filter(|title| !title.trim().is_empty());
+        link.length = link.length.take().map(|length| length.trim().to_owned());
+        link.length = link.length.take().filter(|length| !length.is_empty());
+    }
+}
+
+/// A category needs a term; one that has only a label has it for both.
+fn settle_categories(categories: &mut Vec<Category>) {
+    let mut kept: Vec<Category> = Vec::with_capacity(categories.len());
+    for mut category in categories.drain(..) {
+        trim_string(&mut category.term);
+        category.label = category.label.take().filter(|label| !label.trim().is_empty());
+        if category.term.is_empty() {
+            category.term = category.label.clone().unwrap_or_default();
+        }
+        if !category.term.is_empty() && !kept.contains(&category) {
+            kept.push(category);
+        }
+    }
+    *categories = kept;
+}
+
+/// Whether `text` is `type/subtype`, with parameters perhaps (RFC 6838
+/// `#section-4.2`).
+pub(super) fn is_media_type(text: &str) -> bool {
+    let token = |part: &str| {
+        !part.is_empty()
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || "!#$&^_.+-".contains(c))
+    };
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    essence.split_once('/').is_some_and(|(kind, subtype)| token(kind) && token(subtype))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_are_told_from_other_words() {
+        let cases = [
+            ("text/html", true),
+            ("application/atom+xml; type=entry", true),
+            ("html", false),
+            ("audio/", false),
+            ("a b/c", false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(is_media_type(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The normalizer as a library: one pure function from bytes to a feed.
+
+use crate::domain::feed::{Feed, Repair};
+use crate::domain::source::Context;
+use crate::normalize as passes;
+use crate::parse::{self, NotAFeed};
+use crate::render;
+
+/// Reads any feed and makes of it one that any reader understands.
+///
+/// It does no I/O, reads no clock and knows no store: the same bytes and context give
+/// the same feed. It fails only on what is no feed at all; everything else that was
+/// wrong is mended and listed in [`Normalized::repairs`].
+///
+/// ```
+/// use feedgate::domain::source::Context;
+///
+/// let bytes = b"<rss version='2.0'><channel><title>Tides</title>
+///   <item><guid isPermaLink='false'>spring-1</guid><title>Spring tide</title></item>
+/// </channel></rss>";
+/// let context = Context::of("https://tides.test/feed.xml".parse()?);
+///
+/// let tides = feedgate::normalize(bytes, &context)?;
+/// assert_eq!(tides.feed().entries[0].id, "urn:guid:spring-1");
+/// assert!(tides.to_atom().contains("<title type=\"text\">Spring tide</title>"));
+/// assert_eq!(tides.to_json()["items"][0]["title"], "Spring tide");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn normalize(bytes: &[u8], context: &Context) -> Result<Normalized, NotAFeed> {
+    let parsed = parse::parse(bytes, context)?;
+    Ok(Normalized { feed: passes::normalize(parsed, context) })
+}
+
+/// A feed that went through every pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Normalized {
+    feed: Feed,
+}
+
+impl Normalized {
+    /// What the document says, in Atom's terms.
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// What was wrong with the document and had to be mended; `docs/normalizer.md`
+    /// lists the codes.
+    pub fn repairs(&self) -> &[Repair] {
+        &self.feed.repairs
+    }
+
+    /// One Atom document: well-formed, valid by RFC 4287, the same bytes each time.
+    pub fn to_atom(&self) -> String {
+        render::atom::whole(&self.feed)
+    }
+
+    /// The same as JSON, in Superfeedr's names.
+    pub fn to_json(&self) -> serde_json::Value {
+        render::json::whole(&self.feed)
+    }
+
+    /// Guesses the language of entries that declare none. It takes longer than
+    /// everything else together.
+    pub fn detect_languages(&mut self) {
+        self.feed.entries.iter_mut().for_each(passes::detect_language);
+    }
+
+    /// The feed itself.
+    pub fn into_feed(self) -> Feed {
+        self.feed
+    }
+}
