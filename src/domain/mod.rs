@@ -4,6 +4,7 @@
 //! argument. The words are those of `docs/glossary.md`.
 
 pub mod account;
+pub mod asked;
 pub mod feed;
 pub mod intent;
 pub mod iri;

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::asked::Asked;
 use super::record::NewRecord;
 use super::resource::Kind;
 use super::status::Status;
@@ -43,12 +44,8 @@ pub struct Polling {
     pub entries_per_hour: f64,
     /// When that average was last brought up to date.
     pub rate_at: Option<DateTime<Utc>>,
-    /// Seconds the publisher asked us to wait, from the last usable answer.
-    pub hint_s: u32,
-    /// Hours of the day, GMT, in which the publisher does not want to be asked.
-    pub skip_hours: Vec<u8>,
-    /// Days of the week, Monday is 0, on which the publisher does not want to be asked.
-    pub skip_days: Vec<u8>,
+    /// What the publisher asked for with the last usable answer.
+    pub asked: Asked,
     /// Consecutive answers of 410.
     pub gone: u32,
     /// When a whole document was last asked for although "not modified" had been

@@ -7,8 +7,9 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Datelike, Timelike, Utc};
+use chrono::{DateTime, Utc};
 
+use super::asked::Floor;
 use super::poll::Polling;
 use super::resource::Kind;
 
@@ -24,18 +25,18 @@ pub struct Period {
 }
 
 /// What decides a period.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Signals {
     /// New records per hour, averaged.
     pub per_hour: f64,
-    /// Seconds for which the publisher said the answer is good; 0 if it did not.
-    pub hint_s: u32,
     /// Consecutive failed polls.
     pub failures: u32,
     /// Seconds for which the server asked to be left alone, with a 429 or 503.
     pub retry_after_s: u32,
     /// The operator's floor, in seconds.
     pub floor_s: u32,
+    /// The floor that the publisher asked for.
+    pub asked: Floor,
 }
 
 impl Period {
@@ -67,7 +68,7 @@ impl Period {
 
         period.lengthen(Self::floor_s(kind), "the floor for this kind of resource");
         period.lengthen(seen.floor_s, "the operator's shortest period");
-        period.lengthen(seen.hint_s.min(Self::LONGEST_ASKED_S), "the publisher asked for it");
+        period.lengthen(seen.asked.secs.min(Self::LONGEST_ASKED_S), seen.asked.reason);
         if seen.failures > 0 {
             let doubled = period.secs.saturating_mul(1 << seen.failures.min(10));
             period.lengthen(doubled.min(Self::LONGEST_FAILING_S), "it keeps failing");
@@ -126,23 +127,6 @@ pub fn first_rate(dates: impl Iterator<Item = DateTime<Utc>>, now: DateTime<Utc>
     if weights.is_empty() { UNKNOWN_PER_HOUR } else { weights.iter().sum() }
 }
 
-/// The first moment from `at` on that the publisher allows: not in one of
-/// `skip_hours` (GMT), nor on one of `skip_days` (Monday is 0). Who skips everything
-/// said nothing that can be followed (rule P16).
-pub fn allowed_from(at: DateTime<Utc>, skip_hours: &[u8], skip_days: &[u8]) -> DateTime<Utc> {
-    let skipped = |at: &DateTime<Utc>| {
-        skip_hours.iter().any(|hour| u32::from(*hour) % 24 == at.hour())
-            || skip_days.iter().any(|day| u32::from(*day) == at.weekday().num_days_from_monday())
-    };
-    if !skipped(&at) {
-        return at;
-    }
-    // Starts of the next hours, each a little later into the hour than sharp, as `at`
-    // was, so that feeds which all skip the night do not all wake at once.
-    let hours = (1..=7 * 24).map(|hour| at + Duration::from_secs(hour * 3_600));
-    hours.into_iter().find(|at| !skipped(at)).unwrap_or(at)
-}
-
 /// The moving average of entries per hour after a good fetch that found `new` ones.
 ///
 /// The first fetch says nothing about a rate: what it finds may be years old; see
@@ -159,25 +143,23 @@ pub fn rate_after(before: &Polling, new: usize, now: DateTime<Utc>) -> f64 {
 mod tests {
     use super::*;
 
-    const QUIET: Signals =
-        Signals { per_hour: 0.0, hint_s: 0, failures: 0, retry_after_s: 0, floor_s: 0 };
-
     #[test]
     fn period_follows_what_was_seen() {
-        let busy = Signals { per_hour: 100.0 / 24.0, ..QUIET };
-        let frantic = Signals { per_hour: 1e6, ..QUIET };
+        let busy = Signals { per_hour: 100.0 / 24.0, ..Signals::default() };
+        let asked = |secs| Signals { asked: Floor { secs, reason: "asked" }, ..busy };
+        let frantic = Signals { per_hour: 1e6, ..Signals::default() };
         #[rustfmt::skip]
         let cases = [
-            ("a silent feed is polled some times a day", Kind::Feed,  QUIET,                                   18_353),
+            ("a silent feed is polled some times a day", Kind::Feed,  Signals::default(),                                   18_353),
             ("a busy feed is polled often",              Kind::Feed,  busy,                                       335),
             ("but not below a feed's floor",             Kind::Feed,  frantic,                                     60),
             ("nor below the floor of the rest",          Kind::Other, frantic,                                    300),
             ("nor below the operator's",                 Kind::Feed,  Signals { floor_s: 900, ..busy },           900),
-            ("a publisher's wish lengthens",             Kind::Feed,  Signals { hint_s: 3_600, ..busy },        3_600),
-            ("but does not shorten",                     Kind::Feed,  Signals { hint_s: 5, ..busy },              335),
-            ("nor can it ask for more than a day",       Kind::Feed,  Signals { hint_s: 999_999, ..busy },     86_400),
+            ("a publisher's wish lengthens",             Kind::Feed,  asked(3_600),        3_600),
+            ("but does not shorten",                     Kind::Feed,  asked(5),              335),
+            ("nor can it ask for more than a day",       Kind::Feed,  asked(999_999),     86_400),
             ("each failure doubles",                     Kind::Feed,  Signals { failures: 2, ..busy },          1_340),
-            ("up to a week",                             Kind::Feed,  Signals { failures: 40, ..QUIET },      604_800),
+            ("up to a week",                             Kind::Feed,  Signals { failures: 40, ..Signals::default() },      604_800),
             ("Retry-After holds us off",                 Kind::Feed,  Signals { retry_after_s: 7_200, ..busy }, 7_200),
             ("for a day at most",                        Kind::Feed,  Signals { retry_after_s: 99_999, ..busy }, 86_400),
         ];
@@ -208,27 +190,6 @@ mod tests {
         let future = [now + Duration::from_secs(60)].into_iter();
         assert_eq!(first_rate(future, now), UNKNOWN_PER_HOUR);
         assert_eq!(first_rate(std::iter::empty(), now), UNKNOWN_PER_HOUR);
-    }
-
-    #[test]
-    fn a_fetch_is_put_off_to_an_hour_the_publisher_allows() {
-        type Skipped<'a> = &'a [u8];
-        // Thursday, 1 January 1970.
-        let at = |hour: u64, min: u64| {
-            DateTime::UNIX_EPOCH + Duration::from_secs(hour * 3_600 + min * 60)
-        };
-        let all: Vec<u8> = (0..24).collect();
-        #[rustfmt::skip]
-        let cases: [(&str, Skipped<'_>, Skipped<'_>, DateTime<Utc>); 5] = [
-            ("nothing is skipped",             &[],         &[],     at(3, 20)),
-            ("not this hour",                  &[5, 6],     &[],     at(3, 20)),
-            ("until the night is over",        &[3, 4, 5],  &[],     at(6, 20)),
-            ("not on Thursdays and Fridays",   &[],         &[3, 4], at(48, 20)),
-            ("all hours skipped is a mistake", &all,        &[],     at(3, 20)),
-        ];
-        for (why, hours, days, want) in cases {
-            assert_eq!(allowed_from(at(3, 20), hours, days), want, "{why}");
-        }
     }
 
     #[test]

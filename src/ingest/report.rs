@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::domain::feed::{Feed, Text};
+use crate::domain::asked::Asked;
+use crate::domain::feed::{Feed, Hints, Text};
 use crate::domain::poll::{Poll, Polling};
 use crate::domain::record::NewRecord;
 use crate::domain::resource::{Kind, Resource};
@@ -63,17 +64,17 @@ pub(super) fn report(
         } else {
             UNREACHED_PER_HOUR
         },
-        hint_s: polling.hint_s,
+        asked: polling.asked.floor(polling.entries_per_hour),
         failures: polling.failures,
         retry_after_s,
         floor_s: settings.min_period_s,
     };
     let period = Period::after(kind.unwrap_or(resource.kind), &signals);
-    let mut next = period.next(now, dice);
+    let mut next_fetch = polling.asked.next(period, now, dice);
     if matches!(&seen.found, Found::Trouble(trouble) if trouble.http_code == 200) {
-        next = next.min(now + chrono::TimeDelta::seconds(LONGEST_UNUSABLE_S));
+        let soon = now + chrono::TimeDelta::seconds(LONGEST_UNUSABLE_S);
+        next_fetch = next_fetch.min(polling.asked.allowed_from(soon));
     }
-    let next_fetch = schedule::allowed_from(next, &polling.skip_hours, &polling.skip_days);
     let status = status(resource, &seen, &polling, (period, next_fetch));
 
     let slow_down = matches!(&seen.found, Found::Trouble(trouble) if trouble.is_slow_down());
@@ -133,16 +134,18 @@ fn polling(resource: &Resource, seen: &Seen, new: usize, now: DateTime<Utc>) -> 
         polling.doubted_at = Some(seen.at);
     }
     match &seen.found {
-        // A 304 may shorten how long the last answer is good, not lengthen it (P15).
-        Found::NotModified { hint_s } => {
-            polling.hint_s = polling.hint_s.min(hint_s.unwrap_or(u32::MAX));
+        Found::NotModified { hint_s } => polling.asked.not_modified(*hint_s),
+        Found::Same(fresh) => {
+            polling.asked.same_again(fresh.hint_s);
+            remember(&mut polling, fresh);
         }
-        Found::Same(fresh) | Found::Other(fresh) => remember(&mut polling, fresh, fresh.hint_s),
+        Found::Other(fresh) => {
+            polling.asked = Asked::of(fresh.hint_s, &Hints::default());
+            remember(&mut polling, fresh);
+        }
         Found::Feed { feed, fresh } => {
-            polling.skip_hours.clone_from(&feed.hints.skip_hours);
-            polling.skip_days.clone_from(&feed.hints.skip_days);
-            let hint_s = fresh.hint_s.max(hint_s(feed, &polling));
-            remember(&mut polling, fresh, hint_s);
+            polling.asked = Asked::of(fresh.hint_s, &feed.hints);
+            remember(&mut polling, fresh);
         }
         Found::Trouble(trouble) => {
             fail(&mut polling, trouble, now);
@@ -162,10 +165,9 @@ fn polling(resource: &Resource, seen: &Seen, new: usize, now: DateTime<Utc>) -> 
     polling
 }
 
-fn remember(polling: &mut Polling, fresh: &Fresh, hint_s: u32) {
+fn remember(polling: &mut Polling, fresh: &Fresh) {
     polling.validators = fresh.validators.clone();
     polling.body_hash.clone_from(&fresh.hash);
-    polling.hint_s = hint_s;
 }
 
 fn fail(polling: &mut Polling, trouble: &Trouble, now: DateTime<Utc>) {
@@ -175,15 +177,6 @@ fn fail(polling: &mut Polling, trouble: &Trouble, now: DateTime<Utc>) {
     }
     polling.failing_since.get_or_insert(now);
     polling.gone = if trouble.http_code == 410 { polling.gone.saturating_add(1) } else { 0 };
-}
-
-/// Seconds for which the document itself says it is good. `sy:updatePeriod` is often
-/// a default that nobody chose: it counts only while the feed keeps to it (rule P14).
-fn hint_s(feed: &Feed, polling: &Polling) -> u32 {
-    let ttl_s = feed.hints.ttl_min.unwrap_or(0).saturating_mul(60);
-    let period_s = feed.hints.update_period_s.unwrap_or(0);
-    let keeps_to_it = polling.entries_per_hour * f64::from(period_s) <= 3_600.0;
-    ttl_s.max(if keeps_to_it { period_s } else { 0 })
 }
 
 /// The web site of a feed, by which weblogs ping.
