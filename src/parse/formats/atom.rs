@@ -1,0 +1,310 @@
+//! Atom 1.0 (RFC 4287) and 0.3, and the drafts before it.
+//!
+//! The elements of both versions are read alike, under the names of either: mixtures are
+//! common. They are also read where an RSS feed carries them.
+
+use chrono::SecondsFormat;
+
+use super::{Reading, is_atom, is_plain, items, rss};
+use crate::domain::feed::{
+    Attribute, Category, Content, Element, Entry, Feed, Generator, Link, Node, Person, TextKind,
+};
+use crate::parse::modules::{Home, Of};
+use crate::parse::person::person;
+use crate::parse::texts::{decoded, kind_of};
+use crate::parse::tree::{El, Tree};
+use crate::parse::vocabulary::Vocabulary;
+
+pub(super) static ATOM: Vocabulary = Vocabulary {
+    prefix: "atom",
+    uris: &[
+        "http://www.w3.org/2005/Atom",
+        "http://www.w3.org/2005/Atom/ns",
+        "http://purl.org/atom",
+    ],
+    read: read_element,
+};
+
+pub(super) static ATOM03: Vocabulary = Vocabulary {
+    prefix: "atom03",
+    uris: &[
+        "http://purl.org/atom/ns#",
+        "http://purl.org/pie/",
+        "http://purl.org/echo/",
+        "http://example.com/newformat#",
+        "http://example.com/necho",
+        "uri/of/echo/namespace#",
+        "http://purl.org/atom/ns#draft-ietf-atompub-format-05",
+    ],
+    read: read_element,
+};
+
+const DCTERMS: &str = "http://purl.org/dc/terms/";
+
+/// What registered relations may be prefixed with (RFC 4287 `#rfc.section.4.2.7.2`).
+const IANA: &str = "http://www.iana.org/assignments/relation/";
+
+/// Reads a feed; `root` is its element, or what the entries lie in if there is none.
+pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'_>) -> Feed {
+    let old = root.of(&ATOM03) || root.attr("version").is_some_and(|version| version == "0.3");
+    let mut feed = Feed { format: if old { "atom0.3" } else { "atom1.0" }, ..Feed::default() };
+    if root.named("feed") {
+        let mut home =
+            Home { of: Of::Feed(&mut feed), bases: reading.bases, repairs: reading.repairs };
+        read_head(root, &mut home);
+    }
+    let is_entry =
+        |element: El<'_>| element.named("entry") && (is_atom(element) || is_plain(element));
+    for element in items(tree, is_entry, reading.repairs) {
+        let mut entry = Entry {
+            lang: element.lang().map(str::to_owned),
+            base: reading.bases.base(element).map(String::from),
+            ..Entry::default()
+        };
+        let mut home =
+            Home { of: Of::Entry(&mut entry), bases: reading.bases, repairs: reading.repairs };
+        read_children(element, &mut home);
+        feed.entries.push(entry);
+    }
+    feed
+}
+
+/// Reads what a feed says of itself.
+fn read_head(root: El<'_>, home: &mut Home<'_>) {
+    *home.lang() = root.lang().map(str::to_owned);
+    let base = home.bases.base(root).map(String::from);
+    if let Some(feed) = home.feed() {
+        feed.base = base;
+    }
+    read_children(root, home);
+}
+
+fn read_children(around: El<'_>, home: &mut Home<'_>) {
+    let own = |element: El<'_>| is_atom(element) || element.space().uri().is_empty();
+    let entries = |element: El<'_>| own(element) && element.named("entry");
+    for child in around.elements().filter(|child| own(*child) && !entries(*child)) {
+        if !read_element(child, home) {
+            home.keep(child);
+        }
+    }
+    for child in around.elements().filter(|child| !own(*child)) {
+        home.foreign(child);
+    }
+}
+
+/// Reads an element of Atom. `false` says that it has no home.
+pub(super) fn read_element(element: El<'_>, home: &mut Home<'_>) -> bool {
+    let name = element.name().to_ascii_lowercase();
+    match name.as_str() {
+        "title" => {
+            let text = home.bases.atom(element);
+            home.set_title(text)
+        }
+        "rights" | "copyright" => {
+            let text = home.bases.atom(element);
+            home.set_rights(text)
+        }
+        "id" => {
+            if home.id().is_empty() {
+                *home.id() = element.text().into_owned();
+            }
+            true
+        }
+        "updated" | "modified" => home.set_updated(element),
+        "published" | "issued" if home.entry().is_some() => home.set_published(element),
+        "created" => read_created(element, home),
+        "author" => {
+            let person = read_person(element, home);
+            home.add_author(person)
+        }
+        "contributor" => {
+            let person = read_person(element, home);
+            home.add_contributor(person)
+        }
+        "link" => {
+            let link = read_link(element, home);
+            home.add_link(link)
+        }
+        "category" => home.add_category(read_category(element)),
+        _ if home.entry().is_some() => read_of_entry(&name, element, home),
+        _ => read_of_feed(&name, element, home),
+    }
+}
+
+fn read_of_entry(name: &str, element: El<'_>, home: &mut Home<'_>) -> bool {
+    match name {
+        "summary" => {
+            let text = home.bases.atom(element);
+            home.set_about(text)
+        }
+        "content" => {
+            let content = read_content(element, home);
+            home.set_content(content)
+        }
+        "source" => {
+            let source = read_source(element, home);
+            let Some(entry) = home.entry() else { return false };
+            if entry.source.is_some() {
+                return false;
+            }
+            entry.source = Some(Box::new(source));
+            true
+        }
+        _ => false,
+    }
+}
+
+fn read_of_feed(name: &str, element: El<'_>, home: &mut Home<'_>) -> bool {
+    match name {
+        "subtitle" | "tagline" => {
+            let text = home.bases.atom(element);
+            home.set_about(text)
+        }
+        "generator" => set_generator(element, home),
+        "icon" | "logo" => {
+            let href = home.bases.href(element, &element.text());
+            let Some(feed) = home.feed() else { return false };
+            let slot = if name == "icon" { &mut feed.icon } else { &mut feed.logo };
+            *slot.get_or_insert_with(|| href.clone()) == href
+        }
+        _ => false,
+    }
+}
+
+/// Sets the generator of a feed, unless it has one.
+pub(super) fn set_generator(element: El<'_>, home: &mut Home<'_>) -> bool {
+    let uri = element.attr("uri").or(element.attr("url")).or(element.attr("href"));
+    let generator = Generator {
+        name: element.text().into_owned(),
+        uri: uri.map(|uri| home.bases.href(element, uri)),
+        version: element.attr("version").map(str::to_owned),
+    };
+    let Some(feed) = home.feed() else { return false };
+    *feed.generator.get_or_insert_with(|| generator.clone()) == generator
+}
+
+/// Atom 0.3 has a date of creation, which went to Dublin Core's terms.
+fn read_created(element: El<'_>, home: &mut Home<'_>) -> bool {
+    let Some(date) = home.date(element) else { return false };
+    let text = date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    home.extensions().push(Element {
+        namespace: DCTERMS.into(),
+        prefix: "dcterms".into(),
+        name: "created".into(),
+        attributes: Vec::new(),
+        children: vec![Node::Text(text)],
+    });
+    true
+}
+
+/// Reads a person construct; one without elements is read as RSS writes persons.
+pub(super) fn read_person(element: El<'_>, home: &mut Home<'_>) -> Option<Person> {
+    if !element.has_elements() {
+        return person(&element.text());
+    }
+    let uri = ["uri", "url", "homepage"].iter().find_map(|name| {
+        let child = element.child(name)?;
+        child.filled().map(|uri| home.bases.href(child, &uri))
+    });
+    let mut person = Person {
+        name: element.filled_child("name").unwrap_or_default(),
+        email: element.filled_child("email"),
+        uri,
+        extensions: Vec::new(),
+    };
+    for child in element.elements() {
+        let known = ["name", "email", "uri", "url", "homepage"];
+        let own = is_atom(child) || is_plain(child);
+        if !(own && known.iter().any(|name| child.named(name))) {
+            person.extensions.extend(child.keep());
+        }
+    }
+    let somebody = !person.name.is_empty() || person.email.is_some() || person.uri.is_some();
+    (somebody || !person.extensions.is_empty()).then_some(person)
+}
+
+/// Reads a link, its address in an attribute or, as in RSS, in its text.
+pub(super) fn read_link(element: El<'_>, home: &Home<'_>) -> Link {
+    let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
+    let href = named("href").or_else(|| named("url")).or_else(|| named("uri"));
+    let text = element.text();
+    let rel = named("rel").unwrap_or("alternate");
+    let foreign = element.attributes().iter().filter(|a| !matches!(a.prefix, "" | "xml"));
+    let attributes = foreign.map(|attribute| {
+        let space = element.space_of(attribute);
+        let prefix = space.vocabulary().map_or(attribute.prefix, |known| known.prefix);
+        Attribute {
+            namespace: space.uri().to_owned(),
+            prefix: prefix.to_owned(),
+            name: attribute.name.to_owned(),
+            value: attribute.value.clone().into_owned(),
+        }
+    });
+    Link {
+        href: home.bases.href(element, href.unwrap_or(&text)),
+        rel: rel.strip_prefix(IANA).unwrap_or(rel).to_owned(),
+        mime: named("type").map(str::to_owned),
+        hreflang: named("hreflang").map(str::to_owned),
+        title: named("title").map(str::to_owned),
+        length: named("length").map(str::to_owned),
+        attributes: attributes.collect(),
+    }
+}
+
+/// Reads a category, its term in an attribute or, as in RSS, in its text.
+pub(super) fn read_category(element: El<'_>) -> Category {
+    let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
+    let label = named("label").map(str::to_owned);
+    let term = named("term").map(str::to_owned).or_else(|| element.filled());
+    Category {
+        term: term.or_else(|| label.clone()).unwrap_or_default(),
+        scheme: named("scheme").or_else(|| named("domain")).map(str::to_owned),
+        label,
+    }
+}
+
+/// Reads the feed that an entry comes from: an Atom source, or the one line of RSS.
+pub(super) fn read_source(element: El<'_>, home: &mut Home<'_>) -> Feed {
+    if !element.has_elements() {
+        return rss::source(element, home);
+    }
+    let mut feed = Feed { format: "atom1.0", ..Feed::default() };
+    let mut inner = Home { of: Of::Feed(&mut feed), bases: home.bases, repairs: home.repairs };
+    read_head(element, &mut inner);
+    feed
+}
+
+/// Reads the content of an entry.
+fn read_content(element: El<'_>, home: &Home<'_>) -> Content {
+    let label = element.attr("type").unwrap_or_default();
+    let kind = kind_of(label);
+    if let Some(src) = element.attr("src").or(element.attr("url")).filter(|src| !src.is_empty()) {
+        let mime = (!label.is_empty()).then(|| label.to_owned());
+        return Content::Src { mime, href: home.bases.href(element, src) };
+    }
+    if kind.is_some() || !label.contains('/') {
+        return Content::Text(home.bases.atom(element));
+    }
+    let mime = label.to_owned();
+    if element.has_elements() {
+        let base = home.bases.base(element).map(String::from);
+        return Content::Xml { mime, value: home.bases.xml(element), base };
+    }
+    let value = element.text().into_owned();
+    let is_text = mime.starts_with("text/") || mime.ends_with("+xml") || mime.ends_with("/xml");
+    let escaped = element.attr("mode").is_some_and(|mode| mode.eq_ignore_ascii_case("escaped"));
+    if is_text || escaped {
+        return Content::Media { mime, value };
+    }
+    // Base64 that is text after all, labelled as something unknown.
+    match decoded(&value) {
+        Some(text)
+            if !mime.starts_with("image/") && text.contains('<') && mime.contains("html") =>
+        {
+            let mut held = home.bases.atom(element);
+            (held.kind, held.value) = (TextKind::Html, text);
+            Content::Text(held)
+        }
+        _ => Content::Media { mime, value },
+    }
+}

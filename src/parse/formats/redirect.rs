@@ -1,0 +1,23 @@
+//! The document that says where a feed has moved (seed 002, "Redirect").
+//!
+//! ```xml
+//! <redirect><newLocation>http://…</newLocation></redirect>
+//! ```
+//!
+//! An empty `newLocation` says that the feed is gone. The seed's own example forgets the
+//! slash in the end tag, so `newLocation` may lie in `newLocation`.
+
+use crate::domain::feed::Feed;
+use crate::parse::tree::El;
+
+/// Whether `element` is one.
+pub(super) fn is(element: El<'_>) -> bool {
+    element.named("newLocation") && element.parent().is_some_and(|around| around.named("redirect"))
+        || element.named("redirect") && element.child("newLocation").is_some()
+}
+
+/// Reads where to go.
+pub(super) fn read(element: El<'_>) -> Feed {
+    let location = element.text().into_owned();
+    Feed { format: "redirect", moved_to: Some(location), ..Feed::default() }
+}

@@ -1,0 +1,32 @@
+//! What RSS says about when to come back: `ttl`, `skipHours`, `skipDays` (seed 002,
+//! "Syndication Hints"). The elements themselves are kept beside that.
+
+use super::modules::Home;
+use super::tree::El;
+
+/// Days of the week as RSS names them; Monday is 0.
+const DAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+/// Hears what an element of a channel says.
+pub(super) fn read(element: El<'_>, home: &mut Home<'_>) {
+    let Some(hints) = home.hints() else { return };
+    if element.named("ttl") {
+        hints.ttl_min = element.text().parse().ok();
+    } else if element.named("skipHours") {
+        let hours = element.elements().filter_map(|hour| hour.text().parse::<u8>().ok());
+        // Some count the hours from 1 to 24, as 0.91 said.
+        hints.skip_hours = hours.filter(|hour| *hour <= 24).map(|hour| hour % 24).collect();
+        hints.skip_hours.sort_unstable();
+        hints.skip_hours.dedup();
+    } else if element.named("skipDays") {
+        let days = element.elements().filter_map(|day| {
+            let name = day.text().to_ascii_lowercase();
+            let at = DAYS.iter().position(|held| *held == name)?;
+            u8::try_from(at).ok()
+        });
+        hints.skip_days = days.collect();
+        hints.skip_days.sort_unstable();
+        hints.skip_days.dedup();
+    }
+}

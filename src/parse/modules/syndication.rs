@@ -1,0 +1,37 @@
+//! The syndication module: how often a feed changes. Kept, and told as hints.
+
+use super::Home;
+use crate::parse::dates;
+use crate::parse::tree::El;
+use crate::parse::vocabulary::Vocabulary;
+
+pub(super) static SY: Vocabulary =
+    Vocabulary { prefix: "sy", uris: &["http://purl.org/rss/1.0/modules/syndication/"], read };
+
+/// Seconds of an hour.
+const HOUR_S: u32 = 3600;
+
+fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
+    let text = element.text();
+    let Some(hints) = home.hints() else { return false };
+    if element.named("updatePeriod") {
+        let hours = match text.to_ascii_lowercase().as_str() {
+            "hourly" => 1,
+            "daily" => 24,
+            "weekly" => 24 * 7,
+            "monthly" => 24 * 30,
+            "yearly" => 24 * 365,
+            _ => return false,
+        };
+        hints.update_period_s = Some(hours * HOUR_S / frequency(element));
+    } else if element.named("updateBase") {
+        hints.update_base = dates::parse(&text);
+    }
+    false
+}
+
+/// How often within the period, by the element beside it.
+fn frequency(period: El<'_>) -> u32 {
+    let beside = period.parent().and_then(|around| around.child("updateFrequency"));
+    beside.and_then(|element| element.text().parse().ok()).filter(|times| *times > 0).unwrap_or(1)
+}

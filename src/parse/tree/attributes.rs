@@ -1,0 +1,97 @@
+//! The inside of a start tag, however it is written.
+//!
+//! Attributes may be unquoted, repeated (the first counts), without value (it is then
+//! empty) or glued together.
+
+/// Attributes of one element (rule S16). The rest is left out.
+const ATTRIBUTES: usize = 256;
+
+/// What a start tag says.
+#[derive(Debug, Default)]
+pub(super) struct Tag<'t> {
+    /// The name with its prefix.
+    pub(super) name: &'t str,
+    /// Names with prefixes, and raw values.
+    pub(super) attributes: Vec<(&'t str, &'t str)>,
+    /// What was wrong with it.
+    pub(super) fault: Option<&'static str>,
+}
+
+impl<'t> Tag<'t> {
+    /// Reads what stands between `<` and `>` into `self`, replacing what it held.
+    pub(super) fn read(&mut self, inside: &'t str) {
+        self.attributes.clear();
+        self.fault = None;
+        let inside = inside.strip_suffix('/').unwrap_or(inside);
+        let end =
+            inside.find(|c: char| c.is_ascii_whitespace() || c == '/').unwrap_or(inside.len());
+        self.name = &inside[..end];
+        let mut rest = inside[end..].trim_start_matches(between);
+        while !rest.is_empty() && self.attributes.len() < ATTRIBUTES {
+            let end = rest.find(|c: char| c == '=' || between(c)).unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            let after = after.trim_start();
+            let value;
+            match after.strip_prefix('=') {
+                Some(after) => (value, rest) = self.value(after.trim_start()),
+                None => {
+                    self.fault = Some("attribute_without_value");
+                    (value, rest) = ("", after);
+                }
+            }
+            rest = rest.trim_start_matches(between);
+            let name = name.trim_matches(['"', '\'', '<']);
+            if name.is_empty() {
+                self.fault = Some("odd_attribute");
+            } else if self.attributes.iter().any(|(held, _)| *held == name) {
+                self.fault = Some("duplicate_attribute");
+            } else {
+                self.attributes.push((name, value));
+            }
+        }
+    }
+
+    /// A value and what follows it.
+    fn value(&mut self, text: &'t str) -> (&'t str, &'t str) {
+        if let Some(quote @ ('"' | '\'')) = text.chars().next() {
+            if let Some(end) = text[1..].find(quote) {
+                return (&text[1..=end], &text[end + 2..]);
+            }
+            self.fault = Some("unquoted_attribute");
+            return (&text[1..], "");
+        }
+        self.fault = Some("unquoted_attribute");
+        let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());
+        text.split_at(end)
+    }
+}
+
+fn between(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '/'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_tags_are_read_however_they_are_written() {
+        type Case<'c> = (&'c str, &'c str, &'c [(&'c str, &'c str)]);
+        #[rustfmt::skip]
+        let cases: [Case<'_>; 8] = [
+            ("a",                      "a", &[]),
+            ("a b='c' d=\"e\"/",       "a", &[("b", "c"), ("d", "e")]),
+            ("a b = 'c'",              "a", &[("b", "c")]),
+            ("a b=c d=e",              "a", &[("b", "c"), ("d", "e")]),
+            ("a b='1' b='2'",          "a", &[("b", "1")]),
+            ("a checked x='y'",        "a", &[("checked", ""), ("x", "y")]),
+            ("a b='c'd='e'",           "a", &[("b", "c"), ("d", "e")]),
+            ("a b='c",                 "a", &[("b", "c")]),
+        ];
+        for (inside, name, attributes) in cases {
+            let mut tag = Tag::default();
+            tag.read(inside);
+            assert_eq!((tag.name, tag.attributes.as_slice()), (name, attributes), "{inside}");
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Tokens → tree.
+//!
+//! quick-xml only cuts the text into tags and texts here; what belongs to what is
+//! decided below, and never fails:
+//!
+//! * an end tag closes down to the start tag it matches; without one it is ignored;
+//! * an item inside an item ends the outer one, unless it is quoted content;
+//! * a token that never ends is passed over, and reading goes on behind it;
+//! * names that HTML never closes (`br`, `img`) hold nothing;
+//! * what lies deeper than [`DEPTH`] is not nested any more, but stays.
+
+use std::borrow::Cow;
+
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
+
+use super::attributes::Tag;
+use super::entities;
+use super::spaces::Spaces;
+use super::{Attr, DOCUMENT, Kind, NONE, Node, Tree};
+use crate::domain::feed::Repair;
+
+/// Elements inside each other (rule S16).
+const DEPTH: usize = 256;
+
+/// How often reading goes on behind a token that never ends.
+const RESTARTS: usize = 64;
+
+/// Elements between which white space says nothing.
+const STRUCTURE: [&str; 9] =
+    ["rss", "channel", "items", "item", "feed", "entry", "rdf:rdf", "image", "author"];
+
+/// HTML elements that are never closed and are no names of any feed format.
+const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
+
+/// Builds the tree of `text`, which [`tidy`](super::tidy) has seen.
+pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> Tree<'t> {
+    let mut builder = Builder::new(text);
+    let mut from = 0;
+    for _ in 0..=RESTARTS {
+        match builder.read(from) {
+            None => break,
+            Some(bad) => {
+                builder.faults.note("unclosed_token");
+                // Behind the `<` and the `!--` or `![CDATA[` that begins what never ends.
+                let rest = &text[bad..];
+                let skip = if rest.starts_with("<![CDATA[") { 9 } else { 1 };
+                let at = (bad + skip).min(text.len());
+                match text.get(at..) {
+                    Some(_) if skip == 9 => from = at,
+                    Some(rest) => match rest.find('<') {
+                        Some(next) => from = at + next,
+                        None => break,
+                    },
+                    None => break,
+                }
+            }
+        }
+    }
+    builder.finish(repairs)
+}
+
+/// What is open while reading.
+#[derive(Debug)]
+struct Open<'t> {
+    node: u32,
+    name: &'t str,
+    bindings: usize,
+    structure: bool,
+}
+
+#[derive(Debug)]
+struct Builder<'t> {
+    text: &'t str,
+    nodes: Vec<Node<'t>>,
+    attributes: Vec<Attr<'t>>,
+    spaces: Spaces<'t>,
+    open: Vec<Open<'t>>,
+    /// Elements that were too deep to be opened and are not closed yet.
+    too_deep: usize,
+    tag: Tag<'t>,
+    scoped: bool,
+    broke_off: bool,
+    faults: Faults,
+}
+
+impl<'t> Builder<'t> {
+    fn new(text: &'t str) -> Builder<'t> {
+        let document = Kind::Element { prefix: "", name: "", space: 0, attributes: (0, 0) };
+        let node = Node { parent: NONE, next: NONE, first: NONE, last: NONE, kind: document };
+        Builder {
+            text,
+            // Guesses from real feeds: they save the copies of growing, no more.
+            nodes: Vec::with_capacity(text.len() / 40 + 8),
+            attributes: Vec::with_capacity(text.len() / 200 + 8),
+            spaces: Spaces::new(),
+            open: vec![Open { node: DOCUMENT, name: "", bindings: 0, structure: true }],
+            too_deep: 0,
+            tag: Tag::default(),
+            scoped: false,
+            broke_off: false,
+            faults: Faults::default(),
+        }
+        .with_root(node)
+    }
+
+    fn with_root(mut self, node: Node<'t>) -> Builder<'t> {
+        self.nodes.push(node);
+        self
+    }
+
+    /// Reads from `from` on. Gives back where the token begins that never ends.
+    fn read(&mut self, from: usize) -> Option<usize> {
+        let source = &self.text[from..];
+        let mut reader = Reader::from_str(source);
+        let config = reader.config_mut();
+        config.check_end_names = false;
+        config.allow_unmatched_ends = true;
+        config.allow_dangling_amp = true;
+        let mut start = 0;
+        loop {
+            let event = reader.read_event();
+            let end = usize::try_from(reader.buffer_position()).unwrap_or(source.len());
+            let token = source.get(start..end).unwrap_or_default();
+            match event {
+                Ok(Event::Start(_)) => self.start(&token[1..token.len() - 1], false),
+                Ok(Event::Empty(_)) => self.start(&token[1..token.len() - 1], true),
+                Ok(Event::End(_)) => self.end(token[2..token.len() - 1].trim()),
+                Ok(Event::Text(_)) => self.characters(token),
+                Ok(Event::CData(_)) => self.characters(&token[9..token.len() - 3]),
+                Ok(Event::GeneralRef(_)) => self.reference(token),
+                Ok(Event::Eof) => return None,
+                Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => {}
+                Err(_) => {
+                    self.broke_off = true;
+                    return Some(from + start);
+                }
+            }
+            start = end;
+        }
+    }
+
+    fn start(&mut self, inside: &'t str, empty: bool) {
+        let mut tag = std::mem::take(&mut self.tag);
+        tag.read(inside);
+        if let Some(fault) = tag.fault {
+            self.faults.note(fault);
+        }
+        self.imply_ends(tag.name);
+        if self.open.len() > DEPTH {
+            self.faults.note("too_deep");
+            self.too_deep += usize::from(!empty);
+            self.tag = tag;
+            return;
+        }
+        let bindings = self.spaces.mark();
+        self.declare(&tag);
+        let (prefix, name) = split(tag.name);
+        let space = self.spaces.of_element(prefix);
+        let attributes = self.keep_attributes(&tag);
+        let node = self.append(Kind::Element { prefix, name, space, attributes });
+        let void = || {
+            let mut names = VOID.iter();
+            prefix.is_empty() && names.any(|void| name.eq_ignore_ascii_case(void))
+        };
+        if empty || void() {
+            self.spaces.leave(bindings);
+        } else {
+            let mut names = STRUCTURE.iter();
+            let structure = names.any(|known| tag.name.eq_ignore_ascii_case(known));
+            self.open.push(Open { node, name: tag.name, bindings, structure });
+        }
+        self.tag = tag;
+    }
+
+    fn declare(&mut self, tag: &Tag<'t>) {
+        for (name, value) in &tag.attributes {
+            let prefix = match name.strip_prefix("xmlns") {
+                Some("") => "",
+                Some(rest) => match rest.strip_prefix(':') {
+                    Some(prefix) => prefix,
+                    None => continue,
+                },
+                None => continue,
+            };
+            let uri = match entities::attribute(value) {
+                Cow::Borrowed(uri) => Cow::Borrowed(uri.trim()),
+                Cow::Owned(uri) => Cow::Owned(uri.trim().to_owned()),
+            };
+            self.spaces.bind(prefix, uri);
+        }
+    }
+
+    fn keep_attributes(&mut self, tag: &Tag<'t>) -> (u32, u32) {
+        let from = index(self.attributes.len());
+        for (name, value) in &tag.attributes {
+            if *name == "xmlns" || name.starts_with("xmlns:") {
+                continue;
+            }
+            let (prefix, name) = split(name);
+            self.scoped |= prefix == "xml";
+            let space = self.spaces.of_attribute(prefix);
+            self.attributes.push(Attr { prefix, name, space, value: entities::attribute(value) });
+        }
+        (from, index(self.attributes.len()))
+    }
+
+    /// Ends what cannot hold the element that begins now.
+    fn imply_ends(&mut self, name: &str) {
+        let (_, local) = split(name);
+        if !(local.eq_ignore_ascii_case("item") || local.eq_ignore_ascii_case("entry")) {
+            return;
+        }
+        for at in (1..self.open.len()).rev() {
+            let held = self.open[at].name;
+            if held.eq_ignore_ascii_case(name) {
+                self.faults.note("missing_end");
+                self.close_down_to(at);
+                return;
+            }
+            // Entries quoted as content, or as the object of an activity, are no items.
+            let (_, local) = split(held);
+            if ["content", "object", "target"].iter().any(|quote| local.eq_ignore_ascii_case(quote))
+            {
+                return;
+            }
+        }
+    }
+
+    fn end(&mut self, name: &'t str) {
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        let matching =
+            self.open.iter().skip(1).rposition(|open| open.name.eq_ignore_ascii_case(name));
+        match matching {
+            Some(at) => {
+                if at + 2 < self.open.len() {
+                    self.faults.note("missing_end");
+                }
+                self.close_down_to(at + 1);
+            }
+            None => self.faults.note("unmatched_end"),
+        }
+    }
+
+    fn close_down_to(&mut self, at: usize) {
+        self.spaces.leave(self.open[at].bindings);
+        self.open.truncate(at);
+    }
+
+    /// The element that takes what comes now: there is always one, the document itself
+    /// is never closed.
+    fn top(&self) -> &Open<'t> {
+        &self.open[self.open.len() - 1]
+    }
+
+    fn characters(&mut self, text: &'t str) {
+        if text.is_empty() || (self.top().structure && text.trim_start().is_empty()) {
+            return;
+        }
+        if text.contains('\r') {
+            self.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
+        } else if let Some(held) = self.last_text() {
+            held.to_mut().push_str(text);
+        } else {
+            self.append(Kind::Text(Cow::Borrowed(text)));
+        }
+    }
+
+    /// A reference as it stands in the text: `&name;`.
+    fn reference(&mut self, token: &'t str) {
+        let name = token.strip_prefix('&').unwrap_or(token);
+        let name = name.strip_suffix(';').unwrap_or(name);
+        let known = match self.last_text() {
+            Some(held) => entities::resolve_into(name, held.to_mut()),
+            None => {
+                let mut text = String::new();
+                let known = entities::resolve_into(name, &mut text);
+                if known {
+                    self.append(Kind::Text(Cow::Owned(text)));
+                }
+                known
+            }
+        };
+        if !known {
+            self.faults.note("unknown_entity");
+            self.push_str(token);
+        }
+    }
+
+    fn push_str(&mut self, text: &str) {
+        match self.last_text() {
+            Some(held) => held.to_mut().push_str(text),
+            None => {
+                self.append(Kind::Text(Cow::Owned(text.to_owned())));
+            }
+        }
+    }
+
+    /// The text that directly precedes what comes now.
+    fn last_text(&mut self) -> Option<&mut Cow<'t, str>> {
+        let last = self.nodes[self.top().node as usize].last;
+        match self.nodes.get_mut(last as usize).map(|node| &mut node.kind) {
+            Some(Kind::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn append(&mut self, kind: Kind<'t>) -> u32 {
+        let parent = self.top().node;
+        let at = index(self.nodes.len());
+        self.nodes.push(Node { parent, next: NONE, first: NONE, last: NONE, kind });
+        let last = std::mem::replace(&mut self.nodes[parent as usize].last, at);
+        match self.nodes.get_mut(last as usize) {
+            Some(before) => before.next = at,
+            None => self.nodes[parent as usize].first = at,
+        }
+        at
+    }
+
+    fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
+        if self.open.len() > 1 {
+            self.faults.note("truncated");
+        }
+        // An item is cut if the document ended somewhere inside one of its elements.
+        let item = self.open.iter().position(|open| {
+            let (_, local) = split(open.name);
+            local.eq_ignore_ascii_case("item") || local.eq_ignore_ascii_case("entry")
+        });
+        let cut = item.filter(|at| at + 1 < self.open.len() || self.broke_off);
+        let cut = cut.map(|at| self.open[at].node);
+        for prefix in &self.spaces.undeclared {
+            repairs.push(Repair { code: "undeclared_prefix", detail: (*prefix).to_owned() });
+        }
+        self.faults.tell(repairs);
+        Tree {
+            nodes: self.nodes,
+            attributes: self.attributes,
+            spaces: self.spaces.into_list(),
+            scoped: self.scoped,
+            cut,
+        }
+    }
+}
+
+/// What was wrong, and how often.
+#[derive(Debug, Default)]
+struct Faults(Vec<(&'static str, usize)>);
+
+impl Faults {
+    fn note(&mut self, code: &'static str) {
+        match self.0.iter_mut().find(|(held, _)| *held == code) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((code, 1)),
+        }
+    }
+
+    fn tell(&self, repairs: &mut Vec<Repair>) {
+        for (code, count) in &self.0 {
+            repairs.push(Repair { code, detail: format!("{count} times") });
+        }
+    }
+}
+
+/// A name's prefix, empty if it has none, and the rest.
+fn split(name: &str) -> (&str, &str) {
+    match name.split_once(':') {
+        Some((prefix, local)) if !prefix.is_empty() && !local.is_empty() => (prefix, local),
+        _ => ("", name),
+    }
+}
+
+/// An index as the tree keeps it. Documents are bounded far below 4 GiB, and no index
+/// is greater than a document is long.
+fn index(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Step, Tree};
+    use super::*;
+
+    /// The tree in brackets: `a(b("x"))`.
+    fn shape(tree: &Tree<'_>) -> String {
+        let mut walk = tree.document().walk();
+        let mut out = String::new();
+        while let Some(step) = walk.next() {
+            match step {
+                Step::Enter(element) => out += &format!("{}(", element.name()),
+                Step::Text(text) => out += &format!("{text:?}"),
+                Step::Leave(_) => out.push(')'),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn any_text_becomes_a_tree() {
+        #[rustfmt::skip]
+        let cases = [
+            ("sound",                      "<a><b>x</b><c/></a>",               r#"a(b("x")c())"#),
+            ("an end is missing",          "<a><b>x</a>",                       r#"a(b("x"))"#),
+            ("ends are crossed",           "<a><b><i>x</b></i>y</a>",           r#"a(b(i("x"))"y")"#),
+            ("an end too many",            "<a></b>x</a>",                      r#"a("x")"#),
+            ("an item in an item",         "<rss><item>x<item>y</item></rss>",  r#"rss(item("x")item("y"))"#),
+            ("an entry that is quoted",    "<entry><content><entry/></content></entry>", "entry(content(entry()))"),
+            ("broken off in a text",       "<a><b>x",                           r#"a(b("x"))"#),
+            ("broken off in a tag",        "<a><b>x</b><c d='",                 r#"a(b("x"))"#),
+            ("a comment never closed",     "<a><b>x</b><!-- y <c>z</c></a>",    r#"a(b("x")c("z"))"#),
+            ("CDATA never closed",         "<a><![CDATA[x <b>y</b></a>",        r#"a("x "b("y"))"#),
+            ("texts are joined",           "<a>x &amp; <![CDATA[<y>]]>&#33;</a>", r#"a("x & <y>!")"#),
+            ("bare ampersands",            "<a>AT&T & &nosuch; &eacute;</a>",   r#"a("AT&T & &nosuch; é")"#),
+            ("several roots",              "x<a/>y<b/>",                        r#""x"a()"y"b()"#),
+            ("void HTML elements",         "<a>x<br>y<img src=z>w</a>",         r#"a("x"br()"y"img()"w")"#),
+            ("other case in the end",      "<A>x</a><B/>",                      r#"A("x")B()"#),
+            ("line ends",                  "<a>x\r\ny\rz</a>",                  r#"a("x\ny\nz")"#),
+            ("a document type of its own", "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", r#"a("&b;")"#),
+        ];
+        for (why, text, want) in cases {
+            assert_eq!(shape(&build(text, &mut Vec::new())), want, "{why}: {text}");
+        }
+    }
+
+    #[test]
+    fn depth_and_size_do_no_harm() {
+        let deep = "<a>".repeat(100_000) + "x";
+        let tree = build(&deep, &mut Vec::new());
+        assert_eq!(tree.document().text(), "x");
+        let wide = format!("<a {}/>", "b='c' ".repeat(100_000));
+        build(&wide, &mut Vec::new());
+        let open = "<!--".repeat(100_000);
+        build(&open, &mut Vec::new());
+    }
+}

@@ -1,0 +1,121 @@
+//! Entities and character references → the characters meant.
+//!
+//! The five of XML and those of HTML are known; what a document declares for itself is
+//! not looked at (rule S14). What is unknown stays as it was written.
+
+use std::borrow::Cow;
+
+use encoding_rs::WINDOWS_1252;
+use quick_xml::escape::resolve_html5_entity;
+
+use super::super::decode::is_xml_char;
+
+/// No name of an entity is longer.
+const NAME_BYTES: usize = 32;
+
+/// Resolves the references in a raw attribute value.
+pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
+    if !raw.contains(['&', '\n', '\t', '\r']) {
+        return Cow::Borrowed(raw);
+    }
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find('&') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let end = rest.bytes().take(NAME_BYTES).position(|byte| byte == b';');
+        match end {
+            Some(end) if resolve_into(&rest[..end], &mut text) => rest = &rest[end + 1..],
+            _ => text.push('&'),
+        }
+    }
+    text.push_str(rest);
+    if text.contains(['\n', '\t', '\r']) {
+        text = text.replace(['\n', '\t', '\r'], " ");
+    }
+    Cow::Owned(text)
+}
+
+/// Appends what the reference `&name;` stands for; `false` says that it is unknown.
+pub(in super::super) fn resolve_into(name: &str, text: &mut String) -> bool {
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16),
+            None => number.parse(),
+        };
+        return code.is_ok_and(|code| push_code(code, text));
+    }
+    match resolve_html5_entity(name).or_else(|| lower(name)) {
+        Some(meant) => {
+            text.push_str(meant);
+            true
+        }
+        None => false,
+    }
+}
+
+/// `&NBSP;` and the like, written by those who shout their HTML.
+fn lower(name: &str) -> Option<&'static str> {
+    (name.len() <= NAME_BYTES && name.bytes().all(|byte| byte.is_ascii_uppercase()))
+        .then(|| resolve_html5_entity(&name.to_ascii_lowercase()))
+        .flatten()
+}
+
+fn push_code(code: u32, text: &mut String) -> bool {
+    match code {
+        // Numbers between the ASCII and the Latin-1 characters are windows-1252 bytes,
+        // as in HTML: nobody means the control characters of Unicode there.
+        0x80..=0x9f => {
+            let byte = [code.to_le_bytes()[0]];
+            text.push_str(&WINDOWS_1252.decode_without_bom_handling(&byte).0);
+        }
+        // The first half of a surrogate pair waits for the second as a private mark.
+        0xd800..=0xdbff => text.push(char::from_u32(code - 0xd800 + HIGH).unwrap_or('\u{fffd}')),
+        0xdc00..=0xdfff => match text.chars().next_back().map(u32::from) {
+            Some(high @ HIGH..=HIGH_LAST) => {
+                text.pop();
+                let pair = 0x1_0000 + ((high - HIGH) << 10) + (code - 0xdc00);
+                text.push(char::from_u32(pair).unwrap_or('\u{fffd}'));
+            }
+            _ => text.push('\u{fffd}'),
+        },
+        _ => match char::from_u32(code) {
+            Some(c) if is_xml_char(c) => text.push(c),
+            Some(_) => {}
+            None => return false,
+        },
+    }
+    true
+}
+
+/// Where first halves of surrogate pairs are put until the second half comes.
+const HIGH: u32 = 0x10_f800;
+const HIGH_LAST: u32 = HIGH + 0x3ff;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_resolved_or_left_alone() {
+        #[rustfmt::skip]
+        let cases = [
+            ("plain",              "plain"),
+            ("a &amp; b",          "a & b"),
+            ("caf&eacute;",        "café"),
+            ("&NBSP;x",            "\u{a0}x"),
+            ("&nosuch; x",         "&nosuch; x"),
+            ("AT&T",               "AT&T"),
+            ("?a=1&b=2",           "?a=1&b=2"),
+            ("&#233;&#xE9;&#XE9;", "ééé"),
+            ("&#147;x&#x94;",      "“x”"),
+            ("&#0;&#1;x",          "x"),
+            ("&#55357;&#56832;",   "😀"),
+            ("&#99999999;",        "&#99999999;"),
+            ("a\n\tb",             "a  b"),
+        ];
+        for (raw, want) in cases {
+            assert_eq!(attribute(raw), want);
+        }
+    }
+}
