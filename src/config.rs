@@ -15,7 +15,11 @@ use std::time::Duration;
 use ipnet::IpNet;
 use url::Url;
 
+use crate::deliver;
 use crate::fetch;
+use crate::http::listener;
+use crate::ingest;
+use crate::wire::signature::Method;
 
 use layers::Layers;
 use reader::Reader;
@@ -30,8 +34,10 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address others know us by; `None` derives it from where we listen.
     pub public_url: Option<Url>,
-    /// `sqlite:FOLDER` or `postgres://…`.
+    /// `sqlite:FOLDER`, `sqlite:FILE.db` or `postgres://…`.
     pub database: String,
+    /// Connections to it.
+    pub database_connections: usize,
     /// The certificate chain and its key, both in PEM.
     pub tls: Option<Tls>,
     /// Networks whose `Forwarded` headers are believed.
@@ -64,6 +70,8 @@ pub struct Config {
     pub delivery_per_host: usize,
     /// For one delivery or verification.
     pub delivery_timeout: Duration,
+    /// How what is delivered is signed.
+    pub signature: Method,
     /// How long claimed work belongs to this node.
     pub claim: Duration,
     /// Records in one archive document.
@@ -151,6 +159,7 @@ impl Config {
             listen: from.parsed("FEEDGATE_LISTEN", "an address and a port, such as 127.0.0.1:8080"),
             public_url: from.url("FEEDGATE_PUBLIC_URL"),
             database: from.database("FEEDGATE_DATABASE"),
+            database_connections: from.count("FEEDGATE_DATABASE_CONNECTIONS", 1_000),
             tls: match &tls {
                 (Some(cert), Some(key)) => Some(Tls { cert: cert.into(), key: key.into() }),
                 _ => None,
@@ -170,6 +179,7 @@ impl Config {
             delivery_at_once: from.count("FEEDGATE_DELIVERY_AT_ONCE", 100_000),
             delivery_per_host: from.count("FEEDGATE_DELIVERY_PER_HOST", 100_000),
             delivery_timeout: from.secs("FEEDGATE_DELIVERY_TIMEOUT_S", 60),
+            signature: from.signature("FEEDGATE_SIGNATURE"),
             claim: from.secs("FEEDGATE_CLAIM_S", 3_600),
             page_records: from.count("FEEDGATE_PAGE_RECORDS", 1_000),
             log: from.log("FEEDGATE_LOG"),
@@ -190,7 +200,7 @@ impl Config {
         if from.faults.is_empty() { Ok(config) } else { Err(BadConfig(from.faults)) }
     }
 
-    /// What the client is told. `public_url` stands in its user agent.
+    /// How requests go out. `public_url` stands in the user agent.
     pub fn fetch(&self, public_url: &Url) -> fetch::Settings {
         fetch::Settings {
             user_agent: format!("feedgate/{} (+{public_url}", env!("CARGO_PKG_VERSION")),
@@ -201,6 +211,48 @@ impl Config {
             body_limit_bytes: self.body_limit_bytes,
             host_spacing: self.host_spacing,
         }
+    }
+
+    /// How resources are polled.
+    pub fn ingest(&self) -> ingest::Settings {
+        ingest::Settings { claim: self.claim, min_period_s: self.min_period_s }
+    }
+
+    /// How callbacks are told.
+    pub fn deliver(&self, public_url: &Url) -> deliver::Settings {
+        deliver::Settings {
+            public_url: public_url.clone(),
+            claim: self.claim,
+            per_host: self.delivery_per_host,
+            signature: self.signature,
+        }
+    }
+
+    /// How connections come in.
+    pub fn listener(&self) -> listener::Settings {
+        listener::Settings {
+            max_connections: self.max_connections,
+            header_timeout: self.header_timeout,
+            drain: self.drain,
+            tls: self.tls.as_ref().map(|tls| (tls.cert.clone(), tls.key.clone())),
+        }
+    }
+
+    /// The address others know us by: what the operator says, or where we listen. Who
+    /// listens everywhere is known at least to this machine.
+    pub fn public_url_at(&self, addr: SocketAddr) -> Url {
+        if let Some(url) = &self.public_url {
+            return url.clone();
+        }
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let host = match addr {
+            SocketAddr::V4(addr) if addr.ip().is_unspecified() => "127.0.0.1".to_owned(),
+            SocketAddr::V6(addr) if addr.ip().is_unspecified() => "[::1]".to_owned(),
+            SocketAddr::V4(addr) => addr.ip().to_string(),
+            SocketAddr::V6(addr) => format!("[{}]", addr.ip()),
+        };
+        let url = Url::parse(&format!("{scheme}://{host}:{}", addr.port()));
+        url.expect("an address and a port make a URL")
     }
 }
 

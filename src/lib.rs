@@ -35,6 +35,8 @@ pub mod ingest;
 
 pub mod deliver;
 
+pub mod upkeep;
+
 // Fifth floor: the doors others knock on.
 pub mod http;
 

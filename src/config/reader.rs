@@ -8,6 +8,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 use url::Url;
 
+use crate::wire::signature::Method;
+
 use super::LogFormat;
 use super::settings::Setting;
 
@@ -96,6 +98,14 @@ impl<G: Fn(&str) -> Option<String>> Reader<G> {
             self.fault(name, "a level such as info, or levels such as info,feedgate=debug");
         }
         text
+    }
+
+    pub(super) fn signature(&mut self, name: &str) -> Method {
+        let method = self.text(name).as_deref().and_then(Method::from_word);
+        method.unwrap_or_else(|| {
+            self.fault(name, "sha1, sha256, sha384 or sha512");
+            Method::default()
+        })
     }
 
     pub(super) fn log_format(&mut self, name: &str) -> LogFormat {
