@@ -1,8 +1,9 @@
-//! The one place where state lives: the ports, and the two stores behind them.
+//! The one place where state lives: the ports, and the two databases behind them.
 //!
-//! The ports speak the domain's language and say what happens when things go
-//! wrong. SQLite (`sqlite`) and PostgreSQL (`postgres`) both stand behind all of
-//! them and pass one contract suite, `tests/it/store/`.
+//! The ports speak the domain's language and say what happens when things go wrong.
+//! Each is implemented once, in the file named for it, with its SQL beside it; `tx`
+//! and `sql` make one text serve SQLite (`sqlite/`) and PostgreSQL (`postgres/`).
+//! Both pass one contract suite, `tests/it/store/`.
 //!
 //! What holds in every port:
 //!
@@ -10,10 +11,51 @@
 //!   `Ok`, what it did survives `kill -9`.
 //! * `now` is an argument. Times are kept in microseconds.
 //! * An error is never read as "no such row".
+//! * Work is claimed by putting off when it is due: a claim needs no sweeper to expire.
 
 mod ports;
+
+// How a statement gets to a database and back.
+mod sql;
+mod tx;
+
+mod migrate;
+mod postgres;
+mod sqlite;
+
+mod db;
+
+// The ports' implementations.
+mod accounts;
+mod append;
+mod claims;
+mod deliveries;
+mod intents;
+mod log;
+mod pings;
+mod resources;
+mod subscriptions;
+mod upkeep;
+
+use std::sync::Arc;
 
 pub use ports::{
     Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, News, Pings,
     Resources, Room, Settled, Store, StoreError, Subscriptions, Upkeep,
 };
+
+/// Where the store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `sqlite:PATH` or a path, or `postgres://USER@HOST/DATABASE`. A search path is
+    /// given as `?options=-c%20search_path%3DNAME`, TLS as `?sslmode=require`.
+    pub url: String,
+    /// Connections to PostgreSQL, or readers of SQLite, at most.
+    pub connections: usize,
+}
+
+/// Opens the store, makes it if it is new, and brings its schema up to date.
+pub async fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
+    let db = db::Db::open(settings).await?;
+    Ok(db)
+}

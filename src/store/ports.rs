@@ -116,7 +116,8 @@ pub trait Resources: Send + Sync {
     /// Records whose key the log knows are dropped; the rest are numbered from
     /// head + 1 in the order given, and every subscription that is now behind becomes
     /// due, unless the poll is `silent`. Two nodes that found the same change append it
-    /// once. A ping that came while the poll ran makes the resource due again at once.
+    /// once. A ping that came while the poll ran makes the resource due again as soon as
+    /// its spacing allows, because what it told of may have come after the answer.
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError>;
 }
 

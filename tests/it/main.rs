@@ -3,4 +3,5 @@
 
 mod architecture;
 mod polling;
+mod store;
 mod support;

@@ -1,0 +1,95 @@
+//! How due work is picked: longest due first, so much per host, and no host in the
+//! way of another.
+//!
+//! The front of a queue is read in the order of `due_at`. Only when it is full of hosts
+//! that can take no more is every host asked for itself; so the usual claim costs the
+//! same whether a hundred jobs are due or a hundred thousand, and a host with a hundred
+//! thousand due jobs delays nobody else.
+//!
+//! What is picked stays locked until its transaction ends, which must put its `due_at`
+//! off. Jobs that another node has locked are passed over.
+
+use chrono::{DateTime, Utc};
+
+use super::sql::{Value, params};
+use super::tx::Tx;
+use super::{Room, StoreError};
+
+/// The statements of one queue. Each is given `$1` now.
+pub(super) struct Queue {
+    /// Picks from the first `$5` due jobs up to `$2`, at most `$3` of a host, none of the
+    /// hosts in `$4`: resource, number and host of each.
+    pub(super) front: &'static str,
+    /// Counts due jobs up to `$2`.
+    pub(super) count: &'static str,
+    /// Names up to `$3` hosts with due jobs, without those in `$2`, longest due first.
+    pub(super) hosts: &'static str,
+    /// Picks up to `$3` due jobs of the host `$2`: as `front`.
+    pub(super) of_host: &'static str,
+}
+
+/// A job that was picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Picked {
+    /// The number of its resource.
+    pub(super) resource: i64,
+    /// Its own number.
+    pub(super) number: i64,
+}
+
+/// The front of a queue is this many times as long as what is wanted of it.
+const FRONT: usize = 4;
+/// The shortest front.
+const FRONT_LEAST: usize = 64;
+
+/// Picks due jobs for which there is room.
+pub(super) async fn pick(
+    tx: &Tx<'_>,
+    queue: &Queue,
+    now: DateTime<Utc>,
+    room: &Room,
+) -> Result<Vec<Picked>, StoreError> {
+    if room.limit == 0 || room.per_host == 0 {
+        return Ok(Vec::new());
+    }
+    let front = (room.limit * FRONT).max(FRONT_LEAST);
+    let mut full = room.busy.clone();
+    let busy = Value::Texts(full.clone());
+    let params = params![now, room.limit as i64, room.per_host as i64, busy, front as i64];
+    let mut picked = Vec::new();
+    for mut row in tx.query(queue.front, params).await? {
+        picked.push(Picked { resource: row.int()?, number: row.int()? });
+        full.push(row.text()?);
+    }
+
+    if picked.len() < room.limit && count(tx, queue, now, front).await? == front {
+        let wanted = (room.limit - picked.len()) as i64;
+        let params = params![now, Value::Texts(full), wanted];
+        for mut row in tx.query(queue.hosts, params).await? {
+            let left = (room.limit - picked.len()).min(room.per_host) as i64;
+            for mut row in tx.query(queue.of_host, params![now, row.text()?, left]).await? {
+                picked.push(Picked { resource: row.int()?, number: row.int()? });
+            }
+        }
+    }
+    Ok(picked)
+}
+
+/// How many jobs are due; `most` if there are more.
+async fn count(
+    tx: &Tx<'_>,
+    queue: &Queue,
+    now: DateTime<Utc>,
+    most: usize,
+) -> Result<usize, StoreError> {
+    let counted = tx.first(queue.count, params![now, most as i64]).await?;
+    counted.map_or(Ok(0), |mut row| Ok(row.count()? as usize))
+}
+
+/// The picked jobs as columns for `{rows}`.
+pub(super) fn columns(picked: &[Picked]) -> [(&'static str, Value); 2] {
+    [
+        ("resource_id", Value::Ints(picked.iter().map(|job| job.resource).collect())),
+        ("id", Value::Ints(picked.iter().map(|job| job.number).collect())),
+    ]
+}

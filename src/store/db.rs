@@ -1,0 +1,102 @@
+//! The store behind all ports: an operation goes in, and comes out of the database
+//! that was configured.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::postgres::Postgres;
+use super::sqlite::Sqlite;
+use super::tx::Tx;
+use super::{News, StoreError, migrate};
+
+/// What [`super::open`] opens.
+pub(super) struct Db {
+    engine: Engine,
+    pub(super) news: News,
+}
+
+enum Engine {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl Db {
+    /// Opens the database that `settings` name, and brings its schema up to date.
+    pub(super) async fn open(settings: &super::Settings) -> Result<Arc<Db>, StoreError> {
+        let news = News::default();
+        let connections = settings.connections.max(1);
+        let engine = match sqlite_path(&settings.url) {
+            Some(path) => Engine::Sqlite(Sqlite::open(path, connections, news.clone())?),
+            None => {
+                let opened = Postgres::open(&settings.url, connections, news.clone()).await?;
+                Engine::Postgres(opened)
+            }
+        };
+        let db = Db { engine, news };
+        db.write(|tx| Box::pin(migrate::migrate(tx))).await?;
+        Ok(Arc::new(db))
+    }
+
+    /// Runs `op` in one transaction: all of it or, if it fails, nothing.
+    pub(super) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(op).await,
+            Engine::Postgres(postgres) => postgres.write(op).await,
+        }
+    }
+
+    /// Runs `op`, which writes nothing. Two of its statements may see two moments.
+    pub(super) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(op).await,
+            Engine::Postgres(postgres) => postgres.read(op).await,
+        }
+    }
+
+    /// Finishes what was begun and closes the database.
+    pub(super) async fn shut(&self) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Postgres(postgres) => postgres.close(),
+        }
+    }
+}
+
+/// The file that a database URL names: `sqlite:PATH` or just a path.
+fn sqlite_path(url: &str) -> Option<&Path> {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return None;
+    }
+    let path = url.strip_prefix("sqlite:").unwrap_or(url);
+    Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_a_file_or_a_server() {
+        let cases = [
+            ("sqlite:feedgate-data/feedgate.db", Some("feedgate-data/feedgate.db")),
+            ("sqlite:/var/lib/feedgate.db", Some("/var/lib/feedgate.db")),
+            ("sqlite:///var/lib/feedgate.db", Some("/var/lib/feedgate.db")),
+            ("feedgate.db", Some("feedgate.db")),
+            ("postgres://db/feedgate", None),
+            ("postgresql://db/feedgate", None),
+        ];
+        for (url, want) in cases {
+            assert_eq!(sqlite_path(url), want.map(Path::new), "{url}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Cursors: handing out subscriptions that lag, and moving them on.
+//!
+//! `due_at` says when a subscription may be handed out: now, at a retry's time, at the
+//! end of a claim, or never while it is null. An append makes due only what is not.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::claims::{self, Picked, Queue};
+use super::resources;
+use super::sql::{Row, Value, params};
+use super::subscriptions::{count_off, subscription, subscription_columns};
+use super::tx::{Tx, Wake};
+use super::{Room, Settled, StoreError};
+use crate::domain::record::Seq;
+use crate::domain::subscription::{Due, SubscriptionId};
+
+/// Subscriptions whose cursor lags. One whose lease has ended is told no more.
+const QUEUE: Queue = Queue {
+    front: "
+        with front as (
+            select resource_id, id, host, due_at
+              from subscriptions
+             where due_at <= $1 and lease_until > $1
+             order by due_at
+             limit $5
+               {skip locked}),
+        ranked as (
+            select resource_id, id, host, due_at,
+                   row_number() over (partition by host order by due_at) as place
+              from front
+             where host not in ({texts $4}))
+        select resource_id, id, host
+          from ranked
+         where place <= $3
+         order by due_at
+         limit $2",
+    count: "
+        select count(*)
+          from (select 1 from subscriptions
+                 where due_at <= $1 and lease_until > $1 limit $2) few",
+    // Steps from host to host through the index instead of reading all that is due.
+    hosts: "
+        with recursive step (host) as (
+            select min(host) from subscriptions where due_at is not null
+            union all
+            select (select min(s.host) from subscriptions s
+                     where s.due_at is not null and s.host > step.host)
+              from step
+             where step.host is not null),
+        first as (
+            select host, (select min(s.due_at) from subscriptions s
+                           where s.due_at is not null and s.host = step.host) as due_at
+              from step
+             where host is not null)
+        select host
+          from first
+         where due_at <= $1 and host not in ({texts $2})
+         order by due_at
+         limit $3",
+    of_host: "
+        select resource_id, id, host
+          from subscriptions
+         where host = $2 and due_at <= $1 and lease_until > $1
+         order by due_at
+         limit $3
+           {skip locked}",
+};
+
+/// Hands out due subscriptions.
+pub(super) async fn claim(
+    tx: &Tx<'_>,
+    now: DateTime<Utc>,
+    until: DateTime<Utc>,
+    room: Room,
+) -> Result<Vec<Due>, StoreError> {
+    // Whose taker died goes back where a replay wanted it.
+    const CLAIM: &str = "
+        update subscriptions
+           set due_at = $1, claimed_until = $1, replay_from = null,
+               cursor = coalesce(replay_from, cursor),
+               tried = case when format = 'raw' then r.body_version else r.head end
+          from {rows}
+          join resources r on r.id = given.resource_id
+         where subscriptions.resource_id = given.resource_id
+           and subscriptions.id = given.id";
+    const CLAIMED: &str = concat!(
+        "select ",
+        subscription_columns!(),
+        ", s.tried
+           from {rows}
+           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
+           join resources r on r.id = s.resource_id"
+    );
+    let picked = claims::pick(tx, &QUEUE, now, &room).await?;
+    let columns = claims::columns(&picked);
+    tx.execute_rows(CLAIM, params![until], &columns).await?;
+    let rows = tx.query_rows(CLAIMED, &[], &columns).await?;
+    let mut due = rows.into_iter().map(due).collect::<Result<Vec<_>, StoreError>>()?;
+    let place = |number| picked.iter().position(|job: &Picked| job.number == number);
+    due.sort_by_cached_key(|due| place(due.subscription.id.number));
+    Ok(due)
+}
+
+fn due(mut row: Row) -> Result<Due, StoreError> {
+    Ok(Due { subscription: subscription(&mut row)?, owed: Seq(row.int()?) })
+}
+
+/// Keeps how deliveries ended.
+///
+/// The resources are locked before anything is read. An append takes the same lock, so
+/// it is either done, and its head is seen here, or comes after and sees the cursors
+/// written here. Without the lock a head could be read, moved by an append that finds
+/// the subscription still claimed, and then `due_at` cleared for good: at "read
+/// committed" PostgreSQL waits for a changed row of `subscriptions` and reads it anew,
+/// but not the row of `resources` it was joined with.
+pub(super) async fn settle(
+    tx: &Tx<'_>,
+    settled: Vec<Settled>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
+    let ends = settled.iter().any(|one| matches!(one, Settled::Ended { .. }));
+    let ids = settled.iter().map(|one| id_of(one).resource.0).collect::<Vec<_>>();
+    if ends {
+        resources::lock(tx, ids).await?;
+    } else {
+        tx.query(LOCK, &[Value::Ints(ids)]).await?;
+    }
+
+    let (mut delivered, mut waiting, mut failed, mut ended) =
+        (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for one in settled {
+        match one {
+            Settled::Delivered { id, cursor } => {
+                let furthest = delivered.entry(id).or_insert(cursor.0);
+                *furthest = cursor.0.max(*furthest);
+            }
+            Settled::Failed { id, retry_at: Some(at) } => {
+                waiting.insert(id, at.timestamp_micros());
+            }
+            Settled::Failed { id, retry_at: None } => {
+                failed.insert(id, 0);
+            }
+            Settled::Ended { id } => {
+                ended.insert(id, 0);
+            }
+        }
+    }
+    let mut due = tx.execute_rows(DELIVERED, params![now], &columns("told", &delivered)).await?;
+    due += tx.execute_rows(WAITING, params![now], &columns("retry_at", &waiting)).await?;
+    due += tx.execute_rows(FAILED, params![now], &columns("none", &failed)).await?;
+    end(tx, &ended).await?;
+    if due > 0 {
+        tx.wake(Wake::Subscriptions).await?;
+    }
+    Ok(())
+}
+
+/// Where a cursor stands once its delivery has ended: where a replay wanted it, else
+/// never further back.
+macro_rules! cursor_after {
+    ($told:literal) => {
+        concat!(
+            "coalesce(replay_from, case when ",
+            $told,
+            " > cursor then ",
+            $told,
+            " else cursor end)"
+        )
+    };
+}
+
+/// What the subscription is owed by now.
+macro_rules! owed {
+    () => {
+        "case when format = 'raw' then r.body_version else r.head end"
+    };
+}
+
+/// The rest of a statement that ends claims.
+macro_rules! of_given {
+    () => {
+        " from {rows}
+          join resources r on r.id = given.resource_id
+         where subscriptions.resource_id = given.resource_id
+           and subscriptions.id = given.id"
+    };
+}
+
+const DELIVERED: &str = concat!(
+    "update subscriptions
+        set failures = 0, failing_since = null, claimed_until = null, replay_from = null,
+            cursor = ",
+    cursor_after!("given.told"),
+    ", due_at = case when ",
+    cursor_after!("given.told"),
+    " < ",
+    owed!(),
+    " then cast($1 as bigint) end",
+    of_given!()
+);
+
+const WAITING: &str = concat!(
+    "update subscriptions
+        set failures = failures + 1, failing_since = coalesce(failing_since, $1),
+            claimed_until = null, replay_from = null,
+            cursor = ",
+    cursor_after!("cursor"),
+    ", due_at = case when ",
+    cursor_after!("cursor"),
+    " < ",
+    owed!(),
+    " then given.retry_at end",
+    of_given!()
+);
+
+/// Due at once only if there is more than what was tried.
+const FAILED: &str = concat!(
+    "update subscriptions
+        set failures = failures + 1, failing_since = coalesce(failing_since, $1),
+            claimed_until = null, replay_from = null,
+            cursor = ",
+    cursor_after!("cursor"),
+    ", due_at = case when replay_from is not null or tried < ",
+    owed!(),
+    " then cast($1 as bigint) end",
+    of_given!()
+);
+
+fn id_of(settled: &Settled) -> SubscriptionId {
+    match settled {
+        Settled::Delivered { id, .. } | Settled::Failed { id, .. } | Settled::Ended { id } => *id,
+    }
+}
+
+fn columns(
+    name: &'static str,
+    given: &BTreeMap<SubscriptionId, i64>,
+) -> [(&'static str, Value); 3] {
+    [
+        ("resource_id", Value::Ints(given.keys().map(|id| id.resource.0).collect())),
+        ("id", Value::Ints(given.keys().map(|id| id.number).collect())),
+        (name, Value::Ints(given.values().copied().collect())),
+    ]
+}
+
+async fn end(tx: &Tx<'_>, ended: &BTreeMap<SubscriptionId, i64>) -> Result<(), StoreError> {
+    const END: &str = "
+        delete from subscriptions
+         where (resource_id, id) in (select given.resource_id, given.id from {rows})
+        returning resource_id";
+    let gone = tx.query_rows(END, &[], &columns("none", ended)).await?;
+    let gone = gone.into_iter().map(|mut row| row.int());
+    count_off(tx, &gone.collect::<Result<Vec<_>, StoreError>>()?).await
+}
+
+/// Sets a cursor back. A delivery in hand is left to end first: it would move the
+/// cursor on again.
+pub(super) async fn replay(
+    tx: &Tx<'_>,
+    id: SubscriptionId,
+    cursor: Seq,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const REPLAY: &str = "
+        update subscriptions
+           set cursor = case when claimed_until > $4 then cursor else $3 end,
+               replay_from = case when claimed_until > $4 then cast($3 as bigint) end,
+               due_at = case when claimed_until > $4 then due_at else $4 end
+         where resource_id = $1 and id = $2 and cursor >= $3";
+    resources::lock(tx, vec![id.resource.0]).await?;
+    let params = params![id.resource.0, id.number, cursor.0.max(0), now];
+    let done = tx.execute(REPLAY, params).await? > 0;
+    if done {
+        tx.wake(Wake::Subscriptions).await?;
+    }
+    Ok(done)
+}

@@ -1,0 +1,122 @@
+//! What still has to be verified.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+
+use super::db::Db;
+use super::log::most;
+use super::sql::{Row, Value, params};
+use super::subscriptions::{account, callback, number, protocol, secret};
+use super::tx::{Tx, Wake};
+use super::{Intents, StoreError, resources};
+use crate::domain::intent::{DueIntent, Intent, Mode};
+use crate::domain::subscription::{Format, Lease, Secret, Wish};
+
+#[async_trait]
+impl Intents for Db {
+    async fn intend(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let intent = intent.clone();
+        self.write(move |tx| Box::pin(intend(tx, intent, now))).await
+    }
+
+    async fn claim_intents(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DueIntent>, StoreError> {
+        const DUE: &str = "
+            select id, attempts, mode, account_id, topic, callback, protocol, procedure, format,
+                   secret, lease_s, verify_token
+              from intents
+             where due_at <= $1
+             order by due_at
+             limit $2
+               {skip locked}";
+        const CLAIM: &str =
+            "update intents set due_at = $1 from {rows} where intents.id = given.id";
+        let claimed = self.write(move |tx| {
+            Box::pin(async move {
+                let rows = tx.query(DUE, params![now, most(limit)]).await?;
+                let due = rows.into_iter().map(due_intent);
+                let due = due.collect::<Result<Vec<_>, StoreError>>()?;
+                let ids = due.iter().map(|due| due.id).collect();
+                tx.execute_rows(CLAIM, params![until], &[("id", Value::Ints(ids))]).await?;
+                Ok(due)
+            })
+        });
+        claimed.await
+    }
+
+    async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
+        const RETRY: &str = "update intents set due_at = $2, attempts = attempts + 1 where id = $1";
+        let retried =
+            self.write(move |tx| Box::pin(async move { tx.execute(RETRY, params![id, at]).await }));
+        retried.await.map(drop)
+    }
+
+    async fn end_intent(&self, id: i64) -> Result<(), StoreError> {
+        const END: &str = "delete from intents where id = $1";
+        let ended =
+            self.write(move |tx| Box::pin(async move { tx.execute(END, params![id]).await }));
+        ended.await.map(drop)
+    }
+}
+
+/// Keeps an intent in place of an older one. It gets a number of its own, so that
+/// whoever is still busy with the older one cannot end it.
+async fn intend(tx: &Tx<'_>, intent: Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
+    const FORGET: &str = "delete from intents where hash = $1";
+    // Nothing is left to conflict with unless another node was quicker just now.
+    const KEEP: &str = "
+        insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
+                             format, secret, lease_s, verify_token, due_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+            on conflict (hash) do update
+           set id = excluded.id, mode = excluded.mode, procedure = excluded.procedure,
+               format = excluded.format, secret = excluded.secret, lease_s = excluded.lease_s,
+               verify_token = excluded.verify_token, attempts = 0, due_at = excluded.due_at";
+    let wish = &intent.wish;
+    let hash = hash(wish);
+    tx.execute(FORGET, params![hash.clone()]).await?;
+    #[rustfmt::skip]
+    let params = params![
+        hash, intent.mode.as_str(), number(wish.account), wish.topic.as_str(),
+        wish.callback.as_str(), wish.protocol.as_str(), wish.protocol.procedure(),
+        wish.format.as_str(), wish.secret.as_ref().map(Secret::expose),
+        i64::try_from(wish.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, now,
+    ];
+    tx.execute(KEEP, params).await?;
+    tx.wake(Wake::Intents).await
+}
+
+/// What an intent is about: account, topic, callback and protocol. Together they are
+/// longer than an index entry may be.
+fn hash(wish: &Wish) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    hash.update(number(wish.account).to_be_bytes());
+    for part in [wish.topic.as_str(), wish.callback.as_str(), wish.protocol.as_str()] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().to_vec()
+}
+
+fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
+    let (id, attempts) = (row.int()?, row.small()?);
+    let mode = row.word(Mode::from_word)?;
+    let wish = Wish {
+        account: account(&mut row)?,
+        topic: resources::topic(&mut row)?,
+        callback: callback(&mut row)?,
+        protocol: protocol(&mut row)?,
+        format: row.word(Format::from_word)?,
+        secret: secret(&mut row)?,
+        lease: Lease::from(Duration::from_secs(row.count()?)),
+    };
+    let intent = Intent { mode, wish, verify_token: row.opt_text()? };
+    Ok(DueIntent { id, attempts, intent })
+}

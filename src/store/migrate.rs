@@ -1,0 +1,52 @@
+//! Brings the schema up to date when the store is opened.
+//!
+//! A migration is a file in `migrations/`, never changed once released. All that are
+//! missing are applied in one transaction, by one process at a time.
+
+use super::StoreError;
+use super::sql::params;
+use super::tx::Tx;
+
+/// All migrations, in order; the first has number 1.
+const MIGRATIONS: &[(&str, &str)] = &[("log", include_str!("../../migrations/0001_log.sql"))];
+
+/// The newest schema this program knows.
+pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
+
+/// Any number that no other program sharing the database uses: "feedgate" in ASCII.
+const LOCK: i64 = 0x6665_6564_6761_7465;
+
+/// Applies what is missing.
+pub(super) async fn migrate(tx: &Tx<'_>) -> Result<(), StoreError> {
+    if tx.is_shared() {
+        tx.query("select pg_advisory_xact_lock($1)", params![LOCK]).await?;
+    }
+    tx.script("create table if not exists migrations (version bigint primary key, name text)")
+        .await?;
+    let found = version(tx).await?;
+    if found > KNOWN {
+        return Err(StoreError::Newer { found, known: KNOWN });
+    }
+    for (version, (name, text)) in (1..).zip(MIGRATIONS) {
+        if version > found {
+            tx.script(text).await?;
+            let keep = "insert into migrations (version, name) values ($1, $2)";
+            tx.execute(keep, params![version, *name]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The schema's version; 0 while there is none.
+async fn version(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    let newest = "select coalesce(max(version), 0) from migrations";
+    tx.first(newest, &[]).await?.map_or(Ok(0), |mut row| row.int())
+}
+
+/// Fails unless the store takes writes and its schema is this program's.
+pub(super) async fn check(tx: &Tx<'_>) -> Result<(), StoreError> {
+    // A write, because a full disk and a standby server both still read.
+    tx.execute("update migrations set name = name where version = $1", params![KNOWN]).await?;
+    let found = version(tx).await?;
+    if found > KNOWN { Err(StoreError::Newer { found, known: KNOWN }) } else { Ok(()) }
+}

@@ -1,0 +1,265 @@
+//! What is watched: finding, making and claiming resources.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::claims::{self, Queue};
+use super::db::Db;
+use super::sql::{self, Row, params};
+use super::tx::{Tx, Wake};
+use super::{Appended, DueResource, Hosts, Resources, Room, StoreError, append, pings};
+use crate::domain::poll::{Poll, Polling, Trigger};
+use crate::domain::record::Seq;
+use crate::domain::resource::{Kind, Resource, ResourceId};
+use crate::domain::status::Status;
+use crate::domain::topic::{Topic, host};
+
+/// The columns of a resource `r`, as [`resource`] reads them.
+macro_rules! resource_columns {
+    () => {
+        "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, r.feed_head,
+         r.next_fetch, r.status, r.polling, r.subscribers"
+    };
+}
+pub(super) use resource_columns;
+
+#[async_trait]
+impl Resources for Db {
+    async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
+        if let Some(known) = self.find(topic.as_str()).await? {
+            return Ok(known);
+        }
+        let topic = topic.clone();
+        self.write(move |tx| Box::pin(async move { ensure(tx, &topic, now).await })).await
+    }
+
+    async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError> {
+        const FIND: &str = concat!(
+            "select ",
+            resource_columns!(),
+            " from resources r
+             where r.topic = $1"
+        );
+        let topic = topic.to_owned();
+        let found = self.read(|tx| Box::pin(async move { tx.first(FIND, params![topic]).await }));
+        found.await?.as_mut().map(resource).transpose()
+    }
+
+    async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError> {
+        self.read(move |tx| Box::pin(get(tx, id))).await
+    }
+
+    async fn claim_resources(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<DueResource>, StoreError> {
+        let room = room.clone();
+        let claimed = self.write(move |tx| {
+            Box::pin(async move {
+                let picked = claims::pick(tx, &QUEUE, now, &room).await?;
+                tx.execute_rows(CLAIM, params![until], &claims::columns(&picked)).await?;
+                let rows = tx.query_rows(CLAIMED, &[], &claims::columns(&picked)).await?;
+                let due = rows.into_iter().map(due_resource);
+                let mut due = due.collect::<Result<Vec<_>, StoreError>>()?;
+                let place = |id| picked.iter().position(|job| job.number == id);
+                due.sort_by_cached_key(|due| place(due.resource.id.0));
+                Ok(due)
+            })
+        });
+        claimed.await
+    }
+
+    async fn claim_resource(
+        &self,
+        id: ResourceId,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Option<Resource>, StoreError> {
+        const CLAIM_ONE: &str = "
+            update resources
+               set due_at = $3, claimed_until = $3,
+                   pinged = case when pinged = 1 then 2 else pinged end
+             where id = $1 and (claimed_until is null or claimed_until <= $2)";
+        let claimed = self.write(move |tx| {
+            Box::pin(async move {
+                match tx.execute(CLAIM_ONE, params![id.0, now, until]).await? {
+                    0 => Ok(None),
+                    _ => get(tx, id).await,
+                }
+            })
+        });
+        claimed.await
+    }
+
+    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
+        let poll = poll.clone();
+        self.write(move |tx| Box::pin(append::record(tx, id, poll))).await
+    }
+}
+
+#[async_trait]
+impl Hosts for Db {
+    async fn cool_down(&self, host: &str, until: DateTime<Utc>) -> Result<(), StoreError> {
+        const COOL: &str = "
+            insert into hosts (host, cool_until) values ($1, $2)
+                on conflict (host) do update set cool_until = excluded.cool_until
+             where hosts.cool_until < excluded.cool_until";
+        let host = host.to_owned();
+        let cooled = self
+            .write(move |tx| Box::pin(async move { tx.execute(COOL, params![host, until]).await }));
+        cooled.await.map(drop)
+    }
+}
+
+/// Due resources. One that nobody subscribes to is in none of the indexes used here.
+const QUEUE: Queue = Queue {
+    front: "
+        with front as (
+            select id, host, due_at
+              from resources
+             where subscribers > 0 and due_at <= $1
+             order by due_at
+             limit $5
+               {skip locked}),
+        ranked as (
+            select id, host, due_at, row_number() over (partition by host order by due_at) as place
+              from front
+             where host not in ({texts $4})
+               and host not in (select host from hosts where cool_until > $1))
+        select id, id, host
+          from ranked
+         where place <= $3
+         order by due_at
+         limit $2",
+    count: "
+        select count(*)
+          from (select 1 from resources where subscribers > 0 and due_at <= $1 limit $2) few",
+    // Steps from host to host through the index instead of reading all that is due.
+    hosts: "
+        with recursive step (host) as (
+            select min(host) from resources where subscribers > 0
+            union all
+            select (select min(r.host) from resources r
+                     where r.subscribers > 0 and r.host > step.host)
+              from step
+             where step.host is not null),
+        first as (
+            select host, (select min(r.due_at) from resources r
+                           where r.subscribers > 0 and r.host = step.host) as due_at
+              from step
+             where host is not null)
+        select host
+          from first
+         where due_at <= $1
+           and host not in ({texts $2})
+           and host not in (select host from hosts where cool_until > $1)
+         order by due_at
+         limit $3",
+    of_host: "
+        select id, id, host
+          from resources
+         where subscribers > 0 and host = $2 and due_at <= $1
+         order by due_at
+         limit $3
+           {skip locked}",
+};
+
+const CLAIM: &str = "
+    update resources
+       set due_at = $1, claimed_until = $1,
+           pinged = case when pinged = 1 then 2 else pinged end
+      from {rows}
+     where resources.id = given.id";
+
+const CLAIMED: &str = concat!(
+    "select ",
+    resource_columns!(),
+    ", r.pinged
+       from {rows}
+       join resources r on r.id = given.id"
+);
+
+async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError> {
+    const GET: &str = concat!(
+        "select ",
+        resource_columns!(),
+        " from resources r
+         where r.id = $1"
+    );
+    tx.first(GET, params![id.0]).await?.as_mut().map(resource).transpose()
+}
+
+/// The resource with this topic, made if there is none, locked until the transaction
+/// ends.
+pub(super) async fn ensure(
+    tx: &Tx<'_>,
+    topic: &Topic,
+    now: DateTime<Utc>,
+) -> Result<Resource, StoreError> {
+    const MAKE: &str = "
+        insert into resources (topic, fetch_url, host, kind, status, polling,
+                               next_fetch, due_at, measured_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $7, $7)
+            on conflict (topic) do nothing";
+    const LOCK: &str = concat!(
+        "select ",
+        resource_columns!(),
+        " from resources r
+         where r.topic = $1
+           {for update}"
+    );
+    let fetch_url = topic.fetch_url();
+    #[rustfmt::skip]
+    let params = params![
+        topic.as_str(), fetch_url.as_str(), host(&fetch_url), Kind::Unknown.as_str(),
+        sql::json(&Status::default()), sql::json(&Polling::default()), now,
+    ];
+    let made = tx.execute(MAKE, params).await? > 0;
+    let locked = tx.first(LOCK, params![topic.as_str()]).await?;
+    let mut locked = locked.ok_or_else(|| StoreError::Corrupt("a resource vanished".to_owned()))?;
+    let resource = resource(&mut locked)?;
+    if made {
+        pings::name(tx, resource.id, "topic", topic.as_str()).await?;
+        pings::name(tx, resource.id, "fetch", fetch_url.as_str()).await?;
+        tx.wake(Wake::Resources).await?;
+    }
+    Ok(resource)
+}
+
+/// Locks resources for writing, in the order that all who lock several keep to.
+pub(super) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreError> {
+    const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for update}";
+    ids.sort_unstable();
+    ids.dedup();
+    tx.query(LOCK, &[sql::Value::Ints(ids)]).await.map(drop)
+}
+
+fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
+    let resource = resource(&mut row)?;
+    let trigger = if row.int()? > 0 { Trigger::Ping } else { Trigger::Schedule };
+    Ok(DueResource { resource, trigger })
+}
+
+/// Reads `resource_columns!`.
+pub(super) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
+    Ok(Resource {
+        id: ResourceId(row.int()?),
+        topic: topic(row)?,
+        fetch_url: row.text()?,
+        kind: row.word(Kind::from_word)?,
+        head: Seq(row.int()?),
+        body_version: row.int()?,
+        feed_head: row.text()?,
+        next_fetch: row.time()?,
+        status: row.json()?,
+        polling: row.json()?,
+        subscribers: row.small()?,
+    })
+}
+
+/// Reads a topic.
+pub(super) fn topic(row: &mut Row) -> Result<Topic, StoreError> {
+    Topic::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
+}

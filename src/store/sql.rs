@@ -1,0 +1,311 @@
+//! One SQL text for two databases: the values it takes, the rows it gives, and the
+//! words that the two spell differently.
+//!
+//! Parameters are numbered (`$1`) and may be used in any order, more than once. What
+//! differs stands in braces:
+//!
+//! | word | PostgreSQL | SQLite |
+//! | --- | --- | --- |
+//! | `{ids $1}` `{texts $1}` `{blobs $1}` | `select unnest($1::…[])` | `select … from json_each($1)` |
+//! | `{rows}` | `unnest(…) as given (…)` | one row at a time, as `given` |
+//! | `{for update}` `{for share}` `{skip locked}` | row locks | nothing: there is one writer |
+//! | `{number}` `{serial}` `{key}` `{compact}` | DDL, see `migrations/` | |
+//!
+//! A parameter whose type PostgreSQL cannot tell from its place is cast:
+//! `cast($1 as bigint)`.
+
+use std::vec::IntoIter;
+
+use chrono::{DateTime, Utc};
+
+use super::StoreError;
+
+/// A value on its way into a statement or out of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    /// SQL's null.
+    Null,
+    /// A number, a truth or a time.
+    Int(i64),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+    /// A list of numbers, for `{ids}` and `{rows}`.
+    Ints(Vec<i64>),
+    /// A list of texts, for `{texts}` and `{rows}`.
+    Texts(Vec<String>),
+    /// A list of bytes, for `{blobs}` and `{rows}`.
+    Blobs(Vec<Vec<u8>>),
+}
+
+impl Value {
+    /// How many values a list holds.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Value::Ints(list) => list.len(),
+            Value::Texts(list) => list.len(),
+            Value::Blobs(list) => list.len(),
+            Value::Null | Value::Int(_) | Value::Text(_) | Value::Blob(_) => 1,
+        }
+    }
+
+    /// One value of a list.
+    pub(super) fn nth(&self, n: usize) -> Value {
+        match self {
+            Value::Ints(list) => Value::Int(list[n]),
+            Value::Texts(list) => Value::Text(list[n].clone()),
+            Value::Blobs(list) => Value::Blob(list[n].clone()),
+            single => single.clone(),
+        }
+    }
+
+    fn array_type(&self) -> &'static str {
+        match self {
+            Value::Texts(_) => "text[]",
+            Value::Blobs(_) => "bytea[]",
+            _ => "bigint[]",
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Int(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Value {
+        Value::Int(truth.into())
+    }
+}
+
+impl From<DateTime<Utc>> for Value {
+    fn from(time: DateTime<Utc>) -> Value {
+        Value::Int(time.timestamp_micros())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Value {
+        Value::Blob(bytes)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(maybe: Option<T>) -> Value {
+        maybe.map_or(Value::Null, Into::into)
+    }
+}
+
+/// The parameters of a statement: `params![id, now]`.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::store::sql::Value::from($value)),*] };
+}
+pub(super) use params;
+
+/// A row, read from left to right.
+#[derive(Debug)]
+pub(super) struct Row(IntoIter<Value>);
+
+impl Row {
+    pub(super) fn new(values: Vec<Value>) -> Row {
+        Row(values.into_iter())
+    }
+
+    fn next(&mut self) -> Value {
+        self.0.next().unwrap_or(Value::Null)
+    }
+
+    /// The next column, a number.
+    pub(super) fn int(&mut self) -> Result<i64, StoreError> {
+        self.opt_int()?.ok_or_else(|| unlike("a number", &Value::Null))
+    }
+
+    /// The next column, a number or null.
+    pub(super) fn opt_int(&mut self) -> Result<Option<i64>, StoreError> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Int(number) => Ok(Some(number)),
+            other => Err(unlike("a number", &other)),
+        }
+    }
+
+    /// The next column, a number that is never negative.
+    pub(super) fn count(&mut self) -> Result<u64, StoreError> {
+        let number = self.int()?;
+        u64::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is no count")))
+    }
+
+    /// The next column, a small number that is never negative.
+    pub(super) fn small(&mut self) -> Result<u32, StoreError> {
+        let number = self.int()?;
+        u32::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is no count")))
+    }
+
+    /// The next column, a time.
+    pub(super) fn time(&mut self) -> Result<DateTime<Utc>, StoreError> {
+        self.opt_time()?.ok_or_else(|| unlike("a time", &Value::Null))
+    }
+
+    /// The next column, a time or null.
+    pub(super) fn opt_time(&mut self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let Some(micros) = self.opt_int()? else { return Ok(None) };
+        let time = DateTime::from_timestamp_micros(micros);
+        time.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))
+    }
+
+    /// The next column, a text.
+    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+        self.opt_text()?.ok_or_else(|| unlike("a text", &Value::Null))
+    }
+
+    /// The next column, a text or null.
+    pub(super) fn opt_text(&mut self) -> Result<Option<String>, StoreError> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Text(text) => Ok(Some(text)),
+            other => Err(unlike("a text", &other)),
+        }
+    }
+
+    /// The next column, bytes.
+    pub(super) fn blob(&mut self) -> Result<Vec<u8>, StoreError> {
+        match self.next() {
+            Value::Blob(bytes) => Ok(bytes),
+            other => Err(unlike("bytes", &other)),
+        }
+    }
+
+    /// The next column, a word that `read` knows.
+    pub(super) fn word<T>(&mut self, read: fn(&str) -> Option<T>) -> Result<T, StoreError> {
+        let word = self.text()?;
+        read(&word).ok_or_else(|| StoreError::Corrupt(format!("unknown word {word:?}")))
+    }
+
+    /// The next column, a document of our own in JSON.
+    pub(super) fn json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, StoreError> {
+        let text = self.text()?;
+        serde_json::from_str(&text).map_err(|err| StoreError::Corrupt(err.to_string()))
+    }
+}
+
+fn unlike(wanted: &str, found: &Value) -> StoreError {
+    let kind = match found {
+        Value::Null => "null",
+        Value::Int(_) => "a number",
+        Value::Text(_) => "a text",
+        Value::Blob(_) => "bytes",
+        Value::Ints(_) | Value::Texts(_) | Value::Blobs(_) => "a list",
+    };
+    StoreError::Corrupt(format!("{kind} stands where {wanted} belongs"))
+}
+
+/// A document of our own, as it is kept.
+pub(super) fn json<T: serde::Serialize>(document: &T) -> String {
+    serde_json::to_string(document).expect("our documents are structs of plain values")
+}
+
+/// The columns of `{rows}`: their names and their values, all lists of one length.
+pub(super) type Columns<'a> = [(&'a str, Value)];
+
+/// The text for PostgreSQL. `columns` are numbered on from `first`.
+pub(super) fn postgres(sql: &str, first: usize, columns: &Columns<'_>) -> String {
+    replace(sql, |word, rest| match word {
+        "rows" => {
+            let lists = columns.iter().enumerate();
+            let lists = lists.map(|(n, (_, v))| format!("${}::{}", first + n, v.array_type()));
+            let names = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            format!("unnest({}) as given ({names})", lists.collect::<Vec<_>>().join(", "))
+        }
+        "ids" => format!("select unnest({rest}::bigint[])"),
+        "texts" => format!("select unnest({rest}::text[])"),
+        "blobs" => format!("select unnest({rest}::bytea[])"),
+        "for" if rest == "update" => "for no key update".to_owned(),
+        "for" => format!("for {rest}"),
+        "skip" => "for no key update skip locked".to_owned(),
+        "number" => "bigint generated by default as identity primary key".to_owned(),
+        "serial" => "bigint generated by default as identity".to_owned(),
+        "key" => "primary key".to_owned(),
+        _ => String::new(),
+    })
+}
+
+/// The text for SQLite. `columns` are numbered on from `first`.
+pub(super) fn sqlite(sql: &str, first: usize, columns: &Columns<'_>) -> String {
+    let text = replace(sql, |word, rest| match word {
+        "rows" => {
+            let columns = columns.iter().enumerate();
+            let columns = columns.map(|(n, (name, _))| format!("${} as {name}", first + n));
+            format!("(select {}) as given", columns.collect::<Vec<_>>().join(", "))
+        }
+        "ids" | "texts" => format!("select value from json_each({rest})"),
+        "blobs" => format!("select unhex(value) from json_each({rest})"),
+        "number" | "serial" => "integer primary key autoincrement".to_owned(),
+        "key" => "unique".to_owned(),
+        "compact" => "without rowid".to_owned(),
+        _ => String::new(),
+    });
+    // `$1` would be numbered by where it first stands, `?1` means what it says.
+    text.replace('$', "?")
+}
+
+/// Replaces what stands in braces; `with` is given the first word and the rest.
+fn replace(sql: &str, with: impl Fn(&str, &str) -> String) -> String {
+    let mut text = String::with_capacity(sql.len() + 64);
+    let mut left = sql;
+    while let Some((before, after)) = left.split_once('{') {
+        let (inside, after) = after.split_once('}').unwrap_or((after, ""));
+        let (word, rest) = inside.split_once(' ').unwrap_or((inside, ""));
+        text.push_str(before);
+        text.push_str(&with(word, rest));
+        left = after;
+    }
+    text.push_str(left);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_text_becomes_two() {
+        let columns = [("id", Value::Ints(vec![1])), ("name", Value::Texts(vec!["a".into()]))];
+        #[rustfmt::skip]
+        let cases = [
+            ("where id in ({ids $2}) and a = $1", "where id in (select unnest($2::bigint[])) and a = $1",
+             "where id in (select value from json_each(?2)) and a = ?1"),
+            ("from {rows}", "from unnest($3::bigint[], $4::text[]) as given (id, name)",
+             "from (select ?3 as id, ?4 as name) as given"),
+            ("limit 1 {skip locked}", "limit 1 for no key update skip locked", "limit 1 "),
+            ("id {for share};", "id for share;", "id ;"),
+        ];
+        for (text, on_postgres, on_sqlite) in cases {
+            assert_eq!(postgres(text, 3, &columns), on_postgres);
+            assert_eq!(sqlite(text, 3, &columns), on_sqlite);
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_not_ours_is_corrupt() {
+        let row = || Row::new(vec![Value::Text("x".to_owned())]);
+        assert!(matches!(row().int(), Err(StoreError::Corrupt(_))));
+        assert!(matches!(row().blob(), Err(StoreError::Corrupt(_))));
+        assert!(matches!(row().json::<Vec<u8>>(), Err(StoreError::Corrupt(_))));
+        assert!(matches!(Row::new(vec![]).text(), Err(StoreError::Corrupt(_))));
+    }
+}

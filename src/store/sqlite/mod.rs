@@ -1,0 +1,218 @@
+//! SQLite: one file, one thread that writes it, several connections that read it.
+//!
+//! What holds here:
+//!
+//! * `Ok` means durable: `synchronous = full`, and nobody is answered before the
+//!   transaction that holds the answer is on disk.
+//! * Readers see what was committed when they began (WAL) and wait for nobody.
+//! * Several processes may open one file, so `feedgate token create` works beside
+//!   `feedgate serve`, and a second `serve` does no harm: work is claimed in rows, and
+//!   a writer waits for the other's lock. Only waking is a matter of one process; the
+//!   other finds the work at its next look.
+
+mod writer;
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Statement};
+use tokio::sync::Semaphore;
+
+use self::writer::Writer;
+use super::sql::{self, Columns, Row, Value};
+use super::tx::{Conn, Tx, lock};
+use super::{News, StoreError};
+
+/// How long a statement waits for another process's lock.
+const BUSY: Duration = Duration::from_secs(10);
+/// Prepared statements kept per connection: more than there are in this program.
+const STATEMENTS: usize = 256;
+
+/// The file, opened.
+pub(super) struct Sqlite {
+    writer: Writer,
+    readers: Arc<Mutex<Vec<Mutex<Connection>>>>,
+    free: Arc<Semaphore>,
+}
+
+impl Sqlite {
+    /// Opens the file at `path`, made with its directory if there is none. Both hold
+    /// secrets, so both are made for their owner alone.
+    pub(super) fn open(path: &Path, readers: usize, news: News) -> Result<Sqlite, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|err| StoreError::Database(Box::new(err)))?;
+        }
+        let touch = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+        touch.map_err(|err| StoreError::Database(Box::new(err)))?;
+
+        let writing = connect(path)?;
+        writing.pragma_update(None, "journal_mode", "wal")?;
+        writing.pragma_update(None, "synchronous", "full")?;
+        writing.pragma_update(None, "journal_size_limit", 64 << 20)?;
+        let readers = (0..readers.max(1)).map(|_| {
+            let reading = connect(path)?;
+            reading.pragma_update(None, "query_only", true)?;
+            Ok(Mutex::new(reading))
+        });
+        let readers = readers.collect::<Result<Vec<_>, StoreError>>()?;
+        Ok(Sqlite {
+            writer: Writer::start(writing, news)?,
+            free: Arc::new(Semaphore::new(readers.len())),
+            readers: Arc::new(Mutex::new(readers)),
+        })
+    }
+
+    /// Runs `op` on the writer's thread, all or nothing.
+    pub(super) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        self.writer.run(op).await
+    }
+
+    /// Runs `op`, which only reads, beside the writer.
+    pub(super) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        let free = Arc::clone(&self.free);
+        let slot = free.acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let readers = Arc::clone(&self.readers);
+        let reading = tokio::task::spawn_blocking(move || {
+            let conn = lock(&readers).pop().expect("there are as many readers as slots");
+            let found = {
+                let tx = Tx::new(Conn::Sqlite(&conn));
+                drive(op(&tx))
+            };
+            lock(&readers).push(conn);
+            drop(slot);
+            found
+        });
+        reading.await.map_err(|err| StoreError::Database(Box::new(err)))?
+    }
+
+    /// Finishes what was begun and closes the file.
+    pub(super) async fn close(&self) {
+        self.writer.stop().await;
+        self.free.close();
+        lock(&self.readers).clear();
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let conn = Connection::open(path)?;
+    conn.busy_timeout(BUSY)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    conn.pragma_update(None, "foreign_keys", true)?;
+    conn.pragma_update(None, "temp_store", "memory")?;
+    conn.pragma_update(None, "cache_size", -16_000)?; // 16 MB
+    Ok(conn)
+}
+
+/// Runs an operation to its end.
+fn drive<T>(op: BoxFuture<'_, T>) -> T {
+    op.now_or_never().expect("an operation awaits statements only, and SQLite's are done at once")
+}
+
+/// The rows that a statement gives.
+pub(super) fn query(
+    conn: &Connection,
+    sql: &str,
+    params: &[Value],
+    columns: &Columns<'_>,
+) -> Result<Vec<Row>, StoreError> {
+    let mut statement = conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns))?;
+    let width = statement.column_count();
+    let mut found = Vec::new();
+    for n in 0..turns(columns) {
+        bind(&mut statement, params, columns, n)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            let values = (0..width).map(|column| value(row.get_ref(column)?));
+            found.push(Row::new(values.collect::<Result<_, StoreError>>()?));
+        }
+    }
+    Ok(found)
+}
+
+/// Runs a statement. Returns how many rows it changed.
+pub(super) fn execute(
+    conn: &Connection,
+    sql: &str,
+    params: &[Value],
+    columns: &Columns<'_>,
+) -> Result<u64, StoreError> {
+    let mut statement = conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns))?;
+    let mut changed = 0;
+    for n in 0..turns(columns) {
+        bind(&mut statement, params, columns, n)?;
+        changed += statement.raw_execute()? as u64;
+    }
+    Ok(changed)
+}
+
+/// How often a statement is run: once, or once for each of its `{rows}`.
+fn turns(columns: &Columns<'_>) -> usize {
+    columns.first().map_or(1, |(_, list)| list.len())
+}
+
+fn bind(
+    statement: &mut Statement<'_>,
+    params: &[Value],
+    columns: &Columns<'_>,
+    n: usize,
+) -> Result<(), StoreError> {
+    for (at, param) in params.iter().enumerate() {
+        statement.raw_bind_parameter(at + 1, param)?;
+    }
+    for (at, (_, list)) in columns.iter().enumerate() {
+        statement.raw_bind_parameter(params.len() + at + 1, list.nth(n))?;
+    }
+    Ok(())
+}
+
+fn value(found: ValueRef<'_>) -> Result<Value, StoreError> {
+    Ok(match found {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Real(_) => return Err(StoreError::Corrupt("a fraction".to_owned())),
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(err) => return Err(StoreError::Corrupt(err.to_string())),
+        },
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    })
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        use rusqlite::types::Value as Owned;
+        Ok(match self {
+            Value::Null => ToSqlOutput::Owned(Owned::Null),
+            Value::Int(number) => ToSqlOutput::Owned(Owned::Integer(*number)),
+            Value::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Value::Blob(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            Value::Ints(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
+            Value::Texts(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
+            Value::Blobs(list) => {
+                let list = list.iter().map(hex::encode).collect::<Vec<_>>();
+                ToSqlOutput::Owned(Owned::Text(sql::json(&list)))
+            }
+        })
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(err: rusqlite::Error) -> StoreError {
+        StoreError::Database(Box::new(err))
+    }
+}

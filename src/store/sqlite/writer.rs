@@ -1,0 +1,181 @@
+//! The one thread that writes.
+//!
+//! Operations that wait together are committed together: an fsync costs the same for
+//! one as for two hundred. Each has a savepoint of its own, so that one that fails
+//! takes no other with it, and none is answered before the commit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::drive;
+use crate::store::tx::{Conn, Tx, Wake, lock};
+use crate::store::{News, StoreError};
+
+/// The most operations committed at once.
+const MOST: usize = 200;
+/// How long operations are gathered: what has been waiting is taken along, nobody
+/// waits for what has not come yet.
+const LONGEST: Duration = Duration::from_millis(5);
+/// Operations that may wait; who comes later waits to be let in.
+const QUEUE: usize = 1_024;
+
+/// The thread, and the way to it.
+pub(super) struct Writer {
+    jobs: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    /// Starts the thread, which owns `conn` from now on.
+    pub(super) fn start(conn: Connection, news: News) -> Result<Writer, StoreError> {
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
+        let thread = thread.spawn(move || work(Mutex::new(conn), queue, &news));
+        let thread = thread.map_err(|err| StoreError::Database(Box::new(err)))?;
+        Ok(Writer { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Runs `op` on the thread and waits until what it did is on disk.
+    pub(super) async fn run<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = Pending { op: Some(op), result: None, woken: Vec::new(), reply };
+        let jobs = lock(&self.jobs).clone().ok_or(StoreError::Closed)?;
+        jobs.send(Box::new(job)).await.map_err(|_| StoreError::Closed)?;
+        drop(jobs);
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Takes nothing more, and returns when all that was taken is written.
+    pub(super) async fn stop(&self) {
+        drop(lock(&self.jobs).take());
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            let ended = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
+            if !ended.unwrap_or(false) {
+                tracing::error!("the thread that writes the database had died");
+            }
+        }
+    }
+}
+
+/// An operation that waits.
+trait Job: Send {
+    /// Runs it; `false` if it failed and must be undone.
+    fn run(&mut self, conn: &Mutex<Connection>) -> bool;
+
+    /// Answers whoever waits. `trouble` says why what it did is lost.
+    fn answer(self: Box<Self>, trouble: Option<&str>, news: &News);
+}
+
+struct Pending<T, F> {
+    op: Option<F>,
+    result: Option<Result<T, StoreError>>,
+    woken: Vec<Wake>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Job for Pending<T, F>
+where
+    T: Send,
+    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send,
+{
+    fn run(&mut self, conn: &Mutex<Connection>) -> bool {
+        let Some(op) = self.op.take() else { return false };
+        let tx = Tx::new(Conn::Sqlite(conn));
+        // A panic is a bug, but no reason to stop writing what others bring.
+        let ran = catch_unwind(AssertUnwindSafe(|| drive(op(&tx))));
+        let result = ran.unwrap_or_else(|_| Err(failure("an operation panicked")));
+        self.woken = tx.woken().collect();
+        let fine = result.is_ok();
+        self.result = Some(result);
+        fine
+    }
+
+    fn answer(self: Box<Self>, trouble: Option<&str>, news: &News) {
+        let result = match (self.result, trouble) {
+            (Some(Ok(_)) | None, Some(trouble)) => Err(failure(trouble)),
+            (Some(result), _) => result,
+            (None, None) => Err(failure("an operation was not run")),
+        };
+        if result.is_ok() {
+            self.woken.iter().for_each(|whom| whom.tell(news));
+        }
+        // Whoever asked may have stopped waiting; what was written stays.
+        let _ = self.reply.send(result);
+    }
+}
+
+fn failure(trouble: &str) -> StoreError {
+    StoreError::Database(trouble.into())
+}
+
+fn work(conn: Mutex<Connection>, mut queue: mpsc::Receiver<Box<dyn Job>>, news: &News) {
+    while let Some(first) = queue.blocking_recv() {
+        let mut taken = Vec::new();
+        let outcome = commit_together(&conn, first, &mut queue, &mut taken);
+        let trouble = outcome.err().map(|err| err.to_string());
+        for job in taken {
+            job.answer(trouble.as_deref(), news);
+        }
+    }
+    let conn = conn.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Err((_, err)) = conn.close() {
+        tracing::error!(error = %err, "the database was not closed cleanly");
+    }
+}
+
+/// Runs `first`, and what waits behind it, in one transaction. All that ended up in
+/// `taken` shares the outcome.
+fn commit_together(
+    conn: &Mutex<Connection>,
+    first: Box<dyn Job>,
+    queue: &mut mpsc::Receiver<Box<dyn Job>>,
+    taken: &mut Vec<Box<dyn Job>>,
+) -> rusqlite::Result<()> {
+    let execute = |sql| lock(conn).prepare_cached(sql)?.execute([]).map(drop);
+    let begun = Instant::now();
+    taken.push(first);
+    execute("begin immediate")?;
+    let result = loop {
+        let Some(job) = taken.last_mut() else { break Ok(()) };
+        if let Err(err) = run_one(job.as_mut(), conn, execute) {
+            break Err(err);
+        }
+        if taken.len() >= MOST || begun.elapsed() >= LONGEST {
+            break Ok(());
+        }
+        match queue.try_recv() {
+            Ok(next) => taken.push(next),
+            Err(_) => break Ok(()),
+        }
+    };
+    let result = result.and_then(|()| execute("commit"));
+    if result.is_err() && !lock(conn).is_autocommit() {
+        execute("rollback")?;
+    }
+    result
+}
+
+/// Runs one operation; an error means that the whole transaction is lost.
+fn run_one(
+    job: &mut dyn Job,
+    conn: &Mutex<Connection>,
+    execute: impl Fn(&'static str) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    execute("savepoint operation")?;
+    if !job.run(conn) {
+        // A full disk ends the transaction by itself; then this fails too, as it must.
+        execute("rollback to operation")?;
+    }
+    execute("release operation")
+}

@@ -1,0 +1,205 @@
+//! Housekeeping.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::db::Db;
+use super::sql::{self, Row, Value, params};
+use super::subscriptions::count_off;
+use super::tx::Tx;
+use super::{Gauges, News, StoreError, Upkeep, migrate, resources};
+use crate::domain::status::Status;
+
+/// Rows changed in one transaction: little enough that nobody waits long for it.
+const BATCH: i64 = 1_000;
+
+#[async_trait]
+impl Upkeep for Db {
+    async fn claim_chore(
+        &self,
+        name: &str,
+        now: DateTime<Utc>,
+        every: Duration,
+    ) -> Result<bool, StoreError> {
+        const CLAIM: &str = "
+            insert into chores (name, held_until) values ($1, $2)
+                on conflict (name) do update set held_until = excluded.held_until
+             where chores.held_until <= $3";
+        let name = name.to_owned();
+        let claimed = self.write(move |tx| {
+            Box::pin(async move { tx.execute(CLAIM, params![name, now + every, now]).await })
+        });
+        Ok(claimed.await? > 0)
+    }
+
+    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        const EXPIRED: &str = "
+            select resource_id, id from subscriptions
+             where lease_until <= $1 order by lease_until limit $2";
+        const END: &str = "
+            delete from subscriptions
+             where (resource_id, id) in (select given.resource_id, given.id from {rows})
+               and lease_until <= $1
+            returning resource_id";
+        self.drop_in_batches(EXPIRED, END, now.timestamp_micros()).await
+    }
+
+    async fn drop_failing(&self, errors: u32) -> Result<u64, StoreError> {
+        const FAILING: &str = "
+            select resource_id, id from subscriptions
+             where failures >= $1 and protocol <> 'websub' order by id limit $2";
+        const END: &str = "
+            delete from subscriptions
+             where (resource_id, id) in (select given.resource_id, given.id from {rows})
+               and failures >= $1
+            returning resource_id";
+        self.drop_in_batches(FAILING, END, errors.into()).await
+    }
+
+    async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut measured = 0;
+        loop {
+            let some = self.write(move |tx| Box::pin(measure(tx, before, now))).await?;
+            measured += some;
+            if some < BATCH as u64 {
+                return Ok(measured);
+            }
+        }
+    }
+
+    async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
+        const PINGS: &str = "
+            delete from pings
+             where id in (select id from pings where at < $1 order by at limit $2)";
+        const FETCHES: &str = "
+            delete from fetches
+             where (resource_id, id) in (select resource_id, id from fetches
+                                          where at < $1 order by at limit $2)";
+        let mut dropped = 0;
+        for sql in [PINGS, FETCHES] {
+            loop {
+                let drop = self.write(move |tx| {
+                    Box::pin(async move { tx.execute(sql, params![before, BATCH]).await })
+                });
+                let some = drop.await?;
+                dropped += some;
+                if some < BATCH as u64 {
+                    break;
+                }
+            }
+        }
+        Ok(dropped)
+    }
+
+    async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError> {
+        const GAUGES: &str = "
+            select (select count(*) from resources where subscribers > 0),
+                   (select count(*) from resources where subscribers > 0 and failing = 1),
+                   (select count(*) from subscriptions where lease_until > $1),
+                   (select count(*) from subscriptions where due_at is not null),
+                   (select min(due_at) from subscriptions where due_at is not null),
+                   (select count(*) from intents)";
+        let rows = self.rows(GAUGES, params![now]).await?;
+        let Some(mut row) = rows.into_iter().next() else { return Ok(Gauges::default()) };
+        let (resources, failing) = (row.count()?, row.count()?);
+        let (subscriptions, due) = (row.count()?, row.count()?);
+        let oldest_due_s = row.opt_time()?.map_or(0, |at| (now - at).num_seconds().max(0) as u64);
+        let intents = row.count()?;
+        Ok(Gauges { resources, failing, subscriptions, due, oldest_due_s, intents })
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.write(|tx| Box::pin(migrate::check(tx))).await
+    }
+
+    fn news(&self) -> News {
+        self.news.clone()
+    }
+
+    async fn close(&self) {
+        self.shut().await;
+    }
+}
+
+impl Db {
+    /// Ends the subscriptions that `find` names, as long as they still are what `end`
+    /// looks for once their resources are locked. Both are given `bound` as `$1`.
+    async fn drop_in_batches(
+        &self,
+        find: &'static str,
+        end: &'static str,
+        bound: i64,
+    ) -> Result<u64, StoreError> {
+        let mut dropped = 0;
+        loop {
+            let batch = self.write(move |tx| Box::pin(drop_batch(tx, find, end, bound)));
+            let (found, gone) = batch.await?;
+            dropped += gone;
+            if found < BATCH as usize {
+                return Ok(dropped);
+            }
+        }
+    }
+}
+
+/// Ends up to [`BATCH`] subscriptions. Returns how many were found, and ended.
+async fn drop_batch(
+    tx: &Tx<'_>,
+    find: &'static str,
+    end: &'static str,
+    bound: i64,
+) -> Result<(usize, u64), StoreError> {
+    let (mut on, mut ids) = (Vec::new(), Vec::new());
+    for mut row in tx.query(find, params![bound, BATCH]).await? {
+        on.push(row.int()?);
+        ids.push(row.int()?);
+    }
+    resources::lock(tx, on.clone()).await?;
+    let found = ids.len();
+    let columns = [("resource_id", Value::Ints(on)), ("id", Value::Ints(ids))];
+    let gone = tx.query_rows(end, params![bound], &columns).await?;
+    let gone = gone.into_iter().map(|mut row| row.int());
+    let gone = gone.collect::<Result<Vec<_>, StoreError>>()?;
+    count_off(tx, &gone).await?;
+    Ok((found, gone.len() as u64))
+}
+
+/// Ends the maintenance cycle of up to [`BATCH`] resources: what they gained in it is
+/// their velocity.
+async fn measure(
+    tx: &Tx<'_>,
+    before: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    const NEXT: &str = "
+        select id from resources where measured_at < $1 order by measured_at limit $2";
+    const READ: &str = "select id, status from resources where id in ({ids $1}) order by id";
+    const KEEP: &str = "
+        update resources set status = given.status, measured_at = $1
+          from {rows}
+         where resources.id = given.id";
+    let next = tx.query(NEXT, params![before, BATCH]).await?;
+    let next = next.into_iter().map(|mut row| row.int());
+    let next = next.collect::<Result<Vec<_>, StoreError>>()?;
+    resources::lock(tx, next.clone()).await?;
+
+    let (mut ids, mut texts) = (Vec::new(), Vec::new());
+    for mut row in tx.query(READ, &[Value::Ints(next)]).await? {
+        let (id, status) = read_status(&mut row)?;
+        ids.push(id);
+        texts.push(sql::json(&Status {
+            velocity: status.entries_count_since_last_maintenance,
+            entries_count_since_last_maintenance: 0,
+            last_maintenance_at: Some(now),
+            ..status
+        }));
+    }
+    let columns = [("id", Value::Ints(ids)), ("status", Value::Texts(texts))];
+    tx.execute_rows(KEEP, params![now], &columns).await
+}
+
+fn read_status(row: &mut Row) -> Result<(i64, Status), StoreError> {
+    Ok((row.int()?, row.json()?))
+}

@@ -1,0 +1,94 @@
+//! Appending and reading.
+
+use feedgate::domain::poll::Body;
+use feedgate::domain::record::{EntryKey, Seq};
+use feedgate::domain::status::Status;
+use feedgate::store::Appended;
+
+use super::{at, entry, on_both_stores, poll, resource, subscribe, topic};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    what_a_poll_found_is_kept,
+    known_entries_are_not_appended_again,
+    two_appends_of_one_change_append_it_once,
+    a_body_grows_a_version_when_its_bytes_change,
+);
+
+async fn what_a_poll_found_is_kept(database: Database) {
+    let store = database.open().await;
+    let made = store.ensure(&topic("a"), at(0)).await.unwrap();
+    assert_eq!(store.ensure(&topic("a"), at(9)).await.unwrap(), made, "made once");
+    assert_eq!((made.head, made.next_fetch, made.subscribers), (Seq::NONE, at(0), 0));
+
+    let appended = store.record(made.id, &poll(at(1), &["one", "two"])).await.unwrap();
+    assert_eq!(appended, Appended { head: Seq(2), new: 2 });
+    let records = store.read_after(made.id, Seq::NONE, 10).await.unwrap();
+    let kept: Vec<_> = records.iter().map(|r| (r.seq.0, r.at, r.entry_id.as_str())).collect();
+    assert_eq!(kept, [(1, at(1), "one"), (2, at(1), "two")]);
+    assert_eq!(records[0].atom, entry("one").atom);
+
+    let back = store.read_before(made.id, None, 10).await.unwrap();
+    assert_eq!(back.iter().map(|r| r.seq.0).collect::<Vec<_>>(), [2, 1], "newest first");
+    assert_eq!(store.read_before(made.id, Some(Seq(2)), 10).await.unwrap(), records[..1]);
+    assert_eq!(store.read_after(made.id, Seq(1), 10).await.unwrap(), records[1..]);
+    assert_eq!(store.seq_of(made.id, "two").await.unwrap(), Some(Seq(2)));
+    assert_eq!(store.seq_of(made.id, "three").await.unwrap(), None);
+    let keys = ["three", "one", "four"].map(EntryKey::of);
+    assert_eq!(store.unknown(made.id, &keys).await.unwrap(), [keys[0], keys[2]]);
+
+    let mut second = poll(at(5), &["three"]);
+    second.feed_head = Some("<title>A</title>".to_owned());
+    second.fetch_url = Some("https://moved.test/a".to_owned());
+    second.status = Status { title: "A".to_owned(), error: "timed_out".into(), ..second.status };
+    store.record(made.id, &second).await.unwrap();
+    let after = resource(&store, made.id).await;
+    assert_eq!((after.head, after.next_fetch), (Seq(3), second.next_fetch));
+    assert_eq!(after.fetch_url, "https://moved.test/a");
+    assert_eq!(after.feed_head, "<title>A</title>");
+    assert_eq!(after.status.title, "A");
+    assert_eq!(after.status.entries_count_since_last_maintenance, 3, "counted by the store");
+    assert_eq!(store.find("https://feeds.test/a").await.unwrap(), Some(after));
+}
+
+async fn known_entries_are_not_appended_again(database: Database) {
+    let store = database.open().await;
+    let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
+    store.record(id, &poll(at(1), &["one", "two"])).await.unwrap();
+    let appended = store.record(id, &poll(at(2), &["two", "three", "one", "three"])).await.unwrap();
+    assert_eq!(appended, Appended { head: Seq(3), new: 1 }, "rule N11");
+    assert_eq!(store.seq_of(id, "three").await.unwrap(), Some(Seq(3)));
+
+    let other = store.ensure(&topic("b"), at(0)).await.unwrap().id;
+    let appended = store.record(other, &poll(at(3), &["one"])).await.unwrap();
+    assert_eq!(appended, Appended { head: Seq(1), new: 1 }, "a log of its own");
+}
+
+async fn two_appends_of_one_change_append_it_once(database: Database) {
+    let one_node = database.open().await;
+    let other_node = database.open().await;
+    let id = one_node.ensure(&topic("a"), at(0)).await.unwrap().id;
+    subscribe(&one_node, "a", "https://callback.test/").await;
+    for round in 1..20 {
+        let name = format!("entry {round}");
+        let found = poll(at(round), &[&name]);
+        let (one, other) = tokio::join!(one_node.record(id, &found), other_node.record(id, &found));
+        let (one, other) = (one.unwrap(), other.unwrap());
+        assert_eq!(one.new + other.new, 1);
+        assert_eq!((one.head, other.head), (Seq(round), Seq(round)));
+    }
+}
+
+async fn a_body_grows_a_version_when_its_bytes_change(database: Database) {
+    let store = database.open().await;
+    let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
+    assert_eq!(store.body(id).await.unwrap(), None);
+    let mut found = poll(at(1), &[]);
+    for (bytes, version) in [(b"x".to_vec(), 1), (b"x".to_vec(), 1), (vec![0, 255], 2)] {
+        let body = Body { content_type: Some("text/plain".to_owned()), bytes };
+        found.body = Some(body.clone());
+        store.record(id, &found).await.unwrap();
+        assert_eq!(store.body(id).await.unwrap(), Some((version, body)));
+        assert_eq!(resource(&store, id).await.body_version, version);
+    }
+}

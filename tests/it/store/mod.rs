@@ -1,0 +1,104 @@
+//! What every store must do: one suite, run on SQLite and on PostgreSQL.
+
+mod claims;
+mod log;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use feedgate::domain::poll::{Poll, Polling, Trigger};
+use feedgate::domain::record::{EntryKey, NewRecord};
+use feedgate::domain::resource::{Resource, ResourceId};
+use feedgate::domain::status::Status;
+use feedgate::domain::subscription::{Format, Lease, Protocol, Subscription, Wish};
+use feedgate::domain::topic::{Callback, Topic};
+use feedgate::store::{Room, Store};
+
+/// Runs each function on both kinds of database.
+macro_rules! on_both_stores {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            use crate::support::postgres::{Database, Kind};
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $name() {
+                    super::$name(Database::new(Kind::Sqlite).await).await;
+                }
+            )*
+        }
+        mod postgres {
+            use crate::support::postgres::{Database, Kind};
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $name() {
+                    super::$name(Database::new(Kind::Postgres).await).await;
+                }
+            )*
+        }
+    };
+}
+pub(crate) use on_both_stores;
+
+/// A moment `seconds` after the tests began, as it were.
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_790_000_000 + seconds, 123_456_000).unwrap()
+}
+
+fn topic(name: &str) -> Topic {
+    Topic::parse(format!("https://feeds.test/{name}")).unwrap()
+}
+
+/// Room for everything.
+fn room() -> Room {
+    Room { limit: 1_000_000, per_host: 1_000_000, busy: Vec::new() }
+}
+
+fn wish(topic_name: &str, callback: &str) -> Wish {
+    Wish {
+        account: None,
+        topic: topic(topic_name),
+        callback: Callback::parse(callback).unwrap(),
+        protocol: Protocol::WebSub,
+        format: Format::Atom,
+        secret: None,
+        lease: Lease::from(Duration::from_secs(3_600)),
+    }
+}
+
+async fn subscribe(store: &Arc<dyn Store>, topic_name: &str, callback: &str) -> Subscription {
+    store.subscribe(&wish(topic_name, callback), at(0)).await.unwrap()
+}
+
+fn entry(id: &str) -> NewRecord {
+    NewRecord {
+        key: EntryKey::of(id),
+        entry_id: id.to_owned(),
+        atom: format!("<entry><id>{id}</id></entry>"),
+    }
+}
+
+/// A poll that ended at `at` and found these entries.
+fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
+    Poll {
+        at,
+        trigger: Trigger::Schedule,
+        outcome: "ok_new".to_owned(),
+        took_ms: 12,
+        wire_bytes: 345,
+        kind: None,
+        fetch_url: None,
+        site_url: None,
+        feed_head: None,
+        body: None,
+        records: ids.iter().map(|id| entry(id)).collect(),
+        silent: false,
+        next_fetch: at + Duration::from_secs(600),
+        status: Status { http_code: 200, ..Status::default() },
+        polling: Polling::default(),
+    }
+}
+
+async fn resource(store: &Arc<dyn Store>, id: ResourceId) -> Resource {
+    store.get(id).await.unwrap().unwrap()
+}
