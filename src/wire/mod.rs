@@ -8,6 +8,8 @@
 //! * What goes out is escaped here and nowhere else.
 //! * A codec says *what* was wrong; the doors decide how to word it.
 
+pub mod form;
+pub mod multipart;
 pub mod signature;
 pub mod soap;
 pub mod xml;

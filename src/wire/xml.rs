@@ -74,11 +74,24 @@ pub fn read(bytes: &[u8]) -> Result<Element, BadXml> {
     Tree::default().read(text)
 }
 
-/// Text as it stands in an element or an attribute. What XML cannot carry is dropped.
+/// Text as it stands in an element or in an attribute with double quotes. What XML
+/// cannot carry is dropped. Apostrophes are left alone: old clients look for the
+/// sentences of rssCloud without decoding them.
 pub fn escaped(text: &str) -> String {
-    let allowed = |c: &char| !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}');
-    let allowed = |c: &char| allowed(c) && !matches!(c, '\u{fffe}' | '\u{ffff}');
-    escape::escape(text.chars().filter(allowed).collect::<String>()).into_owned()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' => out.push(c),
+            '\r' => out.push_str("&#13;"),
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {}
+            _ => out.push(c),
+        }
+    }
+    out
 }
 
 /// Whether a text can name an element: a letter or underscore, then letters, digits

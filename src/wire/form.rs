@@ -1,0 +1,183 @@
+//! Parameters, however they were sent: query, urlencoded form, multipart form or JSON.
+//!
+//! All become one ordered list of names and values, because clients of the same API
+//! differ in nothing but that (reference rows A-5 to A-7). A name may repeat; `name[]`
+//! and `name[0]` are repetitions of `name`, as PHP writes them.
+
+use serde_json::Value;
+use url::form_urlencoded;
+
+/// The most parameters read from one request; the rest is refused.
+pub const MOST_PARAMETERS: usize = 1_000;
+
+/// The parameters of a request in the order sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    pairs: Vec<(String, String)>,
+}
+
+/// Why bytes are not parameters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadForm {
+    /// More than [`MOST_PARAMETERS`].
+    #[error("the request has more than {MOST_PARAMETERS} parameters")]
+    TooMany,
+    /// Not a JSON object.
+    #[error("the body is not a JSON object: {0}")]
+    Json(String),
+    /// Not a multipart form.
+    #[error("the body is not a multipart form: {0}")]
+    Multipart(&'static str),
+}
+
+impl Form {
+    /// Reads a query string or a urlencoded body. Bytes that are not UTF-8 are
+    /// replaced; anything can be read.
+    pub fn from_urlencoded(bytes: &[u8]) -> Result<Form, BadForm> {
+        let pairs = form_urlencoded::parse(bytes).filter(|(name, _)| !name.is_empty());
+        Form::of(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())))
+    }
+
+    /// Reads a JSON object: `{"hub.mode": "subscribe", "hub.topic": ["a", "b"]}`.
+    /// Nulls are left out, booleans and numbers are written as text, arrays repeat
+    /// their name, and an object within gives `outer.inner` for `hub` and
+    /// `outer[inner]` for any other.
+    pub fn from_json(bytes: &[u8]) -> Result<Form, BadForm> {
+        let value = serde_json::from_slice(bytes).map_err(|err| BadForm::Json(err.to_string()))?;
+        let Value::Object(members) = value else {
+            return Err(BadForm::Json("it is another kind of value".to_owned()));
+        };
+        let mut pairs = Vec::new();
+        members.into_iter().for_each(|(name, value)| flatten(name, value, &mut pairs));
+        Form::of(pairs.into_iter())
+    }
+
+    /// These names and values.
+    pub fn of(pairs: impl Iterator<Item = (String, String)>) -> Result<Form, BadForm> {
+        let pairs: Vec<_> = pairs.take(MOST_PARAMETERS + 1).collect();
+        if pairs.len() > MOST_PARAMETERS {
+            return Err(BadForm::TooMany);
+        }
+        Ok(Form { pairs })
+    }
+
+    /// The same with those of `other` behind them.
+    pub fn and(mut self, other: Form) -> Form {
+        self.pairs.extend(other.pairs);
+        self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// All of them.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The first value of this name that is not blank, trimmed.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let named = self.pairs.iter().filter(|(held, _)| is_named(held, name));
+        named.map(|(_, value)| value.trim()).find(|value| !value.is_empty())
+    }
+
+    /// The first value of this name, as it was sent: what must be compared or signed
+    /// byte for byte.
+    pub fn get_verbatim(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(held, _)| is_named(held, name)).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of this name, trimmed.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let named = self.pairs.iter().filter(move |(held, _)| is_named(held, name));
+        named.map(|(_, value)| value.trim())
+    }
+
+    /// Whether this name was sent at all, even with an empty value.
+    pub fn has(&self, name: &str) -> bool {
+        self.pairs.iter().any(|(held, _)| is_named(held, name))
+    }
+
+    /// Whether a flag is set: `true`, `1`, `yes`, `on`.
+    pub fn is_set(&self, name: &str) -> bool {
+        let yes = ["true", "1", "yes", "on"];
+        self.get(name).is_some_and(|value| yes.iter().any(|yes| yes.eq_ignore_ascii_case(value)))
+    }
+}
+
+/// Whether `held` is `name`, `name[]` or `name[0]`.
+fn is_named(held: &str, name: &str) -> bool {
+    let Some(rest) = held.strip_prefix(name) else { return false };
+    let index = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    rest.is_empty() || index.is_some_and(|index| index.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn flatten(name: String, value: Value, pairs: &mut Vec<(String, String)>) {
+    match value {
+        Value::Null => {}
+        Value::Bool(yes) => pairs.push((name, yes.to_string())),
+        Value::Number(number) => pairs.push((name, number.to_string())),
+        Value::String(text) => pairs.push((name, text)),
+        Value::Array(values) => {
+            values.into_iter().for_each(|value| flatten(name.clone(), value, pairs));
+        }
+        Value::Object(members) => {
+            for (inner, value) in members {
+                let name = match name.as_str() {
+                    "hub" | "superfeedr" => format!("{name}.{inner}"),
+                    _ => format!("{name}[{inner}]"),
+                };
+                flatten(name, value, pairs);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Form {
+        Form::from_urlencoded(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_query_is_read_as_clients_write_it() {
+        let form = of("hub.mode=subscribe&hub.topic=http%3A%2F%2Fa.test%2F%3Fx%3D1&&empty=&flag&");
+        assert_eq!(form.get("hub.mode"), Some("subscribe"));
+        assert_eq!(form.get("hub.topic"), Some("http://a.test/?x=1"));
+        assert_eq!(form.get("empty"), None);
+        assert!(form.has("empty") && form.has("flag") && !form.has("hub"));
+    }
+
+    #[test]
+    fn repeated_names_keep_their_order() {
+        let form = of("hub.url=a&hub.url[]=b&hub.url%5B1%5D=+c+&hub.urls=d");
+        assert_eq!(form.all("hub.url").collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(form.get_verbatim("hub.url[1]"), Some(" c "));
+    }
+
+    #[test]
+    fn json_says_the_same_as_a_form() {
+        let json = br#"{"hub.mode":"subscribe","hub.secret":null,"retrieve":true,"count":5,
+            "hub":{"topic":"t"},"search":{"feed":{"url":"u"}},"hub.url":["a","b"]}"#;
+        let form = Form::from_json(json).unwrap();
+        #[rustfmt::skip]
+        let want = [("hub.mode", "subscribe"), ("retrieve", "true"), ("count", "5"), ("hub.topic", "t"),
+            ("search[feed][url]", "u"), ("hub.url", "a"), ("hub.url", "b")];
+        assert_eq!(form.pairs().collect::<Vec<_>>(), want);
+        assert!(form.is_set("retrieve"));
+        for bad in ["[]", "{", "1"] {
+            assert!(matches!(Form::from_json(bad.as_bytes()), Err(BadForm::Json(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_parameters_are_enough() {
+        assert!(Form::from_urlencoded("a=1&".repeat(1_000).as_bytes()).is_ok());
+        let many = Form::from_urlencoded("a=1&".repeat(1_001).as_bytes());
+        assert_eq!(many, Err(BadForm::TooMany));
+    }
+}
