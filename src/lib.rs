@@ -37,6 +37,9 @@ pub mod deliver;
 
 pub mod upkeep;
 
+// Between them: what some doors ask for and some work ends in.
+pub mod subscribe;
+
 // Fifth floor: the doors others knock on.
 pub mod http;
 

@@ -79,6 +79,12 @@ impl Callback {
         Url::parse(&self.0).expect("checked when the callback was made")
     }
 
+    /// Whether nobody is there: a subscription to `…/dev/null` is listed and can be
+    /// retrieved, but nothing is ever sent (Superfeedr's API; reference row S-12).
+    pub fn is_null_device(&self) -> bool {
+        self.url().path().trim_end_matches('/') == "/dev/null"
+    }
+
     /// Host and port, the unit in which deliveries are bounded (rule D3).
     pub fn host(&self) -> String {
         host(&self.url())
@@ -158,6 +164,18 @@ mod tests {
         }
         let evil = Callback::parse("http://victim:80@evil.example/");
         assert_eq!(evil.unwrap_err(), BadAddress::Credentials);
+    }
+
+    #[test]
+    fn the_null_device_is_known() {
+        let cases = [
+            ("https://push.superfeedr.com/dev/null", true),
+            ("http://a.test/dev/null/?x=1", true),
+            ("http://a.test/x/dev/null", false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(Callback::parse(text).unwrap().is_null_device(), want, "{text}");
+        }
     }
 
     #[test]

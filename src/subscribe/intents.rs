@@ -1,0 +1,84 @@
+//! Works off intents: asks their callbacks and does what they agree to.
+//!
+//! A callback that says no is believed at once, and nothing changes. One that cannot
+//! be reached is asked again, each time with a new challenge; when it has had its
+//! chances it is told that the request is denied (WebSub `#subscription-validation`),
+//! in case it can be reached by then, and the intent is forgotten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, info};
+
+use super::{Subscribe, verify};
+use crate::domain::intent::DueIntent;
+use crate::store::StoreError;
+use crate::worker::{self, Work};
+
+/// How long to wait before each further attempt. WebSub asks for promptness; a server
+/// that restarts is back within minutes.
+const WAITS: [Duration; 4] = [
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+];
+/// Longer than a verification with the first look at a resource can take, so that no
+/// intent is handed out twice while it is worked on.
+const CLAIM: Duration = Duration::from_secs(120);
+
+/// The work of verifying intents.
+pub struct Intents {
+    subscribe: Arc<Subscribe>,
+}
+
+impl Intents {
+    /// The work that `subscribe` puts off.
+    pub fn new(subscribe: Arc<Subscribe>) -> Intents {
+        Intents { subscribe }
+    }
+
+    async fn carry_out(&self, due: &DueIntent) -> Result<(), StoreError> {
+        let subscribe = &self.subscribe;
+        let Err(why) = subscribe.verify(&due.intent).await else {
+            subscribe.settle(&due.intent, worker::now()).await?;
+            return subscribe.store.end_intent(due.id).await;
+        };
+        let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
+        info!(
+            intent = due.id,
+            mode = due.intent.mode.as_str(),
+            code = why.code(),
+            attempts = due.attempts + 1,
+            again = wait.is_some(),
+            "a callback did not agree"
+        );
+        match wait {
+            Some(wait) => subscribe.store.retry_intent(due.id, worker::now() + *wait).await,
+            None => {
+                if why.is_transient() {
+                    verify::denied(&subscribe.fetch, &due.intent, "the callback was silent").await;
+                }
+                subscribe.store.end_intent(due.id).await
+            }
+        }
+    }
+}
+
+impl Work for Intents {
+    type Job = DueIntent;
+
+    const NAME: &'static str = "intents";
+
+    async fn claim(&self, limit: usize) -> Result<Vec<DueIntent>, StoreError> {
+        let now = worker::now();
+        self.subscribe.store.claim_intents(now, now + CLAIM, limit).await
+    }
+
+    async fn perform(&self, due: DueIntent) {
+        if let Err(err) = self.carry_out(&due).await {
+            let cause: &dyn std::error::Error = &err;
+            error!(intent = due.id, error = cause, "an intent could not be settled");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Beginning, renewing and ending subscriptions.
+//!
+//! ```text
+//! wish ──► verify ──► make sure of the resource ──► store.subscribe
+//!   │        ▲
+//!   └► intent, worked off later
+//! ```
+//!
+//! What holds here:
+//!
+//! * Nothing is stored or changed before the callback has agreed (rule D13), unless
+//!   an account vouches for it: Superfeedr's API asks nobody by default (row S-1).
+//! * A subscription starts behind what is already there: a new resource is read
+//!   before its first subscription, so that nobody is sent years of old entries.
+//! * What cannot be done at once waits in the store, and survives a restart.
+
+pub mod intents;
+mod pings;
+pub mod registration;
+mod verify;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tracing::debug;
+
+use crate::domain::account::AccountId;
+use crate::domain::intent::{Intent, Mode};
+use crate::domain::resource::Resource;
+use crate::domain::subscription::{Format, Lease, Protocol, Wish};
+use crate::domain::topic::{Callback, Topic};
+use crate::fetch::Fetch;
+use crate::ingest::Ingest;
+use crate::metrics::Metrics;
+use crate::store::{Filter, Store, StoreError};
+
+pub use verify::NotVerified;
+
+/// How long a subscriber who waits for an answer is kept waiting for the first look
+/// at a resource. A slower one is read later like any other.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+
+/// Resources read at once because a stranger pinged them though nobody watches them.
+const PROBES: usize = 8;
+
+/// Makes and ends subscriptions.
+pub struct Subscribe {
+    store: Arc<dyn Store>,
+    fetch: Fetch,
+    ingest: Ingest,
+    metrics: Metrics,
+    probes: Semaphore,
+}
+
+/// Whether a callback is asked before its subscription changes, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// Not at all: an account vouches for it.
+    None,
+    /// Before the request is answered.
+    Sync,
+    /// After the request is answered.
+    Async,
+}
+
+/// How far a wish has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// It is carried out.
+    Now,
+    /// It will be, once the callback has agreed.
+    Later,
+}
+
+/// Why a wish was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The callback did not agree.
+    #[error("the callback did not agree")]
+    NotVerified(#[from] NotVerified),
+    /// The resource cannot be read.
+    #[error("there was an error reading the resource at URL {0}")]
+    Unreadable(String),
+    /// Domain, port and path do not make an address.
+    #[error("the parts of the handler make no address")]
+    NoHandler,
+    /// An unsubscription without a callback fits no subscription.
+    #[error("there is no subscription to this topic")]
+    NoSubscription,
+    /// An unsubscription without a callback fits several subscriptions.
+    #[error("there are {0} subscriptions to this topic: name the callback")]
+    Several(u64),
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+}
+
+impl Refusal {
+    /// A word for logs and metrics, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotVerified(why) => why.code(),
+            Self::Unreadable(_) => "unreadable_resource",
+            Self::NoHandler => "bad_handler",
+            Self::NoSubscription => "no_subscription",
+            Self::Several(_) => "several_subscriptions",
+            Self::Store(err) => err.code(),
+        }
+    }
+}
+
+impl Subscribe {
+    /// Puts the parts together.
+    pub fn new(store: Arc<dyn Store>, fetch: Fetch, ingest: Ingest, metrics: Metrics) -> Subscribe {
+        Subscribe { store, fetch, ingest, metrics, probes: Semaphore::new(PROBES) }
+    }
+
+    /// Carries out an intent of a WebSub or Superfeedr subscriber, or keeps it for
+    /// later.
+    pub async fn carry_out(
+        &self,
+        intent: &Intent,
+        verification: Verification,
+        now: DateTime<Utc>,
+    ) -> Result<Done, Refusal> {
+        match verification {
+            Verification::None => {}
+            Verification::Sync => self.verify(intent).await?,
+            Verification::Async => {
+                self.store.intend(intent, now).await?;
+                return Ok(Done::Later);
+            }
+        }
+        self.settle(intent, now).await?;
+        Ok(Done::Now)
+    }
+
+    /// The only callback with which `account` subscribes to `topic`: unsubscribing
+    /// may leave it out (rows U-2 and U-3).
+    pub async fn only_callback(
+        &self,
+        account: AccountId,
+        topic: &Topic,
+    ) -> Result<Callback, Refusal> {
+        let filter = Filter {
+            account: Some(account),
+            topic: Some(topic.as_str().to_owned()),
+            limit: 2,
+            ..Filter::default()
+        };
+        let (listed, total) = self.store.list(&filter).await?;
+        match listed.into_iter().next() {
+            Some(listed) if total == 1 => Ok(listed.subscription.callback),
+            Some(_) => Err(Refusal::Several(total)),
+            None => Err(Refusal::NoSubscription),
+        }
+    }
+
+    async fn verify(&self, intent: &Intent) -> Result<(), NotVerified> {
+        let verified = match intent.wish.callback.is_null_device() {
+            true => Ok(()),
+            false => verify::intent(&self.fetch, intent).await,
+        };
+        let result = verified.as_ref().map_or_else(NotVerified::code, |()| "ok");
+        self.metrics.verified(intent.mode.as_str(), result);
+        verified
+    }
+
+    /// Does what a verified intent says.
+    async fn settle(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let wish = &intent.wish;
+        match intent.mode {
+            Mode::Subscribe => {
+                self.look(&wish.topic, now).await?;
+                self.store.subscribe(wish, now).await?;
+            }
+            Mode::Unsubscribe => {
+                let protocol = Some(Protocol::WebSub.as_str());
+                self.store.unsubscribe(wish.account, &wish.topic, &wish.callback, protocol).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure of the resource, and reads it unless it is being watched already.
+    async fn look(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
+        let resource = self.store.ensure(topic, now).await?;
+        if resource.subscribers > 0 && resource.status.last_fetch.is_some() {
+            return Ok(resource);
+        }
+        match timeout(FIRST_LOOK, self.ingest.poll_now(&resource)).await {
+            Ok(polled) => polled,
+            Err(_) => {
+                debug!(resource = resource.id.0, "a new resource takes long to answer");
+                Ok(resource)
+            }
+        }
+    }
+}
+
+/// The wish behind an unsubscription: only what identifies the subscription matters.
+pub fn wish_to_end(account: Option<AccountId>, topic: Topic, callback: Callback) -> Wish {
+    Wish {
+        account,
+        topic,
+        callback,
+        protocol: Protocol::WebSub,
+        format: Format::Raw,
+        secret: None,
+        lease: Lease::WEBSUB,
+    }
+}
