@@ -30,6 +30,8 @@ pub struct Metrics {
     delivery_delay_seconds: Histogram,
     verifications: Counters<2>,
     pings: Counters<1>,
+    answers: Counters<2>,
+    answer_seconds: Histogram,
 }
 
 impl Metrics {
@@ -47,6 +49,8 @@ impl Metrics {
             delivery_delay_seconds: seconds(),
             verifications: Family::default(),
             pings: Family::default(),
+            answers: Family::default(),
+            answer_seconds: seconds(),
         };
         registry.register("polls", "Polls, by outcome and what caused them", metrics.polls.clone());
         let help = "From the first lookup to the last byte of a fetch";
@@ -69,6 +73,10 @@ impl Metrics {
         let help = "Verifications of intent, by mode and result";
         registry.register("verifications", help, metrics.verifications.clone());
         registry.register("pings", "Pings received, by door", metrics.pings.clone());
+        let help = "Requests answered, by door and class of status code";
+        registry.register("answers", help, metrics.answers.clone());
+        let help = "From the headers of a request to its answer";
+        registry.register_with_unit("answer", help, Unit::Seconds, metrics.answer_seconds.clone());
         metrics.registry = Arc::new(registry);
         metrics
     }
@@ -104,6 +112,12 @@ impl Metrics {
     /// A ping came in by this door.
     pub fn pinged(&self, door: &'static str) {
         self.pings.get_or_create(&[("door", door)]).inc();
+    }
+
+    /// A request was answered. `class` is `2xx` and the like.
+    pub fn answered(&self, door: &'static str, class: &'static str, took: Duration) {
+        self.answers.get_or_create(&[("door", door), ("status", class)]).inc();
+        self.answer_seconds.observe(took.as_secs_f64());
     }
 
     /// All of them in the OpenMetrics text format, without its closing `# EOF` line,

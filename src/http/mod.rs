@@ -1,3 +1,99 @@
-//! The doors that others knock on, and the listener they stand behind.
+//! The doors: everything a remote party can ask of feedgate over HTTP.
+//!
+//! One file a door. A door only translates: wire to domain, domain to wording; what
+//! is decided is decided in `subscribe` and in the store. What holds at every door:
+//!
+//! * Bodies are counted while they are read; what is too long is refused with 413.
+//! * A filter that does not match means "not this route"; everything else is a reply,
+//!   in the words of the door's own protocol.
+//! * Browsers on other sites may ask (row A-13): nothing here rests on cookies.
+//! * Secrets are shown to their owners only.
+//!
+//! The listener tells who is asking by an extension of the request, [`PeerAddr`].
+//!
+//! [`PeerAddr`]: listener::PeerAddr
 
+mod archive;
+mod changes;
+mod client;
+mod exchange;
+mod health;
+mod hub;
 pub mod listener;
+mod metrics;
+mod params;
+mod rpc;
+mod rsscloud;
+mod soap_rpc;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use url::Url;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::fetch::Fetch;
+use crate::metrics::Metrics;
+use crate::store::Store;
+use crate::subscribe::Subscribe;
+
+use exchange::nothing_here;
+
+/// What the operator decides about the doors.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address others know us by, as advertised: what links are made from.
+    pub public_url: Url,
+    /// Networks whose `X-Forwarded-For` is believed (rule S28).
+    pub trusted_proxies: Vec<IpNet>,
+    /// Between two fetches of one resource because of pings.
+    pub ping_spacing: Duration,
+    /// Records in one archive document.
+    pub page_records: usize,
+}
+
+/// What the doors need to do their work.
+pub struct Gateway {
+    /// Where state lives.
+    pub store: Arc<dyn Store>,
+    /// The way out, for reading what a ping names.
+    pub fetch: Fetch,
+    /// Making and ending subscriptions.
+    pub subscribe: Arc<Subscribe>,
+    /// What the operator decides.
+    pub settings: Settings,
+    /// What is counted.
+    pub metrics: Metrics,
+}
+
+impl Gateway {
+    /// Our own address of `path`, as others know it.
+    fn address(&self, path: &str) -> String {
+        let public = self.settings.public_url.as_str().trim_end_matches('/');
+        format!("{public}/{path}")
+    }
+}
+
+/// All routes, the busiest first. Nested by first segment, so that a request is
+/// compared with few of them.
+pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    hub::routes(&gateway)
+        .or(rsscloud::routes(&gateway))
+        .unify()
+        .or(rpc::routes(&gateway))
+        .unify()
+        .or(changes::routes(&gateway))
+        .unify()
+        .or(archive::routes(&gateway))
+        .unify()
+        .or(health::routes(&gateway))
+        .unify()
+        .or(metrics::routes(&gateway))
+        .unify()
+        .or(warp::any().map(nothing_here))
+        .unify()
+        .boxed()
+}

@@ -1,0 +1,150 @@
+//! Simplefeed: the archive of a resource, page by page (seed 004).
+//!
+//! An archived document never changes and may be kept for a year; the recent one must
+//! be asked for again. Topics with a password in them are somebody's secret: their
+//! archives are shown to nobody here.
+
+use std::sync::Arc;
+
+use http::{StatusCode, header};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::Gateway;
+use super::exchange::{
+    Asked, Door, as_strangers_words, empty, is_known, nothing_here, out_of_order, set, with_type,
+};
+use crate::domain::record::{Record, Seq};
+use crate::domain::resource::{Resource, ResourceId};
+use crate::render::archive::Archive;
+use crate::store::StoreError;
+
+const DOOR: Door = Door { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
+
+/// Which document is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    Recent,
+    Number(i64),
+}
+
+/// The routes of this door, behind the segment `feeds`.
+pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let feeds = warp::path("feeds").and(warp::path::tail()).boxed();
+    DOOR.open_with(gateway, feeds, |gateway, asked, tail: warp::path::Tail| async move {
+        match aim(tail.as_str()) {
+            Some((id, page)) => answer(&gateway, &asked, id, page).await,
+            None => nothing_here(),
+        }
+    })
+}
+
+/// `7/recent` or `7/documents/3`.
+fn aim(tail: &str) -> Option<(ResourceId, Page)> {
+    let number = |text: &str| text.parse::<i64>().ok().filter(|number| number.to_string() == text);
+    let (id, rest) = tail.split_once('/')?;
+    let page = match rest.split_once('/') {
+        None if rest == "recent" => Page::Recent,
+        Some(("documents", page)) => Page::Number(number(page)?),
+        _ => return None,
+    };
+    Some((ResourceId(number(id)?), page))
+}
+
+async fn answer(gateway: &Gateway, asked: &Asked, id: ResourceId, page: Page) -> Response {
+    match serve(gateway, asked, id, page).await {
+        Ok(response) => response.unwrap_or_else(nothing_here),
+        Err(err) => out_of_order(&err),
+    }
+}
+
+async fn serve(
+    gateway: &Gateway,
+    asked: &Asked,
+    id: ResourceId,
+    page: Page,
+) -> Result<Option<Response>, StoreError> {
+    let Some(resource) = gateway.store.get(id).await?.filter(is_public) else { return Ok(None) };
+    let home = gateway.address(&format!("feeds/{id}"));
+    let hub = gateway.address("hub");
+    let archive = Archive {
+        topic: resource.topic.as_str(),
+        home: &home,
+        hub: &hub,
+        head: resource.head,
+        page_size: gateway.settings.page_records as i64,
+    };
+    let number = match page {
+        Page::Recent => archive.newest(),
+        Page::Number(number) => number,
+    };
+    let Some((after, upto)) = archive.range(number) else { return Ok(None) };
+
+    // The range tells one state of a document from every other; the recent one has
+    // a status besides, which changes with each fetch.
+    let fetched = resource.status.last_fetch.unwrap_or_default().timestamp_micros();
+    let etag = match page {
+        Page::Recent => format!("\"{number}-{upto}-{}-{fetched}\"", resource.status.version),
+        Page::Number(_) => format!("\"{number}-{upto}-{}\"", archive.is_archived(number)),
+    };
+    let mut response = if is_known(asked, &etag) {
+        empty(StatusCode::NOT_MODIFIED)
+    } else {
+        let records = read(gateway, id, after, upto).await?;
+        let body = match page {
+            Page::Recent => archive.recent(&resource.feed_head, &resource.status, &records),
+            Page::Number(number) => archive.document(number, &records),
+        };
+        with_type(StatusCode::OK, "application/atom+xml", body)
+    };
+    set(&mut response, header::ETAG, &etag);
+    let is_final = page != Page::Recent && archive.is_archived(number);
+    let cache = if is_final { "public, max-age=31536000, immutable" } else { "public, max-age=30" };
+    set(&mut response, header::CACHE_CONTROL, cache);
+    let link = format!("<{hub}>; rel=\"hub\", <{}>; rel=\"self\"", archive.recent_url());
+    if page == Page::Recent {
+        set(&mut response, header::LINK, &link);
+    }
+    Ok(Some(as_strangers_words(response)))
+}
+
+async fn read(
+    gateway: &Gateway,
+    id: ResourceId,
+    after: Seq,
+    upto: Seq,
+) -> Result<Vec<Record>, StoreError> {
+    let many = usize::try_from(upto.0 - after.0).unwrap_or_default();
+    gateway.store.read_after(id, after, many).await
+}
+
+fn is_public(resource: &Resource) -> bool {
+    let url = resource.topic.fetch_url();
+    url.username().is_empty() && url.password().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_we_publish_lead_somewhere() {
+        let page = |page| Some((ResourceId(7), page));
+        #[rustfmt::skip]
+        let cases = [
+            ("7/recent",        page(Page::Recent)),
+            ("7/documents/3",   page(Page::Number(3))),
+            ("7/documents/03",  None),
+            ("7/documents/+3",  None),
+            ("7/documents/3/",  None),
+            ("7/recent/",       None),
+            ("x/recent",        None),
+            ("7",               None),
+            ("",                None),
+        ];
+        for (tail, want) in cases {
+            assert_eq!(aim(tail), want, "{tail}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A request as the doors see it, and the replies they all give.
+
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Buf, Bytes, BytesMut};
+use futures_util::{Stream, StreamExt};
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::{Reply, Response};
+
+use super::listener::PeerAddr;
+use super::{Gateway, client};
+
+/// What a door is like before it is opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Door {
+    /// What it is called in metrics.
+    pub(super) name: &'static str,
+    /// What may be asked; HEAD goes with GET, OPTIONS with everything.
+    pub(super) methods: &'static [&'static str],
+    /// The longest body read.
+    pub(super) body_limit_bytes: usize,
+}
+
+/// A request, read to its end.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// How.
+    pub(super) method: Method,
+    /// The query, without the question mark; empty if there is none.
+    pub(super) query: String,
+    /// With what headers.
+    pub(super) headers: HeaderMap,
+    /// Who asks; `None` where the listener could not tell.
+    pub(super) client: Option<IpAddr>,
+    /// With what body.
+    pub(super) body: Bytes,
+}
+
+impl Asked {
+    /// A header as text; empty if there is none.
+    pub(super) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The media type of the body, in lower case, without parameters.
+    pub(super) fn media_type(&self) -> String {
+        let value = self.header("content-type");
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+}
+
+impl Door {
+    /// What stands behind this door: every request that `route` lets through is read
+    /// and handed to `handle`.
+    pub(super) fn open<H, F>(
+        self,
+        gateway: &Arc<Gateway>,
+        route: BoxedFilter<()>,
+        handle: H,
+    ) -> BoxedFilter<(Response,)>
+    where
+        H: Fn(Arc<Gateway>, Asked) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response> + Send,
+    {
+        let route = route.map(|| ()).boxed();
+        self.open_with(gateway, route, move |gateway, asked, ()| handle(gateway, asked))
+    }
+
+    /// The same for a route that takes something from the path.
+    pub(super) fn open_with<T, H, F>(
+        self,
+        gateway: &Arc<Gateway>,
+        route: BoxedFilter<(T,)>,
+        handle: H,
+    ) -> BoxedFilter<(Response,)>
+    where
+        T: Send + 'static,
+        H: Fn(Arc<Gateway>, Asked, T) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response> + Send,
+    {
+        let gateway = Arc::clone(gateway);
+        let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+        route
+            .and(warp::method())
+            .and(query)
+            .and(warp::header::headers_cloned())
+            .and(warp::ext::optional::<PeerAddr>())
+            .and(warp::body::stream())
+            .then(move |from_path, method, query, headers, peer, body| {
+                let (gateway, handle) = (Arc::clone(&gateway), handle.clone());
+                let client = whose(peer, &headers, &gateway);
+                let asked = Asked { method, query, headers, client, body: Bytes::new() };
+                let handle = move |gateway, asked| handle(gateway, asked, from_path);
+                async move { self.answer(gateway, asked, body, handle).await }
+            })
+            .boxed()
+    }
+
+    async fn answer<S, B, H, F>(
+        self,
+        gateway: Arc<Gateway>,
+        mut asked: Asked,
+        body: S,
+        handle: H,
+    ) -> Response
+    where
+        S: Stream<Item = Result<B, warp::Error>> + Send,
+        B: Buf,
+        H: FnOnce(Arc<Gateway>, Asked) -> F,
+        F: Future<Output = Response> + Send,
+    {
+        let began = Instant::now();
+        let is_head = asked.method == Method::HEAD;
+        let mut response = if asked.method == Method::OPTIONS {
+            self.preflight()
+        } else if !self.allows(&asked.method) {
+            self.not_allowed()
+        } else {
+            match read(body, self.body_limit_bytes).await {
+                Ok(bytes) => {
+                    asked.body = bytes;
+                    handle(Arc::clone(&gateway), asked).await
+                }
+                Err(refusal) => refusal,
+            }
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("ETag, Link, WWW-Authenticate"),
+        );
+        gateway.metrics.answered(self.name, class(response.status()), began.elapsed());
+        if is_head { without_body(response) } else { response }
+    }
+
+    fn allows(self, method: &Method) -> bool {
+        let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
+        self.methods.contains(&method)
+    }
+
+    /// `GET, HEAD, OPTIONS`
+    fn allow(self) -> HeaderValue {
+        let mut names: Vec<&str> = self.methods.to_vec();
+        if names.contains(&"GET") {
+            names.push("HEAD");
+        }
+        names.push("OPTIONS");
+        HeaderValue::from_str(&names.join(", ")).expect("names of methods are ASCII letters")
+    }
+
+    /// What a browser asks before it lets a page of another site ask us (row A-13).
+    fn preflight(self) -> Response {
+        let mut response = empty(StatusCode::NO_CONTENT);
+        let headers = response.headers_mut();
+        headers.insert(header::ALLOW, self.allow());
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, self.allow());
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            HeaderValue::from_static(
+                "Authorization, Accept, Content-Type, If-None-Match, X-HTTP-Method-Override, \
+                 X-Requested-With",
+            ),
+        );
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        response
+    }
+
+    fn not_allowed(self) -> Response {
+        let allow = self.allow();
+        let names = allow.to_str().unwrap_or_default();
+        let mut response =
+            plain(StatusCode::METHOD_NOT_ALLOWED, &format!("This address takes {names} only."));
+        response.headers_mut().insert(header::ALLOW, allow);
+        response
+    }
+}
+
+fn class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}
+
+fn whose(peer: Option<PeerAddr>, headers: &HeaderMap, gateway: &Gateway) -> Option<IpAddr> {
+    peer.map(|PeerAddr(peer)| {
+        client::address(peer.ip(), headers, &gateway.settings.trusted_proxies)
+    })
+}
+
+/// Reads a body, counting: `Content-Length` may be missing, and may lie.
+async fn read<S, B>(body: S, limit_bytes: usize) -> Result<Bytes, Response>
+where
+    S: Stream<Item = Result<B, warp::Error>> + Send,
+    B: Buf,
+{
+    let mut body = pin!(body);
+    let mut read = BytesMut::new();
+    while let Some(chunk) = body.next().await {
+        let Ok(mut chunk) = chunk else {
+            return Err(plain(StatusCode::BAD_REQUEST, "The body ended before it was complete."));
+        };
+        let more = chunk.remaining();
+        if read.len() + more > limit_bytes {
+            let why = format!("The body is longer than {limit_bytes} bytes.");
+            return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, &why));
+        }
+        read.extend_from_slice(&chunk.copy_to_bytes(more));
+    }
+    Ok(read.freeze())
+}
+
+/// A reply of one sentence.
+pub(super) fn plain(status: StatusCode, text: &str) -> Response {
+    with_type(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}
+
+/// A reply without a body.
+pub(super) fn empty(status: StatusCode) -> Response {
+    status.into_response()
+}
+
+/// A reply with a body of this type.
+pub(super) fn with_type(
+    status: StatusCode,
+    content_type: &str,
+    body: impl Into<Bytes>,
+) -> Response {
+    let mut response = Response::new(body.into().into());
+    *response.status_mut() = status;
+    set(&mut response, header::CONTENT_TYPE, content_type);
+    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    response
+}
+
+/// Sets a header, unless the value cannot be one (rule S35).
+pub(super) fn set(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// Marks a reply that carries what strangers published: a browser may show it, but
+/// nothing in it may run (rule S24).
+pub(super) fn as_strangers_words(mut response: Response) -> Response {
+    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(&mut response, header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox");
+    response
+}
+
+/// Whether `If-None-Match` names this entity tag. Compared weakly (RFC 9110
+/// `#field.if-none-match`).
+pub(super) fn is_known(asked: &Asked, etag: &str) -> bool {
+    let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    let held = asked.header("if-none-match");
+    held.split(',').any(|tag| tag.trim() == "*" || bare(tag) == bare(etag))
+}
+
+/// What is said where there is no door.
+pub(super) fn nothing_here() -> Response {
+    plain(StatusCode::NOT_FOUND, "There is nothing at this address.")
+}
+
+/// What is said when the store fails; the cause is in the log, not on the wire.
+pub(super) fn out_of_order(err: &(dyn std::error::Error + 'static)) -> Response {
+    tracing::error!(error = err, "a door could not be served");
+    let mut response =
+        plain(StatusCode::SERVICE_UNAVAILABLE, "feedgate is out of order, please try again later.");
+    set(&mut response, header::RETRY_AFTER, "30");
+    response
+}
+
+/// The same reply to HEAD: all headers, no body.
+fn without_body(response: Response) -> Response {
+    use hyper::body::Body;
+
+    let length = response.body().size_hint().exact();
+    let (mut parts, _) = response.into_parts();
+    if let Some(length) = length {
+        parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    Response::from_parts(parts, Bytes::new().into())
+}

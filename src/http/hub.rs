@@ -1,0 +1,71 @@
+//! The hub: Superfeedr's API at `/` and `/hubbub`, the open WebSub hub at `/hub`.
+//!
+//! Both are told what to do by `hub.mode`. They differ where their specifications
+//! contradict each other (reference, "Conflicts the gateway must decide"): `/` takes
+//! parameters from anywhere, asks for a token, and verifies only if asked to; `/hub`
+//! takes forms, asks nobody who they are, and verifies always.
+
+mod account;
+mod auth;
+mod jsonp;
+mod list;
+mod open;
+mod publish;
+mod retrieve;
+mod search;
+mod subscribe;
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::Gateway;
+use super::exchange::{Door, with_type};
+
+/// Room for a topic and a callback of 2 kB each, percent-encoded three bytes to one,
+/// and for publishers who name many topics at once.
+const ACCOUNT: Door =
+    Door { name: "account", methods: &["GET", "POST"], body_limit_bytes: 1 << 20 };
+const OPEN: Door = Door { name: "hub", methods: &["POST"], body_limit_bytes: 64 * 1024 };
+
+/// The routes of this door.
+pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let root = warp::path::end().or(warp::path!("hubbub")).unify().boxed();
+    let hub = warp::path("hub").and(warp::path::end()).boxed();
+    let account = ACCOUNT.open(gateway, root, |gateway, asked| async move {
+        account::answer(&gateway, &asked).await
+    });
+    let open = OPEN
+        .open(gateway, hub, |gateway, asked| async move { open::answer(&gateway, &asked).await });
+    account.or(open).unify().boxed()
+}
+
+/// What a browser sees that comes to the front door.
+fn page(gateway: &Gateway) -> Response {
+    let hub = gateway.address("hub");
+    let text = format!(
+        "feedgate: any feed in, one schema out, pushed to whoever asks.\n\
+         \n\
+         Subscribe a callback of yours to a feed (WebSub, open to all):\n\
+         \n\
+         curl {hub} -d hub.mode=subscribe \\\n\
+         \x20    -d hub.topic=https://example.com/feed -d hub.callback=https://example.com/callback\n\
+         \n\
+         With an account, entries come as Atom or JSON with a status (Superfeedr's API):\n\
+         \n\
+         curl {} -u LOGIN:TOKEN -d hub.mode=subscribe -d format=json \\\n\
+         \x20    -d hub.topic=https://example.com/feed -d hub.callback=https://example.com/callback\n\
+         \n\
+         Also here: rssCloud at {} and {},\n\
+         pings at {}, what changed lately at {}.\n",
+        gateway.address(""),
+        gateway.address("rsscloud/pleaseNotify"),
+        gateway.address("rsscloud/ping"),
+        gateway.address("RPC2"),
+        gateway.address("changes.xml"),
+    );
+    with_type(StatusCode::OK, "text/plain; charset=utf-8", text)
+}

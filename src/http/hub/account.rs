@@ -1,0 +1,118 @@
+//! Superfeedr's API: who asks has an account, parameters come from anywhere, and the
+//! answer tells what became of the wish.
+
+use std::error::Error;
+
+use http::{Method, StatusCode, header};
+use serde_json::{Value, json};
+use tracing::error;
+use warp::reply::Response;
+
+use super::{auth, jsonp, list, page, publish, retrieve, subscribe};
+use crate::domain::account::{Access, Right};
+use crate::domain::intent::Mode;
+use crate::http::Gateway;
+use crate::http::exchange::{Asked, empty, set, with_type};
+use crate::http::params::{self, Bodies, Refused};
+use crate::wire::form::Form;
+
+/// What a mode answers.
+pub(super) enum Answer {
+    /// Nothing but a status code.
+    Done(StatusCode),
+    /// JSON, which may be wrapped for a script.
+    Json(Value),
+    /// Anything else.
+    Reply(Response),
+}
+
+/// Answers whatever is asked at `/`.
+pub(super) async fn answer(gateway: &Gateway, asked: &Asked) -> Response {
+    let form = match params::read(asked, Bodies::Any) {
+        Ok(form) => form,
+        Err(refused) => return refused.reply(),
+    };
+    if form.is_empty() && matches!(asked.method, Method::GET | Method::HEAD) {
+        return page(gateway);
+    }
+    let function = jsonp::function(&form);
+    match (carry_out(gateway, asked, &form).await, function) {
+        (Ok(Answer::Done(status)), _) => empty(status),
+        (Ok(Answer::Json(value)), Some(function)) => jsonp::answer(function, &value),
+        (Ok(Answer::Json(value)), None) => {
+            with_type(StatusCode::OK, "application/json; charset=utf-8", value.to_string())
+        }
+        (Ok(Answer::Reply(response)), _) => response,
+        (Err(refused), Some(function)) => jsonp::error(function, &refused),
+        (Err(refused), None) => refuse(&refused),
+    }
+}
+
+async fn carry_out(gateway: &Gateway, asked: &Asked, form: &Form) -> Result<Answer, Refused> {
+    let mode = form.get("hub.mode").unwrap_or_default().to_ascii_lowercase();
+    if mode == "publish" {
+        publish::publish(gateway, form).await.map_err(|err| broken(&err))?;
+        return Ok(Answer::Done(StatusCode::NO_CONTENT)); // whatever was named (row P-2)
+    }
+    let known = ["subscribe", "unsubscribe", "list", "retrieve", "replay", "authenticate"];
+    if !known.contains(&mode.as_str()) {
+        return Err(unprocessable(format!(
+            "{mode} is not a supported mode {}|publish",
+            known.join("|")
+        )));
+    }
+    let access = auth::access(gateway, asked, form).await?;
+    match mode.as_str() {
+        "subscribe" => {
+            auth::demand(&access, Right::Subscribe)?;
+            subscribe::carry_out(gateway, asked, form, &access, Mode::Subscribe).await
+        }
+        "unsubscribe" => {
+            auth::demand(&access, Right::Unsubscribe)?;
+            subscribe::carry_out(gateway, asked, form, &access, Mode::Unsubscribe).await
+        }
+        "list" => {
+            auth::demand(&access, Right::List)?;
+            list::list(gateway, form, &access).await.map(Answer::Json)
+        }
+        "retrieve" => {
+            auth::demand(&access, Right::Retrieve)?;
+            retrieve::retrieve(gateway, asked, form, &access).await
+        }
+        "replay" => {
+            auth::demand(&access, Right::Retrieve)?;
+            subscribe::replay(gateway, form, &access).await
+        }
+        _ => Ok(authenticate(form, &access)),
+    }
+}
+
+/// Whether a token is good, and what for (rows ).
+fn authenticate(form: &Form, access: &Access) -> Answer {
+    if !form.is_set("rights") {
+        return Answer::Done(StatusCode::NO_CONTENT);
+    }
+    let rights = [Right::Subscribe, Right::Unsubscribe, Right::List, Right::Retrieve];
+    let held = rights.map(|right| (right.as_str().to_owned(), json!(access.rights.allow(right))));
+    Answer::Json(Value::Object(held.into_iter().collect()))
+}
+
+/// A request that was understood and cannot be carried out, in a sentence.
+pub(super) fn unprocessable(why: impl Into<String>) -> Refused {
+    Refused::new(StatusCode::UNPROCESSABLE_ENTITY, why)
+}
+
+/// The store failed: the cause is for the log, not for the wire.
+pub(super) fn broken(err: &(dyn Error + 'static)) -> Refused {
+    error!(error = err, "a request at the hub could not be served");
+    let why = "feedgate is out of order, please try again later.";
+    Refused::new(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
+fn refuse(refused: &Refused) -> Response {
+    let mut response = refused.reply();
+    if refused.status == StatusCode::UNAUTHORIZED {
+        set(&mut response, header::WWW_AUTHENTICATE, "Basic realm=\"feedgate\", charset=\"UTF-8\"");
+    }
+    response
+}

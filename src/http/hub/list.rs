@@ -1,0 +1,98 @@
+//! `hub.mode=list`: an account's subscriptions, oldest first (rows L-1 to L-10).
+//!
+//! Secrets are shown here and nowhere else, to their own account only.
+
+use serde_json::{Value, json};
+
+use super::account::broken;
+use super::search::Search;
+use crate::domain::account::Access;
+use crate::domain::feed::Feed;
+use crate::http::Gateway;
+use crate::http::params::Refused;
+use crate::render;
+use crate::store::{Filter, Listed};
+use crate::wire::form::Form;
+
+/// Subscriptions on one page if nobody says otherwise, and at most.
+const BY_PAGE: (usize, usize) = (20, 500);
+/// The most subscriptions looked through in a search.
+const MOST_SEARCHED: usize = 20_000;
+
+/// One page of the account's subscriptions.
+pub(super) async fn list(
+    gateway: &Gateway,
+    form: &Form,
+    access: &Access,
+) -> Result<Value, Refused> {
+    let number = |name| form.get(name).and_then(|text| text.parse::<usize>().ok());
+    let page = number("page").unwrap_or(1).max(1);
+    let by_page = number("by_page").or_else(|| number("byPage")).unwrap_or(BY_PAGE.0);
+    let by_page = by_page.clamp(1, BY_PAGE.1);
+    let offset = (page - 1).saturating_mul(by_page);
+
+    let search = Search::of(form);
+    let filter = Filter {
+        account: Some(access.account),
+        topic: form.get("hub.topic").map(str::to_owned),
+        offset,
+        limit: by_page,
+        ..Filter::default()
+    };
+    let (listed, total) = match search.is_empty() {
+        true => gateway.store.list(&filter).await.map_err(|err| broken(&err))?,
+        false => found(gateway, &search, &filter).await?,
+    };
+
+    let is_detailed = form.is_set("detailed");
+    let subscriptions: Vec<Value> =
+        listed.iter().map(|listed| subscription(listed, is_detailed)).collect();
+    if !is_detailed {
+        return Ok(Value::Array(subscriptions));
+    }
+    // Clients read either spelling (row L-5).
+    let meta = json!({ "total": total, "page": page, "by_page": by_page, "byPage": by_page });
+    Ok(json!({ "subscriptions": subscriptions, "meta": meta }))
+}
+
+/// The page of what a search finds, and how much it finds in all.
+async fn found(
+    gateway: &Gateway,
+    search: &Search,
+    filter: &Filter,
+) -> Result<(Vec<Listed>, u64), Refused> {
+    let mut found = Vec::new();
+    let mut offset = 0;
+    while offset < MOST_SEARCHED {
+        let part = Filter { offset, limit: BY_PAGE.1, ..filter.clone() };
+        let (listed, _) = gateway.store.list(&part).await.map_err(|err| broken(&err))?;
+        let is_last = listed.len() < BY_PAGE.1;
+        found.extend(listed.into_iter().filter(|listed| search.finds(listed)));
+        if is_last {
+            break;
+        }
+        offset += BY_PAGE.1;
+    }
+    let total = found.len() as u64;
+    Ok((found.into_iter().skip(filter.offset).take(filter.limit).collect(), total))
+}
+
+fn subscription(listed: &Listed, is_detailed: bool) -> Value {
+    let Listed { subscription, resource } = listed;
+    let mut feed = json!({
+        "title": resource.status.title,
+        "url": subscription.topic.as_str(),
+    });
+    if is_detailed {
+        let head = Feed::default();
+        let mut whole =
+            render::json::status_only(&head, subscription.topic.as_str(), &resource.status);
+        feed["status"] = whole["status"].take();
+    }
+    json!({ "subscription": {
+        "format": subscription.format.as_str(),
+        "endpoint": subscription.callback.as_str(),
+        "secret": subscription.secret.as_ref().map(|secret| secret.expose()),
+        "feed": feed,
+    } })
+}

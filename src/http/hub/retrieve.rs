@@ -1,0 +1,168 @@
+//! `hub.mode=retrieve`: the last entries of a resource, newest first (rows R-1 to
+//!
+//!
+//! Atom is joined from what is stored; JSON is a view of the same entries, made by
+//! reading that Atom back. Only subscribers may ask.
+
+use http::{StatusCode, header};
+use serde_json::Value;
+use warp::reply::Response;
+
+use super::account::{Answer, broken, unprocessable};
+use super::{jsonp, subscribe};
+use crate::domain::account::Access;
+use crate::domain::feed::{Feed, Link};
+use crate::domain::record::{Record, Seq};
+use crate::domain::resource::{Kind, Resource};
+use crate::domain::source::Context;
+use crate::domain::subscription::Format;
+use crate::http::Gateway;
+use crate::http::exchange::{Asked, as_strangers_words, empty, is_known, set, with_type};
+use crate::http::params::Refused;
+use crate::parse;
+use crate::render::{atom, json};
+use crate::store::{Filter, StoreError};
+use crate::wire::form::Form;
+
+/// Entries if nobody says otherwise, and at most (row R-3).
+const COUNT: (usize, usize) = (10, 50);
+
+/// Answers with what is stored of the topic.
+pub(super) async fn retrieve(
+    gateway: &Gateway,
+    asked: &Asked,
+    form: &Form,
+    access: &Access,
+) -> Result<Answer, Refused> {
+    if !form.has("hub.topic") && form.has("hub.callback") {
+        return Err(unprocessable("Please name one hub.topic: several feeds are not joined yet."));
+    }
+    let resource = subscribed(gateway, form, access).await?;
+    let format = subscribe::format(asked, form);
+    if resource.kind == Kind::Other && format.is_none() {
+        return raw(gateway, &resource).await.map_err(|err| broken(&err));
+    }
+    let etag = etag(&resource, format);
+    if is_known(asked, &etag) {
+        return Ok(Answer::Reply(dressed(empty(StatusCode::NOT_MODIFIED), &etag)));
+    }
+    let records = records(gateway, form, &resource).await?;
+    if format == Some(Format::Json) {
+        let value = as_json(gateway, &resource, &records);
+        if jsonp::function(form).is_some() {
+            return Ok(Answer::Json(value));
+        }
+        let content_type = "application/json; charset=utf-8";
+        let response = with_type(StatusCode::OK, content_type, value.to_string());
+        return Ok(Answer::Reply(dressed(response, &etag)));
+    }
+    // Exactly this type: the charset stands in the document (row S-8).
+    let body = as_atom(gateway, &resource, &records);
+    let response = with_type(StatusCode::OK, "application/atom+xml", body);
+    Ok(Answer::Reply(dressed(response, &etag)))
+}
+
+/// The resource, if the account subscribes to it (row R-2).
+async fn subscribed(gateway: &Gateway, form: &Form, access: &Access) -> Result<Resource, Refused> {
+    let topic = subscribe::topic(form)?;
+    let filter = Filter {
+        account: Some(access.account),
+        topic: Some(topic.as_str().to_owned()),
+        limit: 1,
+        ..Filter::default()
+    };
+    let (listed, _) = gateway.store.list(&filter).await.map_err(|err| broken(&err))?;
+    let listed = listed.into_iter().next().ok_or_else(|| {
+        Refused::new(StatusCode::NOT_FOUND, "You are not subscribed to this topic.")
+    })?;
+    Ok(listed.resource)
+}
+
+/// The records asked for, newest first.
+async fn records(
+    gateway: &Gateway,
+    form: &Form,
+    resource: &Resource,
+) -> Result<Vec<Record>, Refused> {
+    let count = form.get("count").and_then(|count| count.parse().ok()).unwrap_or(COUNT.0);
+    let count = count.clamp(1, COUNT.1);
+    let before = seq(gateway, form, resource, "before").await?;
+    let after = seq(gateway, form, resource, "after").await?;
+    let read = match after {
+        Some(after) => {
+            let mut newer = gateway.store.read_after(resource.id, after, count).await;
+            if let Ok(newer) = &mut newer {
+                newer.retain(|record| before.is_none_or(|before| record.seq < before));
+                newer.reverse();
+            }
+            newer
+        }
+        None => gateway.store.read_before(resource.id, before, count).await,
+    };
+    read.map_err(|err| broken(&err))
+}
+
+/// The number of the entry whose id a parameter gives.
+async fn seq(
+    gateway: &Gateway,
+    form: &Form,
+    resource: &Resource,
+    name: &str,
+) -> Result<Option<Seq>, Refused> {
+    let Some(entry_id) = form.get(name) else { return Ok(None) };
+    let seq = gateway.store.seq_of(resource.id, entry_id).await.map_err(|err| broken(&err))?;
+    let seq = seq.ok_or_else(|| unprocessable(format!("There is no entry {entry_id} here.")))?;
+    Ok(Some(seq))
+}
+
+fn as_atom(gateway: &Gateway, resource: &Resource, records: &[Record]) -> String {
+    let entries: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
+    let link = |rel: &str, href: String| Link { rel: rel.to_owned(), href, ..Link::default() };
+    let links =
+        [link("self", resource.topic.as_str().to_owned()), link("hub", gateway.address("hub"))];
+    atom::document(&atom::Document {
+        head: &resource.feed_head,
+        topic: resource.topic.as_str(),
+        status: Some(&resource.status),
+        links: &links,
+        entries: &entries,
+    })
+}
+
+fn as_json(gateway: &Gateway, resource: &Resource, records: &[Record]) -> Value {
+    let text = as_atom(gateway, resource, records);
+    let context = Context::of(resource.topic.fetch_url());
+    let mut feed = parse::parse(text.as_bytes(), &context).unwrap_or_else(|_| Feed::default());
+    // The order is ours, whatever a reader thinks of the dates.
+    let order: Vec<&str> = records.iter().map(|record| record.entry_id.as_str()).collect();
+    feed.entries.sort_by_key(|entry| order.iter().position(|id| *id == entry.id));
+    let mut value = json::document(&feed, resource.topic.as_str(), &resource.status);
+    if records.is_empty() {
+        // Without `items` a document means that the feed is in trouble (row N-13).
+        value["items"] = Value::Array(Vec::new());
+    }
+    value
+}
+
+/// What is no feed, as it is, unless a format is asked for (row S-7).
+async fn raw(gateway: &Gateway, resource: &Resource) -> Result<Answer, StoreError> {
+    let Some((version, body)) = gateway.store.body(resource.id).await? else {
+        return Ok(Answer::Done(StatusCode::NO_CONTENT));
+    };
+    let content_type = body.content_type.as_deref().unwrap_or("application/octet-stream");
+    let response = with_type(StatusCode::OK, content_type, body.bytes);
+    Ok(Answer::Reply(dressed(response, &format!("\"{}-{version}-raw\"", resource.id))))
+}
+
+/// Weak, because the times in the status move with each fetch and are no news.
+fn etag(resource: &Resource, format: Option<Format>) -> String {
+    let format = format.unwrap_or(Format::Atom).as_str();
+    format!("W/\"{}-{}-{}-{format}\"", resource.id, resource.head, resource.status.version)
+}
+
+fn dressed(mut response: Response, etag: &str) -> Response {
+    set(&mut response, header::ETAG, etag);
+    set(&mut response, header::CACHE_CONTROL, "private, no-cache");
+    set(&mut response, header::VARY, "Accept, Authorization");
+    as_strangers_words(response)
+}

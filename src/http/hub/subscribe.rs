@@ -1,0 +1,165 @@
+//! Subscribing, unsubscribing and replaying by Superfeedr's API (rows S-1 to U-6 and
+//! P-1).
+
+use http::StatusCode;
+
+use super::account::{Answer, broken, unprocessable};
+use super::retrieve;
+use crate::domain::account::Access;
+use crate::domain::intent::{Intent, Mode};
+use crate::domain::record::Seq;
+use crate::domain::subscription::{Format, Lease, Protocol, Secret, Wish};
+use crate::domain::topic::{Callback, Topic};
+use crate::http::Gateway;
+use crate::http::exchange::Asked;
+use crate::http::params::Refused;
+use crate::store::Filter;
+use crate::subscribe::{Done, Refusal, Verification};
+use crate::wire::form::Form;
+use crate::worker;
+
+/// "Please note that the callback URL cannot be longer than 250 chars" (Superfeedr's
+/// API, row S-6).
+const LONGEST_CALLBACK_CHARS: usize = 250;
+/// The most entries replayed (row P-1).
+const MOST_REPLAYED: i64 = 50;
+
+/// Begins or ends a subscription of the account's.
+pub(super) async fn carry_out(
+    gateway: &Gateway,
+    asked: &Asked,
+    form: &Form,
+    access: &Access,
+    mode: Mode,
+) -> Result<Answer, Refused> {
+    let topic = topic(form)?;
+    let callback = match callback(form)? {
+        Some(callback) => callback,
+        None if mode == Mode::Unsubscribe => {
+            let only = gateway.subscribe.only_callback(access.account, &topic).await;
+            only.map_err(refused)?
+        }
+        None => return Err(unprocessable("Please provide a valid hub.callback URL.")),
+    };
+    let wish = Wish {
+        account: Some(access.account),
+        topic,
+        callback,
+        protocol: Protocol::WebSub,
+        format: format(asked, form).unwrap_or(Format::Atom),
+        secret: secret(form)?,
+        lease: Lease::ACCOUNT,
+    };
+    let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
+    let intent = Intent { mode, wish, verify_token };
+    let done = gateway.subscribe.carry_out(&intent, verification(form), worker::now()).await;
+    match done.map_err(refused)? {
+        Done::Later => Ok(Answer::Done(StatusCode::ACCEPTED)),
+        Done::Now if mode == Mode::Subscribe && form.is_set("retrieve") => {
+            retrieve::retrieve(gateway, asked, form, access).await
+        }
+        Done::Now => Ok(Answer::Done(StatusCode::NO_CONTENT)),
+    }
+}
+
+/// Sends the last entries once more.
+pub(super) async fn replay(
+    gateway: &Gateway,
+    form: &Form,
+    access: &Access,
+) -> Result<Answer, Refused> {
+    let topic = topic(form)?;
+    let callback = callback(form)?
+        .ok_or_else(|| unprocessable("Please provide the hub.callback to be notified."))?;
+    let count = form.get("count").and_then(|count| count.parse().ok()).unwrap_or(10);
+    let filter = Filter {
+        account: Some(access.account),
+        topic: Some(topic.as_str().to_owned()),
+        callback: Some(callback.as_str().to_owned()),
+        limit: 1,
+        ..Filter::default()
+    };
+    let (listed, _) = gateway.store.list(&filter).await.map_err(|err| broken(&err))?;
+    let Some(listed) = listed.into_iter().next() else {
+        let why = "There is no subscription to this topic with this callback.";
+        return Err(Refused::new(StatusCode::NOT_FOUND, why));
+    };
+    let owed = match listed.subscription.format {
+        Format::Raw => listed.resource.body_version,
+        Format::Atom | Format::Json => listed.resource.head.0,
+    };
+    // The body of a resource is kept in its newest version only.
+    let most = if listed.subscription.format == Format::Raw { 1 } else { MOST_REPLAYED };
+    let cursor = Seq((owed - count.clamp(1, most)).max(0));
+    let replayed = gateway.store.replay(listed.subscription.id, cursor, worker::now()).await;
+    replayed.map_err(|err| broken(&err))?;
+    Ok(Answer::Done(StatusCode::NO_CONTENT))
+}
+
+/// `hub.topic`, which must be there.
+pub(super) fn topic(form: &Form) -> Result<Topic, Refused> {
+    let sentence = "Please provide a valid hub.topic (feed) URL that is accepted on this hub. \
+                    You did not provide a valid hub.topic.";
+    let given = form.get("hub.topic").ok_or_else(|| unprocessable(sentence))?;
+    Topic::parse(given).map_err(|why| unprocessable(format!("{sentence} ({why})")))
+}
+
+/// `hub.callback`, if it is there.
+fn callback(form: &Form) -> Result<Option<Callback>, Refused> {
+    let Some(given) = form.get("hub.callback") else { return Ok(None) };
+    if given.chars().count() > LONGEST_CALLBACK_CHARS {
+        let why = format!(
+            "Please provide a hub.callback URL of at most {LONGEST_CALLBACK_CHARS} characters."
+        );
+        return Err(unprocessable(why));
+    }
+    let parsed = Callback::parse(given)
+        .map_err(|why| unprocessable(format!("Please provide a valid hub.callback URL. ({why})")));
+    parsed.map(Some)
+}
+
+fn secret(form: &Form) -> Result<Option<Secret>, Refused> {
+    let given = form.get_verbatim("hub.secret").filter(|secret| !secret.is_empty());
+    let secret = given.map(|key| {
+        Secret::new(key.to_owned()).ok_or_else(|| {
+            let longest = Secret::TOO_LONG_BYTES;
+            unprocessable(format!("Please provide a hub.secret shorter than {longest} bytes."))
+        })
+    });
+    secret.transpose()
+}
+
+/// What is asked for by `format`, which wins, or by `Accept` (row S-7).
+pub(super) fn format(asked: &Asked, form: &Form) -> Option<Format> {
+    let named = form.get("format").and_then(Format::from_word);
+    named.or_else(|| {
+        let accept = asked.header("accept").to_ascii_lowercase();
+        match (accept.contains("application/json"), accept.contains("application/atom+xml")) {
+            (true, false) => Some(Format::Json),
+            (false, true) => Some(Format::Atom),
+            _ => None,
+        }
+    })
+}
+
+fn verification(form: &Form) -> Verification {
+    let mut wanted = form.all("hub.verify").flat_map(|kinds| kinds.split(',')).map(str::trim);
+    match wanted.find(|kind| matches!(*kind, "sync" | "async")) {
+        Some("sync") => Verification::Sync,
+        Some(_) => Verification::Async,
+        None => Verification::None,
+    }
+}
+
+fn refused(refusal: Refusal) -> Refused {
+    match refusal {
+        Refusal::NotVerified(why) => unprocessable(format!(
+            "Your callback URL didn't echo the challenge. Please make sure it does. ({why})"
+        )),
+        Refusal::NoSubscription => unprocessable("You are not subscribed to this topic."),
+        Refusal::Several(many) => unprocessable(format!(
+            "You have {many} subscriptions to this topic. Please name the hub.callback."
+        )),
+        Refusal::Unreadable(_) | Refusal::NoHandler | Refusal::Store(_) => broken(&refusal),
+    }
+}

@@ -1,0 +1,56 @@
+//! `/metrics`, in the OpenMetrics text format: what this node counted, and what the
+//! store can tell at the moment.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use http::StatusCode;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::Gateway;
+use super::exchange::{Asked, Door, out_of_order, with_type};
+use crate::store::Gauges;
+use crate::worker;
+
+const DOOR: Door = Door { name: "metrics", methods: &["GET"], body_limit_bytes: 1_024 };
+
+/// The route of this door.
+pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    DOOR.open(gateway, warp::path!("metrics").boxed(), answer)
+}
+
+async fn answer(gateway: Arc<Gateway>, _: Asked) -> Response {
+    let gauges = match gateway.store.gauges(worker::now()).await {
+        Ok(gauges) => gauges,
+        Err(err) => return out_of_order(&err),
+    };
+    let mut text = gateway.metrics.encode();
+    write(&gauges, &mut text);
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    with_type(StatusCode::OK, content_type, text)
+}
+
+fn write(gauges: &Gauges, text: &mut String) {
+    let lines = [
+        ("resources", "Watched resources", gauges.resources),
+        ("resources_failing", "Watched resources in error", gauges.failing),
+        ("subscriptions", "Live subscriptions", gauges.subscriptions),
+        ("subscriptions_due", "Subscriptions whose cursor lags", gauges.due),
+        (
+            "oldest_due_seconds",
+            "How long the longest due subscription has been",
+            gauges.oldest_due_s,
+        ),
+        ("intents", "Intents that wait to be verified", gauges.intents),
+    ];
+    for (name, help, value) in lines {
+        // Writing to a String does not fail.
+        let line = format_args!(
+            "# HELP feedgate_{name} {help}.\n# TYPE feedgate_{name} gauge\nfeedgate_{name} {value}\n"
+        );
+        text.write_fmt(line).unwrap_or_default();
+    }
+    text.push_str("# EOF\n");
+}

@@ -1,0 +1,72 @@
+//! The parameters of a request, read from wherever this door takes them.
+
+use http::StatusCode;
+use warp::reply::Response;
+
+use super::exchange::{Asked, plain};
+use crate::wire::form::{BadForm, Form};
+use crate::wire::multipart;
+
+/// What bodies a door reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bodies {
+    /// Only urlencoded forms, as WebSub says (`#subscriber-sends-subscription-request`).
+    Forms,
+    /// Multipart and JSON as well (rows ).
+    Any,
+    /// And text/plain, which browsers send when a page forgets to say: rssCloud's
+    /// callers often do.
+    Sloppy,
+}
+
+/// Why a request could not be taken, in the words of HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// The status code.
+    pub(super) status: StatusCode,
+    /// A sentence that says what was wrong.
+    pub(super) why: String,
+}
+
+impl Refused {
+    /// With this code and sentence.
+    pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Refused {
+        Refused { status, why: why.into() }
+    }
+
+    /// The plain reply.
+    pub(super) fn reply(&self) -> Response {
+        plain(self.status, &self.why)
+    }
+}
+
+/// The parameters of the body, then those of the query.
+pub(super) fn read(asked: &Asked, bodies: Bodies) -> Result<Form, Refused> {
+    let query = Form::from_urlencoded(asked.query.as_bytes()).map_err(too_many)?;
+    if asked.body.is_empty() {
+        return Ok(query);
+    }
+    let media_type = asked.media_type();
+    let body = match media_type.as_str() {
+        "" | "application/x-www-form-urlencoded" => Form::from_urlencoded(&asked.body),
+        "text/plain" if bodies == Bodies::Sloppy => Form::from_urlencoded(asked.body.trim_ascii()),
+        "multipart/form-data" if bodies != Bodies::Forms => {
+            multipart::read(asked.header("content-type"), &asked.body)
+        }
+        "application/json" if bodies != Bodies::Forms => Form::from_json(&asked.body),
+        _ => {
+            let why =
+                format!("The body must be application/x-www-form-urlencoded, it is {media_type}.");
+            return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        }
+    };
+    Ok(body.map_err(too_many)?.and(query))
+}
+
+fn too_many(err: BadForm) -> Refused {
+    let status = match err {
+        BadForm::TooMany => StatusCode::PAYLOAD_TOO_LARGE,
+        BadForm::Json(_) | BadForm::Multipart(_) => StatusCode::BAD_REQUEST,
+    };
+    Refused::new(status, format!("Cannot read the parameters: {err}."))
+}

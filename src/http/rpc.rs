@@ -1,0 +1,256 @@
+//! `/RPC2`: rssCloud and weblogs pings over XML-RPC, and over SOAP for those who send
+//! an envelope.
+//!
+//! Publishers chose the names of their registration procedures freely (`cloud`'s
+//! `registerProcedure`), so what is called is told by the last part of its name. The
+//! faults are the deployed servers' to the letter. What an old publisher must not get
+//! is a fault for a ping that could be taken: WordPress would ping again (reference,
+//! "Real senders to accept").
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use url::Url;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::Gateway;
+use super::exchange::{Asked, Door, with_type};
+use super::rsscloud::{self, Named, PINGED};
+use super::soap_rpc;
+use crate::domain::ping::{Ping, Source};
+use crate::wire::soap;
+use crate::wire::xmlrpc::{self, Value};
+use crate::worker;
+
+/// The longest call (rule S20).
+const DOOR: Door = Door { name: "rpc", methods: &["POST"], body_limit_bytes: 64 * 1024 };
+/// Every fault has this code, as with the deployed servers.
+const FAULT: i32 = 4;
+/// weblogs.com's interface: names of up to 1024 characters …
+const LONGEST_NAME: usize = 1_024;
+/// … and addresses, which it kept to 255; today's are longer.
+const LONGEST_URL: usize = 2_048;
+
+/// The routes of this door.
+pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let rpc = warp::path!("RPC2").or(warp::path!("weblogUpdates")).unify().boxed();
+    DOOR.open(gateway, rpc, answer)
+}
+
+async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
+    if soap::is_envelope(&asked.body) {
+        return soap_rpc::answer(&gateway, &asked).await;
+    }
+    let body = match xmlrpc::read_call(&asked.body) {
+        Ok(call) => match carry_out(&gateway, &asked, &call.method, &call.params).await {
+            Ok(value) => xmlrpc::response(&value),
+            Err(why) => xmlrpc::fault(FAULT, &why),
+        },
+        Err(bad) => xmlrpc::fault(FAULT, &bad.to_string()),
+    };
+    with_type(StatusCode::OK, "text/xml; charset=utf-8", body)
+}
+
+/// What a method's name means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Procedure {
+    Hello,
+    PleaseNotify,
+    Ping,
+    WeblogPing,
+    WeblogExtendedPing,
+}
+
+impl Procedure {
+    /// `rssCloud.pleaseNotify`, `xmlStorageSystem.rssPleaseNotify`, `myCloud.ping` …
+    pub(super) fn named(method: &str) -> Option<Procedure> {
+        let (family, name) = method.rsplit_once('.').unwrap_or(("", method));
+        let is_weblogs = family.eq_ignore_ascii_case("weblogUpdates");
+        Some(match name.to_ascii_lowercase().as_str() {
+            "ping" | "rssupdate" if is_weblogs => Procedure::WeblogPing,
+            "extendedping" => Procedure::WeblogExtendedPing,
+            "ping" => Procedure::Ping,
+            "pleasenotify" | "rsspleasenotify" => Procedure::PleaseNotify,
+            "hello" => Procedure::Hello,
+            _ => return None,
+        })
+    }
+}
+
+async fn carry_out(
+    gateway: &Gateway,
+    asked: &Asked,
+    method: &str,
+    params: &[Value],
+) -> Result<Value, String> {
+    let procedure = Procedure::named(method)
+        .ok_or_else(|| format!("Can't make the call because \"{method}\" is not defined."))?;
+    match procedure {
+        Procedure::Hello => Ok(Value::Boolean(true)),
+        Procedure::PleaseNotify => {
+            arity("pleaseNotify", params, 5, 6)?;
+            please_notify(gateway, asked, params).await
+        }
+        Procedure::Ping => {
+            arity("ping", params, 1, 1)?;
+            let url = texts(params).remove(0);
+            take(gateway, Source::RssCloud, [String::new(), url, String::new()]).await?;
+            Ok(Value::Boolean(true))
+        }
+        Procedure::WeblogPing => {
+            arity("ping", params, 2, 4)?;
+            let mut texts = texts(params);
+            let url = texts.remove(1);
+            Ok(flerror(weblog_ping(gateway, [texts.remove(0), url, String::new()]).await))
+        }
+        Procedure::WeblogExtendedPing => {
+            arity("extendedPing", params, 3, 5)?;
+            let mut texts = texts(params);
+            // Three parameters are name, home page and feed (WordPress); four or five
+            // have the page that changed third and the feed fourth (seed 002).
+            let feed = texts.remove(if params.len() == 3 { 2 } else { 3 });
+            let url = texts.remove(1);
+            Ok(flerror(weblog_ping(gateway, [texts.remove(0), url, feed]).await))
+        }
+    }
+}
+
+fn arity(name: &str, params: &[Value], least: usize, most: usize) -> Result<(), String> {
+    let what = match params.len() {
+        few if few < least => "aren't enough",
+        many if many > most => "are too many",
+        _ => return Ok(()),
+    };
+    Err(format!("Can't call \"{name}\" because there {what} parameters."))
+}
+
+fn texts(params: &[Value]) -> Vec<String> {
+    params.iter().map(|param| param.text().unwrap_or_default()).collect()
+}
+
+async fn please_notify(
+    gateway: &Gateway,
+    asked: &Asked,
+    params: &[Value],
+) -> Result<Value, String> {
+    let text = |at: usize| params.get(at).and_then(Value::text).unwrap_or_default();
+    let urls = match params.get(4) {
+        Some(Value::Array(urls)) => urls.iter().filter_map(Value::text).collect(),
+        Some(single) => single.text().into_iter().collect::<Vec<_>>(),
+        None => Vec::new(),
+    };
+    let named = Named {
+        procedure: text(0),
+        port: text(1),
+        path: text(2),
+        protocol: text(3),
+        domain: params.get(5).and_then(Value::text),
+    };
+    register(gateway, asked, named, urls).await.map(|()| Value::Boolean(true))
+}
+
+/// Registers a handler; the error is the protocol's sentence.
+pub(super) async fn register(
+    gateway: &Gateway,
+    asked: &Asked,
+    named: Named,
+    urls: Vec<String>,
+) -> Result<(), String> {
+    let urls = urls.iter().map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
+    let (handler, urls) = rsscloud::handler(named, urls.collect(), asked)?;
+    let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
+    done.map_err(|refusal| rsscloud::sentence("subscription", &refusal).unwrap_or_else(broken))
+}
+
+/// Keeps a ping: name, address, and the feed's address or nothing.
+pub(super) async fn take(
+    gateway: &Gateway,
+    source: Source,
+    [name, url, feed_url]: [String; 3],
+) -> Result<(), String> {
+    let ping = Ping {
+        at: worker::now(),
+        source,
+        name: name.trim().to_owned(),
+        url: url.trim().to_owned(),
+        feed_url: Some(feed_url.trim().to_owned()).filter(|feed| !feed.is_empty()),
+    };
+    let taken = gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await;
+    taken.map(|_| ()).map_err(|err| {
+        tracing::error!(error = &err as &dyn std::error::Error, "a ping could not be kept");
+        broken()
+    })
+}
+
+/// Checks and keeps a weblog's ping. The error is a sentence for its sender.
+pub(super) async fn weblog_ping(
+    gateway: &Gateway,
+    [name, url, feed_url]: [String; 3],
+) -> Result<(), String> {
+    // Some senders swap name and address.
+    let is_swapped = !is_address(&url) && is_address(&name);
+    let (name, url) = if is_swapped { (url, name) } else { (name, url) };
+    if name.chars().count() > LONGEST_NAME {
+        return Err(format!("The weblog's name is longer than {LONGEST_NAME} characters."));
+    }
+    if !is_address(&url) {
+        return Err(format!("The weblog's address must be an http or https URL, not \"{url}\"."));
+    }
+    let feed_url = if is_address(&feed_url) { feed_url } else { String::new() };
+    take(gateway, Source::Weblogs, [name, url, feed_url]).await
+}
+
+fn is_address(text: &str) -> bool {
+    let text = text.trim();
+    let url = Url::parse(text).ok().filter(|_| text.len() <= LONGEST_URL);
+    url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+/// "The response is a struct with two named parameters, flerror and message" (seed
+/// 002, "Ping Response").
+fn flerror(done: Result<(), String>) -> Value {
+    let message = done.clone().err().unwrap_or_else(|| PINGED.to_owned());
+    Value::Struct(vec![
+        ("flerror".to_owned(), Value::Boolean(done.is_err())),
+        ("message".to_owned(), Value::Text(message)),
+    ])
+}
+
+fn broken() -> String {
+    "feedgate is out of order, please try again later.".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn procedures_are_known_by_any_family_name() {
+        #[rustfmt::skip]
+        let cases = [
+            ("rssCloud.hello",                   Some(Procedure::Hello)),
+            ("rssCloud.pleaseNotify",            Some(Procedure::PleaseNotify)),
+            ("xmlStorageSystem.rssPleaseNotify", Some(Procedure::PleaseNotify)),
+            ("myCloud.rssPleaseNotify",          Some(Procedure::PleaseNotify)),
+            ("pleaseNotify",                     Some(Procedure::PleaseNotify)),
+            ("rssCloud.ping",                    Some(Procedure::Ping)),
+            ("weblogUpdates.ping",               Some(Procedure::WeblogPing)),
+            ("weblogUpdates.extendedPing",       Some(Procedure::WeblogExtendedPing)),
+            ("system.multicall",                 None),
+            ("foo.bar",                          None),
+        ];
+        for (method, want) in cases {
+            assert_eq!(Procedure::named(method), want, "{method}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_web_addresses() {
+        for (text, want) in [("http://a.test/", true), ("ftp://a.test/", false), ("a.test", false)]
+        {
+            assert_eq!(is_address(text), want, "{text}");
+        }
+    }
+}
