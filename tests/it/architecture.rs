@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["domain"],
     &["parse", "normalize", "render", "wire"],
+    &["normalized"],
     &["fetch", "store"],
     &["worker", "metrics"],
     &["ingest", "deliver", "upkeep"],
