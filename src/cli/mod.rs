@@ -5,6 +5,7 @@
 
 mod check_config;
 mod normalize;
+mod poll;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -30,6 +31,7 @@ struct Cli {
 enum Command {
     CheckConfig(check_config::Args),
     Normalize(normalize::Args),
+    Poll(poll::Args),
 }
 
 /// Runs the command that the process was started with.
@@ -37,6 +39,7 @@ pub async fn run() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Normalize(args) => normalize::run(&args),
+        Command::Poll(args) => poll::run(&args).await,
     };
     outcome.unwrap_or_else(|err| {
         complain(&*err);

@@ -111,6 +111,10 @@ const HALF_LIFE_HOURS: f64 = 7.0 * 24.0;
 /// not speed a feed up for a week.
 const MOST_PER_FETCH: f64 = 10.0;
 
+/// The rate at which something is polled that was never yet reached, so that a
+/// subscription does not wait for hours because its publisher had a bad minute.
+pub const UNREACHED_PER_HOUR: f64 = 1.0;
+
 /// What a feed is thought to publish while nothing is known of it: an entry a day.
 const UNKNOWN_PER_HOUR: f64 = 1.0 / 24.0;
 

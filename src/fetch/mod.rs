@@ -21,11 +21,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use ipnet::IpNet;
 use url::Url;
 
 use crate::domain::poll::Validators;
+use crate::domain::source::Context;
 
 pub use egress::{Lookup, SystemLookup};
 
@@ -127,6 +129,21 @@ pub struct Document {
     pub validators: Validators,
     /// Seconds for which the headers say it is good (rule P12).
     pub hint_s: u32,
+}
+
+impl Document {
+    /// What a reader of the body must know of it. `received_at` is when it came.
+    pub fn context(&self, received_at: DateTime<Utc>) -> Context {
+        let headers = self.headers.iter().map(|(name, value)| {
+            let value = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
+            (name.as_str().to_owned(), value)
+        });
+        Context {
+            url: self.url.clone(),
+            headers: headers.collect(),
+            received_at: Some(received_at),
+        }
+    }
 }
 
 /// Why a fetch gave no document.

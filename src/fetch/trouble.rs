@@ -40,10 +40,11 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     FetchError::Unreachable { host, detail }
 }
 
-/// Every cause in one line, for the operator.
+/// Every cause in one line, for the operator. The outermost says only that a request
+/// failed, and to where.
 pub(super) fn exact(err: &reqwest::Error) -> String {
     let mut told: Vec<String> = Vec::new();
-    for cause in causes(err) {
+    for cause in causes(err).into_iter().skip(1) {
         let text = cause.to_string();
         if told.last().is_none_or(|last| !last.contains(&text)) {
             told.push(text);

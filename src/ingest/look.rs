@@ -147,7 +147,7 @@ async fn read(answer: Result<Answer, FetchError>, due: &DueResource, now: DateTi
     if fresh.hash == due.resource.polling.body_hash {
         return Found::Same(fresh);
     }
-    match parse_aside(document.body.clone(), context(&document, now)).await {
+    match parse_aside(document.body.clone(), document.context(now)).await {
         Some(Ok(feed)) => Found::Feed { feed, fresh },
         // A login page, a parked domain: usually over in hours, and never the feed.
         Some(Err(why)) if due.resource.kind == Kind::Feed => {
@@ -175,14 +175,6 @@ async fn parse_aside(body: Bytes, context: Context) -> Option<Result<Box<Feed>, 
             None
         }
     }
-}
-
-fn context(document: &Document, now: DateTime<Utc>) -> Context {
-    let headers = document.headers.iter().map(|(name, value)| {
-        let value = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
-        (name.as_str().to_owned(), value)
-    });
-    Context { url: document.url.clone(), headers: headers.collect(), received_at: Some(now) }
 }
 
 impl Fresh {

@@ -27,9 +27,6 @@ const GONE_TIMES: u32 = 3;
 const GONE_FOR: Duration = Duration::from_secs(48 * 3_600);
 /// A publisher mends a broken document in hours (rule P31).
 const LONGEST_UNUSABLE_S: i64 = 6 * 3_600;
-/// The rate at which something is polled that was never yet reached, so that a
-/// subscription does not wait for hours because its publisher had a bad minute.
-const UNREACHED_PER_HOUR: f64 = 1.0;
 
 /// What a poll leaves behind.
 #[derive(Debug)]
@@ -62,7 +59,7 @@ pub(super) fn report(
         per_hour: if polling.rate_at.is_some() {
             polling.entries_per_hour
         } else {
-            UNREACHED_PER_HOUR
+            schedule::UNREACHED_PER_HOUR
         },
         asked: polling.asked.floor(polling.entries_per_hour),
         failures: polling.failures,

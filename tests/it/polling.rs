@@ -4,6 +4,7 @@
 
 mod answers;
 mod calls;
+mod command;
 mod conditional;
 mod egress;
 mod limits;

@@ -1,0 +1,94 @@
+//! A poll, told to programs. Fields may be added; those that are there keep their
+//! meaning.
+
+use chrono::SecondsFormat;
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::{Polled, beginning, shown};
+use crate::domain::feed::Feed;
+use crate::fetch::{Answer, Document, Hop};
+
+/// The whole story, indented.
+pub(super) fn tell(polled: &Polled<'_>) -> String {
+    let fetched = polled.fetched;
+    let result = match &fetched.result {
+        Ok(Answer::Document(document)) => json!({ "document": body(document) }),
+        Ok(Answer::NotModified { hint_s }) => json!({ "not_modified": { "hint_s": hint_s } }),
+        Err(err) => json!({ "error": { "code": err.code(), "message": err.to_string() } }),
+    };
+    let story = json!({
+        "hops": fetched.hops.iter().map(told).collect::<Vec<_>>(),
+        "took_ms": fetched.took.as_millis() as u64,
+        "wire_bytes": fetched.wire_bytes,
+        "result": result,
+        "feed": polled.read.as_ref().map(|read| match read {
+            Ok(feed) => understood(feed),
+            Err(why) => json!({ "error": why.to_string() }),
+        }),
+        "schedule": schedule(polled),
+    });
+    format!("{story:#}")
+}
+
+fn told(hop: &Hop) -> Value {
+    json!({
+        "url": hop.url.as_str(),
+        "addresses": hop.addresses,
+        "request": headers(&hop.request),
+        "status": hop.status.map(|status| status.as_u16()),
+        "response": headers(&hop.response),
+        "took_ms": hop.took.as_millis() as u64,
+        "trouble": hop.trouble,
+    })
+}
+
+fn headers(headers: &HeaderMap) -> Value {
+    headers.iter().map(|(name, value)| json!([name.as_str(), shown(name, value)])).collect()
+}
+
+fn body(document: &Document) -> Value {
+    json!({
+        "url": document.url.as_str(),
+        "moved_to": document.moved_to.clone().map(|mut place| {
+            place.set_password(None).ok();
+            place.to_string()
+        }),
+        "bytes": document.body.len(),
+        "begins": beginning(&document.body),
+        "conditional": !document.validators.is_empty(),
+    })
+}
+
+fn understood(feed: &Feed) -> Value {
+    let title = |text: &Option<crate::domain::feed::Text>| text.as_ref().map(|t| t.value.clone());
+    let entries = feed.entries.iter().map(|entry| {
+        let date = entry.published.or(entry.updated);
+        json!({
+            "id": entry.id,
+            "title": title(&entry.title),
+            "date": date.map(|date| date.to_rfc3339()),
+        })
+    });
+    let repairs = feed.repairs.iter();
+    let repairs = repairs.map(|repair| json!({ "code": repair.code, "detail": repair.detail }));
+    json!({
+        "format": feed.format,
+        "title": title(&feed.title),
+        "moved_to": feed.moved_to,
+        "entries": entries.collect::<Vec<_>>(),
+        "repairs": repairs.collect::<Vec<_>>(),
+    })
+}
+
+fn schedule(polled: &Polled<'_>) -> Value {
+    let time = |at: chrono::DateTime<chrono::Utc>| at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    json!({
+        "asked": polled.asked,
+        "entries_per_hour": polled.per_hour,
+        "period_s": polled.period.as_secs(),
+        "reason": polled.period.reason(),
+        "next_earliest": time(polled.next.0),
+        "next_latest": time(polled.next.1),
+    })
+}

@@ -1,0 +1,135 @@
+//! A poll, told to people.
+
+use std::fmt::Write;
+
+use chrono::SecondsFormat;
+use http::HeaderMap;
+
+use super::{Polled, beginning, shown, tame};
+use crate::domain::feed::Feed;
+use crate::fetch::{Answer, Document, FetchError, Hop};
+
+/// The most that is listed of anything.
+const MOST_LISTED: usize = 10;
+
+/// The whole story.
+pub(super) fn tell(polled: &Polled<'_>) -> String {
+    let mut out = String::new();
+    for hop in &polled.fetched.hops {
+        told(hop, &mut out);
+    }
+    let took = polled.fetched.took.as_millis();
+    match &polled.fetched.result {
+        Ok(Answer::Document(document)) => body(polled, document, &mut out),
+        Ok(Answer::NotModified { .. }) => line(&mut out, "answer", "nothing, and that is fine"),
+        Err(err) => failed(err, &mut out),
+    }
+    line(&mut out, "took", &format!("{took} ms"));
+    match &polled.read {
+        Some(Ok(feed)) => understood(feed, &mut out),
+        Some(Err(why)) => line(&mut out, "feed", &format!("none: {}", tame(&why.to_string()))),
+        None => {}
+    }
+    schedule(polled, &mut out);
+    out.trim_end().to_owned()
+}
+
+fn told(hop: &Hop, out: &mut String) {
+    let _ = writeln!(out, "GET {}", tame(hop.url.as_str()));
+    let addresses: Vec<_> = hop.addresses.iter().map(ToString::to_string).collect();
+    if !addresses.is_empty() {
+        let _ = writeln!(out, "  at {}", addresses.join(", "));
+    }
+    headers('>', &hop.request, out);
+    if let Some(status) = hop.status {
+        let _ = writeln!(out, "  < {status} after {} ms", hop.took.as_millis());
+    }
+    headers('<', &hop.response, out);
+    if let Some(trouble) = &hop.trouble {
+        let _ = writeln!(out, "  ! {}", tame(trouble));
+    }
+    out.push('\n');
+}
+
+fn headers(direction: char, headers: &HeaderMap, out: &mut String) {
+    for (name, value) in headers {
+        let _ = writeln!(out, "  {direction} {name}: {}", shown(name, value));
+    }
+}
+
+fn body(polled: &Polled<'_>, document: &Document, out: &mut String) {
+    let (wire, decoded) = (polled.fetched.wire_bytes, document.body.len());
+    let size = format!("{wire} bytes received, {decoded} decoded");
+    line(out, "body", &size);
+    line(out, "begins", &beginning(&document.body));
+    if let Some(place) = &document.moved_to {
+        let mut place = place.clone();
+        place.set_password(None).ok();
+        line(out, "moved", &format!("for good, to {place}"));
+    }
+    if document.validators.is_empty() {
+        line(out, "validators", "none: every poll fetches the whole body");
+    }
+}
+
+fn failed(err: &FetchError, out: &mut String) {
+    line(out, "failed", &format!("{}: {}", err.code(), tame(&err.to_string())));
+    if let FetchError::Forbidden { .. } = err {
+        let setting = "FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS";
+        line(out, "help", &format!("if that network is yours, list it in {setting}"));
+    }
+}
+
+fn understood(feed: &Feed, out: &mut String) {
+    let title = feed.title.as_ref().map_or("", |title| title.value.as_str());
+    let entries = feed.entries.len();
+    line(out, "feed", &format!("{}, {entries} entries, titled \"{}\"", feed.format, tame(title)));
+    if let Some(place) = &feed.moved_to {
+        line(out, "moved", &format!("says the document, to \"{}\"", tame(place)));
+    }
+    for entry in feed.entries.iter().take(MOST_LISTED) {
+        let title = entry.title.as_ref().map_or("(no title)", |title| title.value.as_str());
+        let date = entry.published.or(entry.updated);
+        let date = date.map_or("no date".to_owned(), |date| date.to_rfc3339());
+        line(out, "entry", &format!("{date}  {}", tame(title)));
+    }
+    rest(entries, "entry", out);
+    for repair in feed.repairs.iter().take(MOST_LISTED) {
+        line(out, "mended", &format!("{}: {}", repair.code, tame(&repair.detail)));
+    }
+    rest(feed.repairs.len(), "mended", out);
+}
+
+fn schedule(polled: &Polled<'_>, out: &mut String) {
+    let asked = &polled.asked;
+    let wishes = [
+        ("headers say it is good for", asked.headers_s),
+        ("ttl asks for", asked.ttl_s),
+        ("sy:updatePeriod asks for", asked.syndication_s),
+    ];
+    for (what, secs) in wishes {
+        if secs > 0 {
+            line(out, "hint", &format!("{what} {secs} s"));
+        }
+    }
+    if !asked.skip_hours.is_empty() || !asked.skip_days.is_empty() {
+        let skipped = format!("not at {:?} h GMT", asked.skip_hours);
+        line(out, "hint", &format!("{skipped}, not on days {:?} (0 is Monday)", asked.skip_days));
+    }
+    line(out, "rate", &format!("{:.2} entries a day", polled.per_hour * 24.0));
+    let (period, reason) = (polled.period.as_secs(), polled.period.reason());
+    line(out, "period", &format!("{period} s: {reason}"));
+    let time = |at: chrono::DateTime<chrono::Utc>| at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let (first, last) = polled.next;
+    line(out, "next", &format!("between {} and {}", time(first), time(last)));
+}
+
+fn rest(count: usize, name: &str, out: &mut String) {
+    if count > MOST_LISTED {
+        line(out, name, &format!("and {} more", count - MOST_LISTED));
+    }
+}
+
+fn line(out: &mut String, name: &str, text: &str) {
+    let _ = writeln!(out, "{name:<11} {text}");
+}

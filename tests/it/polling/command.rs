@@ -1,0 +1,86 @@
+//! `feedgate poll`: the trace for people and for programs. It runs the program itself.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use super::redirect;
+use crate::support::origin::{Origin, answer};
+
+const RSS: &str = "<rss version=\"2.0\"><channel><title>Tides</title>\
+    <link>http://tides.test/</link><description>High and low</description><ttl>120</ttl>\
+    <item><title>Spring \u{9b}31mtide</title><link>http://tides.test/1</link>\
+    <pubDate>Sat, 07 Sep 2002 00:00:01 GMT</pubDate></item></channel></rss>";
+
+/// Runs `feedgate poll` with loopback allowed, in a place without settings.
+async fn poll(arguments: &[&str], environment: &[(&str, String)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    command.arg("poll").args(arguments).env_clear();
+    command.env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8");
+    command.envs(environment.iter().map(|(name, value)| (*name, value)));
+    // The origin answers on this thread, which must therefore not wait.
+    tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[tokio::test]
+async fn a_trace_tells_hops_entries_and_schedule_and_keeps_secrets() {
+    let origin = Origin::start().await;
+    origin.script("/old", [redirect("301 Moved Permanently", "/f")]);
+    let headers = ["Set-Cookie: session=hidden", "X-Evil: \u{1b}[31mred"];
+    origin.script("/f", [answer("200 OK", &headers, RSS)]);
+    let url = origin.url("/old").replace("http://", "http://ann:hidden@");
+
+    let told = text(&poll(&[&url], &[]).await);
+    for want in
+        ["301 Moved Permanently", "200 OK", "rss2.0", "\"Tides\"", "7200 s", "ttl", "for good, to"]
+    {
+        assert!(told.contains(want), "{want} is missing in:\n{told}");
+    }
+    assert!(!told.contains("hidden") && !told.contains("YW5u"), "a secret is in:\n{told}");
+    let tame = |c: char| c == '\n' || !c.is_control();
+    assert!(told.chars().all(tame), "a control character is in:\n{told:?}");
+}
+
+#[tokio::test]
+async fn programs_are_told_the_same_in_json() {
+    let origin = Origin::start().await;
+    origin.script("/f", [answer("200 OK", &["Cache-Control: max-age=60"], RSS)]);
+    let output = poll(&["--json", &origin.url("/f")], &[]).await;
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["hops"][0]["status"], 200);
+    assert_eq!(told["feed"]["format"], "rss2.0");
+    assert_eq!(told["feed"]["entries"].as_array().unwrap().len(), 1);
+    assert_eq!(told["schedule"]["asked"]["headers_s"], 60);
+    assert_eq!(told["schedule"]["asked"]["ttl_s"], 7_200);
+}
+
+#[tokio::test]
+async fn a_failed_fetch_ends_with_1_and_what_is_no_feed_does_not() {
+    let origin = Origin::start().await;
+    origin.script("/page", [answer("200 OK", &["Content-Type: text/html"], "<html><p>Hello")]);
+    let page = poll(&[&origin.url("/page")], &[]).await;
+    assert_eq!(page.status.code(), Some(0));
+    assert!(text(&page).contains("none: "), "{}", text(&page));
+
+    let missing = poll(&[&origin.url("/missing")], &[]).await;
+    assert_eq!(missing.status.code(), Some(1));
+    let closed = [("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "10.0.0.0/8".to_owned())];
+    let forbidden = poll(&[&origin.url("/page")], &closed).await;
+    assert_eq!(forbidden.status.code(), Some(1));
+    assert!(text(&forbidden).contains("forbidden_address"), "{}", text(&forbidden));
+}
+
+#[tokio::test]
+async fn s10_proxies_named_in_the_environment_are_not_used() {
+    let (origin, proxy) = (Origin::start().await, Origin::start().await);
+    origin.script("/f", [answer("200 OK", &[], RSS)]);
+    let names = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY"];
+    let proxies: Vec<_> = names.iter().map(|name| (*name, proxy.url(""))).collect();
+    let polled = poll(&[&origin.url("/f")], &proxies).await;
+    assert!(polled.status.success(), "{}", text(&polled));
+    assert_eq!((proxy.connections(), origin.requests().len()), (0, 1));
+}
