@@ -20,7 +20,7 @@ use super::{Args, context, read, written};
 #[derive(Debug, Deserialize)]
 struct Job {
     file: PathBuf,
-    url: Url,
+    url: String,
     #[serde(default)]
     content_type: Option<String>,
     #[serde(default)]
@@ -60,7 +60,8 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &Args) -> Outcome {
 fn normalized(job: &Job, args: &Args) -> Result<String, String> {
     let bytes = read(&job.file)?;
     let content_type = job.content_type.as_deref().unwrap_or_default();
-    let context = context(job.url.clone(), content_type, job.headers.clone().unwrap_or_default());
+    let url = Url::parse(&job.url).map_err(|err| format!("{}: {err}", job.url))?;
+    let context = context(url, content_type, job.headers.clone().unwrap_or_default());
     catch_unwind(|| written(&bytes, &context, args).map_err(|err| err.to_string()))
         .unwrap_or_else(|_| Err("internal error: the normalizer panicked".to_owned()))
 }
