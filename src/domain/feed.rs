@@ -7,7 +7,8 @@
 //! none; addresses made absolute wherever an `xml:base` was in force, else as written,
 //! to be resolved against the document's own URL; in `base`, the absolute `xml:base` in
 //! force for what has addresses inside its value, `None` where that is the document's
-//! own URL. `normalize` settles all of them and leaves every `base` empty.
+//! own URL. `normalize` makes every address absolute; a `base` that differs from what
+//! surrounds it stays, because readers may ask for it.
 
 use chrono::{DateTime, FixedOffset};
 

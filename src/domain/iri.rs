@@ -50,6 +50,12 @@ pub fn percent_encode(text: &str, keep: impl Fn(char) -> bool) -> String {
     out
 }
 
+/// Whether it means itself wherever it stands in an address (RFC 3986
+/// `#section-2.3`).
+pub fn is_unreserved(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~')
+}
+
 /// Whether it may not stand in an IRI at all, reserved or not.
 fn is_forbidden(c: char) -> bool {
     c.is_control()

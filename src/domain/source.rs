@@ -32,6 +32,8 @@ impl Context {
     /// URL.
     pub fn base(&self) -> Url {
         let located = self.header("content-location").and_then(|at| self.url.join(at).ok());
+        // `javascript:` and the like are no place that anything is relative to.
+        let located = located.filter(|url| !url.cannot_be_a_base());
         located.unwrap_or_else(|| self.url.clone())
     }
 

@@ -64,8 +64,7 @@ fn as_iri(id: &str) -> Option<String> {
     if is_uuid(id) {
         return Some(format!("urn:uuid:{id}"));
     }
-    let keep =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~' | ':' | '/' | '@');
+    let keep = |c| iri::is_unreserved(c) || matches!(c, ':' | '/' | '@');
     Some(format!("urn:guid:{}", iri::percent_encode(id, keep)))
 }
 
@@ -78,7 +77,7 @@ fn is_uuid(text: &str) -> bool {
 
 /// The id of an entry, whatever the other entries' are.
 fn entry_id(entry: &Entry, links: &HashMap<String, usize>) -> (String, Option<Repair>) {
-    let repair = |code, id: &str| Some(Repair { code, detail: id.to_owned() });
+    let repair = |code, id: &str| Some(said(code, id));
     if let Some(id) = as_iri(&entry.id) {
         let wrapped = id != entry.id;
         return (id, if wrapped { repair("id_not_an_iri", &entry.id) } else { None });
@@ -86,7 +85,7 @@ fn entry_id(entry: &Entry, links: &HashMap<String, usize>) -> (String, Option<Re
     if let Some(link) = permalink(entry).filter(|link| links.get(*link) == Some(&1)) {
         return (link.to_owned(), repair("id_from_link", link));
     }
-    let id = format!("{GENERATED}{}", hash(&[&title(entry), &body(entry), enclosure(entry)]));
+    let id = format!("{GENERATED}{}", content_key(entry));
     let generated = repair("id_generated", &id);
     (id, generated)
 }
@@ -104,61 +103,58 @@ fn link_counts(entries: &[Entry]) -> HashMap<String, usize> {
 ///
 /// The oldest of those that share an id keeps it, because it is the one that may be
 /// known under it already; a newer one that took it over would be dropped as known.
-/// Of what is the same in everything that counts, the first is kept.
+/// An entry that says what another says to the letter is dropped.
 fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
     let mut sharing: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, entry) in entries.iter().enumerate() {
         sharing.entry(&entry.id).or_default().push(at);
     }
     sharing.retain(|_, at| at.len() > 1);
-    if sharing.is_empty() {
-        return;
-    }
-    let mut renamed: Vec<(usize, String)> = Vec::new();
+    let mut renamed: HashMap<usize, String> = HashMap::new();
     let mut repeated: HashSet<usize> = HashSet::new();
     for (id, at) in &sharing {
         // Feeds are newest first unless their dates say otherwise.
         let oldest = at.iter().rev().min_by_key(|at| date(&entries[**at]));
-        let mut seen: HashSet<String> = HashSet::new();
         let keeper = oldest.copied().unwrap_or(at[0]);
-        seen.insert(content_key(&entries[keeper]));
-        for at in at.iter().filter(|at| **at != keeper) {
-            let key = content_key(&entries[*at]);
-            if !seen.insert(key) {
-                repeated.insert(*at);
-                continue;
+        let mut kept = vec![keeper];
+        for at in at.iter().copied().filter(|at| *at != keeper) {
+            if kept.iter().any(|kept| entries[*kept] == entries[at]) {
+                repeated.insert(at);
+            } else {
+                let mark = mark(&entries[at], &entries[keeper], kept.len());
+                let join = if id.contains('#') { '.' } else { '#' };
+                renamed.insert(at, format!("{id}{join}{mark}"));
+                kept.push(at);
             }
-            renamed.push((*at, told_apart(id, &entries[*at], &entries[keeper])));
         }
     }
+    repairs.extend(repeated.iter().map(|at| said("entry_repeated", &entries[*at].id)));
+    repairs.extend(renamed.keys().map(|at| said("id_repeated", &entries[*at].id)));
     for (at, id) in renamed {
-        repairs.push(Repair { code: "id_repeated", detail: entries[at].id.clone() });
         entries[at].id = id;
     }
-    let mut at = 0;
-    entries.retain(|_| {
-        at += 1;
-        !repeated.contains(&(at - 1))
-    });
-    for _ in repeated {
-        repairs.push(Repair { code: "entry_repeated", detail: String::new() });
-    }
+    let mut at = 0..;
+    entries.retain(|_| at.next().is_none_or(|at| !repeated.contains(&at)));
 }
 
-/// `id` made different from that of `keeper`, by the link if that differs.
-fn told_apart(id: &str, entry: &Entry, keeper: &Entry) -> String {
+/// What tells an entry from `keeper`, which has the same id: its link, else what it
+/// says, else its place among them.
+fn mark(entry: &Entry, keeper: &Entry, place: usize) -> String {
     let link = permalink(entry);
     let mark = match link {
         Some(link) if Some(link) != permalink(keeper) => hash(&[link]),
-        _ => content_key(entry),
+        _ if content_key(entry) != content_key(keeper) => content_key(entry),
+        _ => return (place + 1).to_string(),
     };
-    let join = if id.contains('#') { '.' } else { '#' };
-    format!("{id}{join}{}", &mark[..16])
+    mark[..16].to_owned()
 }
 
 fn content_key(entry: &Entry) -> String {
-    let link = permalink(entry).unwrap_or_default();
-    hash(&[link, &title(entry), &body(entry), enclosure(entry)])
+    hash(&[&title(entry), &body(entry), enclosure(entry)])
+}
+
+fn said(code: &'static str, id: &str) -> Repair {
+    Repair { code, detail: id.to_owned() }
 }
 
 fn date(entry: &Entry) -> Option<chrono::DateTime<chrono::FixedOffset>> {

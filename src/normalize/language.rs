@@ -3,6 +3,7 @@
 use whatlang::Lang;
 
 use crate::domain::feed::{Content, Entry, Feed, Text};
+use crate::domain::source::Context;
 
 /// How much text is looked at, in characters. Telling takes 111 µs per KB, ten times
 /// as long as parsing it; more text changes the answer rarely.
@@ -16,31 +17,49 @@ const ENOUGH: usize = 40;
 const CONFIDENT: f64 = 0.5;
 
 /// Settles what is declared: tags as BCP 47 writes them, and the feed's on each entry,
-/// because entries are kept and sent without their feed.
-pub(super) fn settle(mut feed: Feed) -> Feed {
+/// because entries are kept and sent without their feed. A feed that declares none has
+/// that of its `Content-Language`, if that names one and not several.
+///
+/// An empty tag says that nothing is known of the language, whatever is declared around
+/// it (XML 1.0 `#sec-lang-tag`); it stays where something is.
+pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     settle_tag(&mut feed.lang);
-    for text in [&mut feed.title, &mut feed.subtitle, &mut feed.rights] {
-        settle_text(text.as_mut());
+    if feed.lang.as_deref().is_none_or(str::is_empty) {
+        feed.lang = context.header("content-language").map(str::to_owned);
+        settle_tag(&mut feed.lang);
     }
+    let outer = feed.lang.clone();
+    settle_texts([&mut feed.title, &mut feed.subtitle, &mut feed.rights], outer.as_deref());
     for entry in &mut feed.entries {
         settle_tag(&mut entry.lang);
         if entry.lang.is_none() {
-            entry.lang.clone_from(&feed.lang);
+            entry.lang.clone_from(&outer);
         }
-        for text in [&mut entry.title, &mut entry.summary, &mut entry.rights] {
-            settle_text(text.as_mut());
-        }
+        let lang = entry.lang.as_deref();
+        settle_texts([&mut entry.title, &mut entry.summary, &mut entry.rights], lang);
         if let Some(Content::Text(text)) = &mut entry.content {
-            settle_text(Some(text));
+            settle_text(text, lang);
         }
         if let Some(source) = &mut entry.source {
             settle_tag(&mut source.lang);
-            for text in [&mut source.title, &mut source.subtitle, &mut source.rights] {
-                settle_text(text.as_mut());
-            }
+            let lang = source.lang.as_deref().or(lang);
+            settle_texts([&mut source.title, &mut source.subtitle, &mut source.rights], lang);
+        }
+        if outer.is_none() {
+            entry.lang.take_if(|lang| lang.is_empty());
         }
     }
     feed
+}
+
+fn settle_texts(texts: [&mut Option<Text>; 3], outer: Option<&str>) {
+    texts.into_iter().flatten().for_each(|text| settle_text(text, outer));
+}
+
+/// A text says its language only where that differs from what is around it.
+fn settle_text(text: &mut Text, outer: Option<&str>) {
+    settle_tag(&mut text.lang);
+    text.lang.take_if(|lang| lang.as_str() == outer.unwrap_or_default());
 }
 
 /// Guesses the language of an entry that declares none. "the longer the content, the
@@ -48,7 +67,7 @@ pub(super) fn settle(mut feed: Feed) -> Feed {
 ///
 /// Meant for entries that are new; for all of them at each poll it is too slow.
 pub fn detect(entry: &mut Entry) {
-    if entry.lang.is_some() {
+    if entry.lang.as_deref().is_some_and(|lang| !lang.is_empty()) {
         return;
     }
     let mut sample = String::new();
@@ -77,16 +96,14 @@ fn beginning(text: &Text) -> String {
         .to_plain()
 }
 
-fn settle_text(text: Option<&mut Text>) {
-    if let Some(text) = text {
-        settle_tag(&mut text.lang);
-    }
-}
-
 /// `en_US` is meant as `en-US`; what is no tag at all says nothing.
 fn settle_tag(tag: &mut Option<String>) {
     let Some(held) = tag.take() else { return };
     let tidy = held.trim().replace('_', "-");
+    if tidy.is_empty() {
+        *tag = Some(tidy);
+        return;
+    }
     let part = |part: &str| {
         (1..=8).contains(&part.len()) && part.chars().all(|c| c.is_ascii_alphanumeric())
     };
@@ -152,7 +169,7 @@ mod tests {
             ("en_US", Some("en-US")),
             (" de ", Some("de")),
             ("zh-Hant-TW", Some("zh-Hant-TW")),
-            ("", None),
+            ("", Some("")),
             ("English (US)", None),
         ];
         for (tag, want) in cases {

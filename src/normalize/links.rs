@@ -1,8 +1,9 @@
 //! Every address absolute: links, icons, people, and those inside texts.
 //!
 //! `parse` has joined what stood below an `xml:base`; the rest is relative to the
-//! document (see [`Context::base`]). Afterwards nothing depends on where the document
-//! was, so no `base` is left.
+//! document (see [`Context::base`]). Afterwards nothing depends on a base any more. Those
+//! that a source gave stay on the outermost element that has them, because scripts in
+//! content may ask.
 
 use crate::domain::feed::{
     Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Repair, Text, TextKind,
@@ -14,6 +15,14 @@ use super::html;
 
 /// Schemes that run code in whoever follows the link (rule S22).
 const UNSAFE: &[&str] = &["javascript", "vbscript", "data"];
+
+/// Foreign elements whose text is an address.
+const ADDRESS_ELEMENTS: &[(&str, &str)] = &[
+    ("http://wellformedweb.org/CommentAPI/", "comment"),
+    ("http://wellformedweb.org/CommentAPI/", "commentRss"),
+    ("http://backend.userland.com/rss2", "docs"),
+    ("http://backend.userland.com/rss2", "comments"),
+];
 
 /// Where registered relations have their addresses (RFC 4287 `#rfc.section.4.2.7.2`).
 const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
@@ -39,8 +48,9 @@ struct Pass<'a> {
 impl Pass<'_> {
     /// A feed without its entries.
     fn feed(&mut self, feed: &mut Feed) {
+        let outer = feed.base.as_deref();
         for text in [&mut feed.title, &mut feed.subtitle, &mut feed.rights] {
-            self.text(text.as_mut());
+            self.text(text.as_mut(), outer);
         }
         self.people(&mut feed.authors);
         self.people(&mut feed.contributors);
@@ -52,17 +62,17 @@ impl Pass<'_> {
         self.optional(&mut feed.icon);
         self.optional(&mut feed.logo);
         feed.extensions.iter_mut().for_each(|element| self.element(element));
-        feed.base = None;
     }
 
     fn entry(&mut self, entry: &mut Entry) {
+        let outer = entry.base.as_deref();
         for text in [&mut entry.title, &mut entry.summary, &mut entry.rights] {
-            self.text(text.as_mut());
+            self.text(text.as_mut(), outer);
         }
         match &mut entry.content {
-            Some(Content::Text(text)) => self.text(Some(text)),
+            Some(Content::Text(text)) => self.text(Some(text), outer),
             Some(Content::Src { href, .. }) => self.address(href),
-            Some(Content::Xml { base, .. }) => *base = None,
+            Some(Content::Xml { base, .. }) => drop(base.take_if(|b| Some(b.as_str()) == outer)),
             Some(Content::Media { .. }) | None => {}
         }
         self.people(&mut entry.authors);
@@ -73,18 +83,18 @@ impl Pass<'_> {
             self.feed(source);
         }
         entry.extensions.iter_mut().for_each(|element| self.element(element));
-        entry.base = None;
     }
 
-    fn text(&mut self, text: Option<&mut Text>) {
+    /// `outer` is the base on the feed or entry that the text is of.
+    fn text(&mut self, text: Option<&mut Text>, outer: Option<&str>) {
         let Some(text) = text else { return };
-        let base = text.base.take();
         if text.kind != TextKind::Text {
-            let base = base.as_deref().unwrap_or(self.base);
+            let base = text.base.as_deref().unwrap_or(self.base);
             if let Some(absolute) = html::make_absolute(&text.value, base) {
                 text.value = absolute;
             }
         }
+        text.base.take_if(|base| Some(base.as_str()) == outer);
     }
 
     fn people(&mut self, people: &mut [Person]) {
@@ -116,7 +126,7 @@ impl Pass<'_> {
         });
     }
 
-    /// A scheme that is no IRI names a vocabulary all the same; it is wrapped, not
+    /// A scheme that is no address names a vocabulary all the same; it is wrapped, not
     /// joined, because it leads nowhere.
     fn categories(&mut self, categories: &mut [Category]) {
         for category in categories {
@@ -126,21 +136,25 @@ impl Pass<'_> {
                 category.scheme = None;
             } else if iri::is_absolute(trimmed) || trimmed.contains('/') {
                 *scheme = iri::join(self.base, trimmed).into_owned();
+            } else {
+                *scheme =
+                    format!("urn:scheme:{}", iri::percent_encode(trimmed, iri::is_unreserved));
             }
         }
     }
 
-    /// What is known to be an address among the attributes of foreign elements.
+    /// What is known to be an address in foreign elements.
     fn element(&mut self, element: &mut Element) {
+        let holds_address = ADDRESS_ELEMENTS.contains(&(&element.namespace, &element.name));
+        if let (true, [Node::Text(text)]) = (holds_address, element.children.as_mut_slice()) {
+            self.nonempty(text);
+        }
         let is_address = |attribute: &&mut Attribute| {
             attribute.namespace.is_empty()
                 && matches!(attribute.name.as_str(), "href" | "src" | "url")
         };
-        element.attributes.iter_mut().filter(is_address).for_each(|attribute| {
-            if !attribute.value.trim().is_empty() {
-                self.address(&mut attribute.value);
-            }
-        });
+        let addresses = element.attributes.iter_mut().filter(is_address);
+        addresses.for_each(|attribute| self.nonempty(&mut attribute.value));
         for child in &mut element.children {
             if let Node::Element(child) = child {
                 self.element(child);
@@ -154,6 +168,12 @@ impl Pass<'_> {
             self.address(text);
         } else {
             *address = None;
+        }
+    }
+
+    fn nonempty(&mut self, address: &mut String) {
+        if !address.trim().is_empty() {
+            self.address(address);
         }
     }
 

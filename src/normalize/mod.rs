@@ -28,7 +28,7 @@ pub use language::detect as detect_language;
 pub fn normalize(feed: Feed, context: &Context) -> Feed {
     let feed = links::make_absolute(feed, context); // everything after it compares addresses
     let feed = text::settle(feed);
-    let feed = language::settle(feed);
+    let feed = language::settle(feed, context);
     let feed = dates::settle(feed, context);
     let feed = identity::settle(feed, context); // falls back on links and text
     let feed = people::settle(feed, context);

@@ -1,26 +1,36 @@
 //! What RFC 4287 still asks of an entry once everything else is settled.
 
-use std::collections::HashSet;
-
 use crate::domain::feed::{Content, Entry, Feed, Link, Text};
 
 /// Makes every entry one that may stand in an Atom document.
 pub(super) fn settle(mut feed: Feed) -> Feed {
-    drop_repeated(&mut feed.links);
+    settle_links(&mut feed.links);
     for entry in &mut feed.entries {
-        drop_repeated(&mut entry.links);
+        settle_links(&mut entry.links);
+        if let Some(source) = &mut entry.source {
+            settle_links(&mut source.links);
+        }
         require_content(entry);
         require_summary(entry);
     }
     feed
 }
 
-/// The same link twice says nothing more.
-fn drop_repeated(links: &mut Vec<Link>) {
+/// The same link twice says nothing more. Of several alternates of one type and
+/// language, which Atom forbids (RFC 4287 `#rfc.section.4.1.1`), the first is the one
+/// and the others are related.
+fn settle_links(links: &mut Vec<Link>) {
     let mut kept: Vec<Link> = Vec::with_capacity(links.len());
-    let mut seen: HashSet<String> = HashSet::new();
-    for link in links.drain(..) {
-        if seen.insert(link.href.clone()) || !kept.contains(&link) {
+    for mut link in links.drain(..) {
+        let rivals = |held: &Link| {
+            held.rel == "alternate"
+                && (&held.mime, &held.hreflang) == (&link.mime, &link.hreflang)
+                && held.href != link.href
+        };
+        if link.rel == "alternate" && kept.iter().any(rivals) {
+            link.rel = "related".to_owned();
+        }
+        if !kept.contains(&link) {
             kept.push(link);
         }
     }

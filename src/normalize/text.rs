@@ -13,7 +13,7 @@ pub(super) fn settle(mut feed: Feed) -> Feed {
 
 fn settle_metadata(feed: &mut Feed) {
     trim(feed.title.as_mut());
-    settle_optional(&mut feed.subtitle);
+    trim(feed.subtitle.as_mut());
     settle_optional(&mut feed.rights);
     settle_links(&mut feed.links);
     settle_categories(&mut feed.categories);
@@ -43,7 +43,8 @@ fn settle_entry(entry: &mut Entry) {
     }
 }
 
-/// A text that says nothing is none. Titles stay: Atom requires them.
+/// A text that says nothing is none. Titles stay, because Atom requires them, and so
+/// does the description of a feed, which RSS requires.
 fn settle_optional(text: &mut Option<Text>) {
     trim(text.as_mut());
     if text.as_ref().is_some_and(|text| text.value.is_empty()) {

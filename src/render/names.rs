@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use crate::domain::feed::{Attribute, Element, Entry, Feed, Link, Node, Person};
+use crate::domain::iri;
 
 use super::xml::push_attribute;
 
@@ -158,7 +159,7 @@ impl<'a> Names<'a> {
     /// Appends the declarations to an open start tag.
     pub(super) fn declare(&self, out: &mut String) {
         for (namespace, prefix) in &self.held {
-            push_attribute(out, &format!("xmlns:{prefix}"), namespace);
+            push_attribute(out, &format!("xmlns:{prefix}"), &iri::encode(namespace));
         }
     }
 }
