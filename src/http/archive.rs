@@ -13,12 +13,14 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::exchange::{
-    Asked, Door, as_strangers_words, empty, is_known, nothing_here, out_of_order, set, with_type,
+    Asked, Door, as_strangers_words, empty, is_known, nothing_here, out_of_order, plain, set,
+    with_type,
 };
 use crate::domain::record::{Record, Seq};
 use crate::domain::resource::{Resource, ResourceId};
 use crate::render::archive::Archive;
 use crate::store::StoreError;
+use crate::wire::form::Form;
 
 const DOOR: Door = Door { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
 
@@ -35,9 +37,31 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     DOOR.open_with(gateway, feeds, |gateway, asked, tail: warp::path::Tail| async move {
         match aim(tail.as_str()) {
             Some((id, page)) => answer(&gateway, &asked, id, page).await,
+            None if tail.as_str().is_empty() => find(&gateway, &asked).await,
             None => nothing_here(),
         }
     })
+}
+
+/// `/feeds?topic=URL` leads to the archive of a topic: archives are named by number,
+/// which nobody can guess.
+async fn find(gateway: &Gateway, asked: &Asked) -> Response {
+    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    let Some(topic) = query.get("topic") else {
+        return plain(StatusCode::BAD_REQUEST, "Please name a topic: /feeds?topic=URL");
+    };
+    match gateway.store.find(topic).await {
+        Ok(found) => match found.filter(is_public) {
+            Some(resource) => {
+                let mut response = empty(StatusCode::FOUND);
+                let recent = gateway.address(&format!("feeds/{}/recent", resource.id));
+                set(&mut response, header::LOCATION, &recent);
+                response
+            }
+            None => plain(StatusCode::NOT_FOUND, "Nobody watches this topic here."),
+        },
+        Err(err) => out_of_order(&err),
+    }
 }
 
 /// `7/recent` or `7/documents/3`.
