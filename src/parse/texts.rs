@@ -6,9 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
-use super::formats::XHTML;
-use super::tree::El;
-use super::tree::resolve_into;
+use super::formats::{ATOM03, XHTML};
+use super::tree::{Child, El, resolve_into};
 use crate::domain::feed::{Text, TextKind};
 
 /// What addresses of a document are relative to.
@@ -94,7 +93,7 @@ impl Bases<'_> {
     /// A text with real elements in it where escaped markup was due.
     fn inline(&self, element: El<'_>) -> Text {
         let escaped = element.children().any(|child| {
-            matches!(child, super::tree::Child::Text(text) if text.contains("</") || text.contains("/>"))
+            matches!(child, Child::Text(text) if text.contains("</") || text.contains("/>"))
         });
         let value = if escaped { self.unescaped(element) } else { self.xhtml(element) };
         self.text_of(TextKind::Html, value, element)
@@ -128,27 +127,23 @@ impl Bases<'_> {
     pub(super) fn atom(&self, element: El<'_>) -> Text {
         let label = element.attr("type").unwrap_or_default();
         let kind = kind_of(label);
-        if element.attr("mode").is_some_and(|mode| mode.eq_ignore_ascii_case("base64")) {
-            let value = decoded(&element.text()).unwrap_or_else(|| element.text().into_owned());
-            return self.text_of(kind.unwrap_or(TextKind::Html), value, element);
+        if let Some(value) = unpacked(element, label) {
+            let told = if looks_like_html(&value) { TextKind::Html } else { TextKind::Text };
+            return self.text_of(kind.unwrap_or(told), value, element);
         }
-        if kind == Some(TextKind::Xhtml) || element.has_elements() {
-            return self.markup(element, kind);
+        match (kind, element.has_elements()) {
+            (Some(TextKind::Html), true) => self.inline(wrapper(element).unwrap_or(element)),
+            (_, true) => self.markup(element),
+            // Escaped, by somebody who did not know better.
+            (Some(TextKind::Xhtml), false) => self.html(element),
+            (kind, false) => {
+                self.text_of(kind.unwrap_or_default(), element.text().into_owned(), element)
+            }
         }
-        self.text_of(kind.unwrap_or(TextKind::Text), element.text().into_owned(), element)
     }
 
     /// A text construct with elements inside: XHTML, whatever its label says.
-    fn markup(&self, element: El<'_>, kind: Option<TextKind>) -> Text {
-        if kind == Some(TextKind::Xhtml) && !element.has_elements() {
-            // No element inside: escaped by somebody who did not know better.
-            let value = element.text().into_owned();
-            let kind = if value.contains('<') { TextKind::Html } else { TextKind::Text };
-            return self.text_of(kind, value, element);
-        }
-        if kind == Some(TextKind::Html) {
-            return self.inline(element);
-        }
+    fn markup(&self, element: El<'_>) -> Text {
         let inside = wrapper(element).unwrap_or(element);
         let mut text = self.text_of(TextKind::Xhtml, self.xhtml(inside), element);
         if inside != element {
@@ -160,12 +155,28 @@ impl Bases<'_> {
     }
 }
 
-/// The `div` that must surround XHTML (RFC 4287 `#rfc.section.3.1.1.3`) and is no part
-/// of it.
+/// The text of a construct in base64: as Atom 0.3 says by `mode`, or by a label that is
+/// neither text nor XML.
+fn unpacked(element: El<'_>, label: &str) -> Option<String> {
+    let packed = match element.attr("mode") {
+        Some(mode) => mode.eq_ignore_ascii_case("base64"),
+        None => {
+            let readable = label.starts_with("text/") || label.ends_with("xml");
+            label.contains('/') && !readable && !element.has_elements()
+        }
+    };
+    packed.then(|| decoded(&element.text()))?
+}
+
+/// The `div` that must surround XHTML in Atom 1.0 (RFC 4287 `#rfc.section.3.1.1.3`) and
+/// is no part of it; before, it was.
 fn wrapper(element: El<'_>) -> Option<El<'_>> {
+    if element.of(&ATOM03) {
+        return None;
+    }
     let mut elements = element.elements();
     let only = elements.next().filter(|inside| inside.named("div"))?;
-    let text = |child| matches!(child, super::tree::Child::Text(text) if !text.trim().is_empty());
+    let text = |child| matches!(child, Child::Text(text) if !text.trim().is_empty());
     let alone = elements.next().is_none() && !element.children().any(text);
     let plain = only.attributes().iter().all(|attribute| attribute.prefix == "xml");
     (alone && (plain || only.of(&XHTML))).then_some(only)

@@ -7,11 +7,11 @@ use chrono::SecondsFormat;
 
 use super::{Reading, is_atom, is_plain, items, rss};
 use crate::domain::feed::{
-    Attribute, Category, Content, Element, Entry, Feed, Generator, Link, Node, Person, TextKind,
+    Attribute, Category, Content, Element, Entry, Feed, Generator, Link, Node, Person,
 };
 use crate::parse::modules::{Home, Of};
 use crate::parse::person::person;
-use crate::parse::texts::{decoded, kind_of};
+use crate::parse::texts::kind_of;
 use crate::parse::tree::{El, Tree};
 use crate::parse::vocabulary::Vocabulary;
 
@@ -25,7 +25,7 @@ pub(super) static ATOM: Vocabulary = Vocabulary {
     read: read_element,
 };
 
-pub(super) static ATOM03: Vocabulary = Vocabulary {
+pub(in crate::parse) static ATOM03: Vocabulary = Vocabulary {
     prefix: "atom03",
     uris: &[
         "http://purl.org/atom/ns#",
@@ -53,8 +53,11 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
             Home { of: Of::Feed(&mut feed), bases: reading.bases, repairs: reading.repairs };
         read_head(root, &mut home);
     }
+    let own = |element: El<'_>| {
+        is_atom(element) || is_plain(element) || element.space().uri() == root.space().uri()
+    };
     let is_entry =
-        |element: El<'_>| element.named("entry") && (is_atom(element) || is_plain(element));
+        |element: El<'_>| (element.named("entry") || element.named("item")) && own(element);
     for element in items(tree, is_entry, reading.repairs) {
         let mut entry = Entry {
             lang: element.lang().map(str::to_owned),
@@ -63,7 +66,7 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
         };
         let mut home =
             Home { of: Of::Entry(&mut entry), bases: reading.bases, repairs: reading.repairs };
-        read_children(element, &mut home);
+        read_children(element, root, &mut home);
         feed.entries.push(entry);
     }
     feed
@@ -76,12 +79,19 @@ fn read_head(root: El<'_>, home: &mut Home<'_>) {
     if let Some(feed) = home.feed() {
         feed.base = base;
     }
-    read_children(root, home);
+    read_children(root, root, home);
 }
 
-fn read_children(around: El<'_>, home: &mut Home<'_>) {
-    let own = |element: El<'_>| is_atom(element) || element.space().uri().is_empty();
-    let entries = |element: El<'_>| own(element) && element.named("entry");
+/// Reads what `around` holds: Atom's own elements, those in no namespace, and those in
+/// whatever `root` took for Atom's; then all others.
+fn read_children(around: El<'_>, root: El<'_>, home: &mut Home<'_>) {
+    let own = |element: El<'_>| {
+        is_atom(element)
+            || element.space().uri().is_empty()
+            || (root.named("feed") && element.space().uri() == root.space().uri())
+    };
+    let entries =
+        |element: El<'_>| own(element) && (element.named("entry") || element.named("item"));
     for child in around.elements().filter(|child| own(*child) && !entries(*child)) {
         if !read_element(child, home) {
             home.keep(child);
@@ -106,7 +116,7 @@ pub(super) fn read_element(element: El<'_>, home: &mut Home<'_>) -> bool {
         }
         "id" => {
             if home.id().is_empty() {
-                *home.id() = element.text().into_owned();
+                *home.id() = home.bases.href(element, &element.text());
             }
             true
         }
@@ -291,20 +301,5 @@ fn read_content(element: El<'_>, home: &Home<'_>) -> Content {
         return Content::Xml { mime, value: home.bases.xml(element), base };
     }
     let value = element.text().into_owned();
-    let is_text = mime.starts_with("text/") || mime.ends_with("+xml") || mime.ends_with("/xml");
-    let escaped = element.attr("mode").is_some_and(|mode| mode.eq_ignore_ascii_case("escaped"));
-    if is_text || escaped {
-        return Content::Media { mime, value };
-    }
-    // Base64 that is text after all, labelled as something unknown.
-    match decoded(&value) {
-        Some(text)
-            if !mime.starts_with("image/") && text.contains('<') && mime.contains("html") =>
-        {
-            let mut held = home.bases.atom(element);
-            (held.kind, held.value) = (TextKind::Html, text);
-            Content::Text(held)
-        }
-        _ => Content::Media { mime, value },
-    }
+    Content::Media { mime, value }
 }

@@ -9,12 +9,11 @@ use crate::parse::tree::El;
 
 /// Whether a `channel` is one of CDF rather than of RSS.
 pub(super) fn is_channel(element: El<'_>) -> bool {
-    let item = |child: El<'_>| child.named("item") && child.attr("href").is_some();
+    let told = |child: El<'_>| child.attr("href").is_some() || child.attr("lastmod").is_some();
+    let item = |child: El<'_>| child.named("item") && told(child);
     let around = element.parent().is_some_and(|parent| parent.named("rss"));
     !around
-        && (element.attr("href").is_some()
-            || element.attr("lastmod").is_some()
-            || element.elements().any(|child| item(child) || child.named("abstract")))
+        && (told(element) || element.elements().any(|child| item(child) || child.named("abstract")))
 }
 
 /// Reads a channel.

@@ -25,7 +25,7 @@ const READ: [&str; 31] = [
 ];
 
 /// Of those, the ones that are kept as well, because Atom has only part of them.
-const KEPT: [&str; 5] = ["expired", "user_comment", "image", "banner_image", "date_created"];
+const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_created"];
 
 /// Reads a feed out of a JSON text.
 pub(in crate::parse) fn read(text: &str) -> Result<Feed, NotAFeed> {
@@ -85,6 +85,7 @@ fn entry(item: &Map<String, Value>) -> Entry {
         }
         None => entry.content = plain.map(Content::Text),
     }
+    entry.extensions.extend(string(item, "image").map(thumbnail));
     for term in list(item, "tags").filter_map(scalar) {
         entry.categories.push(Category { term, ..Category::default() });
     }
@@ -132,15 +133,29 @@ fn authors(object: &Map<String, Value>) -> Vec<Person> {
 
 /// A person's picture, as subscribers know it (seed 003, "author").
 fn avatar(href: String) -> Element {
-    let attribute =
-        |name: &str, value: String| Attribute { name: name.into(), value, ..Attribute::default() };
+    let attributes = vec![attribute("rel", "avatar".into()), attribute("href", href)];
     Element {
         namespace: "http://www.w3.org/2005/Atom".into(),
         prefix: "atom".into(),
         name: "link".into(),
-        attributes: vec![attribute("rel", "avatar".into()), attribute("href", href)],
+        attributes,
         children: Vec::new(),
     }
+}
+
+/// An item's picture, as Media RSS has it.
+fn thumbnail(url: String) -> Element {
+    Element {
+        namespace: "http://search.yahoo.com/mrss/".into(),
+        prefix: "media".into(),
+        name: "thumbnail".into(),
+        attributes: vec![attribute("url", url)],
+        children: Vec::new(),
+    }
+}
+
+fn attribute(name: &str, value: String) -> Attribute {
+    Attribute { name: name.into(), value, ..Attribute::default() }
 }
 
 /// What has no home in Atom.

@@ -7,6 +7,7 @@ mod jsonfeed;
 mod redirect;
 mod rss;
 
+pub(super) use atom::ATOM03;
 pub(super) use jsonfeed::read as read_json;
 
 use super::modules::Home;

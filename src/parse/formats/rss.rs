@@ -6,7 +6,7 @@
 //! are kept under the vocabulary [`RSS`].
 
 use super::{RDF, Reading, atom, is_atom, is_plain, items};
-use crate::domain::feed::{Content, Entry, Feed, Link, Text, TextKind};
+use crate::domain::feed::{Category, Content, Entry, Feed, Link, Text, TextKind};
 use crate::parse::hints;
 use crate::parse::modules::{Home, Of};
 use crate::parse::person::person;
@@ -51,7 +51,10 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
     };
     let mut home = Home { of: Of::Feed(&mut feed), bases: reading.bases, repairs: reading.repairs };
     read_channel(&own, &mut home);
-    let is_item = |element: El<'t>| element.named("item") && own.holds(element);
+    let is_item = |element: El<'t>| {
+        (element.named("item") && own.holds(element))
+            || (element.named("entry") && is_plain(element))
+    };
     for element in items(tree, is_item, reading.repairs) {
         let mut entry = Entry {
             lang: element.lang().map(str::to_owned),
@@ -243,7 +246,13 @@ fn read_common(name: &str, child: El<'_>, home: &mut Home<'_>) -> bool {
             let text = home.bases.plain(child);
             home.set_rights(text)
         }
-        "keywords" => false,
+        "keywords" | "tags" => {
+            let text = child.text();
+            for term in text.split(',').map(str::trim) {
+                home.add_category(Category { term: term.to_owned(), ..Category::default() });
+            }
+            !child.has_elements()
+        }
         _ => atom::read_element(child, home),
     }
 }

@@ -4,12 +4,22 @@
 //! it, so a format reads its own elements before those of modules.
 
 use crate::domain::feed::{
-    Category, Content, Element, Entry, Feed, Hints, Link, Person, Repair, Text,
+    Category, Content, Element, Entry, Feed, Hints, Link, Node, Person, Repair, Text,
 };
 use crate::parse::dates;
 use crate::parse::texts::{Bases, line};
 use crate::parse::tree::El;
 use chrono::{DateTime, FixedOffset};
+
+/// Elements whose text is an address, by their prefix.
+const ADDRESSES: [(&str, &str); 6] = [
+    ("rss", "docs"),
+    ("rss", "comments"),
+    ("rss", "url"),
+    ("rss", "link"),
+    ("wfw", "comment"),
+    ("wfw", "commentRss"),
+];
 
 /// A feed or an entry.
 #[derive(Debug)]
@@ -94,10 +104,37 @@ impl Home<'_> {
     /// Keeps an element that has no home in Atom.
     pub(in crate::parse) fn keep(&mut self, element: El<'_>) {
         match element.keep() {
-            Some(kept) => self.extensions().push(kept),
+            Some(mut kept) => {
+                self.absolute(element, &mut kept);
+                self.extensions().push(kept);
+            }
             None => {
                 let detail = element.name().to_owned();
                 self.repairs.push(Repair { code: "oversized_extension", detail });
+            }
+        }
+    }
+
+    /// Makes addresses that are the text of an element absolute: nobody looks for them
+    /// there any more.
+    fn absolute(&self, element: El<'_>, kept: &mut Element) {
+        let base = || self.bases.base(element).unwrap_or_else(|| self.bases.url.clone());
+        let resolve = |element: &mut Element| {
+            let name = element.name.as_str();
+            let known = ADDRESSES
+                .iter()
+                .any(|(prefix, held)| element.prefix == *prefix && held.eq_ignore_ascii_case(name));
+            if let ([Node::Text(text)], true) = (element.children.as_mut_slice(), known)
+                && let Ok(absolute) = base().join(text.trim())
+                && !text.trim().contains(':')
+            {
+                *text = absolute.into();
+            }
+        };
+        resolve(kept);
+        for child in &mut kept.children {
+            if let Node::Element(child) = child {
+                resolve(child);
             }
         }
     }

@@ -11,6 +11,7 @@
 
 use std::borrow::Cow;
 
+use encoding_rs::WINDOWS_1252;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
@@ -184,8 +185,8 @@ impl<'t> Builder<'t> {
                 None => continue,
             };
             let uri = match entities::attribute(value) {
-                Cow::Borrowed(uri) => Cow::Borrowed(uri.trim()),
-                Cow::Owned(uri) => Cow::Owned(uri.trim().to_owned()),
+                Cow::Borrowed(uri) if !uri.contains(char::is_whitespace) => Cow::Borrowed(uri),
+                uri => Cow::Owned(uri.split_whitespace().collect()),
             };
             self.spaces.bind(prefix, uri);
         }
@@ -320,7 +321,25 @@ impl<'t> Builder<'t> {
         at
     }
 
+    /// Undoes what happens to UTF-8 that somebody took for Latin-1 and encoded again.
+    fn mend_double_encoding(&mut self) {
+        for node in &mut self.nodes {
+            let Kind::Text(text) = &mut node.kind else { continue };
+            if text.is_ascii() {
+                continue;
+            }
+            let (bytes, _, unmappable) = WINDOWS_1252.encode(text);
+            if let Ok(mended) = String::from_utf8(bytes.into_owned())
+                && !unmappable
+            {
+                *text = Cow::Owned(mended);
+                self.faults.note("double_encoded");
+            }
+        }
+    }
+
     fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
+        self.mend_double_encoding();
         if self.open.len() > 1 {
             self.faults.note("truncated");
         }
@@ -416,6 +435,8 @@ mod tests {
             ("several roots",              "x<a/>y<b/>",                        r#""x"a()"y"b()"#),
             ("void HTML elements",         "<a>x<br>y<img src=z>w</a>",         r#"a("x"br()"y"img()"w")"#),
             ("other case in the end",      "<A>x</a><B/>",                      r#"A("x")B()"#),
+            ("encoded twice",              "<a>caf&#195;&#169; &#226;&#128;&#166;</a>", r#"a("café …")"#),
+            ("encoded once",               "<a>café Ã</a>",                     r#"a("café Ã")"#),
             ("line ends",                  "<a>x\r\ny\rz</a>",                  r#"a("x\ny\nz")"#),
             ("a document type of its own", "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", r#"a("&b;")"#),
         ];

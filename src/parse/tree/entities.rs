@@ -9,6 +9,7 @@ use encoding_rs::WINDOWS_1252;
 use quick_xml::escape::resolve_html5_entity;
 
 use super::super::decode::is_xml_char;
+use super::named;
 
 /// No name of an entity is longer.
 const NAME_BYTES: usize = 32;
@@ -44,6 +45,10 @@ pub(in super::super) fn resolve_into(name: &str, text: &mut String) -> bool {
             None => number.parse(),
         };
         return code.is_ok_and(|code| push_code(code, text));
+    }
+    if let Some(meant) = named::html4(name) {
+        text.push(meant);
+        return true;
     }
     match resolve_html5_entity(name).or_else(|| lower(name)) {
         Some(meant) => {

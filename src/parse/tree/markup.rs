@@ -88,15 +88,12 @@ impl<'t> El<'t> {
     }
 }
 
-/// White space around elements is layout; around a text alone it is nothing.
+/// White space between elements is layout; a text alone is kept to the letter.
 fn tidy_space(element: &mut Element) {
-    if let [Node::Text(text)] = element.children.as_mut_slice() {
-        let trimmed = text.trim();
-        if trimmed.len() < text.len() {
-            *text = trimmed.to_owned();
-        }
+    let blank = |child: &Node| matches!(child, Node::Text(text) if text.trim().is_empty());
+    if element.children.len() > 1 || element.children.iter().all(blank) {
+        element.children.retain(|child| !blank(child));
     }
-    element.children.retain(|child| !matches!(child, Node::Text(text) if text.trim().is_empty()));
 }
 
 /// The element without what it holds.

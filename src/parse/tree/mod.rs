@@ -10,6 +10,7 @@ mod attributes;
 mod build;
 mod entities;
 mod markup;
+mod named;
 mod spaces;
 mod tidy;
 
