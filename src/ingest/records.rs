@@ -5,6 +5,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use crate::domain::feed::{Entry, Feed};
 use crate::domain::record::{EntryKey, NewRecord};
 use crate::domain::resource::Resource;
+use crate::normalize;
 use crate::render;
 use crate::store::{Store, StoreError};
 
@@ -40,7 +41,11 @@ pub(super) async fn records(
 }
 
 fn entry_record(entry: &Entry, key: EntryKey) -> NewRecord {
-    NewRecord { key, entry_id: entry.id.clone(), atom: render::atom::entry(entry) }
+    let mut entry = entry.clone();
+    // Guessing takes longer than everything else together, so only new entries get it.
+    normalize::detect_language(&mut entry);
+    let atom = render::atom::entry(&entry);
+    NewRecord { key, entry_id: entry.id, atom }
 }
 
 /// Whether the document lists its entries oldest first. Feeds list them newest first
