@@ -8,7 +8,7 @@ mod layers;
 mod reader;
 mod settings;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,8 +17,9 @@ use url::Url;
 
 use crate::deliver;
 use crate::fetch;
-use crate::http::listener;
+use crate::http::{self, listener};
 use crate::ingest;
+use crate::store;
 use crate::wire::signature::Method;
 
 use layers::Layers;
@@ -200,6 +201,16 @@ impl Config {
         if from.faults.is_empty() { Ok(config) } else { Err(BadConfig(from.faults)) }
     }
 
+    /// Where state lives. A path that ends in `.db` is the database itself, any other
+    /// the folder it is in.
+    pub fn store(&self) -> store::Settings {
+        let mut url = self.database.clone();
+        if url.starts_with("sqlite:") && !url.ends_with(".db") {
+            url = format!("{}/feedgate.db", url.trim_end_matches('/'));
+        }
+        store::Settings { url, connections: self.database_connections }
+    }
+
     /// How requests go out. `public_url` stands in the user agent.
     pub fn fetch(&self, public_url: &Url) -> fetch::Settings {
         fetch::Settings {
@@ -228,6 +239,16 @@ impl Config {
         }
     }
 
+    /// How the doors behave.
+    pub fn doors(&self, public_url: &Url) -> http::Settings {
+        http::Settings {
+            public_url: public_url.clone(),
+            trusted_proxies: self.trusted_proxies.clone(),
+            ping_spacing: self.ping_spacing,
+            page_records: self.page_records,
+        }
+    }
+
     /// How connections come in.
     pub fn listener(&self) -> listener::Settings {
         listener::Settings {
@@ -238,22 +259,24 @@ impl Config {
         }
     }
 
-    /// The address others know us by: what the operator says, or where we listen. Who
-    /// listens everywhere is known at least to this machine.
+    /// The address others know us by: what the operator says, or where we listen.
     pub fn public_url_at(&self, addr: SocketAddr) -> Url {
         if let Some(url) = &self.public_url {
             return url.clone();
         }
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let host = match addr {
-            SocketAddr::V4(addr) if addr.ip().is_unspecified() => "127.0.0.1".to_owned(),
-            SocketAddr::V6(addr) if addr.ip().is_unspecified() => "[::1]".to_owned(),
-            SocketAddr::V4(addr) => addr.ip().to_string(),
-            SocketAddr::V6(addr) => format!("[{}]", addr.ip()),
-        };
-        let url = Url::parse(&format!("{scheme}://{host}:{}", addr.port()));
-        url.expect("an address and a port make a URL")
+        url_at(if self.tls.is_some() { "https" } else { "http" }, addr)
     }
+}
+
+/// The URL of what listens at `addr`. Who listens everywhere is found on this machine.
+pub(crate) fn url_at(scheme: &str, addr: SocketAddr) -> Url {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let addr = SocketAddr::new(ip, addr.port()); // which writes IPv6 in brackets
+    Url::parse(&format!("{scheme}://{addr}")).expect("an address and a port make a URL")
 }
 
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub mod http;
 // Top floor: puts the others together.
 pub mod config;
 
+pub mod app;
+
 pub mod cli;
 
 mod normalized;

@@ -4,8 +4,12 @@
 //! go to standard error, so that answers can be piped.
 
 mod check_config;
+mod healthcheck;
+mod migrate;
 mod normalize;
 mod poll;
+mod serve;
+mod token;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -29,17 +33,25 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    CheckConfig(check_config::Args),
+    Serve(serve::Args),
     Normalize(normalize::Args),
     Poll(poll::Args),
+    Token(token::Args),
+    Migrate(migrate::Args),
+    CheckConfig(check_config::Args),
+    Healthcheck(healthcheck::Args),
 }
 
 /// Runs the command that the process was started with.
 pub async fn run() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::CheckConfig(args) => check_config::run(&args),
+        Command::Serve(args) => serve::run(args).await,
         Command::Normalize(args) => normalize::run(&args),
         Command::Poll(args) => poll::run(&args).await,
+        Command::Token(args) => token::run(args).await,
+        Command::Migrate(args) => migrate::run(args).await,
+        Command::CheckConfig(args) => check_config::run(&args),
+        Command::Healthcheck(args) => healthcheck::run(args).await,
     };
     outcome.unwrap_or_else(|err| {
         complain(&*err);

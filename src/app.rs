@@ -1,0 +1,207 @@
+//! A running feedgate: its parts put together, and taken apart in order.
+//!
+//! `serve`, `demo` and the tests all start it here, so that there is one way in which
+//! the parts fit. Nothing is global: two of them can run in one process.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+use url::Url;
+
+use crate::config::Config;
+use crate::deliver::Deliver;
+use crate::domain::account::{NewToken, Rights, TokenHash};
+use crate::fetch::Fetch;
+use crate::http::listener::{ListenError, Listener};
+use crate::http::{self, Gateway};
+use crate::ingest::Ingest;
+use crate::metrics::Metrics;
+use crate::store::{self, Store, StoreError};
+use crate::subscribe::Subscribe;
+use crate::subscribe::intents::Intents;
+use crate::upkeep;
+use crate::worker::{self, Pace, Work};
+
+/// How long a worker sleeps when nothing is due. Work that arrives wakes it; this is
+/// for what becomes due by the clock alone, and for news that got lost.
+const IDLE: Duration = Duration::from_millis(500);
+/// Verifications at once.
+const INTENTS_AT_ONCE: usize = 64;
+
+/// A running feedgate.
+pub struct Running {
+    addr: SocketAddr,
+    public_url: Url,
+    admin_token: Option<String>,
+    store: Arc<dyn Store>,
+    parts: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+/// Why feedgate did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Nobody can come in.
+    #[error("the doors cannot open")]
+    Listen(#[from] ListenError),
+    /// There is nowhere to keep anything.
+    #[error("the store cannot be opened")]
+    Store(#[from] StoreError),
+    /// The folder of the database cannot be made.
+    #[error("cannot make the folder {}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system gives no random numbers, so no token can be made.
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
+}
+
+impl StartError {
+    /// A word for logs, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Listen(err) => err.code(),
+            Self::Store(err) => err.code(),
+            Self::Folder { .. } => "no_folder",
+            Self::Random(_) => "no_randomness",
+        }
+    }
+}
+
+impl Running {
+    /// Starts everything. When this returns, requests are taken.
+    pub async fn start(config: Config) -> Result<Running, StartError> {
+        let listener = Listener::bind(config.listen, config.listener()).await?;
+        let addr = listener.local_addr();
+        let public_url = config.public_url_at(addr);
+        let store = open_store(&config).await?;
+        let admin_token = first_token(&*store, worker::now()).await?;
+
+        let metrics = Metrics::new();
+        let fetch = Fetch::new(config.fetch(&public_url));
+        let (kept, out) = (|| Arc::clone(&store), || fetch.clone());
+        let ingest = Ingest::new(kept(), out(), metrics.clone(), config.ingest());
+        let settings = config.deliver(&public_url);
+        let deliver = Deliver::new(kept(), out(), metrics.clone(), settings);
+        let subscribe = Arc::new(Subscribe::new(kept(), out(), ingest.clone(), metrics.clone()));
+        let intents = Intents::new(Arc::clone(&subscribe));
+        let settings = config.doors(&public_url);
+        let gateway = Gateway { store: kept(), fetch: out(), subscribe, settings, metrics };
+
+        let stop = CancellationToken::new();
+        let news = store.news();
+        let pace = |at_once| Pace { at_once, idle: IDLE, drain: config.drain };
+        let mut parts = JoinSet::new();
+        parts.spawn(listener.serve(http::routes(Arc::new(gateway)), stop.clone()));
+        spawn(&mut parts, ingest, pace(config.fetch_at_once), (news.resources, &stop));
+        spawn(&mut parts, deliver, pace(config.delivery_at_once), (news.subscriptions, &stop));
+        spawn(&mut parts, intents, pace(INTENTS_AT_ONCE), (news.intents, &stop));
+        parts.spawn(upkeep::run(kept(), stop.clone()));
+        info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
+        Ok(Running { addr, public_url, admin_token, store, parts, stop })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The address others know it by.
+    pub fn public_url(&self) -> &Url {
+        &self.public_url
+    }
+
+    /// The token of the account `admin`, if this start made it. It is kept nowhere.
+    pub fn admin_token(&self) -> Option<&str> {
+        self.admin_token.as_deref()
+    }
+
+    /// Where it keeps everything.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Waits for what should not happen: a part that ends without being told to.
+    pub async fn broken(&mut self) {
+        if let Some(Err(err)) = self.parts.join_next().await {
+            error!(error = &err as &dyn std::error::Error, "a part of feedgate panicked");
+        }
+    }
+
+    /// Takes no new work, finishes what is in hand as far as the drain time allows, and
+    /// closes the store. What is not finished is found again by whoever starts next.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        while let Some(ended) = self.parts.join_next().await {
+            if let Err(err) = ended {
+                error!(error = &err as &dyn std::error::Error, "a part of feedgate panicked");
+            }
+        }
+        self.store.close().await;
+        info!("feedgate has stopped");
+    }
+}
+
+fn spawn<W: Work>(
+    parts: &mut JoinSet<()>,
+    work: W,
+    pace: Pace,
+    (news, stop): (Arc<tokio::sync::Notify>, &CancellationToken),
+) {
+    parts.spawn(worker::run(Arc::new(work), pace, news, stop.clone()));
+}
+
+/// Opens the store that `config` names, and makes its folder first if it has one.
+pub async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
+    let settings = config.store();
+    if let Some(file) = settings.url.strip_prefix("sqlite:")
+        && let Some(folder) = Path::new(file).parent()
+    {
+        let failed = |source| StartError::Folder { folder: folder.to_owned(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    Ok(store::open(&settings).await?)
+}
+
+/// A new token for `login`: what its owner keeps, and its number in the store.
+pub async fn create_token(
+    store: &dyn Store,
+    (login, name): (&str, &str),
+    rights: Rights,
+    now: DateTime<Utc>,
+) -> Result<(String, i64), StartError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(StartError::Random)?;
+    let token = hex::encode(bytes);
+    let (login, name) = (login.to_owned(), name.to_owned());
+    let new = NewToken { login, name, rights, hash: TokenHash::of(&token) };
+    let id = store.create_token(&new, now).await?;
+    Ok((token, id))
+}
+
+/// A token for the operator, if there is none for anybody yet.
+async fn first_token(store: &dyn Store, now: DateTime<Utc>) -> Result<Option<String>, StartError> {
+    if !store.list_tokens().await?.is_empty() {
+        return Ok(None);
+    }
+    let (token, _) = create_token(store, ("admin", "first start"), Rights::all(), now).await?;
+    Ok(Some(token))
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}

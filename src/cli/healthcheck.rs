@@ -1,0 +1,40 @@
+//! `feedgate healthcheck`: asks a running gateway whether it is ready, for container
+//! images that have no curl.
+
+use std::process::ExitCode;
+
+use http::{HeaderMap, Method};
+use ipnet::{Ipv4Net, Ipv6Net};
+use url::Url;
+
+use crate::fetch::{Call, Fetch};
+
+use super::{Outcome, Settings, say};
+
+/// Ask the gateway that runs with these settings whether it is ready.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    settings: Settings,
+    /// Ask here instead of where the settings say that it listens.
+    #[arg(long, value_name = "URL")]
+    url: Option<Url>,
+}
+
+pub(super) async fn run(args: Args) -> Outcome {
+    let (config, _) = args.settings.load(&[])?;
+    let url = args.url.unwrap_or_else(|| match config.tls {
+        // The certificate is for the public name.
+        Some(_) => config.public_url_at(config.listen),
+        None => crate::config::url_at("http", config.listen),
+    });
+    let mut settings = config.fetch(&url);
+    // The operator says where to ask, so nowhere is forbidden.
+    settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
+    let url = url.join("/readyz")?;
+    let call =
+        Call { method: Method::GET, url, headers: HeaderMap::new(), body: Default::default() };
+    let reply = Fetch::new(settings).call(call).await?;
+    say(format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body).trim()));
+    Ok(if reply.status.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

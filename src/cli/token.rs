@@ -1,0 +1,83 @@
+//! `feedgate token`: who may use the authenticated doors.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::app::{create_token, open_store};
+use crate::domain::account::Rights;
+use crate::worker;
+
+use super::{Outcome, Settings, say};
+
+/// Make, list and revoke tokens.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Make a token and print it. It is shown this once.
+    Create {
+        /// Whose it is; the account is made if there is none of that name.
+        #[arg(long)]
+        login: String,
+        /// What to call the token.
+        #[arg(long, default_value = "")]
+        name: String,
+        /// What it allows: subscribe, unsubscribe, list, retrieve, admin.
+        #[arg(long, default_value = "subscribe,unsubscribe,list,retrieve", value_parser = rights)]
+        rights: Rights,
+    },
+    /// List all tokens, without themselves: only their hashes are kept.
+    List,
+    /// End a token.
+    Revoke {
+        /// Its number in the list.
+        id: i64,
+    },
+}
+
+pub(super) async fn run(args: Args) -> Outcome {
+    let (config, _) = args.settings.load(&[])?;
+    let store = open_store(&config).await?;
+    let now = worker::now();
+    let mut code = ExitCode::SUCCESS;
+    match args.what {
+        What::Create { login, name, rights } => {
+            let (token, _) = create_token(&*store, (&login, &name), rights, now).await?;
+            say(format!("{login}:{token}"));
+        }
+        What::List => {
+            for token in store.list_tokens().await? {
+                let made = token.created_at.format("%Y-%m-%d");
+                let state = match token.revoked_at {
+                    Some(at) => format!("revoked {}", at.format("%Y-%m-%d")),
+                    None => "live".to_owned(),
+                };
+                let (id, login, name) = (token.id, token.login, token.name);
+                say(format!("{id}\t{login}\t{name}\t{}\t{made}\t{state}", token.rights.to_words()));
+            }
+        }
+        What::Revoke { id } => {
+            if store.revoke_token(id, now).await? {
+                say(format!("token {id} is revoked"));
+            } else {
+                say(format!("there is no live token {id}"));
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    store.close().await;
+    Ok(code)
+}
+
+fn rights(words: &str) -> Result<Rights, String> {
+    Rights::from_words(words).map_err(|word| {
+        format!("{word} is no right; there are subscribe, unsubscribe, list, retrieve, admin")
+    })
+}
