@@ -1,7 +1,16 @@
 //! What every store must do: one suite, run on SQLite and on PostgreSQL.
 
+mod accounts;
 mod claims;
+mod crash;
+mod deliveries;
+mod intents;
 mod log;
+mod opening;
+mod pings;
+mod properties;
+mod subscriptions;
+mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +22,7 @@ use feedgate::domain::resource::{Resource, ResourceId};
 use feedgate::domain::status::Status;
 use feedgate::domain::subscription::{Format, Lease, Protocol, Subscription, Wish};
 use feedgate::domain::topic::{Callback, Topic};
-use feedgate::store::{Room, Store};
+use feedgate::store::{Filter, Room, Store};
 
 /// Runs each function on both kinds of database.
 macro_rules! on_both_stores {
@@ -101,4 +110,12 @@ fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
 
 async fn resource(store: &Arc<dyn Store>, id: ResourceId) -> Resource {
     store.get(id).await.unwrap().unwrap()
+}
+
+/// All subscriptions.
+async fn listed(store: &Arc<dyn Store>) -> Vec<Subscription> {
+    let all = Filter { limit: 1_000_000, ..Filter::default() };
+    let (page, total) = store.list(&all).await.unwrap();
+    assert_eq!(page.len() as u64, total);
+    page.into_iter().map(|listed| listed.subscription).collect()
 }

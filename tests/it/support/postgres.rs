@@ -48,50 +48,74 @@ pub(crate) enum Kind {
 impl Database {
     /// An empty one, with its schema.
     pub(crate) async fn new(kind: Kind) -> Database {
+        let database = Database::bare(kind).await;
+        database.open().await.close().await;
+        database.spread_numbers().await;
+        database
+    }
+
+    /// One that no gateway has ever opened.
+    pub(crate) async fn bare(kind: Kind) -> Database {
         match kind {
-            Kind::Sqlite => Database::sqlite().await,
-            Kind::Postgres => Database::postgres().await,
+            Kind::Sqlite => {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("data/feedgate.db");
+                Database {
+                    url: format!("sqlite:{}", path.display()),
+                    _place: Place::Folder(folder),
+                }
+            }
+            Kind::Postgres => {
+                static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+                let server = server();
+                let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
+                let schema = format!("test_{}_{number}", std::process::id());
+                let make =
+                    format!("drop schema if exists {schema} cascade; create schema {schema}");
+                connect(&server).await.batch_execute(&make).await.unwrap();
+                let sign = if server.contains('?') { '&' } else { '?' };
+                let url = format!("{server}{sign}options=-c%20search_path%3D{schema}");
+                Database { url, _place: Place::Schema(schema) }
+            }
         }
     }
 
-    async fn sqlite() -> Database {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("data/feedgate.db");
-        let database =
-            Database { url: format!("sqlite:{}", path.display()), _place: Place::Folder(folder) };
-        database.open().await.close().await;
-        let conn = rusqlite::Connection::open(path).unwrap();
-        let tables = "select name from sqlite_schema where sql like '%autoincrement%' order by 1";
-        let mut tables = conn.prepare(tables).unwrap();
-        let names = tables.query_map([], |row| row.get::<_, String>(0)).unwrap();
-        for (table, start) in names.zip((10_000..).step_by(10_000)) {
-            let begin = "insert into sqlite_sequence (name, seq) values (?1, ?2)";
-            conn.execute(begin, (table.unwrap(), start)).unwrap();
+    async fn spread_numbers(&self) {
+        let starts = (10_000..).step_by(10_000);
+        match self.url.strip_prefix("sqlite:") {
+            Some(path) => {
+                let conn = rusqlite::Connection::open(path).unwrap();
+                let tables = "select name from sqlite_schema where sql like '%autoincrement%'";
+                let mut tables = conn.prepare(tables).unwrap();
+                let names = tables.query_map([], |row| row.get::<_, String>(0)).unwrap();
+                for (table, start) in names.zip(starts) {
+                    let begin = "insert into sqlite_sequence (name, seq) values (?1, ?2)";
+                    conn.execute(begin, (table.unwrap(), start)).unwrap();
+                }
+            }
+            None => {
+                let client = connect(&self.url).await;
+                let tables = "select table_name::text from information_schema.columns
+                               where table_schema = current_schema() and is_identity = 'YES'";
+                for (table, start) in client.query(tables, &[]).await.unwrap().iter().zip(starts) {
+                    let table: String = table.get(0);
+                    let begin = format!("alter table {table} alter id restart {start}");
+                    client.batch_execute(&begin).await.unwrap();
+                }
+            }
         }
-        database
     }
 
-    async fn postgres() -> Database {
-        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
-        let server = server();
-        let client = connect(&server).await;
-        let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
-        let schema = format!("test_{}_{number}", std::process::id());
-        let fresh = format!("drop schema if exists {schema} cascade; create schema {schema}");
-        client.batch_execute(&fresh).await.unwrap();
-        let sign = if server.contains('?') { '&' } else { '?' };
-        let url = format!("{server}{sign}options=-c%20search_path%3D{schema}");
-        let database = Database { url, _place: Place::Schema(schema.clone()) };
-        database.open().await.close().await;
-        let tables = "select table_name from information_schema.columns
-                       where table_schema = $1 and is_identity = 'YES' order by 1";
-        let names = client.query(tables, &[&schema]).await.unwrap();
-        for (table, start) in names.iter().zip((10_000..).step_by(10_000)) {
-            let table: String = table.get(0);
-            let begin = format!("alter table {schema}.{table} alter id restart {start}");
-            client.batch_execute(&begin).await.unwrap();
+    /// Runs a statement past the store.
+    pub(crate) async fn run(&self, sql: &str) {
+        match self.url.strip_prefix("sqlite:") {
+            Some(path) => {
+                let conn = rusqlite::Connection::open(path).unwrap();
+                conn.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+                conn.execute_batch(sql).unwrap();
+            }
+            None => connect(&self.url).await.batch_execute(sql).await.unwrap(),
         }
-        database
     }
 
     /// Opens it, as a gateway would.

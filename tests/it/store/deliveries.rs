@@ -1,0 +1,239 @@
+//! Cursors: who is owed what, and how deliveries end.
+
+use std::sync::Arc;
+
+use feedgate::domain::poll::Body;
+use feedgate::domain::record::Seq;
+use feedgate::domain::subscription::{Format, Subscription, SubscriptionId};
+use feedgate::store::{Settled, Store};
+
+use super::{at, listed, on_both_stores, poll, resource, room, subscribe, wish};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    a_cursor_never_moves_back,
+    what_was_appended_meanwhile_is_due_at_once,
+    a_retry_waits_for_its_time_and_then_brings_everything,
+    without_a_retry_the_next_change_is_waited_for,
+    a_callback_that_is_gone_ends_its_subscription,
+    many_are_settled_at_once,
+    raw_cursors_run_over_body_versions,
+    what_was_there_before_is_not_told,
+    a_replay_sets_the_cursor_back,
+    a_replay_during_a_delivery_waits_for_its_end,
+    no_wake_up_is_lost_between_append_and_settle,
+);
+
+/// Takes what is due at `seconds`, with a claim of ten seconds.
+async fn take(store: &Arc<dyn Store>, seconds: i64) -> Vec<(SubscriptionId, i64, i64)> {
+    let due = store.claim_subscriptions(at(seconds), at(seconds + 10), &room()).await.unwrap();
+    due.iter().map(|due| (due.subscription.id, due.subscription.cursor.0, due.owed.0)).collect()
+}
+
+async fn settle(store: &Arc<dyn Store>, seconds: i64, settled: Settled) {
+    store.settle(&[settled], at(seconds)).await.unwrap();
+}
+
+fn delivered(id: SubscriptionId, cursor: i64) -> Settled {
+    Settled::Delivered { id, cursor: Seq(cursor) }
+}
+
+/// The subscription as it stands, if it stands.
+async fn now(store: &Arc<dyn Store>, id: SubscriptionId) -> Option<Subscription> {
+    listed(store).await.into_iter().find(|sub| sub.id == id)
+}
+
+async fn a_cursor_never_moves_back(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1", "2", "3"])).await.unwrap();
+    assert_eq!(take(&store, 2).await, [(id, 0, 3)]);
+    for (told, stands_at) in [(2, 2), (1, 2), (3, 3), (0, 3)] {
+        settle(&store, 3, delivered(id, told)).await;
+        assert_eq!(now(&store, id).await.unwrap().cursor, Seq(stands_at), "told {told}");
+    }
+    assert_eq!(take(&store, 99).await, [], "all is told");
+}
+
+async fn what_was_appended_meanwhile_is_due_at_once(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
+    assert_eq!(take(&store, 2).await, [(id, 0, 1)]);
+    store.record(id.resource, &poll(at(3), &["2"])).await.unwrap();
+    assert_eq!(take(&store, 4).await, [], "one delivery at a time (rule D2)");
+    settle(&store, 5, delivered(id, 1)).await;
+    assert_eq!(take(&store, 5).await, [(id, 1, 2)]);
+}
+
+async fn a_retry_waits_for_its_time_and_then_brings_everything(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
+    take(&store, 2).await;
+    settle(&store, 3, Settled::Failed { id, retry_at: Some(at(60)) }).await;
+    store.record(id.resource, &poll(at(30), &["2"])).await.unwrap();
+    let failing = now(&store, id).await.unwrap();
+    assert_eq!((failing.failures, failing.failing_since), (1, Some(at(3))));
+    assert_eq!(take(&store, 59).await, [], "a change does not hurry a retry");
+    assert_eq!(take(&store, 60).await, [(id, 0, 2)]);
+    settle(&store, 61, Settled::Failed { id, retry_at: Some(at(90)) }).await;
+    let failing = now(&store, id).await.unwrap();
+    assert_eq!((failing.failures, failing.failing_since), (2, Some(at(3))), "since the first");
+    assert_eq!(take(&store, 90).await, [(id, 0, 2)]);
+    settle(&store, 91, delivered(id, 2)).await;
+    let well = now(&store, id).await.unwrap();
+    assert_eq!((well.failures, well.failing_since, well.cursor), (0, None, Seq(2)));
+}
+
+async fn without_a_retry_the_next_change_is_waited_for(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
+    take(&store, 2).await;
+    settle(&store, 3, Settled::Failed { id, retry_at: None }).await;
+    assert_eq!(take(&store, 9_999).await, []);
+    store.record(id.resource, &poll(at(10), &["2"])).await.unwrap();
+    assert_eq!(take(&store, 10).await, [(id, 0, 2)]);
+    store.record(id.resource, &poll(at(11), &["3"])).await.unwrap();
+    settle(&store, 12, Settled::Failed { id, retry_at: None }).await;
+    assert_eq!(take(&store, 12).await, [(id, 0, 3)], "the next change came meanwhile");
+}
+
+async fn a_callback_that_is_gone_ends_its_subscription(database: Database) {
+    let store = database.open().await;
+    let gone = subscribe(&store, "a", "https://gone.test/").await.id;
+    let stays = subscribe(&store, "a", "https://stays.test/").await.id;
+    store.record(gone.resource, &poll(at(1), &["1"])).await.unwrap();
+    take(&store, 2).await;
+    let ends = [Settled::Ended { id: gone }, delivered(stays, 1), Settled::Ended { id: gone }];
+    store.settle(&ends, at(3)).await.unwrap();
+    assert_eq!(now(&store, gone).await, None);
+    assert_eq!(now(&store, stays).await.unwrap().cursor, Seq(1));
+    assert_eq!(resource(&store, gone.resource).await.subscribers, 1);
+    settle(&store, 4, delivered(gone, 1)).await; // a late word about it does no harm
+}
+
+async fn many_are_settled_at_once(database: Database) {
+    let store = database.open().await;
+    let mut settled = Vec::new();
+    for n in 0..30 {
+        let id = subscribe(&store, &format!("{}", n % 3), &format!("https://{n}.test/")).await.id;
+        settled.push(match n % 2 {
+            0 => delivered(id, 1),
+            _ => Settled::Failed { id, retry_at: Some(at(50)) },
+        });
+    }
+    for topic in ["0", "1", "2"] {
+        let id = store.find(&super::topic(topic).to_string()).await.unwrap().unwrap().id;
+        store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    }
+    assert_eq!(take(&store, 2).await.len(), 30);
+    store.settle(&settled, at(3)).await.unwrap();
+    assert_eq!(take(&store, 49).await, []);
+    assert_eq!(take(&store, 50).await.len(), 15);
+    store.settle(&[], at(51)).await.unwrap();
+}
+
+async fn raw_cursors_run_over_body_versions(database: Database) {
+    let store = database.open().await;
+    let topic = store.ensure(&super::topic("a"), at(0)).await.unwrap().id;
+    let with_body = |seconds, bytes: &str, entries: &[&str]| {
+        let bytes = bytes.as_bytes().to_vec();
+        let mut found = poll(at(seconds), entries);
+        found.body = Some(Body { content_type: None, bytes });
+        found
+    };
+    store.record(topic, &with_body(1, "x", &["1", "2"])).await.unwrap();
+    let mut raw = wish("a", "https://raw.test/");
+    raw.format = Format::Raw;
+    let raw = store.subscribe(&raw, at(2)).await.unwrap();
+    assert_eq!(raw.cursor, Seq(1), "it starts at the newest body");
+    let atom = subscribe(&store, "a", "https://atom.test/").await;
+    assert_eq!(atom.cursor, Seq(2), "it starts at the head");
+
+    store.record(topic, &with_body(3, "y", &["1"])).await.unwrap();
+    assert_eq!(take(&store, 4).await, [(raw.id, 1, 2)], "new bytes, no new entry");
+    settle(&store, 5, delivered(raw.id, 2)).await;
+    store.record(topic, &poll(at(6), &["3"])).await.unwrap();
+    assert_eq!(take(&store, 7).await, [(atom.id, 2, 3)], "a new entry, no new bytes");
+    settle(&store, 8, delivered(atom.id, 3)).await;
+    assert_eq!(take(&store, 99).await, []);
+}
+
+async fn what_was_there_before_is_not_told(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    let mut first = poll(at(1), &["1", "2"]);
+    first.silent = true;
+    assert_eq!(store.record(id.resource, &first).await.unwrap().head, Seq(2));
+    assert_eq!(now(&store, id).await.unwrap().cursor, Seq(2), "rule N5");
+    assert_eq!(take(&store, 2).await, []);
+    store.record(id.resource, &poll(at(3), &["3"])).await.unwrap();
+    assert_eq!(take(&store, 4).await, [(id, 2, 3)]);
+}
+
+async fn a_replay_sets_the_cursor_back(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1", "2", "3"])).await.unwrap();
+    take(&store, 2).await;
+    settle(&store, 3, delivered(id, 3)).await;
+    assert!(store.replay(id, Seq(1), at(4)).await.unwrap());
+    assert_eq!(take(&store, 4).await, [(id, 1, 3)]);
+    settle(&store, 5, delivered(id, 3)).await;
+    assert_eq!(take(&store, 99).await, []);
+    let nobody = SubscriptionId { number: 1, ..id };
+    assert!(!store.replay(nobody, Seq(1), at(6)).await.unwrap());
+}
+
+async fn a_replay_during_a_delivery_waits_for_its_end(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1", "2"])).await.unwrap();
+    take(&store, 2).await;
+    assert!(store.replay(id, Seq(0), at(3)).await.unwrap());
+    assert_eq!(take(&store, 4).await, [], "one delivery at a time");
+    settle(&store, 5, delivered(id, 2)).await;
+    assert_eq!(take(&store, 5).await, [(id, 0, 2)], "told again from the start");
+    // Now the taker dies.
+    store.record(id.resource, &poll(at(6), &["3"])).await.unwrap();
+    assert_eq!(take(&store, 15).await, [(id, 0, 3)]);
+}
+
+/// A settle that reads the head just before an append moves it, and writes just after,
+/// would leave a subscription behind with nothing to wake it.
+async fn no_wake_up_is_lost_between_append_and_settle(database: Database) {
+    const APPENDS: i64 = 150;
+    const SUBSCRIBERS: usize = 4;
+    let (appender, deliverer) = (database.open().await, database.open().await);
+    let mut ids = Vec::new();
+    for n in 0..SUBSCRIBERS {
+        ids.push(subscribe(&appender, "a", &format!("https://{n}.test/")).await.id);
+    }
+    let resource = ids[0].resource;
+    let appending = tokio::spawn(async move {
+        for n in 1..=APPENDS {
+            appender.record(resource, &poll(at(1), &[&format!("{n}")])).await.unwrap();
+        }
+    });
+    let mut over = false;
+    loop {
+        let due = deliverer.claim_subscriptions(at(2), at(3), &room()).await.unwrap();
+        if due.is_empty() && over {
+            break;
+        }
+        // What is claimed after the last append must be all there is.
+        over = appending.is_finished();
+        let settled = due.iter().map(|due| delivered(due.subscription.id, due.owed.0));
+        let settled: Vec<_> = settled.collect();
+        let settling = settled.iter().map(|one| async {
+            deliverer.settle(std::slice::from_ref(one), at(2)).await.unwrap();
+        });
+        futures_util::future::join_all(settling).await;
+    }
+    appending.await.unwrap();
+    for sub in listed(&deliverer).await {
+        assert_eq!(sub.cursor, Seq(APPENDS), "left behind: {sub:?}");
+    }
+}

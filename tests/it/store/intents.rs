@@ -1,0 +1,72 @@
+//! What still has to be verified.
+
+use feedgate::domain::intent::{Intent, Mode};
+use feedgate::domain::subscription::{Format, Protocol, Secret};
+
+use super::{at, on_both_stores, wish};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    an_intent_waits_until_it_is_ended,
+    a_newer_intent_takes_the_place_of_an_older,
+    one_wish_intended_many_times_at_once_is_one_intent,
+);
+
+fn intent(callback: &str) -> Intent {
+    Intent { mode: Mode::Subscribe, wish: wish("a", callback), verify_token: None }
+}
+
+async fn an_intent_waits_until_it_is_ended(database: Database) {
+    let store = database.open().await;
+    let mut one = intent("https://one.test/");
+    one.wish.protocol = Protocol::Soap { procedure: "notify".to_owned() };
+    one.wish.secret = Secret::new("opensesame".to_owned());
+    one.wish.format = Format::Raw;
+    one.verify_token = Some("token".to_owned());
+    store.intend(&one, at(1)).await.unwrap();
+    store.intend(&intent("https://two.test/"), at(2)).await.unwrap();
+    assert_eq!(store.gauges(at(3)).await.unwrap().intents, 2);
+
+    assert_eq!(store.claim_intents(at(0), at(9), 5).await.unwrap(), [], "not due yet");
+    let due = store.claim_intents(at(3), at(9), 1).await.unwrap();
+    assert_eq!((due.len(), &due[0].intent, due[0].attempts), (1, &one, 0));
+    let other = store.claim_intents(at(3), at(9), 5).await.unwrap();
+    assert_eq!((other.len(), &other[0].intent), (1, &intent("https://two.test/")));
+    store.end_intent(other[0].id).await.unwrap();
+
+    // Its taker dies; the next one puts it off.
+    assert_eq!(store.claim_intents(at(8), at(19), 5).await.unwrap(), []);
+    assert_eq!(store.claim_intents(at(9), at(19), 5).await.unwrap(), due);
+    store.retry_intent(due[0].id, at(60)).await.unwrap();
+    assert_eq!(store.claim_intents(at(59), at(69), 5).await.unwrap(), []);
+    let again = store.claim_intents(at(60), at(70), 5).await.unwrap();
+    assert_eq!((again.len(), again[0].attempts), (1, 1));
+    store.end_intent(due[0].id).await.unwrap();
+    assert_eq!(store.claim_intents(at(999), at(1_000), 5).await.unwrap(), []);
+}
+
+async fn a_newer_intent_takes_the_place_of_an_older(database: Database) {
+    let store = database.open().await;
+    let older = intent("https://callback.test/");
+    store.intend(&older, at(1)).await.unwrap();
+    let taken = store.claim_intents(at(2), at(9), 5).await.unwrap();
+    let newer = Intent { mode: Mode::Unsubscribe, ..older };
+    store.intend(&newer, at(3)).await.unwrap();
+    // Whoever is still busy with the older one can neither end nor delay the newer.
+    store.retry_intent(taken[0].id, at(99)).await.unwrap();
+    store.end_intent(taken[0].id).await.unwrap();
+    let due = store.claim_intents(at(4), at(9), 5).await.unwrap();
+    assert_eq!((due.len(), &due[0].intent, due[0].attempts), (1, &newer, 0));
+}
+
+async fn one_wish_intended_many_times_at_once_is_one_intent(database: Database) {
+    let store = database.open().await;
+    let intending = (0..20).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.intend(&intent("https://a.test/"), at(1)).await.unwrap() })
+    });
+    for done in futures_util::future::join_all(intending).await {
+        done.unwrap();
+    }
+    assert_eq!(store.claim_intents(at(2), at(9), 50).await.unwrap().len(), 1);
+}

@@ -1,0 +1,157 @@
+//! Pings, and the changes that are listed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate::domain::ping::{Ping, Source};
+use feedgate::domain::poll::Trigger;
+use feedgate::domain::resource::ResourceId;
+use feedgate::store::Store;
+
+use super::{at, on_both_stores, poll, resource, room, subscribe};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    a_ping_makes_due_what_it_names,
+    a_ping_keeps_the_spacing,
+    a_ping_during_a_poll_is_answered_by_the_next,
+    changes_are_pings_and_what_was_seen_without_one,
+);
+
+const SPACING: Duration = Duration::from_secs(5);
+
+fn ping(seconds: i64, url: &str) -> Ping {
+    Ping {
+        at: at(seconds),
+        source: Source::Weblogs,
+        name: "Tides".to_owned(),
+        url: url.to_owned(),
+        feed_url: None,
+    }
+}
+
+/// A watched feed that was polled at 0 and belongs to `https://site.test/`.
+async fn watched(store: &Arc<dyn Store>) -> ResourceId {
+    let id = subscribe(store, "a", "https://callback.test/").await.id.resource;
+    let mut found = poll(at(0), &["1"]);
+    found.site_url = Some("https://site.test/".to_owned());
+    found.fetch_url = Some("https://moved.test/feed".to_owned());
+    found.status.title = "A".to_owned();
+    found.silent = true;
+    store.record(id, &found).await.unwrap();
+    id
+}
+
+async fn due(store: &Arc<dyn Store>, seconds: i64) -> Vec<Trigger> {
+    let due = store.claim_resources(at(seconds), at(seconds + 10), &room()).await.unwrap();
+    due.iter().map(|due| due.trigger).collect()
+}
+
+async fn a_ping_makes_due_what_it_names(database: Database) {
+    let store = database.open().await;
+    let id = watched(&store).await;
+    #[rustfmt::skip]
+    let cases = [
+        ("its topic",              ping(10, "https://feeds.test/a"),    1),
+        ("where it is polled",     ping(20, "https://moved.test/feed"), 1),
+        ("its web site",           ping(30, "http://site.test"),        1),
+        ("something else",         ping(40, "https://else.test/"),      0),
+        ("no address at all",      ping(50, "tides"),                   0),
+        ("its feed, named apart",  Ping { feed_url: Some("https://feeds.test/a".to_owned()),
+                                          ..ping(60, "https://else.test/") }, 1),
+    ];
+    for (why, ping, named) in cases {
+        assert_eq!(store.receive(&ping, SPACING).await.unwrap(), named, "{why}");
+        let seconds = (ping.at - at(0)).num_seconds();
+        assert_eq!(due(&store, seconds).await, vec![Trigger::Ping; named], "{why}");
+        store.record(id, &poll(at(seconds + 1), &[])).await.unwrap();
+    }
+    assert_eq!(store.ping_count().await.unwrap(), 6, "every one is counted");
+    assert_eq!(due(&store, 999).await, [Trigger::Schedule], "and answered once");
+}
+
+async fn a_ping_keeps_the_spacing(database: Database) {
+    let store = database.open().await;
+    let id = watched(&store).await;
+    assert_eq!(store.receive(&ping(2, "https://site.test/"), SPACING).await.unwrap(), 1);
+    assert_eq!(resource(&store, id).await.next_fetch, at(5));
+    assert_eq!(due(&store, 4).await, []);
+    assert_eq!(due(&store, 5).await, [Trigger::Ping]);
+    // A ping never puts off what is due sooner.
+    let mut soon = poll(at(6), &[]);
+    soon.next_fetch = at(7);
+    store.record(id, &soon).await.unwrap();
+    store.receive(&ping(6, "https://site.test/"), SPACING).await.unwrap();
+    assert_eq!(due(&store, 7).await, [Trigger::Ping]);
+}
+
+async fn a_ping_during_a_poll_is_answered_by_the_next(database: Database) {
+    let store = database.open().await;
+    let id = watched(&store).await;
+    store.receive(&ping(10, "https://site.test/"), SPACING).await.unwrap();
+    assert_eq!(due(&store, 10).await, [Trigger::Ping]);
+    store.receive(&ping(11, "https://site.test/"), SPACING).await.unwrap();
+    assert_eq!(due(&store, 12).await, [], "one poll at a time");
+    store.record(id, &poll(at(13), &[])).await.unwrap();
+    assert_eq!(due(&store, 17).await, []);
+    assert_eq!(due(&store, 18).await, [Trigger::Ping]);
+    store.record(id, &poll(at(19), &[])).await.unwrap();
+    assert_eq!(due(&store, 618).await, []);
+
+    // The taker of a pinged resource dies: its successor knows of the ping.
+    store.receive(&ping(30, "https://site.test/"), SPACING).await.unwrap();
+    assert_eq!(due(&store, 30).await, [Trigger::Ping]);
+    assert_eq!(due(&store, 40).await, [Trigger::Ping]);
+}
+
+async fn changes_are_pings_and_what_was_seen_without_one(database: Database) {
+    let store = database.open().await;
+    let id = watched(&store).await;
+    let changes = |since| {
+        let store = store.clone();
+        async move {
+            let changes = store.changes(at(since), 10).await.unwrap();
+            let lines = changes.into_iter().map(|change| {
+                let seconds = (change.at - at(0)).num_seconds();
+                format!("{seconds} {} {} {:?}", change.name, change.url, change.feed_url)
+            });
+            lines.collect::<Vec<_>>()
+        }
+    };
+    let [feed, site] = [r#"Some("https://feeds.test/a")"#, "https://site.test/"];
+    let first = format!("0 A {site} {feed}");
+    assert_eq!(changes(0).await.join("; "), first, "seen by a poll");
+
+    // A ping, and the poll that it led to: one line.
+    store.receive(&ping(400, site), SPACING).await.unwrap();
+    due(&store, 400).await;
+    let found = |seconds, entries: &[&str]| {
+        let mut found = poll(at(seconds), entries);
+        found.status.title = "A".to_owned();
+        found
+    };
+    store.record(id, &found(401, &["2"])).await.unwrap();
+    let second = format!("400 Tides {site} {feed}");
+    assert_eq!(changes(0).await, [second.clone(), first.clone()], "newest first");
+
+    // A poll that was quicker than the ping: one line.
+    store.record(id, &found(800, &["3"])).await.unwrap();
+    assert_eq!(changes(0).await.len(), 3);
+    let nameless = Ping { name: String::new(), source: Source::RssCloud, ..ping(802, "") };
+    let nameless = Ping { url: "https://feeds.test/a".to_owned(), ..nameless };
+    store.receive(&nameless, SPACING).await.unwrap();
+    let third = format!("802 A {site} {feed}");
+    assert_eq!(changes(0).await, [third.clone(), second, first]);
+
+    // Polls without news are no change; strangers' pings are.
+    store.record(id, &found(900, &["3"])).await.unwrap();
+    store.receive(&ping(901, "https://else.test/"), SPACING).await.unwrap();
+    let stranger = "901 Tides https://else.test/ None".to_owned();
+    assert_eq!(changes(500).await, [stranger.clone(), third]);
+    let newest = store.changes(at(0), 1).await.unwrap();
+    assert_eq!((newest.len(), newest[0].at), (1, at(901)));
+
+    assert_eq!(store.prune(at(900)).await.unwrap(), 5, "pings and outcomes alike");
+    assert_eq!(changes(0).await, [stranger]);
+    assert_eq!(store.ping_count().await.unwrap(), 3, "the count outlives them");
+}

@@ -1,0 +1,180 @@
+//! Making, renewing, ending and listing subscriptions.
+
+use std::time::Duration;
+
+use feedgate::domain::account::{AccountId, NewToken, Rights, TokenHash};
+use feedgate::domain::poll::Body;
+use feedgate::domain::record::Seq;
+use feedgate::domain::subscription::{Format, Lease, Protocol, Secret};
+use feedgate::store::{Filter, Settled};
+
+use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    a_subscription_keeps_what_was_wished,
+    a_renewal_keeps_the_cursor_and_forgets_failures,
+    a_renewal_leaves_a_delivery_in_hand_alone,
+    a_change_of_format_owes_the_latest_of_the_other,
+    a_hundred_registrations_at_once_are_all_stored,
+    account_callback_and_protocol_tell_subscriptions_apart,
+    lists_come_in_pages,
+);
+
+async fn a_subscription_keeps_what_was_wished(database: Database) {
+    let store = database.open().await;
+    let mut wish = wish("a", "https://callback.test/in?x=1");
+    wish.protocol = Protocol::XmlRpc { procedure: "river.notify".to_owned() };
+    wish.secret = Secret::new("opensesame".to_owned());
+    wish.format = Format::Json;
+    let made = store.subscribe(&wish, at(5)).await.unwrap();
+    assert_eq!(made.topic, wish.topic);
+    assert_eq!(made.callback, wish.callback);
+    assert_eq!(made.protocol, wish.protocol);
+    assert_eq!(made.secret, wish.secret);
+    assert_eq!(made.format, wish.format);
+    assert_eq!((made.created_at, made.lease_until), (at(5), at(5 + 3_600)));
+    assert_eq!((made.account, made.cursor, made.failures), (None, Seq::NONE, 0));
+    assert_eq!(resource(&store, made.id.resource).await.subscribers, 1);
+    assert_eq!(listed(&store).await, [made]);
+    let gauges = store.gauges(at(6)).await.unwrap();
+    assert_eq!((gauges.resources, gauges.subscriptions, gauges.due), (1, 1, 0));
+}
+
+async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
+    let store = database.open().await;
+    let made = subscribe(&store, "a", "https://callback.test/").await;
+    store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
+    store.claim_subscriptions(at(2), at(9), &room()).await.unwrap();
+    let failed = Settled::Failed { id: made.id, retry_at: Some(at(9_000)) };
+    store.settle(&[failed], at(3)).await.unwrap();
+
+    let mut again = wish("a", "https://callback.test/");
+    again.secret = Secret::new("new".to_owned());
+    again.lease = Lease::from(Duration::from_secs(60));
+    let renewed = store.subscribe(&again, at(10)).await.unwrap();
+    assert_eq!((renewed.id, renewed.created_at), (made.id, made.created_at));
+    assert_eq!((renewed.cursor, renewed.failures, renewed.failing_since), (Seq(0), 0, None));
+    assert_eq!((renewed.secret.clone(), renewed.lease_until), (again.secret, at(70)));
+    let due = store.claim_subscriptions(at(10), at(20), &room()).await.unwrap();
+    assert_eq!(due.len(), 1, "whoever renews is there again, so it is tried at once");
+
+    // Rule D12: a renewal without a secret takes it away.
+    let bare = subscribe(&store, "a", "https://callback.test/").await;
+    assert_eq!(bare.secret, None);
+    assert_eq!(resource(&store, made.id.resource).await.subscribers, 1, "counted once");
+}
+
+async fn a_renewal_leaves_a_delivery_in_hand_alone(database: Database) {
+    let store = database.open().await;
+    let made = subscribe(&store, "a", "https://callback.test/").await;
+    store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
+    store.claim_subscriptions(at(2), at(9), &room()).await.unwrap();
+    store.subscribe(&wish("a", "https://callback.test/"), at(3)).await.unwrap();
+    assert_eq!(store.claim_subscriptions(at(3), at(9), &room()).await.unwrap(), []);
+    assert_eq!(store.claim_subscriptions(at(9), at(19), &room()).await.unwrap().len(), 1);
+}
+
+async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
+    let store = database.open().await;
+    let told = subscribe(&store, "a", "https://told.test/").await;
+    let mut found = poll(at(1), &["1", "2", "3"]);
+    found.body = Some(Body { content_type: None, bytes: b"x".to_vec() });
+    store.record(told.id.resource, &found).await.unwrap();
+    let behind = subscribe(&store, "a", "https://behind.test/").await;
+    assert_eq!(behind.cursor, Seq(3));
+    store.settle(&[Settled::Delivered { id: told.id, cursor: Seq(3) }], at(2)).await.unwrap();
+    assert!(store.replay(behind.id, Seq(0), at(2)).await.unwrap());
+
+    let mut raw = wish("a", "https://told.test/");
+    raw.format = Format::Raw;
+    assert_eq!(store.subscribe(&raw, at(3)).await.unwrap().cursor, Seq(1), "told everything");
+    raw.callback = behind.callback;
+    assert_eq!(store.subscribe(&raw, at(3)).await.unwrap().cursor, Seq(0), "owed the body");
+    let due = store.claim_subscriptions(at(4), at(9), &room()).await.unwrap();
+    assert_eq!((due.len(), due[0].subscription.id, due[0].owed), (1, behind.id, Seq(1)));
+}
+
+/// The fault B1 of the deployed rssCloud hub: a hundred accepted, two stored.
+async fn a_hundred_registrations_at_once_are_all_stored(database: Database) {
+    let store = database.open().await;
+    let registering = (0..100).map(|n| {
+        let store = store.clone();
+        let mut wish = wish("a", &format!("https://callback.test/{n}"));
+        wish.protocol = Protocol::HttpPost;
+        tokio::spawn(async move { store.subscribe(&wish, at(0)).await.unwrap().id })
+    });
+    let made = futures_util::future::join_all(registering).await;
+    let mut made: Vec<_> = made.into_iter().map(Result::unwrap).collect();
+    made.sort_unstable();
+    made.dedup();
+    assert_eq!(made.len(), 100);
+    let kept: Vec<_> = listed(&store).await.iter().map(|sub| sub.id).collect();
+    assert_eq!(kept, made);
+    assert_eq!(resource(&store, made[0].resource).await.subscribers, 100);
+}
+
+async fn account_callback_and_protocol_tell_subscriptions_apart(database: Database) {
+    let store = database.open().await;
+    let open = wish("a", "https://callback.test/");
+    let account = Some(AccountId(7));
+    let mut owned = open.clone();
+    owned.account = account;
+    let mut posted = open.clone();
+    posted.protocol = Protocol::HttpPost;
+    let mut soap = open.clone();
+    soap.protocol = Protocol::Soap { procedure: "notify".to_owned() };
+    for (n, wish) in (1..).zip([&open, &owned, &posted, &soap]) {
+        store.subscribe(wish, at(n)).await.unwrap();
+        store.subscribe(wish, at(n)).await.unwrap();
+        assert_eq!(listed(&store).await.len() as i64, n);
+    }
+    let (topic, callback) = (&open.topic, &open.callback);
+    let http_post = Some("http-post");
+    assert!(store.unsubscribe(None, topic, callback, http_post).await.unwrap());
+    assert!(!store.unsubscribe(None, topic, callback, http_post).await.unwrap());
+    assert!(!store.unsubscribe(None, &super::topic("b"), callback, None).await.unwrap());
+    assert_eq!(listed(&store).await.len(), 3);
+    assert!(store.unsubscribe(None, topic, callback, None).await.unwrap(), "in all protocols");
+    let left = listed(&store).await;
+    assert_eq!((left.len(), left[0].account), (1, account));
+    assert_eq!(resource(&store, left[0].id.resource).await.subscribers, 1);
+}
+
+async fn lists_come_in_pages(database: Database) {
+    let store = database.open().await;
+    let token = NewToken {
+        login: "ada".to_owned(),
+        name: String::new(),
+        rights: Rights::all(),
+        hash: TokenHash::of("x"),
+    };
+    store.create_token(&token, at(0)).await.unwrap();
+    let ada = store.authenticate("ada", &token.hash).await.unwrap().unwrap().account;
+    for n in 0..10 {
+        let mut wish = wish(&format!("{}", n % 2), &format!("https://callback.test/{n}"));
+        wish.account = (n >= 4).then_some(ada);
+        store.subscribe(&wish, at(n)).await.unwrap();
+    }
+    let all = Filter { limit: 100, ..Filter::default() };
+    let owned = Filter { account: Some(ada), ..all.clone() };
+    let of_topic = Filter { topic: Some(topic("1").to_string()), ..all.clone() };
+    let callback = Some("https://callback.test/5".to_owned());
+    let of_callback = Filter { callback, ..owned.clone() };
+    #[rustfmt::skip]
+    let cases = [
+        ("everybody's",       all.clone(),                                10, vec![0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        ("the first page",    Filter { limit: 3, ..all.clone() },            10, vec![0, 1, 2]),
+        ("the second page",   Filter { limit: 3, offset: 3, ..all.clone() }, 10, vec![3, 4, 5]),
+        ("past the end",      Filter { offset: 10, ..all },                  10, vec![]),
+        ("an account's",      owned,                                       6, vec![4, 5, 6, 7, 8, 9]),
+        ("a topic's",         of_topic,                                    5, vec![1, 3, 5, 7, 9]),
+        ("a callback's",      of_callback,                                 1, vec![5]),
+    ];
+    for (why, filter, total, want) in cases {
+        let (page, counted) = store.list(&filter).await.unwrap();
+        let found = page.iter().map(|one| (one.subscription.created_at - at(0)).num_seconds());
+        assert_eq!((counted, found.collect::<Vec<_>>()), (total, want), "{why}");
+        assert!(page.iter().all(|one| one.resource.topic == one.subscription.topic));
+    }
+}
