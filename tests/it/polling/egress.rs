@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 use super::{ATOM, code, document, get_with, hasty, settings};
-use crate::support::origin::{Origin, answer};
+use crate::support::origin::{Origin, Step, answer};
 
 /// Each name leads to its answers in turn, then to the last one for ever.
 #[derive(Debug, Default)]
@@ -70,6 +70,25 @@ async fn s04_a_name_is_judged_at_each_connection_by_what_it_leads_to_then() {
     let second = get_with(&fetch, &url, &Validators::default()).await;
     assert_eq!(code(&second), "forbidden_address");
     assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_died_in_the_pool_costs_no_poll() {
+    let origin = Origin::start().await;
+    let hang_up = Step::SendAndClose(Vec::new());
+    origin
+        .script("/f", [answer("200 OK", &[], ATOM), hang_up.clone(), answer("200 OK", &[], ATOM)]);
+    origin.script("/never", [hang_up]);
+    let fetch = Fetch::with_lookup(settings(), Names::of(&[("a.test", &["127.0.0.1"])]));
+    let url = origin.url_as("a.test", "/f");
+    for _ in 0..2 {
+        document(get_with(&fetch, &url, &Validators::default()).await);
+    }
+    assert_eq!((origin.requests().len(), origin.connections()), (3, 2));
+
+    let never = get_with(&fetch, &origin.url_as("a.test", "/never"), &Validators::default()).await;
+    assert_eq!(code(&never), "unreachable");
+    assert_eq!(origin.requests().len(), 5, "a new connection that is cut off is the server's word");
 }
 
 #[tokio::test]
