@@ -1,0 +1,81 @@
+//! Settings as an operator meets them: on the command line, and in the manual.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use feedgate::config::SETTINGS;
+
+/// Runs `feedgate check-config` with nothing but this in its environment.
+fn check_config(environment: &[(&str, &str)], args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_feedgate"))
+        .arg("check-config")
+        .args(args)
+        .env_clear()
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_manual_lists_every_setting_with_its_default() {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let manual = fs::read_to_string(manual).unwrap();
+    let rows: Vec<Vec<&str>> = manual
+        .lines()
+        .filter(|line| line.starts_with("| `FEEDGATE_"))
+        .map(|line| line.split('|').map(|cell| cell.trim().trim_matches('`')).collect())
+        .collect();
+    let documented: Vec<(&str, &str)> = rows.iter().map(|row| (row[1], row[2])).collect();
+    let settings: Vec<(&str, &str)> =
+        SETTINGS.iter().map(|setting| (setting.name, setting.default)).collect();
+    assert_eq!(documented, settings, "the table of docs/operations.md, and src/config/settings.rs");
+}
+
+#[test]
+fn what_takes_effect_is_printed_with_its_origin_and_without_passwords() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("feedgate.toml");
+    fs::write(&file, "log = \"warn\"\nclaim_s = 45\n").unwrap();
+    let file = file.to_str().unwrap();
+    let environment = [
+        ("FEEDGATE_DATABASE", "postgres://me:hunter2@db.test/feedgate"),
+        ("FEEDGATE_CONFIG", file),
+        ("FEEDGATE_LOG", "debug"),
+    ];
+    let output = check_config(&environment, &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+    let squeezed: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for line in [
+        "FEEDGATE_DATABASE=postgres://me:***@db.test/feedgate # environment",
+        "FEEDGATE_LOG=debug # environment",
+        "FEEDGATE_CLAIM_S=45 # file",
+        "FEEDGATE_LISTEN=127.0.0.1:8080 # default",
+    ] {
+        assert!(squeezed.iter().any(|held| held == line), "{line} not in:\n{text}");
+    }
+    assert_eq!(squeezed.len(), SETTINGS.len());
+}
+
+#[test]
+fn all_faults_are_told_at_once_and_nothing_starts() {
+    let environment = [
+        ("FEEDGATE_LISTN", "127.0.0.1:1"),
+        ("FEEDGATE_DELIVERY_TIMEOUT_S", "never"),
+        ("FEEDGATE_DATABASE_FILE", "/nowhere/at/all"),
+    ];
+    let output = check_config(&environment, &["--database", "mysql://db.test"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for fault in [
+        "FEEDGATE_LISTN is no setting; did you mean FEEDGATE_LISTEN?",
+        "FEEDGATE_DELIVERY_TIMEOUT_S must be a number from 1 to 60 (default: 10)",
+        "FEEDGATE_DATABASE_FILE: cannot read /nowhere/at/all",
+        "FEEDGATE_DATABASE must be sqlite:FOLDER or postgres://",
+    ] {
+        assert!(text.contains(fault), "{fault} not in:\n{text}");
+    }
+}
