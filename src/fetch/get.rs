@@ -183,6 +183,7 @@ impl<'a> Walk<'a> {
             url: self.at.clone(),
             addresses: watch.addresses(),
             request: headers,
+            version: None,
             status: None,
             response: HeaderMap::new(),
             took: sent_at.elapsed(),
@@ -197,6 +198,7 @@ impl<'a> Walk<'a> {
                 Err(trouble::from_client(&err, &self.at))
             }
             Ok(Ok(response)) => {
+                hop.version = Some(response.version());
                 hop.status = Some(response.status());
                 hop.response = response.headers().clone();
                 if hop.addresses.is_empty() {

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use ipnet::IpNet;
 use url::Url;
 
@@ -91,6 +91,8 @@ pub struct Hop {
     pub addresses: Vec<IpAddr>,
     /// The headers sent; secrets among them are marked as sensitive.
     pub request: HeaderMap,
+    /// The version of HTTP spoken, if there was an answer.
+    pub version: Option<Version>,
     /// The status code received, if any was.
     pub status: Option<StatusCode>,
     /// The headers received.

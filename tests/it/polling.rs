@@ -9,6 +9,7 @@ mod conditional;
 mod egress;
 mod limits;
 mod redirects;
+mod tls;
 
 use std::time::Duration;
 

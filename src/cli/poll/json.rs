@@ -36,6 +36,7 @@ fn told(hop: &Hop) -> Value {
         "url": hop.url.as_str(),
         "addresses": hop.addresses,
         "request": headers(&hop.request),
+        "version": hop.version.map(|version| format!("{version:?}")),
         "status": hop.status.map(|status| status.as_u16()),
         "response": headers(&hop.response),
         "took_ms": hop.took.as_millis() as u64,

@@ -44,8 +44,8 @@ fn told(hop: &Hop, out: &mut String) {
         let _ = writeln!(out, "  at {}", addresses.join(", "));
     }
     headers('>', &hop.request, out);
-    if let Some(status) = hop.status {
-        let _ = writeln!(out, "  < {status} after {} ms", hop.took.as_millis());
+    if let (Some(version), Some(status)) = (hop.version, hop.status) {
+        let _ = writeln!(out, "  < {version:?} {status} after {} ms", hop.took.as_millis());
     }
     headers('<', &hop.response, out);
     if let Some(trouble) = &hop.trouble {

@@ -12,11 +12,9 @@ use feedgate::domain::poll::Validators;
 use feedgate::fetch::{Call, Fetch, FetchError, Lookup, Settings};
 use http::{HeaderMap, Method};
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
+use super::tls;
 use super::{ATOM, code, document, get_with, hasty, settings};
 use crate::support::origin::{Origin, Step, answer};
 
@@ -180,43 +178,15 @@ async fn a_name_that_does_not_exist_is_told_apart_from_a_lookup_that_failed() {
     }
 }
 
-/// A server that hands each connection to `greet` and then closes it.
-async fn greeter<G, F>(greet: G) -> (u16, AbortOnDropHandle<()>)
-where
-    G: Fn(TcpStream) -> F + Send + Sync + 'static,
-    F: Future<Output = ()> + Send,
-{
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let task = tokio::spawn(async move {
-        loop {
-            greet(listener.accept().await.unwrap().0).await;
-        }
-    });
-    (port, AbortOnDropHandle::new(task))
-}
-
-/// Speaks TLS with a certificate for `stranger.test` that it has signed itself.
-fn stranger() -> TlsAcceptor {
-    let certificate = include_bytes!("../../../fixtures/fetch/stranger.cert.der");
-    let key = include_bytes!("../../../fixtures/fetch/stranger.key.der");
-    let ring = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(ring);
-    let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-    let key = rustls_pki_types::PrivatePkcs8KeyDer::from(key.to_vec());
-    let config = config.with_single_cert(vec![certificate.to_vec().into()], key.into());
-    TlsAcceptor::from(Arc::new(config.unwrap()))
-}
-
 #[tokio::test]
 async fn p39_certificates_are_verified_and_their_faults_told_apart() {
-    let tls = stranger();
-    let (stranger, _stop) = greeter(move |stream| {
+    let tls = tls::acceptor();
+    let (stranger, _stop) = tls::greeter(move |stream| {
         let accepting = tls.accept(stream);
         async move { drop(accepting.await) }
     })
     .await;
-    let (plain, _stop) = greeter(|mut stream| async move {
+    let (plain, _stop) = tls::greeter(|mut stream| async move {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
     })
     .await;
