@@ -84,14 +84,19 @@ pub(super) struct Way {
 
 impl Way {
     /// A way out to public addresses and those in `allowed`.
-    pub(super) fn new(allowed: &[IpNet], lookup: Arc<dyn Lookup>, patience: Patience) -> Way {
+    pub(super) fn new(
+        allowed: &[IpNet],
+        lookup: Arc<dyn Lookup>,
+        patience: Patience,
+        tls: ClientConfig,
+    ) -> Way {
         let guard = Arc::new(Guard {
             allowed: allowed.to_vec(),
             lookup,
             patience: patience.lookup,
             watched: Mutex::default(),
         });
-        let client = client(Arc::clone(&guard), patience.connect);
+        let client = client(Arc::clone(&guard), patience.connect, tls);
         Way { guard, client }
     }
 
@@ -247,13 +252,13 @@ impl Resolve for Resolver {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-fn client(guard: Arc<Guard>, connect: Duration) -> reqwest::Client {
+fn client(guard: Arc<Guard>, connect: Duration, tls: ClientConfig) -> reqwest::Client {
     reqwest::Client::builder()
         .dns_resolver(Arc::new(Resolver(guard)))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .referer(false)
-        .tls_backend_preconfigured(tls())
+        .tls_backend_preconfigured(tls)
         .connect_timeout(connect)
         .pool_idle_timeout(IDLE)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
@@ -264,8 +269,8 @@ fn client(guard: Arc<Guard>, connect: Duration) -> reqwest::Client {
         .expect("resolver and TLS are given, so nothing is read that could fail")
 }
 
-/// Certificates are verified against the system's roots (rule P39).
-fn tls() -> ClientConfig {
+/// How TLS is spoken: certificates are verified against the system's roots (rule P39).
+pub(super) fn tls() -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(system.certs);

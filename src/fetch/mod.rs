@@ -279,11 +279,17 @@ impl Fetch {
             lookup: settings.callback_timeout / 2,
             connect: settings.callback_timeout / 2,
         };
+        let tls = egress::tls();
         let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
         let inner = Inner {
             user_agent: user_agent.unwrap_or(HeaderValue::from_static("feedgate")),
-            topics: egress::Way::new(&settings.allow_topics, Arc::clone(&lookup), topics),
-            callbacks: egress::Way::new(&settings.allow_callbacks, lookup, callbacks),
+            topics: egress::Way::new(
+                &settings.allow_topics,
+                Arc::clone(&lookup),
+                topics,
+                tls.clone(),
+            ),
+            callbacks: egress::Way::new(&settings.allow_callbacks, lookup, callbacks, tls),
             hosts: politeness::Hosts::new(settings.host_spacing),
             settings,
         };
