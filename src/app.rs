@@ -98,7 +98,7 @@ impl Running {
         let subscribe = Arc::new(Subscribe::new(kept(), out(), ingest.clone(), metrics.clone()));
         let intents = Intents::new(Arc::clone(&subscribe));
         let settings = config.doors(&public_url);
-        let gateway = Gateway { store: kept(), fetch: out(), subscribe, settings, metrics };
+        let gateway = Gateway { store: kept(), subscribe, settings, metrics };
 
         let stop = CancellationToken::new();
         let news = store.news();

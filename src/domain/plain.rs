@@ -56,11 +56,10 @@ pub fn decode(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `text` trimmed, each run of white space and control characters one space.
+/// `text` trimmed, each run of white space one space.
 pub fn collapse(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    for word in words.filter(|word| !word.is_empty()) {
+    for word in text.split_whitespace() {
         if !out.is_empty() {
             out.push(' ');
         }

@@ -35,7 +35,6 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::fetch::Fetch;
 use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::subscribe::Subscribe;
@@ -59,8 +58,6 @@ pub struct Settings {
 pub struct Gateway {
     /// Where state lives.
     pub store: Arc<dyn Store>,
-    /// The way out, for reading what a ping names.
-    pub fetch: Fetch,
     /// Making and ending subscriptions.
     pub subscribe: Arc<Subscribe>,
     /// What the operator decides.

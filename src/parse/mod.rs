@@ -50,8 +50,7 @@ pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
         Some(_) => {
             let text = tree::tidy(text, &mut repairs);
             let tree = tree::build(&text, &mut repairs);
-            let url = context.base();
-            let bases = texts::Bases { url: &url };
+            let bases = texts::Bases { url: &context.url };
             formats::read(&tree, bases, &mut repairs)?
         }
     };

@@ -118,8 +118,11 @@ async fn seq(
 fn as_atom(gateway: &Gateway, resource: &Resource, records: &[Record]) -> String {
     let entries: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
     let link = |rel: &str, href: String| Link { rel: rel.to_owned(), href, ..Link::default() };
-    let links =
-        [link("self", resource.topic.as_str().to_owned()), link("hub", gateway.address("hub"))];
+    let links = [
+        link("self", resource.topic.as_str().to_owned()),
+        link("hub", gateway.address("")),
+        link("current", gateway.address(&format!("feeds/{}/recent", resource.id))),
+    ];
     atom::document(&atom::Document {
         head: &resource.feed_head,
         topic: resource.topic.as_str(),
