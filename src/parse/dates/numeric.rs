@@ -1,168 +1,225 @@
-//! Dates of numbers only: ISO 8601 in all its forms, and seconds since 1970.
+//! Dates in figures alone: ISO 8601 with its short forms, and `1/5/2004`.
+//!
+//! Choices, where figures do not say which is which:
+//!
+//! * A year of four digits in front: year, month, day.
+//! * With slashes and the year last, the month is first, as in the United States.
+//! * With dashes or dots and the year last, the day is first.
+//! * Where that order is impossible (a month 13), the other one is taken.
+//! * Two digits three times: `04-01-05` is ISO 8601, `01/05/04` American, `05.01.04`
+//!   has the day first.
+//! * Six digits are `YYMMDD`, as ISO 8601 left `YYYYMM` out for this very reason.
+//!
+//! Nothing is checked further: a 31 February is refused when the parts are put
+//! together.
 
-use chrono::{DateTime, FixedOffset, NaiveDate, Weekday};
+use super::cursor::Cursor;
+use super::cursor::Number;
 
-use super::{Clock, assemble, day, full_year, zones};
-
-/// Seconds since 1970 have this many digits from 2001 to 2286; before, they would look
-/// like something else.
-const EPOCH_DIGITS: [usize; 2] = [10, 13];
-
-/// Reads a date that begins with a year in numbers.
-pub(super) fn parse(text: &str) -> Option<DateTime<FixedOffset>> {
-    if let Some(date) = epoch(text) {
-        return Some(date);
-    }
-    let (date, rest) = date(text)?;
-    let rest = rest.trim_start_matches(['T', 't', ' ', '_', ',']);
-    if rest.is_empty() {
-        return assemble(date, Clock::default(), 0);
-    }
-    let (clock, rest) = time(rest).unwrap_or((Clock::default(), rest));
-    assemble(date, clock, zone(rest)?)
+/// A day as written. The parts may be out of range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Day {
+    /// Year, month, day of the month.
+    Calendar(u32, u32, u32),
+    /// Year, day of the year.
+    Ordinal(u32, u32),
+    /// ISO 8601 year, week, weekday (1 is Monday).
+    Week(u32, u32, u32),
 }
 
-fn epoch(text: &str) -> Option<DateTime<FixedOffset>> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if !EPOCH_DIGITS.contains(&whole.len()) || !digits(whole) || !digits(part) {
-        return None;
-    }
-    let number: i64 = whole.parse().ok()?;
-    let millis = if whole.len() == EPOCH_DIGITS[1] { number } else { number.checked_mul(1000)? };
-    DateTime::from_timestamp_millis(millis).map(|date| date.fixed_offset())
-}
-
-/// The day at the beginning of a text, and what follows.
-fn date(text: &str) -> Option<(NaiveDate, &str)> {
-    let first = digits(text);
-    let rest = &text[first.len()..];
-    let number = |text: &str| text.parse::<u32>().ok();
-    match first.len() {
-        8 => {
-            let date = day(first[..4].parse().ok()?, number(&first[4..6])?, number(&first[6..])?)?;
-            Some((date, rest))
-        }
-        7 => {
-            let date = NaiveDate::from_yo_opt(first[..4].parse().ok()?, number(&first[4..])?)?;
-            Some((date, rest))
-        }
-        // "20031231101455", without anything between date and time.
-        14 => Some((
-            day(first[..4].parse().ok()?, number(&first[4..6])?, number(&first[6..8])?)?,
-            &text[8..],
-        )),
-        4 => after_year(first.parse().ok()?, rest),
-        2 => {
-            let second = digits(rest.strip_prefix('-')?);
-            let third = digits(rest.get(1 + second.len()..)?.strip_prefix('-')?);
-            if second.len() != 2 || third.len() != 2 {
-                return None;
-            }
-            let date = day(full_year(first.parse().ok()?, 2), number(second)?, number(third)?)?;
-            Some((date, rest.get(6..)?))
-        }
-        _ => None,
-    }
-}
-
-/// The day in a year of four digits: a month and a day, a week and a day, a day of the
-/// year, or nothing.
-fn after_year(year: i32, rest: &str) -> Option<(NaiveDate, &str)> {
-    let plausible = (1000..3000).contains(&year);
-    if rest.is_empty() {
-        return plausible.then(|| day(year, 1, 1))?.map(|date| (date, rest));
-    }
-    let separated = rest.starts_with(['-', '/', '.']);
-    let inside = if separated { &rest[1..] } else { rest };
-    if let Some(week) = inside.strip_prefix(['W', 'w']) {
-        return in_week(year, week);
-    }
-    if !separated {
-        return None;
-    }
-    let first = digits(inside);
-    let rest = &inside[first.len()..];
-    match first.len() {
-        3 => Some((NaiveDate::from_yo_opt(year, first.parse().ok()?)?, rest)),
-        1 | 2 => {
-            let month = first.parse().ok()?;
-            let Some(inside) = rest.strip_prefix(['-', '/', '.']) else {
-                return rest.is_empty().then(|| day(year, month, 1))?.map(|date| (date, rest));
-            };
-            let second = digits(inside);
-            let date = day(year, month, second.parse().ok()?)?;
-            (second.len() <= 2).then_some((date, &inside[second.len()..]))
-        }
-        _ => None,
-    }
-}
-
-/// `53-5`, `535` or `53`: a week and a day in it, Monday is 1.
-fn in_week(year: i32, text: &str) -> Option<(NaiveDate, &str)> {
-    let all = digits(text);
-    let week: u32 = all.get(..2)?.parse().ok()?;
-    let (weekday, rest) = match (all.get(2..), text[all.len()..].strip_prefix('-')) {
-        (Some(""), Some(rest)) => (digits(rest).get(..1)?.parse().ok()?, &rest[1..]),
-        (Some(""), None) => (1, &text[2..]),
-        (Some(weekday), _) => (weekday.parse().ok()?, &text[all.len()..]),
-        (None, _) => return None,
-    };
-    let weekday = Weekday::try_from(u8::checked_sub(weekday, 1)?).ok()?;
-    Some((NaiveDate::from_isoywd_opt(year, week, weekday)?, rest))
-}
-
-/// The time at the beginning of a text, and what follows.
-pub(super) fn time(text: &str) -> Option<(Clock, &str)> {
-    let first = digits(text);
-    let mut clock = Clock::default();
-    let mut rest = &text[first.len()..];
-    match (first.len(), rest.strip_prefix(':')) {
-        (1 | 2, Some(after)) => {
-            clock.hour = first.parse().ok()?;
-            let minute = digits(after);
-            clock.minute = minute.parse().ok().filter(|_| minute.len() <= 2)?;
-            rest = &after[minute.len()..];
-            if let Some(after) = rest.strip_prefix(':') {
-                let second = digits(after);
-                clock.second = second.parse().ok().filter(|_| second.len() <= 2)?;
-                rest = &after[second.len()..];
-            }
-        }
-        (2 | 4 | 6, None) => {
-            let pair = |at: usize| first.get(at..at + 2).map_or(Ok(0), str::parse);
-            clock = Clock {
-                hour: pair(0).ok()?,
-                minute: pair(2).ok()?,
-                second: pair(4).ok()?,
-                nanos: 0,
-            };
+/// Reads a date in figures, if one begins here.
+pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Day> {
+    let mut ahead = *cursor;
+    let first = ahead.digits()?;
+    let Number { value, len } = first;
+    let day = match len {
+        1 | 2 => year_last(&mut ahead, first)?,
+        4 => year_first(&mut ahead, value)?,
+        5 => Day::Ordinal(full_year(value / 1000), value % 1000),
+        6 => Day::Calendar(full_year(value / 10_000), value / 100 % 100, value % 100),
+        7 => Day::Ordinal(value / 1000, value % 1000),
+        8 => eight_digits(value),
+        12 | 14 => {
+            // The time follows without a mark and is left for the caller.
+            ahead = *cursor;
+            eight_digits(ahead.take_digits(8)?.value)
         }
         _ => return None,
-    }
-    if let Some(fraction) = rest.strip_prefix(['.', ',']).map(digits).filter(|f| !f.is_empty()) {
-        let padded = format!("{fraction:0<9}");
-        clock.nanos = padded.get(..9)?.parse().ok()?;
-        rest = &rest[1 + fraction.len()..];
-    }
-    Some((clock, rest))
+    };
+    *cursor = ahead;
+    Some(day)
 }
 
-/// The offset that ends a date. `None` says that what is there is no zone.
-fn zone(text: &str) -> Option<i32> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Some(0);
+/// Reads `-0401` or `-04-01`: year and month with the century left out, ISO 8601.
+pub(super) fn read_without_century(cursor: &mut Cursor<'_>) -> Option<Day> {
+    let mut ahead = *cursor;
+    if !ahead.eat(b'-') {
+        return None;
     }
-    zones::offset(text).or_else(|| zones::named(text)).or_else(|| {
-        // "GMT+01:00": the offset counts.
-        let (name, _) = text.split_at_checked(3)?;
-        zones::named(name)?;
-        zones::offset(&text[3..])
+    let year = ahead.take_digits(2)?.value;
+    ahead.eat(b'-');
+    let month = ahead.take_digits(2)?.value;
+    let ends = ahead.rest().is_empty();
+    ends.then(|| {
+        *cursor = ahead;
+        Day::Calendar(full_year(year), month, 1)
     })
 }
 
-fn digits(text: &str) -> &str {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    &text[..end]
+/// The year that two or three digits stand for: 00 to 49 are in this century, 50 to
+/// 99 and the three-digit ones of programs that counted on from 1900 are added to
+/// 1900 (RFC 2822, 4.3).
+pub(super) fn full_year(short: u32) -> u32 {
+    if short < 50 { 2000 + short } else { 1900 + short }
+}
+
+fn eight_digits(value: u32) -> Day {
+    Day::Calendar(value / 10_000, value / 100 % 100, value % 100)
+}
+
+fn year_first(cursor: &mut Cursor<'_>, year: u32) -> Option<Day> {
+    let mut ahead = *cursor;
+    let mark = ahead.byte().filter(|byte| b"-/.Ww".contains(byte))?;
+    ahead.skip();
+    if mark.eq_ignore_ascii_case(&b'W') || (mark == b'-' && ahead.eat(b'W')) {
+        return week(cursor, ahead, year);
+    }
+    let second = ahead.digits()?;
+    let mut further = ahead;
+    let third = if further.eat(mark) { day_of_month(&mut further) } else { None };
+    let day = match (second.len, third) {
+        (1 | 2, Some(day)) => Day::Calendar(year, second.value, day),
+        // Some of Google's feeds had `2004-001-05`.
+        (3, Some(day)) if second.value <= 12 => Day::Calendar(year, second.value, day),
+        (2, None) if mark != b'.' => Day::Calendar(year, second.value, 1),
+        (3, None) if mark == b'-' => Day::Ordinal(year, second.value),
+        (4, None) if mark == b'-' => Day::Calendar(year, second.value / 100, second.value % 100),
+        _ => return None,
+    };
+    *cursor = if third.is_some() { further } else { ahead };
+    Some(day)
+}
+
+/// One or two digits, or two with a time right behind them: `2004-01-0515:04`.
+fn day_of_month(cursor: &mut Cursor<'_>) -> Option<u32> {
+    let mut ahead = *cursor;
+    match ahead.digits()?.len {
+        1 | 2 => {}
+        4 if ahead.byte() == Some(b':') => return Some(cursor.take_digits(2)?.value),
+        _ => return None,
+    }
+    let day = cursor.digits()?;
+    Some(day.value)
+}
+
+/// `W02`, `W02-1` or `W021`, with `ahead` after the `W`.
+fn week<'a>(cursor: &mut Cursor<'a>, mut ahead: Cursor<'a>, year: u32) -> Option<Day> {
+    let week = ahead.take_digits(2)?.value;
+    let mut further = ahead;
+    further.eat(b'-');
+    let weekday = further.take_digits(1).filter(|_| !further.at_digit());
+    *cursor = if weekday.is_some() { further } else { ahead };
+    Some(Day::Week(year, week, weekday.map_or(1, |weekday| weekday.value)))
+}
+
+fn year_last(cursor: &mut Cursor<'_>, first: Number) -> Option<Day> {
+    let mut ahead = *cursor;
+    let mark = ahead.byte().filter(|byte| b"-/.".contains(byte))?;
+    ahead.skip();
+    let second = ahead.digits()?;
+    if mark == b'-' && (first.len, second.len) == (2, 3) {
+        *cursor = ahead;
+        return Some(Day::Ordinal(full_year(first.value), second.value));
+    }
+    let third = ahead.eat(mark).then(|| ahead.digits())??;
+    if second.len > 2 {
+        return None;
+    }
+    let (a, b, c) = (first.value, second.value, third.value);
+    let day = match (third.len, mark) {
+        (4, b'/') => either_order(c, a, b),
+        (4, _) => either_order(c, b, a),
+        (2, b'-') if first.len == 2 && c <= 31 => Day::Calendar(full_year(a), b, c),
+        (2, b'/') if a > 31 => Day::Calendar(full_year(a), b, c),
+        (2, b'/') => either_order(full_year(c), a, b),
+        (2, _) => either_order(full_year(c), b, a),
+        _ => return None,
+    };
+    *cursor = ahead;
+    Some(day)
+}
+
+/// The month and day as given, or the other way round if only that is possible.
+fn either_order(year: u32, month: u32, day: u32) -> Day {
+    if month > 12 && day <= 12 {
+        Day::Calendar(year, day, month)
+    } else {
+        Day::Calendar(year, month, day)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Day::{Calendar, Ordinal, Week};
+    use super::*;
+
+    #[test]
+    fn figures_are_read_as_the_choices_say() {
+        #[rustfmt::skip]
+        let cases = [
+            ("2004-01-05",   Calendar(2004, 1, 5),   "",        "ISO 8601"),
+            ("2004-1-5",     Calendar(2004, 1, 5),   "",        "without zeros"),
+            ("2004/01/05",   Calendar(2004, 1, 5),   "",        "slashes"),
+            ("2004.01.05",   Calendar(2004, 1, 5),   "",        "dots"),
+            ("2004-001-05",  Calendar(2004, 1, 5),   "",        "a zero too many"),
+            ("2004-0105",    Calendar(2004, 1, 5),   "",        "half compact"),
+            ("20040105T15",  Calendar(2004, 1, 5),   "T15",     "compact"),
+            ("200401051504", Calendar(2004, 1, 5),   "1504",    "compact with time"),
+            ("2004-01-0515:04", Calendar(2004, 1, 5), "15:04",  "the T is missing"),
+            ("2004-01",      Calendar(2004, 1, 1),   "",        "year and month"),
+            ("2004-032",     Ordinal(2004, 32),      "",        "day of the year"),
+            ("2004032",      Ordinal(2004, 32),      "",        "the same, compact"),
+            ("04032",        Ordinal(2004, 32),      "",        "the same, short year"),
+            ("04-032",       Ordinal(2004, 32),      "",        "the same, dashed"),
+            ("2004-W02-3",   Week(2004, 2, 3),       "",        "week date"),
+            ("2004W023",     Week(2004, 2, 3),       "",        "the same, compact"),
+            ("2004-W02T15",  Week(2004, 2, 1),       "T15",     "a week begins on Monday"),
+            ("040105",       Calendar(2004, 1, 5),   "",        "short year, compact"),
+            ("04-01-05",     Calendar(2004, 1, 5),   "",        "short year in front"),
+            ("31-12-99",     Calendar(1999, 12, 31), "",        "99 is no day"),
+            ("1/5/2004",     Calendar(2004, 1, 5),   "",        "American"),
+            ("13/5/2004",    Calendar(2004, 5, 13),  "",        "cannot be American"),
+            ("01/05/04",     Calendar(2004, 1, 5),   "",        "American, short year"),
+            ("99/01/05",     Calendar(1999, 1, 5),   "",        "99 is no month and no day"),
+            ("05-01-2004",   Calendar(2004, 1, 5),   "",        "European"),
+            ("01-13-2004",   Calendar(2004, 1, 13),  "",        "cannot be European"),
+            ("5.1.2004",     Calendar(2004, 1, 5),   "",        "European"),
+            ("05.01.04",     Calendar(2004, 1, 5),   "",        "European, short year"),
+            ("2004-13-45",   Calendar(2004, 13, 45), "",        "refused later"),
+        ];
+        for (text, want, rest, reason) in cases {
+            let mut cursor = Cursor::new(text);
+            assert_eq!(read(&mut cursor), Some(want), "{reason}: {text}");
+            assert_eq!(cursor.rest(), rest, "{reason}: {text}");
+        }
+    }
+
+    #[test]
+    fn other_figures_are_no_date() {
+        let cases = ["", "5", "2004", "123", "07-01T01", "2159.525972", "1.2", "2004-", "2004-Jan"];
+        for text in cases {
+            assert_eq!(read(&mut Cursor::new(text)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_century_may_be_left_out() {
+        for text in ["-0401", "-04-01"] {
+            let want = Some(Calendar(2004, 1, 1));
+            assert_eq!(read_without_century(&mut Cursor::new(text)), want, "{text}");
+        }
+        for text in ["-04", "0401", "--04-01", "-04-01-05"] {
+            assert_eq!(read_without_century(&mut Cursor::new(text)), None, "{text}");
+        }
+    }
 }
