@@ -26,9 +26,6 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 /// Members of one gzip file. Block-wise compressors make one for each 64 kB, which is 160
 /// for the longest body; empty ones without end would cost time and bring nothing.
 const MOST_MEMBERS: usize = 1_024;
-/// From this many bytes on the wire decoding may take milliseconds, too long for a
-/// thread that serves others.
-const LARGE_BYTES: usize = 16 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
@@ -47,9 +44,8 @@ pub(super) async fn decode(
     let Some(coding) = coding(headers)?.filter(|coding| coding.fits(&wire)) else {
         return Ok(wire);
     };
-    if wire.len() < LARGE_BYTES {
-        return undo(coding, &wire, limit_bytes);
-    }
+    // It may take milliseconds, too long for a thread that serves others; and a decoder
+    // that panics takes only itself down (rule S47).
     let decoded = tokio::task::spawn_blocking(move || undo(coding, &wire, limit_bytes)).await;
     decoded.unwrap_or_else(|_| Err(coding.broken()))
 }
@@ -214,6 +210,9 @@ mod tests {
     use flate2::Compression;
     use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
     use http::HeaderValue;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
 
     use super::*;
 
@@ -338,5 +337,30 @@ mod tests {
         out.flush().unwrap(); // so that the frame cannot shrink its window to the text
         let wire = out.finish().unwrap();
         assert!(matches!(run("zstd", &wire).await, Err(FetchError::Encoding(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn s47_no_bytes_make_a_decoder_panic(
+            bytes in vec(any::<u8>(), 0..300),
+            (flip, at) in (any::<u8>(), any::<Index>()),
+        ) {
+            let streams = [
+                (Coding::Gzip, gzip(&bytes)),
+                (Coding::Deflate, zlib(&bytes)),
+                (Coding::Deflate, deflate(&bytes)),
+                (Coding::Zstd, zstd::encode_all(&bytes[..], 1).unwrap()),
+                (Coding::Brotli, BROTLI_BOMB.to_vec()),
+                (Coding::Brotli, bytes),
+            ];
+            for (coding, mut stream) in streams {
+                if !stream.is_empty() {
+                    let at = at.index(stream.len());
+                    stream[at] ^= flip;
+                }
+                let length = undo(coding, &stream.into(), 100_000).map_or(0, |body| body.len());
+                prop_assert!(length <= 100_000);
+            }
+        }
     }
 }
