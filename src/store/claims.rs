@@ -9,9 +9,13 @@
 //! What is picked stays locked until its transaction ends, which must put its `due_at`
 //! off. Jobs that another node has locked are passed over.
 
-use chrono::{DateTime, Utc};
+use std::collections::HashMap;
+use std::error::Error;
 
-use super::sql::{Value, params};
+use chrono::{DateTime, Utc};
+use tracing::error;
+
+use super::sql::{Row, Value, params};
 use super::tx::Tx;
 use super::{Room, StoreError};
 
@@ -92,4 +96,23 @@ pub(super) fn columns(picked: &[Picked]) -> [(&'static str, Value); 2] {
         ("resource_id", Value::Ints(picked.iter().map(|job| job.resource).collect())),
         ("id", Value::Ints(picked.iter().map(|job| job.number).collect())),
     ]
+}
+
+/// Reads claimed jobs, in the order in which they were picked. One that cannot be read
+/// must not keep the others from being done: it is reported and left claimed.
+pub(super) fn read<T>(
+    rows: Vec<Row>,
+    picked: &[Picked],
+    job: fn(Row) -> Result<T, StoreError>,
+    number: fn(&T) -> i64,
+) -> Vec<T> {
+    let mut jobs: Vec<T> = rows.into_iter().filter_map(|row| readable(job(row))).collect();
+    let places: HashMap<_, _> = picked.iter().map(|job| job.number).zip(0..).collect();
+    jobs.sort_by_key(|job| places.get(&number(job)).copied().unwrap_or(usize::MAX));
+    jobs
+}
+
+/// The job, if it could be read.
+pub(super) fn readable<T>(job: Result<T, StoreError>) -> Option<T> {
+    job.inspect_err(|err| error!(error = err as &dyn Error, "a due job was passed over")).ok()
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::claims::{self, Picked, Queue};
+use super::claims::{self, Queue};
 use super::resources;
 use super::sql::{Row, Value, params};
 use super::subscriptions::{count_off, subscription, subscription_columns};
@@ -97,10 +97,7 @@ pub(super) async fn claim(
     let columns = claims::columns(&picked);
     tx.execute_rows(CLAIM, params![until], &columns).await?;
     let rows = tx.query_rows(CLAIMED, &[], &columns).await?;
-    let mut due = rows.into_iter().map(due).collect::<Result<Vec<_>, StoreError>>()?;
-    let place = |number| picked.iter().position(|job: &Picked| job.number == number);
-    due.sort_by_cached_key(|due| place(due.subscription.id.number));
-    Ok(due)
+    Ok(claims::read(rows, &picked, due, |due| due.subscription.id.number))
 }
 
 fn due(mut row: Row) -> Result<Due, StoreError> {

@@ -11,7 +11,7 @@ use super::log::most;
 use super::sql::{Row, Value, params};
 use super::subscriptions::{account, callback, number, protocol, secret};
 use super::tx::{Tx, Wake};
-use super::{Intents, StoreError, resources};
+use super::{Intents, StoreError, claims, resources};
 use crate::domain::intent::{DueIntent, Intent, Mode};
 use crate::domain::subscription::{Format, Lease, Secret, Wish};
 
@@ -40,10 +40,12 @@ impl Intents for Db {
             "update intents set due_at = $1 from {rows} where intents.id = given.id";
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                let rows = tx.query(DUE, params![now, most(limit)]).await?;
-                let due = rows.into_iter().map(due_intent);
-                let due = due.collect::<Result<Vec<_>, StoreError>>()?;
-                let ids = due.iter().map(|due| due.id).collect();
+                let (mut ids, mut due) = (Vec::new(), Vec::new());
+                for mut row in tx.query(DUE, params![now, most(limit)]).await? {
+                    let id = row.int()?;
+                    ids.push(id);
+                    due.extend(claims::readable(due_intent(id, row)));
+                }
                 tx.execute_rows(CLAIM, params![until], &[("id", Value::Ints(ids))]).await?;
                 Ok(due)
             })
@@ -105,8 +107,9 @@ fn hash(wish: &Wish) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
-    let (id, attempts) = (row.int()?, row.small()?);
+/// Reads what follows the number.
+fn due_intent(id: i64, mut row: Row) -> Result<DueIntent, StoreError> {
+    let attempts = row.small()?;
     let mode = row.word(Mode::from_word)?;
     let wish = Wish {
         account: account(&mut row)?,

@@ -61,11 +61,7 @@ impl Resources for Db {
                 let picked = claims::pick(tx, &QUEUE, now, &room).await?;
                 tx.execute_rows(CLAIM, params![until], &claims::columns(&picked)).await?;
                 let rows = tx.query_rows(CLAIMED, &[], &claims::columns(&picked)).await?;
-                let due = rows.into_iter().map(due_resource);
-                let mut due = due.collect::<Result<Vec<_>, StoreError>>()?;
-                let place = |id| picked.iter().position(|job| job.number == id);
-                due.sort_by_cached_key(|due| place(due.resource.id.0));
-                Ok(due)
+                Ok(claims::read(rows, &picked, due_resource, |due| due.resource.id.0))
             })
         });
         claimed.await

@@ -219,31 +219,28 @@ pub(super) async fn count_off(tx: &Tx<'_>, resources: &[i64]) -> Result<(), Stor
 }
 
 async fn list(tx: &Tx<'_>, filter: Filter) -> Result<(Vec<Listed>, u64), StoreError> {
-    macro_rules! filtered {
-        () => {
-            " from subscriptions s
-              join resources r on r.id = s.resource_id
-             where (cast($1 as bigint) is null or s.account_id = $1)
-               and (cast($2 as text) is null or r.topic = $2)
-               and (cast($3 as text) is null or s.callback = $3)"
-        };
+    const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
+    // Only what is asked for stands in the statement, so that its index is used.
+    let mut from = "from subscriptions s join resources r on r.id = s.resource_id".to_owned();
+    let mut params = Vec::new();
+    let asked = [
+        ("s.account_id", filter.account.map(|account| Value::from(account.0))),
+        ("r.topic", filter.topic.map(Value::from)),
+        ("s.callback", filter.callback.map(Value::from)),
+    ];
+    for (column, value) in asked {
+        let Some(value) = value else { continue };
+        let word = if params.is_empty() { "where" } else { "and" };
+        params.push(value);
+        from.push_str(&format!(" {word} {column} = ${}", params.len()));
     }
-    const COUNT: &str = concat!("select count(*)", filtered!());
-    const PAGE: &str = concat!(
-        "select ",
-        subscription_columns!(),
-        ", ",
-        resource_columns!(),
-        filtered!(),
-        " order by s.id
-          limit $4 offset $5"
-    );
-    let account = filter.account.map(|account| account.0);
-    let named = params![account, filter.topic, filter.callback].to_vec();
-    let page = params![most(filter.limit), most(filter.offset)];
-    let counted = tx.first(COUNT, &named).await?;
+
+    let counted = tx.first(&format!("select count(*) {from}"), &params).await?;
     let total = counted.map_or(Ok(0), |mut row| row.count())?;
-    let rows = tx.query(PAGE, &[&named, &page[..]].concat()).await?;
+    let (limit, offset) = (params.len() + 1, params.len() + 2);
+    let page = format!("select {COLUMNS} {from} order by s.id limit ${limit} offset ${offset}");
+    params.extend([most(filter.limit).into(), most(filter.offset).into()]);
+    let rows = tx.query(&page, &params).await?;
     let listed = rows.into_iter().map(|mut row| {
         Ok(Listed { subscription: subscription(&mut row)?, resource: resource(&mut row)? })
     });

@@ -10,23 +10,23 @@
 //!   a writer waits for the other's lock. Only waking is a matter of one process; the
 //!   other finds the work at its next look.
 
+mod readers;
 mod writer;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement};
-use tokio::sync::Semaphore;
 
+use self::readers::Readers;
 use self::writer::Writer;
 use super::sql::{self, Columns, Row, Value};
-use super::tx::{Conn, Tx, lock};
+use super::tx::{Conn, Tx};
 use super::{News, StoreError};
 
 /// How long a statement waits for another process's lock.
@@ -37,8 +37,7 @@ const STATEMENTS: usize = 256;
 /// The file, opened.
 pub(super) struct Sqlite {
     writer: Writer,
-    readers: Arc<Mutex<Vec<Mutex<Connection>>>>,
-    free: Arc<Semaphore>,
+    readers: Readers,
 }
 
 impl Sqlite {
@@ -59,14 +58,10 @@ impl Sqlite {
         let readers = (0..readers.max(1)).map(|_| {
             let reading = connect(path)?;
             reading.pragma_update(None, "query_only", true)?;
-            Ok(Mutex::new(reading))
+            Ok(reading)
         });
-        let readers = readers.collect::<Result<Vec<_>, StoreError>>()?;
-        Ok(Sqlite {
-            writer: Writer::start(writing, news)?,
-            free: Arc::new(Semaphore::new(readers.len())),
-            readers: Arc::new(Mutex::new(readers)),
-        })
+        let readers = Readers::new(readers.collect::<Result<_, StoreError>>()?);
+        Ok(Sqlite { writer: Writer::start(writing, news)?, readers })
     }
 
     /// Runs `op` on the writer's thread, all or nothing.
@@ -84,18 +79,10 @@ impl Sqlite {
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
     {
-        let free = Arc::clone(&self.free);
-        let slot = free.acquire_owned().await.map_err(|_| StoreError::Closed)?;
-        let readers = Arc::clone(&self.readers);
+        let reader = self.readers.borrow().await?;
         let reading = tokio::task::spawn_blocking(move || {
-            let conn = lock(&readers).pop().expect("there are as many readers as slots");
-            let found = {
-                let tx = Tx::new(Conn::Sqlite(&conn));
-                drive(op(&tx))
-            };
-            lock(&readers).push(conn);
-            drop(slot);
-            found
+            let tx = Tx::new(Conn::Sqlite(&reader.conn));
+            drive(op(&tx))
         });
         reading.await.map_err(|err| StoreError::Database(Box::new(err)))?
     }
@@ -103,8 +90,7 @@ impl Sqlite {
     /// Finishes what was begun and closes the file.
     pub(super) async fn close(&self) {
         self.writer.stop().await;
-        self.free.close();
-        lock(&self.readers).clear();
+        self.readers.stop().await;
     }
 }
 

@@ -23,6 +23,7 @@ on_both_stores!(
     a_host_that_cools_down_is_left_alone,
     takers_share_the_work,
     who_let_the_lease_end_is_told_no_more,
+    a_row_that_cannot_be_read_stops_no_other,
     a_hundred_thousand_subscribers_are_served,
 );
 
@@ -191,6 +192,21 @@ async fn who_let_the_lease_end_is_told_no_more(database: Database) {
     assert_eq!((renewed.id, renewed.cursor), (short.id, Seq(0)));
     let due = store.claim_subscriptions(at(12), at(20), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(2)));
+}
+
+async fn a_row_that_cannot_be_read_stops_no_other(database: Database) {
+    let store = database.open().await;
+    let [ill, well] = ["a", "b"].map(|name| subscribe(&store, name, "https://callback.test/"));
+    let (ill, well) = (ill.await.id.resource, well.await.id.resource);
+    for id in [ill, well] {
+        store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    }
+    database.run("update resources set status = '{' where topic like '%/a'").await;
+    database.run("update subscriptions set format = 'x' where id % 2 = 0").await;
+    assert_eq!(claimed(&store, 999).await, [well]);
+    assert_eq!(store.get(ill).await.unwrap_err().code(), "corrupt_row");
+    let due = store.claim_subscriptions(at(999), at(1_000), &room()).await.unwrap();
+    assert_eq!(due.len(), 1);
 }
 
 /// Times are for the reader of the log; a machine may be slow.
