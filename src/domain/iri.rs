@@ -11,12 +11,6 @@ pub fn is_absolute(text: &str) -> bool {
     scheme(text).is_some()
 }
 
-/// Whether `text` is an absolute IRI that may stand in a document as it is
-/// (RFC 3987 `#section-2.2`).
-pub fn is_iri(text: &str) -> bool {
-    scheme(text).is_some_and(|scheme| text.len() > scheme.len() + 1) && !text.contains(is_forbidden)
-}
-
 /// The scheme, without its colon.
 pub fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
@@ -191,20 +185,6 @@ mod tests {
         ];
         for (base, reference, want) in cases {
             assert_eq!(join(base, reference), want, "{reference:?} at {base}");
-        }
-    }
-
-    #[test]
-    fn iris_are_told_from_other_text() {
-        let cases = [
-            ("http://a", true),
-            ("urn:x:1", true),
-            ("abc", false),
-            ("a:", false),
-            ("a b:c", false),
-        ];
-        for (text, want) in cases {
-            assert_eq!(is_iri(text), want, "{text}");
         }
     }
 }

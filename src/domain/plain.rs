@@ -56,10 +56,11 @@ pub fn decode(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `text` trimmed, each run of white space one space.
+/// `text` trimmed, each run of white space and control characters one space.
 pub fn collapse(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    for word in words.filter(|word| !word.is_empty()) {
         if !out.is_empty() {
             out.push(' ');
         }

@@ -77,6 +77,8 @@ struct Walk<'a> {
     begun: Instant,
     waited: Duration,
     wire_bytes: u64,
+    /// Whether the last request ended without an answer on a connection that stood.
+    cut_off: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -99,6 +101,7 @@ impl<'a> Walk<'a> {
             begun: Instant::now(),
             waited: Duration::ZERO,
             wire_bytes: 0,
+            cut_off: false,
         })
     }
 
@@ -107,7 +110,11 @@ impl<'a> Walk<'a> {
             self.inner.topics.check(&self.at)?;
             self.take_turn().await;
             let conditional = self.validators();
-            let response = self.request(conditional).await?;
+            let response = match self.request(conditional).await {
+                // The server closed the connection just as we used it again.
+                Err(_) if self.was_stale() => continue,
+                result => result?,
+            };
             let status = response.status();
             if let Some(target) = redirect_target(&response, &self.at)? {
                 self.follow(status, target)?;
@@ -182,10 +189,12 @@ impl<'a> Walk<'a> {
             took: sent_at.elapsed(),
             trouble: None,
         };
+        self.cut_off = false;
         let result = match sent {
             Err(_) => Err(FetchError::TimedOut(allowed)),
             Ok(Err(err)) => {
                 hop.trouble = Some(trouble::exact(&err));
+                self.cut_off = trouble::is_cut_off(&err);
                 Err(trouble::from_client(&err, &self.at))
             }
             Ok(Ok(response)) => {
@@ -200,6 +209,14 @@ impl<'a> Walk<'a> {
         };
         self.hops.push(hop);
         result
+    }
+
+    /// Whether the last request died on a connection that was being used again, which
+    /// says nothing about the server: for a new one its name would have been looked up.
+    /// Each such failure uses up one idle connection, so they come to an end.
+    fn was_stale(&self) -> bool {
+        let Some(hop) = self.hops.last() else { return false };
+        self.cut_off && hop.addresses.is_empty() && hop.url.domain().is_some()
     }
 
     fn follow(&mut self, status: StatusCode, mut target: Url) -> Result<(), FetchError> {

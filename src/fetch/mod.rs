@@ -44,7 +44,8 @@ pub struct Settings {
     /// For one fetch, from the lookup of the name to the last byte (rule P42: 30 s). Its
     /// steps have shares of it: a sixth for the lookup (5 s), half until a connection
     /// stands (15 s), five sixths until the headers are there (25 s), a third for a pause
-    /// within the body (10 s). Waiting for the host's turn does not count.
+    /// within the body (10 s), a sixth until a body may no longer be slow (5 s). Waiting
+    /// for the host's turn does not count.
     pub fetch_timeout: Duration,
     /// For one delivery or verification (rule D4: 10 s), half of it until a connection
     /// stands.

@@ -53,6 +53,16 @@ pub(super) fn exact(err: &reqwest::Error) -> String {
     told.join(": ")
 }
 
+/// Whether the connection ended before any answer began.
+pub(super) fn is_cut_off(err: &reqwest::Error) -> bool {
+    let closed = |cause: &&(dyn Error + 'static)| {
+        let by_peer = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
+            || matches!(by_peer, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
+    };
+    !err.is_connect() && causes(err).iter().any(closed)
+}
+
 fn is_parse(cause: &&(dyn Error + 'static)) -> bool {
     cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
 }

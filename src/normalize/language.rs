@@ -42,6 +42,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
         }
         if let Some(source) = &mut entry.source {
             settle_tag(&mut source.lang);
+            source.lang.take_if(|own| Some(own.as_str()) == lang);
             let lang = source.lang.as_deref().or(lang);
             settle_texts([&mut source.title, &mut source.subtitle, &mut source.rights], lang);
         }

@@ -81,6 +81,7 @@ impl Pass<'_> {
         self.categories(&mut entry.categories);
         if let Some(source) = &mut entry.source {
             self.feed(source);
+            source.base.take_if(|base| Some(base.as_str()) == outer);
         }
         entry.extensions.iter_mut().for_each(|element| self.element(element));
     }

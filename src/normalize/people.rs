@@ -6,7 +6,8 @@
 //! by whoever its title says: that stands on the feed only, so that nobody takes it
 //! for an author's name of an entry.
 
-use crate::domain::feed::{Feed, Person, Repair, Text};
+use crate::domain::feed::{Element, Feed, Node, Person, Repair, Text};
+use crate::domain::plain;
 use crate::domain::source::Context;
 
 /// Settles the people of the feed and its entries.
@@ -47,8 +48,7 @@ fn settle_list(people: &mut Vec<Person>) {
     let mut kept: Vec<Person> = Vec::with_capacity(people.len());
     for mut person in people.drain(..) {
         settle_person(&mut person);
-        let is_somebody = !person.name.is_empty() || !person.extensions.is_empty();
-        if is_somebody && !kept.contains(&person) {
+        if !person.name.is_empty() && !kept.contains(&person) {
             kept.push(person);
         }
     }
@@ -58,7 +58,7 @@ fn settle_list(people: &mut Vec<Person>) {
 /// A person must have a name; an e-mail address must look like one (RFC 4287
 /// `#rfc.section.3.2`).
 fn settle_person(person: &mut Person) {
-    person.name = crate::domain::plain::collapse(&person.name);
+    person.name = plain::collapse(&person.name);
     let tidy = |text: Option<String>| {
         text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     };
@@ -77,8 +77,25 @@ fn settle_person(person: &mut Person) {
     }
     if person.name.is_empty() {
         let other = person.email.as_ref().or(person.uri.as_ref());
-        person.name = other.cloned().unwrap_or_default();
+        person.name = other.cloned().unwrap_or_else(|| said(&person.extensions));
     }
+}
+
+/// What foreign elements say of somebody of whom nothing else is known.
+fn said(elements: &[Element]) -> String {
+    fn gather(element: &Element, out: &mut String) {
+        for child in &element.children {
+            match child {
+                Node::Text(text) => out.push_str(text),
+                Node::Element(child) => gather(child, out),
+            }
+            out.push(' ');
+        }
+    }
+    let mut out = String::new();
+    elements.iter().for_each(|element| gather(element, &mut out));
+    let said = plain::collapse(&out);
+    if said.is_empty() && !elements.is_empty() { "unknown".to_owned() } else { said }
 }
 
 #[cfg(test)]

@@ -35,12 +35,31 @@ fn settle_entry(entry: &mut Entry) {
     if let Some(source) = &mut entry.source {
         settle_metadata(source);
     }
-    if let Some(Content::Text(text)) = &mut entry.content {
-        trim(Some(text));
-        if text.value.is_empty() {
-            entry.content = None;
+    match &mut entry.content {
+        Some(Content::Text(text)) => {
+            trim(Some(text));
+            if text.value.is_empty() {
+                entry.content = None;
+            }
         }
+        Some(Content::Src { mime, .. }) => *mime = mime.take().and_then(|mime| media_type(&mime)),
+        Some(Content::Media { mime, .. } | Content::Xml { mime, .. }) => {
+            *mime = media_type(mime).unwrap_or_else(|| "application/octet-stream".to_owned());
+        }
+        None => {}
     }
+}
+
+/// `text` as a media type; the words for text constructs stand for those they mean.
+fn media_type(text: &str) -> Option<String> {
+    let text = text.trim();
+    Some(match text {
+        "text" => "text/plain".to_owned(),
+        "html" => "text/html".to_owned(),
+        "xhtml" => "application/xhtml+xml".to_owned(),
+        text if is_media_type(text) => text.to_owned(),
+        _ => return None,
+    })
 }
 
 /// A text that says nothing is none. Titles stay, because Atom requires them, and so
@@ -67,8 +86,7 @@ fn trim_string(text: &mut String) {
 
 fn settle_links(links: &mut [Link]) {
     for link in links {
-        link.mime =
-            link.mime.take().map(|mime| mime.trim().to_owned()).filter(|m| is_media_type(m));
+        link.mime = link.mime.take().and_then(|mime| media_type(&mime));
         link.title = link.title.take().filter(|title| !title.trim().is_empty());
         link.length = link.length.take().map(|length| length.trim().to_owned());
         link.length = link.length.take().filter(|length| !length.is_empty());
@@ -93,7 +111,7 @@ fn settle_categories(categories: &mut Vec<Category>) {
 
 /// Whether `text` is `type/subtype`, with parameters perhaps (RFC 6838
 /// `#section-4.2`).
-pub(super) fn is_media_type(text: &str) -> bool {
+fn is_media_type(text: &str) -> bool {
     let token = |part: &str| {
         !part.is_empty()
             && part.chars().all(|c| c.is_ascii_alphanumeric() || "!#$&^_.+-".contains(c))

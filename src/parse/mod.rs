@@ -50,7 +50,8 @@ pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
         Some(_) => {
             let text = tree::tidy(text, &mut repairs);
             let tree = tree::build(&text, &mut repairs);
-            let bases = texts::Bases { url: &context.url };
+            let url = context.base();
+            let bases = texts::Bases { url: &url };
             formats::read(&tree, bases, &mut repairs)?
         }
     };

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use crate::domain::feed::{Attribute, Element, Node};
 
-use super::names::{ATOM, ATOM_03, Names, as_name};
+use super::names::{ATOM, Names, RSS, as_name};
 use super::xml::{push_attribute, push_text};
 
 /// Appends an extension of a feed, an entry or a person, and a line end. Atom is the
 /// default namespace around it.
 pub(super) fn push_extension(out: &mut String, element: &Element, names: &Names<'_>) {
     if element.namespace == ATOM {
-        let foreign = Name { prefix: names.prefix(ATOM_03), name: as_name(&element.name) };
+        let foreign = Name { prefix: names.prefix(RSS), name: as_name(&element.name) };
         push(out, element, &foreign, ATOM, names);
     } else {
         push_nested(out, element, ATOM, names);

@@ -13,10 +13,10 @@ use super::xml::push_attribute;
 
 /// Atom, RFC 4287.
 pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";
-/// Atom 0.3. Elements of Atom's namespace that stand where RFC 4287 allows foreign
-/// ones only, such as a link inside an author, are written in this one: readers
-/// know both.
-pub(super) const ATOM_03: &str = "http://purl.org/atom/ns#";
+/// RSS, as UserLand had it for a while. Elements of Atom's namespace that stand where
+/// RFC 4287 allows foreign ones only, such as a link inside an author, are written in
+/// this one: `parse` does the same with what it does not know in Atom.
+pub(super) const RSS: &str = "http://backend.userland.com/rss2";
 /// XHTML.
 pub(super) const XHTML: &str = "http://www.w3.org/1999/xhtml";
 /// The namespace of `xml:lang`, which needs no declaration.
@@ -24,9 +24,8 @@ const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// Prefixes by which vocabularies are known.
 const USUAL: &[(&str, &str)] = &[
-    (ATOM_03, "a03"),
     ("http://activitystrea.ms/spec/1.0/", "as"),
-    ("http://backend.userland.com/rss", "rss"),
+    (RSS, "rss"),
     ("http://purl.org/dc/elements/1.1/", "dc"),
     ("http://purl.org/dc/terms/", "dcterms"),
     ("http://purl.org/rss/1.0/modules/content/", "content"),
@@ -45,6 +44,7 @@ const USUAL: &[(&str, &str)] = &[
     ("http://www.opengis.net/gml", "gml"),
     ("http://www.w3.org/2003/01/geo/wgs84_pos#", "geo"),
     ("https://podcastindex.org/namespace/1.0", "podcast"),
+    ("https://www.jsonfeed.org/version/1.1/", "json"),
 ];
 
 /// The prefixes of one piece.
@@ -96,7 +96,7 @@ impl<'a> Names<'a> {
     /// Elements that stand where Atom's own may not.
     fn add_foreign(&mut self, elements: &'a [Element]) {
         if elements.iter().any(|element| element.namespace == ATOM) {
-            self.add(ATOM_03, "");
+            self.add(RSS, "");
         }
         self.add_elements(elements);
     }
@@ -104,7 +104,7 @@ impl<'a> Names<'a> {
     /// Extensions of a feed or an entry, and what is inside them.
     fn add_elements(&mut self, elements: &'a [Element]) {
         if elements.iter().any(|element| element.namespace == ATOM) {
-            self.add(ATOM_03, "");
+            self.add(RSS, "");
         }
         elements.iter().for_each(|element| self.add_element(element));
     }

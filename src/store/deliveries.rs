@@ -117,15 +117,7 @@ pub(super) async fn settle(
     settled: Vec<Settled>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
-    let ends = settled.iter().any(|one| matches!(one, Settled::Ended { .. }));
-    let ids = settled.iter().map(|one| id_of(one).resource.0).collect::<Vec<_>>();
-    if ends {
-        resources::lock(tx, ids).await?;
-    } else {
-        tx.query(LOCK, &[Value::Ints(ids)]).await?;
-    }
-
+    hold(tx, &settled).await?;
     let (mut delivered, mut waiting, mut failed, mut ended) =
         (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for one in settled {
@@ -145,12 +137,14 @@ pub(super) async fn settle(
             }
         }
     }
-    let mut due = tx.execute_rows(DELIVERED, params![now], &columns("told", &delivered)).await?;
-    due += tx.execute_rows(WAITING, params![now], &columns("retry_at", &waiting)).await?;
-    due += tx.execute_rows(FAILED, params![now], &columns("none", &failed)).await?;
+    let mut rows = tx.query_rows(DELIVERED, params![now], &columns("told", &delivered)).await?;
+    rows.extend(tx.query_rows(WAITING, params![now], &columns("retry_at", &waiting)).await?);
+    rows.extend(tx.query_rows(FAILED, params![now], &columns("none", &failed)).await?);
     end(tx, &ended).await?;
-    if due > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+    for mut row in rows {
+        if row.opt_time()?.is_some_and(|due_at| due_at <= now) {
+            tx.wake(Wake::Subscriptions).await?;
+        }
     }
     Ok(())
 }
@@ -176,13 +170,14 @@ macro_rules! owed {
     };
 }
 
-/// The rest of a statement that ends claims.
+/// The rest of a statement that ends claims: it gives what is due when.
 macro_rules! of_given {
     () => {
         " from {rows}
           join resources r on r.id = given.resource_id
          where subscriptions.resource_id = given.resource_id
-           and subscriptions.id = given.id"
+           and subscriptions.id = given.id
+        returning subscriptions.due_at"
     };
 }
 
@@ -225,6 +220,17 @@ const FAILED: &str = concat!(
     " then cast($1 as bigint) end",
     of_given!()
 );
+
+/// Locks the resources: for writing if their subscribers are to be counted anew, else
+/// so that many may settle side by side.
+async fn hold(tx: &Tx<'_>, settled: &[Settled]) -> Result<(), StoreError> {
+    const HOLD: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
+    let ids = settled.iter().map(|one| id_of(one).resource.0).collect::<Vec<_>>();
+    if settled.iter().any(|one| matches!(one, Settled::Ended { .. })) {
+        return resources::lock(tx, ids).await;
+    }
+    tx.query(HOLD, &[Value::Ints(ids)]).await.map(drop)
+}
 
 fn id_of(settled: &Settled) -> SubscriptionId {
     match settled {

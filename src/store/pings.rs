@@ -139,8 +139,10 @@ fn change(mut row: Row) -> Result<Change, StoreError> {
     };
     let site = row.opt_text()?;
     let status: Status = row.json()?;
-    let name = if name.is_empty() { status.title } else { name };
-    let url = url.or(site).unwrap_or_else(|| topic.clone());
+    // Who gave no name pinged the feed; the line is about the weblog it belongs to.
+    let (name, url) =
+        if name.is_empty() { (status.title, site.or(url)) } else { (name, url.or(site)) };
+    let url = url.unwrap_or_else(|| topic.clone());
     Ok(Change { at, name, url, feed_url: feed_url.or(Some(topic)) })
 }
 

@@ -12,6 +12,9 @@ use crate::fetch::{Answer, Document, FetchError, Hop};
 /// The most that is listed of anything.
 const MOST_LISTED: usize = 10;
 
+const DAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
 /// The whole story.
 pub(super) fn tell(polled: &Polled<'_>) -> String {
     let mut out = String::new();
@@ -112,9 +115,14 @@ fn schedule(polled: &Polled<'_>, out: &mut String) {
             line(out, "hint", &format!("{what} {secs} s"));
         }
     }
-    if !asked.skip_hours.is_empty() || !asked.skip_days.is_empty() {
-        let skipped = format!("not at {:?} h GMT", asked.skip_hours);
-        line(out, "hint", &format!("{skipped}, not on days {:?} (0 is Monday)", asked.skip_days));
+    if !asked.skip_hours.is_empty() {
+        let hours: Vec<_> = asked.skip_hours.iter().map(ToString::to_string).collect();
+        line(out, "hint", &format!("skipHours: {} (GMT)", hours.join(", ")));
+    }
+    if !asked.skip_days.is_empty() {
+        let name = |day: &u8| DAYS.get(usize::from(*day)).copied().unwrap_or("no day");
+        let days: Vec<_> = asked.skip_days.iter().map(name).collect();
+        line(out, "hint", &format!("skipDays: {} (GMT)", days.join(", ")));
     }
     line(out, "rate", &format!("{:.2} entries a day", polled.per_hour * 24.0));
     let (period, reason) = (polled.period.as_secs(), polled.period.reason());

@@ -281,6 +281,12 @@ pub(super) fn read_source(element: El<'_>, home: &mut Home<'_>) -> Feed {
     let mut feed = Feed { format: "atom1.0", ..Feed::default() };
     let mut inner = Home { of: Of::Feed(&mut feed), bases: home.bases, repairs: home.repairs };
     read_head(element, &mut inner);
+    // What holds for the whole entry is said there.
+    let around = element.parent();
+    feed.lang.take_if(|lang| around.and_then(El::lang) == Some(lang));
+    feed.base.take_if(|base| {
+        around.and_then(|around| home.bases.base(around)).is_some_and(|held| held.as_str() == *base)
+    });
     feed
 }
 

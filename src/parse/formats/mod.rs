@@ -41,6 +41,11 @@ pub(super) fn rss_vocabulary() -> &'static Vocabulary {
     &rss::RSS
 }
 
+/// The namespace for elements of Atom, of whatever version.
+pub(super) fn atom_vocabulary() -> &'static Vocabulary {
+    &atom::ATOM
+}
+
 /// Whether an element is in no namespace, or in one of those given to RSS.
 pub(super) fn is_plain(element: El<'_>) -> bool {
     element.space().uri().is_empty() || element.of(&rss::RSS)

@@ -288,7 +288,7 @@ pub(super) fn body(element: El<'_>, home: &Home<'_>) -> Content {
 /// The one line that RSS says of where an item comes from.
 pub(super) fn source(element: El<'_>, home: &Home<'_>) -> Feed {
     let mut feed = Feed { format: "rss2.0", ..Feed::default() };
-    feed.title = element.filled().map(Text::plain);
+    feed.title = element.filled().map(|_| home.bases.plain(element));
     if let Some(url) = element.attr("url").or(element.attr("href")).filter(|url| !url.is_empty()) {
         let href = home.bases.href(element, url);
         feed.links.push(Link { href, rel: "self".into(), ..Link::default() });

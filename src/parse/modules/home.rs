@@ -115,17 +115,17 @@ impl Home<'_> {
         }
     }
 
-    /// Makes addresses that are the text of an element absolute: nobody looks for them
-    /// there any more.
+    /// Makes addresses that are the text of an element absolute, where an `xml:base`
+    /// says how.
     fn absolute(&self, element: El<'_>, kept: &mut Element) {
-        let base = || self.bases.base(element).unwrap_or_else(|| self.bases.url.clone());
+        let Some(base) = self.bases.base(element) else { return };
         let resolve = |element: &mut Element| {
             let name = element.name.as_str();
             let known = ADDRESSES
                 .iter()
                 .any(|(prefix, held)| element.prefix == *prefix && held.eq_ignore_ascii_case(name));
             if let ([Node::Text(text)], true) = (element.children.as_mut_slice(), known)
-                && let Ok(absolute) = base().join(text.trim())
+                && let Ok(absolute) = base.join(text.trim())
                 && !text.trim().contains(':')
             {
                 *text = absolute.into();

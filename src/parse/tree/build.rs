@@ -321,16 +321,11 @@ impl<'t> Builder<'t> {
         at
     }
 
-    /// Undoes what happens to UTF-8 that somebody took for Latin-1 and encoded again.
     fn mend_double_encoding(&mut self) {
         for node in &mut self.nodes {
             let Kind::Text(text) = &mut node.kind else { continue };
-            if text.is_ascii() {
-                continue;
-            }
-            let (bytes, _, unmappable) = WINDOWS_1252.encode(text);
-            if let Ok(mended) = String::from_utf8(bytes.into_owned())
-                && !unmappable
+            if !text.is_ascii()
+                && let Some(mended) = decoded_once_more(text)
             {
                 *text = Cow::Owned(mended);
                 self.faults.note("double_encoded");
@@ -382,6 +377,34 @@ impl Faults {
         }
     }
 }
+
+/// Undoes what happens to UTF-8 that somebody took for windows-1252 and encoded again;
+/// `None` if that is not what happened.
+fn decoded_once_more(text: &str) -> Option<String> {
+    let (bytes, _, unmappable) = WINDOWS_1252.encode(text);
+    let mended = String::from_utf8(bytes.into_owned()).ok().filter(|_| !unmappable)?;
+    // "é »" with a space that does not break is sound French, and would be one Chinese
+    // character: those are believed only in a row.
+    let mut in_a_row = 0;
+    let mut rare = 0;
+    for c in mended.chars() {
+        match c {
+            '\u{0}'..='\u{7f}' => in_a_row = 0,
+            '\u{80}'..='\u{7ff}' | '\u{2000}'..='\u{2bff}' | '\u{1f000}'.. => in_a_row += 1,
+            _ => {
+                in_a_row += 1;
+                rare = if in_a_row < IN_A_ROW { rare + 1 } else { 0 };
+            }
+        }
+        if in_a_row == 0 && rare > 0 {
+            return None;
+        }
+    }
+    (rare == 0).then_some(mended)
+}
+
+/// So many characters of three bytes in a row are no accident.
+const IN_A_ROW: usize = 3;
 
 /// A name's prefix, empty if it has none, and the rest.
 fn split(name: &str) -> (&str, &str) {
@@ -437,6 +460,8 @@ mod tests {
             ("other case in the end",      "<A>x</a><B/>",                      r#"A("x")B()"#),
             ("encoded twice",              "<a>caf&#195;&#169; &#226;&#128;&#166;</a>", r#"a("café …")"#),
             ("encoded once",               "<a>café Ã</a>",                     r#"a("café Ã")"#),
+            ("French, encoded once",       "<a>« le café\u{a0}» — oui</a>",     "a(\"« le café\\u{a0}» — oui\")"),
+            ("Japanese, encoded twice",    "<a>ç™½ç\u{90}´ã\u{81}®</a>",         r#"a("白琴の")"#),
             ("line ends",                  "<a>x\r\ny\rz</a>",                  r#"a("x\ny\nz")"#),
             ("a document type of its own", "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", r#"a("&b;")"#),
         ];

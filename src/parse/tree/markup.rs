@@ -9,13 +9,16 @@ use std::borrow::Cow;
 
 use quick_xml::escape::{escape, partial_escape};
 
-use super::super::formats::{XHTML, XML, is_atom, is_plain, rss_vocabulary};
+use super::super::formats::{XHTML, XML, atom_vocabulary, is_atom, is_plain, rss_vocabulary};
 use super::{El, Step};
 use crate::domain::feed::{Attribute, Element, Node};
 
 /// The greatest element without a home in Atom that is kept, in bytes of its texts and
 /// values: a quarter of what one entry may hold (rule S16).
 const KEPT_BYTES: usize = 256 * 1024;
+
+/// Person constructs.
+const PERSONS: [&str; 2] = ["author", "contributor"];
 
 /// HTML elements that hold nothing.
 const VOID: [&str; 14] = [
@@ -79,8 +82,11 @@ impl<'t> El<'t> {
         }
         let mut kept = stack.pop()?;
         tidy_space(&mut kept);
-        if is_atom(self) {
+        let person =
+            self.parent().is_some_and(|around| PERSONS.iter().any(|name| around.named(name)));
+        if is_atom(self) && !person {
             // Nothing may be added to Atom's namespace: what Atom does not know is RSS.
+            // A person may hold links (seed 003, "author"); those stay what they are.
             let rss = rss_vocabulary();
             (kept.namespace, kept.prefix) = (rss.uri().to_owned(), rss.prefix.to_owned());
         }
@@ -99,7 +105,13 @@ fn tidy_space(element: &mut Element) {
 /// The element without what it holds.
 fn shell(element: El<'_>) -> Element {
     let space = element.space();
-    let known = if is_plain(element) { Some(rss_vocabulary()) } else { space.vocabulary() };
+    let known = if is_plain(element) {
+        Some(rss_vocabulary())
+    } else if is_atom(element) {
+        Some(atom_vocabulary())
+    } else {
+        space.vocabulary()
+    };
     let attributes = element.attributes().iter().map(|attribute| {
         let space = element.space_of(attribute);
         let prefix = space.vocabulary().map_or(attribute.prefix, |known| known.prefix);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::domain::feed::{Element, Link, Node};
 
-use super::super::names::{ATOM, ATOM_03};
+use super::super::names::{ATOM, RSS};
 
 /// Activity Streams.
 pub(super) const ACTIVITY: &str = "http://activitystrea.ms/spec/1.0/";
@@ -56,7 +56,7 @@ pub(super) fn standard_links(links: &[Link]) -> Option<Value> {
 
 /// The first child element of this name, in Atom's namespaces or Activity Streams'.
 pub(super) fn child<'a>(elements: &'a [Element], name: &str) -> Option<&'a Element> {
-    let ours = |element: &&Element| matches!(element.namespace.as_str(), ATOM | ATOM_03 | ACTIVITY);
+    let ours = |element: &&Element| matches!(element.namespace.as_str(), ATOM | RSS | ACTIVITY);
     elements.iter().filter(ours).find(|element| element.name == name)
 }
 

@@ -16,7 +16,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
@@ -29,6 +29,13 @@ use super::{News, StoreError};
 
 /// How long an operation waits for a connection, free or new.
 const WAIT: Duration = Duration::from_secs(10);
+/// How long a server that says nothing is believed to be there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// What bounds a session: no statement of ours takes a minute, and a node that is cut
+/// off must not hold its locks for longer.
+const SESSION: &str = "
+    set statement_timeout = '60s';
+    set idle_in_transaction_session_timeout = '60s'";
 
 /// The pool.
 pub(super) struct Postgres {
@@ -51,6 +58,7 @@ impl Postgres {
         if config.get_application_name().is_none() {
             config.application_name("feedgate");
         }
+        config.keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let tls = match config.get_ssl_mode() {
             SslMode::Require => Some(tls::trusting()?),
@@ -61,7 +69,11 @@ impl Postgres {
             None => Manager::from_config(config.clone(), NoTls, recycling),
         };
         let pool = Pool::builder(manager).max_size(connections).runtime(Runtime::Tokio1);
-        let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT)).build();
+        let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT));
+        let bounded = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(async { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
+        });
+        let pool = pool.post_create(bounded).build();
         let pool = pool.map_err(|err| StoreError::Database(Box::new(err)))?;
         // Say now, not at the first operation, that there is no server.
         drop(pool.get().await?);
