@@ -3,6 +3,8 @@
 
 mod architecture;
 mod config;
+mod normalize;
 mod polling;
+mod schemas;
 mod store;
 mod support;

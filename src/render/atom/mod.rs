@@ -9,7 +9,7 @@ mod parts;
 mod revision;
 mod status;
 
-use crate::domain::feed::{Entry, Feed, Link};
+use crate::domain::feed::{Entry, Feed, Link, Text};
 use crate::domain::iri;
 use crate::domain::status::Status;
 
@@ -167,7 +167,7 @@ pub(super) fn minimal_head(
     let mut out = String::with_capacity(512);
     push_start(&mut out, "feed", &Names::default(), None, None);
     push_element(&mut out, "id", id);
-    push_element(&mut out, "title", title);
+    parts::push_text_construct(&mut out, "title", &Text::plain(title));
     push_element(&mut out, "updated", &parts::date(&updated.fixed_offset()));
     push_tag(&mut out, "author");
     push_element(&mut out, "name", host.as_deref().unwrap_or(topic));

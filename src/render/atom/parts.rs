@@ -91,7 +91,7 @@ fn push_optional_text(out: &mut String, name: &str, text: Option<&Text>) {
 
 /// Appends a text construct. XHTML that is not well-formed is written as HTML, which
 /// readers repair.
-fn push_text_construct(out: &mut String, name: &str, text: &Text) {
+pub(super) fn push_text_construct(out: &mut String, name: &str, text: &Text) {
     let value = clean(&text.value);
     let raw = text.kind == TextKind::Xhtml && is_well_formed(&value);
     out.push('<');

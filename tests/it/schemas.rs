@@ -1,0 +1,161 @@
+//! What feedgate writes is what `schemas/` says it is.
+//!
+//! `xmllint` does the checking, many documents in one process.
+
+use std::process::Command;
+use std::{fs, path::Path};
+
+use chrono::DateTime;
+use feedgate::domain::ping::Change;
+use feedgate::domain::record::{Record, Seq};
+use feedgate::domain::status::Status;
+use feedgate::render::archive::Archive;
+use feedgate::render::atom::{self, Document};
+use feedgate::render::changes::{Unit, changes};
+
+/// Fails with everything that is wrong with these documents, which are names and
+/// texts.
+pub(crate) fn assert_valid(schema: &str, documents: &[(String, String)]) {
+    let wrong = faults(schema, documents);
+    assert!(wrong.is_empty(), "not valid by schemas/{schema}:\n{wrong}");
+}
+
+/// What `xmllint` finds wrong, in the documents' own names; empty if nothing is.
+fn faults(schema: &str, documents: &[(String, String)]) -> String {
+    assert!(!documents.is_empty(), "nothing to check");
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(schema);
+    let folder = tempfile::tempdir().unwrap();
+    let mut check = Command::new("xmllint");
+    check.args(["--noout", "--nonet", "--relaxng"]).arg(schema);
+    for (name, text) in documents {
+        let file = folder.path().join(name.replace('/', "_"));
+        fs::write(&file, text).unwrap();
+        check.arg(file);
+    }
+    let answer = check.output().expect(
+        "xmllint is needed to check documents against schemas/: install libxml2-utils, \
+         or run tests/run, which does",
+    );
+    let told = String::from_utf8_lossy(&answer.stderr);
+    let told = told.replace(&format!("{}/", folder.path().display()), "");
+    let faults = told.lines().filter(|line| !line.ends_with(" validates"));
+    let faults: Vec<&str> = faults.collect();
+    assert!(answer.status.success() || !faults.is_empty(), "xmllint ended with {}", answer.status);
+    faults.join("\n")
+}
+
+const TOPIC: &str = "https://tides.test/feed?a=1&b=<2>";
+
+fn status() -> Status {
+    let at = DateTime::from_timestamp(1_031_356_801, 0);
+    Status {
+        http_code: 200,
+        http_message: "Fetched (ring) 200 & \"fine\"".to_owned(),
+        title: "Tides".to_owned(),
+        last_fetch: at,
+        last_parse: at,
+        next_fetch: at,
+        last_maintenance_at: at,
+        period_s: 900,
+        popularity: 2.5,
+        bozo_rank: 0.25,
+        porn_rank: Some(0.0),
+        generated_ids: true,
+        ..Status::default()
+    }
+}
+
+fn records(after: i64, last: i64) -> Vec<Record> {
+    let contents: [(&str, &[u8]); 3] =
+        [("text/plain", b"high"), ("image/png", &[0x89, 0x50]), ("application/json", b"{}")];
+    let record = |number: i64| {
+        let (content_type, bytes) = contents[usize::try_from(number).unwrap() % contents.len()];
+        let at = DateTime::from_timestamp(number, 0).unwrap();
+        let (entry_id, atom) = atom::revision(TOPIC, Some(content_type), bytes, at);
+        Record { seq: Seq(number), at, entry_id, atom }
+    };
+    (after + 1..=last).map(record).collect()
+}
+
+#[test]
+fn documents_of_a_resource_are_valid_with_and_without_head_status_and_entries() {
+    let mut documents = Vec::new();
+    let head = "<feed xmlns=\"http://www.w3.org/2005/Atom\">\n<id>urn:x</id>\n<title type=\"text\">\
+                </title>\n<updated>2002-09-07T00:00:01Z</updated>\n<author><name>Ada</name>\n</author>\n";
+    let (known, unknown) = (status(), Status::default());
+    for (n, head) in [head, ""].into_iter().enumerate() {
+        for (m, status) in [None, Some(&known), Some(&unknown)].into_iter().enumerate() {
+            for count in [0, 3] {
+                let records = records(0, count);
+                let entries: Vec<&str> = records.iter().map(|r| r.atom.as_str()).collect();
+                let document =
+                    Document { head, topic: TOPIC, status, links: &[], entries: &entries };
+                documents.push((format!("document-{n}{m}{count}"), atom::document(&document)));
+            }
+        }
+    }
+    assert_valid("atom.rng", &documents);
+}
+
+#[test]
+fn archive_documents_are_valid() {
+    let home = "https://gate.test/feeds/7";
+    let mut documents = Vec::new();
+    for head in [0, 2, 3, 7] {
+        let (topic, hub) = (TOPIC, "https://gate.test/hub");
+        let archive = Archive { topic, home, hub, head: Seq(head), page_size: 3 };
+        for number in 1..=archive.newest() {
+            let (after, last) = archive.range(number).unwrap();
+            let document = archive.document(number, &records(after.0, last.0));
+            documents.push((format!("document-{number}-of-{head}"), document));
+        }
+        let (after, last) = archive.range(archive.newest()).unwrap();
+        let recent = archive.recent("", &status(), &records(after.0, last.0));
+        documents.push((format!("recent-of-{head}"), recent));
+    }
+    assert_valid("atom.rng", &documents);
+}
+
+#[test]
+fn changes_xml_is_valid() {
+    let now = DateTime::from_timestamp(1_168_715_280, 0).unwrap();
+    let change = |feed_url: Option<&str>| Change {
+        at: now,
+        name: "A & \"b\" \u{7}".to_owned(),
+        url: "https://a.test/?x=1&y=2".to_owned(),
+        feed_url: feed_url.map(str::to_owned),
+    };
+    let lists = [vec![], vec![change(None), change(Some("https://a.test/rss"))]];
+    let documents = lists
+        .iter()
+        .enumerate()
+        .map(|(n, list)| (format!("changes-{n}"), changes(list, 2, now, Unit::Minutes)));
+    assert_valid("changes.rng", &documents.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_schema_turns_down_what_is_not_allowed() {
+    let sound = atom::document(&Document {
+        head: "",
+        topic: TOPIC,
+        status: Some(&status()),
+        links: &[],
+        entries: &[&records(0, 1)[0].atom],
+    });
+    let cases = [
+        ("a status element under another name", "<period>900</period>", "<periode>900</periode>"),
+        ("a rank beyond 1", "<bozo_rank>0.25", "<bozo_rank>1.25"),
+        ("a relative link", "href=\"https://", "href=\"/"),
+        ("a date without zone", "1970-01-01T00:00:01Z", "1970-01-01T00:00:01"),
+        ("an element that Atom does not have", "<updated>", "<modified>"),
+        ("a feed without author", "<author>", "<contributor>"),
+    ];
+    assert_eq!(faults("atom.rng", &[("sound".to_owned(), sound.clone())]), "");
+    for (why, from, to) in cases {
+        let end = |tag: &str| tag.replace('<', "</");
+        let broken = sound.replace(from, to).replace(&end(from), &end(to));
+        assert_ne!(broken, sound, "{why}: nothing was broken");
+        let faults = faults("atom.rng", &[("broken".to_owned(), broken)]);
+        assert!(!faults.is_empty(), "{why} is let through");
+    }
+}
