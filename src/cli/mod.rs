@@ -4,6 +4,7 @@
 //! go to standard error, so that answers can be piped.
 
 mod check_config;
+mod demo;
 mod healthcheck;
 mod migrate;
 mod normalize;
@@ -34,6 +35,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Args),
+    Demo(demo::Args),
     Normalize(normalize::Args),
     Poll(poll::Args),
     Token(token::Args),
@@ -46,6 +48,7 @@ enum Command {
 pub async fn run() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(args).await,
+        Command::Demo(args) => demo::run(&args).await,
         Command::Normalize(args) => normalize::run(&args),
         Command::Poll(args) => poll::run(&args).await,
         Command::Token(args) => token::run(args).await,

@@ -1,0 +1,127 @@
+//! The subscriptions of the demo: begun over the wire, as anybody would, so that the
+//! demo shows what a subscriber sends.
+
+use std::error::Error;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method};
+use url::Url;
+use url::form_urlencoded::Serializer;
+
+use crate::app;
+use crate::domain::account::Rights;
+use crate::fetch::{Call, Fetch};
+use crate::store::{Filter, Store};
+use crate::worker;
+
+use super::subscribers::path;
+use super::tally::Way;
+
+type Failure = Box<dyn Error>;
+
+/// The account that subscribes by Superfeedr's API.
+const LOGIN: &str = "demo";
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+
+/// Asks the gateway for things.
+#[derive(Clone)]
+pub(super) struct Desk {
+    fetch: Fetch,
+    gateway: Url,
+    callbacks: Url,
+}
+
+impl Desk {
+    /// A desk for subscribers at `callbacks`.
+    pub(super) fn new(fetch: Fetch, gateway: Url, callbacks: Url) -> Desk {
+        Desk { fetch, gateway, callbacks }
+    }
+
+    /// Subscribes every way to every topic; when it returns, all are subscribed.
+    pub(super) async fn begin_all(
+        &self,
+        store: &dyn Store,
+        topics: &[String],
+    ) -> Result<(), Failure> {
+        let (login, now) = ((LOGIN, "demo"), worker::now());
+        let (token, number) = app::create_token(store, login, Rights::all(), now).await?;
+        for (sample, topic) in topics.iter().enumerate() {
+            self.websub(topic, &path(Way::WebSub, Some(sample)), None).await?;
+            self.websub(topic, &path(Way::Superfeedr, Some(sample)), Some(&token)).await?;
+        }
+        // Nobody needs it any more: subscriptions outlive the token they were made with.
+        store.revoke_token(number, worker::now()).await?;
+        self.rsscloud("http-post", Way::HttpPost, topics).await?;
+        self.rsscloud("xml-rpc", Way::XmlRpc, topics).await?;
+        self.rsscloud("soap", Way::Soap, topics).await
+    }
+
+    /// Ends every subscription to `topics`.
+    pub(super) async fn end_all(&self, store: &dyn Store, topics: &[String]) -> Result<(), Failure> {
+        for topic in topics {
+            let filter = Filter { topic: Some(topic.clone()), limit: 100, ..Filter::default() };
+            for listed in store.list(&filter).await?.0 {
+                let held = listed.subscription;
+                store.unsubscribe(held.account, &held.topic, &held.callback, None).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// WebSub at the open hub, or with a token at Superfeedr's API, which sends JSON.
+    async fn websub(&self, topic: &str, path: &str, token: Option<&str>) -> Result<(), Failure> {
+        let callback = self.callbacks.join(path)?;
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", topic),
+            ("hub.callback", callback.as_str()),
+            ("hub.verify", "sync"),
+            ("format", "json"),
+        ];
+        let door = if token.is_some() { "" } else { "hub" };
+        self.post(door, &form, token).await.map(|_| ())
+    }
+
+    /// rssCloud: many resources at once.
+    async fn rsscloud(&self, protocol: &str, way: Way, topics: &[String]) -> Result<(), Failure> {
+        let port = self.callbacks.port().unwrap_or_default().to_string();
+        let path = path(way, None);
+        let keys: Vec<String> = (1..=topics.len()).map(|n| format!("url{n}")).collect();
+        let mut form = vec![
+            ("notifyProcedure", "demo.changed"),
+            ("port", &port),
+            ("path", &path),
+            ("protocol", protocol),
+        ];
+        form.extend(keys.iter().map(String::as_str).zip(topics.iter().map(String::as_str)));
+        let answer = self.post("rsscloud/pleaseNotify", &form, None).await?;
+        let is_registered = answer.contains("success=\"true\"");
+        if is_registered { Ok(()) } else { Err(answer.into()) }
+    }
+
+    /// Posts a form to a door and returns what it answers.
+    pub(super) async fn post(
+        &self,
+        door: &str,
+        form: &[(&str, &str)],
+        token: Option<&str>,
+    ) -> Result<String, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, FORM);
+        if let Some(token) = token {
+            let packed = STANDARD.encode(format!("{LOGIN}:{token}"));
+            headers.insert(AUTHORIZATION, HeaderValue::try_from(format!("Basic {packed}"))?);
+        }
+        let body = Serializer::new(String::new()).extend_pairs(form).finish();
+        let (method, url) = (Method::POST, self.gateway.join(door)?);
+        let reply = self.fetch.call(Call { method, url, headers, body: Bytes::from(body) }).await?;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        if reply.status.is_success() {
+            return Ok(text);
+        }
+        Err(format!("/{door} answered {}: {text}", reply.status).into())
+    }
+}

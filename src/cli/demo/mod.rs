@@ -1,0 +1,137 @@
+//! `feedgate demo`: the whole gateway in one terminal.
+//!
+//! A gateway, a publisher with one feed in each format, and a subscriber of each kind,
+//! all on free ports of this machine. The publisher adds an entry every second or two;
+//! everything that arrives is printed with how long it took. Publishing stops a little
+//! before the end, so that everything can arrive; what did not arrive is a failure.
+
+mod desk;
+mod origin;
+mod readers;
+mod samples;
+mod stage;
+mod subscribers;
+mod tally;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
+
+use super::{Outcome, say};
+
+use samples::SAMPLES;
+use stage::Stage;
+use subscribers::Told;
+use tally::{Heard, Tally, shown};
+
+/// Between two entries.
+const PUBLISH_EVERY: Duration = Duration::from_millis(1_200);
+/// How long what was published may take to arrive once publishing has stopped.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Run a gateway, a publisher and subscribers of every kind, and watch.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// End after this long, such as 20s or 2m. Without it, Ctrl-C ends the demo.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    lasts: Option<Duration>,
+    /// Where the state is kept: sqlite:FOLDER or postgres://USER:PASSWORD@HOST/DATABASE.
+    /// Without it, in a folder that is removed at the end.
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+}
+
+/// Runs the demo. It fails if anybody was not told of something.
+pub(super) async fn run(args: &Args) -> Outcome {
+    let mut stage = Stage::set(args.database.as_deref()).await?;
+    say(stage.describe());
+    let tally = play(&mut stage, args.lasts).await;
+    say(format!("\n{}", tally.table()));
+    stage.strike().await;
+    if tally.missing() == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(format!("\n{} notifications did not arrive.", tally.missing()));
+    Ok(ExitCode::FAILURE)
+}
+
+/// Publishes and listens until the time is up, or Ctrl-C, and everything has arrived.
+async fn play(stage: &mut Stage, lasts: Option<Duration>) -> Tally {
+    let start = Instant::now();
+    let mut tally = Tally::default();
+    let mut publish = interval(PUBLISH_EVERY);
+    publish.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The last quarter, but not more than it can take, is for what is under way.
+    let curtain = lasts.map(|lasts| start + lasts - (lasts / 4).min(PATIENCE));
+    let mut end = None;
+    let mut next = 0;
+    while end.is_none() || tally.missing() > 0 {
+        tokio::select! {
+            _ = publish.tick(), if end.is_none() => {
+                let sample = next % SAMPLES.len();
+                next += 1;
+                let number = tally.publish(sample, Instant::now());
+                print(start, "published", sample, number, "");
+                stage.publish(sample, number);
+            }
+            Some(told) = stage.told.recv() => match told {
+                Told::Entries(heard) => hear(&mut tally, start, &heard),
+                Told::Changed { way, at, topic } => {
+                    let Some(sample) = stage.sample(&topic) else { continue };
+                    stage.look_up(way, sample, at, tally.heard(way, sample));
+                }
+            },
+            Some(heard) = stage.heard.recv() => hear(&mut tally, start, &heard),
+            () = until(curtain), if end.is_none() => end = Some(start + lasts.unwrap_or_default()),
+            _ = tokio::signal::ctrl_c(), if end.is_none() => end = Some(Instant::now() + PATIENCE),
+            () = until(end), if end.is_some() => break,
+        }
+    }
+    tally
+}
+
+fn hear(tally: &mut Tally, start: Instant, heard: &Heard) {
+    for (number, took) in tally.hear(heard) {
+        print(start, heard.way.name(), heard.sample, number, &shown(Some(took)));
+    }
+}
+
+fn print(start: Instant, what: &str, sample: usize, number: u32, took: &str) {
+    let at = start.elapsed().as_secs_f64();
+    let name = SAMPLES[sample].name;
+    say(format!("{at:6.2} s  {what:20}{name:12}entry {number:<5}{took:>9}").trim_end());
+}
+
+/// Waits until then; for ever, if there is no then.
+async fn until(then: Option<Instant>) {
+    match then {
+        Some(then) => sleep_until(then.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads `20s`, `2m` or `20`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit_s) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    match number.parse::<u32>() {
+        Ok(number) if number > 0 => Ok(Duration::from_secs(u64::from(number) * unit_s)),
+        _ => Err("give seconds or minutes, such as 20s or 2m".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_seconds_or_minutes() {
+        let cases = [("20s", Some(20)), ("2m", Some(120)), ("5", Some(5)), ("0s", None), ("x", None)];
+        for (text, want) in cases {
+            assert_eq!(duration(text).ok(), want.map(Duration::from_secs), "{text}");
+        }
+    }
+}

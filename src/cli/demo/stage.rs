@@ -1,0 +1,195 @@
+//! What the demo is played on: a gateway, a publisher, callbacks and readers, all
+//! within this process, and the subscriptions between them.
+
+use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use url::Url;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::app::Running;
+use crate::config::Config;
+use crate::cli::say;
+use crate::fetch::Fetch;
+use crate::http::listener::{Listener, Settings};
+
+use super::desk::Desk;
+use super::origin::{Origin, topic};
+use super::readers::Reader;
+use super::samples::SAMPLES;
+use super::subscribers::{self, Told};
+use super::tally::{Heard, News, Way};
+
+type Failure = Box<dyn Error>;
+
+/// The settings that differ from those of a real gateway: it may reach this machine and
+/// nothing else, and since the publisher is ours, it need not be spared.
+const SETTINGS: [(&str, &str); 6] = [
+    ("FEEDGATE_LISTEN", "127.0.0.1:0"),
+    ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8"),
+    ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8"),
+    ("FEEDGATE_HOST_SPACING_MS", "0"),
+    ("FEEDGATE_PING_SPACING_MS", "0"),
+    ("FEEDGATE_LOG", "error"),
+];
+
+/// Everything that takes part.
+pub(super) struct Stage {
+    /// What callbacks were told.
+    pub(super) told: UnboundedReceiver<Told>,
+    /// What readers found.
+    pub(super) heard: UnboundedReceiver<Heard>,
+    found: UnboundedSender<Heard>,
+    gateway: Running,
+    origin: Origin,
+    origin_url: Url,
+    callbacks: Url,
+    topics: Vec<String>,
+    desk: Desk,
+    reader: Reader,
+    at_work: TaskTracker,
+    stop: CancellationToken,
+    folder: Option<PathBuf>,
+}
+
+impl Stage {
+    /// Starts everything, and returns once everybody is subscribed.
+    pub(super) async fn set(database: Option<&str>) -> Result<Stage, Failure> {
+        let folder = std::env::temp_dir().join(format!("feedgate-demo-{}", std::process::id()));
+        let folder = database.is_none().then_some(folder);
+        let temporary = folder.as_ref().map(|folder| format!("sqlite:{}", folder.display()));
+        let database = database.map(str::to_owned).or(temporary).unwrap_or_default();
+        let config = Config::read(|name| match name {
+            "FEEDGATE_DATABASE" => Some(database.clone()),
+            _ => SETTINGS.iter().find(|(held, _)| *held == name).map(|(_, to)| (*to).to_owned()),
+        })?;
+
+        let (at_work, stop) = (TaskTracker::new(), CancellationToken::new());
+        let origin = Origin::default();
+        let origin_url = open(origin.routes(), &at_work, &stop).await?;
+        let (tell, told) = mpsc::unbounded_channel();
+        let callbacks = open(subscribers::routes(tell), &at_work, &stop).await?;
+        let gateway = Running::start(config.clone()).await?;
+
+        let fetch = Fetch::new(config.fetch(gateway.public_url()));
+        let reader = Reader::new(fetch.clone(), gateway.public_url().clone());
+        let desk = Desk::new(fetch, gateway.public_url().clone(), callbacks.clone());
+        let topics: Vec<String> = SAMPLES.iter().map(|sample| topic(&origin_url, sample)).collect();
+        desk.begin_all(&**gateway.store(), &topics).await?;
+        let (found, heard) = mpsc::unbounded_channel();
+        let stage = Stage {
+            told,
+            heard,
+            found,
+            gateway,
+            origin,
+            origin_url,
+            callbacks,
+            topics,
+            desk,
+            reader,
+            at_work,
+            stop,
+            folder,
+        };
+        let (reader, topics, found) = (&stage.reader, &stage.topics, &stage.found);
+        stage.spawn(reader.clone().walk_archives(topics.clone(), found.clone()));
+        stage.spawn(reader.clone().read_changes(topics.clone(), found.clone()));
+        Ok(stage)
+    }
+
+    /// What there is to see, and where.
+    pub(super) fn describe(&self) -> String {
+        let place = match self.folder {
+            Some(_) => "SQLite in a folder that is removed at the end",
+            None => "the database you named",
+        };
+        format!(
+            "gateway     {}  ({place})\npublisher   {}  ({} feeds, one in each format)\n\
+             callbacks   {}  (WebSub, Superfeedr, rssCloud by http-post, xml-rpc and soap)\n",
+            self.gateway.public_url(),
+            self.origin_url,
+            SAMPLES.len(),
+            self.callbacks,
+        )
+    }
+
+    /// The sample with this topic.
+    pub(super) fn sample(&self, topic: &str) -> Option<usize> {
+        self.topics.iter().position(|held| held == topic)
+    }
+
+    /// Publishes entry `number` and tells the gateway: by rssCloud or by WebSub, in turns.
+    pub(super) fn publish(&self, sample: usize, number: u32) {
+        self.origin.publish(sample, number);
+        let (desk, topic) = (self.desk.clone(), self.topics[sample].clone());
+        self.spawn(async move {
+            let pinged = match number % 2 {
+                0 => desk.post("rsscloud/ping", &[("url", &topic)], None).await,
+                _ => {
+                    let form = [("hub.mode", "publish"), ("hub.url", &topic)];
+                    desk.post("hub", &form, None).await
+                }
+            };
+            if let Err(err) = pinged {
+                say(format!("the gateway did not take a ping: {err}"));
+            }
+        });
+    }
+
+    /// Reads, for an rssCloud subscriber, what changed; `known` are the entries that it
+    /// has already.
+    pub(super) fn look_up(&self, way: Way, sample: usize, at: Instant, known: Vec<u32>) {
+        let (reader, found) = (self.reader.clone(), self.found.clone());
+        let topic = self.topics[sample].clone();
+        self.spawn(async move {
+            let news = News::Entries(reader.entries(&topic, &known).await);
+            found.send(Heard { way, sample, at, news }).unwrap_or_default();
+        });
+    }
+
+    /// Ends the subscriptions, stops everything, and leaves nothing behind.
+    pub(super) async fn strike(self) {
+        if let Err(err) = self.desk.end_all(&**self.gateway.store(), &self.topics).await {
+            say(format!("the subscriptions of the demo could not be ended: {err}"));
+        }
+        self.stop.cancel();
+        self.gateway.stop().await;
+        self.at_work.close();
+        self.at_work.wait().await;
+        if let Some(folder) = &self.folder {
+            std::fs::remove_dir_all(folder).unwrap_or_default();
+        }
+    }
+
+    /// Does something on the side, until it is done or the demo is over.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.at_work.spawn(async move { stop.run_until_cancelled(work).await });
+    }
+}
+
+/// Serves `routes` on a free port of this machine, and returns its address.
+async fn open(
+    routes: BoxedFilter<(Response,)>,
+    at_work: &TaskTracker,
+    stop: &CancellationToken,
+) -> Result<Url, Failure> {
+    let settings = Settings {
+        max_connections: 1_024,
+        header_timeout: Duration::from_secs(10),
+        drain: Duration::from_secs(1),
+        tls: None,
+    };
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Listener::bind(any_port, settings).await?;
+    let address = Url::parse(&format!("http://{}/", listener.local_addr()))?;
+    at_work.spawn(listener.serve(routes, stop.clone()));
+    Ok(address)
+}

@@ -1,0 +1,120 @@
+//! The subscribers of the demo: callbacks of every protocol on one port.
+//!
+//! A callback is `/{way}/{sample}` for the fat protocols, which bring the entries
+//! along. rssCloud only says which resource changed, so its callbacks are `/{way}`, and
+//! what changed is read from the archive afterwards.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::StatusCode;
+use tokio::sync::mpsc::UnboundedSender;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::{Reply, Response};
+
+use crate::wire::{soap, xmlrpc};
+
+use super::samples::numbers_in;
+use super::tally::{Heard, News, Way};
+
+/// What a callback was told.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// A fat notification: what it brought.
+    Entries(Heard),
+    /// A thin one: something changed at `topic`.
+    Changed {
+        /// By which way.
+        way: Way,
+        /// When.
+        at: Instant,
+        /// The resource, as the notification names it.
+        topic: String,
+    },
+}
+
+/// The ways that end in a callback, with the first segment of their paths.
+const CALLBACKS: [(&str, Way); 5] = [
+    ("websub", Way::WebSub),
+    ("superfeedr", Way::Superfeedr),
+    ("http-post", Way::HttpPost),
+    ("xml-rpc", Way::XmlRpc),
+    ("soap", Way::Soap),
+];
+
+/// The path of a callback; `sample` for the fat protocols.
+pub(super) fn path(way: Way, sample: Option<usize>) -> String {
+    let (word, _) = CALLBACKS.iter().find(|(_, held)| *held == way).copied().unwrap_or(("", way));
+    sample.map_or(format!("/{word}"), |sample| format!("/{word}/{sample}"))
+}
+
+/// Every callback; what they are told goes to `told`.
+pub(super) fn routes(told: UnboundedSender<Told>) -> BoxedFilter<(Response,)> {
+    let challenge = warp::get()
+        .and(warp::query::raw().or(warp::any().map(String::new)).unify())
+        .map(|query: String| prove(&query));
+    let notification = warp::post()
+        .and(warp::path::param())
+        .and(warp::path::param().map(Some).or(warp::any().map(|| None)).unify())
+        .and(warp::path::end())
+        .and(warp::body::bytes())
+        .map(move |way: String, sample: Option<usize>, body: Bytes| {
+            let at = Instant::now();
+            let Some((_, way)) = CALLBACKS.iter().find(|(word, _)| *word == way) else {
+                return StatusCode::NOT_FOUND.into_response();
+            };
+            if let Some(news) = read(*way, sample, at, &body) {
+                told.send(news).unwrap_or_default(); // the demo is over
+            }
+            StatusCode::OK.into_response()
+        });
+    challenge.or(notification).unify().boxed()
+}
+
+/// Proves that we asked for it: WebSub and rssCloud want their challenge back.
+fn prove(query: &str) -> Response {
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    let challenge = pairs.find(|(name, _)| matches!(name.as_ref(), "hub.challenge" | "challenge"));
+    match challenge {
+        Some((_, challenge)) => challenge.into_owned().into_response(),
+        None => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+fn read(way: Way, sample: Option<usize>, at: Instant, body: &[u8]) -> Option<Told> {
+    let topic = match way {
+        Way::HttpPost => {
+            let mut form = url::form_urlencoded::parse(body);
+            form.find(|(name, _)| name == "url")?.1.into_owned()
+        }
+        Way::XmlRpc => xmlrpc::read_call(body).ok()?.params.first()?.text()?,
+        Way::Soap => soap::read_call(body).ok()?.param(&["url"], 0)?.text().to_owned(),
+        _ => {
+            let news = News::Entries(numbers_in(&String::from_utf8_lossy(body)));
+            return Some(Told::Entries(Heard { way, sample: sample?, at, news }));
+        }
+    };
+    Some(Told::Changed { way, at, topic })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_names_what_changed() {
+        let topic = "http://a.test/feed?a=1&b=2";
+        let form = "url=http%3A%2F%2Fa.test%2Ffeed%3Fa%3D1%26b%3D2".to_owned();
+        let cases = [
+            (Way::HttpPost, form),
+            (Way::XmlRpc, xmlrpc::call("river.changed", topic)),
+            (Way::Soap, soap::call("changed", topic)),
+        ];
+        for (way, body) in cases {
+            let told = read(way, None, Instant::now(), body.as_bytes());
+            let named = matches!(&told, Some(Told::Changed { topic: named, .. }) if named == topic);
+            assert!(named, "{told:?}");
+        }
+    }
+}

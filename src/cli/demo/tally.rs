@@ -1,0 +1,191 @@
+//! Who was told of what, and how long it took.
+//!
+//! Every entry is expected by every way. A way hears of an entry once; what it hears
+//! again does not count, because delivery is at least once.
+
+use std::time::{Duration, Instant};
+
+/// How news travels from the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A WebSub notification, unauthenticated and signed.
+    WebSub,
+    /// A Superfeedr webhook in JSON.
+    Superfeedr,
+    /// rssCloud, with a form.
+    HttpPost,
+    /// rssCloud, with an XML-RPC call.
+    XmlRpc,
+    /// rssCloud, with a SOAP call.
+    Soap,
+    /// A reader who walks the archive.
+    Archive,
+    /// A reader of changes.xml.
+    Changes,
+}
+
+impl Way {
+    /// All of them, in the order of the table.
+    pub(super) const ALL: [Way; 7] = [
+        Way::WebSub,
+        Way::Superfeedr,
+        Way::HttpPost,
+        Way::XmlRpc,
+        Way::Soap,
+        Way::Archive,
+        Way::Changes,
+    ];
+
+    /// What it is called in the output.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Way::WebSub => "WebSub",
+            Way::Superfeedr => "Superfeedr JSON",
+            Way::HttpPost => "rssCloud http-post",
+            Way::XmlRpc => "rssCloud xml-rpc",
+            Way::Soap => "rssCloud soap",
+            Way::Archive => "Simplefeed archive",
+            Way::Changes => "changes.xml",
+        }
+    }
+}
+
+/// What somebody was told.
+#[derive(Debug)]
+pub(super) struct Heard {
+    /// By which way.
+    pub(super) way: Way,
+    /// Of which sample.
+    pub(super) sample: usize,
+    /// When.
+    pub(super) at: Instant,
+    /// What exactly.
+    pub(super) news: News,
+}
+
+/// What exactly.
+#[derive(Debug)]
+pub(super) enum News {
+    /// These entries are there.
+    Entries(Vec<u32>),
+    /// Something changed so many times since the demo began.
+    Times(usize),
+}
+
+struct Entry {
+    sample: usize,
+    published: Instant,
+    heard: [Option<Duration>; Way::ALL.len()],
+}
+
+/// The entries published so far; the first has number 1.
+#[derive(Default)]
+pub(super) struct Tally {
+    entries: Vec<Entry>,
+}
+
+impl Tally {
+    /// Expects a new entry of `sample` from now on, and returns its number.
+    pub(super) fn publish(&mut self, sample: usize, now: Instant) -> u32 {
+        self.entries.push(Entry { sample, published: now, heard: Default::default() });
+        self.entries.len() as u32
+    }
+
+    /// Notes what was heard, and returns what of it was news, with how long it took.
+    pub(super) fn hear(&mut self, heard: &Heard) -> Vec<(u32, Duration)> {
+        let mut news = Vec::new();
+        let all = (1..).zip(&mut self.entries);
+        let of_sample = all.filter(|(_, entry)| entry.sample == heard.sample);
+        for (nth, (number, entry)) in (1..).zip(of_sample) {
+            let meant = match &heard.news {
+                News::Entries(numbers) => numbers.contains(&number),
+                News::Times(times) => nth <= *times,
+            };
+            let slot = &mut entry.heard[heard.way as usize];
+            if meant && slot.is_none() {
+                let took = heard.at.saturating_duration_since(entry.published);
+                *slot = Some(took);
+                news.push((number, took));
+            }
+        }
+        news
+    }
+
+    /// The entries of `sample` that were heard of by `way`.
+    pub(super) fn heard(&self, way: Way, sample: usize) -> Vec<u32> {
+        let all = (1..).zip(&self.entries).filter(|(_, entry)| entry.sample == sample);
+        all.filter(|(_, entry)| entry.heard[way as usize].is_some()).map(|(n, _)| n).collect()
+    }
+
+    /// How many times somebody should have been told and was not.
+    pub(super) fn missing(&self) -> usize {
+        let slots = self.entries.iter().flat_map(|entry| entry.heard);
+        slots.filter(Option::is_none).count()
+    }
+
+    /// A table: how long each way took.
+    pub(super) fn table(&self) -> String {
+        let mut table =
+            format!("{:20}{:>7}{:>9}{:>9}{:>9}{:>9}", "way", "told", "missing", "p50", "p95", "max");
+        for way in Way::ALL {
+            let told = self.entries.iter().filter_map(|entry| entry.heard[way as usize]);
+            let mut took: Vec<Duration> = told.collect();
+            took.sort_unstable();
+            table.push_str(&format!(
+                "\n{:20}{:>7}{:>9}{:>9}{:>9}{:>9}",
+                way.name(),
+                took.len(),
+                self.entries.len() - took.len(),
+                shown(percentile(&took, 50)),
+                shown(percentile(&took, 95)),
+                shown(percentile(&took, 100)),
+            ));
+        }
+        table
+    }
+}
+
+/// The value that `percent` of the sorted values do not exceed.
+fn percentile(sorted: &[Duration], percent: usize) -> Option<Duration> {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+/// A duration in milliseconds.
+pub(super) fn shown(took: Option<Duration>) -> String {
+    took.map_or_else(|| "-".to_owned(), |took| format!("{} ms", took.as_millis()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_hears_of_an_entry_once() {
+        let start = Instant::now();
+        let later = |ms| start + Duration::from_millis(ms);
+        let mut tally = Tally::default();
+        let first = tally.publish(3, later(0));
+        let second = tally.publish(3, later(100));
+        let other = tally.publish(4, later(0));
+        assert_eq!(tally.missing(), 3 * Way::ALL.len());
+
+        let heard = |way, sample, at, news| Heard { way, sample, at: later(at), news };
+        let all = News::Entries(vec![first, second, other]);
+        let told = tally.hear(&heard(Way::WebSub, 3, 150, all));
+        assert_eq!(told, [(1, Duration::from_millis(150)), (2, Duration::from_millis(50))]);
+        assert!(tally.hear(&heard(Way::WebSub, 3, 200, News::Entries(vec![first]))).is_empty());
+        let told = tally.hear(&heard(Way::Changes, 3, 200, News::Times(1)));
+        assert_eq!(told, [(1, Duration::from_millis(200))]);
+        assert_eq!(tally.missing(), 3 * Way::ALL.len() - 3);
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let took: Vec<_> = (1..=20).map(Duration::from_millis).collect();
+        assert_eq!(percentile(&took, 50), Some(Duration::from_millis(10)));
+        assert_eq!(percentile(&took, 95), Some(Duration::from_millis(19)));
+        assert_eq!(percentile(&took, 100), Some(Duration::from_millis(20)));
+        assert_eq!(percentile(&[], 95), None);
+    }
+}
