@@ -3,8 +3,14 @@
 
 mod architecture;
 mod config;
+mod killed;
+mod main_job;
+mod nodes;
 mod normalize;
 mod polling;
+mod readme;
+mod real_feeds;
 mod schemas;
 mod store;
 mod support;
+mod trouble;

@@ -1,0 +1,75 @@
+//! The tour of the README works as it is written: its shell blocks are run, in one
+//! shell, against the real program.
+//!
+//! Only addresses are changed, because a test has no Internet: the feed and the callback
+//! are on this machine, and the gateway is on a port that is free.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::support::PATIENCE;
+use crate::support::feeds::rss;
+use crate::support::gateway::free_port;
+use crate::support::publisher::Publisher;
+use crate::support::subscriber::Subscriber;
+
+#[tokio::test]
+async fn the_tour_works_as_written() {
+    let publisher = Publisher::start().await;
+    let subscriber = Subscriber::start().await;
+    publisher.put_rss("/feed.xml", rss("tides", 1..3));
+    let gateway = format!("127.0.0.1:{}", free_port());
+    let script = [
+        ("127.0.0.1:8080", gateway.clone()),
+        ("https://blog.rust-lang.org/feed.xml", publisher.url("/feed.xml")),
+        ("https://example.com/callback", subscriber.url("/callback")),
+    ]
+    .iter()
+    .fold(tour(), |script, (written, here)| {
+        assert!(script.contains(written), "the tour no longer speaks of {written}");
+        script.replace(written, here)
+    });
+
+    let folder = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_feedgate")).parent().unwrap();
+    let path = std::env::join_paths(
+        [program.to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let shell = Command::new("bash")
+        // `m`, so that the shell can name its job as a person's shell does.
+        .args(["-emuxo", "pipefail", "-c", &script])
+        .current_dir(folder.path())
+        .env("PATH", path.unwrap())
+        .env("FEEDGATE_LISTEN", gateway)
+        .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
+        .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let output = timeout(PATIENCE, shell.wait_with_output()).await.expect("it ends").unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{said}\n{told}", output.status);
+    subscriber.verified("/callback", 1).await;
+    for sign in ["\"items\"", "<weblog ", "rel=\"via\"", "Item 2"] {
+        assert!(said.contains(sign), "nothing printed {sign}:\n{said}\n{told}");
+    }
+}
+
+/// The shell blocks of the README's tour, one after the other.
+fn tour() -> String {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let text = std::fs::read_to_string(readme).unwrap();
+    let (_, tour) = text.split_once("## A five-minute tour").unwrap();
+    let (tour, _) = tour.split_once("\n## ").unwrap();
+    let blocks = tour.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
+    blocks.collect()
+}

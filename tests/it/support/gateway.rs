@@ -1,0 +1,241 @@
+//! feedgate itself, as the real program in a process of its own, on a free port.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use feedgate::domain::account::{NewToken, Rights, TokenHash};
+use http::StatusCode;
+use tokio::time::{sleep, timeout};
+
+use super::PATIENCE;
+use super::postgres::Database;
+use super::reader::Reader;
+use super::server::client;
+use super::subscriber::Subscriber;
+
+/// Between two looks at what cannot be awaited: another process.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// An account that every gateway of the tests has.
+const LOGIN: &str = "tester";
+const TOKEN: &str = "s3cret";
+
+/// A running `feedgate serve`, killed when dropped.
+pub(crate) struct Gateway {
+    url: String,
+    child: Child,
+    settings: Vec<(String, String)>,
+}
+
+impl Gateway {
+    /// Starts one on `database`, and waits until it is ready. It may reach this machine,
+    /// and waits for nothing between two requests to a host.
+    pub(crate) async fn start(database: &Database, settings: &[(&str, &str)]) -> Gateway {
+        let port = free_port();
+        let url = format!("http://127.0.0.1:{port}");
+        let listen = format!("127.0.0.1:{port}");
+        let defaults = [
+            ("FEEDGATE_LISTEN", listen.as_str()),
+            ("FEEDGATE_DATABASE", database.url.as_str()),
+            ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8"),
+            ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8"),
+            ("FEEDGATE_HOST_SPACING_MS", "0"),
+            ("FEEDGATE_PING_SPACING_MS", "0"),
+            ("FEEDGATE_LOG", "warn"),
+        ];
+        let all = defaults.iter().chain(settings);
+        let settings: Vec<(String, String)> =
+            all.map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        make_account(database).await;
+        let child = spawn(&settings);
+        let mut gateway = Gateway { url, child, settings };
+        gateway.ready().await;
+        gateway
+    }
+
+    /// Its address and this path, which begins with a slash.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    /// `kill -9`, without a chance to finish anything.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again after it was killed: same address, same database.
+    pub(crate) async fn restart(&mut self) {
+        self.child = spawn(&self.settings);
+        self.ready().await;
+    }
+
+    /// Waits until it takes requests.
+    async fn ready(&mut self) {
+        let wait = async {
+            loop {
+                if let Some(status) = self.child.try_wait().unwrap() {
+                    panic!("feedgate ended before it was ready: {status}");
+                }
+                let answer = client().get(self.url("/readyz")).send().await;
+                if answer.is_ok_and(|answer| answer.status() == StatusCode::OK) {
+                    return;
+                }
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("feedgate is ready in time");
+    }
+
+    /// Posts a form; status code and text of the answer.
+    pub(crate) async fn post(&self, path: &str, form: &[(&str, &str)]) -> (StatusCode, String) {
+        self.try_post(path, form).await.unwrap()
+    }
+
+    /// Posts a form to a gateway that may not be there.
+    pub(crate) async fn try_post(
+        &self,
+        path: &str,
+        form: &[(&str, &str)],
+    ) -> Result<(StatusCode, String), reqwest::Error> {
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        let request = client()
+            .post(self.url(path))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body.extend_pairs(form).finish());
+        let answer = request.send().await?;
+        Ok((answer.status(), answer.text().await?))
+    }
+
+    /// Gets `path`; status code and text of the answer.
+    pub(crate) async fn get(&self, path: &str) -> (StatusCode, String) {
+        self.fetch(&self.url(path)).await
+    }
+
+    /// Gets a whole address; status code and text of the answer.
+    pub(crate) async fn fetch(&self, url: &str) -> (StatusCode, String) {
+        let answer = client().get(url).send().await.unwrap();
+        (answer.status(), answer.text().await.unwrap())
+    }
+
+    /// Asks something of Superfeedr's API, as the account of the tests.
+    pub(crate) async fn superfeedr(&self, form: &[(&str, &str)]) -> (StatusCode, String) {
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        let request = client()
+            .post(self.url("/"))
+            .basic_auth(LOGIN, Some(TOKEN))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body.extend_pairs(form).finish());
+        let answer = request.send().await.unwrap();
+        (answer.status(), answer.text().await.unwrap())
+    }
+
+    /// Subscribes by Superfeedr's API: the callback is sent the new entries.
+    pub(crate) async fn subscribe_superfeedr(&self, topic: &str, callback: &str, format: &str) {
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", topic),
+            ("hub.callback", callback),
+            ("format", format),
+        ];
+        let (status, text) = self.superfeedr(&form).await;
+        assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
+    }
+
+    /// Subscribes by WebSub, with further parameters, and waits until the callback has
+    /// proved itself.
+    pub(crate) async fn subscribe_websub(
+        &self,
+        topic: &str,
+        callback: &str,
+        further: &[(&str, &str)],
+    ) {
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", topic),
+            ("hub.callback", callback),
+            ("hub.verify", "sync"),
+        ];
+        let (status, text) = self.post("/hub", &[&form, further].concat()).await;
+        assert!(status.is_success(), "{status}: {text}");
+    }
+
+    /// Subscribes by rssCloud; `protocol` as it stands on the wire.
+    pub(crate) async fn subscribe_rsscloud(
+        &self,
+        protocol: &str,
+        topic: &str,
+        subscriber: &Subscriber,
+        path: &str,
+    ) {
+        let form = [
+            ("notifyProcedure", "river.changed"),
+            ("port", &subscriber.port().to_string()),
+            ("path", path),
+            ("protocol", protocol),
+            ("url1", topic),
+        ];
+        let (status, text) = self.post("/rsscloud/pleaseNotify", &form).await;
+        assert!(status.is_success() && text.contains("success=\"true\""), "{status}: {text}");
+    }
+
+    /// Where the archive of `topic` begins.
+    pub(crate) fn archive_of(&self, topic: &str) -> String {
+        let query: String = url::form_urlencoded::byte_serialize(topic.as_bytes()).collect();
+        self.url(&format!("/feeds?topic={query}"))
+    }
+
+    /// Waits until the recent document of the archive of `topic` has this entry.
+    pub(crate) async fn archive_holds(&self, topic: &str, entry_id: &str) {
+        let recent = self.archive_of(topic);
+        let wait = async {
+            loop {
+                let mut reader = Reader::default();
+                let read = reader.catch_up(&recent).await;
+                if read.is_ok() && reader.processed.iter().any(|id| id == entry_id) {
+                    return;
+                }
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        let in_time = timeout(PATIENCE, wait).await.is_ok();
+        assert!(in_time, "the archive of {topic} never had {entry_id}");
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        self.child.kill().unwrap_or_default();
+        self.child.wait().map(|_| ()).unwrap_or_default();
+    }
+}
+
+async fn make_account(database: &Database) {
+    let store = database.open().await;
+    let hash = TokenHash::of(TOKEN);
+    if store.authenticate(LOGIN, &hash).await.unwrap().is_none() {
+        let (login, name, rights) = (LOGIN.to_owned(), "tests".to_owned(), Rights::all());
+        let now = feedgate::worker::now();
+        store.create_token(&NewToken { login, name, rights, hash }, now).await.unwrap();
+    }
+    store.close().await;
+}
+
+fn spawn(settings: &[(String, String)]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_feedgate"))
+        .arg("serve")
+        .env_clear()
+        .envs(settings.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// A port that was free a moment ago. The process needs it in advance, because it
+/// keeps its address over a restart.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

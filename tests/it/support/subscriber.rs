@@ -1,0 +1,153 @@
+//! A subscriber of every protocol: proves that it is there when asked, and remembers
+//! what it was told.
+//!
+//! One server stands for many subscribers, told apart by the path of their callbacks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use hmac::{Hmac, KeyInit, Mac};
+use http::{Method, StatusCode};
+use sha1::Sha1;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::PATIENCE;
+use super::feeds::between;
+use super::server::{Answer, Asked, Server, say};
+
+/// What a callback does with what it is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Proves itself and takes everything.
+    #[default]
+    Willing,
+    /// Proves itself, then answers every notification with this code.
+    Failing(u16),
+    /// Refuses to be verified, takes nothing.
+    Refusing,
+    /// Never answers.
+    Hanging,
+}
+
+/// Callbacks on one port. A clone is the same subscriber.
+#[derive(Clone)]
+pub(crate) struct Subscriber {
+    server: Arc<Server>,
+    callbacks: Arc<Mutex<HashMap<String, Callback>>>,
+}
+
+#[derive(Default)]
+struct Callback {
+    mood: Mood,
+    heard: watch::Sender<Vec<Asked>>,
+}
+
+impl Subscriber {
+    /// Starts one whose callbacks are all willing.
+    pub(crate) async fn start() -> Subscriber {
+        let callbacks: Arc<Mutex<HashMap<String, Callback>>> = Arc::default();
+        let held = Arc::clone(&callbacks);
+        let server = Server::start(move |asked: Asked| {
+            let mut callbacks = held.lock().unwrap();
+            let callback = callbacks.entry(asked.path.clone()).or_default();
+            callback.heard.send_modify(|heard| heard.push(asked.clone()));
+            let mood = callback.mood;
+            async move { answer(&asked, mood).await }
+        })
+        .await;
+        Subscriber { server: Arc::new(server), callbacks }
+    }
+
+    /// The address of a callback.
+    pub(crate) fn url(&self, path: &str) -> String {
+        self.server.url(path)
+    }
+
+    /// The port, which rssCloud names apart.
+    pub(crate) fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    /// Changes what a callback does from now on.
+    pub(crate) fn set(&self, path: &str, mood: Mood) {
+        self.callbacks.lock().unwrap().entry(path.to_owned()).or_default().mood = mood;
+    }
+
+    /// What this callback was sent with POST.
+    pub(crate) fn notified(&self, path: &str) -> Vec<Asked> {
+        posts(&self.heard(path).borrow()).cloned().collect()
+    }
+
+    /// Waits until `enough` says so of what this callback was sent with POST.
+    pub(crate) async fn until(&self, path: &str, enough: impl FnMut(&[&Asked]) -> bool) {
+        if !self.hears(path, Instant::now() + PATIENCE, enough).await {
+            let lines: Vec<_> = self.notified(path).iter().map(Asked::text).collect();
+            panic!("{path} waited in vain; told {} times:\n{}", lines.len(), lines.join("\n"));
+        }
+    }
+
+    /// Whether `enough` says so of what this callback was sent with POST, at the latest
+    /// at `deadline`.
+    pub(crate) async fn hears(
+        &self,
+        path: &str,
+        deadline: Instant,
+        mut enough: impl FnMut(&[&Asked]) -> bool,
+    ) -> bool {
+        let mut heard = self.heard(path);
+        let satisfied = heard.wait_for(|heard| enough(&posts(heard).collect::<Vec<_>>()));
+        timeout_at(deadline, satisfied).await.is_ok()
+    }
+
+    /// Waits until this callback was asked to prove itself `times` times.
+    pub(crate) async fn verified(&self, path: &str, times: usize) {
+        let is_get = |asked: &&Asked| asked.method == Method::GET;
+        let mut heard = self.heard(path);
+        let asked = heard.wait_for(|heard| heard.iter().filter(is_get).count() >= times);
+        let in_time = timeout(PATIENCE, asked).await.is_ok();
+        assert!(in_time, "{path} was not asked to prove itself {times} times");
+    }
+
+    fn heard(&self, path: &str) -> watch::Receiver<Vec<Asked>> {
+        let mut callbacks = self.callbacks.lock().unwrap();
+        callbacks.entry(path.to_owned()).or_default().heard.subscribe()
+    }
+}
+
+fn posts(heard: &[Asked]) -> impl Iterator<Item = &Asked> {
+    heard.iter().filter(|asked| asked.method == Method::POST)
+}
+
+async fn answer(asked: &Asked, mood: Mood) -> Answer {
+    match mood {
+        Mood::Hanging => std::future::pending().await,
+        Mood::Refusing => return say(StatusCode::NOT_FOUND, "not here\n"),
+        Mood::Failing(code) if asked.method == Method::POST => {
+            return say(StatusCode::from_u16(code).unwrap(), "");
+        }
+        Mood::Failing(_) | Mood::Willing => {}
+    }
+    let challenge = asked.query("hub.challenge").or(asked.query("challenge"));
+    say(StatusCode::OK, challenge.unwrap_or("ok").to_owned())
+}
+
+/// Whether `X-Hub-Signature` of a notification was made with `secret`.
+pub(crate) fn is_signed(asked: &Asked, secret: &str) -> bool {
+    let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(&asked.body);
+    let want = format!("sha1={}", hex::encode(mac.finalize().into_bytes()));
+    asked.header("x-hub-signature") == Some(want.as_str())
+}
+
+/// The resource that an rssCloud notification names, in whichever of its three forms.
+pub(crate) fn named(asked: &Asked) -> Option<String> {
+    if asked.header("content-type").is_some_and(|mime| mime.contains("form")) {
+        return asked.form("url");
+    }
+    let text = asked.text();
+    let (_, params) = text.split_once("<value>").or(text.split_once("Body>"))?;
+    let at = params.find("http")?;
+    let url = params[at..].split('<').next()?;
+    between(&format!("{url}\n"), "", "\n").map(|url| url.replace("&amp;", "&"))
+}

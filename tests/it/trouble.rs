@@ -1,0 +1,99 @@
+//! Publishers and subscribers who give trouble: they hurt nobody but themselves, and are
+//! told later what they missed.
+
+use http::StatusCode;
+
+use crate::store::on_both_stores;
+use crate::support::feeds::{entry_id, entry_ids, rss};
+use crate::support::gateway::Gateway;
+use crate::support::postgres::Database;
+use crate::support::publisher::Publisher;
+use crate::support::subscriber::{Mood, Subscriber};
+
+on_both_stores!(
+    a_callback_that_fails_holds_nobody_up_and_is_told_later,
+    who_does_not_agree_is_not_subscribed,
+    a_publisher_who_fails_and_recovers_loses_no_entry,
+);
+
+async fn a_callback_that_fails_holds_nobody_up_and_is_told_later(database: Database) {
+    // One attempt at a time for a host: a hanging one must give its place back.
+    let settings = [("FEEDGATE_DELIVERY_TIMEOUT_S", "2"), ("FEEDGATE_DELIVERY_PER_HOST", "2")];
+    let gateway = Gateway::start(&database, &settings).await;
+    let publisher = Publisher::start().await;
+    let subscriber = Subscriber::start().await;
+    let topic = publisher.url("/feed.xml");
+    publisher.put_rss("/feed.xml", rss("tides", 0..1));
+    for path in ["/failing", "/hanging", "/willing"] {
+        gateway.subscribe_superfeedr(&topic, &subscriber.url(path), "atom").await;
+    }
+    gateway.archive_holds(&topic, &entry_id("tides", 0)).await;
+    subscriber.set("/failing", Mood::Failing(500));
+    subscriber.set("/hanging", Mood::Hanging);
+
+    for upto in 1..=2 {
+        publisher.put_rss("/feed.xml", rss("tides", 0..upto + 1));
+        gateway.post("/ping", &[("url", &topic)]).await;
+        let id = entry_id("tides", upto);
+        subscriber.until("/willing", |told| told.iter().any(|n| n.text().contains(&id))).await;
+    }
+    subscriber.until("/failing", |told| !told.is_empty()).await;
+    subscriber.until("/hanging", |told| !told.is_empty()).await;
+
+    // Back again, it is brought what it missed, newest first and in one piece.
+    subscriber.set("/failing", Mood::Willing);
+    let missed = [2, 1].map(|n| entry_id("tides", n));
+    subscriber.until("/failing", |told| told.iter().any(|n| entry_ids(&n.text()) == missed)).await;
+}
+
+async fn who_does_not_agree_is_not_subscribed(database: Database) {
+    let gateway = Gateway::start(&database, &[]).await;
+    let publisher = Publisher::start().await;
+    let subscriber = Subscriber::start().await;
+    let topic = publisher.url("/feed.xml");
+    publisher.put_rss("/feed.xml", rss("tides", 0..1));
+    subscriber.set("/refusing", Mood::Refusing);
+    let callback = subscriber.url("/refusing");
+    let form = [("hub.mode", "subscribe"), ("hub.topic", &topic), ("hub.callback", &callback)];
+
+    // The hub takes the request, and asks (WebSub `#hub-verifies-intent`).
+    let (status, _) = gateway.post("/hub", &form).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    subscriber.verified("/refusing", 1).await;
+    // Superfeedr's API says so at once, if asked to (row S-3).
+    let (status, why) = gateway.superfeedr(&[&form[..], &[("hub.verify", "sync")]].concat()).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{why}");
+    // So does rssCloud, whose answer is a 200 all the same.
+    let form = [
+        ("port", subscriber.port().to_string()),
+        ("path", "/refusing".to_owned()),
+        ("protocol", "http-post".to_owned()),
+        ("url1", topic.clone()),
+    ];
+    let form = form.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let (status, why) = gateway.post("/pleaseNotify", &form).await;
+    assert!(status == StatusCode::OK && why.contains("success=\"false\""), "{status}: {why}");
+
+    // Nobody is subscribed, so there is nobody to be told.
+    let (_, list) = gateway.superfeedr(&[("hub.mode", "list")]).await;
+    assert_eq!(list, "[]");
+}
+
+async fn a_publisher_who_fails_and_recovers_loses_no_entry(database: Database) {
+    let gateway = Gateway::start(&database, &[]).await;
+    let publisher = Publisher::start().await;
+    let subscriber = Subscriber::start().await;
+    let topic = publisher.url("/feed.xml");
+    publisher.put_rss("/feed.xml", rss("tides", 0..1));
+    gateway.subscribe_superfeedr(&topic, &subscriber.url("/callback"), "atom").await;
+    gateway.archive_holds(&topic, &entry_id("tides", 0)).await;
+
+    publisher.fail("/feed.xml", StatusCode::NOT_FOUND);
+    gateway.post("/ping", &[("url", &topic)]).await;
+    let fetched = publisher.fetches("/feed.xml").len();
+    publisher.fetched("/feed.xml", fetched.max(2)).await;
+    publisher.put_rss("/feed.xml", rss("tides", 0..2));
+    gateway.post("/ping", &[("url", &topic)]).await;
+    let id = entry_id("tides", 1);
+    subscriber.until("/callback", |told| told.iter().any(|n| n.text().contains(&id))).await;
+}
