@@ -39,7 +39,8 @@ async fn the_other_node_takes_over() {
     for n in 0..RESOURCES {
         publish(&publisher, n, 1);
         let node = if n % 2 == 0 { &one } else { &other };
-        node.subscribe_superfeedr(&publisher.url(&path(n)), &subscriber.url(&path(n)), "atom").await;
+        node.subscribe_superfeedr(&publisher.url(&path(n)), &subscriber.url(&path(n)), "atom")
+            .await;
     }
     for n in 0..RESOURCES {
         one.archive_holds(&publisher.url(&path(n)), &entry_id(&name(n), 0)).await;

@@ -60,7 +60,11 @@ impl Desk {
     }
 
     /// Ends every subscription to `topics`.
-    pub(super) async fn end_all(&self, store: &dyn Store, topics: &[String]) -> Result<(), Failure> {
+    pub(super) async fn end_all(
+        &self,
+        store: &dyn Store,
+        topics: &[String],
+    ) -> Result<(), Failure> {
         for topic in topics {
             let filter = Filter { topic: Some(topic.clone()), limit: 100, ..Filter::default() };
             for listed in store.list(&filter).await?.0 {

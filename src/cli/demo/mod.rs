@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn durations_are_seconds_or_minutes() {
-        let cases = [("20s", Some(20)), ("2m", Some(120)), ("5", Some(5)), ("0s", None), ("x", None)];
+        let cases =
+            [("20s", Some(20)), ("2m", Some(120)), ("5", Some(5)), ("0s", None), ("x", None)];
         for (text, want) in cases {
             assert_eq!(duration(text).ok(), want.map(Duration::from_secs), "{text}");
         }

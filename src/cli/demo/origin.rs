@@ -46,7 +46,8 @@ impl Origin {
         if known == Some(etag.as_str()) {
             return reply(StatusCode::NOT_MODIFIED, &[(ETAG.as_str(), &etag)], Vec::new());
         }
-        let headers = [(ETAG.as_str(), etag.as_str()), (CONTENT_TYPE.as_str(), sample.content_type)];
+        let headers =
+            [(ETAG.as_str(), etag.as_str()), (CONTENT_TYPE.as_str(), sample.content_type)];
         reply(StatusCode::OK, &headers, sample.with(&numbers))
     }
 

@@ -108,9 +108,10 @@ impl Reader {
 /// The target of the first link with this relation.
 fn link(atom: &str, rel: &str) -> Option<String> {
     let rel = format!("rel=\"{rel}\"");
-    let link = atom.split("<link ").skip(1).find(|link| {
-        link.split('>').next().is_some_and(|attributes| attributes.contains(&rel))
-    })?;
+    let link = atom
+        .split("<link ")
+        .skip(1)
+        .find(|link| link.split('>').next().is_some_and(|attributes| attributes.contains(&rel)))?;
     let href = link.split("href=\"").nth(1)?.split('"').next()?;
     Some(href.replace("&amp;", "&"))
 }

@@ -27,9 +27,7 @@ pub(super) const SAMPLES: [Sample; 7] = [
         content_type: "text/xml",
         document: include_bytes!("../../../fixtures/demo/rss091.xml"),
         before: "<item>",
-        entry: |n| {
-            format!("<item><title>Soup & bread</title><link>{}</link></item>\n", address(n))
-        },
+        entry: |n| format!("<item><title>Soup & bread</title><link>{}</link></item>\n", address(n)),
     },
     Sample {
         name: "rss092.xml",

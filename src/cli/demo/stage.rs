@@ -14,8 +14,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::app::Running;
-use crate::config::Config;
 use crate::cli::say;
+use crate::config::Config;
 use crate::fetch::Fetch;
 use crate::http::listener::{Listener, Settings};
 

@@ -125,8 +125,10 @@ impl Tally {
 
     /// A table: how long each way took.
     pub(super) fn table(&self) -> String {
-        let mut table =
-            format!("{:20}{:>7}{:>9}{:>9}{:>9}{:>9}", "way", "told", "missing", "p50", "p95", "max");
+        let mut table = format!(
+            "{:20}{:>7}{:>9}{:>9}{:>9}{:>9}",
+            "way", "told", "missing", "p50", "p95", "max"
+        );
         for way in Way::ALL {
             let told = self.entries.iter().filter_map(|entry| entry.heard[way as usize]);
             let mut took: Vec<Duration> = told.collect();

@@ -76,9 +76,9 @@ impl Tag {
         let end = bytes.iter().position(|byte| *byte == b'>').unwrap_or(bytes.len());
         let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let (full, attributes) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
-        let (prefix, name) = full.rsplit_once(':').map_or((String::new(), full), |(prefix, name)| {
-            (format!("{prefix}:"), name)
-        });
+        let (prefix, name) = full
+            .rsplit_once(':')
+            .map_or((String::new(), full), |(prefix, name)| (format!("{prefix}:"), name));
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
         let namespaces = attributes
             .split_inclusive(['"', '\''])
