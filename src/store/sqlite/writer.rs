@@ -179,3 +179,69 @@ fn run_one(
     }
     execute("release operation")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer() -> Writer {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch("create table kept (n bigint primary key)").unwrap();
+        Writer::start(conn, News::default()).unwrap()
+    }
+
+    /// Keeps `n`, then does something foolish if told to.
+    async fn keep(tx: &Tx<'_>, n: i64, folly: &str) -> Result<i64, StoreError> {
+        tx.execute("insert into kept (n) values ($1)", &[n.into()]).await?;
+        match folly {
+            "panic" => panic!("a bug"),
+            "refuse" => Err(failure("refused")),
+            "rollback" => tx.script("rollback").await.map(|()| n),
+            _ => Ok(n),
+        }
+    }
+
+    async fn kept(writer: &Writer) -> Vec<i64> {
+        let all = writer.run(|tx| Box::pin(tx.query("select n from kept order by n", &[]))).await;
+        all.unwrap().into_iter().map(|mut row| row.int().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn an_operation_that_fails_takes_no_other_with_it() {
+        let writer = writer();
+        let follies = ["", "panic", "", "refuse", ""];
+        let running = follies.into_iter().zip(0..).map(|(folly, n)| {
+            // Together in the queue, so together in a transaction.
+            writer.run(move |tx| Box::pin(keep(tx, n, folly)))
+        });
+        let results = futures_util::future::join_all(running).await;
+        for (folly, result) in follies.iter().zip(&results) {
+            assert_eq!(result.is_ok(), folly.is_empty(), "{folly}: {result:?}");
+        }
+        assert_eq!(kept(&writer).await, [0, 2, 4]);
+        let again = writer.run(|tx| Box::pin(keep(tx, 4, ""))).await;
+        assert!(again.is_err(), "a statement that fails is undone too");
+        assert_eq!(kept(&writer).await, [0, 2, 4]);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_told_ok_whose_transaction_is_lost() {
+        let writer = writer();
+        let running = ["", "rollback", ""]
+            .into_iter()
+            .zip(0..)
+            .map(|(folly, n)| writer.run(move |tx| Box::pin(keep(tx, n, folly))));
+        let results = futures_util::future::join_all(running).await;
+        let told: Vec<_> = results.into_iter().filter_map(Result::ok).collect();
+        assert_eq!(kept(&writer).await, told);
+    }
+
+    #[tokio::test]
+    async fn what_was_begun_is_finished_before_it_stops() {
+        let writer = writer();
+        let (kept, ()) = tokio::join!(writer.run(|tx| Box::pin(keep(tx, 1, ""))), writer.stop());
+        assert_eq!(kept.unwrap(), 1);
+        let late = writer.run(|tx| Box::pin(keep(tx, 2, ""))).await;
+        assert!(matches!(late, Err(StoreError::Closed)));
+    }
+}
