@@ -11,21 +11,20 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::WINDOWS_1252;
-use quick_xml::events::Event;
-use quick_xml::reader::Reader;
-
 use super::attributes::Tag;
 use super::entities;
+use super::implied;
+use super::mend::mend;
 use super::spaces::Spaces;
+use super::tokens::{Token, Tokens};
 use super::{Attr, DOCUMENT, Kind, NONE, Node, Tree};
 use crate::domain::feed::Repair;
 
 /// Elements inside each other (rule S16).
 const DEPTH: usize = 256;
 
-/// How often reading goes on behind a token that never ends.
-const RESTARTS: usize = 64;
+/// What begins a CDATA section.
+const SECTION: &str = "<![CDATA[";
 
 /// Elements between which white space says nothing.
 const STRUCTURE: [&str; 9] =
@@ -37,24 +36,18 @@ const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
 /// Builds the tree of `text`, which [`tidy`](super::tidy) has seen.
 pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> Tree<'t> {
     let mut builder = Builder::new(text);
-    let mut from = 0;
-    for _ in 0..=RESTARTS {
-        match builder.read(from) {
-            None => break,
-            Some(bad) => {
+    let mut tokens = Tokens::of(text);
+    while let Some(token) = tokens.next() {
+        match token {
+            Token::Start(inside) => builder.tag(inside, inside.ends_with('/'), &mut tokens),
+            Token::Empty(inside) => builder.tag(inside, true, &mut tokens),
+            Token::End(name) => builder.end(name),
+            Token::Text(text) => builder.characters(text),
+            Token::CData(text) => builder.section(text, &mut tokens),
+            Token::Reference(reference) => builder.reference(reference),
+            Token::Broken => {
+                builder.broke_off = true;
                 builder.faults.note("unclosed_token");
-                // Behind the `<` and the `!--` or `![CDATA[` that begins what never ends.
-                let rest = &text[bad..];
-                let skip = if rest.starts_with("<![CDATA[") { 9 } else { 1 };
-                let at = (bad + skip).min(text.len());
-                match text.get(at..) {
-                    Some(_) if skip == 9 => from = at,
-                    Some(rest) => match rest.find('<') {
-                        Some(next) => from = at + next,
-                        None => break,
-                    },
-                    None => break,
-                }
             }
         }
     }
@@ -72,7 +65,6 @@ struct Open<'t> {
 
 #[derive(Debug)]
 struct Builder<'t> {
-    text: &'t str,
     nodes: Vec<Node<'t>>,
     attributes: Vec<Attr<'t>>,
     spaces: Spaces<'t>,
@@ -90,7 +82,6 @@ impl<'t> Builder<'t> {
         let document = Kind::Element { prefix: "", name: "", space: 0, attributes: (0, 0) };
         let node = Node { parent: NONE, next: NONE, first: NONE, last: NONE, kind: document };
         Builder {
-            text,
             // Guesses from real feeds: they save the copies of growing, no more.
             nodes: Vec::with_capacity(text.len() / 40 + 8),
             attributes: Vec::with_capacity(text.len() / 200 + 8),
@@ -110,35 +101,44 @@ impl<'t> Builder<'t> {
         self
     }
 
-    /// Reads from `from` on. Gives back where the token begins that never ends.
-    fn read(&mut self, from: usize) -> Option<usize> {
-        let source = &self.text[from..];
-        let mut reader = Reader::from_str(source);
-        let config = reader.config_mut();
-        config.check_end_names = false;
-        config.allow_unmatched_ends = true;
-        config.allow_dangling_amp = true;
-        let mut start = 0;
-        loop {
-            let event = reader.read_event();
-            let end = usize::try_from(reader.buffer_position()).unwrap_or(source.len());
-            let token = source.get(start..end).unwrap_or_default();
-            match event {
-                Ok(Event::Start(_)) => self.start(&token[1..token.len() - 1], false),
-                Ok(Event::Empty(_)) => self.start(&token[1..token.len() - 1], true),
-                Ok(Event::End(_)) => self.end(token[2..token.len() - 1].trim()),
-                Ok(Event::Text(_)) => self.characters(token),
-                Ok(Event::CData(_)) => self.characters(&token[9..token.len() - 3]),
-                Ok(Event::GeneralRef(_)) => self.reference(token),
-                Ok(Event::Eof) => return None,
-                Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => {}
-                Err(_) => {
-                    self.broke_off = true;
-                    return Some(from + start);
-                }
-            }
-            start = end;
+    /// A start tag, unless a quote is missing in it: then it has swallowed what follows.
+    fn tag(&mut self, inside: &'t str, empty: bool, tokens: &mut Tokens<'t>) {
+        if inside.contains('<')
+            && let Some(end) = self.swallows(inside)
+            && tokens.resume(1 + end + 1)
+        {
+            self.faults.note("unclosed_quote");
+            let empty = inside[..end].ends_with('/');
+            return self.start(&inside[..end], empty);
         }
+        self.start(inside, empty);
+    }
+
+    /// Where a tag should have ended in which a quote is missing. Markup in a value does
+    /// not tell: but the end tag of something open does, or of the element itself.
+    fn swallows(&self, inside: &str) -> Option<usize> {
+        let end = inside.find('>')?;
+        let name = inside[..end].split([' ', '\n', '\t', '\r', '/']).next()?;
+        let names = self.open.iter().map(|open| open.name).chain([name]);
+        let ends = |name: &str| {
+            let tail = inside[end..].split("</").skip(1);
+            !name.is_empty() && tail.into_iter().any(|tail| tail.starts_with(name))
+        };
+        names.into_iter().any(ends).then_some(end)
+    }
+
+    /// A CDATA section, unless it was not closed and ends with a later one.
+    fn section(&mut self, text: &'t str, tokens: &mut Tokens<'t>) {
+        let Some(inner) = text.find(SECTION) else { return self.characters(text) };
+        let end = format!("</{}", self.top().name);
+        if let Some(cut) = text[..inner].find(&end)
+            && tokens.resume(SECTION.len() + cut)
+        {
+            self.faults.note("unclosed_token");
+            return self.characters(&text[..cut]);
+        }
+        self.faults.note("nested_cdata");
+        self.push_str(&text.replace(SECTION, ""));
     }
 
     fn start(&mut self, inside: &'t str, empty: bool) {
@@ -208,23 +208,10 @@ impl<'t> Builder<'t> {
 
     /// Ends what cannot hold the element that begins now.
     fn imply_ends(&mut self, name: &str) {
-        let (_, local) = split(name);
-        if !(local.eq_ignore_ascii_case("item") || local.eq_ignore_ascii_case("entry")) {
-            return;
-        }
-        for at in (1..self.open.len()).rev() {
-            let held = self.open[at].name;
-            if held.eq_ignore_ascii_case(name) {
-                self.faults.note("missing_end");
-                self.close_down_to(at);
-                return;
-            }
-            // Entries quoted as content, or as the object of an activity, are no items.
-            let (_, local) = split(held);
-            if ["content", "object", "target"].iter().any(|quote| local.eq_ignore_ascii_case(quote))
-            {
-                return;
-            }
+        let around = self.open.iter().map(|open| open.name);
+        if let Some(at) = implied::end(around, name) {
+            self.faults.note("missing_end");
+            self.close_down_to(at);
         }
     }
 
@@ -260,6 +247,11 @@ impl<'t> Builder<'t> {
     fn characters(&mut self, text: &'t str) {
         if text.is_empty() || (self.top().structure && text.trim_start().is_empty()) {
             return;
+        }
+        if text.contains("]]>") {
+            // The end of a section inside a section: nothing else has it in a text.
+            self.faults.note("nested_cdata");
+            return self.push_str(&text.replace("]]>", ""));
         }
         if text.contains('\r') {
             self.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
@@ -321,20 +313,15 @@ impl<'t> Builder<'t> {
         at
     }
 
-    fn mend_double_encoding(&mut self) {
+    fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
         for node in &mut self.nodes {
-            let Kind::Text(text) = &mut node.kind else { continue };
-            if !text.is_ascii()
-                && let Some(mended) = decoded_once_more(text)
+            if let Kind::Text(text) = &mut node.kind
+                && let Some((mended, fault)) = mend(text)
             {
                 *text = Cow::Owned(mended);
-                self.faults.note("double_encoded");
+                self.faults.note(fault);
             }
         }
-    }
-
-    fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
-        self.mend_double_encoding();
         if self.open.len() > 1 {
             self.faults.note("truncated");
         }
@@ -377,34 +364,6 @@ impl Faults {
         }
     }
 }
-
-/// Undoes what happens to UTF-8 that somebody took for windows-1252 and encoded again;
-/// `None` if that is not what happened.
-fn decoded_once_more(text: &str) -> Option<String> {
-    let (bytes, _, unmappable) = WINDOWS_1252.encode(text);
-    let mended = String::from_utf8(bytes.into_owned()).ok().filter(|_| !unmappable)?;
-    // "é »" with a space that does not break is sound French, and would be one Chinese
-    // character: those are believed only in a row.
-    let mut in_a_row = 0;
-    let mut rare = 0;
-    for c in mended.chars() {
-        match c {
-            '\u{0}'..='\u{7f}' => in_a_row = 0,
-            '\u{80}'..='\u{7ff}' | '\u{2000}'..='\u{2bff}' | '\u{1f000}'.. => in_a_row += 1,
-            _ => {
-                in_a_row += 1;
-                rare = if in_a_row < IN_A_ROW { rare + 1 } else { 0 };
-            }
-        }
-        if in_a_row == 0 && rare > 0 {
-            return None;
-        }
-    }
-    (rare == 0).then_some(mended)
-}
-
-/// So many characters of three bytes in a row are no accident.
-const IN_A_ROW: usize = 3;
 
 /// A name's prefix, empty if it has none, and the rest.
 fn split(name: &str) -> (&str, &str) {
@@ -455,13 +414,14 @@ mod tests {
             ("CDATA never closed",         "<a><![CDATA[x <b>y</b></a>",        r#"a("x "b("y"))"#),
             ("texts are joined",           "<a>x &amp; <![CDATA[<y>]]>&#33;</a>", r#"a("x & <y>!")"#),
             ("bare ampersands",            "<a>AT&T & &nosuch; &eacute;</a>",   r#"a("AT&T & &nosuch; é")"#),
+            ("CDATA in CDATA",             "<a><![CDATA[x <![CDATA[y]]> z]]></a>", r#"a("x y z")"#),
+            ("CDATA closed too late",      "<a><b><![CDATA[x</b><c><![CDATA[y]]></c></a>", r#"a(b("x")c("y"))"#),
+            ("a quote is missing",         "<a><b c=\"d>x</b><b c=\"e\">y</b></a>", r#"a(b("x")b("y"))"#),
+            ("markup in a value",          "<a><b c=\"<i>d</i>\">x</b></a>",   r#"a(b("x"))"#),
+            ("a title not closed",         "<rss><item><title>x<link>y</link></item></rss>", r#"rss(item(title("x")link("y")))"#),
             ("several roots",              "x<a/>y<b/>",                        r#""x"a()"y"b()"#),
             ("void HTML elements",         "<a>x<br>y<img src=z>w</a>",         r#"a("x"br()"y"img()"w")"#),
             ("other case in the end",      "<A>x</a><B/>",                      r#"A("x")B()"#),
-            ("encoded twice",              "<a>caf&#195;&#169; &#226;&#128;&#166;</a>", r#"a("café …")"#),
-            ("encoded once",               "<a>café Ã</a>",                     r#"a("café Ã")"#),
-            ("French, encoded once",       "<a>« le café\u{a0}» — oui</a>",     "a(\"« le café\\u{a0}» — oui\")"),
-            ("Japanese, encoded twice",    "<a>ç™½ç\u{90}´ã\u{81}®</a>",         r#"a("白琴の")"#),
             ("line ends",                  "<a>x\r\ny\rz</a>",                  r#"a("x\ny\nz")"#),
             ("a document type of its own", "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", r#"a("&b;")"#),
         ];

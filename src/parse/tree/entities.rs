@@ -74,7 +74,8 @@ fn push_code(code: u32, text: &mut String) -> bool {
             let byte = [code.to_le_bytes()[0]];
             text.push_str(&WINDOWS_1252.decode_without_bom_handling(&byte).0);
         }
-        // The first half of a surrogate pair waits for the second as a private mark.
+        // The first half of a surrogate pair waits for the second as a private mark;
+        // `mend` finds those to which none came.
         0xd800..=0xdbff => text.push(char::from_u32(code - 0xd800 + HIGH).unwrap_or('\u{fffd}')),
         0xdc00..=0xdfff => match text.chars().next_back().map(u32::from) {
             Some(high @ HIGH..=HIGH_LAST) => {
@@ -94,8 +95,8 @@ fn push_code(code: u32, text: &mut String) -> bool {
 }
 
 /// Where first halves of surrogate pairs are put until the second half comes.
-const HIGH: u32 = 0x10_f800;
-const HIGH_LAST: u32 = HIGH + 0x3ff;
+pub(super) const HIGH: u32 = 0x10_f800;
+pub(super) const HIGH_LAST: u32 = HIGH + 0x3ff;
 
 #[cfg(test)]
 mod tests {

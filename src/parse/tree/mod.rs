@@ -9,10 +9,13 @@
 mod attributes;
 mod build;
 mod entities;
+mod implied;
 mod markup;
+mod mend;
 mod named;
 mod spaces;
 mod tidy;
+mod tokens;
 
 use std::borrow::Cow;
 

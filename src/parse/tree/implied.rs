@@ -1,0 +1,102 @@
+//! Ends that are missing and can be told.
+
+/// Elements of items that hold text, and no other element of items.
+const SIMPLE: [&str; 10] = [
+    "title",
+    "link",
+    "guid",
+    "id",
+    "pubdate",
+    "published",
+    "updated",
+    "category",
+    "comments",
+    "lastbuilddate",
+];
+
+/// Elements of items; HTML has none of them but `title` and `link`, and those only in
+/// its head.
+const OF_ITEMS: [&str; 14] = [
+    "title",
+    "link",
+    "guid",
+    "id",
+    "pubdate",
+    "published",
+    "updated",
+    "category",
+    "comments",
+    "lastbuilddate",
+    "description",
+    "enclosure",
+    "item",
+    "entry",
+];
+
+/// What an item lies in, and items themselves.
+const AROUND: [&str; 6] = ["item", "entry", "channel", "feed", "rss", "items"];
+
+/// Elements in which items are quoted.
+const QUOTES: [&str; 3] = ["content", "object", "target"];
+
+/// Which of the elements around, outermost first, ends because `name` begins; it and all
+/// inside it.
+///
+/// An item ends an item, unless it is quoted content; an element of an item ends a
+/// simple one before it.
+pub(super) fn end<'n>(
+    around: impl DoubleEndedIterator<Item = &'n str> + ExactSizeIterator,
+    name: &str,
+) -> Option<usize> {
+    let is = |name: &str, names: &[&str]| names.iter().any(|held| name.eq_ignore_ascii_case(held));
+    if !is(local(name), &OF_ITEMS) {
+        return None;
+    }
+    let item = is(local(name), &["item", "entry"]);
+    let mut simple = None;
+    for (at, held) in around.enumerate().rev() {
+        if item && held.eq_ignore_ascii_case(name) {
+            return Some(at);
+        }
+        if is(held, &AROUND) || held.is_empty() {
+            // Unprefixed elements of an item, directly in one.
+            return simple.filter(|_| !name.contains(':'));
+        }
+        if is(local(held), &QUOTES) {
+            return None;
+        }
+        simple = is(held, &SIMPLE).then_some(at);
+        if !item && simple.is_none() {
+            return None;
+        }
+    }
+    None
+}
+
+fn local(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_, local)| local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_cannot_be_nested_ends() {
+        #[rustfmt::skip]
+        let cases: [(&str, &[&str], &str, Option<usize>); 9] = [
+            ("an item in an item",          &["", "rss", "channel", "item"],                 "item",        Some(3)),
+            ("deep in an item",             &["", "rss", "channel", "item", "description", "b"], "item",    Some(3)),
+            ("an entry quoted in another",  &["", "feed", "entry", "content"],               "entry",       None),
+            ("a title not closed",          &["", "rss", "channel", "item", "title"],        "link",        Some(4)),
+            ("a title of a channel",        &["", "rss", "channel", "title"],                "item",        Some(3)),
+            ("a title in a picture",        &["", "feed", "entry", "content", "svg", "title"], "title",     None),
+            ("markup in a title",           &["", "rss", "channel", "item", "title"],        "b",           None),
+            ("what is in an image",         &["", "rss", "channel", "image"],                "title",       None),
+            ("a module's title",            &["", "rss", "channel", "item", "title"],        "media:title", None),
+        ];
+        for (why, around, name, want) in cases {
+            assert_eq!(end(around.iter().copied(), name), want, "{why}");
+        }
+    }
+}

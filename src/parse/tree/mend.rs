@@ -1,0 +1,67 @@
+//! Texts that were damaged before they came into the document.
+
+use encoding_rs::WINDOWS_1252;
+
+use super::entities::{HIGH, HIGH_LAST};
+
+/// Mends a text; `None` if nothing is wrong with it, else what was.
+pub(super) fn mend(text: &str) -> Option<(String, &'static str)> {
+    if text.is_ascii() {
+        return None;
+    }
+    let half = |c: char| (HIGH..=HIGH_LAST).contains(&u32::from(c));
+    if text.contains(half) {
+        return Some((text.replace(half, "\u{fffd}"), "lone_surrogate"));
+    }
+    decoded_once_more(text).map(|mended| (mended, "double_encoded"))
+}
+
+/// So many characters of three bytes in a row are no accident.
+const IN_A_ROW: usize = 3;
+
+/// Undoes what happens to UTF-8 that somebody took for windows-1252 and encoded again;
+/// `None` if that is not what happened.
+fn decoded_once_more(text: &str) -> Option<String> {
+    let (bytes, _, unmappable) = WINDOWS_1252.encode(text);
+    let mended = String::from_utf8(bytes.into_owned()).ok().filter(|_| !unmappable)?;
+    // "é »" with a space that does not break is sound French, and would be one Chinese
+    // character: those are believed only in a row.
+    let mut in_a_row = 0;
+    let mut rare = 0;
+    for c in mended.chars() {
+        match c {
+            '\u{0}'..='\u{7f}' => in_a_row = 0,
+            '\u{80}'..='\u{7ff}' | '\u{2000}'..='\u{2bff}' | '\u{1f000}'.. => in_a_row += 1,
+            _ => {
+                in_a_row += 1;
+                rare = if in_a_row < IN_A_ROW { rare + 1 } else { 0 };
+            }
+        }
+        if in_a_row == 0 && rare > 0 {
+            return None;
+        }
+    }
+    (rare == 0).then_some(mended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_encoded_twice_are_told_from_sound_ones() {
+        #[rustfmt::skip]
+        let cases = [
+            ("plain",                              None),
+            ("café Ã",                             None),
+            ("« le café\u{a0}» — oui",             None),
+            ("cafÃ©",                              Some("café")),
+            ("wait â€¦",                           Some("wait …")),
+            ("ç™½ç\u{90}´ã\u{81}®",                Some("白琴の")),
+            ("half \u{10f83d} a pair",             Some("half \u{fffd} a pair")),
+        ];
+        for (text, want) in cases {
+            assert_eq!(mend(text).map(|(mended, _)| mended).as_deref(), want, "{text}");
+        }
+    }
+}
