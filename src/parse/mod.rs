@@ -17,6 +17,7 @@ mod dates;
 mod decode;
 mod formats;
 mod hints;
+mod json;
 mod modules;
 mod person;
 mod texts;
@@ -46,7 +47,13 @@ pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
     let text = decode::decode(bytes, context.content_type(), &mut repairs);
     let mut feed = match text.trim_start().chars().next() {
         None => return Err(NotAFeed::Empty),
-        Some('{' | '[') => formats::read_json(&text)?,
+        Some('{' | '[') => formats::read_json(&text, &mut repairs)?,
+        Some(c)
+            if c != '<'
+                && let Some(text) = json::argument(&text) =>
+        {
+            formats::read_json(text, &mut repairs)?
+        }
         Some(_) => {
             let text = tree::tidy(text, &mut repairs);
             let tree = tree::build(&text, &mut repairs);

@@ -1,5 +1,7 @@
 //! Vocabularies: what a namespace is called, and who reads it.
 
+use std::borrow::Cow;
+
 use super::formats;
 use super::modules;
 use super::modules::Home;
@@ -37,6 +39,32 @@ pub(super) fn by_uri(uri: &str) -> Option<&'static Vocabulary> {
 /// What a prefix usually stands for.
 pub(super) fn by_prefix(prefix: &str) -> Option<&'static Vocabulary> {
     all().find(|known| known.prefix.eq_ignore_ascii_case(prefix))
+}
+
+/// Names with capitals in them, for those who write them otherwise.
+#[rustfmt::skip]
+const SPELLED: [(&str, &str); 14] = [
+    ("rss", "textInput"), ("rss", "skipHours"), ("rss", "skipDays"), ("rss", "pubDate"),
+    ("rss", "lastBuildDate"), ("rss", "managingEditor"), ("rss", "webMaster"),
+    ("rss", "expirationDate"), ("wfw", "commentRss"), ("itunes", "episodeType"),
+    ("sy", "updatePeriod"), ("sy", "updateFrequency"), ("sy", "updateBase"),
+    ("feedburner", "origLink"),
+];
+
+/// How a name of a vocabulary is spelled, for a name as written: what is written all in
+/// capitals is in small letters.
+pub(super) fn spelled<'n>(known: Option<&Vocabulary>, name: &'n str) -> Cow<'n, str> {
+    let Some(known) = known else { return Cow::Borrowed(name) };
+    let right = SPELLED
+        .iter()
+        .find(|(prefix, held)| *prefix == known.prefix && held.eq_ignore_ascii_case(name));
+    match right {
+        Some((_, right)) => Cow::Borrowed(right),
+        None if name.len() > 1 && !name.bytes().any(|byte| byte.is_ascii_lowercase()) => {
+            Cow::Owned(name.to_ascii_lowercase())
+        }
+        None => Cow::Borrowed(name),
+    }
 }
 
 /// Reads nothing: every element is kept as it is.

@@ -7,9 +7,9 @@
 use serde_json::{Map, Value};
 
 use crate::domain::feed::{
-    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
+    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Repair, Text, TextKind,
 };
-use crate::parse::{MAX_ENTRIES, NotAFeed, dates};
+use crate::parse::{MAX_ENTRIES, NotAFeed, dates, json};
 
 /// Where fields without a home in Atom go.
 const NAMESPACE: &str = "https://www.jsonfeed.org/version/1.1/";
@@ -28,8 +28,15 @@ const READ: [&str; 31] = [
 const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_created"];
 
 /// Reads a feed out of a JSON text.
-pub(in crate::parse) fn read(text: &str) -> Result<Feed, NotAFeed> {
-    let value: Value = serde_json::from_str(text).map_err(|_| NotAFeed::Other("broken JSON"))?;
+pub(in crate::parse) fn read(text: &str, repairs: &mut Vec<Repair>) -> Result<Feed, NotAFeed> {
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(err) => {
+            repairs.push(Repair { code: "broken_json", detail: err.to_string() });
+            let mended = serde_json::from_str(&json::mend(text));
+            mended.map_err(|_| NotAFeed::Other("broken JSON"))?
+        }
+    };
     let Value::Object(object) = value else { return Err(NotAFeed::Other("JSON of another kind")) };
     let version = string(&object, "version").unwrap_or_default();
     let known = version.contains("jsonfeed.org/version/")

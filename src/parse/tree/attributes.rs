@@ -55,7 +55,14 @@ impl<'t> Tag<'t> {
     fn value(&mut self, text: &'t str) -> (&'t str, &'t str) {
         if let Some(quote @ ('"' | '\'')) = text.chars().next() {
             if let Some(end) = text[1..].find(quote) {
-                return (&text[1..=end], &text[end + 2..]);
+                let (value, rest) = (&text[1..=end], &text[end + 2..]);
+                return match run_on(value, rest) {
+                    Some(at) => {
+                        self.fault = Some("unclosed_quote");
+                        (value[..at].trim_end(), &text[1 + at..])
+                    }
+                    None => (value, rest),
+                };
             }
             self.fault = Some("unquoted_attribute");
             return (&text[1..], "");
@@ -64,6 +71,16 @@ impl<'t> Tag<'t> {
         let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());
         text.split_at(end)
     }
+}
+
+/// Where a value ends whose closing quote is missing: in `href="a rel="b"` it seems to
+/// hold the next name, and is followed by the next value.
+fn run_on(value: &str, rest: &str) -> Option<usize> {
+    let name = value.strip_suffix('=')?.rsplit(char::is_whitespace).next()?;
+    let runs = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.len() + 1 < value.len()
+        && rest.starts_with(|c: char| !between(c));
+    runs.then(|| value.len() - name.len() - 1)
 }
 
 fn between(c: char) -> bool {
@@ -78,7 +95,7 @@ mod tests {
     fn start_tags_are_read_however_they_are_written() {
         type Case<'c> = (&'c str, &'c str, &'c [(&'c str, &'c str)]);
         #[rustfmt::skip]
-        let cases: [Case<'_>; 8] = [
+        let cases: [Case<'_>; 10] = [
             ("a",                      "a", &[]),
             ("a b='c' d=\"e\"/",       "a", &[("b", "c"), ("d", "e")]),
             ("a b = 'c'",              "a", &[("b", "c")]),
@@ -86,6 +103,8 @@ mod tests {
             ("a b='1' b='2'",          "a", &[("b", "1")]),
             ("a checked x='y'",        "a", &[("checked", ""), ("x", "y")]),
             ("a b='c'd='e'",           "a", &[("b", "c"), ("d", "e")]),
+            ("a b='c d='e' f='g'",     "a", &[("b", "c"), ("d", "e"), ("f", "g")]),
+            ("a b='?c=' d='e'",        "a", &[("b", "?c="), ("d", "e")]),
             ("a b='c",                 "a", &[("b", "c")]),
         ];
         for (inside, name, attributes) in cases {

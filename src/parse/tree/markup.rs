@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use quick_xml::escape::{escape, partial_escape};
 
 use super::super::formats::{XHTML, XML, atom_vocabulary, is_atom, is_plain, rss_vocabulary};
+use super::super::vocabulary::spelled;
 use super::{El, Step};
 use crate::domain::feed::{Attribute, Element, Node};
 
@@ -125,7 +126,7 @@ fn shell(element: El<'_>) -> Element {
     Element {
         namespace: known.map_or(space.uri(), |known| known.uri()).to_owned(),
         prefix: known.map_or(element.prefix(), |known| known.prefix).to_owned(),
-        name: element.name().to_owned(),
+        name: spelled(known, element.name()).into_owned(),
         attributes: attributes.collect(),
         children: Vec::new(),
     }

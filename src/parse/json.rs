@@ -1,0 +1,59 @@
+//! JSON that is almost JSON.
+//!
+//! What occurs: line ends and other control characters inside strings, a comma before
+//! the closing bracket, a call of a function around the whole (JSONP).
+
+/// Puts right what can be told; everything else stays as it is.
+pub(super) fn mend(text: &str) -> String {
+    let text = text.trim().trim_end_matches([';', ')']);
+    let mut out = String::with_capacity(text.len());
+    let mut quoted = false;
+    let mut escaped = false;
+    for c in text.chars() {
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            '}' | ']' if !quoted => {
+                let kept = out.trim_end().trim_end_matches(',').len();
+                out.truncate(kept);
+            }
+            _ => {}
+        }
+        escaped = quoted && c == '\\' && !escaped;
+        match c {
+            '\n' if quoted => out.push_str("\\n"),
+            '\t' if quoted => out.push_str("\\t"),
+            '\r' if quoted => {}
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// What is called with a JSON text, if a text is such a call: `feed({…});`.
+pub(super) fn argument(text: &str) -> Option<&str> {
+    let (name, rest) = text.trim_start().split_once('(')?;
+    let is_name = !name.is_empty()
+        && name.trim().chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '.'));
+    (is_name && rest.trim_start().starts_with('{')).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_almost_json_becomes_json() {
+        #[rustfmt::skip]
+        let cases = [
+            (r#"{"a": [1, 2,], }"#,      r#"{"a": [1, 2]}"#),
+            ("{\"a\": \"x\ny\tz\"}",     r#"{"a": "x\ny\tz"}"#),
+            (r#"{"a": "x,]\",]"}"#,      r#"{"a": "x,]\",]"}"#),
+            (r#"{"a": 1});"#,            r#"{"a": 1}"#),
+        ];
+        for (text, want) in cases {
+            assert_eq!(mend(text), want);
+        }
+        assert_eq!(argument("cb.feed( {}"), Some(" {}"));
+        assert_eq!(argument("see (this)"), None);
+    }
+}
