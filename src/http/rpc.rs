@@ -35,8 +35,9 @@ const LONGEST_URL: usize = 2_048;
 
 /// The routes of this door.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let rpc = warp::path!("RPC2").or(warp::path!("weblogUpdates")).unify().boxed();
-    DOOR.open(gateway, rpc, answer)
+    let rpc = warp::path!("RPC2").or(warp::path!("rpc2")).unify().or(warp::path!("rpc")).unify();
+    let rpc = rpc.or(warp::path!("weblogUpdates")).unify(); // where UserLand's SOAP went
+    DOOR.open(gateway, rpc.boxed(), answer)
 }
 
 async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {

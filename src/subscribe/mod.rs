@@ -29,8 +29,8 @@ use tracing::debug;
 
 use crate::domain::account::AccountId;
 use crate::domain::intent::{Intent, Mode};
-use crate::domain::resource::Resource;
-use crate::domain::subscription::{Format, Lease, Protocol, Wish};
+use crate::domain::resource::{Kind, Resource};
+use crate::domain::subscription::{Format, Protocol, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::Fetch;
 use crate::ingest::Ingest;
@@ -174,8 +174,8 @@ impl Subscribe {
         let wish = &intent.wish;
         match intent.mode {
             Mode::Subscribe => {
-                self.look(&wish.topic, now).await?;
-                self.store.subscribe(wish, now).await?;
+                let resource = self.look(&wish.topic, now).await?;
+                self.store.subscribe(&fitting(wish, &resource), now).await?;
             }
             Mode::Unsubscribe => {
                 let protocol = Some(Protocol::WebSub.as_str());
@@ -201,15 +201,13 @@ impl Subscribe {
     }
 }
 
-/// The wish behind an unsubscription: only what identifies the subscription matters.
-pub fn wish_to_end(account: Option<AccountId>, topic: Topic, callback: Callback) -> Wish {
-    Wish {
-        account,
-        topic,
-        callback,
-        protocol: Protocol::WebSub,
-        format: Format::Raw,
-        secret: None,
-        lease: Lease::WEBSUB,
+/// "If you're subscribing to arbitrary content resources, we will send you the exact
+/// content of the resource" (seed 003). Atom is what is sent to those who did not say
+/// what they want, so for what is no feed it means the content as it is.
+fn fitting(wish: &Wish, resource: &Resource) -> Wish {
+    let mut wish = wish.clone();
+    if resource.kind == Kind::Other && wish.format == Format::Atom {
+        wish.format = Format::Raw;
     }
+    wish
 }

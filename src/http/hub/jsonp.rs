@@ -20,10 +20,9 @@ pub(super) fn function(form: &Form) -> Option<&str> {
 
 /// An answer, wrapped.
 pub(super) fn answer(function: &str, value: &Value) -> Response {
-    // Two characters that JSON allows in strings and old JavaScript does not; the
-    // comment keeps the first bytes from being anything but a script.
+    // Two characters that JSON allows in strings and old JavaScript does not.
     let text = value.to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
-    let body = format!("/**/{function}({text})");
+    let body = format!("{function}({text})");
     with_type(StatusCode::OK, "application/javascript; charset=utf-8", body)
 }
 
