@@ -7,6 +7,7 @@
 
 mod account;
 mod auth;
+mod combined;
 mod jsonp;
 mod list;
 mod open;

@@ -56,7 +56,7 @@ pub(super) async fn list(
 }
 
 /// The page of what a search finds, and how much it finds in all.
-async fn found(
+pub(super) async fn found(
     gateway: &Gateway,
     search: &Search,
     filter: &Filter,

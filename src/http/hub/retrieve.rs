@@ -9,7 +9,7 @@ use serde_json::Value;
 use warp::reply::Response;
 
 use super::account::{Answer, broken, unprocessable};
-use super::{jsonp, subscribe};
+use super::{combined, jsonp, subscribe};
 use crate::domain::account::Access;
 use crate::domain::feed::{Feed, Link};
 use crate::domain::record::{Record, Seq};
@@ -34,8 +34,8 @@ pub(super) async fn retrieve(
     form: &Form,
     access: &Access,
 ) -> Result<Answer, Refused> {
-    if !form.has("hub.topic") && form.has("hub.callback") {
-        return Err(unprocessable("Please name one hub.topic: several feeds are not joined yet."));
+    if !form.has("hub.topic") && combined::is_asked(form) {
+        return combined::retrieve(gateway, asked, form, access).await;
     }
     let resource = subscribed(gateway, form, access).await?;
     let format = subscribe::format(asked, form);
@@ -47,19 +47,47 @@ pub(super) async fn retrieve(
         return Ok(Answer::Reply(dressed(empty(StatusCode::NOT_MODIFIED), &etag)));
     }
     let records = records(gateway, form, &resource).await?;
-    if format == Some(Format::Json) {
-        let value = as_json(gateway, &resource, &records);
+    Ok(answer(
+        gateway,
+        form,
+        &Shelf { resource: &resource, records: &records, etag: &etag, format },
+    ))
+}
+
+/// What is answered with.
+pub(super) struct Shelf<'a> {
+    /// Whose head and status the document has.
+    pub(super) resource: &'a Resource,
+    /// Newest first.
+    pub(super) records: &'a [Record],
+    /// The entity tag.
+    pub(super) etag: &'a str,
+    /// What was asked for.
+    pub(super) format: Option<Format>,
+}
+
+/// The records in the format asked for.
+pub(super) fn answer(gateway: &Gateway, form: &Form, shelf: &Shelf<'_>) -> Answer {
+    let Shelf { resource, records, etag, format } = shelf;
+    if *format == Some(Format::Json) {
+        let value = as_json(gateway, resource, records);
         if jsonp::function(form).is_some() {
-            return Ok(Answer::Json(value));
+            return Answer::Json(value);
         }
         let content_type = "application/json; charset=utf-8";
         let response = with_type(StatusCode::OK, content_type, value.to_string());
-        return Ok(Answer::Reply(dressed(response, &etag)));
+        return Answer::Reply(dressed(response, etag));
     }
     // Exactly this type: the charset stands in the document (row S-8).
-    let body = as_atom(gateway, &resource, &records);
+    let body = as_atom(gateway, resource, records);
     let response = with_type(StatusCode::OK, "application/atom+xml", body);
-    Ok(Answer::Reply(dressed(response, &etag)))
+    Answer::Reply(dressed(response, etag))
+}
+
+/// How many entries are asked for.
+pub(super) fn count(form: &Form) -> usize {
+    let count = form.get("count").and_then(|count| count.parse().ok()).unwrap_or(COUNT.0);
+    count.clamp(1, COUNT.1)
 }
 
 /// The resource, if the account subscribes to it (row R-2).
@@ -84,8 +112,7 @@ async fn records(
     form: &Form,
     resource: &Resource,
 ) -> Result<Vec<Record>, Refused> {
-    let count = form.get("count").and_then(|count| count.parse().ok()).unwrap_or(COUNT.0);
-    let count = count.clamp(1, COUNT.1);
+    let count = count(form);
     let before = seq(gateway, form, resource, "before").await?;
     let after = seq(gateway, form, resource, "after").await?;
     let read = match after {

@@ -45,20 +45,22 @@ enum Range {
 }
 
 impl Search {
-    /// Reads `search[feed][url]`, `search[feed.url]`, `search=text` and
-    /// `hub.callback` with `%` for anything.
+    /// Reads `search[feed][url]`, `search[feed.url]`, `search=text`, `hub.callback` with
+    /// `%` for anything, and `hub.callback[feed][url]`.
     pub(super) fn of(form: &Form) -> Search {
         let mut conditions = Vec::new();
         for (name, value) in form.pairs() {
             let value = value.trim();
-            match name.strip_prefix("search") {
+            let key = name.strip_prefix("search").or(name.strip_prefix("hub.callback"));
+            match key {
+                Some("") if name == "hub.callback" && value.is_empty() => {}
+                Some("") if name == "hub.callback" => {
+                    conditions.push(Condition::Endpoint(Address::Like(value.to_owned())));
+                }
                 Some("") => conditions.push(Condition::Anywhere(value.to_lowercase())),
                 Some(key) if key.starts_with('[') && key.ends_with(']') => {
                     let key = key[1..key.len() - 1].replace("][", ".");
                     conditions.push(condition(&key, value));
-                }
-                _ if name == "hub.callback" && !value.is_empty() => {
-                    conditions.push(Condition::Endpoint(Address::Like(value.to_owned())));
                 }
                 _ => {}
             }
