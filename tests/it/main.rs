@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod architecture;
+mod archive;
 mod config;
 mod killed;
 mod main_job;
@@ -10,7 +11,12 @@ mod normalize;
 mod polling;
 mod readme;
 mod real_feeds;
+mod rsscloud;
 mod schemas;
 mod store;
+mod superfeedr;
 mod support;
 mod trouble;
+mod weblogs;
+mod websub;
+mod wire;

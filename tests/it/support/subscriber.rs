@@ -79,6 +79,11 @@ impl Subscriber {
         posts(&self.heard(path).borrow()).cloned().collect()
     }
 
+    /// All that this callback was asked, by whatever method.
+    pub(crate) fn asked(&self, path: &str) -> Vec<Asked> {
+        self.heard(path).borrow().clone()
+    }
+
     /// Waits until `enough` says so of what this callback was sent with POST.
     pub(crate) async fn until(&self, path: &str, enough: impl FnMut(&[&Asked]) -> bool) {
         if !self.hears(path, Instant::now() + PATIENCE, enough).await {

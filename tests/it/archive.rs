@@ -1,0 +1,157 @@
+//! Simplefeed archives, as a reader finds them.
+
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH};
+use http::{Method, StatusCode};
+use reqwest::Response;
+
+use crate::support::feeds::{entry_id, entry_ids, link, rss};
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::reader::Reader;
+use crate::support::server::client;
+use crate::support::subscriber::Subscriber;
+
+struct World {
+    publisher: Publisher,
+    gateway: Gateway,
+    topic: String,
+    _subscriber: Subscriber,
+    _database: Database,
+}
+
+impl World {
+    /// A feed of five entries, in documents of two.
+    async fn new() -> World {
+        let publisher = Publisher::start().await;
+        publisher.put_rss("/feed", rss("tides", 1..6));
+        let topic = publisher.url("/feed");
+        let subscriber = Subscriber::start().await;
+        let database = Database::new(Kind::Sqlite).await;
+        let gateway = Gateway::start(&database, &[("FEEDGATE_PAGE_RECORDS", "2")]).await;
+        gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
+        World { publisher, gateway, topic, _subscriber: subscriber, _database: database }
+    }
+
+    async fn publish(&self, n: usize) {
+        self.publisher.put_rss("/feed", rss("tides", 1..n + 1));
+        let form = [("hub.mode", "publish"), ("hub.url", self.topic.as_str())];
+        assert_eq!(self.gateway.post("/", &form).await.0, StatusCode::NO_CONTENT);
+        self.gateway.archive_holds(&self.topic, &entry_id("tides", n)).await;
+    }
+
+    /// The address of the recent document.
+    async fn recent(&self) -> String {
+        let answer = get(&self.gateway.archive_of(&self.topic)).await;
+        link(&answer.text().await.unwrap(), "self").unwrap()
+    }
+}
+
+async fn get(url: &str) -> Response {
+    client().get(url).send().await.unwrap()
+}
+
+fn header(answer: &Response, name: HeaderName) -> String {
+    answer.headers().get(name).map_or_else(String::new, |v| v.to_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn the_chain_leads_from_the_newest_entry_to_the_oldest() {
+    let world = World::new().await;
+    let mut next = Some(world.recent().await);
+    let mut pages = Vec::new();
+    while let Some(url) = next {
+        let answer = get(&url).await;
+        assert_eq!(header(&answer, CONTENT_TYPE), "application/atom+xml");
+        assert_eq!(header(&answer, http::header::X_CONTENT_TYPE_OPTIONS), "nosniff");
+        let text = answer.text().await.unwrap();
+        assert_eq!(link(&text, "self"), Some(url.clone()));
+        pages.push(entry_ids(&text));
+        next = link(&text, "prev-archive");
+        if let Some(before) = &next {
+            let before = get(before).await.text().await.unwrap();
+            let after = link(&before, "next-archive").unwrap();
+            let again = get(&after).await.text().await.unwrap();
+            assert_eq!(entry_ids(&again), entry_ids(&text), "the way back leads to the same");
+        }
+    }
+    let want = [&[5][..], &[4, 3], &[2, 1]];
+    let want: Vec<Vec<String>> =
+        want.iter().map(|page| page.iter().map(|n| entry_id("tides", *n)).collect()).collect();
+    assert_eq!(pages, want);
+}
+
+#[tokio::test]
+async fn an_archived_document_never_changes_again() {
+    let world = World::new().await;
+    let recent = world.recent().await;
+    let via = link(&get(&recent).await.text().await.unwrap(), "via").unwrap();
+    let prev = link(&get(&recent).await.text().await.unwrap(), "prev-archive").unwrap();
+    let (before, open) = (get(&prev).await, get(&via).await);
+    assert_eq!(header(&before, CACHE_CONTROL), "public, max-age=31536000, immutable");
+    assert_eq!(header(&open, CACHE_CONTROL), "public, max-age=30");
+    let (etag, text) = (header(&before, ETAG), before.text().await.unwrap());
+
+    world.publish(6).await;
+    world.publish(7).await;
+    let after = get(&prev).await;
+    assert_eq!(header(&after, ETAG), etag);
+    assert_eq!(after.text().await.unwrap(), text);
+    // The document that was recent is archived under the address it had all along.
+    let archived = get(&via).await;
+    assert_ne!(header(&archived, ETAG), header(&open, ETAG));
+    let ids = entry_ids(&archived.text().await.unwrap());
+    assert_eq!(ids, [entry_id("tides", 6), entry_id("tides", 5)]);
+}
+
+#[tokio::test]
+async fn a_reader_misses_nothing_between_two_visits() {
+    let world = World::new().await;
+    let recent = world.recent().await;
+    let mut reader = Reader::default();
+    reader.catch_up(&recent).await.unwrap();
+    for n in 6..10 {
+        world.publish(n).await;
+    }
+    reader.catch_up(&recent).await.unwrap();
+    let want: Vec<String> = (1..10).map(|n| entry_id("tides", n)).collect();
+    assert_eq!(reader.processed, want);
+}
+
+#[tokio::test]
+async fn documents_can_be_asked_for_again_and_by_their_head() {
+    let world = World::new().await;
+    for url in [world.recent().await, world.recent().await.replace("recent", "documents/1")] {
+        let answer = get(&url).await;
+        let (etag, text) = (header(&answer, ETAG), answer.text().await.unwrap());
+        let again = client().get(&url).header(IF_NONE_MATCH, &etag).send().await.unwrap();
+        assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(header(&again, ETAG), etag);
+        let head = client().request(Method::HEAD, &url).send().await.unwrap();
+        assert_eq!(header(&head, http::header::CONTENT_LENGTH), text.len().to_string());
+        let posted = client().post(&url).send().await.unwrap();
+        assert_eq!(posted.status(), StatusCode::METHOD_NOT_ALLOWED);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let world = World::new().await;
+    let home = world.recent().await.replace("/recent", "");
+    for path in ["/documents/0", "/documents/4", "/documents/x", "/documents/01", "/nothing", ""] {
+        let answer = get(&format!("{home}{path}")).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+    let nobody = world.gateway.get("/feeds?topic=http://nobody.test/").await;
+    assert_eq!(nobody.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_topic_with_a_password_is_shown_to_nobody() {
+    let world = World::new().await;
+    let secret = world.topic.replace("http://", "http://me:opensesame@");
+    world.gateway.subscribe_superfeedr(&secret, "http://127.0.0.1:9/dev/null", "atom").await;
+    let (status, text) = world.gateway.fetch(&world.gateway.archive_of(&secret)).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(!text.contains("opensesame"));
+}

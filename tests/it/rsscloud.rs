@@ -1,0 +1,150 @@
+//! rssCloud: registrations are kept, and handlers told in their own protocol.
+
+use futures_util::future::join_all;
+use http::{Method, StatusCode};
+
+use crate::support::feeds::rss;
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::server::client;
+use crate::support::subscriber::{Mood, Subscriber, named};
+
+struct World {
+    publisher: Publisher,
+    subscriber: Subscriber,
+    gateway: Gateway,
+    topic: String,
+    _database: Database,
+}
+
+impl World {
+    async fn new(settings: &[(&str, &str)]) -> World {
+        let publisher = Publisher::start().await;
+        publisher.put_rss("/feed", rss("tides", 1..3));
+        let topic = publisher.url("/feed?a=1&b=2");
+        let subscriber = Subscriber::start().await;
+        let database = Database::new(Kind::Sqlite).await;
+        let gateway = Gateway::start(&database, settings).await;
+        World { publisher, subscriber, gateway, topic, _database: database }
+    }
+
+    async fn register(&self, protocol: &str, path: &str, further: &[(&str, &str)]) -> String {
+        let port = self.subscriber.port().to_string();
+        let form = [
+            ("notifyProcedure", "river.changed"),
+            ("port", &port),
+            ("path", path),
+            ("protocol", protocol),
+            ("url1", &self.topic),
+        ];
+        self.gateway.post("/rsscloud/pleaseNotify", &[&form, further].concat()).await.1
+    }
+
+    /// Publishes item `n`, and pings.
+    async fn publish(&self, n: usize) {
+        self.publisher.put_rss("/feed", rss("tides", 1..n + 1));
+        let (status, text) = self.gateway.post("/rsscloud/ping", &[("url", &self.topic)]).await;
+        assert!(status == StatusCode::OK && text.contains("Thanks for the ping."), "{text}");
+    }
+}
+
+fn worked(answer: &str) -> bool {
+    answer.contains("success=\"true\"")
+}
+
+#[tokio::test]
+async fn each_handler_is_told_in_its_own_protocol() {
+    let world = World::new(&[]).await;
+    for protocol in ["http-post", "xml-rpc", "soap"] {
+        assert!(worked(&world.register(protocol, &format!("/{protocol}"), &[]).await));
+    }
+    world.publish(3).await;
+    for protocol in ["http-post", "xml-rpc", "soap"] {
+        let path = format!("/{protocol}");
+        // The first call is the test of the handler.
+        world.subscriber.until(&path, |told| told.len() == 2).await;
+        for told in world.subscriber.notified(&path) {
+            assert_eq!(named(&told).as_deref(), Some(world.topic.as_str()), "{}", told.text());
+        }
+    }
+    let told = world.subscriber.notified("/xml-rpc").pop().unwrap();
+    assert!(told.text().contains("<methodName>river.changed</methodName>"));
+    let told = world.subscriber.notified("/soap").pop().unwrap();
+    assert!(told.text().contains("<river.changed>"), "{}", told.text());
+    assert!(told.header("soapaction").is_some());
+}
+
+#[tokio::test]
+async fn a_handler_elsewhere_must_echo_a_challenge() {
+    let world = World::new(&[]).await;
+    let domain = [("domain", "127.0.0.1")];
+    assert!(worked(&world.register("http-post", "/cb?own=1", &domain).await));
+    let asked = world.subscriber.asked("/cb").remove(0);
+    assert_eq!(asked.method, Method::GET);
+    assert_eq!(asked.query("own"), Some("1"));
+    assert_eq!(asked.query("url"), Some(world.topic.as_str()));
+    assert_eq!(asked.query("challenge").map(str::len), Some(32));
+
+    world.subscriber.set("/no", Mood::Refusing);
+    assert!(!worked(&world.register("http-post", "/no", &domain).await));
+    // This one takes calls, but none that is XML-RPC: a web server, perhaps a victim.
+    assert!(!worked(&world.register("xml-rpc", "/page", &domain).await));
+}
+
+#[tokio::test]
+async fn registrations_side_by_side_are_all_kept() {
+    let world = World::new(&[]).await;
+    let paths: Vec<String> = (0..30).map(|n| format!("/cb{n}")).collect();
+    let answers = join_all(paths.iter().map(|path| world.register("http-post", path, &[]))).await;
+    assert!(answers.iter().all(|answer| worked(answer)));
+    world.publish(3).await;
+    for path in &paths {
+        world.subscriber.until(path, |told| told.len() == 2).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_registration_leaves_the_one_before_it() {
+    let world = World::new(&[]).await;
+    assert!(worked(&world.register("http-post", "/cb", &[]).await));
+    world.subscriber.set("/cb", Mood::Failing(500));
+    assert!(!worked(&world.register("xml-rpc", "/cb", &[]).await));
+    world.subscriber.set("/cb", Mood::Willing);
+    world.publish(3).await;
+    world.subscriber.until("/cb", |told| told.len() == 3).await;
+    let told = world.subscriber.notified("/cb").pop().unwrap();
+    assert_eq!(told.form("url").as_deref(), Some(world.topic.as_str()));
+}
+
+#[tokio::test]
+async fn a_page_that_is_no_feed_can_be_watched_too() {
+    let world = World::new(&[]).await;
+    world.publisher.put("/outline", "text/x-opml", "<opml><body/></opml>");
+    let world = World { topic: world.publisher.url("/outline"), ..world };
+    assert!(worked(&world.register("http-post", "/cb", &[]).await));
+    world.publisher.put("/outline", "text/x-opml", "<opml><body> </body></opml>");
+    let (_, text) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    assert!(worked(&text), "{text}");
+    world.subscriber.until("/cb", |told| told.len() == 2).await;
+}
+
+#[tokio::test]
+async fn only_our_own_proxy_says_where_a_request_comes_from() {
+    let world = World::new(&[("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1/32")]).await;
+    let form = format!(
+        "port={}&path=/cb&protocol=http-post&url1={}",
+        world.subscriber.port(),
+        world.publisher.url("/feed")
+    );
+    // The subscriber listens at 127.0.0.1 and nowhere else.
+    for (hops, want) in [("127.0.0.1", true), ("127.0.0.1, 127.0.0.2", false)] {
+        let answer = client()
+            .post(world.gateway.url("/pleaseNotify"))
+            .header("x-forwarded-for", hops)
+            .body(form.clone())
+            .send();
+        let text = answer.await.unwrap().text().await.unwrap();
+        assert_eq!(worked(&text), want, "{hops}: {text}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The open WebSub hub, from the request to the notification.
+
+use http::{Method, StatusCode};
+
+use crate::support::feeds::rss;
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::server::client;
+use crate::support::subscriber::{Mood, Subscriber, is_signed};
+
+/// A publisher with one feed, a subscriber, and a gateway between them.
+struct World {
+    publisher: Publisher,
+    subscriber: Subscriber,
+    gateway: Gateway,
+    topic: String,
+    _database: Database,
+}
+
+impl World {
+    async fn new() -> World {
+        let publisher = Publisher::start().await;
+        publisher.put_rss("/feed", rss("tides", 1..3));
+        let topic = publisher.url("/feed");
+        let subscriber = Subscriber::start().await;
+        let database = Database::new(Kind::Sqlite).await;
+        let gateway = Gateway::start(&database, &[]).await;
+        World { publisher, subscriber, gateway, topic, _database: database }
+    }
+
+    async fn hub(&self, mode: &str, callback: &str, further: &[(&str, &str)]) -> StatusCode {
+        let callback = self.subscriber.url(callback);
+        let form = [("hub.mode", mode), ("hub.topic", &self.topic), ("hub.callback", &callback)];
+        self.gateway.post("/hub", &[&form, further].concat()).await.0
+    }
+
+    /// Publishes item `n`, and says so.
+    async fn publish(&self, n: usize) {
+        self.publisher.put_rss("/feed", rss("tides", 1..n + 1));
+        let form = [("hub.mode", "publish"), ("hub.url", &self.topic)];
+        assert_eq!(self.gateway.post("/hub", &form).await.0, StatusCode::NO_CONTENT);
+    }
+}
+
+const SYNC: (&str, &str) = ("hub.verify", "sync");
+
+#[tokio::test]
+async fn a_callback_is_asked_exactly_what_the_specification_says() {
+    let world = World::new().await;
+    let further = [("hub.verify_token", "to ken"), ("hub.secret", "s")];
+    let status = world.hub("subscribe", "/cb?hub.mode=mine&x=%20a", &further).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    world.subscriber.verified("/cb", 1).await;
+
+    let asked = world.subscriber.asked("/cb").remove(0);
+    assert_eq!(asked.method, Method::GET);
+    let challenge = asked.query("hub.challenge").unwrap();
+    assert!(challenge.len() == 32 && challenge.bytes().all(|b| b.is_ascii_hexdigit()));
+    let names: Vec<&str> = asked.query.iter().map(|(name, _)| name.as_str()).collect();
+    let own = ["hub.mode", "x"];
+    let ours = ["hub.mode", "hub.topic", "hub.challenge", "hub.lease_seconds", "hub.verify_token"];
+    assert_eq!(names, [&own[..], &ours[..]].concat(), "the callback's own query comes first");
+    assert_eq!(asked.query[0].1, "mine", "names that overlap are not overwritten");
+    assert_eq!(asked.query[2].1, "subscribe");
+    assert_eq!(asked.query("hub.topic"), Some(world.topic.as_str()));
+    assert_eq!(asked.query("hub.lease_seconds"), Some("864000"));
+    assert_eq!(asked.query("hub.verify_token"), Some("to ken"));
+}
+
+#[tokio::test]
+async fn leases_are_granted_within_bounds_and_challenges_are_used_once() {
+    let world = World::new().await;
+    let cases = [("60", "300"), ("3600", "3600"), ("99999999999999999999999", "864000")];
+    for (asked, _) in cases {
+        assert!(
+            world.hub("subscribe", "/cb", &[("hub.lease_seconds", asked), SYNC]).await.is_success()
+        );
+    }
+    let asked = world.subscriber.asked("/cb");
+    let granted: Vec<_> =
+        asked.iter().filter_map(|asked| asked.query("hub.lease_seconds")).collect();
+    assert_eq!(granted, cases.map(|(_, granted)| granted));
+    let mut challenges: Vec<_> = asked.iter().map(|asked| asked.query("hub.challenge")).collect();
+    challenges.sort_unstable();
+    challenges.dedup();
+    assert_eq!(challenges.len(), cases.len());
+}
+
+#[tokio::test]
+async fn a_subscriber_is_sent_the_topic_as_it_is_and_signed() {
+    let world = World::new().await;
+    assert!(
+        world.hub("subscribe", "/cb?id=7", &[("hub.secret", "s3cret"), SYNC]).await.is_success()
+    );
+    world.publish(3).await;
+    world.subscriber.until("/cb", |told| !told.is_empty()).await;
+    let told = world.subscriber.notified("/cb").remove(0);
+    assert_eq!(told.text(), rss("tides", 1..4));
+    assert_eq!(told.header("content-type"), Some("application/rss+xml"));
+    assert_eq!(told.query("id"), Some("7"));
+    assert!(is_signed(&told, "s3cret"));
+    let hub = world.gateway.url("/hub");
+    let link = format!("<{hub}>; rel=\"hub\", <{}>; rel=\"self\"", world.topic);
+    assert_eq!(told.header("link"), Some(link.as_str()));
+}
+
+#[tokio::test]
+async fn what_a_callback_refuses_changes_nothing() {
+    let world = World::new().await;
+    assert!(world.hub("subscribe", "/cb", &[("hub.secret", "old"), SYNC]).await.is_success());
+    world.subscriber.set("/cb", Mood::Refusing);
+    let status = world.hub("subscribe", "/cb", &[("hub.secret", "new"), SYNC]).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    let status = world.hub("unsubscribe", "/cb", &[SYNC]).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+
+    world.subscriber.set("/cb", Mood::Willing);
+    world.publish(3).await;
+    world.subscriber.until("/cb", |told| !told.is_empty()).await;
+    assert!(is_signed(&world.subscriber.notified("/cb")[0], "old"));
+}
+
+#[tokio::test]
+async fn a_renewal_replaces_the_secret_and_may_drop_it() {
+    let world = World::new().await;
+    for (n, secret) in [(3, Some("one")), (4, Some("two")), (5, None)] {
+        let further: Vec<_> =
+            secret.map(|secret| ("hub.secret", secret)).into_iter().chain([SYNC]).collect();
+        assert!(world.hub("subscribe", "/cb", &further).await.is_success());
+        world.publish(n).await;
+        world.subscriber.until("/cb", |told| told.len() == n - 2).await;
+        let told = world.subscriber.notified("/cb").pop().unwrap();
+        match secret {
+            Some(secret) => assert!(is_signed(&told, secret), "{n}"),
+            None => assert_eq!(told.header("x-hub-signature"), None),
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_has_unsubscribed_is_told_no_more() {
+    let world = World::new().await;
+    for callback in ["/stays", "/goes"] {
+        assert!(world.hub("subscribe", callback, &[SYNC]).await.is_success());
+    }
+    assert!(world.hub("unsubscribe", "/goes", &[SYNC]).await.is_success());
+    let asked = world.subscriber.asked("/goes").pop().unwrap();
+    assert_eq!(asked.query("hub.mode"), Some("unsubscribe"));
+    assert_eq!(asked.query("hub.lease_seconds"), None);
+
+    world.publish(3).await;
+    world.subscriber.until("/stays", |told| !told.is_empty()).await;
+    assert_eq!(world.subscriber.notified("/goes").len(), 0);
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_is_counted_while_it_is_read() {
+    let world = World::new().await;
+    let send = |bytes: usize| {
+        let chunk = Ok::<_, std::io::Error>(vec![b'x'; bytes]);
+        let body = reqwest::Body::wrap_stream(futures_util::stream::iter([chunk]));
+        client().post(world.gateway.url("/hub")).body(body).send()
+    };
+    assert_eq!(send(100_000).await.unwrap().status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(send(10).await.unwrap().status(), StatusCode::BAD_REQUEST);
+}
