@@ -73,6 +73,7 @@ pub struct Pace {
 pub async fn run<W: Work>(work: Arc<W>, pace: Pace, news: Arc<Notify>, stop: CancellationToken) {
     let slots = Arc::new(Semaphore::new(pace.at_once));
     let in_hand = TaskTracker::new();
+    let mut is_well = true;
     info!(work = W::NAME, at_once = pace.at_once, "{} worker started", W::NAME);
 
     loop {
@@ -87,10 +88,7 @@ pub async fn run<W: Work>(work: Arc<W>, pace: Pace, news: Arc<Notify>, stop: Can
         woken.as_mut().enable();
 
         // Only this loop takes slots, so what is free now stays free.
-        let jobs = work.claim(slots.available_permits()).await.unwrap_or_else(|err| {
-            error!(work = W::NAME, error = &err as &dyn Error, "cannot claim {} work", W::NAME);
-            Vec::new()
-        });
+        let jobs = take(&*work, slots.available_permits(), &mut is_well).await;
         let idle = jobs.is_empty();
 
         for job in jobs {
@@ -119,4 +117,23 @@ pub async fn run<W: Work>(work: Arc<W>, pace: Pace, news: Arc<Notify>, stop: Can
         warn!(work = W::NAME, left = in_hand.len(), "stopped before all jobs were done");
     }
     info!(work = W::NAME, "{} worker stopped", W::NAME);
+}
+
+/// Claims jobs; none while the store fails. That is told when it begins and when it is
+/// over, not at every attempt in between.
+async fn take<W: Work>(work: &W, limit: usize, is_well: &mut bool) -> Vec<W::Job> {
+    let (jobs, well) = match work.claim(limit).await {
+        Ok(jobs) => (jobs, true),
+        Err(err) => {
+            if *is_well {
+                error!(work = W::NAME, error = &err as &dyn Error, "cannot claim {} work", W::NAME);
+            }
+            (Vec::new(), false)
+        }
+    };
+    if well && !*is_well {
+        info!(work = W::NAME, "can claim {} work again", W::NAME);
+    }
+    *is_well = well;
+    jobs
 }
