@@ -2,6 +2,7 @@
 //!
 //! One pure function.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -27,6 +28,9 @@ const GONE_TIMES: u32 = 3;
 const GONE_FOR: Duration = Duration::from_secs(48 * 3_600);
 /// A publisher mends a broken document in hours (rule P31).
 const LONGEST_UNUSABLE_S: i64 = 6 * 3_600;
+/// What seems to have been published less than this ago has been found now and bears no
+/// date of its own.
+const A_MOMENT: Duration = Duration::from_secs(60);
 
 /// What a poll leaves behind.
 #[derive(Debug)]
@@ -152,7 +156,9 @@ fn polling(resource: &Resource, seen: &Seen, new: usize, now: DateTime<Utc>) -> 
     polling.entries_per_hour = match (&seen.found, polling.rate_at) {
         (Found::Feed { feed, .. }, None) => {
             let dates = feed.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
-            schedule::first_rate(dates.map(|date| date.to_utc()), now)
+            // Entries without a date were given that of their discovery (rule N9).
+            let dates = dates.map(|date| date.to_utc()).filter(|date| *date < seen.at - A_MOMENT);
+            schedule::first_rate(dates, now)
         }
         (_, None) => schedule::first_rate(std::iter::empty(), now),
         (_, Some(_)) => schedule::rate_after(&polling, new, now),
@@ -205,12 +211,8 @@ fn status(
             say(&mut status, 200, &format!("{}, the same as before", bytes(fresh)));
         }
         Found::Feed { feed, fresh } => {
-            let entries = feed.entries.len();
-            let repairs = feed.repairs.len();
-            let mended =
-                if repairs > 0 { format!(", {repairs} faults mended") } else { String::new() };
-            let format = feed.format;
-            let text = format!("{}, {format}, {entries} entries{mended}", bytes(fresh));
+            let (entries, format) = (feed.entries.len(), feed.format);
+            let text = format!("{}, {format}, {entries} entries{}", bytes(fresh), mended(feed));
             say(&mut status, 200, &text);
             status.title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
             status.last_parse = Some(seen.at);
@@ -244,6 +246,13 @@ fn say(status: &mut Status, code: u16, message: &str) {
     status.error.clear();
 }
 
+/// What had to be mended, each kind once.
+fn mended(feed: &Feed) -> String {
+    let codes: BTreeSet<&str> = feed.repairs.iter().map(|repair| repair.code).collect();
+    let codes: Vec<&str> = codes.into_iter().collect();
+    if codes.is_empty() { String::new() } else { format!("; mended: {}", codes.join(", ")) }
+}
+
 fn bytes(fresh: &Fresh) -> String {
     format!("{} bytes", fresh.body.bytes.len())
 }
@@ -252,5 +261,146 @@ impl Trouble {
     /// Whether the server said that it is asked too often.
     fn is_slow_down(&self) -> bool {
         self.http_code == 429
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::poll::{Body, Trigger, Validators};
+    use crate::domain::record::Seq;
+    use crate::domain::resource::ResourceId;
+    use crate::domain::topic::Topic;
+
+    const SETTINGS: Settings = Settings { claim: Duration::from_secs(60), min_period_s: 60 };
+
+    fn at(hours: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(hours)
+    }
+
+    fn due(kind: Kind, polling: Polling, status: Status) -> DueResource {
+        let resource = Resource {
+            id: ResourceId(1),
+            topic: Topic::parse("https://a.test/feed").unwrap(),
+            fetch_url: "https://a.test/feed".to_owned(),
+            kind,
+            head: Seq(0),
+            body_version: 0,
+            feed_head: String::new(),
+            next_fetch: at(0),
+            status,
+            polling,
+            subscribers: 1,
+        };
+        DueResource { resource, trigger: Trigger::Schedule }
+    }
+
+    fn seen(hours: i64, found: Found) -> Seen {
+        Seen { at: at(hours), took: Duration::ZERO, wire_bytes: 0, doubted: false, found }
+    }
+
+    fn trouble(http_code: u16, retry_after_s: Option<u32>) -> Found {
+        let message = "trouble".to_owned();
+        Found::Trouble(Trouble { code: "http_status", message, http_code, retry_after_s })
+    }
+
+    fn fresh() -> Fresh {
+        let validators = Validators { etag: Some(b"\"1\"".to_vec()), ..Validators::default() };
+        let body = Body { content_type: None, bytes: Vec::new() };
+        Fresh { validators, hash: "00".to_owned(), hint_s: 0, body }
+    }
+
+    fn told(due: &DueResource, hours: i64, found: Found) -> Poll {
+        report(due, seen(hours, found), Vec::new(), (&SETTINGS, 0.5)).poll
+    }
+
+    #[test]
+    fn trouble_puts_the_next_poll_off_and_never_for_good() {
+        let known = |failures| Polling {
+            rate_at: Some(at(0)),
+            entries_per_hour: 1.0, // every 684 s
+            failures,
+            ..Polling::default()
+        };
+        let never = || Polling::default();
+        #[rustfmt::skip]
+        let cases = [
+            ("the first time, twice the period",    known(0),  trouble(500, None),         1_368),
+            ("each time doubles",                   known(3),  trouble(500, None),        10_944),
+            ("up to a week",                        known(60), trouble(404, None),       604_800),
+            ("what was never reached is not given up either", never(), trouble(0, None),   1_368),
+            ("Retry-After counts",                  known(0),  trouble(503, Some(7_200)),  7_200),
+            ("slow down: no doubling",              known(3),  trouble(429, Some(60)),     5_472),
+            ("slow down: ten minutes at least",     Polling { entries_per_hour: 99.0, ..known(0) },
+                                                               trouble(429, None),           600),
+            ("a broken document: six hours at most", known(9), trouble(200, None),        21_600),
+        ];
+        for (why, polling, found, want) in cases {
+            let due = due(Kind::Feed, polling, Status::default());
+            let next = told(&due, 0, found).next_fetch;
+            assert_eq!((next - at(0)).num_seconds(), want, "{why}");
+        }
+    }
+
+    #[test]
+    fn only_a_slow_down_concerns_the_whole_host() {
+        let due = due(Kind::Feed, Polling::default(), Status::default());
+        for (code, want) in [(429, true), (503, false), (500, false), (200, false)] {
+            let report = report(&due, seen(0, trouble(code, None)), Vec::new(), (&SETTINGS, 0.5));
+            assert_eq!(report.leave_host_until.is_some(), want, "{code} (rule P27)");
+        }
+    }
+
+    #[test]
+    fn gone_is_believed_after_three_times_and_two_days() {
+        let mut resource = due(Kind::Feed, Polling::default(), Status::default());
+        let mut seen_errors = Vec::new();
+        for hours in [0, 1, 2, 49] {
+            let poll = told(&resource, hours, trouble(410, None));
+            seen_errors.push((poll.status.error.clone(), poll.status.version));
+            resource = due(Kind::Feed, poll.polling, poll.status);
+        }
+        let http_status = |version| ("http_status".to_owned(), version);
+        let gone = ("gone".to_owned(), 2);
+        assert_eq!(seen_errors, [http_status(1), http_status(1), http_status(1), gone]);
+        let back = told(&resource, 50, Found::Same(fresh()));
+        assert_eq!((back.status.error.as_str(), back.status.version), ("", 3));
+        assert_eq!((back.polling.gone, back.polling.failing_since), (0, None));
+    }
+
+    #[test]
+    fn validators_change_only_with_a_usable_answer() {
+        let before = Validators { etag: Some(b"\"0\"".to_vec()), ..Validators::default() };
+        let polling = Polling { validators: before.clone(), ..Polling::default() };
+        let due = due(Kind::Feed, polling, Status::default());
+        let feed = || Box::new(Feed::default());
+        let cases = [
+            ("a feed", Found::Feed { feed: feed(), fresh: fresh() }, true),
+            ("the same bytes (P6)", Found::Same(fresh()), true),
+            ("not modified (P8)", Found::NotModified { hint_s: None }, false),
+            ("trouble (P7)", trouble(200, None), false),
+        ];
+        for (why, found, want) in cases {
+            let validators = told(&due, 0, found).polling.validators;
+            assert_eq!(validators != before, want, "{why}");
+        }
+    }
+
+    #[test]
+    fn the_first_good_poll_is_silent_whatever_it_finds() {
+        let feed = || Found::Feed { feed: Box::default(), fresh: fresh() };
+        #[rustfmt::skip]
+        let cases = [
+            ("the first of all",                   Kind::Unknown, feed(),               true),
+            ("no feed",                            Kind::Unknown, Found::Other(fresh()), true),
+            ("a page that has become a feed",      Kind::Other,   feed(),               true),
+            ("a known feed",                       Kind::Feed,    feed(),               false),
+            ("a known page",                       Kind::Other,   Found::Other(fresh()), false),
+            ("trouble",                            Kind::Unknown, trouble(500, None),   false),
+        ];
+        for (why, kind, found, want) in cases {
+            let due = due(kind, Polling::default(), Status::default());
+            assert_eq!(told(&due, 0, found).silent, want, "{why} (rule N5)");
+        }
     }
 }
