@@ -1,0 +1,165 @@
+//! How records get to callbacks: the real worker, real stores and real sockets.
+
+mod bounds;
+mod cursors;
+mod messages;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate::deliver::{Deliver, Settings};
+use feedgate::domain::poll::{Body, Poll, Polling, Trigger};
+use feedgate::domain::record::{EntryKey, NewRecord, Seq};
+use feedgate::domain::resource::{Kind, ResourceId};
+use feedgate::domain::status::Status;
+use feedgate::domain::subscription::{Format, Lease, Protocol, Secret, Subscription, Wish};
+use feedgate::domain::topic::{Callback, Topic};
+use feedgate::fetch::{self, Fetch};
+use feedgate::metrics::Metrics;
+use feedgate::store::{Filter, Store};
+use feedgate::wire::signature::Method;
+use feedgate::worker::{self, Pace};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::PATIENCE;
+use crate::support::postgres::Database;
+
+const TOPIC: &str = "https://tides.test/feed?a=1&b=2";
+
+/// A delivering node: a store, and the worker on it.
+struct Node {
+    store: Arc<dyn Store>,
+    stop: CancellationToken,
+    worker: JoinHandle<()>,
+}
+
+impl Node {
+    /// One with room for everything.
+    async fn start(database: &Database) -> Node {
+        Node::bounded(database, 64, 8).await
+    }
+
+    /// One that delivers `at_once` in all, and `per_host` to any one host.
+    async fn bounded(database: &Database, at_once: usize, per_host: usize) -> Node {
+        let store = database.open().await;
+        let fetch = Fetch::new(fetch::Settings {
+            user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
+            allow_topics: Vec::new(),
+            allow_callbacks: vec!["127.0.0.0/8".parse().unwrap()],
+            fetch_timeout: Duration::from_secs(30),
+            callback_timeout: Duration::from_secs(10),
+            body_limit_bytes: 1_000_000,
+            host_spacing: Duration::ZERO,
+        });
+        let settings = Settings {
+            public_url: "https://gateway.test/".parse().unwrap(),
+            claim: Duration::from_secs(60),
+            per_host,
+            signature: Method::Sha1,
+        };
+        let news = store.news().subscriptions;
+        let deliver = Deliver::new(Arc::clone(&store), fetch, Metrics::new(), settings);
+        let idle = Duration::from_millis(100);
+        let pace = Pace { at_once, idle, drain: Duration::from_secs(15) };
+        let stop = CancellationToken::new();
+        let worker = tokio::spawn(worker::run(Arc::new(deliver), pace, news, stop.clone()));
+        Node { store, stop, worker }
+    }
+
+    /// Ends it in good order.
+    async fn stop(self) {
+        self.stop.cancel();
+        self.worker.await.unwrap();
+        self.store.close().await;
+    }
+
+    async fn subscribe(&self, callback: &str, change: impl FnOnce(&mut Wish)) -> Subscription {
+        let mut wish = Wish {
+            account: None,
+            topic: Topic::parse(TOPIC).unwrap(),
+            callback: Callback::parse(callback).unwrap(),
+            protocol: Protocol::WebSub,
+            format: Format::Atom,
+            secret: None,
+            lease: Lease::from(Duration::from_secs(3_600)),
+        };
+        change(&mut wish);
+        self.store.subscribe(&wish, worker::now()).await.unwrap()
+    }
+
+    /// Appends entries with these numbers, in this order.
+    async fn append(&self, id: ResourceId, numbers: impl Iterator<Item = usize>) {
+        let mut poll = poll(Kind::Feed);
+        poll.records = numbers.map(record).collect();
+        self.store.record(id, &poll).await.unwrap();
+    }
+
+    /// Publishes another body, of a resource that is no feed.
+    async fn change_body(&self, id: ResourceId, content_type: Option<&str>, bytes: &[u8]) {
+        let mut poll = poll(Kind::Other);
+        let hash = format!("{:?}", worker::now());
+        poll.records = vec![NewRecord { key: EntryKey::of(&hash), ..record(0) }];
+        let content_type = content_type.map(str::to_owned);
+        poll.body = Some(Body { content_type, bytes: bytes.to_vec() });
+        self.store.record(id, &poll).await.unwrap();
+    }
+
+    /// The subscription with this callback, if there is one.
+    async fn now(&self, callback: &str) -> Option<Subscription> {
+        let callback = Some(callback.to_owned());
+        let filter = Filter { callback, limit: 1, ..Filter::default() };
+        let (listed, _) = self.store.list(&filter).await.unwrap();
+        listed.into_iter().next().map(|listed| listed.subscription)
+    }
+
+    /// Waits until `enough` says so of the subscription with this callback.
+    async fn until(&self, callback: &str, enough: impl Fn(Option<&Subscription>) -> bool) {
+        let wait = async {
+            while !enough(self.now(callback).await.as_ref()) {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let in_time = timeout(PATIENCE, wait).await.is_ok();
+        assert!(in_time, "waited in vain: {:?}", self.now(callback).await);
+    }
+}
+
+fn record(number: usize) -> NewRecord {
+    let entry_id = format!("tag:tides.test,2026:{number}");
+    let atom = format!(
+        "<entry xmlns=\"http://www.w3.org/2005/Atom\"><id>{entry_id}</id><title>{number}</title>\
+         <updated>2026-11-20T16:00:00Z</updated></entry>\n"
+    );
+    NewRecord { key: EntryKey::of(&entry_id), entry_id, atom }
+}
+
+fn poll(kind: Kind) -> Poll {
+    let now = worker::now();
+    Poll {
+        at: now,
+        trigger: Trigger::Schedule,
+        outcome: "ok_new".to_owned(),
+        took_ms: 1,
+        wire_bytes: 1,
+        kind: Some(kind),
+        fetch_url: None,
+        site_url: None,
+        feed_head: None,
+        body: None,
+        records: Vec::new(),
+        silent: false,
+        next_fetch: now + Duration::from_secs(3_600),
+        status: Status { http_code: 200, title: "Tides".to_owned(), ..Status::default() },
+        polling: Polling::default(),
+    }
+}
+
+fn told(cursor: i64) -> impl Fn(Option<&Subscription>) -> bool {
+    move |subscription| subscription.is_some_and(|held| held.cursor == Seq(cursor))
+}
+
+fn secret() -> Option<Secret> {
+    Secret::new("opensesame".to_owned())
+}

@@ -1,0 +1,165 @@
+//! The loop behind all work: what it takes, when it sleeps, and how it stops. Time is
+//! paused; it passes when everybody waits.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use feedgate::store::StoreError;
+use feedgate::worker::{Pace, Work, run};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+const PACE: Pace =
+    Pace { at_once: 3, idle: Duration::from_secs(60), drain: Duration::from_secs(15) };
+
+/// Work that waits in a list. Each job ends when it is given leave.
+#[derive(Default)]
+struct Listed {
+    waiting: Mutex<VecDeque<Job>>,
+    store_is_down: Mutex<bool>,
+    claims: AtomicUsize,
+    begun: AtomicUsize,
+    done: AtomicUsize,
+    changed: Notify,
+}
+
+#[derive(Clone)]
+enum Job {
+    /// Ends when this lets it.
+    When(Arc<Semaphore>),
+    /// Panics.
+    Panic,
+}
+
+impl Work for Listed {
+    type Job = Job;
+
+    const NAME: &'static str = "listed";
+
+    async fn claim(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+        self.claims.fetch_add(1, Ordering::SeqCst);
+        if *self.store_is_down.lock().unwrap() {
+            return Err(StoreError::Closed);
+        }
+        let mut waiting = self.waiting.lock().unwrap();
+        let limit = limit.min(waiting.len());
+        Ok(waiting.drain(..limit).collect())
+    }
+
+    async fn perform(&self, job: Job) {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.changed.notify_waiters();
+        match job {
+            Job::When(leave) => leave.acquire().await.unwrap().forget(),
+            Job::Panic => panic!("a job that panics"),
+        }
+        self.done.fetch_add(1, Ordering::SeqCst);
+        self.changed.notify_waiters();
+    }
+}
+
+struct Bench {
+    work: Arc<Listed>,
+    news: Arc<Notify>,
+    stop: CancellationToken,
+    worker: JoinHandle<()>,
+}
+
+impl Bench {
+    fn start(jobs: impl IntoIterator<Item = Job>) -> Bench {
+        let work = Arc::new(Listed::default());
+        work.waiting.lock().unwrap().extend(jobs);
+        let (news, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        let worker = run(Arc::clone(&work), PACE, Arc::clone(&news), stop.clone());
+        Bench { work, news, stop, worker: tokio::spawn(worker) }
+    }
+
+    async fn until(&self, enough: impl Fn(&Listed) -> bool) {
+        let wait = async {
+            loop {
+                let changed = self.work.changed.notified();
+                if enough(&self.work) {
+                    return;
+                }
+                // Or a short while: claims notify nobody.
+                let _ = timeout(Duration::from_millis(10), changed).await;
+            }
+        };
+        timeout(Duration::from_secs(600), wait).await.expect("it happens in time");
+    }
+}
+
+fn free() -> Job {
+    Job::When(Arc::new(Semaphore::new(1)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_jobs_are_in_hand_than_allowed() {
+    let leave = Arc::new(Semaphore::new(0));
+    let bench = Bench::start((0..5).map(|_| Job::When(Arc::clone(&leave))));
+    bench.until(|work| work.begun.load(Ordering::SeqCst) == 3).await;
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(bench.work.begun.load(Ordering::SeqCst), 3, "the other two wait in the store");
+    leave.add_permits(5);
+    bench.until(|work| work.done.load(Ordering::SeqCst) == 5).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_wake_it_and_so_does_the_clock() {
+    let bench = Bench::start([]);
+    bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
+    for (news, most) in [(true, Duration::from_secs(1)), (false, PACE.idle * 2)] {
+        let begun = Instant::now();
+        let done = bench.work.done.load(Ordering::SeqCst);
+        bench.work.waiting.lock().unwrap().push_back(free());
+        if news {
+            bench.news.notify_one();
+        }
+        bench.until(|work| work.done.load(Ordering::SeqCst) == done + 1).await;
+        assert!(begun.elapsed() <= most, "{:?} with news: {news}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_panics_costs_nothing_but_itself() {
+    let bench = Bench::start([Job::Panic, Job::Panic, Job::Panic, Job::Panic, free()]);
+    bench.until(|work| work.done.load(Ordering::SeqCst) == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_down_is_asked_again() {
+    let bench = Bench::start([free()]);
+    *bench.work.store_is_down.lock().unwrap() = true;
+    bench.until(|work| work.claims.load(Ordering::SeqCst) >= 2).await;
+    assert_eq!(bench.work.done.load(Ordering::SeqCst), 0);
+    *bench.work.store_is_down.lock().unwrap() = false;
+    bench.until(|work| work.done.load(Ordering::SeqCst) == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn told_to_stop_it_takes_nothing_new_and_finishes_what_it_has() {
+    let leave = Arc::new(Semaphore::new(0));
+    let bench = Bench::start((0..3).map(|_| Job::When(Arc::clone(&leave))));
+    bench.until(|work| work.begun.load(Ordering::SeqCst) == 3).await;
+    bench.work.waiting.lock().unwrap().push_back(free());
+    bench.stop.cancel();
+    sleep(Duration::from_secs(5)).await;
+    leave.add_permits(3);
+    bench.worker.await.unwrap();
+    assert_eq!(bench.work.done.load(Ordering::SeqCst), 3);
+    assert_eq!(bench.work.waiting.lock().unwrap().len(), 1, "left to whoever starts next");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_finish_in_time_is_left() {
+    let bench = Bench::start([Job::When(Arc::new(Semaphore::new(0)))]);
+    bench.until(|work| work.begun.load(Ordering::SeqCst) == 1).await;
+    let stopped = Instant::now();
+    bench.stop.cancel();
+    bench.worker.await.unwrap();
+    assert_eq!(stopped.elapsed(), PACE.drain, "rule D17: 15 s");
+}
