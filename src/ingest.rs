@@ -98,11 +98,16 @@ impl Ingest {
         Ok(())
     }
 
-    /// Polls a resource now, due or not, and returns it as it is afterwards. While
-    /// somebody else polls it, what they find serves as well.
+    /// Polls a resource now, due or not, and returns it as it is afterwards. What
+    /// somebody else finds serves as well, if they are at it, or have recorded it since
+    /// the caller looked.
     ///
     /// Once begun, the poll ends even if the caller stops waiting.
     pub async fn poll_now(&self, resource: &Resource) -> Result<Resource, StoreError> {
+        let held = self.held(resource).await?;
+        if held.status.last_fetch != resource.status.last_fetch {
+            return Ok(held);
+        }
         let now = worker::now();
         let until = now + self.settings.claim;
         match self.store.claim_resource(resource.id, now, until).await? {
@@ -122,17 +127,20 @@ impl Ingest {
             }
             None => self.wait_for_poll(resource).await?,
         }
-        let polled = self.store.get(resource.id).await?;
-        polled.ok_or_else(|| StoreError::Corrupt(format!("resource {} vanished", resource.id)))
+        self.held(resource).await
+    }
+
+    /// The resource as it is now.
+    async fn held(&self, resource: &Resource) -> Result<Resource, StoreError> {
+        let held = self.store.get(resource.id).await?;
+        held.ok_or_else(|| StoreError::Corrupt(format!("resource {} vanished", resource.id)))
     }
 
     /// Waits until somebody else's poll has been recorded, or their claim has ended.
     async fn wait_for_poll(&self, resource: &Resource) -> Result<(), StoreError> {
         let until = Instant::now() + self.settings.claim;
         while Instant::now() < until {
-            let held = self.store.get(resource.id).await?;
-            let last_fetch = held.and_then(|held| held.status.last_fetch);
-            if last_fetch != resource.status.last_fetch {
+            if self.held(resource).await?.status.last_fetch != resource.status.last_fetch {
                 break;
             }
             sleep(LOOK_AGAIN).await;

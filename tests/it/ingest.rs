@@ -256,12 +256,15 @@ async fn polls_at_the_same_time_are_one_poll(database: Database) {
         }
     })
     .await;
-    let url = slow.url("/feed");
+    let topic = Topic::parse(slow.url("/feed")).unwrap();
+    let resource = bench.store.ensure(&topic, worker::now()).await.unwrap();
+    let polls =
+        async { tokio::join!(bench.ingest.poll_now(&resource), bench.ingest.poll_now(&resource)) };
     let release = async {
         begun.acquire().await.unwrap().forget();
         leave.add_permits(2);
     };
-    let (first, second, ()) = tokio::join!(bench.poll_url(&url), bench.poll_url(&url), release);
-    assert_eq!((first.head, second.head), (Seq(1), Seq(1)), "both see what was found");
+    let ((first, second), ()) = tokio::join!(polls, release);
+    assert_eq!((first.unwrap().head, second.unwrap().head), (Seq(1), Seq(1)));
     assert_eq!(begun.available_permits(), 0, "one fetch");
 }
