@@ -194,3 +194,37 @@ fn challenge() -> String {
     getrandom::fill(&mut bits).expect("the system has random numbers, or TLS would fail too");
     hex::encode(bits)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_callback_that_says_no_is_believed_and_a_silent_one_asked_again() {
+        let status = |code: u16| NotVerified::Status(StatusCode::from_u16(code).unwrap());
+        let timed_out = FetchError::TimedOut(Duration::from_secs(10));
+        #[rustfmt::skip]
+        let cases = [
+            (status(404),                                  false),
+            (status(410),                                  false),
+            (status(302),                                  false),
+            (status(429),                                  true),
+            (status(503),                                  true),
+            (NotVerified::Unreachable(timed_out),          true),
+            (NotVerified::Challenge,                       false),
+            (NotVerified::Fault("no".to_owned()),          false),
+        ];
+        for (why, want) in cases {
+            assert_eq!(why.is_transient(), want, "{why}");
+        }
+    }
+
+    #[test]
+    fn challenges_are_random_and_long() {
+        let (one, other) = (challenge(), challenge());
+        assert_eq!(one.len(), 32);
+        assert_ne!(one, other);
+    }
+}
