@@ -11,6 +11,11 @@ pub fn is_absolute(text: &str) -> bool {
     scheme(text).is_some()
 }
 
+/// Whether `text` has a scheme and something behind it.
+pub fn is_complete(text: &str) -> bool {
+    scheme(text).is_some_and(|scheme| text.len() > scheme.len() + 1)
+}
+
 /// The scheme, without its colon.
 pub fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;

@@ -46,6 +46,19 @@ pub fn plain(html: &str) -> String {
     collapse(&out)
 }
 
+/// `text` without the characters that no XML document may hold (XML 1.0 `#charsets`).
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().filter(|c| is_printable(*c)).collect())
+}
+
+/// Whether an XML document may hold it.
+pub fn is_printable(c: char) -> bool {
+    !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
 /// `text` with references to characters replaced by the characters.
 pub fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
@@ -59,7 +72,7 @@ pub fn decode(text: &str) -> Cow<'_, str> {
 /// `text` trimmed, each run of white space and control characters one space.
 pub fn collapse(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control() || !is_printable(c));
     for word in words.filter(|word| !word.is_empty()) {
         if !out.is_empty() {
             out.push(' ');

@@ -58,7 +58,7 @@ fn as_iri(id: &str) -> Option<String> {
     if id.is_empty() {
         return None;
     }
-    if iri::scheme(id).is_some_and(|scheme| id.len() > scheme.len() + 1) {
+    if iri::is_complete(id) {
         return Some(iri::encode(id).into_owned());
     }
     if is_uuid(id) {

@@ -2,7 +2,7 @@
 
 use whatlang::Lang;
 
-use crate::domain::feed::{Content, Entry, Feed, Text};
+use crate::domain::feed::{Content, Entry, Feed, Link, Text};
 use crate::domain::source::Context;
 
 /// How much text is looked at, in characters. Telling takes 111 µs per KB, ten times
@@ -30,17 +30,20 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     }
     let outer = feed.lang.clone();
     settle_texts([&mut feed.title, &mut feed.subtitle, &mut feed.rights], outer.as_deref());
+    settle_links(&mut feed.links);
     for entry in &mut feed.entries {
         settle_tag(&mut entry.lang);
         if entry.lang.is_none() {
             entry.lang.clone_from(&outer);
         }
+        settle_links(&mut entry.links);
         let lang = entry.lang.as_deref();
         settle_texts([&mut entry.title, &mut entry.summary, &mut entry.rights], lang);
         if let Some(Content::Text(text)) = &mut entry.content {
             settle_text(text, lang);
         }
         if let Some(source) = &mut entry.source {
+            settle_links(&mut source.links);
             settle_tag(&mut source.lang);
             source.lang.take_if(|own| Some(own.as_str()) == lang);
             let lang = source.lang.as_deref().or(lang);
@@ -51,6 +54,13 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
         }
     }
     feed
+}
+
+fn settle_links(links: &mut [Link]) {
+    for link in links {
+        settle_tag(&mut link.hreflang);
+        link.hreflang.take_if(|lang| lang.is_empty());
+    }
 }
 
 fn settle_texts(texts: [&mut Option<Text>; 3], outer: Option<&str>) {

@@ -9,12 +9,15 @@ use crate::domain::feed::{
     Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Repair, Text, TextKind,
 };
 use crate::domain::iri;
+use crate::domain::plain::printable;
 use crate::domain::source::Context;
 
 use super::html;
 
-/// Schemes that run code in whoever follows the link (rule S22).
-const UNSAFE: &[&str] = &["javascript", "vbscript", "data"];
+/// Pictures that may stand in an address; other data runs code in whoever follows the
+/// link (rule S22).
+const HARMLESS: &[&str] =
+    &["data:image/gif", "data:image/jpeg", "data:image/png", "data:image/webp"];
 
 /// Foreign elements whose text is an address.
 const ADDRESS_ELEMENTS: &[(&str, &str)] = &[
@@ -71,7 +74,12 @@ impl Pass<'_> {
         }
         match &mut entry.content {
             Some(Content::Text(text)) => self.text(Some(text), outer),
-            Some(Content::Src { href, .. }) => self.address(href),
+            Some(Content::Src { href, .. }) => {
+                self.address(href);
+                if !iri::is_complete(href) {
+                    entry.content = None;
+                }
+            }
             Some(Content::Xml { base, .. }) => drop(base.take_if(|b| Some(b.as_str()) == outer)),
             Some(Content::Media { .. }) | None => {}
         }
@@ -108,21 +116,26 @@ impl Pass<'_> {
     /// Links without an address, or with one that runs code, are left out.
     fn links(&mut self, links: &mut Vec<Link>) {
         links.retain_mut(|link| {
+            link.rel = printable(&link.rel).trim().to_owned();
             if let Some(short) = link.rel.strip_prefix(RELATIONS) {
                 link.rel = short.to_owned();
             }
             if link.rel.is_empty() {
                 link.rel = "alternate".to_owned();
             }
-            link.href.truncate(link.href.trim_end().len());
-            let scheme = iri::scheme(link.href.trim_start()).unwrap_or_default();
-            let is_unsafe = UNSAFE.iter().any(|bad| scheme.eq_ignore_ascii_case(bad));
-            if is_unsafe || link.href.is_empty() {
-                let detail = if is_unsafe { scheme } else { "an empty address" };
-                self.repairs.push(repair("link_dropped", detail));
+            if link.href.trim().is_empty() {
+                self.repairs.push(repair("link_dropped", "an empty address"));
                 return false;
             }
             self.address(&mut link.href);
+            if is_unsafe(&link.href) {
+                self.repairs.push(repair("link_dropped", "an address that runs code"));
+                return false;
+            }
+            if !iri::is_complete(&link.href) {
+                self.repairs.push(repair("link_dropped", &link.href));
+                return false;
+            }
             true
         });
     }
@@ -135,12 +148,15 @@ impl Pass<'_> {
             let trimmed = scheme.trim();
             if trimmed.is_empty() {
                 category.scheme = None;
-            } else if iri::is_absolute(trimmed) || trimmed.contains('/') {
-                *scheme = iri::join(self.base, trimmed).into_owned();
-            } else {
-                *scheme =
-                    format!("urn:scheme:{}", iri::percent_encode(trimmed, iri::is_unreserved));
+                continue;
             }
+            let joined = iri::join(self.base, trimmed);
+            let is_address = iri::is_absolute(trimmed) || trimmed.contains('/');
+            *scheme = if is_address && iri::is_complete(&joined) {
+                joined.into_owned()
+            } else {
+                format!("urn:scheme:{}", iri::percent_encode(trimmed, iri::is_unreserved))
+            };
         }
     }
 
@@ -163,13 +179,12 @@ impl Pass<'_> {
         }
     }
 
-    /// An empty address is none.
+    /// An empty address is none, and neither is one that leads nowhere.
     fn optional(&mut self, address: &mut Option<String>) {
         if let Some(text) = address.as_mut().filter(|text| !text.trim().is_empty()) {
             self.address(text);
-        } else {
-            *address = None;
         }
+        address.take_if(|address| !iri::is_complete(address));
     }
 
     fn nonempty(&mut self, address: &mut String) {
@@ -183,6 +198,19 @@ impl Pass<'_> {
         if absolute != *address {
             *address = absolute.into_owned();
         }
+    }
+}
+
+/// Whether following the address runs code (rule S22).
+fn is_unsafe(address: &str) -> bool {
+    let scheme = iri::scheme(address).unwrap_or_default().to_ascii_lowercase();
+    match scheme.as_str() {
+        "javascript" | "vbscript" => true,
+        "data" => {
+            let lower = address.to_ascii_lowercase();
+            !HARMLESS.iter().any(|harmless| lower.starts_with(harmless))
+        }
+        _ => false,
     }
 }
 

@@ -7,7 +7,7 @@
 //! for an author's name of an entry.
 
 use crate::domain::feed::{Element, Feed, Node, Person, Repair, Text};
-use crate::domain::plain;
+use crate::domain::plain::{self, is_printable};
 use crate::domain::source::Context;
 
 /// Settles the people of the feed and its entries.
@@ -65,19 +65,22 @@ fn settle_person(person: &mut Person) {
     person.uri = tidy(person.uri.take());
     person.email = tidy(person.email.take());
     let is_address = |email: &str| {
-        email.split_once('@').is_some_and(|(local, host)| !local.is_empty() && !host.is_empty())
+        let parts =
+            email.split_once('@').is_some_and(|(who, host)| !who.is_empty() && !host.is_empty());
+        parts && !email.contains(|c: char| c.is_whitespace() || c.is_control() || !is_printable(c))
     };
     if let Some(other) = person.email.take_if(|email| !is_address(email)) {
         // No address, so it says something else about the person.
         if person.name.is_empty() {
-            person.name = other;
+            person.name = plain::collapse(&other);
         } else {
-            person.name = format!("{} ({other})", person.name);
+            person.name = plain::collapse(&format!("{} ({other})", person.name));
         }
     }
     if person.name.is_empty() {
         let other = person.email.as_ref().or(person.uri.as_ref());
-        person.name = other.cloned().unwrap_or_else(|| said(&person.extensions));
+        let other = other.map(|other| plain::collapse(other));
+        person.name = other.unwrap_or_else(|| said(&person.extensions));
     }
 }
 

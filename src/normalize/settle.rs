@@ -2,6 +2,9 @@
 
 use crate::domain::feed::{Content, Entry, Feed, Link, Text};
 
+/// The namespace of `xml:lang` and `xml:base`.
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+
 /// Makes every entry one that may stand in an Atom document.
 pub(super) fn settle(mut feed: Feed) -> Feed {
     settle_links(&mut feed.links);
@@ -22,6 +25,8 @@ pub(super) fn settle(mut feed: Feed) -> Feed {
 fn settle_links(links: &mut Vec<Link>) {
     let mut kept: Vec<Link> = Vec::with_capacity(links.len());
     for mut link in links.drain(..) {
+        // `hreflang` says the language; an `xml:base` has been followed.
+        link.attributes.retain(|attribute| attribute.namespace != XML);
         let rivals = |held: &Link| {
             held.rel == "alternate"
                 && (&held.mime, &held.hreflang) == (&link.mime, &link.hreflang)

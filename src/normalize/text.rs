@@ -1,6 +1,7 @@
 //! Texts trimmed, empty ones away, media types that are none corrected.
 
 use crate::domain::feed::{Category, Content, Entry, Feed, Link, Text};
+use crate::domain::plain::printable;
 
 /// Settles every text of the feed.
 pub(super) fn settle(mut feed: Feed) -> Feed {
@@ -78,7 +79,8 @@ fn trim(text: Option<&mut Text>) {
 }
 
 fn trim_string(text: &mut String) {
-    let trimmed = text.trim();
+    let clean = printable(text);
+    let trimmed = clean.trim();
     if trimmed.len() != text.len() {
         *text = trimmed.to_owned();
     }
@@ -101,6 +103,7 @@ fn settle_categories(categories: &mut Vec<Category>) {
         category.label = category.label.take().filter(|label| !label.trim().is_empty());
         if category.term.is_empty() {
             category.term = category.label.clone().unwrap_or_default();
+            trim_string(&mut category.term);
         }
         if !category.term.is_empty() && !kept.contains(&category) {
             kept.push(category);

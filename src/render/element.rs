@@ -19,20 +19,38 @@ pub(super) fn push_extension(out: &mut String, element: &Element, names: &Names<
     out.push('\n');
 }
 
+/// Appends foreign attributes to an element of Atom. Those without a namespace would
+/// be Atom's own, so they get that of RSS.
+pub(super) fn push_foreign_attributes(
+    out: &mut String,
+    attributes: &[Attribute],
+    names: &Names<'_>,
+) {
+    let foreign = |attribute: &Attribute| match attribute.namespace.as_str() {
+        "" | ATOM => Attribute { namespace: RSS.to_owned(), ..attribute.clone() },
+        _ => attribute.clone(),
+    };
+    if !attributes.is_empty() {
+        let foreign: Vec<Attribute> = attributes.iter().map(foreign).collect();
+        push_attributes(out, &foreign, names);
+    }
+}
+
 /// Appends attributes to an open start tag.
-pub(super) fn push_attributes(out: &mut String, attributes: &[Attribute], names: &Names<'_>) {
-    for (at, attribute) in attributes.iter().enumerate() {
-        let same = |other: &Attribute| {
-            other.namespace == attribute.namespace
-                && as_name(&other.name) == as_name(&attribute.name)
-        };
+fn push_attributes(out: &mut String, attributes: &[Attribute], names: &Names<'_>) {
+    let mut written: Vec<String> = Vec::with_capacity(attributes.len());
+    for attribute in attributes {
         let name = as_name(&attribute.name);
-        // Declarations are ours to make, and nothing may stand in a tag twice.
-        if attribute.prefix == "xmlns" || name == "xmlns" || attributes[..at].iter().any(same) {
+        // Declarations are ours to make.
+        if attribute.prefix == "xmlns" || name == "xmlns" {
             continue;
         }
-        let prefix = names.prefix(&attribute.namespace);
-        push_attribute(out, &Name { prefix, name }.to_string(), &attribute.value);
+        let name = Name { prefix: names.prefix(&attribute.namespace), name }.to_string();
+        // Nothing may stand in a tag twice.
+        if !written.contains(&name) {
+            push_attribute(out, &name, &attribute.value);
+            written.push(name);
+        }
     }
 }
 

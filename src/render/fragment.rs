@@ -6,6 +6,8 @@
 //! where that makes it simpler; what it turns down is written escaped instead, so
 //! nothing is lost by a false alarm.
 
+use crate::domain::plain::is_printable;
+
 use super::names::is_name;
 
 /// Whether `text` can stand inside an element. A default namespace may be declared
@@ -139,7 +141,7 @@ fn is_allowed_number(number: &str) -> bool {
     };
     let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let code = u32::from_str_radix(digits, radix).ok().filter(|_| plain);
-    code.and_then(char::from_u32).is_some_and(super::xml::is_allowed)
+    code.and_then(char::from_u32).is_some_and(is_printable)
 }
 
 #[cfg(test)]

@@ -89,6 +89,9 @@ impl<'a> Names<'a> {
 
     fn add_links(&mut self, links: &'a [Link]) {
         for link in links {
+            if link.attributes.iter().any(|a| matches!(a.namespace.as_str(), "" | ATOM)) {
+                self.add(RSS, "");
+            }
             self.add_attributes(&link.attributes);
         }
     }
@@ -159,9 +162,35 @@ impl<'a> Names<'a> {
     /// Appends the declarations to an open start tag.
     pub(super) fn declare(&self, out: &mut String) {
         for (namespace, prefix) in &self.held {
-            push_attribute(out, &format!("xmlns:{prefix}"), &iri::encode(namespace));
+            push_attribute(out, &format!("xmlns:{prefix}"), &as_uri(namespace));
         }
     }
+}
+
+/// The namespace's name as a URI, which XML parsers ask for (Namespaces in XML
+/// `#iri-use`); what is none at all is wrapped.
+fn as_uri(namespace: &str) -> Cow<'_, str> {
+    if iri::scheme(namespace).is_none() {
+        let wrapped = iri::percent_encode(namespace, iri::is_unreserved);
+        return Cow::Owned(format!("urn:namespace:{wrapped}"));
+    }
+    let hex = |after: &str| after.len() > 1 && after.bytes().take(2).all(|b| b.is_ascii_hexdigit());
+    let escapes_sound = namespace.split('%').skip(1).all(hex);
+    let is_plain = |c: char| match c {
+        '%' => escapes_sound,
+        c => iri::is_unreserved(c) || ":/?@!$&'()*+,;=".contains(c),
+    };
+    // One `#` begins the fragment, another cannot stand in it.
+    let (before, fragment) = namespace.split_once('#').unwrap_or((namespace, ""));
+    if before.chars().chain(fragment.chars()).all(is_plain) {
+        return Cow::Borrowed(namespace);
+    }
+    let mut uri = iri::percent_encode(before, is_plain);
+    if before.len() < namespace.len() {
+        uri.push('#');
+        uri.push_str(&iri::percent_encode(fragment, is_plain));
+    }
+    Cow::Owned(uri)
 }
 
 /// Whether `text` can be an element's or attribute's local name, or a prefix
@@ -226,6 +255,20 @@ mod tests {
             " xmlns:ns1=\"urn:a\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
              xmlns:p=\"urn:b\" xmlns:ns2=\"urn:c\" xmlns:ns3=\"urn:d\""
         );
+    }
+
+    #[test]
+    fn a_namespace_becomes_a_uri() {
+        let cases = [
+            ("http://a.test/ns#", "http://a.test/ns#"),
+            ("http://a.test/\n/ns", "http://a.test/%0A/ns"),
+            ("urn:é", "urn:%C3%A9"),
+            ("urn:100%", "urn:100%25"),
+            ("tides/1.0", "urn:namespace:tides%2F1.0"),
+        ];
+        for (namespace, want) in cases {
+            assert_eq!(as_uri(namespace), want, "{namespace:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the same text always gives the same bytes. Characters that no XML document may
 //! hold are left out (rule S23); there is no CDATA.
 
-use std::borrow::Cow;
+use crate::domain::plain::printable;
 
 /// Appends `text` as character data.
 pub(super) fn push_text(out: &mut String, text: &str) {
@@ -63,21 +63,9 @@ pub(super) fn push_end(out: &mut String, name: &str) {
     out.push_str(">\n");
 }
 
-/// `text` without the characters that no XML document may hold (XML 1.0 `#charsets`).
-pub(super) fn clean(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_allowed) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.chars().filter(|c| is_allowed(*c)).collect())
-}
-
-pub(super) fn is_allowed(c: char) -> bool {
-    !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
-}
-
 /// Copies runs of plain bytes whole: most text needs no escaping at all.
 fn push_escaped(out: &mut String, text: &str, escape: impl Fn(u8) -> Option<&'static str>) {
-    let text = clean(text);
+    let text = printable(text);
     let mut copied = 0;
     for (at, byte) in text.bytes().enumerate() {
         // Every escaped byte is below 0x40, so nothing is cut inside a character.

@@ -14,6 +14,7 @@ mod normalize;
 mod polling;
 mod readme;
 mod real_feeds;
+mod render;
 mod rsscloud;
 mod schemas;
 mod shutdown;

@@ -3,11 +3,12 @@
 use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat};
 
 use crate::domain::feed::{Category, Content, Entry, Feed, Link, Person, Text, TextKind};
+use crate::domain::plain::printable;
 
-use super::super::element::{push_attributes, push_extension};
+use super::super::element::{push_extension, push_foreign_attributes};
 use super::super::fragment::is_well_formed;
 use super::super::names::{Names, XHTML};
-use super::super::xml::{clean, push_attribute, push_element, push_end, push_tag, push_text};
+use super::super::xml::{push_attribute, push_element, push_end, push_tag, push_text};
 
 /// Appends the metadata elements of a feed.
 pub(super) fn push_feed(out: &mut String, feed: &Feed, names: &Names<'_>) {
@@ -92,7 +93,7 @@ fn push_optional_text(out: &mut String, name: &str, text: Option<&Text>) {
 /// Appends a text construct. XHTML that is not well-formed is written as HTML, which
 /// readers repair.
 pub(super) fn push_text_construct(out: &mut String, name: &str, text: &Text) {
-    let value = clean(&text.value);
+    let value = printable(&text.value);
     let raw = text.kind == TextKind::Xhtml && is_well_formed(&value);
     out.push('<');
     out.push_str(name);
@@ -133,7 +134,7 @@ fn push_content(out: &mut String, content: &Content) {
             push_end(out, "content");
         }
         Content::Xml { mime, value, .. } => {
-            let value = clean(value);
+            let value = printable(value);
             let raw = is_well_formed(&value);
             out.push_str("<content");
             push_attribute(out, "type", if raw { mime } else { "text/plain" });
@@ -171,7 +172,7 @@ pub(super) fn push_link(out: &mut String, link: &Link, names: &Names<'_>) {
     push_optional(out, "title", link.title.as_deref());
     push_attribute(out, "href", &link.href);
     push_optional(out, "length", link.length.as_deref());
-    push_attributes(out, &link.attributes, names);
+    push_foreign_attributes(out, &link.attributes, names);
     out.push_str("/>\n");
 }
 
@@ -195,9 +196,34 @@ fn push_optional(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// A date as RFC 3339 has it. Years that it cannot say become 1970.
+/// A date as RFC 3339 and XML Schema have it. Years that they cannot say become 1970;
+/// zones that they cannot say, beyond 14 hours or with seconds, become UTC.
 pub(super) fn date(date: &DateTime<FixedOffset>) -> String {
-    let sayable = (0..=9_999).contains(&date.year());
-    let date = if sayable { *date } else { DateTime::default() };
+    let zone_s = date.offset().local_minus_utc();
+    let zoned = zone_s.abs() <= 14 * 3_600 && zone_s % 60 == 0;
+    let date = if zoned { *date } else { date.to_utc().fixed_offset() };
+    let sayable = (1..=9_999).contains(&date.year());
+    let date = if sayable { date } else { DateTime::default() };
     date.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_such_as_every_reader_knows() {
+        let cases = [
+            (1_031_356_801, 7_200, "2002-09-07T02:00:01+02:00"),
+            (1_031_356_801, 0, "2002-09-07T00:00:01Z"),
+            (1_031_356_801, 54_000, "2002-09-07T00:00:01Z"),
+            (1_031_356_801, 61, "2002-09-07T00:00:01Z"),
+            (999_999_999_999, 0, "1970-01-01T00:00:00Z"),
+        ];
+        for (seconds, zone_s, want) in cases {
+            let zone = FixedOffset::east_opt(zone_s).unwrap();
+            let at = DateTime::from_timestamp(seconds, 0).unwrap().with_timezone(&zone);
+            assert_eq!(date(&at), want, "{seconds} {zone_s}");
+        }
+    }
 }
