@@ -63,6 +63,7 @@ async fn a_kill_loses_nothing(database: Database) {
         ping(&gateway, &publisher, feed).await;
     }
     everybody_has_everything(&gateway, &publisher, &subscriber).await;
+    gateway.comes_to_rest().await;
 }
 
 fn name(feed: usize) -> String {

@@ -5,6 +5,7 @@ mod architecture;
 mod archive;
 mod config;
 mod delivery;
+mod demo;
 mod ingest;
 mod killed;
 mod listener;

@@ -61,4 +61,5 @@ async fn a_change_is_shown_in_every_way(database: Database) {
     // changes.xml has the ping.
     let (status, changes) = gateway.get("/changes.xml").await;
     assert!(status.is_success() && changes.contains(&format!("\"{topic}\"")), "{changes}");
+    gateway.comes_to_rest().await;
 }

@@ -119,7 +119,7 @@ async fn why(gateway: &Gateway, case: &Case) -> String {
 fn files() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = std::env::var_os("FEEDGATE_TEST_CORPUS").map_or_else(
-        || vec![root.join("fixtures/demo")],
+        || vec![root.join("fixtures/demo"), root.join("fixtures/normalize")],
         |named| std::env::split_paths(&named).collect(),
     );
     let mut files: Vec<PathBuf> = folders.iter().flat_map(|folder| files_under(folder)).collect();

@@ -44,6 +44,10 @@ async fn a_callback_that_fails_holds_nobody_up_and_is_told_later(database: Datab
     subscriber.set("/failing", Mood::Willing);
     let missed = [2, 1].map(|n| entry_id("tides", n));
     subscriber.until("/failing", |told| told.iter().any(|n| entry_ids(&n.text()) == missed)).await;
+    let unsubscribe = [("hub.mode", "unsubscribe"), ("hub.topic", &topic)];
+    let hanging = subscriber.url("/hanging");
+    gateway.superfeedr(&[&unsubscribe[..], &[("hub.callback", &hanging)]].concat()).await;
+    gateway.comes_to_rest().await;
 }
 
 async fn who_does_not_agree_is_not_subscribed(database: Database) {
@@ -77,6 +81,7 @@ async fn who_does_not_agree_is_not_subscribed(database: Database) {
     // Nobody is subscribed, so there is nobody to be told.
     let (_, list) = gateway.superfeedr(&[("hub.mode", "list")]).await;
     assert_eq!(list, "[]");
+    gateway.comes_to_rest().await;
 }
 
 async fn a_publisher_who_fails_and_recovers_loses_no_entry(database: Database) {

@@ -35,7 +35,8 @@ fn json_place(feed: &[u8], mark: &str) -> Option<(usize, String)> {
     Some((at, entry + comma))
 }
 
-/// Before the first entry, or else before the end of what holds entries.
+/// Before the first entry, or else before the end of what holds entries, or else, where
+/// the feed was cut off, at the end.
 fn xml_place(feed: &[u8], mark: &str) -> Option<(usize, String)> {
     let tags = |at: &usize| feed[*at] == b'<';
     for at in (0..feed.len()).filter(tags) {
@@ -59,7 +60,9 @@ fn xml_place(feed: &[u8], mark: &str) -> Option<(usize, String)> {
         }
         return Some((at, entry(feed, &tag, mark)));
     }
-    None
+    let is_cut = feed.windows(8).any(|bytes| bytes == b"<channel");
+    let like = Tag { prefix: String::new(), name: "item".to_owned(), namespaces: String::new() };
+    is_cut.then(|| (feed.len(), entry(feed, &like, mark)))
 }
 
 /// The start of a tag.

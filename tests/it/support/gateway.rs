@@ -180,6 +180,21 @@ impl Gateway {
         assert!(status.is_success() && text.contains("success=\"true\""), "{status}: {text}");
     }
 
+    /// Waits until nobody is owed anything and nobody waits to be verified. A test that
+    /// ends otherwise has found a leak.
+    pub(crate) async fn comes_to_rest(&self) {
+        let mut metrics = String::new();
+        let wait = async {
+            let at_rest = ["\nfeedgate_subscriptions_due 0\n", "\nfeedgate_intents 0\n"];
+            while !at_rest.iter().all(|line| metrics.contains(line)) {
+                sleep(LOOK_AGAIN).await;
+                metrics = self.get("/metrics").await.1;
+            }
+        };
+        let in_time = timeout(PATIENCE, wait).await.is_ok();
+        assert!(in_time, "something is left to do:\n{metrics}");
+    }
+
     /// Where the archive of `topic` begins.
     pub(crate) fn archive_of(&self, topic: &str) -> String {
         let query: String = url::form_urlencoded::byte_serialize(topic.as_bytes()).collect();

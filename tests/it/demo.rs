@@ -1,0 +1,40 @@
+//! `feedgate demo` delivers everything by every way, and leaves nothing behind.
+
+use std::process::Stdio;
+
+use feedgate::store::Filter;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::store::on_both_stores;
+use crate::support::PATIENCE;
+use crate::support::postgres::Database;
+
+on_both_stores!(everything_arrives);
+
+async fn everything_arrives(database: Database) {
+    let demo = Command::new(env!("CARGO_BIN_EXE_feedgate"))
+        .args(["demo", "--for", "8s", "--database", &database.url])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = timeout(PATIENCE, demo).await.expect("it ends by itself").unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{said}\n{told}", output.status);
+
+    // The table: a line for each way, and nothing missing in any.
+    let lines = said.lines().skip_while(|line| !line.starts_with("way ")).skip(1);
+    let numbers = lines.map(|line| {
+        let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<usize>().ok());
+        (numbers.next().unwrap_or_default(), numbers.next())
+    });
+    let numbers: Vec<_> = numbers.collect();
+    assert_eq!(numbers.len(), 7, "{said}");
+    assert!(numbers.iter().all(|(heard, missing)| *heard > 3 && *missing == Some(0)), "{said}");
+
+    let store = database.open().await;
+    let (left, _) = store.list(&Filter { limit: 10, ..Filter::default() }).await.unwrap();
+    assert!(left.is_empty(), "subscriptions are left: {left:?}");
+    store.close().await;
+}
