@@ -21,3 +21,26 @@ pub(super) fn read(element: El<'_>) -> Feed {
     let location = element.text().into_owned();
     Feed { format: "redirect", moved_to: Some(location), ..Feed::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use crate::domain::source::Context;
+    use crate::parse::parse;
+
+    #[test]
+    fn a_redirect_says_where_to_go_or_that_there_is_nowhere() {
+        let context = Context::of(Url::parse("https://tides.test/feed").unwrap());
+        #[rustfmt::skip]
+        let cases = [
+            ("<redirect><newLocation>https://ebb.test/</newLocation></redirect>", "https://ebb.test/"),
+            ("<redirect>\n<newLocation>https://ebb.test/<newLocation>\n</redirect>", "https://ebb.test/"),
+            ("<redirect><newLocation/></redirect>",                               ""),
+        ];
+        for (text, want) in cases {
+            let feed = parse(text.as_bytes(), &context).unwrap();
+            assert_eq!(feed.moved_to.as_deref(), Some(want), "{text}");
+        }
+    }
+}

@@ -139,6 +139,13 @@ impl<'t> Builder<'t> {
         }
         self.faults.note("nested_cdata");
         self.push_str(&text.replace(SECTION, ""));
+        // What follows, up to the end of the outer section, is in that section.
+        let rest = tokens.rest();
+        if let Some(close) = rest.find("]]>").filter(|close| !rest[..*close].contains(&end))
+            && tokens.resume(SECTION.len() + text.len() + 3 + close + 3)
+        {
+            self.push_str(&rest[..close]);
+        }
     }
 
     fn start(&mut self, inside: &'t str, empty: bool) {
@@ -415,6 +422,7 @@ mod tests {
             ("texts are joined",           "<a>x &amp; <![CDATA[<y>]]>&#33;</a>", r#"a("x & <y>!")"#),
             ("bare ampersands",            "<a>AT&T & &nosuch; &eacute;</a>",   r#"a("AT&T & &nosuch; é")"#),
             ("CDATA in CDATA",             "<a><![CDATA[x <![CDATA[y]]> z]]></a>", r#"a("x y z")"#),
+            ("markup in CDATA in CDATA",   "<a><![CDATA[<p>x<![CDATA[y]]>z</p>]]></a>", r#"a("<p>xyz</p>")"#),
             ("CDATA closed too late",      "<a><b><![CDATA[x</b><c><![CDATA[y]]></c></a>", r#"a(b("x")c("y"))"#),
             ("a quote is missing",         "<a><b c=\"d>x</b><b c=\"e\">y</b></a>", r#"a(b("x")b("y"))"#),
             ("markup in a value",          "<a><b c=\"<i>d</i>\">x</b></a>",   r#"a(b("x"))"#),

@@ -73,6 +73,11 @@ impl<'t> Tokens<'t> {
         }
     }
 
+    /// What follows the last token.
+    pub(super) fn rest(&self) -> &'t str {
+        self.text.get(self.next..).unwrap_or_default()
+    }
+
     /// Reads on `bytes` behind the beginning of the last token. `false` says that this
     /// was done too often: reading goes on where it was.
     pub(super) fn resume(&mut self, bytes: usize) -> bool {
