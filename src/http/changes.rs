@@ -17,8 +17,9 @@ use crate::wire::form::Form;
 use crate::worker;
 
 const DOOR: Door = Door { name: "changes", methods: &["GET"], body_limit_bytes: 1_024 };
-/// "all the recent pings in the last hours": three, as weblogs.com had it.
-const LONG: Duration = Duration::from_secs(3 * 3_600);
+/// "all the recent pings in the last hours": one, because the hours before it are to
+/// be archives of their own.
+const LONG: Duration = Duration::from_secs(3_600);
 /// "all the recent pings in the last 5 minutes".
 const SHORT: Duration = Duration::from_secs(5 * 60);
 /// The most lines of one document; what is older than the last of them is left out.
@@ -34,7 +35,8 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 async fn answer(gateway: Arc<Gateway>, asked: Asked, longest: Duration) -> Response {
-    match document(&gateway, span(&asked, longest)).await {
+    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    match document(&gateway, span(&query, longest), unit(&query)).await {
         Ok(body) => {
             let mut response = with_type(StatusCode::OK, "text/xml; charset=utf-8", body);
             set(&mut response, header::CACHE_CONTROL, "public, max-age=60");
@@ -44,18 +46,25 @@ async fn answer(gateway: Arc<Gateway>, asked: Asked, longest: Duration) -> Respo
     }
 }
 
-async fn document(gateway: &Gateway, span: Duration) -> Result<String, StoreError> {
+async fn document(gateway: &Gateway, span: Duration, unit: Unit) -> Result<String, StoreError> {
     let now = worker::now();
     let lines = gateway.store.changes(now - span, MOST_LINES).await?;
     let count = gateway.store.ping_count().await?;
-    // Seed 002 says minutes; those who computed with it, and the first description of
-    // the format, say seconds (reference, "The seeds themselves disagree").
-    Ok(changes(&lines, count, now, Unit::Seconds))
+    Ok(changes(&lines, count, now, unit))
 }
 
 /// `?last=SECONDS` asks for less, as Technorati's spider did.
-fn span(asked: &Asked, longest: Duration) -> Duration {
-    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+fn span(query: &Form, longest: Duration) -> Duration {
     let last = query.get("last").and_then(|secs| secs.parse().ok());
     last.map_or(longest, |secs| Duration::from_secs(secs).min(longest))
+}
+
+/// "The when attribute in the number of minutes since the ping was received." (seed
+/// 002) The first description of the format, and programs written to it, count in
+/// seconds: they ask with `?when=seconds`.
+fn unit(query: &Form) -> Unit {
+    match query.get("when") {
+        Some("seconds") => Unit::Seconds,
+        _ => Unit::Minutes,
+    }
 }
