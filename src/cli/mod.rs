@@ -1,6 +1,6 @@
 //! The command line: one file per command, and what they share.
 //!
-//! What a command answers goes to standard output through [`say`]; logs and faults
+//! What a command answers goes to standard output through `say`; logs and faults
 //! go to standard error, so that answers can be piped.
 
 mod check_config;

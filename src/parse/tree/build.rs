@@ -33,7 +33,7 @@ const STRUCTURE: [&str; 9] =
 /// HTML elements that are never closed and are no names of any feed format.
 const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
 
-/// Builds the tree of `text`, which [`tidy`](super::tidy) has seen.
+/// Builds the tree of `text`, which [`tidy`](super::tidy()) has seen.
 pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> Tree<'t> {
     let mut builder = Builder::new(text);
     let mut tokens = Tokens::of(text);

@@ -4,7 +4,7 @@
 //! a document can be neither deep nor wide enough to exhaust the stack, not even when
 //! the tree is dropped. Names and most texts are slices of the document.
 //!
-//! [`build`] makes it, [`El`] is how everybody else looks at it.
+//! [`build()`] makes it, [`El`] is how everybody else looks at it.
 
 mod attributes;
 mod build;
