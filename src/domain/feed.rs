@@ -151,7 +151,7 @@ pub enum Content {
 }
 
 /// Somebody.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Person {
     /// `atom:name`.
     pub name: String,
@@ -164,7 +164,7 @@ pub struct Person {
 }
 
 /// A link.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Link {
     /// Where it leads; absolute, once settled.
     pub href: String,
@@ -183,7 +183,7 @@ pub struct Link {
 }
 
 /// A category.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Category {
     /// The keyword.
     pub term: String,
@@ -205,7 +205,7 @@ pub struct Generator {
 }
 
 /// An element without a home in Atom, kept whole.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Element {
     /// The namespace's URI; empty for none.
     pub namespace: String,
@@ -220,7 +220,7 @@ pub struct Element {
 }
 
 /// One thing inside an [`Element`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
     /// Text.
     Text(String),
@@ -229,7 +229,7 @@ pub enum Node {
 }
 
 /// An attribute of an [`Element`] or a foreign one of a [`Link`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attribute {
     /// The namespace's URI; empty for none.
     pub namespace: String,

@@ -49,6 +49,13 @@ pub fn percent_encode(text: &str, keep: impl Fn(char) -> bool) -> String {
     out
 }
 
+/// `text`, which is no address, as a URN in which it can be recognized. What RFC 2141
+/// has no place for is percent-encoded, `/` and `~` too: checkers know no later rules.
+pub fn urn(kind: &str, text: &str) -> String {
+    let keep = |c: char| (is_unreserved(c) && c != '~') || matches!(c, ':' | '@');
+    format!("urn:{kind}:{}", percent_encode(text, keep))
+}
+
 /// Whether it means itself wherever it stands in an address (RFC 3986
 /// `#section-2.3`).
 pub fn is_unreserved(c: char) -> bool {

@@ -64,8 +64,7 @@ fn as_iri(id: &str) -> Option<String> {
     if is_uuid(id) {
         return Some(format!("urn:uuid:{id}"));
     }
-    let keep = |c| iri::is_unreserved(c) || matches!(c, ':' | '/' | '@');
-    Some(format!("urn:guid:{}", iri::percent_encode(id, keep)))
+    Some(iri::urn("guid", id))
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -228,7 +227,7 @@ mod tests {
             ("http://A.test/%7Ex", "http://A.test/%7Ex"),
             ("tag:a.test,2002:1", "tag:a.test,2002:1"),
             ("abc", "urn:guid:abc"),
-            ("/posts/1?a=b", "urn:guid:/posts/1%3Fa%3Db"),
+            ("/posts/1?a=b", "urn:guid:%2Fposts%2F1%3Fa%3Db"),
             ("é 1", "urn:guid:%C3%A9%201"),
             ("http://a.test/a b", "http://a.test/a%20b"),
             ("  urn:x:1\n", "urn:x:1"),

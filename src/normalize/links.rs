@@ -155,7 +155,7 @@ impl Pass<'_> {
             *scheme = if is_address && iri::is_complete(&joined) {
                 joined.into_owned()
             } else {
-                format!("urn:scheme:{}", iri::percent_encode(trimmed, iri::is_unreserved))
+                iri::urn("scheme", trimmed)
             };
         }
     }

@@ -12,6 +12,7 @@ mod identity;
 mod language;
 mod links;
 mod people;
+mod repeats;
 mod settle;
 mod text;
 

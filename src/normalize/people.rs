@@ -10,6 +10,8 @@ use crate::domain::feed::{Element, Feed, Node, Person, Repair, Text};
 use crate::domain::plain::{self, is_printable};
 use crate::domain::source::Context;
 
+use super::repeats::drop_repeated;
+
 /// Settles the people of the feed and its entries.
 pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     settle_list(&mut feed.authors);
@@ -45,14 +47,9 @@ fn stand_in(feed: &Feed, context: &Context) -> Person {
 
 /// Drops who is nobody and who is there twice, and gives each a name.
 fn settle_list(people: &mut Vec<Person>) {
-    let mut kept: Vec<Person> = Vec::with_capacity(people.len());
-    for mut person in people.drain(..) {
-        settle_person(&mut person);
-        if !person.name.is_empty() && !kept.contains(&person) {
-            kept.push(person);
-        }
-    }
-    *people = kept;
+    people.iter_mut().for_each(settle_person);
+    people.retain(|person| !person.name.is_empty());
+    drop_repeated(people);
 }
 
 /// A person must have a name; an e-mail address must look like one (RFC 4287

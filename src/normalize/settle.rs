@@ -1,6 +1,10 @@
 //! What RFC 4287 still asks of an entry once everything else is settled.
 
+use std::collections::HashMap;
+
 use crate::domain::feed::{Content, Entry, Feed, Link, Text};
+
+use super::repeats::drop_repeated;
 
 /// The namespace of `xml:lang` and `xml:base`.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
@@ -23,23 +27,19 @@ pub(super) fn settle(mut feed: Feed) -> Feed {
 /// language, which Atom forbids (RFC 4287 `#rfc.section.4.1.1`), the first is the one
 /// and the others are related.
 fn settle_links(links: &mut Vec<Link>) {
-    let mut kept: Vec<Link> = Vec::with_capacity(links.len());
-    for mut link in links.drain(..) {
+    let mut alternates: HashMap<(Option<String>, Option<String>), String> = HashMap::new();
+    for link in &mut *links {
         // `hreflang` says the language; an `xml:base` has been followed.
         link.attributes.retain(|attribute| attribute.namespace != XML);
-        let rivals = |held: &Link| {
-            held.rel == "alternate"
-                && (&held.mime, &held.hreflang) == (&link.mime, &link.hreflang)
-                && held.href != link.href
-        };
-        if link.rel == "alternate" && kept.iter().any(rivals) {
-            link.rel = "related".to_owned();
-        }
-        if !kept.contains(&link) {
-            kept.push(link);
+        if link.rel == "alternate" {
+            let kind = (link.mime.clone(), link.hreflang.clone());
+            let first = alternates.entry(kind).or_insert_with(|| link.href.clone());
+            if *first != link.href {
+                link.rel = "related".to_owned();
+            }
         }
     }
-    *links = kept;
+    drop_repeated(links);
 }
 
 /// "atom:entry elements that contain no child atom:content element MUST contain at

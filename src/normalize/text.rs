@@ -3,6 +3,8 @@
 use crate::domain::feed::{Category, Content, Entry, Feed, Link, Text};
 use crate::domain::plain::printable;
 
+use super::repeats::drop_repeated;
+
 /// Settles every text of the feed.
 pub(super) fn settle(mut feed: Feed) -> Feed {
     settle_metadata(&mut feed);
@@ -97,19 +99,16 @@ fn settle_links(links: &mut [Link]) {
 
 /// A category needs a term; one that has only a label has it for both.
 fn settle_categories(categories: &mut Vec<Category>) {
-    let mut kept: Vec<Category> = Vec::with_capacity(categories.len());
-    for mut category in categories.drain(..) {
+    for category in &mut *categories {
         trim_string(&mut category.term);
         category.label = category.label.take().filter(|label| !label.trim().is_empty());
         if category.term.is_empty() {
             category.term = category.label.clone().unwrap_or_default();
             trim_string(&mut category.term);
         }
-        if !category.term.is_empty() && !kept.contains(&category) {
-            kept.push(category);
-        }
     }
-    *categories = kept;
+    categories.retain(|category| !category.term.is_empty());
+    drop_repeated(categories);
 }
 
 /// Whether `text` is `type/subtype`, with parameters perhaps (RFC 6838

@@ -5,6 +5,7 @@
 //! the prefix that its users expect, whatever the source called it.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use crate::domain::feed::{Attribute, Element, Entry, Feed, Link, Node, Person};
 use crate::domain::iri;
@@ -50,7 +51,14 @@ const USUAL: &[(&str, &str)] = &[
 /// The prefixes of one piece.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
+    /// Namespaces and their prefixes, in the order of first use.
     held: Vec<(&'a str, Cow<'a, str>)>,
+    /// Where each namespace stands in `held`: a document may use thousands.
+    places: HashMap<&'a str, usize>,
+    /// The prefixes given away.
+    taken: HashSet<String>,
+    /// How many prefixes had to be made up.
+    made_up: usize,
 }
 
 impl<'a> Names<'a> {
@@ -140,15 +148,25 @@ impl<'a> Names<'a> {
         let reserved = usual.is_none() && USUAL.iter().any(|(_, taken)| *taken == wanted);
         let usable =
             !reserved && is_name(wanted) && !wanted.to_ascii_lowercase().starts_with("xml");
-        let taken = self.held.iter().any(|(_, held)| held == wanted);
-        let prefix = if usable && !taken {
+        let prefix = if usable && !self.taken.contains(wanted) {
             Cow::Borrowed(wanted)
         } else {
-            let free = |n: &usize| !self.held.iter().any(|(_, held)| **held == format!("ns{n}"));
-            let n = (1..).find(free).unwrap_or(0);
-            Cow::Owned(format!("ns{n}"))
+            Cow::Owned(self.make_up())
         };
+        self.taken.insert(prefix.clone().into_owned());
+        self.places.insert(namespace, self.held.len());
         self.held.push((namespace, prefix));
+    }
+
+    /// A prefix that nobody has.
+    fn make_up(&mut self) -> String {
+        loop {
+            self.made_up += 1;
+            let prefix = format!("ns{}", self.made_up);
+            if !self.taken.contains(&prefix) {
+                return prefix;
+            }
+        }
     }
 
     /// The prefix of `namespace`, if it has one.
@@ -156,7 +174,7 @@ impl<'a> Names<'a> {
         if namespace == XML {
             return Some("xml");
         }
-        self.held.iter().find(|(held, _)| *held == namespace).map(|(_, prefix)| prefix.as_ref())
+        self.places.get(namespace).map(|place| self.held[*place].1.as_ref())
     }
 
     /// Appends the declarations to an open start tag.
@@ -171,8 +189,7 @@ impl<'a> Names<'a> {
 /// `#iri-use`); what is none at all is wrapped.
 fn as_uri(namespace: &str) -> Cow<'_, str> {
     if iri::scheme(namespace).is_none() {
-        let wrapped = iri::percent_encode(namespace, iri::is_unreserved);
-        return Cow::Owned(format!("urn:namespace:{wrapped}"));
+        return Cow::Owned(iri::urn("namespace", namespace));
     }
     let hex = |after: &str| after.len() > 1 && after.bytes().take(2).all(|b| b.is_ascii_hexdigit());
     let escapes_sound = namespace.split('%').skip(1).all(hex);

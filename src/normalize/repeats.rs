@@ -1,0 +1,28 @@
+//! What is said twice, said once.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+/// Drops every item that is the same as one before it. The time it takes grows with
+/// the number of items and no faster: a document may hold a hundred thousand links.
+pub(super) fn drop_repeated<T: Eq + Hash>(items: &mut Vec<T>) {
+    if items.len() < 2 {
+        return;
+    }
+    let mut seen = HashSet::with_capacity(items.len());
+    let first: Vec<bool> = items.iter().map(|item| seen.insert(item)).collect();
+    let mut first = first.into_iter();
+    items.retain(|_| first.next().unwrap_or(true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_each_stays_where_it_is() {
+        let mut items = vec!["b", "a", "b", "c", "a"];
+        drop_repeated(&mut items);
+        assert_eq!(items, ["b", "a", "c"]);
+    }
+}
