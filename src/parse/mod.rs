@@ -65,3 +65,104 @@ pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
     feed.repairs = repairs;
     Ok(feed)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use url::Url;
+
+    use super::*;
+    use crate::domain::feed::Text;
+
+    fn context() -> Context {
+        Context::of(Url::parse("https://tides.test/feed").unwrap())
+    }
+
+    /// Pieces of documents, sound and broken.
+    #[rustfmt::skip]
+    const PIECES: [&str; 52] = [
+        "<?xml version='1.0' encoding='koi8-r'?>", "<rss version='2.0'>", "<channel>", "<item>",
+        "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='/a/'>", "<entry xml:lang=''>",
+        "<title>", "</title>", "<title type='xhtml'>", "<link>", "</link>", "<link href='x' rel=self/>",
+        "<description>", "</description>", "<content type='xhtml'>", "<content type='a/b' mode='base64'>",
+        "</content>", "<div>", "</div>", "<p title=\"", "<b>", "</b>", "<br>", "</item>", "</entry>",
+        "</channel>", "</rss>", "</feed>", "<![CDATA[", "]]>", "<!--", "-->", "<", ">", "&", ";",
+        "&eacute;", "&#xd83d;", "&#0;", "\"", "'", "=", "é\u{a0}»", "Ã©", " ", "\r\n", "\u{0}",
+        "<pubDate>31 Feb 2004 24:61</pubDate>", "<guid>x</guid>", "<author>a@b（山）</author>",
+        "<media:group><itunes:image href='javascript:x'/>", "<x:y xmlns:x='urn:x' x:z='1'>",
+    ];
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+            let _ = parse(&bytes, &context());
+        }
+
+        #[test]
+        fn any_document_is_read_or_refused(at in prop::collection::vec(0..PIECES.len(), 0..64)) {
+            let text: String = at.into_iter().map(|at| PIECES[at]).collect();
+            let _ = parse(text.as_bytes(), &context());
+        }
+
+        #[test]
+        fn a_feed_that_breaks_off_keeps_what_came_whole(length in 0..1200_usize) {
+            let items: String = (0..10)
+                .map(|n| format!("<item><title>Tide {n}</title><guid>urn:x:{n}</guid></item>\n"))
+                .collect();
+            let whole = format!("<rss><channel><title>Tides</title>{items}</channel></rss>");
+            let broken = &whole[..length.min(whole.len())];
+            let came_whole = broken.matches("</item>").count();
+            let found = parse(broken.as_bytes(), &context()).map_or(0, |feed| feed.entries.len());
+            prop_assert!(found >= came_whole, "{found} of {came_whole}");
+        }
+    }
+
+    #[test]
+    fn hostile_documents_do_no_harm() {
+        let many = |piece: &str| piece.repeat(20_000);
+        let cases = [
+            many("<item>"),
+            many("<media:group>"),
+            many("<a b=\""),
+            many("<![CDATA[<"),
+            many("<!--<"),
+            many("</a>"),
+            many("&#x"),
+            many("<a:b xmlns:a='"),
+            format!("<rss><channel><item><title>{}", many("<b>")),
+            format!("<rss {}>", many("a='b' ")),
+            format!("<feed>{}", many("<entry/>")),
+        ];
+        for text in cases {
+            let _ = parse(text.as_bytes(), &context());
+        }
+    }
+
+    #[test]
+    fn only_so_many_entries_are_read() {
+        let text = format!("<feed>{}</feed>", "<entry/>".repeat(MAX_ENTRIES + 7));
+        let feed = parse(text.as_bytes(), &context()).unwrap();
+        assert_eq!(feed.entries.len(), MAX_ENTRIES);
+        assert!(feed.repairs.iter().any(|repair| repair.code == "too_many_entries"));
+    }
+
+    #[test]
+    fn what_is_no_feed_says_what_it_is() {
+        #[rustfmt::skip]
+        let cases = [
+            ("",                                   NotAFeed::Empty),
+            (" \r\n",                              NotAFeed::Empty),
+            ("<!doctype html><html><body/></html>", NotAFeed::Other("an HTML page")),
+            ("<opml version='2.0'/>",              NotAFeed::Other("an OPML outline")),
+            ("<x/>",                               NotAFeed::Other("XML of another kind")),
+            ("tides",                              NotAFeed::Other("text")),
+            ("{\"a\": 1}",                         NotAFeed::Other("JSON of another kind")),
+            ("{\"a\": ",                           NotAFeed::Other("broken JSON")),
+        ];
+        for (text, want) in cases {
+            assert_eq!(parse(text.as_bytes(), &context()), Err(want), "{text}");
+        }
+        let feed = parse(b"<rss><channel><title>Tides", &context()).unwrap();
+        assert_eq!(feed.title, Some(Text::plain("Tides")));
+    }
+}

@@ -119,12 +119,10 @@ impl<'t> Builder<'t> {
     fn swallows(&self, inside: &str) -> Option<usize> {
         let end = inside.find('>')?;
         let name = inside[..end].split([' ', '\n', '\t', '\r', '/']).next()?;
-        let names = self.open.iter().map(|open| open.name).chain([name]);
-        let ends = |name: &str| {
-            let tail = inside[end..].split("</").skip(1);
-            !name.is_empty() && tail.into_iter().any(|tail| tail.starts_with(name))
-        };
-        names.into_iter().any(ends).then_some(end)
+        let open = self.open.iter().skip(1).map(|open| open.name);
+        let names: Vec<&str> = open.chain([name]).filter(|name| !name.is_empty()).collect();
+        let mut ends = inside[end..].split("</").skip(1);
+        ends.any(|tail| names.iter().any(|name| tail.starts_with(name))).then_some(end)
     }
 
     /// A CDATA section, unless it was not closed and ends with a later one.
