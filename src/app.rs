@@ -98,9 +98,9 @@ impl Running {
         let subscribe = Arc::new(Subscribe::new(kept(), out(), ingest.clone(), metrics.clone()));
         let intents = Intents::new(Arc::clone(&subscribe));
         let settings = config.doors(&public_url);
-        let gateway = Gateway { store: kept(), subscribe, settings, metrics };
-
         let stop = CancellationToken::new();
+        let gateway = Gateway { store: kept(), subscribe, settings, metrics, stop: stop.clone() };
+
         let news = store.news();
         let pace = |at_once| Pace { at_once, idle: IDLE, drain: config.drain };
         let mut parts = JoinSet::new();

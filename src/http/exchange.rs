@@ -118,7 +118,7 @@ impl Door {
         let began = Instant::now();
         let is_head = asked.method == Method::HEAD;
         let mut response = if asked.method == Method::OPTIONS {
-            self.preflight()
+            self.preflight(&asked)
         } else if !self.allows(&asked.method) {
             self.not_allowed()
         } else {
@@ -156,17 +156,16 @@ impl Door {
     }
 
     /// What a browser asks before it lets a page of another site ask us (row A-13).
-    fn preflight(self) -> Response {
+    /// Whatever headers the page wants to send, it may: no cookie of ours is among them.
+    fn preflight(self, asked: &Asked) -> Response {
         let mut response = empty(StatusCode::NO_CONTENT);
+        let wanted = asked.headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
         let headers = response.headers_mut();
         headers.insert(header::ALLOW, self.allow());
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, self.allow());
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static(
-                "Authorization, Accept, Content-Type, If-None-Match, X-HTTP-Method-Override, \
-                 X-Requested-With",
-            ),
+            wanted.unwrap_or(HeaderValue::from_static("Authorization, Accept, Content-Type")),
         );
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
         response

@@ -22,6 +22,7 @@ mod hub;
 pub mod listener;
 mod metrics;
 mod params;
+mod ping_form;
 mod rpc;
 mod rsscloud;
 mod soap_rpc;
@@ -64,6 +65,8 @@ pub struct Gateway {
     pub settings: Settings,
     /// What is counted.
     pub metrics: Metrics,
+    /// Cancelled when feedgate ends: who is kept waiting is answered then.
+    pub stop: CancellationToken,
 }
 
 impl Gateway {

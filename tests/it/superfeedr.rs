@@ -130,6 +130,40 @@ async fn what_was_retrieved_need_not_be_sent_again() {
 }
 
 #[tokio::test]
+async fn who_waits_is_answered_as_soon_as_there_is_something_new() {
+    let world = World::subscribed("atom").await;
+    let poll = ("wait", "poll");
+    let got = world.retrieve(&[poll]).await;
+    assert_eq!(entry_ids(&got.text), ids(&[3, 2, 1]), "what is there is not waited for");
+
+    let newest = entry_id("tides", 3);
+    let further = [poll, ("after", newest.as_str()), ("format", "json")];
+    let publish = async {
+        world.publisher.put_rss("/feed", rss("tides", 1..5));
+        world.gateway.post("/", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await
+    };
+    // Side by side: whichever request comes first, the answer is the same.
+    let (got, _) = tokio::join!(world.retrieve(&further), publish);
+    assert_eq!(got.json()["items"][0]["id"], entry_id("tides", 4));
+    assert_eq!(got.json()["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_may_send_whatever_header_it_likes() {
+    let world = World::subscribed("atom").await;
+    let asked = [
+        ("origin", "https://page.test"),
+        ("access-control-request-method", "GET"),
+        ("access-control-request-headers", "authorization,last-event-id,x-trace"),
+    ];
+    let got = world.ask(Method::OPTIONS, &[], &asked).await;
+    assert_eq!(got.status, StatusCode::NO_CONTENT);
+    let allowed = got.header(http::header::ACCESS_CONTROL_ALLOW_HEADERS);
+    assert_eq!(allowed, "authorization,last-event-id,x-trace");
+    assert_eq!(got.header(http::header::ACCESS_CONTROL_ALLOW_ORIGIN), "*");
+}
+
+#[tokio::test]
 async fn a_subscription_can_be_answered_with_what_there_is() {
     let world = World::subscribed("atom").await;
     let form = [

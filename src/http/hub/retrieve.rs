@@ -1,11 +1,14 @@
 //! `hub.mode=retrieve`: the last entries of a resource, newest first (rows R-1 to
-//!
+//!
 //!
 //! Atom is joined from what is stored; JSON is a view of the same entries, made by
 //! reading that Atom back. Only subscribers may ask.
 
+use std::time::Duration;
+
 use http::{StatusCode, header};
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 use warp::reply::Response;
 
 use super::account::{Answer, broken, unprocessable};
@@ -26,6 +29,12 @@ use crate::wire::form::Form;
 
 /// Entries if nobody says otherwise, and at most (row R-3).
 const COUNT: (usize, usize) = (10, 50);
+/// How long somebody is kept waiting for the next entry: less than the minute after
+/// which proxies take a silent connection for dead.
+const LONGEST_WAIT: Duration = Duration::from_secs(50);
+/// Between two looks at the log on behalf of one who waits. The news may come from
+/// another node, so it is the store that is asked.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Answers with what is stored of the topic.
 pub(super) async fn retrieve(
@@ -42,11 +51,12 @@ pub(super) async fn retrieve(
     if resource.kind == Kind::Other && format.is_none() {
         return raw(gateway, &resource).await.map_err(|err| broken(&err));
     }
-    let etag = etag(&resource, format);
-    if is_known(asked, &etag) {
-        return Ok(Answer::Reply(dressed(empty(StatusCode::NOT_MODIFIED), &etag)));
+    let known = etag(&resource, format);
+    if !waits(form) && is_known(asked, &known) {
+        return Ok(Answer::Reply(dressed(empty(StatusCode::NOT_MODIFIED), &known)));
     }
-    let records = records(gateway, form, &resource).await?;
+    let (resource, records) = settled(gateway, form, resource).await?;
+    let etag = etag(&resource, format);
     Ok(answer(
         gateway,
         form,
@@ -104,6 +114,51 @@ async fn subscribed(gateway: &Gateway, form: &Form, access: &Access) -> Result<R
         Refused::new(StatusCode::NOT_FOUND, "You are not subscribed to this topic.")
     })?;
     Ok(listed.resource)
+}
+
+/// Whether the caller would rather wait than hear that there is nothing (row R-11).
+fn waits(form: &Form) -> bool {
+    form.get("wait") == Some("poll")
+}
+
+/// The records asked for. Who waits for news is answered at once if there are any,
+/// else as soon as there are, else with none of them when the wait is over.
+async fn settled(
+    gateway: &Gateway,
+    form: &Form,
+    mut resource: Resource,
+) -> Result<(Resource, Vec<Record>), Refused> {
+    let until = Instant::now() + LONGEST_WAIT;
+    loop {
+        let found = records(gateway, form, &resource).await?;
+        if !found.is_empty() || !waits(form) {
+            return Ok((resource, found));
+        }
+        match grown(gateway, &resource, until).await.map_err(|err| broken(&err))? {
+            Some(now) => resource = now,
+            None => return Ok((resource, found)),
+        }
+    }
+}
+
+/// The resource once its log has grown; `None` if it does not in time.
+async fn grown(
+    gateway: &Gateway,
+    resource: &Resource,
+    until: Instant,
+) -> Result<Option<Resource>, StoreError> {
+    while Instant::now() < until {
+        tokio::select! {
+            () = gateway.stop.cancelled() => break,
+            () = sleep(LOOK_AGAIN) => {}
+        }
+        match gateway.store.get(resource.id).await? {
+            Some(now) if now.head > resource.head => return Ok(Some(now)),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(None)
 }
 
 /// The records asked for, newest first.
