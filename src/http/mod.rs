@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 use warp::Filter;
 use warp::filters::BoxedFilter;
@@ -84,6 +85,8 @@ pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(rsscloud::routes(&gateway))
         .unify()
         .or(rpc::routes(&gateway))
+        .unify()
+        .or(ping_form::routes(&gateway))
         .unify()
         .or(changes::routes(&gateway))
         .unify()

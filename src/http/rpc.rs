@@ -70,7 +70,8 @@ impl Procedure {
         let (family, name) = method.rsplit_once('.').unwrap_or(("", method));
         let is_weblogs = family.eq_ignore_ascii_case("weblogUpdates");
         Some(match name.to_ascii_lowercase().as_str() {
-            "ping" | "rssupdate" if is_weblogs => Procedure::WeblogPing,
+            "ping" if is_weblogs => Procedure::WeblogPing,
+            "rssupdate" => Procedure::WeblogPing, // rssrpc.weblogs.com had it bare
             "extendedping" => Procedure::WeblogExtendedPing,
             "ping" => Procedure::Ping,
             "pleasenotify" | "rsspleasenotify" => Procedure::PleaseNotify,
@@ -239,6 +240,7 @@ mod tests {
             ("rssCloud.ping",                    Some(Procedure::Ping)),
             ("weblogUpdates.ping",               Some(Procedure::WeblogPing)),
             ("weblogUpdates.extendedPing",       Some(Procedure::WeblogExtendedPing)),
+            ("rssUpdate",                        Some(Procedure::WeblogPing)),
             ("system.multicall",                 None),
             ("foo.bar",                          None),
         ];

@@ -62,6 +62,33 @@ async fn pings_stand_in_changes_xml_newest_first() {
 }
 
 #[tokio::test]
+async fn a_plain_request_pings_and_is_answered_with_a_page() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let blog = "name=The+RSS+Blog&url=http%3A%2F%2Fblog.test%2Frss";
+    #[rustfmt::skip]
+    let cases = [
+        (blog,              StatusCode::OK,          "Thanks for the ping."),
+        ("name=A&url=here", StatusCode::BAD_REQUEST, "not &quot;here&quot;."),
+        ("name=A",          StatusCode::BAD_REQUEST, "must be an http or https URL"),
+    ];
+    for (query, status, sentence) in cases {
+        let url = gateway.url(&format!("/pingSiteForm?{query}"));
+        let answer = client().get(url).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{query}");
+        assert_eq!(answer.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+        let page = answer.text().await.unwrap();
+        assert!(page.contains(sentence), "{query}: {page}");
+    }
+    let form =
+        [("name", "Posted"), ("url", "http://posted.test/"), ("rssUrl", "http://posted.test/rss")];
+    assert_eq!(gateway.post("/pingSiteForm", &form).await.0, StatusCode::OK);
+    let (_, changes) = gateway.get("/changes.xml").await;
+    assert!(changes.contains("name=\"The RSS Blog\" url=\"http://blog.test/rss\""), "{changes}");
+    assert!(changes.contains("rssUrl=\"http://posted.test/rss\""), "{changes}");
+}
+
+#[tokio::test]
 async fn a_ping_has_the_feed_of_the_weblog_read() {
     let publisher = Publisher::start().await;
     let subscriber = Subscriber::start().await;
