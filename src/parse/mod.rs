@@ -17,12 +17,18 @@ mod dates;
 mod decode;
 mod formats;
 mod hints;
+mod html;
 mod json;
+mod microformats;
 mod modules;
 mod person;
 mod texts;
 mod tree;
 mod vocabulary;
+
+pub use formats::PAGE;
+
+use std::borrow::Cow;
 
 use crate::domain::feed::Feed;
 use crate::domain::source::Context;
@@ -55,11 +61,19 @@ pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
             formats::read_json(text, &mut repairs)?
         }
         Some(_) => {
-            let text = tree::tidy(text, &mut repairs);
-            let tree = tree::build(&text, &mut repairs);
+            let told = repairs.len();
+            let tidy = tree::tidy(Cow::Borrowed(&*text), &mut repairs);
+            let tree = tree::build(&tidy, &mut repairs);
             let url = context.base();
             let bases = texts::Bases { url: &url };
-            formats::read(&tree, bases, &mut repairs)?
+            match formats::read(&tree, bases, &mut repairs) {
+                Ok(feed) => feed,
+                Err(why) => {
+                    // What is wrong with a page as XML is not wrong with it as HTML.
+                    repairs.truncate(told);
+                    formats::read_page(&text, &url, &mut repairs).ok_or(why)?
+                }
+            }
         }
     };
     feed.repairs = repairs;

@@ -3,11 +3,14 @@
 
 mod atom;
 mod cdf;
+mod hfeed;
 mod jsonfeed;
 mod redirect;
 mod rss;
 
 pub(super) use atom::ATOM03;
+pub use hfeed::FORMAT as PAGE;
+pub(super) use hfeed::read as read_page;
 pub(super) use jsonfeed::read as read_json;
 
 use super::modules::Home;

@@ -1,0 +1,265 @@
+//! Microformats in a page: microformats2, and the classic ones it came from.
+//!
+//! An item is an element with a class such as `h-entry`; its properties are the elements
+//! in it with a class such as `p-name`, but not those of items inside it. Nothing is read
+//! before somebody asks for it, so an item inside an item costs nothing and nothing here
+//! recurses. The rules are those of the microformats2 parsing specification.
+//!
+//! Only the names of real kinds of items count: `h-full` and `h-auto` are no items but
+//! what style sheets call a height.
+
+mod classic;
+mod value;
+
+pub(super) use value::absolute;
+
+use super::html::{Go, Tag};
+
+/// The kinds of items there are.
+#[rustfmt::skip]
+const KINDS: [&str; 15] = [
+    "h-adr", "h-app", "h-card", "h-cite", "h-entry", "h-event", "h-feed", "h-geo", "h-item",
+    "h-listing", "h-product", "h-recipe", "h-resume", "h-review", "h-x-app",
+];
+
+/// Properties of one item: as much as several people would ever write into one.
+const PROPERTIES: usize = 256;
+
+/// An item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Item<'p> {
+    /// The element that is the item.
+    pub(super) tag: Tag<'p>,
+    /// Whether it is written in the names of before microformats2.
+    pub(super) is_classic: bool,
+}
+
+/// How the value of a property is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `p-`: text.
+    Text,
+    /// `u-`: an address.
+    Address,
+    /// `dt-`: a date.
+    Date,
+    /// `e-`: markup.
+    Markup,
+}
+
+/// A property of an item.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Property<'p> {
+    /// Its name, without the prefix.
+    pub(super) name: &'p str,
+    /// How to read it.
+    pub(super) form: Form,
+    /// Where its value is.
+    pub(super) tag: Tag<'p>,
+    /// The item that is its value, if it is one.
+    pub(super) item: Option<Item<'p>>,
+}
+
+impl<'p> Item<'p> {
+    /// The item that an element is.
+    pub(super) fn at(tag: Tag<'p>) -> Option<Item<'p>> {
+        if tag.words("class").any(|class| KINDS.contains(&class)) {
+            return Some(Item { tag, is_classic: false });
+        }
+        classic::is_item(tag).then_some(Item { tag, is_classic: true })
+    }
+
+    /// Whether it is of this kind.
+    pub(super) fn is(self, kind: &str) -> bool {
+        if self.is_classic { classic::is(self.tag, kind) } else { self.tag.has_class(kind) }
+    }
+
+    /// The items of this kind in it, but not those in other items.
+    pub(super) fn items(self, kind: &str) -> Vec<Item<'p>> {
+        let mut found = outermost(self.tag);
+        found.retain(|item| item.is(kind));
+        found
+    }
+
+    /// Its properties, in order.
+    pub(super) fn properties(self) -> Vec<Property<'p>> {
+        let mut found = Vec::new();
+        self.tag.walk(|tag| {
+            let item = Item::at(tag);
+            let mut add = |form, name| {
+                if found.len() < PROPERTIES {
+                    found.push(Property { name, form, tag, item });
+                }
+            };
+            if self.is_classic {
+                classic::properties(self.tag, tag, &mut add);
+            } else {
+                modern(tag, &mut add);
+            }
+            if item.is_some() { Go::Past } else { Go::Inside }
+        });
+        found
+    }
+
+    /// What it is called although no property says so: only where nothing else in it has
+    /// a text of its own.
+    pub(super) fn implied_name(self, properties: &[Property<'p>]) -> Option<String> {
+        let told = |held: &Property<'_>| matches!(held.form, Form::Text | Form::Markup);
+        if self.is_classic || properties.iter().any(told) || self.has_items() {
+            return None;
+        }
+        let names = |tag: Tag<'p>| match tag.name() {
+            "img" | "area" => tag.attr("alt"),
+            "abbr" => tag.attr("title"),
+            _ => None,
+        };
+        let named = |tag| names(tag).filter(|name| !name.is_empty()).map(str::to_owned);
+        let own = self.alone().into_iter().find_map(named);
+        own.or_else(|| Some(self.tag.text())).filter(|name| !name.is_empty())
+    }
+
+    /// Where it leads although no property says so.
+    pub(super) fn implied_url(self, properties: &[Property<'p>]) -> Option<&'p str> {
+        let addressed = |held: &Property<'_>| held.form == Form::Address;
+        if self.is_classic || properties.iter().any(addressed) || self.has_items() {
+            return None;
+        }
+        self.only(&["a", "area"]).and_then(|tag| tag.attr("href"))
+    }
+
+    /// Its picture although no property says so.
+    pub(super) fn implied_photo(self, properties: &[Property<'p>]) -> Option<&'p str> {
+        let addressed = |held: &Property<'_>| held.form == Form::Address;
+        if self.is_classic || properties.iter().any(addressed) || self.has_items() {
+            return None;
+        }
+        let tag = self.only(&["img", "object"])?;
+        tag.attr(if tag.name() == "img" { "src" } else { "data" })
+    }
+
+    /// Whether there are items in it: then nothing is implied.
+    fn has_items(self) -> bool {
+        !outermost(self.tag).is_empty()
+    }
+
+    /// The element itself and the only ones inside it, two deep.
+    fn alone(self) -> Vec<Tag<'p>> {
+        std::iter::successors(Some(self.tag), |tag| tag.only_element()).take(3).collect()
+    }
+
+    /// The element of one of these names: itself, the only one of its name in it, or the
+    /// only one in the only element in it.
+    fn only(self, names: &[&str]) -> Option<Tag<'p>> {
+        if names.contains(&self.tag.name()) {
+            return Some(self.tag);
+        }
+        let around = [Some(self.tag), self.tag.only_element()];
+        around.into_iter().flatten().find_map(|tag| {
+            let mut held = names.iter().filter_map(|name| tag.only_named(name));
+            held.next()
+        })
+    }
+}
+
+/// The items below an element, but not those in other items.
+pub(super) fn outermost(top: Tag<'_>) -> Vec<Item<'_>> {
+    let mut found = Vec::new();
+    top.walk(|tag| match Item::at(tag) {
+        Some(item) => {
+            found.push(item);
+            Go::Past
+        }
+        None => Go::Inside,
+    });
+    found
+}
+
+/// The properties that an element is by the names of microformats2.
+fn modern<'p>(tag: Tag<'p>, add: &mut impl FnMut(Form, &'p str)) {
+    let mut seen: Vec<&str> = Vec::new();
+    for class in tag.words("class").take(PROPERTIES) {
+        let Some((prefix, name)) = class.split_once('-') else { continue };
+        let form = match prefix {
+            "p" => Form::Text,
+            "u" => Form::Address,
+            "dt" => Form::Date,
+            "e" => Form::Markup,
+            _ => continue,
+        };
+        if is_name(name) && !seen.contains(&class) {
+            seen.push(class);
+            add(form, name);
+        }
+    }
+}
+
+/// Whether this names a property: `p-4` is what style sheets call a distance.
+fn is_name(name: &str) -> bool {
+    let letters = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase());
+    let vendor = |word: &str| {
+        word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) && !word.is_empty()
+    };
+    match name.split_once('-') {
+        Some((first, rest)) => vendor(first) && rest.split('-').all(letters),
+        None => letters(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::html::Page;
+    use super::*;
+
+    /// The first item of a page.
+    fn with_item<T>(html: &str, look: impl FnOnce(Item<'_>) -> T) -> T {
+        let page = Page::read(html);
+        look(outermost(page.root().unwrap())[0])
+    }
+
+    #[test]
+    fn properties_are_those_of_the_item_itself() {
+        #[rustfmt::skip]
+        let cases = [
+            ("one",                       "<p class=h-entry><b class=p-name>x</b></p>",                 "name"),
+            ("two on one element",        "<p class=h-entry><b class='p-name p-summary'>x</b></p>",     "name summary"),
+            ("not those of another item", "<p class=h-entry><b class=h-card><i class=p-name>x</i></b>", ""),
+            ("but that item, if it is one", "<p class=h-entry><b class='p-author h-card'>x</b></p>",    "author"),
+            ("those in markup",           "<p class=h-entry><b class=e-content><i class=p-x>x</i></b>", "content x"),
+            ("no heights and distances",  "<p class='h-entry h-full'><b class='p-4 h-4 p-name'>x</b>",  "name"),
+            ("no capitals",               "<p class=h-entry><b class='p-Name u-x1'>x</b></p>",          ""),
+            ("a vendor's",                "<p class=h-entry><b class=p-x2-name>x</b></p>",              "x2-name"),
+            ("classic",                   "<p class=hentry><b class=entry-title>x</b></p>",             "name"),
+            ("none in a template",        "<p class=h-entry><template><b class=p-name></template></p>", ""),
+        ];
+        for (why, html, want) in cases {
+            let names = |item: Item<'_>| {
+                item.properties().iter().map(|held| held.name.to_owned()).collect::<Vec<_>>()
+            };
+            assert_eq!(with_item(html, names).join(" "), want, "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_implied_where_nothing_is_said() {
+        #[rustfmt::skip]
+        let cases = [
+            ("the text",                 "<p class=h-card>Ada  L</p>",                          Some("Ada L"), None, None),
+            ("a link",                   "<a class=h-card href=/ada>Ada</a>",                   Some("Ada"), Some("/ada"), None),
+            ("a picture",                "<img class=h-card src=a.png alt=Ada>",                Some("Ada"), None, Some("a.png")),
+            ("a picture in a link",      "<a class=h-card href=/ada><img src=a.png alt=Ada></a>", Some("Ada"), Some("/ada"), Some("a.png")),
+            ("one link among others",    "<p class=h-card><b>A</b> <a href=/x>x</a></p>",       Some("A x"), Some("/x"), None),
+            ("several links",            "<p class=h-card><a href=/x>x</a><a href=/y>y</a></p>", Some("xy"), None, None),
+            ("a name is said",           "<p class=h-card><b class=p-name>A</b></p>",           None, None, None),
+            ("an item is in it",         "<p class=h-card><b class=h-adr>A</b></p>",            None, None, None),
+            ("a classic one",            "<p class=vcard>A</p>",                                None, None, None),
+        ];
+        for (why, html, name, url, photo) in cases {
+            with_item(html, |item| {
+                let held = item.properties();
+                assert_eq!(item.implied_name(&held).as_deref(), name, "{why}");
+                assert_eq!(item.implied_url(&held), url, "{why}");
+                assert_eq!(item.implied_photo(&held), photo, "{why}");
+            });
+        }
+    }
+}
