@@ -36,6 +36,9 @@ pub struct Polling {
     pub validators: Validators,
     /// SHA-256 of the last body, in hex (rule P11).
     pub body_hash: String,
+    /// The format of the last feed; empty for what is no feed, or was read before
+    /// formats were remembered.
+    pub format: String,
     /// Consecutive polls that ended in an error.
     pub failures: u32,
     /// When the first of them was.

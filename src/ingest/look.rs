@@ -26,6 +26,8 @@ const MOST_MOVES: usize = 5;
 /// How often at most a "not modified" is doubted (rule P9: "Never more than one such
 /// unconditional GET per feed per day").
 const DOUBT_EVERY: Duration = Duration::from_secs(24 * 3_600);
+/// What is said of a page where a feed was before.
+const PAGE_FOR_FEED: &str = "not the feed any more: looks like an HTML page";
 /// A document changed less than this before it was sent may change again and keep its
 /// `Last-Modified`, which counts in seconds.
 const STILL_CHANGING: Duration = Duration::from_secs(2);
@@ -148,6 +150,10 @@ async fn read(answer: Result<Answer, FetchError>, due: &DueResource, now: DateTi
         return Found::Same(fresh);
     }
     match parse_aside(document.body.clone(), document.context(now)).await {
+        // A page with entries marked up in it, but not those of the feed (rule P52).
+        Some(Ok(feed)) if feed.format == parse::PAGE && is_known_as_feed(due) => {
+            Found::Trouble(Trouble::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
+        }
         Some(Ok(feed)) => Found::Feed { feed, fresh },
         // A login page, a parked domain: usually over in hours, and never the feed.
         Some(Err(why)) if due.resource.kind == Kind::Feed => {
@@ -159,6 +165,11 @@ async fn read(answer: Result<Answer, FetchError>, due: &DueResource, now: DateTi
             "the document could not be read; this is our fault".to_owned(),
         )),
     }
+}
+
+/// Whether a resource was known as a feed before, and not for what its pages hold.
+fn is_known_as_feed(due: &DueResource) -> bool {
+    due.resource.kind == Kind::Feed && due.resource.polling.format != parse::PAGE
 }
 
 /// Parses where it does not hold up others, and outlives a parser that panics (rule

@@ -142,10 +142,12 @@ fn polling(resource: &Resource, seen: &Seen, new: usize, now: DateTime<Utc>) -> 
         }
         Found::Other(fresh) => {
             polling.asked = Asked::of(fresh.hint_s, &Hints::default());
+            polling.format.clear();
             remember(&mut polling, fresh);
         }
         Found::Feed { feed, fresh } => {
             polling.asked = Asked::of(fresh.hint_s, &feed.hints);
+            feed.format.clone_into(&mut polling.format);
             remember(&mut polling, fresh);
         }
         Found::Trouble(trouble) => {

@@ -27,6 +27,7 @@ on_both_stores!(
     what_was_there_before_is_told_to_nobody,
     numbers_ascend_with_age_whichever_way_the_document_runs,
     a_document_that_cannot_be_read_costs_no_entry,
+    a_page_with_entries_marked_up_is_a_feed_and_stays_one,
     the_same_bytes_are_not_parsed_again_but_their_validators_are_kept,
     trouble_is_shown_and_over_as_soon_as_it_is_over,
     a_server_that_says_slow_down_is_left_alone_altogether,
@@ -142,18 +143,37 @@ async fn a_document_that_cannot_be_read_costs_no_entry(database: Database) {
     let bench = Bench::start(&database).await;
     bench.publisher.put_rss("/feed", rss("tides", 1..=1));
     let before = bench.poll("/feed").await;
-    let login = "<!doctype html><title>Log in</title><form></form>";
-    bench.publisher.put("/feed", "text/html", login);
-    let resource = bench.poll("/feed").await;
-    assert_eq!(resource.status.error, "not_a_feed");
-    assert_eq!((resource.kind, resource.head), (Kind::Feed, Seq(1)), "it stays a feed");
-    assert_eq!(resource.polling.validators, before.polling.validators, "rule P7");
-    let soon = worker::now() + Duration::from_secs(7 * 3_600);
-    assert!(resource.next_fetch < soon, "rule P31: within six hours");
+    let login = "<!doctype html><title>Log in</title><form></form>".to_owned();
+    for page in [login, marked_up(1..=3)] {
+        bench.publisher.put("/feed", "text/html", page);
+        let resource = bench.poll("/feed").await;
+        assert_eq!(resource.status.error, "not_a_feed");
+        assert_eq!((resource.kind, resource.head), (Kind::Feed, Seq(1)), "it stays a feed");
+        assert_eq!(resource.polling.validators, before.polling.validators, "rule P7");
+        let soon = worker::now() + Duration::from_secs(7 * 3_600);
+        assert!(resource.next_fetch < soon, "rule P31: within six hours");
+    }
 
     bench.publisher.put_rss("/feed", rss("tides", 1..=2));
     let resource = bench.poll("/feed").await;
     assert_eq!((resource.head, resource.status.error.as_str()), (Seq(2), ""));
+}
+
+/// A page with these entries marked up in it.
+fn marked_up(numbers: std::ops::RangeInclusive<usize>) -> String {
+    let entry = |n| format!("<p class=h-entry><a href='/{n}'>Item {n}</a>");
+    let entries: String = numbers.rev().map(entry).collect();
+    format!("<!doctype html><title>tides</title><div class=h-feed>{entries}</div>")
+}
+
+async fn a_page_with_entries_marked_up_is_a_feed_and_stays_one(database: Database) {
+    let bench = Bench::start(&database).await;
+    bench.publisher.put("/", "text/html", marked_up(1..=2));
+    let resource = bench.poll("/").await;
+    assert_eq!((resource.kind, resource.head), (Kind::Feed, Seq(2)));
+    bench.publisher.put("/", "text/html", marked_up(1..=3));
+    let resource = bench.poll("/").await;
+    assert_eq!((resource.head, resource.status.error.as_str()), (Seq(3), ""));
 }
 
 async fn the_same_bytes_are_not_parsed_again_but_their_validators_are_kept(database: Database) {
