@@ -18,6 +18,7 @@ mod real_feeds;
 mod render;
 mod rsscloud;
 mod schemas;
+mod second_opinion;
 mod shutdown;
 mod store;
 mod superfeedr;

@@ -96,7 +96,7 @@ fn fixtures() -> (Vec<PathBuf>, Vec<PathBuf>) {
     (expected, sources)
 }
 
-fn files_under(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_under(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -125,7 +125,7 @@ fn normalized(source: &Path) -> Result<String, parse::NotAFeed> {
 
 /// A source and what is known of it. Nothing is known of the time, so that the output
 /// is the same tomorrow.
-fn read(source: &Path) -> (Vec<u8>, Context) {
+pub(crate) fn read(source: &Path) -> (Vec<u8>, Context) {
     let bytes = fs::read(source).unwrap();
     let mut context = Context::of(Url::parse("https://fixture.test/dir/feed").unwrap());
     for line in String::from_utf8_lossy(&bytes).lines() {
