@@ -131,7 +131,7 @@ fn authors(object: &Map<String, Value>) -> Vec<Person> {
             },
             other => Person { name: scalar(other).unwrap_or_default(), ..Person::default() },
         };
-        if person != Person::default() && !people.contains(&person) {
+        if person != Person::default() {
             people.push(person);
         }
     }

@@ -21,6 +21,10 @@ const ADDRESSES: [(&str, &str); 6] = [
     ("wfw", "commentRss"),
 ];
 
+/// Authors or contributors of one feed or entry: each is compared with those before it.
+/// Who is beyond is kept as an extension.
+const PEOPLE: usize = 256;
+
 /// A feed or an entry.
 #[derive(Debug)]
 pub(in crate::parse) enum Of<'h> {
@@ -176,25 +180,21 @@ impl Home<'_> {
         add_person(self.contributors(), person)
     }
 
-    /// Adds a category, unless it is there.
+    /// Adds a category.
     pub(in crate::parse) fn add_category(&mut self, category: Category) -> bool {
         if category.term.is_empty() {
             return false;
         }
-        if !self.categories().contains(&category) {
-            self.categories().push(category);
-        }
+        self.categories().push(category);
         true
     }
 
-    /// Adds a link, unless it is there.
+    /// Adds a link.
     pub(in crate::parse) fn add_link(&mut self, link: Link) -> bool {
         if link.href.is_empty() {
             return false;
         }
-        if !self.links().contains(&link) {
-            self.links().push(link);
-        }
+        self.links().push(link);
         true
     }
 
@@ -245,8 +245,12 @@ fn add_person(people: &mut Vec<Person>, person: Option<Person>) -> bool {
                 && person.uri.is_none()
                 && person.extensions.is_empty())
     };
-    if !people.iter().any(same) {
+    if people.iter().any(same) {
+        return true;
+    }
+    let room = people.len() < PEOPLE;
+    if room {
         people.push(person);
     }
-    true
+    room
 }
