@@ -34,7 +34,7 @@ pub(crate) fn all() -> Result<Vec<Peer>, Box<dyn Error>> {
     probe.args(["-c", "import feedparser"]).stderr(Stdio::null());
     if probe.status().is_ok_and(|status| status.success()) {
         let mut command = Command::new(&python);
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/feedparser.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/by_feedparser.py");
         command.arg(script).args(documents::paths()?);
         peers.push(Peer::start("feedparser", command)?);
     } else {

@@ -121,7 +121,7 @@ fn form(read: Option<Form>) {
         !name.is_empty()
             && name.trim() == *name
             && !name.contains(is_odd)
-            && !value.contains(BOUNDARY)
+            && ![name, value].iter().any(|text| text.contains(BOUNDARY))
     };
     let plain = || form.pairs().filter(plain);
     let mut body = String::new();
