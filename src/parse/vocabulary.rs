@@ -1,6 +1,8 @@
 //! Vocabularies: what a namespace is called, and who reads it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use super::formats;
 use super::modules;
@@ -32,9 +34,19 @@ pub(super) fn by_uri(uri: &str) -> Option<&'static Vocabulary> {
     if uri.is_empty() {
         return None;
     }
-    let wanted = essence(uri);
-    all().find(|known| known.uris.iter().any(|held| essence(held).eq_ignore_ascii_case(wanted)))
+    BY_URI.get(essence(uri).to_ascii_lowercase().as_str()).copied()
 }
+
+/// All vocabularies by what counts of their URIs: every document declares several.
+static BY_URI: LazyLock<HashMap<String, &'static Vocabulary>> = LazyLock::new(|| {
+    let mut found = HashMap::new();
+    for known in all() {
+        for uri in known.uris {
+            found.entry(essence(uri).to_ascii_lowercase()).or_insert(known);
+        }
+    }
+    found
+});
 
 /// What a prefix usually stands for.
 pub(super) fn by_prefix(prefix: &str) -> Option<&'static Vocabulary> {

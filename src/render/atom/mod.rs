@@ -104,15 +104,28 @@ fn shallow(feed: &Feed) -> Feed {
 /// An entry as one self-contained element.
 pub fn entry(entry: &Entry) -> String {
     let mut out = String::with_capacity(1_024);
-    let names = Names::of_entry(entry);
-    push_start(&mut out, "entry", &names, entry.lang.as_deref(), entry.base.as_deref());
-    parts::push_entry(&mut out, entry, &names);
-    push_end(&mut out, "entry");
+    push_entry(&mut out, entry);
     out
+}
+
+fn push_entry(out: &mut String, entry: &Entry) {
+    let names = Names::of_entry(entry);
+    push_start(out, "entry", &names, entry.lang.as_deref(), entry.base.as_deref());
+    parts::push_entry(out, entry, &names);
+    push_end(out, "entry");
 }
 
 /// A whole document.
 pub fn document(document: &Document<'_>) -> String {
+    let entries: usize = document.entries.iter().map(|entry| entry.len()).sum();
+    let mut out = begin(document, entries);
+    document.entries.iter().for_each(|entry| out.push_str(entry));
+    out.push_str("</feed>\n");
+    out
+}
+
+/// A document up to its entries, with room for them.
+fn begin(document: &Document<'_>, entries_bytes: usize) -> String {
     let minimal;
     let head = if document.head.is_empty() {
         minimal = head_of_none(document.topic, document.status);
@@ -120,8 +133,7 @@ pub fn document(document: &Document<'_>) -> String {
     } else {
         document.head
     };
-    let entries: usize = document.entries.iter().map(|entry| entry.len()).sum();
-    let mut out = String::with_capacity(head.len() + entries + 2_048);
+    let mut out = String::with_capacity(head.len() + entries_bytes + 2_048);
     out.push_str(DECLARATION);
     // `>` is escaped in attribute values, so the first one ends the start tag.
     let (start, metadata) = head.split_once(">\n").unwrap_or((head, ""));
@@ -135,17 +147,17 @@ pub fn document(document: &Document<'_>) -> String {
     for link in document.links {
         parts::push_link(&mut out, link, &none);
     }
-    document.entries.iter().for_each(|entry| out.push_str(entry));
-    out.push_str("</feed>\n");
     out
 }
 
 /// A feed with its entries as one document: what `feedgate normalize` prints.
 pub fn whole(feed: &Feed) -> String {
     let head = head(feed);
-    let entries: Vec<String> = feed.entries.iter().map(entry).collect();
-    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
-    document(&Document { head: &head, topic: "", status: None, links: &[], entries: &entries })
+    let none = Document { head: &head, topic: "", status: None, links: &[], entries: &[] };
+    let mut out = begin(&none, 0);
+    feed.entries.iter().for_each(|entry| push_entry(&mut out, entry));
+    out.push_str("</feed>\n");
+    out
 }
 
 /// The head of a resource that has none of its own: it was never fetched with
