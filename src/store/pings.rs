@@ -44,7 +44,7 @@ impl Pings for Db {
              order by c.at desc
              limit $2";
         let rows = self.rows(CHANGES, params![since, most(limit)]).await?;
-        rows.into_iter().map(change).collect()
+        rows.into_iter().filter_map(|row| change(row).transpose()).collect()
     }
 
     async fn ping_count(&self) -> Result<u64, StoreError> {
@@ -132,10 +132,15 @@ fn hash(url: &str) -> Vec<u8> {
     Sha256::digest(plain)[..16].to_vec()
 }
 
-fn change(mut row: Row) -> Result<Change, StoreError> {
+/// The line of one change; `None` if it would tell somebody's password. A ping that did
+/// not tell it is listed as it came.
+fn change(mut row: Row) -> Result<Option<Change>, StoreError> {
     let (at, name, url, feed_url) = (row.time()?, row.text()?, row.opt_text()?, row.opt_text()?);
-    let Some(topic) = row.opt_text()? else {
-        return Ok(Change { at, name, url: url.unwrap_or_default(), feed_url });
+    let is_public = [&url, &feed_url].into_iter().flatten().all(|url| !has_credentials(url));
+    let topic = row.opt_text()?;
+    let (Some(topic), true) = (topic.filter(|topic| !has_credentials(topic)), is_public) else {
+        let url = url.filter(|_| is_public);
+        return Ok(url.map(|url| Change { at, name, url, feed_url }));
     };
     let site = row.opt_text()?;
     let status: Status = row.json()?;
@@ -143,7 +148,11 @@ fn change(mut row: Row) -> Result<Change, StoreError> {
     let (name, url) =
         if name.is_empty() { (status.title, site.or(url)) } else { (name, url.or(site)) };
     let url = url.unwrap_or_else(|| topic.clone());
-    Ok(Change { at, name, url, feed_url: feed_url.or(Some(topic)) })
+    Ok(Some(Change { at, name, url, feed_url: feed_url.or(Some(topic)) }))
+}
+
+fn has_credentials(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
 }
 
 #[cfg(test)]

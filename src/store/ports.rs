@@ -279,7 +279,7 @@ pub trait Pings: Send + Sync {
     async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError>;
 
     /// Pings, and changes seen without one, since `since`; newest first, at most
-    /// `limit`.
+    /// `limit`. Addresses with a password in them are left out.
     async fn changes(&self, since: DateTime<Utc>, limit: usize) -> Result<Vec<Change>, StoreError>;
 
     /// How many pings were ever received.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use feedgate::domain::ping::{Ping, Source};
 use feedgate::domain::poll::Trigger;
 use feedgate::domain::resource::ResourceId;
+use feedgate::domain::topic::Topic;
 use feedgate::store::Store;
 
 use super::{at, on_both_stores, poll, resource, room, subscribe};
@@ -16,6 +17,7 @@ on_both_stores!(
     a_ping_keeps_the_spacing,
     a_ping_during_a_poll_is_answered_by_the_next,
     changes_are_pings_and_what_was_seen_without_one,
+    an_address_with_a_password_is_listed_for_nobody,
 );
 
 const SPACING: Duration = Duration::from_secs(5);
@@ -154,4 +156,21 @@ async fn changes_are_pings_and_what_was_seen_without_one(database: Database) {
     assert_eq!(store.prune(at(900)).await.unwrap(), 5, "pings and outcomes alike");
     assert_eq!(changes(0).await, [stranger]);
     assert_eq!(store.ping_count().await.unwrap(), 3, "the count outlives them");
+}
+
+async fn an_address_with_a_password_is_listed_for_nobody(database: Database) {
+    let store = database.open().await;
+    let mut secret = super::wish("a", "https://callback.test/");
+    secret.topic = Topic::parse("https://ada:pass@feeds.test/a").unwrap();
+    let id = store.subscribe(&secret, at(0)).await.unwrap().id.resource;
+    let mut found = poll(at(0), &["1"]);
+    found.site_url = Some("https://site.test/".to_owned());
+    store.record(id, &found).await.unwrap();
+    assert_eq!(store.changes(at(0), 10).await.unwrap(), [], "what a poll saw");
+
+    store.receive(&ping(400, "https://site.test/"), SPACING).await.unwrap();
+    store.receive(&ping(401, "https://ada:pass@feeds.test/a"), SPACING).await.unwrap();
+    let changes = store.changes(at(0), 10).await.unwrap();
+    let lines: Vec<_> = changes.iter().map(|change| (&*change.url, &change.feed_url)).collect();
+    assert_eq!(lines, [("https://site.test/", &None)], "only what the pinger may know");
 }
