@@ -162,7 +162,8 @@ async fn make(
 }
 
 /// Replaces what the wish says, forgets failures, and tries at once what waited for a
-/// retry. The delivery in hand, if there is one, is left to end.
+/// retry. The delivery in hand, if there is one, is left to end; what it then says of its
+/// cursor counts only if both cursors run over the same numbers.
 async fn renew(
     tx: &Tx<'_>,
     resource: &Resource,
@@ -174,6 +175,8 @@ async fn renew(
         update subscriptions
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
                failures = 0, failing_since = null,
+               replay_from = case when cast($10 as bigint) = 0 then replay_from
+                                  when claimed_until > $8 then cast($6 as bigint) end,
                due_at = case when claimed_until > $8 then due_at
                              when cast($6 as bigint) < cast($9 as bigint) then $8 end
          where resource_id = $1 and id = $2";
@@ -191,6 +194,7 @@ async fn renew(
     let params = params![
         known.id.resource.0, known.id.number, wish.protocol.procedure(), wish.format.as_str(),
         wish.secret.as_ref().map(Secret::expose), cursor, wish.lease.end(now), now, owed,
+        i64::from(changed),
     ];
     tx.execute(RENEW, params).await?;
     if cursor < owed {

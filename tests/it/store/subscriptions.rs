@@ -16,6 +16,7 @@ on_both_stores!(
     a_renewal_keeps_the_cursor_and_forgets_failures,
     a_renewal_leaves_a_delivery_in_hand_alone,
     a_change_of_format_owes_the_latest_of_the_other,
+    a_change_of_format_during_a_delivery_starts_its_own_count,
     a_hundred_registrations_at_once_are_all_stored,
     account_callback_and_protocol_tell_subscriptions_apart,
     lists_come_in_pages,
@@ -93,6 +94,29 @@ async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
     assert_eq!(store.subscribe(&raw, at(3)).await.unwrap().cursor, Seq(0), "owed the body");
     let due = store.claim_subscriptions(at(4), at(9), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].subscription.id, due[0].owed), (1, behind.id, Seq(1)));
+}
+
+async fn a_change_of_format_during_a_delivery_starts_its_own_count(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    let with_body = |seconds, ids: &[&str], bytes: &[u8]| {
+        let mut found = poll(at(seconds), ids);
+        found.body = Some(Body { content_type: None, bytes: bytes.to_vec() });
+        found
+    };
+    store.record(id.resource, &with_body(1, &["1", "2", "3"], b"x")).await.unwrap();
+    assert_eq!(store.claim_subscriptions(at(2), at(9), &room()).await.unwrap().len(), 1);
+    let mut raw = wish("a", "https://callback.test/");
+    raw.format = Format::Raw;
+    store.subscribe(&raw, at(3)).await.unwrap();
+    store.settle(&[Settled::Delivered { id, cursor: Seq(3) }], at(4)).await.unwrap();
+
+    let due = store.claim_subscriptions(at(5), at(9), &room()).await.unwrap();
+    assert_eq!((due.len(), due[0].owed), (1, Seq(1)), "records tell nothing of bodies");
+    store.settle(&[Settled::Delivered { id, cursor: Seq(1) }], at(6)).await.unwrap();
+    store.record(id.resource, &with_body(7, &[], b"y")).await.unwrap();
+    let due = store.claim_subscriptions(at(8), at(9), &room()).await.unwrap();
+    assert_eq!((due.len(), due[0].owed), (1, Seq(2)));
 }
 
 /// The fault B1 of the deployed rssCloud hub: a hundred accepted, two stored.
