@@ -113,7 +113,7 @@ pub struct Poll {
     pub records: Vec<NewRecord>,
     /// Whether nobody is to be told of these records, because they were there before
     /// anybody was watching: the cursors of the subscriptions there are move to the
-    /// new head, or body version, with it (rule N5).
+    /// new head, or first body, with it (rule N5).
     pub silent: bool,
     /// When to fetch next.
     pub next_fetch: DateTime<Utc>,

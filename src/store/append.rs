@@ -53,8 +53,11 @@ pub(super) async fn record(
     }
     keep_outcome(tx, id, &poll, new, before.pinged != 0).await?;
     if poll.silent {
-        skip(tx, id, &before, (head, body_version)).await?;
-    } else if head > before.head || body_version > before.body_version {
+        // A body after the first is a change of it, whatever it has turned out to be.
+        let there_before = if before.body_version == 0 { body_version } else { 0 };
+        skip(tx, id, &before, (head, there_before)).await?;
+    }
+    if head > before.head || body_version > before.body_version {
         make_due(tx, id, &poll, (head, body_version)).await?;
     }
     Ok(Appended { head: Seq(head), new })
@@ -253,7 +256,8 @@ async fn make_due(
     Ok(())
 }
 
-/// Moves those who had been told everything past what nobody is to be told.
+/// Moves those who had been told everything past what nobody is to be told: up to `head`,
+/// or `body_version` where that is further.
 async fn skip(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -262,8 +266,9 @@ async fn skip(
 ) -> Result<(), StoreError> {
     const SKIP: &str = "
         update subscriptions
-           set cursor = case when format = 'raw' then cast($2 as bigint)
-                             else cast($3 as bigint) end
+           set cursor = case when format <> 'raw' then cast($3 as bigint)
+                             when cursor < cast($2 as bigint) then cast($2 as bigint)
+                             else cursor end
          where resource_id = $1 and due_at is null
            and cursor >= case when format = 'raw' then cast($4 as bigint)
                               else cast($5 as bigint) end";

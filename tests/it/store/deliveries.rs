@@ -19,6 +19,7 @@ on_both_stores!(
     many_are_settled_at_once,
     raw_cursors_run_over_body_versions,
     what_was_there_before_is_not_told,
+    a_body_that_turns_out_to_be_a_feed_is_told_as_it_is,
     a_replay_sets_the_cursor_back,
     a_replay_during_a_delivery_waits_for_its_end,
     no_wake_up_is_lost_between_append_and_settle,
@@ -171,6 +172,23 @@ async fn what_was_there_before_is_not_told(database: Database) {
     assert_eq!(take(&store, 2).await, []);
     store.record(id.resource, &poll(at(3), &["3"])).await.unwrap();
     assert_eq!(take(&store, 4).await, [(id, 2, 3)]);
+}
+
+async fn a_body_that_turns_out_to_be_a_feed_is_told_as_it_is(database: Database) {
+    let store = database.open().await;
+    let mut raw = wish("a", "https://callback.test/");
+    raw.format = Format::Raw;
+    let id = store.subscribe(&raw, at(0)).await.unwrap().id;
+    let silent = |seconds, ids: &[&str], bytes: &[u8]| {
+        let mut found = poll(at(seconds), ids);
+        found.body = Some(Body { content_type: None, bytes: bytes.to_vec() });
+        found.silent = true;
+        found
+    };
+    store.record(id.resource, &silent(1, &["1"], b"a page")).await.unwrap();
+    assert_eq!(take(&store, 2).await, [], "the first body was there before");
+    store.record(id.resource, &silent(3, &["2", "3"], b"a feed")).await.unwrap();
+    assert_eq!(take(&store, 4).await, [(id, 1, 2)], "the second is a change of the first");
 }
 
 async fn a_replay_sets_the_cursor_back(database: Database) {
