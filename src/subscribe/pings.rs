@@ -23,8 +23,14 @@ const PATIENCE: Duration = Duration::from_millis(2_500);
 impl Subscribe {
     /// Keeps a ping and makes what it names due. None is fetched sooner than `spacing`
     /// after it was last fetched (rule S29). Returns how many resources that is.
+    ///
+    /// What is no address of ours to poll names nothing, and is not kept: strangers may
+    /// send anything, of any length.
     pub async fn ping(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
         self.metrics.pinged(ping.source.as_str());
+        if Topic::parse(ping.url.as_str()).is_err() {
+            return Ok(0);
+        }
         self.store.receive(ping, spacing).await
     }
 

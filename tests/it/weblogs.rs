@@ -89,6 +89,19 @@ async fn a_plain_request_pings_and_is_answered_with_a_page() {
 }
 
 #[tokio::test]
+async fn what_is_no_address_is_not_kept() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let long = format!("http://long.test/{}", "x".repeat(2_048));
+    for url in ["tides", &long] {
+        let publish = [("hub.mode", "publish"), ("hub.url", url)];
+        assert_eq!(gateway.post("/hub", &publish).await.0, StatusCode::NO_CONTENT);
+    }
+    let (_, changes) = gateway.get("/changes.xml").await;
+    assert!(changes.contains("count=\"0\"") && !changes.contains("<weblog "), "{changes}");
+}
+
+#[tokio::test]
 async fn a_ping_has_the_feed_of_the_weblog_read() {
     let publisher = Publisher::start().await;
     let subscriber = Subscriber::start().await;
