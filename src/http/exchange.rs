@@ -3,18 +3,22 @@
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tokio::time::{Instant, timeout_at};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::{Reply, Response};
 
 use super::listener::PeerAddr;
 use super::{Gateway, client};
+
+/// How long a caller may take to send a body (rule S19).
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a door is like before it is opened.
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +201,8 @@ fn whose(peer: Option<PeerAddr>, headers: &HeaderMap, gateway: &Gateway) -> Opti
     })
 }
 
-/// Reads a body, counting: `Content-Length` may be missing, and may lie.
+/// Reads a body, counting: `Content-Length` may be missing, and may lie. Nobody holds a
+/// connection for long by sending slowly.
 async fn read<S, B>(body: S, limit_bytes: usize) -> Result<Bytes, Response>
 where
     S: Stream<Item = Result<B, warp::Error>> + Send,
@@ -205,7 +210,13 @@ where
 {
     let mut body = pin!(body);
     let mut read = BytesMut::new();
-    while let Some(chunk) = body.next().await {
+    let until = Instant::now() + BODY_PATIENCE;
+    loop {
+        let Ok(chunk) = timeout_at(until, body.next()).await else {
+            let why = "The body took too long to arrive.";
+            return Err(plain(StatusCode::REQUEST_TIMEOUT, why));
+        };
+        let Some(chunk) = chunk else { return Ok(read.freeze()) };
         let Ok(mut chunk) = chunk else {
             return Err(plain(StatusCode::BAD_REQUEST, "The body ended before it was complete."));
         };
@@ -216,7 +227,6 @@ where
         }
         read.extend_from_slice(&chunk.copy_to_bytes(more));
     }
-    Ok(read.freeze())
 }
 
 /// A reply of one sentence.
@@ -289,4 +299,18 @@ fn without_body(response: Response) -> Response {
         parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     Response::from_parts(parts, Bytes::new().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_not_waited_for() {
+        let begun = Instant::now();
+        let silence = futures_util::stream::pending::<Result<Bytes, warp::Error>>();
+        let refusal = read(silence, 10).await.unwrap_err();
+        assert_eq!(refusal.status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(begun.elapsed(), BODY_PATIENCE);
+    }
 }
