@@ -27,7 +27,8 @@ const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 /// Where a subscriber finds the hub it came by: `/` with an account, `/hub` without.
 pub(super) fn hub(public_url: &Url, is_open: bool) -> Url {
     let mut hub = public_url.clone();
-    hub.set_path(if is_open { "/hub" } else { "/" });
+    let folder = public_url.path().trim_end_matches('/');
+    hub.set_path(&format!("{folder}/{}", if is_open { "hub" } else { "" }));
     hub
 }
 
@@ -93,5 +94,25 @@ fn push_websub(
 fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hub_is_where_its_door_is() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/",         true,  "https://a.test/hub"),
+            ("https://a.test/",         false, "https://a.test/"),
+            ("https://a.test/gateway",  true,  "https://a.test/gateway/hub"),
+            ("https://a.test/gateway/", false, "https://a.test/gateway/"),
+        ];
+        for (public_url, is_open, want) in cases {
+            let public_url = Url::parse(public_url).unwrap();
+            assert_eq!(hub(&public_url, is_open).as_str(), want);
+        }
     }
 }
