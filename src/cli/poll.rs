@@ -91,6 +91,7 @@ fn read(fetched: &Fetched, floor_s: u32, now: DateTime<Utc>) -> Polled<'_> {
         per_hour,
         asked: asked.floor(per_hour),
         failures: u32::from(fetched.result.is_err()),
+        failing_s: 0,
         retry_after_s: match &fetched.result {
             Err(FetchError::Status { retry_after_s, .. }) => retry_after_s.unwrap_or(0),
             _ => 0,

@@ -31,6 +31,8 @@ pub struct Signals {
     pub per_hour: f64,
     /// Consecutive failed polls.
     pub failures: u32,
+    /// For how many seconds it has been failing; the greatest number for what is gone.
+    pub failing_s: u32,
     /// Seconds for which the server asked to be left alone, with a 429 or 503.
     pub retry_after_s: u32,
     /// The operator's floor, in seconds.
@@ -48,8 +50,11 @@ impl Period {
     pub const LONGEST_S: u32 = 6 * 3_600;
     /// What a publisher's hint or Retry-After may ask for at most (rules P13, P25).
     const LONGEST_ASKED_S: u32 = 24 * 3_600;
-    /// A resource that fails is never given up: it is asked once a week (rule P30).
-    const LONGEST_FAILING_S: u32 = 7 * 24 * 3_600;
+    /// A resource that fails may be back tomorrow …
+    const LONGEST_FAILING_S: u32 = 24 * 3_600;
+    /// … for a month; then it is asked once a week, but never given up (rules P29, P30).
+    const DEAD_FROM_S: u32 = 30 * 24 * 3_600;
+    const LONGEST_DEAD_S: u32 = 7 * 24 * 3_600;
 
     /// The least seconds between polls of a resource of this kind.
     pub fn floor_s(kind: Kind) -> u32 {
@@ -70,8 +75,10 @@ impl Period {
         period.lengthen(seen.floor_s, "the operator's shortest period");
         period.lengthen(seen.asked.secs.min(Self::LONGEST_ASKED_S), seen.asked.reason);
         if seen.failures > 0 {
-            let doubled = period.secs.saturating_mul(1 << seen.failures.min(10));
-            period.lengthen(doubled.min(Self::LONGEST_FAILING_S), "it keeps failing");
+            let doubled = period.secs.saturating_mul(1 << seen.failures.min(16));
+            let is_dead = seen.failing_s >= Self::DEAD_FROM_S;
+            let most = if is_dead { Self::LONGEST_DEAD_S } else { Self::LONGEST_FAILING_S };
+            period.lengthen(doubled.min(most), "it keeps failing");
         }
         let retry_after = seen.retry_after_s.min(Self::LONGEST_ASKED_S);
         period.lengthen(retry_after, "the server asked to be left alone");
@@ -163,7 +170,8 @@ mod tests {
             ("but does not shorten",                     Kind::Feed,  asked(5),              335),
             ("nor can it ask for more than a day",       Kind::Feed,  asked(999_999),     86_400),
             ("each failure doubles",                     Kind::Feed,  Signals { failures: 2, ..busy },          1_340),
-            ("up to a week",                             Kind::Feed,  Signals { failures: 40, ..Signals::default() },      604_800),
+            ("p29 up to a day",                          Kind::Feed,  Signals { failures: 40, failing_s: 2_591_999, ..busy }, 86_400),
+            ("p30 after a month up to a week",           Kind::Feed,  Signals { failures: 40, failing_s: 2_592_000, ..busy }, 604_800),
             ("Retry-After holds us off",                 Kind::Feed,  Signals { retry_after_s: 7_200, ..busy }, 7_200),
             ("for a day at most",                        Kind::Feed,  Signals { retry_after_s: 99_999, ..busy }, 86_400),
         ];

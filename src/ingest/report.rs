@@ -67,6 +67,7 @@ pub(super) fn report(
         },
         asked: polling.asked.floor(polling.entries_per_hour),
         failures: polling.failures,
+        failing_s: failing_s(&polling, now),
         retry_after_s,
         floor_s: settings.min_period_s,
     };
@@ -242,6 +243,15 @@ fn is_gone(polling: &Polling, now: DateTime<Utc>) -> bool {
     polling.gone >= GONE_TIMES && now >= since + GONE_FOR
 }
 
+/// What is gone is asked as seldom as what has failed for long.
+fn failing_s(polling: &Polling, now: DateTime<Utc>) -> u32 {
+    if is_gone(polling, now) {
+        return u32::MAX;
+    }
+    let failing = polling.failing_since.map_or(0, |since| (now - since).num_seconds().max(0));
+    failing.try_into().unwrap_or(u32::MAX)
+}
+
 fn say(status: &mut Status, code: u16, message: &str) {
     status.http_code = code;
     status.http_message = message.to_owned();
@@ -325,11 +335,15 @@ mod tests {
             ..Polling::default()
         };
         let never = || Polling::default();
+        let month = Polling { failing_since: Some(at(-30 * 24)), ..known(60) };
+        let gone = Polling { failing_since: Some(at(-48)), gone: GONE_TIMES, ..known(60) };
         #[rustfmt::skip]
         let cases = [
             ("the first time, twice the period",    known(0),  trouble(500, None),         1_368),
             ("each time doubles",                   known(3),  trouble(500, None),        10_944),
-            ("up to a week",                        known(60), trouble(404, None),       604_800),
+            ("up to a day",                         known(60), trouble(404, None),        86_400),
+            ("after a month up to a week",          month,     trouble(404, None),       604_800),
+            ("what is gone, at once",               gone,      trouble(410, None),       604_800),
             ("what was never reached is not given up either", never(), trouble(0, None),   1_368),
             ("Retry-After counts",                  known(0),  trouble(503, Some(7_200)),  7_200),
             ("slow down: no doubling",              known(3),  trouble(429, Some(60)),     5_472),
