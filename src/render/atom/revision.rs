@@ -8,13 +8,18 @@ use sha2::{Digest, Sha256};
 use crate::domain::feed::{Content, Entry, Link, Text, TextKind};
 use crate::domain::iri;
 
+/// The longest content kept with each revision. Logs are never cut, and a page of a
+/// megabyte may change at each look; its newest body is kept beside the log in any case.
+const LONGEST_BYTES: usize = 256 * 1024;
+
 /// The entry that stands for the content of the resource `topic` as it was found
 /// `at`, and its id.
 ///
 /// The id is a hash of the content, so the same content is the same entry (rule N12).
 /// Text is kept as text if it is UTF-8, anything else in base64 (RFC 4287
 /// `#rfc.section.4.1.3.3`). XML is kept as text, because an entry holds what the
-/// resource said and not what a parser makes of it.
+/// resource said and not what a parser makes of it. Content that is too long to be kept
+/// is left out: the entry then says what there was, and where.
 pub fn revision(
     topic: &str,
     content_type: Option<&str>,
@@ -29,7 +34,7 @@ pub fn revision(
         id: id.clone(),
         title: Some(Text::plain(topic)),
         summary: Some(Text::plain(format!("{essence}, {} bytes", bytes.len()))),
-        content: Some(content(&essence, bytes)),
+        content: (bytes.len() <= LONGEST_BYTES).then(|| content(&essence, bytes)),
         updated: Some(at.fixed_offset()),
         links: vec![Link {
             href: iri::encode(topic).into_owned(),
@@ -88,6 +93,17 @@ mod tests {
             let (id, atom) = revision("https://a.test/x", content_type, bytes, DateTime::default());
             assert!(atom.contains(&format!("<content {want}")), "{content_type:?}: {atom}");
             assert!(atom.contains(&format!("<id>{id}</id>")), "{atom}");
+        }
+    }
+
+    #[test]
+    fn a_log_does_not_grow_by_megabytes() {
+        for (len, is_kept) in [(LONGEST_BYTES, true), (LONGEST_BYTES + 1, false)] {
+            let bytes = vec![b'x'; len];
+            let found = (Some("text/plain"), bytes.as_slice(), DateTime::default());
+            let (id, atom) = revision("https://a.test/x", found.0, found.1, found.2);
+            assert_eq!(atom.contains("<content"), is_kept, "{len}");
+            assert!(atom.contains(&id) && atom.contains(&format!("text/plain, {len} bytes")));
         }
     }
 }
