@@ -3,10 +3,7 @@
 //! `serve`, `demo` and the tests all start it here, so that there is one way in which
 //! the parts fit. Nothing is global: two of them can run in one process.
 
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,14 +52,6 @@ pub enum StartError {
     /// There is nowhere to keep anything.
     #[error("the store cannot be opened")]
     Store(#[from] StoreError),
-    /// The folder of the database cannot be made.
-    #[error("cannot make the folder {}", folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
     /// The system gives no random numbers, so no token can be made.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -74,7 +63,6 @@ impl StartError {
         match self {
             Self::Listen(err) => err.code(),
             Self::Store(err) => err.code(),
-            Self::Folder { .. } => "no_folder",
             Self::Random(_) => "no_randomness",
         }
     }
@@ -163,16 +151,9 @@ fn spawn<W: Work>(
     parts.spawn(worker::run(Arc::new(work), pace, news, stop.clone()));
 }
 
-/// Opens the store that `config` names, and makes its folder first if it has one.
+/// Opens the store that `config` names.
 pub async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
-    let settings = config.store();
-    if let Some(file) = settings.url.strip_prefix("sqlite:")
-        && let Some(folder) = Path::new(file).parent()
-    {
-        let failed = |source| StartError::Folder { folder: folder.to_owned(), source };
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
-    Ok(store::open(&settings).await?)
+    Ok(store::open(&config.store()).await?)
 }
 
 /// A new token for `login`: what its owner keeps, and its number in the store.
