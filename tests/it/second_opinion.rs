@@ -97,7 +97,8 @@ fn by_feed_rs(entry: &feed_rs::model::Entry) -> Seen {
         };
         plain(kind, &title.content)
     });
-    let links = entry.links.iter().map(|link| {
+    // It takes elements of some modules for links, and says so.
+    let links = entry.links.iter().filter(|link| link.target.is_none()).map(|link| {
         (link.rel.clone().unwrap_or_else(|| "alternate".to_owned()), link.href.clone())
     });
     Seen { id: entry.id.clone(), title: title.unwrap_or_default(), links: links.collect() }
