@@ -80,7 +80,7 @@ impl Callback {
     }
 
     /// Whether nobody is there: a subscription to `…/dev/null` is listed and can be
-    /// retrieved, but nothing is ever sent (Superfeedr's API; reference row S-12).
+    /// retrieved, but nothing is ever sent (Superfeedr's API; row S-12).
     pub fn is_null_device(&self) -> bool {
         self.url().path().trim_end_matches('/') == "/dev/null"
     }

@@ -1,9 +1,9 @@
 //! The hub: Superfeedr's API at `/` and `/hubbub`, the open WebSub hub at `/hub`.
 //!
 //! Both are told what to do by `hub.mode`. They differ where their specifications
-//! contradict each other (reference, "Conflicts the gateway must decide"): `/` takes
-//! parameters from anywhere, asks for a token, and verifies only if asked to; `/hub`
-//! takes forms, asks nobody who they are, and verifies always.
+//! contradict each other: `/` takes parameters from anywhere, asks for a token, and
+//! verifies only if asked to; `/hub` takes forms, asks nobody who they are, and
+//! verifies always.
 
 mod account;
 mod auth;

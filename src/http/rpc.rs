@@ -4,8 +4,7 @@
 //! Publishers chose the names of their registration procedures freely (`cloud`'s
 //! `registerProcedure`), so what is called is told by the last part of its name. The
 //! faults are the deployed servers' to the letter. What an old publisher must not get
-//! is a fault for a ping that could be taken: WordPress would ping again (reference,
-//! "Real senders to accept").
+//! is a fault for a ping that could be taken: WordPress would ping again.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ use super::look::{Found, Fresh, Seen, Trouble};
 const SLOW_DOWN_S: u32 = 600;
 /// A resource is believed to be gone once it has said so this often …
 const GONE_TIMES: u32 = 3;
-/// … and for this long (the table in rule group C: "confirm ≥ 3 times over ≥ 48 h").
+/// … and for this long (`docs/polling.md`, "What answers come to").
 const GONE_FOR: Duration = Duration::from_secs(48 * 3_600);
 /// A publisher mends a broken document in hours (rule P31).
 const LONGEST_UNUSABLE_S: i64 = 6 * 3_600;

@@ -1,8 +1,8 @@
 //! Parameters, however they were sent: query, urlencoded form, multipart form or JSON.
 //!
 //! All become one ordered list of names and values, because clients of the same API
-//! differ in nothing but that (reference rows ). A name may repeat; `name[]`
-//! and `name[0]` are repetitions of `name`, as PHP writes them.
+//! differ in nothing but that (rows ). A name may repeat; `name[]` and
+//! `name[0]` are repetitions of `name`, as PHP writes them.
 
 use serde_json::Value;
 use url::form_urlencoded;

@@ -154,6 +154,38 @@ fn codes_of(source: &Source) -> Vec<(String, String)> {
 }
 
 #[test]
+fn cited_rules_are_explained() {
+    let explained: BTreeSet<String> = ["docs/rules.md", "docs/polling.md"]
+        .iter()
+        .flat_map(|page| cited_rules(&fs::read_to_string(root().join(page)).unwrap()))
+        .collect();
+    let mut wrong = Vec::new();
+    for source in sources("src").into_iter().chain(sources("tests")) {
+        let comments = source.text.lines().filter(|line| line.trim_start().starts_with("//"));
+        for id in comments.flat_map(cited_rules).filter(|id| !explained.contains(id)) {
+            wrong.push(format!("{}: say in docs/rules.md what {id} is", source.name));
+        }
+    }
+    none("rules that nobody explains", &wrong);
+}
+
+/// Ids of rules (`S4`) and rows (`A-13`) in a text.
+fn cited_rules(text: &str) -> Vec<String> {
+    let is_id = |word: &&str| {
+        let number = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let number = number.strip_prefix('-').unwrap_or(number);
+        let kinds = ["A", "B", "D", "L", "N", "P", "R", "S", "U"];
+        kinds.contains(&&word[..word.len().min(1)])
+            && word.len() - number.len() <= 2
+            && !number.is_empty()
+            && number.len() <= 2
+            && number.chars().all(|c| c.is_ascii_digit())
+    };
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words.filter(is_id).map(str::to_owned).collect()
+}
+
+#[test]
 fn paths_named_in_documents_exist() {
     let mut wrong = Vec::new();
     for page in files(&root(), "md") {
