@@ -1,4 +1,4 @@
-//! Housekeeping: what has to be done now and then, by one node at a time.
+//! Upkeep: what has to be done now and then, by one node at a time.
 //!
 //! Nothing waits for it: a subscription whose lease has ended gets no deliveries
 //! whether or not its row is gone. Each chore may run twice, on two nodes or after a
@@ -23,11 +23,11 @@ const TICK: Duration = Duration::from_secs(20);
 const MOST_ERRORS: u32 = 3;
 /// "We normally run maintenance at most every 24hour for each resource" (seed 003).
 const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
-/// How long pings and fetch outcomes are kept: changes.xml looks back three hours, an
+/// How long pings and fetch outcomes are kept: changes.xml looks back an hour, an
 /// operator a week.
 const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// One kind of housekeeping.
+/// One kind of upkeep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chore {
     /// Forgets subscriptions whose lease has ended.
@@ -58,7 +58,7 @@ pub async fn run(store: Arc<dyn Store>, stop: CancellationToken) {
                 && let Err(err) = chore.take_turn(&*store, now, every).await
             {
                 let chore = chore.name();
-                error!(chore, error = &err as &dyn Error, "housekeeping failed");
+                error!(chore, error = &err as &dyn Error, "a chore of upkeep failed");
             }
         }
         before = now;
@@ -102,7 +102,7 @@ impl Chore {
             Chore::Prune => store.prune(now - KEEP).await?,
         };
         if done > 0 {
-            info!(chore = self.name(), done, "housekeeping done");
+            info!(chore = self.name(), done, "a chore of upkeep is done");
         }
         Ok(())
     }

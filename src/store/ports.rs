@@ -311,7 +311,7 @@ pub struct Gauges {
     pub intents: u64,
 }
 
-/// Housekeeping, done by whichever node gets to it first.
+/// Upkeep, done by whichever node gets to it first.
 #[async_trait]
 pub trait Upkeep: Send + Sync {
     /// Whether it is this node's turn to do the chore `name`, which is done once in

@@ -1,4 +1,5 @@
-//! Housekeeping.
+//! The chores of upkeep, each done by one node at a time, and the counts that
+//! `/metrics` shows.
 
 use std::time::Duration;
 

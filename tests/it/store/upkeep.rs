@@ -1,4 +1,4 @@
-//! Housekeeping.
+//! The chores of upkeep: whose turn it is, what is dropped, and what is measured.
 
 use std::time::Duration;
 
