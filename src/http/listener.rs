@@ -118,11 +118,6 @@ impl Listener {
         self.addr
     }
 
-    /// Whether connections are encrypted.
-    pub fn is_tls(&self) -> bool {
-        self.tls.is_some()
-    }
-
     /// Serves `routes` until `stop` is cancelled, and then what is in hand.
     pub async fn serve(self, routes: BoxedFilter<(Response,)>, stop: CancellationToken) {
         let places = Arc::new(Semaphore::new(self.settings.max_connections));

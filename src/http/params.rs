@@ -42,7 +42,7 @@ impl Refused {
 
 /// The parameters of the body, then those of the query.
 pub(super) fn read(asked: &Asked, bodies: Bodies) -> Result<Form, Refused> {
-    let query = Form::from_urlencoded(asked.query.as_bytes()).map_err(too_many)?;
+    let query = Form::from_urlencoded(asked.query.as_bytes()).map_err(unreadable)?;
     if asked.body.is_empty() {
         return Ok(query);
     }
@@ -60,10 +60,10 @@ pub(super) fn read(asked: &Asked, bodies: Bodies) -> Result<Form, Refused> {
             return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
         }
     };
-    Ok(body.map_err(too_many)?.and(query))
+    Ok(body.map_err(unreadable)?.and(query))
 }
 
-fn too_many(err: BadForm) -> Refused {
+fn unreadable(err: BadForm) -> Refused {
     let status = match err {
         BadForm::TooMany => StatusCode::PAYLOAD_TOO_LARGE,
         BadForm::Json(_) | BadForm::Multipart(_) => StatusCode::BAD_REQUEST,
