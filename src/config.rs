@@ -41,7 +41,7 @@ pub struct Config {
     pub database_connections: usize,
     /// The certificate chain and its key, both in PEM.
     pub tls: Option<Tls>,
-    /// Networks whose `Forwarded` headers are believed.
+    /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Connections open at once.
     pub max_connections: usize,
