@@ -2,11 +2,12 @@
 --
 -- Both databases run this text. What they spell differently stands in braces
 -- (src/store/sql.rs): {number} is a primary key numbered by the database, {serial} such
--- a number that is only part of the {key}, {compact} keeps a table in its key's order. Times are microseconds since 1970 in UTC, booleans are 0 and 1, documents of
--- our own are JSON. All tables of one resource carry its number first in their keys,
--- so that PostgreSQL can be sharded by it.
+-- a number that is only part of the {key}, {compact} keeps a table in its key's order.
+-- Times are microseconds since 1970 in UTC, booleans are 0 and 1, documents of our own
+-- are JSON. All tables of one resource carry its number first in their keys, so that
+-- PostgreSQL can be sharded by it.
 
--- One row is one customer.
+-- One row is one account: who may subscribe with a token.
 create table accounts (
     id         {number},
     login      text   not null unique,
