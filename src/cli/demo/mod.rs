@@ -6,7 +6,7 @@
 //! before the end, so that everything can arrive; what did not arrive is a failure.
 
 mod desk;
-mod origin;
+mod publisher;
 mod readers;
 mod samples;
 mod stage;

@@ -20,7 +20,7 @@ use crate::fetch::Fetch;
 use crate::http::listener::{Listener, Settings};
 
 use super::desk::Desk;
-use super::origin::{Origin, topic};
+use super::publisher::{Publisher, topic};
 use super::readers::Reader;
 use super::samples::SAMPLES;
 use super::subscribers::{self, Told};
@@ -47,8 +47,8 @@ pub(super) struct Stage {
     pub(super) heard: UnboundedReceiver<Heard>,
     found: UnboundedSender<Heard>,
     gateway: Running,
-    origin: Origin,
-    origin_url: Url,
+    publisher: Publisher,
+    publisher_url: Url,
     callbacks: Url,
     topics: Vec<String>,
     desk: Desk,
@@ -71,8 +71,8 @@ impl Stage {
         })?;
 
         let (at_work, stop) = (TaskTracker::new(), CancellationToken::new());
-        let origin = Origin::default();
-        let origin_url = open(origin.routes(), &at_work, &stop).await?;
+        let publisher = Publisher::default();
+        let publisher_url = open(publisher.routes(), &at_work, &stop).await?;
         let (tell, told) = mpsc::unbounded_channel();
         let callbacks = open(subscribers::routes(tell), &at_work, &stop).await?;
         let gateway = Running::start(config.clone()).await?;
@@ -80,7 +80,8 @@ impl Stage {
         let fetch = Fetch::new(config.fetch(gateway.public_url()));
         let reader = Reader::new(fetch.clone(), gateway.public_url().clone());
         let desk = Desk::new(fetch, gateway.public_url().clone(), callbacks.clone());
-        let topics: Vec<String> = SAMPLES.iter().map(|sample| topic(&origin_url, sample)).collect();
+        let topics: Vec<String> =
+            SAMPLES.iter().map(|sample| topic(&publisher_url, sample)).collect();
         desk.begin_all(&**gateway.store(), &topics).await?;
         let (found, heard) = mpsc::unbounded_channel();
         let stage = Stage {
@@ -88,8 +89,8 @@ impl Stage {
             heard,
             found,
             gateway,
-            origin,
-            origin_url,
+            publisher,
+            publisher_url,
             callbacks,
             topics,
             desk,
@@ -114,7 +115,7 @@ impl Stage {
             "gateway     {}  ({place})\npublisher   {}  ({} feeds, one in each format)\n\
              callbacks   {}  (WebSub, Superfeedr, rssCloud by http-post, xml-rpc and soap)\n",
             self.gateway.public_url(),
-            self.origin_url,
+            self.publisher_url,
             SAMPLES.len(),
             self.callbacks,
         )
@@ -127,7 +128,7 @@ impl Stage {
 
     /// Publishes entry `number` and tells the gateway: by rssCloud or by WebSub, in turns.
     pub(super) fn publish(&self, sample: usize, number: u32) {
-        self.origin.publish(sample, number);
+        self.publisher.publish(sample, number);
         let (desk, topic) = (self.desk.clone(), self.topics[sample].clone());
         self.spawn(async move {
             let pinged = match number % 2 {

@@ -15,11 +15,11 @@ type Published = Arc<Mutex<[Vec<u32>; SAMPLES.len()]>>;
 
 /// What the publisher has published.
 #[derive(Clone, Default)]
-pub(super) struct Origin {
+pub(super) struct Publisher {
     published: Published,
 }
 
-impl Origin {
+impl Publisher {
     /// Adds entry `number` on top of a sample.
     pub(super) fn publish(&self, sample: usize, number: u32) {
         self.lock()[sample].push(number);
@@ -27,12 +27,14 @@ impl Origin {
 
     /// Serves every sample under its name.
     pub(super) fn routes(&self) -> BoxedFilter<(warp::reply::Response,)> {
-        let origin = self.clone();
+        let publisher = self.clone();
         warp::path::param()
             .and(warp::path::end())
             .and(warp::get())
             .and(warp::header::optional("if-none-match"))
-            .map(move |name: String, known: Option<String>| origin.answer(&name, known.as_deref()))
+            .map(move |name: String, known: Option<String>| {
+                publisher.answer(&name, known.as_deref())
+            })
             .boxed()
     }
 
@@ -57,8 +59,8 @@ impl Origin {
 }
 
 /// Where a sample is on the publisher's server.
-pub(super) fn topic(origin: &Url, sample: &Sample) -> String {
-    format!("{origin}{}", sample.name)
+pub(super) fn topic(publisher: &Url, sample: &Sample) -> String {
+    format!("{publisher}{}", sample.name)
 }
 
 fn reply(status: StatusCode, headers: &[(&str, &str)], body: Vec<u8>) -> warp::reply::Response {
