@@ -14,7 +14,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::Gateway;
-use super::exchange::{Asked, Door, out_of_order, plain, with_type};
+use super::exchange::{Asked, Door, out_of_order, with_type};
 use super::params::{self, Bodies};
 use crate::domain::ping::{Ping, Source};
 use crate::domain::subscription::Protocol;
@@ -199,7 +199,8 @@ async fn answer(
     work: impl Future<Output = Result<&'static str, No>>,
 ) -> Response {
     let Some(as_json) = wants_json(asked.header("accept")) else {
-        return plain(StatusCode::NOT_ACCEPTABLE, "Not Acceptable");
+        let why = "Not Acceptable"; // no line end: what clients compare is the deployed servers'
+        return with_type(StatusCode::NOT_ACCEPTABLE, "text/plain; charset=utf-8", why);
     };
     let (success, msg) = match work.await {
         Ok(msg) => (true, msg.to_owned()),
@@ -212,7 +213,7 @@ async fn answer(
     }
     let body = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n\
-         <{element} success=\"{success}\" msg=\"{}\"/>\n",
+         <{element} success=\"{success}\" msg=\"{}\"/>",
         escaped(&msg)
     );
     with_type(StatusCode::OK, "text/xml; charset=utf-8", body)

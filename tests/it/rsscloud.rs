@@ -148,3 +148,85 @@ async fn only_our_own_proxy_says_where_a_request_comes_from() {
         assert_eq!(worked(&text), want, "{hops}: {text}");
     }
 }
+
+/// The result a client compares: the prolog, one element, nothing behind it.
+fn result(element: &str, success: bool, msg: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n\
+         <{element} success=\"{success}\" msg=\"{msg}\"/>"
+    )
+}
+
+/// A form, whether it succeeds, and what is said.
+type Case<'a> = (&'a [(&'a str, &'a str)], bool, &'a str);
+
+fn missing(names: &str) -> String {
+    format!("The following parameters were missing from the request body: {names}.")
+}
+
+fn unreadable(what: &str, url: &str) -> String {
+    format!(
+        "The {what} was cancelled because there was an error reading the resource at URL {url}."
+    )
+}
+
+#[tokio::test]
+async fn registrations_are_answered_as_by_the_deployed_servers_to_the_letter() {
+    const REGISTERED: &str = "Thanks for the registration. It worked. When the resource updates \
+        we'll notify you. Don't forget to re-register after 24 hours, your subscription will \
+        expire in 25. Keep on truckin!";
+    const UNTESTED: &str =
+        "The subscription was cancelled because the call failed when we tested the handler.";
+    const PROTOCOL: &str = "Can't accept the subscription because the protocol, \
+        &lt;i&gt;HTTP-POST&lt;/i&gt;, is unsupported.";
+    let world = World::new(&[]).await;
+    world.subscriber.set("/no", Mood::Refusing);
+    let port = world.subscriber.port().to_string();
+    let nowhere = world.publisher.url("/nowhere");
+    let (port, feed) = (("port", port.as_str()), ("url1", world.topic.as_str()));
+    let (path, post) = (("path", "/cb"), ("protocol", "http-post"));
+    #[rustfmt::skip]
+    let cases: [Case<'_>; 10] = [
+        (&[port, path, post, feed],                      true,  REGISTERED),
+        (&[],                                            false, &missing("port, path, protocol")),
+        (&[port, post, feed],                            false, &missing("path")),
+        (&[port, path, ("protocol", "HTTP-POST"), feed], false, PROTOCOL),
+        (&[port, path, post],                            false, "No resources specified."),
+        (&[port, path, post, ("url1", &nowhere)],        false, &unreadable("subscription", &nowhere)),
+        (&[port, path, post, ("url1", "x")],             false, &unreadable("subscription", "x")),
+        (&[port, ("path", "/no"), post, feed],           false, UNTESTED),
+        (&[("port", "99999"), path, post, feed],         false, UNTESTED),
+        (&[("port", ""), ("path", ""), post, feed],      false, UNTESTED),
+    ];
+    for (form, success, msg) in cases {
+        let answer = world.gateway.post("/pleaseNotify", form).await;
+        let want = result("notifyResult", success, msg);
+        assert_eq!(answer, (StatusCode::OK, want), "{form:?}");
+    }
+}
+
+#[tokio::test]
+async fn pings_are_answered_as_by_the_deployed_servers_to_the_letter() {
+    let world = World::new(&[]).await;
+    let nowhere = world.publisher.url("/nowhere");
+    #[rustfmt::skip]
+    let cases: [Case<'_>; 3] = [
+        (&[("url", &world.topic)], true,  "Thanks for the ping."),
+        (&[],                      false, &missing("url")),
+        (&[("url", &nowhere)],     false, &unreadable("ping", &nowhere)),
+    ];
+    for (form, success, msg) in cases {
+        let answer = world.gateway.post("/ping", form).await;
+        assert_eq!(answer, (StatusCode::OK, result("result", success, msg)), "{form:?}");
+    }
+    let ask = |accept: &'static str| {
+        client().post(world.gateway.url("/ping")).header("accept", accept).send()
+    };
+    let json = ask("application/json").await.unwrap();
+    assert_eq!(json.headers()["content-type"], "application/json; charset=utf-8");
+    let want = format!("{{\"success\":false,\"msg\":\"{}\"}}", missing("url"));
+    assert_eq!(json.text().await.unwrap(), want);
+    let html = ask("text/html").await.unwrap();
+    assert_eq!(html.status(), StatusCode::NOT_ACCEPTABLE);
+    assert_eq!(html.text().await.unwrap(), "Not Acceptable");
+}
