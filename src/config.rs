@@ -321,6 +321,18 @@ mod tests {
     }
 
     #[test]
+    fn a_bare_word_in_the_log_setting_is_a_level() {
+        let good =
+            ["off", "INFO", "info,feedgate=debug", "feedgate=debug,hyper=warn", "[poll{id}]"];
+        for log in good {
+            assert_eq!(read(&[("FEEDGATE_LOG", log)]).unwrap().log, log);
+        }
+        for log in ["verbose", "info,feedgate", "debug,loud,hyper=warn"] {
+            assert!(read(&[("FEEDGATE_LOG", log)]).is_err(), "{log} turns logging off");
+        }
+    }
+
+    #[test]
     fn a_single_address_is_a_network_of_one() {
         let config = read(&[("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.1, ::1/128")]);
         let nets = config.unwrap().allow_callbacks;

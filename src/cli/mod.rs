@@ -66,10 +66,10 @@ pub async fn run() -> ExitCode {
 #[derive(Debug, Args)]
 pub(crate) struct Settings {
     /// Read settings from this TOML file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     /// Where the state is kept: sqlite:FOLDER or postgres://USER:PASSWORD@HOST/DATABASE.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", global = true)]
     database: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 mod batch;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{error, fs};
@@ -19,8 +19,8 @@ use super::{Outcome, say};
 /// Turn any feed into Atom or JSON, reading a file and using neither network nor store.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The document; - is standard input.
-    #[arg(value_name = "FILE", required_unless_present = "batch")]
+    /// The document. - is standard input, as is none if something is piped into it.
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Where the document came from; relative addresses in it are relative to this.
     #[arg(long, value_name = "URL", default_value = "http://localhost/")]
@@ -60,6 +60,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let bytes = match args.file.as_deref() {
         Some(path) if path != Path::new("-") => read(path)?,
+        None if io::stdin().is_terminal() => {
+            return Err("which document? Name its FILE, or pipe it in".into());
+        }
         _ => {
             let mut bytes = Vec::new();
             io::stdin().lock().read_to_end(&mut bytes)?;

@@ -10,6 +10,9 @@ use crate::worker;
 
 use super::{Outcome, Settings, say};
 
+/// What stands above the columns of the list.
+const HEADER: &str = "NUMBER\tLOGIN\tNAME\tRIGHTS\tMADE\tSTATE";
+
 /// Make, list and revoke tokens.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -24,10 +27,10 @@ enum What {
     /// Make a token and print it. It is shown this once.
     Create {
         /// Whose it is; the account is made if there is none of that name.
-        #[arg(long)]
+        #[arg(long, value_parser = login)]
         login: String,
         /// What to call the token.
-        #[arg(long, default_value = "")]
+        #[arg(long, default_value = "", value_parser = name)]
         name: String,
         /// What it allows: subscribe, unsubscribe, list, retrieve, admin.
         #[arg(long, default_value = "subscribe,unsubscribe,list,retrieve", value_parser = rights)]
@@ -53,7 +56,9 @@ pub(super) async fn run(args: Args) -> Outcome {
             say(format!("{login}:{token}"));
         }
         What::List => {
-            for token in store.list_tokens().await? {
+            let tokens = store.list_tokens().await?;
+            say(if tokens.is_empty() { "no tokens" } else { HEADER });
+            for token in tokens {
                 let made = token.created_at.format("%Y-%m-%d");
                 let state = match token.revoked_at {
                     Some(at) => format!("revoked {}", at.format("%Y-%m-%d")),
@@ -74,6 +79,28 @@ pub(super) async fn run(args: Args) -> Outcome {
     }
     store.close().await;
     Ok(code)
+}
+
+/// A login that Basic authentication can carry: it ends at the first colon there.
+fn login(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("a login is at least one character".to_owned());
+    }
+    if text.contains(':') {
+        return Err("a login holds no colon: Basic authentication ends it there".to_owned());
+    }
+    tame("a login", text)
+}
+
+fn name(text: &str) -> Result<String, String> {
+    tame("a name", text)
+}
+
+fn tame(what: &str, text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        return Err(format!("{what} holds no control characters"));
+    }
+    Ok(text.to_owned())
 }
 
 fn rights(words: &str) -> Result<Rights, String> {

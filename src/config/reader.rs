@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
 use crate::wire::signature::Method;
@@ -94,7 +95,11 @@ impl<G: Fn(&str) -> Option<String>> Reader<G> {
 
     pub(super) fn log(&mut self, name: &str) -> String {
         let text = self.text(name).unwrap_or_default();
-        if tracing_subscriber::EnvFilter::try_new(&text).is_err() {
+        // A bare word that is no level would be taken for a target, of which there is none.
+        let bare = |part: &&str| !part.is_empty() && !part.contains(['=', '[', ']', '{', '}']);
+        let mut bare = text.split(',').filter(bare);
+        let levels = bare.all(|word| word.parse::<LevelFilter>().is_ok());
+        if !levels || EnvFilter::try_new(&text).is_err() {
             self.fault(name, "a level such as info, or levels such as info,feedgate=debug");
         }
         text

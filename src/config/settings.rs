@@ -68,8 +68,8 @@ impl Setting {
         self.name[PREFIX.len()..].to_ascii_lowercase()
     }
 
-    /// `value` as it may be shown: the password in a URL, or all of a secret that is
-    /// no URL, is masked.
+    /// `value` as it may be shown: what is secret in a URL, or all of a secret that is no
+    /// URL, is masked.
     pub fn shown(&self, value: &str) -> String {
         if !self.secret {
             return value.to_owned();
@@ -80,6 +80,12 @@ impl Setting {
                     // A URL with a host takes a password, so this cannot fail.
                     url.set_password(Some("***")).unwrap_or_default();
                 }
+                let query = url.query().map(masked);
+                url.set_query(query.as_deref());
+                // A URL of PostgreSQL has none, so this is a piece of something else.
+                if url.fragment().is_some() {
+                    url.set_fragment(Some("***"));
+                }
                 url.into()
             }
             Ok(url) if url.scheme() == "sqlite" => value.to_owned(),
@@ -87,6 +93,19 @@ impl Setting {
             _ => "***".to_owned(),
         }
     }
+}
+
+/// A query without the values of those names that tell of a secret.
+fn masked(query: &str) -> String {
+    let pairs = query.split('&').map(|pair| {
+        let name = url::form_urlencoded::parse(pair.as_bytes()).next();
+        let name = name.map(|(name, _)| name.to_ascii_lowercase()).unwrap_or_default();
+        if ["password", "secret", "token"].iter().any(|word| name.contains(word)) {
+            return format!("{name}=***");
+        }
+        pair.to_owned()
+    });
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 #[cfg(test)]
@@ -99,6 +118,16 @@ mod tests {
         let cases = [
             ("postgres://me:secret@db.test/x", "postgres://me:***@db.test/x"),
             ("postgres://db.test/x", "postgres://db.test/x"),
+            ("postgres://db.test/x?password=secret", "postgres://db.test/x?password=***"),
+            (
+                "postgres://db.test/x?a=%20b&pass%77ord=secret&c",
+                "postgres://db.test/x?a=%20b&password=***&c",
+            ),
+            (
+                "postgres://db.test/x?sslPassword=s&API_TOKEN=s",
+                "postgres://db.test/x?sslpassword=***&api_token=***",
+            ),
+            ("postgres://db.test/x#secret", "postgres://db.test/x#***"),
             ("sqlite:feedgate-data", "sqlite:feedgate-data"),
             ("host=db.test password=secret", "***"),
         ];

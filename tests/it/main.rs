@@ -3,6 +3,7 @@
 
 mod architecture;
 mod archive;
+mod commands;
 mod config;
 mod delivery;
 mod demo;

@@ -1,0 +1,61 @@
+//! Commands as an operator types them, in a place without settings.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Runs feedgate in `folder`.
+fn feedgate(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    command.args(args).env_clear().current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn tokens_are_listed_below_a_header_and_options_may_stand_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = ["--database", "sqlite:elsewhere"];
+    let run = |args: &[&str]| feedgate(folder.path(), &[args, &database].concat());
+
+    assert_eq!(text(&run(&["token", "list"]).stdout), "no tokens\n");
+    let made = run(&["token", "create", "--login", "ann"]);
+    assert!(text(&made.stdout).starts_with("ann:"), "{}", text(&made.stderr));
+    let listed = run(&["token", "list"]);
+    let lines: Vec<&str> = text(&listed.stdout).lines().collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].starts_with("NUMBER\tLOGIN\t") && lines[1].contains("\tann\t"), "{lines:?}");
+    let first = feedgate(folder.path(), &["token", "--database", "sqlite:elsewhere", "list"]);
+    assert_eq!(first.stdout, listed.stdout, "options may stand before the verb too");
+    assert!(!folder.path().join("feedgate-data").exists());
+}
+
+#[test]
+fn logins_that_no_client_can_send_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        (["--login", "", "--name", "x"], "a login is at least one character"),
+        (["--login", "a:b", "--name", "x"], "a login holds no colon"),
+        (["--login", "a\nb", "--name", "x"], "a login holds no control characters"),
+        (["--login", "a", "--name", "x\u{1b}[31m"], "a name holds no control characters"),
+    ];
+    for (given, want) in cases {
+        let refused = feedgate(folder.path(), &[&["token", "create"][..], &given].concat());
+        let told = text(&refused.stderr);
+        assert!(!refused.status.success() && told.contains(want), "{given:?}: {told}");
+    }
+}
+
+#[test]
+fn what_is_piped_in_is_normalized_without_being_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("feed.xml");
+    fs::write(&file, "<rss version='2.0'><channel><title>Tides</title></channel></rss>").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    let piped = command.arg("normalize").stdin(fs::File::open(&file).unwrap()).output().unwrap();
+    let named = feedgate(folder.path(), &["normalize", "feed.xml"]);
+    assert!(text(&piped.stdout).contains("Tides"), "{}", text(&piped.stderr));
+    assert_eq!(piped.stdout, named.stdout);
+}
