@@ -24,10 +24,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tracing::{debug, error};
+use tracing::{debug, error, info, warn};
 use url::Url;
 
-use crate::domain::subscription::Due;
+use crate::domain::subscription::{Due, Subscription};
 use crate::fetch::{Call, Fetch, FetchError, Reply};
 use crate::metrics::Metrics;
 use crate::store::{Settled, Store, StoreError};
@@ -36,6 +36,7 @@ use crate::worker::{self, Hosts, Place, Work};
 
 use compose::Composer;
 use settle::Settler;
+use verdict::{Turn, Verdict};
 
 /// What the operator decides about deliveries.
 #[derive(Clone, Debug)]
@@ -113,7 +114,8 @@ impl Deliver {
             result,
             "delivered"
         );
-        if verdict == verdict::Verdict::Told
+        tell(subscription, verdict, result);
+        if verdict == Verdict::Told
             && let Some(at) = load.waiting_since
         {
             self.metrics.waited((worker::now() - at).to_std().unwrap_or_default());
@@ -128,6 +130,38 @@ impl Deliver {
             }
             answer => answer,
         }
+    }
+}
+
+/// Logs where a callback begins to fail and where it is back; nothing in between. Its
+/// host only: paths and queries of callbacks carry tokens.
+fn tell(subscription: &Subscription, verdict: Verdict, result: &'static str) {
+    let (resource, number) = (subscription.id.resource.0, subscription.id.number);
+    let host = subscription.callback.host();
+    match verdict::turn(subscription, verdict) {
+        Some(Turn::Began(again_at)) => warn!(
+            resource,
+            subscription = number,
+            host,
+            code = result,
+            again_at = again_at.map(|at| at.to_rfc3339()),
+            "a callback has begun to fail; its deliveries are made again"
+        ),
+        Some(Turn::Back) => info!(
+            resource,
+            subscription = number,
+            host,
+            failures = subscription.failures,
+            "a callback takes deliveries again"
+        ),
+        Some(Turn::Ended) => info!(
+            resource,
+            subscription = number,
+            host,
+            code = result,
+            "a callback has ended its subscription"
+        ),
+        None => {}
     }
 }
 

@@ -65,6 +65,28 @@ pub(super) fn judge(
     }
 }
 
+/// What is new about a callback, for the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It begins to fail, and is called again then, or with the next change.
+    Began(Option<DateTime<Utc>>),
+    /// It is back.
+    Back,
+    /// It wants no more.
+    Ended,
+}
+
+/// What `verdict` changes; `None` if it is as it was. `subscription` stands as before the
+/// attempt.
+pub(super) fn turn(subscription: &Subscription, verdict: Verdict) -> Option<Turn> {
+    match (verdict, subscription.failures) {
+        (Verdict::Failed(again_at), 0) => Some(Turn::Began(again_at)),
+        (Verdict::Told, 1..) => Some(Turn::Back),
+        (Verdict::Ended, _) => Some(Turn::Ended),
+        (Verdict::Failed(_), _) | (Verdict::Told, 0) => None,
+    }
+}
+
 /// A word for metrics.
 pub(super) fn word(answer: &Result<Reply, FetchError>) -> &'static str {
     match answer {
@@ -206,5 +228,23 @@ mod tests {
 
     fn at(secs: u64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn only_what_changes_is_told() {
+        let at = Some(DateTime::UNIX_EPOCH);
+        #[rustfmt::skip]
+        let cases = [
+            (0, Verdict::Told,         None),
+            (0, Verdict::Failed(at),   Some(Turn::Began(at))),
+            (1, Verdict::Failed(at),   None),
+            (9, Verdict::Failed(None), None),
+            (9, Verdict::Told,         Some(Turn::Back)),
+            (0, Verdict::Ended,        Some(Turn::Ended)),
+        ];
+        for (failures, verdict, want) in cases {
+            let before = subscription(Protocol::WebSub, failures);
+            assert_eq!(turn(&before, verdict), want, "{verdict:?} after {failures}");
+        }
     }
 }

@@ -56,6 +56,15 @@ pub struct Settings {
     pub host_spacing: Duration,
 }
 
+/// What an address is for: topics and callbacks may lead to different networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is fetched.
+    Topic,
+    /// It is called.
+    Callback,
+}
+
 /// A request for a topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
@@ -294,5 +303,15 @@ impl Fetch {
             settings,
         };
         Fetch { inner: Arc::new(inner) }
+    }
+
+    /// Why no request to `url` would ever be made, as far as the URL itself tells: by an
+    /// address in it, a name that is inner by its form, or its port. Nothing is looked up.
+    pub fn refuses(&self, url: &Url, purpose: Purpose) -> Option<FetchError> {
+        let way = match purpose {
+            Purpose::Topic => &self.inner.topics,
+            Purpose::Callback => &self.inner.callbacks,
+        };
+        way.check(url).err()
     }
 }

@@ -23,6 +23,8 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::fetch::{FetchError, Purpose};
+
 use super::Gateway;
 use super::exchange::{Door, with_type};
 
@@ -42,6 +44,20 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let open = OPEN
         .open(gateway, hub, |gateway, asked| async move { open::answer(&gateway, &asked).await });
     account.or(open).unify().boxed()
+}
+
+/// Why no request is made to a topic or a callback, and what can be done about it.
+fn forbidden(purpose: Purpose, why: &FetchError) -> String {
+    let setting = match purpose {
+        Purpose::Topic => "FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS",
+        Purpose::Callback => "FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS",
+    };
+    match why {
+        FetchError::Forbidden { host } => {
+            format!("{host} is not a public address; an operator can allow it with {setting}")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// What a browser sees that comes to the front door.

@@ -169,6 +169,7 @@ pub(super) fn sentence(what: &str, refusal: &Refusal) -> Option<String> {
             "The {what} was cancelled because there was an error reading the resource at URL {url}."
         )),
         Refusal::NotVerified(_)
+        | Refusal::Forbidden(..)
         | Refusal::NoHandler
         | Refusal::NoSubscription
         | Refusal::Several(_) => Some(format!(

@@ -8,10 +8,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::{error, info};
+use tracing::{error, warn};
 
 use super::{Subscribe, verify};
 use crate::domain::intent::DueIntent;
+use crate::domain::topic;
 use crate::store::StoreError;
 use crate::worker::{self, Work};
 
@@ -45,14 +46,21 @@ impl Intents {
             return subscribe.store.end_intent(due.id).await;
         };
         let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
-        info!(
-            intent = due.id,
-            mode = due.intent.mode.as_str(),
-            code = why.code(),
-            attempts = due.attempts + 1,
-            again = wait.is_some(),
-            "a callback did not agree"
-        );
+        if due.attempts == 0 || wait.is_none() {
+            // Not at every attempt. Hosts only: callbacks carry tokens.
+            let wish = &due.intent.wish;
+            warn!(
+                intent = due.id,
+                mode = due.intent.mode.as_str(),
+                topic_host = topic::host(&wish.topic.fetch_url()),
+                callback_host = wish.callback.host(),
+                code = why.code(),
+                attempts = due.attempts + 1,
+                again_in_s = wait.map(Duration::as_secs),
+                "a callback did not agree; {}",
+                if wait.is_some() { "it is asked again" } else { "the request is dropped" }
+            );
+        }
         match wait {
             Some(wait) => subscribe.store.retry_intent(due.id, worker::now() + *wait).await,
             None => {

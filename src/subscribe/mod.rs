@@ -26,13 +26,14 @@ use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::debug;
+use url::Url;
 
 use crate::domain::account::AccountId;
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::resource::{Kind, Resource};
 use crate::domain::subscription::{Format, Protocol, Wish};
 use crate::domain::topic::{Callback, Topic};
-use crate::fetch::Fetch;
+use crate::fetch::{Fetch, FetchError, Purpose};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
 use crate::store::{Filter, Store, StoreError};
@@ -81,6 +82,9 @@ pub enum Refusal {
     /// The callback did not agree.
     #[error("the callback did not agree")]
     NotVerified(#[from] NotVerified),
+    /// The topic or the callback is at an address that no request is made to.
+    #[error("no request is made to this address")]
+    Forbidden(Purpose, #[source] FetchError),
     /// The resource cannot be read.
     #[error("there was an error reading the resource at URL {0}")]
     Unreadable(String),
@@ -103,6 +107,7 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotVerified(why) => why.code(),
+            Self::Forbidden(_, why) => why.code(),
             Self::Unreadable(_) => "unreadable_resource",
             Self::NoHandler => "bad_handler",
             Self::NoSubscription => "no_subscription",
@@ -119,13 +124,16 @@ impl Subscribe {
     }
 
     /// Carries out an intent of a WebSub or Superfeedr subscriber, or keeps it for
-    /// later.
+    /// later. What could never come to anything is refused at once.
     pub async fn carry_out(
         &self,
         intent: &Intent,
         verification: Verification,
         now: DateTime<Utc>,
     ) -> Result<Done, Refusal> {
+        if intent.mode == Mode::Subscribe {
+            self.check(&intent.wish)?;
+        }
         match verification {
             Verification::None => {}
             Verification::Sync => self.verify(intent).await?,
@@ -136,6 +144,21 @@ impl Subscribe {
         }
         self.settle(intent, now).await?;
         Ok(Done::Now)
+    }
+
+    /// WebSub `#subscription-validation` leaves it to the hub which topics and callbacks
+    /// it accepts. An address that is fixed in the URL is judged before the answer; where
+    /// a name leads is told by the first request.
+    fn check(&self, wish: &Wish) -> Result<(), Refusal> {
+        let refused = |url: &Url, purpose| match self.fetch.refuses(url, purpose) {
+            Some(why) => Err(Refusal::Forbidden(purpose, why)),
+            None => Ok(()),
+        };
+        refused(&wish.topic.fetch_url(), Purpose::Topic)?;
+        match wish.callback.is_null_device() {
+            true => Ok(()),
+            false => refused(&wish.callback.url(), Purpose::Callback),
+        }
     }
 
     /// The only callback with which `account` subscribes to `topic`: unsubscribing

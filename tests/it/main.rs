@@ -16,6 +16,7 @@ mod normalize;
 mod polling;
 mod readme;
 mod real_feeds;
+mod refused;
 mod render;
 mod rsscloud;
 mod schemas;

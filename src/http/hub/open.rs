@@ -7,10 +7,11 @@
 use http::StatusCode;
 use warp::reply::Response;
 
-use super::{account, publish};
+use super::{account, forbidden, publish};
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::subscription::{Format, Lease, Protocol, Secret, Wish};
 use crate::domain::topic::{Callback, Topic};
+use crate::fetch::Purpose;
 use crate::http::Gateway;
 use crate::http::exchange::{Asked, empty};
 use crate::http::params::{self, Bodies, Refused};
@@ -50,6 +51,14 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<StatusCode, Refus
             StatusCode::CONFLICT,
             format!("The callback did not confirm the {}: {why}.", mode.as_str()),
         )),
+        Err(Refusal::Forbidden(purpose, why)) => {
+            let why = forbidden(purpose, &why);
+            let name = match purpose {
+                Purpose::Topic => "hub.topic",
+                Purpose::Callback => "hub.callback",
+            };
+            Err(bad(format!("{name} cannot be used: {why}.")))
+        }
         Err(refusal) => Err(account::broken(&refusal)),
     }
 }

@@ -4,23 +4,27 @@
 use http::StatusCode;
 
 use super::account::{Answer, broken, unprocessable};
-use super::retrieve;
+use super::{forbidden, retrieve};
 use crate::domain::account::Access;
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::record::Seq;
 use crate::domain::subscription::{Format, Lease, Protocol, Secret, Wish};
 use crate::domain::topic::{Callback, Topic};
+use crate::fetch::{FetchError, Purpose};
 use crate::http::Gateway;
 use crate::http::exchange::Asked;
 use crate::http::params::Refused;
 use crate::store::Filter;
-use crate::subscribe::{Done, Refusal, Verification};
+use crate::subscribe::{Done, NotVerified, Refusal, Verification};
 use crate::wire::form::Form;
 use crate::worker;
 
 /// "Please note that the callback URL cannot be longer than 250 chars" (Superfeedr's
 /// API, row S-6).
 const LONGEST_CALLBACK_CHARS: usize = 250;
+const BAD_TOPIC: &str = "Please provide a valid hub.topic (feed) URL that is accepted on this \
+    hub. You did not provide a valid hub.topic.";
+const BAD_CALLBACK: &str = "Please provide a valid hub.callback URL.";
 /// The most entries replayed (row P-1).
 const MOST_REPLAYED: i64 = 50;
 
@@ -39,7 +43,7 @@ pub(super) async fn carry_out(
             let only = gateway.subscribe.only_callback(access.account, &topic).await;
             only.map_err(refused)?
         }
-        None => return Err(unprocessable("Please provide a valid hub.callback URL.")),
+        None => return Err(unprocessable(BAD_CALLBACK)),
     };
     let wish = Wish {
         account: Some(access.account),
@@ -98,10 +102,8 @@ pub(super) async fn replay(
 
 /// `hub.topic`, which must be there.
 pub(super) fn topic(form: &Form) -> Result<Topic, Refused> {
-    let sentence = "Please provide a valid hub.topic (feed) URL that is accepted on this hub. \
-                    You did not provide a valid hub.topic.";
-    let given = form.get("hub.topic").ok_or_else(|| unprocessable(sentence))?;
-    Topic::parse(given).map_err(|why| unprocessable(format!("{sentence} ({why})")))
+    let given = form.get("hub.topic").ok_or_else(|| unprocessable(BAD_TOPIC))?;
+    Topic::parse(given).map_err(|why| unprocessable(format!("{BAD_TOPIC} ({why})")))
 }
 
 /// `hub.callback`, if it is there.
@@ -113,8 +115,8 @@ fn callback(form: &Form) -> Result<Option<Callback>, Refused> {
         );
         return Err(unprocessable(why));
     }
-    let parsed = Callback::parse(given)
-        .map_err(|why| unprocessable(format!("Please provide a valid hub.callback URL. ({why})")));
+    let parsed =
+        Callback::parse(given).map_err(|why| unprocessable(format!("{BAD_CALLBACK} ({why})")));
     parsed.map(Some)
 }
 
@@ -153,6 +155,20 @@ fn verification(form: &Form) -> Verification {
 
 fn refused(refusal: Refusal) -> Refused {
     match refusal {
+        Refusal::Forbidden(purpose, why) => {
+            let why = forbidden(purpose, &why);
+            unprocessable(match purpose {
+                Purpose::Topic => format!("{BAD_TOPIC} ({why})"),
+                Purpose::Callback => format!("{BAD_CALLBACK} ({why})"),
+            })
+        }
+        Refusal::NotVerified(NotVerified::Unreachable(why)) => {
+            let why = match why {
+                FetchError::Unreachable { host, detail } => format!("{host}: {detail}"),
+                other => other.to_string(),
+            };
+            unprocessable(format!("Your callback URL could not be reached: {why}."))
+        }
         Refusal::NotVerified(why) => unprocessable(format!(
             "Your callback URL didn't echo the challenge. Please make sure it does. ({why})"
         )),

@@ -1,0 +1,61 @@
+//! What can never come to anything is refused at once, and says why.
+
+use http::StatusCode;
+
+use crate::support::feeds::rss;
+use crate::support::gateway::{Gateway, free_port};
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+
+const PUBLIC: &str = "https://feed.example/";
+
+#[tokio::test]
+async fn an_address_that_is_not_public_is_refused_at_once() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    #[rustfmt::skip]
+    let cases = [
+        (PUBLIC,                 "http://10.0.0.1/cb",        "10.0.0.1",    "CALLBACK"),
+        (PUBLIC,                 "http://[::1]:8080/cb",      "::1",         "CALLBACK"),
+        (PUBLIC,                 "http://0xa.1/cb?token=abc", "10.0.0.1",    "CALLBACK"),
+        ("http://192.168.1.1/",  "https://call.example/",     "192.168.1.1", "TOPIC"),
+        ("http://169.254.169.254/", "http://10.0.0.1/dev/null", "169.254.169.254", "TOPIC"),
+    ];
+    for (topic, callback, host, setting) in cases {
+        let ask = |mode| [("hub.mode", mode), ("hub.topic", topic), ("hub.callback", callback)];
+        let want = format!(
+            "{host} is not a public address; an operator can allow it with \
+             FEEDGATE_EGRESS_ALLOW_{setting}_CIDRS"
+        );
+        let (status, why) = gateway.post("/hub", &ask("subscribe")).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{topic} {callback}: {why}");
+        assert!(why.contains(&want), "{why}");
+        let (status, why) = gateway.superfeedr(&ask("subscribe")).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{topic} {callback}: {why}");
+        assert!(why.contains(&want), "{why}");
+        // What was allowed once can still be ended.
+        let (status, why) = gateway.post("/hub", &ask("unsubscribe")).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{why}");
+    }
+    let (_, list) = gateway.superfeedr(&[("hub.mode", "list")]).await;
+    assert_eq!(list, "[]");
+}
+
+#[tokio::test]
+async fn a_callback_that_is_not_there_is_not_blamed_for_its_answer() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..2));
+    let callback = format!("http://127.0.0.1:{}/cb", free_port());
+    let form = [
+        ("hub.mode", "subscribe"),
+        ("hub.topic", &publisher.url("/feed")),
+        ("hub.callback", &callback),
+        ("hub.verify", "sync"),
+    ];
+    let (status, why) = gateway.superfeedr(&form).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let want = "Your callback URL could not be reached: 127.0.0.1: connect: the connection failed.";
+    assert_eq!(why.trim_end(), want);
+}
