@@ -47,10 +47,10 @@ pub struct Running {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Nobody can come in.
-    #[error("the doors cannot open")]
+    #[error(transparent)]
     Listen(#[from] ListenError),
     /// There is nowhere to keep anything.
-    #[error("the store cannot be opened")]
+    #[error(transparent)]
     Store(#[from] StoreError),
     /// The system gives no random numbers, so no token can be made.
     #[error("the system gives no random numbers: {0}")]

@@ -55,6 +55,15 @@ struct Polled<'a> {
     next: (DateTime<Utc>, DateTime<Utc>),
 }
 
+impl Polled<'_> {
+    /// Whether the next fetch may end otherwise, so that there is a schedule to tell.
+    fn is_worth_repeating(&self) -> bool {
+        use FetchError::{BadUrl, Forbidden, ForbiddenPort};
+        let result = &self.fetched.result;
+        !matches!(result, Err(BadUrl(_) | Forbidden { .. } | ForbiddenPort { .. }))
+    }
+}
+
 pub(super) async fn run(args: &Args) -> Outcome {
     let (config, _) = Config::load(args.config.clone(), &[])?;
     let own = format!("http://{}/", config.listen);

@@ -78,7 +78,8 @@ impl Period {
             let doubled = period.secs.saturating_mul(1 << seen.failures.min(16));
             let is_dead = seen.failing_s >= Self::DEAD_FROM_S;
             let most = if is_dead { Self::LONGEST_DEAD_S } else { Self::LONGEST_FAILING_S };
-            period.lengthen(doubled.min(most), "it keeps failing");
+            let reason = if seen.failures == 1 { "it failed" } else { "it keeps failing" };
+            period.lengthen(doubled.min(most), reason);
         }
         let retry_after = seen.retry_after_s.min(Self::LONGEST_ASKED_S);
         period.lengthen(retry_after, "the server asked to be left alone");

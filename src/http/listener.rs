@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -258,7 +258,13 @@ fn tls_config(cert: &Path, key: &Path) -> Result<rustls::ServerConfig, ListenErr
     let bad = |path: &Path, reason: String| ListenError::Tls { path: path.to_owned(), reason };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect);
     let chain = chain.map_err(|err| bad(cert, err.to_string()))?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|err| bad(key, err.to_string()))?;
+    if chain.is_empty() {
+        return Err(bad(cert, "it holds no certificate in PEM".to_owned()));
+    }
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|err| match err {
+        pem::Error::NoItemsFound => bad(key, "it holds no private key in PEM".to_owned()),
+        err => bad(key, err.to_string()),
+    })?;
 
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)

@@ -1,12 +1,13 @@
 //! The store behind all ports: an operation goes in, and comes out of the database
 //! that was configured.
 
+use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::postgres::Postgres;
+use super::postgres::{self, Postgres};
 use super::sqlite::Sqlite;
 use super::tx::Tx;
 use super::{News, StoreError, migrate};
@@ -25,6 +26,19 @@ enum Engine {
 impl Db {
     /// Opens the database that `settings` name, and brings its schema up to date.
     pub(super) async fn open(settings: &super::Settings) -> Result<Arc<Db>, StoreError> {
+        Db::begin(settings).await.map_err(|err| match err {
+            StoreError::Database(err) => {
+                let place = match sqlite_path(&settings.url) {
+                    Some(path) => path.display().to_string(),
+                    None => postgres::place(&settings.url),
+                };
+                StoreError::Open { place, reason: reason(&*err) }
+            }
+            other => other,
+        })
+    }
+
+    async fn begin(settings: &super::Settings) -> Result<Arc<Db>, StoreError> {
         let news = News::default();
         let connections = settings.connections.max(1);
         let engine = match sqlite_path(&settings.url) {
@@ -70,6 +84,21 @@ impl Db {
             Engine::Postgres(postgres) => postgres.close(),
         }
     }
+}
+
+/// An error with its causes. Some errors tell their cause themselves, which is not told
+/// twice.
+fn reason(err: &(dyn Error + 'static)) -> String {
+    let mut text = err.to_string().trim_end().to_owned();
+    let mut cause = err.source();
+    while let Some(err) = cause {
+        let told = err.to_string();
+        if !text.ends_with(told.trim_end()) {
+            text = format!("{text}: {}", told.trim_end());
+        }
+        cause = err.source();
+    }
+    text
 }
 
 /// The file that a database URL names: `sqlite:PATH` or just a path.

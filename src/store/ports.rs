@@ -368,6 +368,14 @@ pub enum StoreError {
     /// The database cannot be reached, or said no.
     #[error("the database failed")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// There is no working with the database from the start.
+    #[error("cannot open the database {place}: {reason}; check FEEDGATE_DATABASE")]
+    Open {
+        /// The file, or the server's host and port.
+        place: String,
+        /// What the system or the server says.
+        reason: String,
+    },
     /// A row holds what this program cannot have written.
     #[error("a stored row cannot be read: {0}")]
     Corrupt(String),
@@ -388,7 +396,7 @@ impl StoreError {
     /// A word for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Database(_) => "database",
+            Self::Database(_) | Self::Open { .. } => "database",
             Self::Corrupt(_) => "corrupt_row",
             Self::Newer { .. } => "newer_schema",
             Self::Closed => "store_closed",

@@ -59,3 +59,45 @@ fn what_is_piped_in_is_normalized_without_being_named() {
     assert!(text(&piped.stdout).contains("Tides"), "{}", text(&piped.stderr));
     assert_eq!(piped.stdout, named.stdout);
 }
+
+#[test]
+fn a_database_that_cannot_be_opened_is_named_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("plain"), "").unwrap();
+    let cases = [
+        ("sqlite:/proc/x.db", "cannot open the database /proc/x.db: "),
+        ("sqlite:plain", "plain is a file, not a folder"),
+        (
+            "postgres://me:hunter2@127.0.0.1:1/x?password=hunter2",
+            "cannot open the database at 127.0.0.1:1: error connecting to server: ",
+        ),
+    ];
+    for (database, want) in cases {
+        let refused = feedgate(folder.path(), &["migrate", "--database", database]);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{told}");
+        assert!(told.contains(want) && !told.contains("hunter2"), "{database}: {told}");
+        assert!(told.contains("check FEEDGATE_DATABASE"), "{told}");
+        assert!(told.matches("onnect").count() <= 2, "nothing is said twice: {told}");
+    }
+}
+
+#[test]
+fn a_certificate_or_key_that_is_none_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificate =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/fetch/stranger.cert.pem");
+    fs::write(folder.path().join("empty.pem"), "nothing").unwrap();
+    for (cert, want) in [
+        (Path::new("empty.pem"), "cannot use empty.pem: it holds no certificate in PEM"),
+        (&*certificate, "cannot use empty.pem: it holds no private key in PEM"),
+    ] {
+        let toml = format!(
+            "tls_cert = '{}'\ntls_key = 'empty.pem'\nlisten = '127.0.0.1:0'",
+            cert.display()
+        );
+        fs::write(folder.path().join("feedgate.toml"), toml).unwrap();
+        let refused = feedgate(folder.path(), &["serve", "--config", "feedgate.toml"]);
+        assert!(text(&refused.stderr).contains(want), "{}", text(&refused.stderr));
+    }
+}

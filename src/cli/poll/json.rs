@@ -26,7 +26,7 @@ pub(super) fn tell(polled: &Polled<'_>) -> String {
             Ok(feed) => understood(feed),
             Err(why) => json!({ "error": why.to_string() }),
         }),
-        "schedule": schedule(polled),
+        "schedule": polled.is_worth_repeating().then(|| schedule(polled)),
     });
     format!("{story:#}")
 }

@@ -33,7 +33,9 @@ pub(super) fn tell(polled: &Polled<'_>) -> String {
         Some(Err(why)) => line(&mut out, "feed", &format!("none: {}", tame(&why.to_string()))),
         None => {}
     }
-    schedule(polled, &mut out);
+    if polled.is_worth_repeating() {
+        schedule(polled, &mut out);
+    }
     out.trim_end().to_owned()
 }
 

@@ -19,7 +19,7 @@ use bytes::BytesMut;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Config, NoTls};
 
@@ -124,6 +124,20 @@ impl Drop for Postgres {
     }
 }
 
+/// Where the server of this URL is: host and port, and nothing that is secret.
+pub(super) fn place(url: &str) -> String {
+    let Ok(config) = url.parse::<Config>() else { return "of PostgreSQL".to_owned() };
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let ports = config.get_ports();
+    // One port is for all hosts; none is PostgreSQL's own.
+    let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(5432);
+    let places = hosts.enumerate().map(|(n, host)| format!("{host}:{}", port(n)));
+    format!("at {}", places.collect::<Vec<_>>().join(", "))
+}
+
 /// A row as the operations read it.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
     let value = |n: usize| {
@@ -173,6 +187,7 @@ impl From<deadpool_postgres::PoolError> for StoreError {
     fn from(err: deadpool_postgres::PoolError) -> StoreError {
         match err {
             deadpool_postgres::PoolError::Closed => StoreError::Closed,
+            deadpool_postgres::PoolError::Backend(err) => err.into(),
             other => StoreError::Database(Box::new(other)),
         }
     }

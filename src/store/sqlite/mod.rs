@@ -45,6 +45,11 @@ impl Sqlite {
     /// secrets, so both are made for their owner alone.
     pub(super) fn open(path: &Path, readers: usize, news: News) -> Result<Sqlite, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            if folder.is_file() {
+                let folder = folder.display();
+                let trouble = format!("{folder} is a file, not a folder; a database ends in .db");
+                return Err(StoreError::Database(trouble.into()));
+            }
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|err| StoreError::Database(Box::new(err)))?;
         }

@@ -68,10 +68,20 @@ async fn a_failed_fetch_ends_with_1_and_what_is_no_feed_does_not() {
 
     let missing = poll(&[&origin.url("/missing")], &[]).await;
     assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing).contains(" s: it failed\n"), "{}", text(&missing));
     let closed = [("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "10.0.0.0/8".to_owned())];
     let forbidden = poll(&[&origin.url("/page")], &closed).await;
     assert_eq!(forbidden.status.code(), Some(1));
     assert!(text(&forbidden).contains("forbidden_address"), "{}", text(&forbidden));
+    let no_url = poll(&["notaurl"], &[]).await;
+    assert!(text(&no_url).contains("bad_url"), "{}", text(&no_url));
+    for hopeless in [forbidden, no_url] {
+        let told = text(&hopeless);
+        assert!(!told.contains("next  "), "polling does not mend this:\n{told}");
+    }
+    let told = poll(&["--json", "notaurl"], &[]).await;
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert!(told["schedule"].is_null(), "{told}");
 }
 
 #[tokio::test]
