@@ -140,20 +140,24 @@ impl Config {
 
         let layers = Layers::lay(options, &environment, toml);
         let effective = SETTINGS.iter().map(|setting| {
-            let value = layers.get(setting.name).unwrap_or_else(|| setting.default.to_owned());
-            let (value, origin) = (setting.shown(&value), layers.origin(setting.name));
-            Effective { name: setting.name, value, origin }
+            let default = || (setting.default.to_owned(), Origin::Default);
+            let (value, origin) = layers.get(setting.name).unwrap_or_else(default);
+            Effective { name: setting.name, value: setting.shown(&value), origin }
         });
         let effective = effective.collect();
-        match Config::read(|name| layers.get(name)) {
+        match Config::read_from(|name| layers.get(name)) {
             Ok(config) if layers.faults.is_empty() => Ok((config, effective)),
             Ok(_) => Err(BadConfig(layers.faults)),
             Err(BadConfig(more)) => Err(BadConfig([layers.faults, more].concat())),
         }
     }
 
-    /// Reads the settings through `get`: the layers in production, a table in tests.
+    /// Reads the settings through `get`, as if they stood in the environment.
     pub fn read(get: impl Fn(&str) -> Option<String>) -> Result<Config, BadConfig> {
+        Config::read_from(|name| Some((get(name)?, Origin::Environment)))
+    }
+
+    fn read_from(get: impl Fn(&str) -> Option<(String, Origin)>) -> Result<Config, BadConfig> {
         let mut from = Reader::new(get);
         let tls = (from.text("FEEDGATE_TLS_CERT"), from.text("FEEDGATE_TLS_KEY"));
         let config = Config {
@@ -187,7 +191,8 @@ impl Config {
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
         };
         if tls.0.is_some() != tls.1.is_some() {
-            from.faults.push("FEEDGATE_TLS_CERT and FEEDGATE_TLS_KEY go together".to_owned());
+            let names = (from.written("FEEDGATE_TLS_CERT"), from.written("FEEDGATE_TLS_KEY"));
+            from.faults.push(format!("{} and {} go together", names.0, names.1));
         }
         // A claim that ends while the request is still out would have it made twice.
         for (name, timeout) in [
@@ -195,7 +200,8 @@ impl Config {
             ("FEEDGATE_FETCH_TIMEOUT_S", config.fetch_timeout),
         ] {
             if config.claim <= timeout {
-                from.faults.push(format!("FEEDGATE_CLAIM_S must be more than {name}"));
+                let names = (from.written("FEEDGATE_CLAIM_S"), from.written(name));
+                from.faults.push(format!("{} must be more than {}", names.0, names.1));
             }
         }
         if from.faults.is_empty() { Ok(config) } else { Err(BadConfig(from.faults)) }

@@ -71,14 +71,9 @@ impl Layers {
         layers
     }
 
-    /// The value of this name, if it was given.
-    pub(super) fn get(&self, name: &str) -> Option<String> {
-        self.given.get(name).map(|(value, _)| value.clone())
-    }
-
-    /// Where the value of this name comes from.
-    pub(super) fn origin(&self, name: &str) -> Origin {
-        self.given.get(name).map_or(Origin::Default, |(_, origin)| *origin)
+    /// The value of this name, if it was given, and where.
+    pub(super) fn get(&self, name: &str) -> Option<(String, Origin)> {
+        self.given.get(name).cloned()
     }
 
     fn add_file(&mut self, name: &str, text: &str) {
@@ -94,7 +89,7 @@ impl Layers {
                 (None, true) => {
                     self.faults.push(format!("{key} must be a text, a number or a list of texts"));
                 }
-                _ => self.faults.push(unknown(&key)),
+                _ => self.faults.push(unknown(&key, Origin::File)),
             }
         }
     }
@@ -122,7 +117,7 @@ impl Layers {
                 }
                 Err(err) => self.faults.push(format!("{written}: cannot read {value}: {err}")),
             },
-            None => self.faults.push(unknown(written)),
+            None => self.faults.push(unknown(written, origin)),
         }
     }
 }
@@ -140,17 +135,24 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// What to say of a name that is no setting, with the nearest that is.
-fn unknown(written: &str) -> String {
+/// What to say of a name that is no setting in the place where it stands, with the
+/// nearest that is.
+fn unknown(written: &str, origin: Origin) -> String {
     let upper = written.to_ascii_uppercase();
     let asked = upper.strip_prefix(PREFIX).unwrap_or(&upper);
+    let prefixed = asked != upper;
     let nearest = SETTINGS
         .iter()
-        .map(|setting| (distance(asked, &setting.name[PREFIX.len()..]), setting.name))
-        .min()
+        .map(|setting| (distance(asked, &setting.name[PREFIX.len()..]), setting))
+        .min_by_key(|(distance, setting)| (*distance, setting.name))
         .filter(|(distance, _)| *distance <= 3);
     match nearest {
-        Some((_, name)) => format!("{written} is no setting; did you mean {name}?"),
+        Some((0, setting)) if origin == Origin::File && prefixed => {
+            format!("{written}: write it as `{}` here", setting.key())
+        }
+        Some((_, setting)) => {
+            format!("{written} is no setting; did you mean `{}`?", setting.written(origin))
+        }
         None => format!("{written} is no setting; docs/operations.md lists them"),
     }
 }
@@ -198,10 +200,9 @@ mod tests {
             ("FEEDGATE_TRUSTED_PROXIES", "10.0.0.0/8,fd00::/8", Origin::File),
         ];
         for (name, value, origin) in cases {
-            assert_eq!(layers.get(name).as_deref(), Some(value), "{name}");
-            assert_eq!(layers.origin(name), origin, "{name}");
+            assert_eq!(layers.get(name), Some((value.to_owned(), origin)), "{name}");
         }
-        assert_eq!(layers.origin("FEEDGATE_DRAIN_S"), Origin::Default);
+        assert_eq!(layers.get("FEEDGATE_DRAIN_S"), None);
     }
 
     #[test]
@@ -214,14 +215,16 @@ mod tests {
             ("FEEDGATE_SERVICE_PORT_HTTP", "8080"),
             ("FEEDGATE_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
         ]);
-        let toml = "colour = 'red'\nLISTEN = 'x'\nlog = true";
+        let toml = "colour = 'red'\nLISTEN = 'x'\nlog = true\nlogg = 'x'\nFEEDGATE_CLAIM_S = 7";
         let layers = Layers::lay(&[], &environment, Some(("f", toml)));
         let faults = layers.faults.join("\n");
         let wanted = [
             "colour is no setting; docs/operations.md lists them",
-            "LISTEN is no setting; did you mean FEEDGATE_LISTEN?",
+            "LISTEN is no setting; did you mean `listen`?",
+            "logg is no setting; did you mean `log`?",
+            "FEEDGATE_CLAIM_S: write it as `claim_s` here",
             "log must be a text, a number or a list of texts",
-            "FEEDGATE_LISTN is no setting; did you mean FEEDGATE_LISTEN?",
+            "FEEDGATE_LISTN is no setting; did you mean `FEEDGATE_LISTEN`?",
             "FEEDGATE_LISTEN_FILE is no setting; docs/operations.md lists them",
         ];
         for want in wanted {
@@ -238,7 +241,7 @@ mod tests {
         let environment = environment(&[("FEEDGATE_DATABASE_FILE", path.to_str().unwrap())]);
         let layers = Layers::lay(&[], &environment, None);
         assert_eq!(layers.faults, [""; 0]);
-        let want = Some("postgres://me:pw@db.test/feedgate".to_owned());
+        let want = Some(("postgres://me:pw@db.test/feedgate".to_owned(), Origin::Environment));
         assert_eq!(layers.get("FEEDGATE_DATABASE"), want);
     }
 }

@@ -11,8 +11,8 @@ use url::Url;
 
 use crate::wire::signature::Method;
 
-use super::LogFormat;
 use super::settings::Setting;
+use super::{LogFormat, Origin};
 
 /// Reads one setting after the other and collects what is wrong with them.
 pub(super) struct Reader<G> {
@@ -21,7 +21,7 @@ pub(super) struct Reader<G> {
     pub(super) faults: Vec<String>,
 }
 
-impl<G: Fn(&str) -> Option<String>> Reader<G> {
+impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
     /// Reads through `get`.
     pub(super) fn new(get: G) -> Reader<G> {
         Reader { get, faults: Vec::new() }
@@ -29,7 +29,8 @@ impl<G: Fn(&str) -> Option<String>> Reader<G> {
 
     /// What was given or else the default; `None` if that is empty.
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        let given = (self.get)(name).unwrap_or_else(|| default(name).to_owned());
+        let given = (self.get)(name);
+        let given = given.map_or_else(|| default(name).to_owned(), |(value, _)| value);
         Some(given.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
@@ -124,12 +125,24 @@ impl<G: Fn(&str) -> Option<String>> Reader<G> {
         }
     }
 
+    /// The name as its author wrote it.
+    pub(super) fn written(&self, name: &str) -> String {
+        let origin = (self.get)(name).map_or(Origin::Default, |(_, origin)| origin);
+        Setting::find(name).map_or_else(|| name.to_owned(), |setting| setting.written(origin))
+    }
+
     fn fault(&mut self, name: &str, what: impl Display) {
         let default = match default(name) {
             "" => "none".to_owned(),
             default => default.to_owned(),
         };
-        self.faults.push(format!("{name} must be {what} (default: {default})"));
+        let mut fault = format!("{} must be {what} (default: {default})", self.written(name));
+        if let Some((value, origin)) = (self.get)(name) {
+            let secret = Setting::find(name).is_none_or(|setting| setting.secret);
+            let said = if secret { "something else".to_owned() } else { format!("{value:?}") };
+            fault.push_str(&format!(", but the {} says {said}", origin.as_str()));
+        }
+        self.faults.push(fault);
     }
 }
 

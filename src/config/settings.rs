@@ -3,6 +3,8 @@
 //! It is the one list. Unknown names are found by it, `feedgate check-config` prints
 //! it, and a test holds `docs/operations.md` to it.
 
+use super::Origin;
+
 /// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
@@ -66,6 +68,15 @@ impl Setting {
     /// Its name in the TOML file.
     pub fn key(&self) -> String {
         self.name[PREFIX.len()..].to_ascii_lowercase()
+    }
+
+    /// How its name is written in that place.
+    pub fn written(&self, origin: Origin) -> String {
+        match origin {
+            Origin::File => self.key(),
+            Origin::CommandLine => format!("--{}", self.key().replace('_', "-")),
+            Origin::Environment | Origin::Default => self.name.to_owned(),
+        }
     }
 
     /// `value` as it may be shown: what is secret in a URL, or all of a secret that is no

@@ -71,11 +71,26 @@ fn all_faults_are_told_at_once_and_nothing_starts() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     for fault in [
-        "FEEDGATE_LISTN is no setting; did you mean FEEDGATE_LISTEN?",
-        "FEEDGATE_DELIVERY_TIMEOUT_S must be a number from 1 to 60 (default: 10)",
+        "FEEDGATE_LISTN is no setting; did you mean `FEEDGATE_LISTEN`?",
+        "FEEDGATE_DELIVERY_TIMEOUT_S must be a number from 1 to 60 (default: 10), \
+         but the environment says \"never\"",
         "FEEDGATE_DATABASE_FILE: cannot read /nowhere/at/all",
-        "FEEDGATE_DATABASE must be sqlite:FOLDER or postgres://",
+        "--database must be sqlite:FOLDER or postgres://",
+        "but the command line says something else",
     ] {
         assert!(text.contains(fault), "{fault} not in:\n{text}");
     }
+    assert!(!text.contains("mysql"), "what is meant as a secret is not shown:\n{text}");
+}
+
+#[test]
+fn a_fault_of_the_file_is_told_in_the_words_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("feedgate.toml");
+    fs::write(&file, "claim_s = 45\nfetch_timeout_s = 60\nlisten = 'everywhere'\n").unwrap();
+    let output = check_config(&[], &["--config", file.to_str().unwrap()]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("  listen must be an address and a port"), "{text}");
+    assert!(text.contains("but the file says \"everywhere\""), "{text}");
+    assert!(text.contains("  claim_s must be more than fetch_timeout_s"), "{text}");
 }
