@@ -2,6 +2,7 @@
 //! images that have no curl.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use http::{HeaderMap, Method};
 use ipnet::{Ipv4Net, Ipv6Net};
@@ -10,6 +11,10 @@ use url::Url;
 use crate::fetch::{Call, Fetch};
 
 use super::{Outcome, Settings, say};
+
+/// How long to wait for the answer: longer than the gateway takes to find out that it is
+/// not ready.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Ask the gateway that runs with these settings whether it is ready.
 #[derive(Debug, clap::Args)]
@@ -31,6 +36,7 @@ pub(super) async fn run(args: Args) -> Outcome {
     let mut settings = config.fetch(&url);
     // The operator says where to ask, so nowhere is forbidden.
     settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
+    settings.callback_timeout = PATIENCE;
     let url = url.join("/readyz")?;
     let call =
         Call { method: Method::GET, url, headers: HeaderMap::new(), body: Default::default() };

@@ -4,8 +4,12 @@
 //! process killed; the second asks the store.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use http::StatusCode;
+use tokio::time::timeout;
+use tracing::{info, warn};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -15,20 +19,37 @@ use super::exchange::{Asked, Door, plain};
 
 const DOOR: Door = Door { name: "health", methods: &["GET"], body_limit_bytes: 1_024 };
 
+/// How long the store may take to answer: less than those who ask are willing to wait, or
+/// they would learn nothing.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// The routes of this door.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let live = warp::path!("livez").boxed();
     let ready = warp::path!("readyz").boxed();
     let live = DOOR.open(gateway, live, |_, _| async { plain(StatusCode::OK, "alive") });
-    live.or(DOOR.open(gateway, ready, readiness)).unify().boxed()
+    let ailing = Arc::new(AtomicBool::new(false));
+    let ready = DOOR.open(gateway, ready, move |gateway, _: Asked| {
+        let ailing = Arc::clone(&ailing);
+        async move { readiness(&gateway, &ailing).await }
+    });
+    live.or(ready).unify().boxed()
 }
 
-async fn readiness(gateway: Arc<Gateway>, _: Asked) -> Response {
-    match gateway.store.ready().await {
-        Ok(()) => plain(StatusCode::OK, "ready"),
-        Err(err) => {
-            let why = format!("not ready: {err} ({})", err.code());
-            plain(StatusCode::SERVICE_UNAVAILABLE, &why)
+/// `ailing` holds what was answered last, so that only changes are logged.
+async fn readiness(gateway: &Gateway, ailing: &AtomicBool) -> Response {
+    let why = match timeout(PATIENCE, gateway.store.ready()).await {
+        Ok(Ok(())) => {
+            if ailing.swap(false, Ordering::Relaxed) {
+                info!("ready again");
+            }
+            return plain(StatusCode::OK, "ready");
         }
+        Ok(Err(err)) => format!("{err} ({})", err.code()),
+        Err(_) => format!("the database did not answer within {} s", PATIENCE.as_secs()),
+    };
+    if !ailing.swap(true, Ordering::Relaxed) {
+        warn!(why, "not ready");
     }
+    plain(StatusCode::SERVICE_UNAVAILABLE, &format!("not ready: {why}"))
 }

@@ -59,3 +59,44 @@ async fn a_callback_that_is_not_there_is_not_blamed_for_its_answer() {
     let want = "Your callback URL could not be reached: 127.0.0.1: connect: the connection failed.";
     assert_eq!(why.trim_end(), want);
 }
+
+#[tokio::test]
+async fn a_parameter_that_means_nothing_is_named() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let subscribe = [
+        ("hub.mode", "subscribe"),
+        ("hub.topic", "https://feed.example/"),
+        ("hub.callback", "https://call.example/"),
+    ];
+    let list = [("hub.mode", "list")];
+    #[rustfmt::skip]
+    let cases: [(&[(&str, &str)], (&str, &str), &str); 5] = [
+        (&subscribe, ("format", "yaml"),      "format must be atom, json or raw, not yaml."),
+        (&subscribe, ("hub.verify", "maybe"), "hub.verify must be sync or async, not maybe."),
+        (&list,      ("page", "abc"),         "page must be a number from 1, not abc."),
+        (&list,      ("by_page", "all"),      "by_page must be a number from 1 to 500, not all."),
+        (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|replay|authenticate|publish"),
+    ];
+    for (form, further, want) in cases {
+        let (status, why) = gateway.superfeedr(&[form, &[further]].concat()).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{further:?}: {why}");
+        assert_eq!(why.trim_end(), want);
+    }
+    let clamped = [("hub.mode", "list"), ("page", "0"), ("by_page", "100000")];
+    assert_eq!(gateway.superfeedr(&clamped).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_gateway_without_its_database_says_soon_that_it_is_not_ready() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let path = database.url.strip_prefix("sqlite:").unwrap();
+    let other = rusqlite::Connection::open(path).unwrap();
+    other.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+    other.execute_batch("begin immediate").unwrap();
+    let (status, why) = gateway.get("/readyz").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(why.trim_end(), "not ready: the database did not answer within 2 s");
+    assert_eq!(gateway.get("/livez").await.0, StatusCode::OK);
+}

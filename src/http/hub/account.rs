@@ -56,6 +56,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, form: &Form) -> Result<Answ
     }
     let known = ["subscribe", "unsubscribe", "list", "retrieve", "replay", "authenticate"];
     if !known.contains(&mode.as_str()) {
+        let mode = if mode.is_empty() { "(none)" } else { &mode };
         return Err(unprocessable(format!(
             "{mode} is not a supported mode {}|publish",
             known.join("|")
@@ -102,6 +103,26 @@ pub(super) fn unprocessable(why: impl Into<String>) -> Refused {
     Refused::new(StatusCode::UNPROCESSABLE_ENTITY, why)
 }
 
+/// The number that a parameter gives, clamped to 1 and `most` (rows L-3 and R-3);
+/// `default` if it is not there.
+pub(super) fn number(
+    form: &Form,
+    name: &str,
+    (default, most): (usize, usize),
+) -> Result<usize, Refused> {
+    let Some(text) = form.get(name) else { return Ok(default) };
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let upto = if most == usize::MAX { String::new() } else { format!(" to {most}") };
+        return Err(unprocessable(format!("{name} must be a number from 1{upto}, not {text}.")));
+    }
+    if text.starts_with('-') {
+        return Ok(1);
+    }
+    // What is no number of ours is too large.
+    Ok(digits.parse().unwrap_or(usize::MAX).clamp(1, most))
+}
+
 /// The store failed: the cause is for the log, not for the wire.
 pub(super) fn broken(err: &(dyn Error + 'static)) -> Refused {
     error!(error = err, "a request at the hub could not be served");
@@ -115,4 +136,30 @@ fn refuse(refused: &Refused) -> Response {
         set(&mut response, header::WWW_AUTHENTICATE, "Basic realm=\"feedgate\", charset=\"UTF-8\"");
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_range_are_clamped_and_others_refused() {
+        #[rustfmt::skip]
+        let cases = [
+            ("",                      Some(10)),
+            ("count=",                Some(10)),
+            ("count=7",               Some(7)),
+            ("count=0",               Some(1)),
+            ("count=-3",              Some(1)),
+            ("count=51",              Some(50)),
+            ("count=99999999999999999999999", Some(50)),
+            ("count=abc",             None),
+            ("count=1.5",             None),
+            ("count=-",               None),
+        ];
+        for (query, want) in cases {
+            let form = Form::from_urlencoded(query.as_bytes()).unwrap();
+            assert_eq!(number(&form, "count", (10, 50)).ok(), want, "{query}");
+        }
+    }
 }

@@ -43,7 +43,7 @@ pub(super) async fn retrieve(
         let why = "You have no subscription with this callback.";
         return Err(Refused::new(StatusCode::NOT_FOUND, why));
     };
-    let count = retrieve::count(form);
+    let count = retrieve::count(form)?;
     let mut records: Vec<Record> = Vec::new();
     for id in resources.keys() {
         let newest = gateway.store.read_before(*id, None, count).await;
@@ -52,7 +52,7 @@ pub(super) async fn retrieve(
     records.sort_by_key(|record| std::cmp::Reverse(record.at));
     records.truncate(count);
     let heads: i64 = resources.values().map(|resource| resource.head.0).sum();
-    let format = subscribe::format(asked, form);
+    let format = subscribe::format(asked, form)?;
     let word = format.map_or("atom", |format| format.as_str());
     let etag = format!("W/\"{}-{heads}-{}-{word}\"", resources.len(), shown.status.version);
     Ok(retrieve::answer(

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::account::broken;
+use super::account::{broken, number};
 use super::search::Search;
 use crate::domain::account::Access;
 use crate::domain::feed::Feed;
@@ -25,10 +25,9 @@ pub(super) async fn list(
     form: &Form,
     access: &Access,
 ) -> Result<Value, Refused> {
-    let number = |name| form.get(name).and_then(|text| text.parse::<usize>().ok());
-    let page = number("page").unwrap_or(1).max(1);
-    let by_page = number("by_page").or_else(|| number("byPage")).unwrap_or(BY_PAGE.0);
-    let by_page = by_page.clamp(1, BY_PAGE.1);
+    let page = number(form, "page", (1, usize::MAX))?;
+    let spelling = if form.get("by_page").is_some() { "by_page" } else { "byPage" };
+    let by_page = number(form, spelling, BY_PAGE)?;
     let offset = (page - 1).saturating_mul(by_page);
 
     let search = Search::of(form);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use warp::reply::Response;
 
-use super::account::{Answer, broken, unprocessable};
+use super::account::{Answer, broken, number, unprocessable};
 use super::{combined, jsonp, subscribe};
 use crate::domain::account::Access;
 use crate::domain::feed::{Feed, Link};
@@ -47,7 +47,7 @@ pub(super) async fn retrieve(
         return combined::retrieve(gateway, asked, form, access).await;
     }
     let resource = subscribed(gateway, form, access).await?;
-    let format = subscribe::format(asked, form);
+    let format = subscribe::format(asked, form)?;
     if resource.kind == Kind::Other && format.is_none() {
         return raw(gateway, &resource).await.map_err(|err| broken(&err));
     }
@@ -95,9 +95,8 @@ pub(super) fn answer(gateway: &Gateway, form: &Form, shelf: &Shelf<'_>) -> Answe
 }
 
 /// How many entries are asked for.
-pub(super) fn count(form: &Form) -> usize {
-    let count = form.get("count").and_then(|count| count.parse().ok()).unwrap_or(COUNT.0);
-    count.clamp(1, COUNT.1)
+pub(super) fn count(form: &Form) -> Result<usize, Refused> {
+    number(form, "count", COUNT)
 }
 
 /// The resource, if the account subscribes to it (row R-2).
@@ -167,7 +166,7 @@ async fn records(
     form: &Form,
     resource: &Resource,
 ) -> Result<Vec<Record>, Refused> {
-    let count = count(form);
+    let count = count(form)?;
     let before = seq(gateway, form, resource, "before").await?;
     let after = seq(gateway, form, resource, "after").await?;
     let read = match after {

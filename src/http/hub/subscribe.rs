@@ -50,13 +50,13 @@ pub(super) async fn carry_out(
         topic,
         callback,
         protocol: Protocol::WebSub,
-        format: format(asked, form).unwrap_or(Format::Atom),
+        format: format(asked, form)?.unwrap_or(Format::Atom),
         secret: secret(form)?,
         lease: Lease::ACCOUNT,
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
     let intent = Intent { mode, wish, verify_token };
-    let done = gateway.subscribe.carry_out(&intent, verification(form), worker::now()).await;
+    let done = gateway.subscribe.carry_out(&intent, verification(form)?, worker::now()).await;
     match done.map_err(refused)? {
         Done::Later => Ok(Answer::Done(StatusCode::ACCEPTED)),
         Done::Now if mode == Mode::Subscribe && form.is_set("retrieve") => {
@@ -75,7 +75,7 @@ pub(super) async fn replay(
     let topic = topic(form)?;
     let callback = callback(form)?
         .ok_or_else(|| unprocessable("Please provide the hub.callback to be notified."))?;
-    let count = form.get("count").and_then(|count| count.parse().ok()).unwrap_or(10);
+    let count = i64::try_from(retrieve::count(form)?).unwrap_or(MOST_REPLAYED);
     let filter = Filter {
         account: Some(access.account),
         topic: Some(topic.as_str().to_owned()),
@@ -132,24 +132,33 @@ fn secret(form: &Form) -> Result<Option<Secret>, Refused> {
 }
 
 /// What is asked for by `format`, which wins, or by `Accept` (row S-7).
-pub(super) fn format(asked: &Asked, form: &Form) -> Option<Format> {
-    let named = form.get("format").and_then(Format::from_word);
-    named.or_else(|| {
+pub(super) fn format(asked: &Asked, form: &Form) -> Result<Option<Format>, Refused> {
+    let named = form.get("format").map(|word| {
+        let sentence = || format!("format must be atom, json or raw, not {word}.");
+        Format::from_word(word).ok_or_else(|| unprocessable(sentence()))
+    });
+    Ok(named.transpose()?.or_else(|| {
         let accept = asked.header("accept").to_ascii_lowercase();
         match (accept.contains("application/json"), accept.contains("application/atom+xml")) {
             (true, false) => Some(Format::Json),
             (false, true) => Some(Format::Atom),
             _ => None,
         }
-    })
+    }))
 }
 
-fn verification(form: &Form) -> Verification {
+/// The first kind that is one; several may be listed.
+fn verification(form: &Form) -> Result<Verification, Refused> {
     let mut wanted = form.all("hub.verify").flat_map(|kinds| kinds.split(',')).map(str::trim);
     match wanted.find(|kind| matches!(*kind, "sync" | "async")) {
-        Some("sync") => Verification::Sync,
-        Some(_) => Verification::Async,
-        None => Verification::None,
+        Some("sync") => Ok(Verification::Sync),
+        Some(_) => Ok(Verification::Async),
+        None => match form.get("hub.verify") {
+            Some(word) => {
+                Err(unprocessable(format!("hub.verify must be sync or async, not {word}.")))
+            }
+            None => Ok(Verification::None),
+        },
     }
 }
 
