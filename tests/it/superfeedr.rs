@@ -315,6 +315,15 @@ async fn several_feeds_are_retrieved_by_their_callback() {
         let got = world.ask(Method::GET, &query, &[]).await;
         assert_eq!(entry_ids(&got.text).len(), want, "{name}={value}: {}", got.text);
     }
+    let query = [("hub.mode", "retrieve"), ("hub.callback", &both), ("format", "json")];
+    let got = world.ask(Method::GET, &query, &[]).await.json();
+    assert_eq!(got["title"], "The newest entries of 2 feeds");
+    for item in got["items"].as_array().unwrap() {
+        let title = item["source"]["title"].as_str().unwrap();
+        assert!(item["id"].as_str().unwrap().contains(title), "{item}");
+        let topic = world.publisher.url(if title == "winds" { "/winds" } else { "/feed" });
+        assert_eq!(item["source"]["standardLinks"]["self"][0]["href"], topic, "{item}");
+    }
     // A topic wins, whatever the callback.
     let got = world.retrieve(&[("hub.callback", "http://nobody.test/")]).await;
     assert_eq!(entry_ids(&got.text), ids(&[3, 2, 1]));

@@ -1,9 +1,9 @@
 //! Retrieving from several feeds at once: all that a callback is subscribed to (row
 //! R-5), or all that a search finds (row R-6).
 //!
-//! The entries of all of them, newest first by when they arrived; each says by itself
-//! where it is from. Status and head are those of the feed that is in trouble, if one
-//! is, so that nobody overlooks it.
+//! The entries of all of them, newest first by when they arrived; each says in its source
+//! which feed it is from. The status is that of the feed that is in trouble, if one is, so
+//! that nobody overlooks it; the head is of none of them.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,15 @@ use super::retrieve::{self, Shelf};
 use super::search::Search;
 use super::subscribe;
 use crate::domain::account::Access;
+use crate::domain::feed::{Feed, Link, Person, Text};
 use crate::domain::record::Record;
 use crate::domain::resource::{Resource, ResourceId};
+use crate::domain::source::Context;
 use crate::http::Gateway;
 use crate::http::exchange::Asked;
 use crate::http::params::Refused;
+use crate::parse;
+use crate::render::atom;
 use crate::store::Filter;
 use crate::wire::form::Form;
 
@@ -44,13 +48,17 @@ pub(super) async fn retrieve(
         return Err(Refused::new(StatusCode::NOT_FOUND, why));
     };
     let count = retrieve::count(form)?;
-    let mut records: Vec<Record> = Vec::new();
-    for id in resources.keys() {
-        let newest = gateway.store.read_before(*id, None, count).await;
-        records.extend(newest.map_err(|err| broken(&err))?);
+    let mut newest: Vec<(&Resource, Record)> = Vec::new();
+    for (id, resource) in &resources {
+        let read = gateway.store.read_before(*id, None, count).await;
+        let records = read.map_err(|err| broken(&err))?;
+        newest.extend(records.into_iter().map(|record| (resource, record)));
     }
-    records.sort_by_key(|record| std::cmp::Reverse(record.at));
-    records.truncate(count);
+    newest.sort_by_key(|(_, record)| std::cmp::Reverse(record.at));
+    newest.truncate(count);
+    let records: Vec<Record> =
+        newest.into_iter().map(|(resource, record)| sourced(record, resource)).collect();
+    let head = head(gateway, resources.len(), &records);
     let heads: i64 = resources.values().map(|resource| resource.head.0).sum();
     let format = subscribe::format(asked, form)?;
     let word = format.map_or("atom", |format| format.as_str());
@@ -58,8 +66,51 @@ pub(super) async fn retrieve(
     Ok(retrieve::answer(
         gateway,
         form,
-        &Shelf { resource: shown, records: &records, etag: &etag, format },
+        &Shelf { resource: shown, head: Some(&head), records: &records, etag: &etag, format },
     ))
+}
+
+/// The head of a document that joins `feeds` feeds.
+fn head(gateway: &Gateway, feeds: usize, records: &[Record]) -> String {
+    let newest = records.first().map(|record| record.at.fixed_offset());
+    atom::head(&Feed {
+        id: gateway.address("?hub.mode=retrieve"),
+        title: Some(Text::plain(format!("The newest entries of {feeds} feeds"))),
+        updated: newest,
+        ..Feed::default()
+    })
+}
+
+/// The entry with the feed that it is from, unless it names one by itself.
+fn sourced(mut record: Record, resource: &Resource) -> Record {
+    let topic = resource.topic.as_str();
+    let own = Link { rel: "self".to_owned(), href: topic.to_owned(), ..Link::default() };
+    let text = atom::document(&atom::Document {
+        head: &resource.feed_head,
+        topic,
+        status: None,
+        links: &[own],
+        entries: &[&record.atom],
+    });
+    // Our own Atom can be read; if not, the entry is as good as it was.
+    let context = Context::of(resource.topic.fetch_url());
+    let feed = parse::parse(text.as_bytes(), &context).unwrap_or_default();
+    if feed.entries.first().is_none_or(|entry| entry.source.is_some()) {
+        return record;
+    }
+    let plain = |link: &Link| Link { attributes: Vec::new(), ..link.clone() };
+    let named = |person: &Person| Person { extensions: Vec::new(), ..person.clone() };
+    let source = Feed {
+        id: feed.id.clone(),
+        title: feed.title.clone(),
+        authors: feed.authors.iter().map(named).collect(),
+        links: feed.links.iter().map(plain).collect(),
+        lang: feed.lang.clone(),
+        base: feed.base.clone(),
+        ..Feed::default()
+    };
+    record.atom = atom::with_source(&record.atom, &source);
+    record
 }
 
 async fn found(

@@ -60,14 +60,16 @@ pub(super) async fn retrieve(
     Ok(answer(
         gateway,
         form,
-        &Shelf { resource: &resource, records: &records, etag: &etag, format },
+        &Shelf { resource: &resource, head: None, records: &records, etag: &etag, format },
     ))
 }
 
 /// What is answered with.
 pub(super) struct Shelf<'a> {
-    /// Whose head and status the document has.
+    /// Whose status the document has.
     pub(super) resource: &'a Resource,
+    /// The head of a document that is of no single resource; `None` for the resource's own.
+    pub(super) head: Option<&'a str>,
     /// Newest first.
     pub(super) records: &'a [Record],
     /// The entity tag.
@@ -78,9 +80,9 @@ pub(super) struct Shelf<'a> {
 
 /// The records in the format asked for.
 pub(super) fn answer(gateway: &Gateway, form: &Form, shelf: &Shelf<'_>) -> Answer {
-    let Shelf { resource, records, etag, format } = shelf;
+    let Shelf { etag, format, .. } = shelf;
     if *format == Some(Format::Json) {
-        let value = as_json(gateway, resource, records);
+        let value = as_json(gateway, shelf);
         if jsonp::function(form).is_some() {
             return Answer::Json(value);
         }
@@ -89,7 +91,7 @@ pub(super) fn answer(gateway: &Gateway, form: &Form, shelf: &Shelf<'_>) -> Answe
         return Answer::Reply(dressed(response, etag));
     }
     // Exactly this type: the charset stands in the document (row S-8).
-    let body = as_atom(gateway, resource, records);
+    let body = as_atom(gateway, shelf);
     let response = with_type(StatusCode::OK, "application/atom+xml", body);
     Answer::Reply(dressed(response, etag))
 }
@@ -196,16 +198,17 @@ async fn seq(
     Ok(Some(seq))
 }
 
-fn as_atom(gateway: &Gateway, resource: &Resource, records: &[Record]) -> String {
+fn as_atom(gateway: &Gateway, shelf: &Shelf<'_>) -> String {
+    let Shelf { resource, head, records, .. } = shelf;
     let entries: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
     let link = |rel: &str, href: String| Link { rel: rel.to_owned(), href, ..Link::default() };
-    let links = [
-        link("self", resource.topic.as_str().to_owned()),
-        link("hub", gateway.address("")),
-        link("current", gateway.address(&format!("feeds/{}/recent", resource.id))),
-    ];
+    let mut links = vec![link("hub", gateway.address(""))];
+    if head.is_none() {
+        links.insert(0, link("self", resource.topic.as_str().to_owned()));
+        links.push(link("current", gateway.address(&format!("feeds/{}/recent", resource.id))));
+    }
     atom::document(&atom::Document {
-        head: &resource.feed_head,
+        head: head.unwrap_or(&resource.feed_head),
         topic: resource.topic.as_str(),
         status: Some(&resource.status),
         links: &links,
@@ -213,8 +216,9 @@ fn as_atom(gateway: &Gateway, resource: &Resource, records: &[Record]) -> String
     })
 }
 
-fn as_json(gateway: &Gateway, resource: &Resource, records: &[Record]) -> Value {
-    let text = as_atom(gateway, resource, records);
+fn as_json(gateway: &Gateway, shelf: &Shelf<'_>) -> Value {
+    let Shelf { resource, records, .. } = shelf;
+    let text = as_atom(gateway, shelf);
     let context = Context::of(resource.topic.fetch_url());
     let mut feed = parse::parse(text.as_bytes(), &context).unwrap_or_else(|_| Feed::default());
     // The order is ours, whatever a reader thinks of the dates.

@@ -108,6 +108,18 @@ pub fn entry(entry: &Entry) -> String {
     out
 }
 
+/// A serialized entry with `source` as its last child: for documents that join entries of
+/// several feeds. The source must hold nothing that needs a prefix declared.
+pub fn with_source(entry: &str, source: &Feed) -> String {
+    let (inside, end) = entry.rsplit_once("</entry>").unwrap_or((entry, ""));
+    let mut out = String::with_capacity(entry.len() + 512);
+    out.push_str(inside);
+    parts::push_source(&mut out, source, &Names::default());
+    out.push_str("</entry>");
+    out.push_str(end);
+    out
+}
+
 fn push_entry(out: &mut String, entry: &Entry) {
     let names = Names::of_entry(entry);
     push_start(out, "entry", &names, entry.lang.as_deref(), entry.base.as_deref());

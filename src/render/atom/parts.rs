@@ -20,7 +20,7 @@ pub(super) fn push_feed(out: &mut String, feed: &Feed, names: &Names<'_>) {
 }
 
 /// Appends `atom:source`, in which nothing is required.
-fn push_source(out: &mut String, source: &Feed, names: &Names<'_>) {
+pub(super) fn push_source(out: &mut String, source: &Feed, names: &Names<'_>) {
     out.push_str("<source");
     push_lang_and_base(out, source.lang.as_deref(), source.base.as_deref());
     out.push_str(">\n");
