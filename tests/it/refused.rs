@@ -7,6 +7,9 @@ use crate::support::gateway::{Gateway, free_port};
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 
+/// A form, what is wrong in it, and what is said about that.
+type Case<'a> = (&'a [(&'a str, &'a str)], (&'a str, &'a str), &'a str);
+
 const PUBLIC: &str = "https://feed.example/";
 
 #[tokio::test]
@@ -71,7 +74,7 @@ async fn a_parameter_that_means_nothing_is_named() {
     ];
     let list = [("hub.mode", "list")];
     #[rustfmt::skip]
-    let cases: [(&[(&str, &str)], (&str, &str), &str); 5] = [
+    let cases: [Case<'_>; 5] = [
         (&subscribe, ("format", "yaml"),      "format must be atom, json or raw, not yaml."),
         (&subscribe, ("hub.verify", "maybe"), "hub.verify must be sync or async, not maybe."),
         (&list,      ("page", "abc"),         "page must be a number from 1, not abc."),
