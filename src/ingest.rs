@@ -78,8 +78,12 @@ impl Ingest {
     /// shown in the resource's status. An error here means the store failed.
     pub async fn poll(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
         let resource = &due.resource;
-        let seen = look::look(&self.fetch, due, now).await;
+        let mut seen = look::look(&self.fetch, due, now).await;
         let new = records::records(&*self.store, resource, &seen.found, now).await?;
+        let new = new.unwrap_or_else(|| {
+            seen.found = look::Found::Trouble(look::Trouble::ours());
+            Vec::new()
+        });
         let poll = report::report(due, seen, new, (&self.settings, worker::dice()));
 
         if let Some(until) = poll.leave_host_until {

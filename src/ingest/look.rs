@@ -160,10 +160,7 @@ async fn read(answer: Result<Answer, FetchError>, due: &DueResource, now: DateTi
             Found::Trouble(Trouble::unusable("not_a_feed", why.to_string()))
         }
         Some(Err(_)) => Found::Other(fresh),
-        None => Found::Trouble(Trouble::unusable(
-            "parser_failed",
-            "the document could not be read; this is our fault".to_owned(),
-        )),
+        None => Found::Trouble(Trouble::ours()),
     }
 }
 
@@ -236,6 +233,12 @@ impl Trouble {
     /// An answer that said 200 and held nothing we can use.
     fn unusable(code: &'static str, message: String) -> Trouble {
         Trouble { code, message, http_code: 200, retry_after_s: None }
+    }
+
+    /// A document that made us panic.
+    pub(super) fn ours() -> Trouble {
+        let message = "the document could not be read; this is our fault".to_owned();
+        Trouble::unusable("parser_failed", message)
     }
 
     /// A document that says there is nothing any more (seed 002: an empty

@@ -1,6 +1,9 @@
 //! What was found → records for the log, oldest first.
 
+use std::error::Error;
+
 use chrono::{DateTime, FixedOffset, Utc};
+use tracing::error;
 
 use crate::domain::feed::{Entry, Feed};
 use crate::domain::record::{EntryKey, NewRecord};
@@ -14,13 +17,13 @@ use super::look::{Found, Fresh};
 /// The records that may be new, oldest first.
 ///
 /// The store is asked which entries it has not seen, so that only those are worked
-/// on; its append is the judge.
+/// on; its append is the judge. `None` says that the work on them panicked.
 pub(super) async fn records(
     store: &dyn Store,
     resource: &Resource,
     found: &Found,
     now: DateTime<Utc>,
-) -> Result<Vec<NewRecord>, StoreError> {
+) -> Result<Option<Vec<NewRecord>>, StoreError> {
     match found {
         Found::Feed { feed, .. } => {
             let keys: Vec<EntryKey> =
@@ -28,20 +31,27 @@ pub(super) async fn records(
             let unknown = store.unknown(resource.id, &keys).await?;
             let entries = feed.entries.iter().zip(keys);
             let new = entries.filter(|(_, key)| unknown.contains(key));
-            let mut new: Vec<NewRecord> =
-                new.map(|(entry, key)| entry_record(entry, key)).collect();
+            let mut new: Vec<_> = new.map(|(entry, key)| (entry.clone(), key)).collect();
             if !is_oldest_first(feed) {
                 new.reverse();
             }
-            Ok(new)
+            Ok(rendered_aside(new).await)
         }
-        Found::Other(fresh) => Ok(vec![revision(resource, fresh, now)]),
-        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => Ok(Vec::new()),
+        Found::Other(fresh) => Ok(Some(vec![revision(resource, fresh, now)])),
+        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => Ok(Some(Vec::new())),
     }
 }
 
-fn entry_record(entry: &Entry, key: EntryKey) -> NewRecord {
-    let mut entry = entry.clone();
+/// Works where it does not hold up others, and outlives a panic (rule S47).
+async fn rendered_aside(new: Vec<(Entry, EntryKey)>) -> Option<Vec<NewRecord>> {
+    let render = move || new.into_iter().map(|(entry, key)| entry_record(entry, key)).collect();
+    tokio::task::spawn_blocking(render)
+        .await
+        .inspect_err(|err| error!(error = err as &dyn Error, "making records panicked"))
+        .ok()
+}
+
+fn entry_record(mut entry: Entry, key: EntryKey) -> NewRecord {
     // Guessing takes longer than everything else together, so only new entries get it.
     normalize::detect_language(&mut entry);
     let atom = render::atom::entry(&entry);
