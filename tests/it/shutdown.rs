@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use feedgate::store::{self, Filter};
 use http::StatusCode;
+use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -53,9 +54,8 @@ impl Program {
         text
     }
 
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     async fn ended(mut self) -> ExitStatus {
@@ -140,7 +140,7 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
     let (publisher, slow) = (Publisher::start().await, Slow::start().await);
     let mut program = delivering(&publisher, &slow).await;
     let folder = Arc::clone(&program.folder);
-    program.signal("-TERM");
+    program.signal(Signal::TERM);
     program.prints("stopping");
     slow.leave.add_permits(1);
     assert!(program.ended().await.success());
@@ -163,9 +163,9 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
 async fn a_second_signal_ends_it_at_once() {
     let (publisher, slow) = (Publisher::start().await, Slow::start().await);
     let mut program = delivering(&publisher, &slow).await;
-    program.signal("-INT");
+    program.signal(Signal::INT);
     program.prints("stopping");
-    program.signal("-INT");
+    program.signal(Signal::INT);
     assert_eq!(program.ended().await.code(), Some(1));
     assert_eq!(slow.answered.load(Ordering::SeqCst), 0, "it did not wait for the callback");
 }
@@ -186,11 +186,11 @@ async fn the_first_start_prints_a_token_and_commands_that_work() {
         let (_, code) = answer.rsplit_once('\n').unwrap();
         assert!(code.starts_with('2'), "{command}\n{answer}");
     }
-    program.signal("-TERM");
+    program.signal(Signal::TERM);
     assert!(program.ended().await.success());
 
     let mut again = Program::start(folder);
-    again.signal("-TERM");
+    again.signal(Signal::TERM);
     let text = again.prints("stopping");
     assert!(!text.contains("curl"), "the token is shown once:\n{text}");
 }
