@@ -14,24 +14,9 @@ const SIMPLE: [&str; 10] = [
     "lastbuilddate",
 ];
 
-/// Elements of items; HTML has none of them but `title` and `link`, and those only in
-/// its head.
-const OF_ITEMS: [&str; 14] = [
-    "title",
-    "link",
-    "guid",
-    "id",
-    "pubdate",
-    "published",
-    "updated",
-    "category",
-    "comments",
-    "lastbuilddate",
-    "description",
-    "enclosure",
-    "item",
-    "entry",
-];
+/// The other elements by which an item is told; HTML has none of either list but `title`
+/// and `link`, and those only in its head.
+const OTHERS: [&str; 4] = ["description", "enclosure", "item", "entry"];
 
 /// What an item lies in, and items themselves.
 const AROUND: [&str; 6] = ["item", "entry", "channel", "feed", "rss", "items"];
@@ -49,7 +34,7 @@ pub(super) fn end<'n>(
     name: &str,
 ) -> Option<usize> {
     let is = |name: &str, names: &[&str]| names.iter().any(|held| name.eq_ignore_ascii_case(held));
-    if !is(local(name), &OF_ITEMS) {
+    if !is(local(name), &SIMPLE) && !is(local(name), &OTHERS) {
         return None;
     }
     let item = is(local(name), &["item", "entry"]);
