@@ -16,7 +16,7 @@ const LONGEST_S: u64 = 24 * 3_600;
 /// Seconds for which the answer is good; `None` if its headers do not say.
 ///
 /// `no-cache` and `no-store` say 0: they permit to poll, they do not ask for it.
-pub(super) fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
+pub fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     let directives = directives(headers);
     let value = |name: &str| directives.iter().find(|(held, _)| held == name).map(|(_, v)| v);
     if value("no-cache").is_some() || value("no-store").is_some() {
@@ -40,7 +40,7 @@ pub(super) fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
 
 /// Seconds for which the server asks to be left alone, in either form of `Retry-After`;
 /// a time in the past is 0 (rules P24, P25).
-pub(super) fn retry_after_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
+pub fn retry_after_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     let value = text(headers, RETRY_AFTER)?;
     if let Ok(seconds) = value.parse::<i64>() {
         return Some(capped(u64::try_from(seconds).unwrap_or(0)));
@@ -52,7 +52,7 @@ pub(super) fn retry_after_s(headers: &HeaderMap, received: SystemTime) -> Option
 
 /// Whether `Last-Modified` lies so far in the future that the server would answer "not
 /// modified" for years (rule P9).
-pub(super) fn is_from_the_future(headers: &HeaderMap, received: SystemTime) -> bool {
+pub fn is_from_the_future(headers: &HeaderMap, received: SystemTime) -> bool {
     let Some(modified) = text(headers, LAST_MODIFIED) else { return false };
     let Ok(modified) = httpdate::parse_http_date(modified) else { return false };
     modified > server_time(headers, received) + Duration::from_secs(24 * 3_600)

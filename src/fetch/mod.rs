@@ -11,7 +11,7 @@ mod body;
 mod call;
 mod decode;
 mod egress;
-mod freshness;
+pub mod freshness;
 mod get;
 mod politeness;
 mod trouble;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::domain::feed::{Attribute, Element, Node};
 
-use super::names::{ATOM, Names, RSS, as_name};
+use super::names::{ATOM, Names, RSS, as_name, namespace_of};
 use super::xml::{push_attribute, push_text};
 
 /// Appends an extension of a feed, an entry or a person, and a line end. Atom is the
@@ -71,7 +71,8 @@ impl std::fmt::Display for Name<'_> {
 
 /// `default` is the namespace that holds around the element.
 fn push_nested(out: &mut String, element: &Element, default: &str, names: &Names<'_>) {
-    let name = Name { prefix: names.prefix(&element.namespace), name: as_name(&element.name) };
+    let prefix = names.prefix(namespace_of(element));
+    let name = Name { prefix, name: as_name(&element.name) };
     push(out, element, &name, default, names);
 }
 
@@ -79,7 +80,7 @@ fn push(out: &mut String, element: &Element, name: &Name<'_>, default: &str, nam
     let written = name.to_string();
     out.push('<');
     out.push_str(&written);
-    let inner = if name.prefix.is_none() { element.namespace.as_str() } else { default };
+    let inner = if name.prefix.is_none() { namespace_of(element) } else { default };
     if inner != default {
         push_attribute(out, "xmlns", inner);
     }

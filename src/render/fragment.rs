@@ -6,6 +6,8 @@
 //! where that makes it simpler; what it turns down is written escaped instead, so
 //! nothing is lost by a false alarm.
 
+use std::collections::HashSet;
+
 use crate::domain::plain::is_printable;
 
 use super::names::is_name;
@@ -69,16 +71,22 @@ impl<'a> Open<'a> {
                 return None;
             }
             if let Some(prefix) = attribute.strip_prefix("xmlns:") {
-                if value.is_empty() {
+                // Two prefixes are of XML itself, and so are two namespaces.
+                if matches!(prefix, "xml" | "xmlns") || value.is_empty() || is_reserved(value) {
                     return None;
                 }
                 self.prefixes.push(prefix);
+            } else if attribute == "xmlns" && is_reserved(value) {
+                return None;
             }
             attributes.push(attribute);
             rest = after;
         };
-        let sound = self.is_bound(name)
-            && attributes.iter().all(|name| *name == "xmlns" || self.is_bound(name));
+        let sound = !name.starts_with("xml:")
+            && !name.starts_with("xmlns:")
+            && self.is_bound(name)
+            && attributes.iter().all(|name| *name == "xmlns" || self.is_bound(name))
+            && are_distinct(&attributes);
         if !sound {
             return None;
         }
@@ -108,6 +116,19 @@ impl<'a> Open<'a> {
             }
         }
     }
+}
+
+/// Whether no two names with prefixes are the same but for these: both may stand for one
+/// namespace.
+fn are_distinct(attributes: &[&str]) -> bool {
+    let mut locals = HashSet::new();
+    let named = attributes.iter().filter_map(|name| name.split_once(':'));
+    named.filter(|(prefix, _)| *prefix != "xmlns").all(|(_, local)| locals.insert(local))
+}
+
+/// Whether only XML itself may use this namespace (Namespaces in XML `#ns-decl`).
+fn is_reserved(uri: &str) -> bool {
+    matches!(uri, "http://www.w3.org/XML/1998/namespace" | "http://www.w3.org/2000/xmlns/")
 }
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
@@ -183,6 +204,12 @@ mod tests {
             "<?php ?>",
             "<!DOCTYPE a>",
             "<!-- a -- b -->",
+            "<xml:a/>",
+            "<xmlns:a/>",
+            "<a xmlns:xml=\"urn:a\"/>",
+            "<a xmlns=\"http://www.w3.org/XML/1998/namespace\"/>",
+            "<a xmlns:b=\"http://www.w3.org/2000/xmlns/\"/>",
+            "<a xmlns:b=\"urn:x\" xmlns:c=\"urn:x\" b:d=\"\" c:d=\"\"/>",
             "<1/>",
             "<>",
         ];

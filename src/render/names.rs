@@ -22,6 +22,13 @@ pub(super) const RSS: &str = "http://backend.userland.com/rss2";
 pub(super) const XHTML: &str = "http://www.w3.org/1999/xhtml";
 /// The namespace of `xml:lang`, which needs no declaration.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
+/// The namespace of declarations, which must not be declared (Namespaces in XML
+/// `#ns-decl`).
+const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
+/// Where elements go that a document has in the namespace of `xml:lang`: it has no
+/// elements, and strict parsers refuse some. A prefix that nobody declared gets such a name
+/// as well.
+const XML_ELEMENTS: &str = "urn:undeclared:xml";
 
 /// Prefixes by which vocabularies are known.
 const USUAL: &[(&str, &str)] = &[
@@ -51,10 +58,14 @@ const USUAL: &[(&str, &str)] = &[
 /// The prefixes of one piece.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    /// Namespaces and their prefixes, in the order of first use.
-    held: Vec<(&'a str, Cow<'a, str>)>,
-    /// Where each namespace stands in `held`: a document may use thousands.
+    /// Namespaces as they are declared and their prefixes, in the order of first use.
+    held: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// Where each namespace, as the source wrote it, stands in `held`: a document may use
+    /// thousands.
     places: HashMap<&'a str, usize>,
+    /// Where each stands as it is declared: two that the source told apart may be one URI,
+    /// and with two prefixes for it an attribute could stand in a tag twice.
+    declared: HashMap<Cow<'a, str>, usize>,
     /// The prefixes given away.
     taken: HashSet<String>,
     /// How many prefixes had to be made up.
@@ -121,7 +132,7 @@ impl<'a> Names<'a> {
     }
 
     fn add_element(&mut self, element: &'a Element) {
-        self.add(&element.namespace, &element.prefix);
+        self.add(namespace_of(element), &element.prefix);
         self.add_attributes(&element.attributes);
         for child in &element.children {
             if let Node::Element(child) = child {
@@ -141,6 +152,11 @@ impl<'a> Names<'a> {
         if matches!(namespace, "" | ATOM | XML) || self.prefix(namespace).is_some() {
             return;
         }
+        let uri = as_uri(namespace);
+        if let Some(place) = self.declared.get(&uri) {
+            self.places.insert(namespace, *place);
+            return;
+        }
         let usual = USUAL.iter().find(|(known, _)| *known == namespace).map(|(_, usual)| *usual);
         let wanted = usual.unwrap_or(wanted);
         // A prefix that a known vocabulary has is that vocabulary's alone: what the
@@ -155,7 +171,8 @@ impl<'a> Names<'a> {
         };
         self.taken.insert(prefix.clone().into_owned());
         self.places.insert(namespace, self.held.len());
-        self.held.push((namespace, prefix));
+        self.declared.insert(uri.clone(), self.held.len());
+        self.held.push((uri, prefix));
     }
 
     /// A prefix that nobody has.
@@ -180,15 +197,23 @@ impl<'a> Names<'a> {
     /// Appends the declarations to an open start tag.
     pub(super) fn declare(&self, out: &mut String) {
         for (namespace, prefix) in &self.held {
-            push_attribute(out, &format!("xmlns:{prefix}"), &as_uri(namespace));
+            push_attribute(out, &format!("xmlns:{prefix}"), namespace);
         }
+    }
+}
+
+/// The namespace in which an element is written.
+pub(super) fn namespace_of(element: &Element) -> &str {
+    match element.namespace.as_str() {
+        XML => XML_ELEMENTS,
+        namespace => namespace,
     }
 }
 
 /// The namespace's name as a URI, which XML parsers ask for (Namespaces in XML
 /// `#iri-use`); what is none at all is wrapped.
 fn as_uri(namespace: &str) -> Cow<'_, str> {
-    if iri::scheme(namespace).is_none() {
+    if iri::scheme(namespace).is_none() || namespace == XMLNS {
         return Cow::Owned(iri::urn("namespace", namespace));
     }
     let hex = |after: &str| after.len() > 1 && after.bytes().take(2).all(|b| b.is_ascii_hexdigit());
@@ -275,6 +300,21 @@ mod tests {
     }
 
     #[test]
+    fn namespaces_that_become_one_uri_have_one_prefix() {
+        let attribute = |namespace: &str, prefix: &str| Attribute {
+            namespace: namespace.to_owned(),
+            prefix: prefix.to_owned(),
+            name: "x".to_owned(),
+            value: String::new(),
+        };
+        let attributes = [attribute("urn:é", "p"), attribute("urn:%C3%A9", "q")];
+        let mut names = Names::default();
+        names.add_attributes(&attributes);
+        let prefixes = attributes.each_ref().map(|held| names.prefix(&held.namespace));
+        assert_eq!(prefixes, [Some("p"), Some("p")]);
+    }
+
+    #[test]
     fn a_namespace_becomes_a_uri() {
         let cases = [
             ("http://a.test/ns#", "http://a.test/ns#"),
@@ -282,6 +322,7 @@ mod tests {
             ("urn:é", "urn:%C3%A9"),
             ("urn:100%", "urn:100%25"),
             ("tides/1.0", "urn:namespace:tides%2F1.0"),
+            (XMLNS, "urn:namespace:http:%2F%2Fwww.w3.org%2F2000%2Fxmlns%2F"),
         ];
         for (namespace, want) in cases {
             assert_eq!(as_uri(namespace), want, "{namespace:?}");

@@ -12,7 +12,7 @@ use crate::domain::feed::{
 use crate::parse::modules::{Home, Of};
 use crate::parse::person::person;
 use crate::parse::texts::kind_of;
-use crate::parse::tree::{El, Tree};
+use crate::parse::tree::{El, Items, Tree};
 use crate::parse::vocabulary::Vocabulary;
 
 pub(super) static ATOM: Vocabulary = Vocabulary {
@@ -222,11 +222,12 @@ pub(super) fn read_person(element: El<'_>, home: &mut Home<'_>) -> Option<Person
         uri,
         extensions: Vec::new(),
     };
+    let items = if home.feed().is_some() { Items::Read } else { Items::Quoted };
     for child in element.elements() {
         let known = ["name", "email", "uri", "url", "homepage"];
         let own = is_atom(child) || is_plain(child);
         if !(own && known.iter().any(|name| child.named(name))) {
-            person.extensions.extend(child.keep());
+            person.extensions.extend(child.keep(items));
         }
     }
     let somebody = !person.name.is_empty() || person.email.is_some() || person.uri.is_some();

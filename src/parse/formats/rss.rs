@@ -53,7 +53,7 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
     read_channel(&own, &mut home);
     let is_item = |element: El<'t>| {
         (element.named("item") && own.holds(element))
-            || (element.named("entry") && is_plain(element))
+            || (element.named("entry") && (is_plain(element) || is_atom(element)))
     };
     for element in items(tree, is_item, reading.repairs) {
         let mut entry = Entry {

@@ -8,7 +8,7 @@ use crate::domain::feed::{
 };
 use crate::parse::dates;
 use crate::parse::texts::{Bases, line};
-use crate::parse::tree::El;
+use crate::parse::tree::{El, Items};
 use chrono::{DateTime, FixedOffset};
 
 /// Elements whose text is an address, by their prefix.
@@ -107,7 +107,8 @@ impl Home<'_> {
 
     /// Keeps an element that has no home in Atom.
     pub(in crate::parse) fn keep(&mut self, element: El<'_>) {
-        match element.keep() {
+        let items = if self.feed().is_some() { Items::Read } else { Items::Quoted };
+        match element.keep(items) {
             Some(mut kept) => {
                 self.absolute(element, &mut kept);
                 self.extensions().push(kept);

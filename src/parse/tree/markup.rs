@@ -59,12 +59,19 @@ impl<'t> El<'t> {
     }
 
     /// The element itself, to be kept; `None` if it is too big.
-    pub(in super::super) fn keep(self) -> Option<Element> {
+    ///
+    /// Items in it that are `read` as such are left out; others are no items any more, so
+    /// that nobody who reads what we write takes them for some.
+    pub(in super::super) fn keep(self, items: Items) -> Option<Element> {
         let mut stack = vec![shell(self)];
         let mut bytes = 0;
         let mut walk = self.walk();
         while let Some(step) = walk.next() {
             match step {
+                Step::Enter(element) if items == Items::Read && is_item(element) => {
+                    walk.skip(element);
+                    walk.next(); // what is skipped is left all the same
+                }
                 Step::Enter(element) => stack.push(shell(element)),
                 Step::Text(text) => {
                     bytes += text.len();
@@ -95,6 +102,20 @@ impl<'t> El<'t> {
     }
 }
 
+/// What becomes of items inside an element that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Items {
+    /// They are entries, so they are not kept besides.
+    Read,
+    /// They are part of it.
+    Quoted,
+}
+
+/// Whether an element is an item wherever it lies.
+fn is_item(element: El<'_>) -> bool {
+    (element.named("item") || element.named("entry")) && is_own(element)
+}
+
 /// White space between elements is layout; a text alone is kept to the letter.
 fn tidy_space(element: &mut Element) {
     let blank = |child: &Node| matches!(child, Node::Text(text) if text.trim().is_empty());
@@ -106,7 +127,7 @@ fn tidy_space(element: &mut Element) {
 /// The element without what it holds.
 fn shell(element: El<'_>) -> Element {
     let space = element.space();
-    let known = if is_plain(element) {
+    let known = if is_plain(element) || is_item(element) {
         Some(rss_vocabulary())
     } else if is_atom(element) {
         Some(atom_vocabulary())

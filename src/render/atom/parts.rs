@@ -94,7 +94,10 @@ fn push_optional_text(out: &mut String, name: &str, text: Option<&Text>) {
 /// readers repair.
 pub(super) fn push_text_construct(out: &mut String, name: &str, text: &Text) {
     let value = printable(&text.value);
-    let raw = text.kind == TextKind::Xhtml && is_well_formed(&value);
+    // Where an item's end is missing, a tolerant reader takes the next one for its end,
+    // unless it is quoted in content.
+    let is_torn = || name != "content" && (value.contains("<entry") || value.contains("<item"));
+    let raw = text.kind == TextKind::Xhtml && is_well_formed(&value) && !is_torn();
     out.push('<');
     out.push_str(name);
     let kind = match text.kind {

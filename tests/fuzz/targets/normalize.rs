@@ -6,6 +6,7 @@
 //! of feeds is a folder of seeds.
 #![no_main]
 
+use cpu_time::ThreadTime;
 use feedgate::domain::source::Context;
 use feedgate::normalize;
 use libfuzzer_sys::fuzz_target;
@@ -33,7 +34,19 @@ const URLS: [&str; 4] = [
 
 const ATOM: &str = "http://www.w3.org/2005/Atom";
 
+/// Seconds of work that any document may take, and those that each megabyte of it may: ten
+/// times what a build without the fuzzer's instruments may.
+const WORK_S: (f64, f64) = (0.5, 10.0);
+
 fuzz_target!(|data: &[u8]| {
+    let begun = ThreadTime::now();
+    read(data);
+    let took = begun.elapsed().as_secs_f64();
+    let (any, each) = WORK_S;
+    assert!(took < any + each * data.len() as f64 / 1e6, "{took} s for {} bytes", data.len());
+});
+
+fn read(data: &[u8]) {
     let (context, bytes) = split(data);
     let Ok(mut first) = normalize(bytes, &context) else { return };
     let atom = first.to_atom();
@@ -45,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
         let told = first.to_atom();
         assert_eq!(entries_in(&told), first.feed().entries.len(), "entries with a language");
     }
-});
+}
 
 fn split(data: &[u8]) -> (Context, &[u8]) {
     let (choice, bytes) = match data {

@@ -1,14 +1,20 @@
 //! Any bytes, as a message of the protocols strangers speak: nothing panics, and what
-//! was understood says the same once it has been written and read again.
+//! was understood says the same once it has been written and read again. Also the headers
+//! of an answer that say when to come back: nobody is believed for longer than a day.
 //!
 //! The first byte chooses the protocol.
 #![no_main]
 
+use std::time::{Duration, SystemTime};
+
+use feedgate::fetch::freshness;
 use feedgate::wire::form::Form;
 use feedgate::wire::signature::{self, Method};
 use feedgate::wire::xml::{self, BadXml};
 use feedgate::wire::xmlrpc::Value;
 use feedgate::wire::{multipart, soap, xmlrpc};
+use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, LAST_MODIFIED, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use url::form_urlencoded;
 
@@ -16,13 +22,14 @@ const BOUNDARY: &str = "----feedgate-fuzz-7d93b1";
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, bytes)) = data.split_first() else { return };
-    match choice % 6 {
+    match choice % 7 {
         0 => xml_rpc(bytes),
         1 => soap(bytes),
         2 => form(Form::from_urlencoded(bytes).ok()),
         3 => form(Form::from_json(bytes).ok()),
         4 => multipart(bytes),
-        _ => signature(bytes),
+        5 => signature(bytes),
+        _ => headers(bytes),
     }
 });
 
@@ -156,5 +163,25 @@ fn signature(bytes: &[u8]) {
         let signed = signature::sign(method, &secret, body);
         assert!(signature::holds(&signed, &secret, body), "{word}");
         assert!(!signature::holds(&signed, &format!("{secret}x"), body), "{word}, another secret");
+    }
+}
+
+/// Values of headers, a line each; the first byte of a line chooses the header.
+fn headers(bytes: &[u8]) {
+    let names = [DATE, EXPIRES, LAST_MODIFIED, RETRY_AFTER, CACHE_CONTROL, AGE];
+    let mut headers = HeaderMap::new();
+    for line in bytes.split(|byte| *byte == b'\n').take(16) {
+        let Some((choice, value)) = line.split_first() else { continue };
+        let Ok(value) = HeaderValue::from_bytes(value) else { continue };
+        headers.append(&names[usize::from(*choice) % names.len()], value);
+    }
+    let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(784_123_200);
+    for received in [SystemTime::UNIX_EPOCH, noon] {
+        let hints = [
+            freshness::hint_s(&headers, received),
+            freshness::retry_after_s(&headers, received),
+        ];
+        assert!(hints.iter().flatten().all(|hint| *hint <= 86_400), "{headers:?}: {hints:?}");
+        freshness::is_from_the_future(&headers, received);
     }
 }
