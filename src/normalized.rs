@@ -1,6 +1,7 @@
 //! The normalizer as a library: one pure function from bytes to a feed.
 
-use crate::domain::feed::{Feed, Repair};
+use crate::domain::feed::Feed;
+use crate::domain::repair::Repair;
 use crate::domain::source::Context;
 use crate::normalize as passes;
 use crate::parse::{self, NotAFeed};

@@ -97,8 +97,9 @@ fn written(bytes: &[u8], context: &Context, args: &Args) -> Result<String, Box<d
 fn explanation(normalized: &Normalized) -> Value {
     let feed = normalized.feed();
     let repairs = normalized.repairs().iter();
-    let repairs: Vec<Value> =
-        repairs.map(|repair| json!({"code": repair.code, "detail": repair.detail})).collect();
+    let repairs: Vec<Value> = repairs
+        .map(|repair| json!({"code": repair.code.as_str(), "detail": repair.detail}))
+        .collect();
     json!({
         "format": feed.format,
         "entries": feed.entries.len(),

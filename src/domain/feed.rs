@@ -12,6 +12,8 @@
 
 use chrono::{DateTime, FixedOffset};
 
+use super::repair::Repair;
+
 /// A feed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Feed {
@@ -254,15 +256,6 @@ pub struct Hints {
     pub update_period_s: Option<u32>,
     /// `sy:updateBase`.
     pub update_base: Option<DateTime<FixedOffset>>,
-}
-
-/// Something that was wrong with a document and was mended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repair {
-    /// A stable word of `docs/normalizer.md`.
-    pub code: &'static str,
-    /// Where, and what.
-    pub detail: String,
 }
 
 impl Text {

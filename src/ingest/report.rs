@@ -11,6 +11,7 @@ use crate::domain::asked::Asked;
 use crate::domain::feed::{Feed, Hints, Text};
 use crate::domain::poll::{Poll, Polling};
 use crate::domain::record::NewRecord;
+use crate::domain::repair;
 use crate::domain::resource::{Kind, Resource};
 use crate::domain::schedule::{self, Period, Signals};
 use crate::domain::status::Status;
@@ -220,9 +221,11 @@ fn status(
             status.title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
             status.last_parse = Some(seen.at);
             status.generated_ids = feed.has_generated_ids();
+            status.bozo_rank = repair::bozo_rank(&feed.repairs, feed.entries.len());
         }
         Found::Other(fresh) => {
             say(&mut status, 200, &format!("{}, changed, no feed", bytes(fresh)));
+            (status.generated_ids, status.bozo_rank) = (false, 0.0);
             status.last_parse = Some(seen.at);
         }
         Found::Trouble(trouble) => {
@@ -260,7 +263,7 @@ fn say(status: &mut Status, code: u16, message: &str) {
 
 /// What had to be mended, each kind once.
 fn mended(feed: &Feed) -> String {
-    let codes: BTreeSet<&str> = feed.repairs.iter().map(|repair| repair.code).collect();
+    let codes: BTreeSet<&str> = feed.repairs.iter().map(|repair| repair.code.as_str()).collect();
     let codes: Vec<&str> = codes.into_iter().collect();
     if codes.is_empty() { String::new() } else { format!("; mended: {}", codes.join(", ")) }
 }
@@ -279,8 +282,10 @@ impl Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::feed::Entry;
     use crate::domain::poll::{Body, Trigger, Validators};
     use crate::domain::record::Seq;
+    use crate::domain::repair::{Code, Repair};
     use crate::domain::resource::ResourceId;
     use crate::domain::topic::Topic;
 
@@ -417,6 +422,27 @@ mod tests {
         for (why, kind, found, want) in cases {
             let due = due(kind, Polling::default(), Status::default());
             assert_eq!(told(&due, 0, found).silent, want, "{why} (rule N5)");
+        }
+    }
+
+    #[test]
+    fn the_status_says_how_little_of_the_newest_document_is_to_be_relied_on() {
+        let entries = vec![Entry::default(); 2];
+        let repairs = vec![Repair::new(Code::IdGenerated, "x")];
+        let feed = Box::new(Feed { entries, repairs, ..Feed::default() });
+        let known = Status { bozo_rank: 0.7, ..Status::default() };
+        #[rustfmt::skip]
+        let cases = [
+            ("half of its ids are ours",     Found::Feed { feed, fresh: fresh() },               0.3),
+            ("nothing was wrong",            Found::Feed { feed: Box::default(), fresh: fresh() }, 0.0),
+            ("no feed",                      Found::Other(fresh()),                              0.0),
+            ("the same as before",           Found::Same(fresh()),                               0.7),
+            ("not modified",                 Found::NotModified { hint_s: None },                0.7),
+            ("trouble",                      trouble(500, None),                                 0.7),
+        ];
+        for (why, found, want) in cases {
+            let due = due(Kind::Feed, Polling::default(), known.clone());
+            assert_eq!(told(&due, 0, found).status.bozo_rank, want, "{why}");
         }
     }
 }

@@ -4,7 +4,8 @@
 
 use chrono::{DateTime, Datelike, FixedOffset, TimeDelta, Utc};
 
-use crate::domain::feed::{Attribute, Element, Entry, Feed, Node, Repair};
+use crate::domain::feed::{Attribute, Element, Entry, Feed, Node};
+use crate::domain::repair::{Code, Repair};
 use crate::domain::source::Context;
 
 /// "Published in the future by > 10 min ⇒ display date = discovery time" (rule N9):
@@ -40,7 +41,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     let of_feed = feed.updated.or(newest).or(received).unwrap_or_default();
     for entry in &mut feed.entries {
         if entry.updated.is_none() && entry.published.is_none() {
-            repairs.push(Repair { code: "date_missing", detail: name_of(entry) });
+            repairs.push(Repair::new(Code::DateMissing, name_of(entry)));
         }
         let fallback = entry.published.or(received).unwrap_or(of_feed);
         entry.updated.get_or_insert(fallback);
@@ -57,8 +58,8 @@ fn drop_absurd(
     repairs: &mut Vec<Repair>,
 ) -> Option<DateTime<FixedOffset>> {
     let absurd = date.filter(|date| *date > now + AHEAD || date.year() < FIRST_YEAR)?;
-    let code = if absurd > now { "date_in_future" } else { "date_before_feeds" };
-    repairs.push(Repair { code, detail: absurd.to_rfc3339() });
+    let code = if absurd > now { Code::DateInFuture } else { Code::DateBeforeFeeds };
+    repairs.push(Repair::new(code, absurd.to_rfc3339()));
     date.take()
 }
 

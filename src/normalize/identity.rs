@@ -12,12 +12,13 @@
 //! not on the time, the gateway, the feed's address or the order of the document. Dates
 //! are never part of it, because they drift.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sha2::{Digest, Sha256};
 
-use crate::domain::feed::{Content, Entry, Feed, Link, Repair, Text};
+use crate::domain::feed::{Content, Entry, Feed, Link, Text};
 use crate::domain::iri;
+use crate::domain::repair::{Code, Repair};
 use crate::domain::source::Context;
 
 /// How a generated id begins (RFC 4151). The name is the program's and not the
@@ -79,13 +80,13 @@ fn entry_id(entry: &Entry, links: &HashMap<String, usize>) -> (String, Option<Re
     let repair = |code, id: &str| Some(said(code, id));
     if let Some(id) = as_iri(&entry.id) {
         let wrapped = id != entry.id;
-        return (id, if wrapped { repair("id_not_an_iri", &entry.id) } else { None });
+        return (id, if wrapped { repair(Code::IdNotAnIri, &entry.id) } else { None });
     }
     if let Some(link) = permalink(entry).filter(|link| links.get(*link) == Some(&1)) {
-        return (link.to_owned(), repair("id_from_link", link));
+        return (link.to_owned(), repair(Code::IdFromLink, link));
     }
     let id = format!("{GENERATED}{}", content_key(entry));
-    let generated = repair("id_generated", &id);
+    let generated = repair(Code::IdGenerated, &id);
     (id, generated)
 }
 
@@ -109,8 +110,9 @@ fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
         sharing.entry(&entry.id).or_default().push(at);
     }
     sharing.retain(|_, at| at.len() > 1);
-    let mut renamed: HashMap<usize, String> = HashMap::new();
-    let mut repeated: HashSet<usize> = HashSet::new();
+    // In the order of the document, so that the same input gives the same repairs.
+    let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
+    let mut repeated: BTreeSet<usize> = BTreeSet::new();
     for (id, at) in &sharing {
         // Feeds are newest first unless their dates say otherwise.
         let oldest = at.iter().rev().min_by_key(|at| date(&entries[**at]));
@@ -127,8 +129,8 @@ fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
             }
         }
     }
-    repairs.extend(repeated.iter().map(|at| said("entry_repeated", &entries[*at].id)));
-    repairs.extend(renamed.keys().map(|at| said("id_repeated", &entries[*at].id)));
+    repairs.extend(repeated.iter().map(|at| said(Code::EntryRepeated, &entries[*at].id)));
+    repairs.extend(renamed.keys().map(|at| said(Code::IdRepeated, &entries[*at].id)));
     for (at, id) in renamed {
         entries[at].id = id;
     }
@@ -152,8 +154,8 @@ fn content_key(entry: &Entry) -> String {
     hash(&[&title(entry), &body(entry), enclosure(entry)])
 }
 
-fn said(code: &'static str, id: &str) -> Repair {
-    Repair { code, detail: id.to_owned() }
+fn said(code: Code, id: &str) -> Repair {
+    Repair::new(code, id)
 }
 
 fn date(entry: &Entry) -> Option<chrono::DateTime<chrono::FixedOffset>> {
@@ -271,5 +273,18 @@ mod tests {
         let oldest_first = ids(vec![dated(old(), 1), dated(new(), 2)]);
         assert_eq!(oldest_first, [newest_first[1].clone(), newest_first[0].clone()]);
         assert_eq!(ids(vec![old(), old()]), ["urn:x"], "the same twice is one");
+    }
+
+    #[test]
+    fn what_is_told_of_shared_ids_is_in_the_order_of_the_document() {
+        let shared = |n: usize| {
+            [entry(&format!("urn:{n}"), "", "old"), entry(&format!("urn:{n}"), "", "new")]
+        };
+        let entries: Vec<Entry> = (0..40).flat_map(shared).collect();
+        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let settled = settle(Feed { entries, ..Feed::default() }, &context);
+        let told: Vec<&str> = settled.repairs.iter().map(|repair| repair.detail.as_str()).collect();
+        let want: Vec<String> = (0..40).map(|n| format!("urn:{n}")).collect();
+        assert_eq!(told, want);
     }
 }

@@ -6,10 +6,11 @@
 //! content may ask.
 
 use crate::domain::feed::{
-    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Repair, Text, TextKind,
+    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
 };
 use crate::domain::iri;
 use crate::domain::plain::printable;
+use crate::domain::repair::{Code, Repair};
 use crate::domain::source::Context;
 
 use super::html;
@@ -124,16 +125,16 @@ impl Pass<'_> {
                 link.rel = "alternate".to_owned();
             }
             if link.href.trim().is_empty() {
-                self.repairs.push(repair("link_dropped", "an empty address"));
+                self.repairs.push(repair(Code::LinkDropped, "an empty address"));
                 return false;
             }
             self.address(&mut link.href);
             if is_unsafe(&link.href) {
-                self.repairs.push(repair("link_dropped", "an address that runs code"));
+                self.repairs.push(repair(Code::LinkDropped, "an address that runs code"));
                 return false;
             }
             if !iri::is_complete(&link.href) {
-                self.repairs.push(repair("link_dropped", &link.href));
+                self.repairs.push(repair(Code::LinkDropped, &link.href));
                 return false;
             }
             true
@@ -214,6 +215,6 @@ fn is_unsafe(address: &str) -> bool {
     }
 }
 
-fn repair(code: &'static str, detail: &str) -> Repair {
-    Repair { code, detail: detail.to_owned() }
+fn repair(code: Code, detail: &str) -> Repair {
+    Repair::new(code, detail)
 }

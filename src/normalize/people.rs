@@ -6,8 +6,9 @@
 //! by whoever its title says: that stands on the feed only, so that nobody takes it
 //! for an author's name of an entry.
 
-use crate::domain::feed::{Element, Feed, Node, Person, Repair, Text};
+use crate::domain::feed::{Element, Feed, Node, Person, Text};
 use crate::domain::plain::{self, is_printable};
+use crate::domain::repair::{Code, Repair};
 use crate::domain::source::Context;
 
 use super::repeats::drop_repeated;
@@ -32,7 +33,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     }
     if feed.authors.is_empty() {
         let detail = stand_in.name.clone();
-        feed.repairs.push(Repair { code: "author_missing", detail });
+        feed.repairs.push(Repair::new(Code::AuthorMissing, detail));
         feed.authors.push(stand_in);
     }
     feed

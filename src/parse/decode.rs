@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-use crate::domain::feed::Repair;
+use crate::domain::repair::{Code, Repair};
 
 /// How far into a document its XML declaration is looked for: some have a comment, a
 /// blank page or a warning of their server before it.
@@ -55,7 +55,7 @@ fn to_text<'b>(
                 return encoding.decode_without_bom_handling(bytes).0;
             }
             if !text.is_ascii() && encoding != UTF_8 {
-                repairs.push(note("wrong_charset", encoding.name()));
+                repairs.push(note(Code::WrongCharset, encoding.name()));
             }
         }
         return Cow::Borrowed(text);
@@ -63,7 +63,7 @@ fn to_text<'b>(
     let (good, bad) = census(bytes);
     let says_utf8 = labels.iter().flatten().all(|label| encoding_of(label) == Some(UTF_8));
     if good >= GOOD_PER_BAD * bad || (says_utf8 && good >= bad && good > 0) {
-        repairs.push(note("bad_bytes", "UTF-8"));
+        repairs.push(note(Code::BadBytes, "UTF-8"));
         return Cow::Owned(mend(bytes));
     }
     for encoding in labels.iter().flatten().filter_map(|label| encoding_of(label)) {
@@ -75,7 +75,7 @@ fn to_text<'b>(
         }
     }
     let encoding = detect(bytes);
-    repairs.push(note("guessed_charset", encoding.name()));
+    repairs.push(note(Code::GuessedCharset, encoding.name()));
     encoding.decode_without_bom_handling(bytes).0
 }
 
@@ -205,7 +205,7 @@ fn without_forbidden<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) -> Cow<'
         return text;
     }
     let removed = text.chars().count() - kept.chars().count();
-    repairs.push(Repair { code: "control_characters", detail: format!("{removed} removed") });
+    repairs.push(Repair::new(Code::ControlCharacters, format!("{removed} removed")));
     Cow::Owned(kept)
 }
 
@@ -215,8 +215,8 @@ pub(super) fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-fn note(code: &'static str, name: &str) -> Repair {
-    Repair { code, detail: format!("read as {name}") }
+fn note(code: Code, name: &str) -> Repair {
+    Repair::new(code, format!("read as {name}"))
 }
 
 #[cfg(test)]
@@ -254,6 +254,6 @@ mod tests {
         let mut repairs = Vec::new();
         decode(b"<a>x\x0b\xe9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9</a>", None, &mut repairs);
         let codes: Vec<_> = repairs.iter().map(|repair| repair.code).collect();
-        assert_eq!(codes, ["bad_bytes", "control_characters"]);
+        assert_eq!(codes, [Code::BadBytes, Code::ControlCharacters]);
     }
 }

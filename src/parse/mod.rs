@@ -63,7 +63,12 @@ pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
         Some(_) => {
             let told = repairs.len();
             let tidy = tree::tidy(Cow::Borrowed(&*text), &mut repairs);
+            let in_tidy = repairs.len();
             let tree = tree::build(&tidy, &mut repairs);
+            let before = tree::Before::of(&text, &tidy);
+            for byte in repairs[in_tidy..].iter_mut().filter_map(|repair| repair.byte.as_mut()) {
+                *byte = before.was(*byte);
+            }
             let url = context.base();
             let bases = texts::Bases { url: &url };
             match formats::read(&tree, bases, &mut repairs) {
@@ -87,6 +92,7 @@ mod tests {
 
     use super::*;
     use crate::domain::feed::Text;
+    use crate::domain::repair::Code;
 
     fn context() -> Context {
         Context::of(Url::parse("https://tides.test/feed").unwrap())
@@ -157,7 +163,7 @@ mod tests {
         let text = format!("<feed>{}</feed>", "<entry/>".repeat(MAX_ENTRIES + 7));
         let feed = parse(text.as_bytes(), &context()).unwrap();
         assert_eq!(feed.entries.len(), MAX_ENTRIES);
-        assert!(feed.repairs.iter().any(|repair| repair.code == "too_many_entries"));
+        assert!(feed.repairs.iter().any(|repair| repair.code == Code::TooManyEntries));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod delivery;
 mod demo;
+mod explain;
 mod ingest;
 mod killed;
 mod listener;

@@ -72,7 +72,8 @@ fn understood(feed: &Feed) -> Value {
         })
     });
     let repairs = feed.repairs.iter();
-    let repairs = repairs.map(|repair| json!({ "code": repair.code, "detail": repair.detail }));
+    let repairs =
+        repairs.map(|repair| json!({ "code": repair.code.as_str(), "detail": repair.detail }));
     json!({
         "format": feed.format,
         "title": title(&feed.title),

@@ -7,8 +7,9 @@
 use serde_json::{Map, Value};
 
 use crate::domain::feed::{
-    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Repair, Text, TextKind,
+    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
 };
+use crate::domain::repair::{Code, Repair};
 use crate::parse::{MAX_ENTRIES, NotAFeed, dates, json};
 
 /// Where fields without a home in Atom go.
@@ -32,7 +33,7 @@ pub(in crate::parse) fn read(text: &str, repairs: &mut Vec<Repair>) -> Result<Fe
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(err) => {
-            repairs.push(Repair { code: "broken_json", detail: err.to_string() });
+            repairs.push(Repair::new(Code::BrokenJson, err.to_string()));
             let mended = serde_json::from_str(&json::mend(text));
             mended.map_err(|_| NotAFeed::Other("broken JSON"))?
         }

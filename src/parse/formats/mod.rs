@@ -18,7 +18,8 @@ use super::texts::Bases;
 use super::tree::{El, Tree};
 use super::vocabulary::{Vocabulary, keep};
 use super::{MAX_ENTRIES, NotAFeed};
-use crate::domain::feed::{Feed, Repair};
+use crate::domain::feed::Feed;
+use crate::domain::repair::{Code, Repair};
 
 /// The attributes of XML itself.
 pub(super) static XML: Vocabulary =
@@ -120,11 +121,11 @@ fn items<'t>(
     if found.len() > MAX_ENTRIES {
         found.truncate(MAX_ENTRIES);
         let detail = format!("only the first {MAX_ENTRIES} are read");
-        repairs.push(Repair { code: "too_many_entries", detail });
+        repairs.push(Repair::new(Code::TooManyEntries, detail));
     }
     if found.len() > 1 && tree.cut().is_some() && found.last().copied() == tree.cut() {
         found.pop();
-        repairs.push(Repair { code: "cut_entry", detail: "the last entry is incomplete".into() });
+        repairs.push(Repair::new(Code::CutEntry, "the last entry is incomplete"));
     }
     found
 }

@@ -4,8 +4,9 @@
 //! it, so a format reads its own elements before those of modules.
 
 use crate::domain::feed::{
-    Category, Content, Element, Entry, Feed, Hints, Link, Node, Person, Repair, Text,
+    Category, Content, Element, Entry, Feed, Hints, Link, Node, Person, Text,
 };
+use crate::domain::repair::{Code, Repair};
 use crate::parse::dates;
 use crate::parse::texts::{Bases, line};
 use crate::parse::tree::{El, Items};
@@ -115,7 +116,7 @@ impl Home<'_> {
             }
             None => {
                 let detail = element.name().to_owned();
-                self.repairs.push(Repair { code: "oversized_extension", detail });
+                self.repairs.push(Repair::new(Code::OversizedExtension, detail));
             }
         }
     }
@@ -204,8 +205,8 @@ impl Home<'_> {
         let text = element.text();
         let date = dates::parse(&text);
         if date.is_none() && !text.is_empty() {
-            let detail = line(&text).chars().take(64).collect();
-            self.repairs.push(Repair { code: "bad_date", detail });
+            let detail: String = line(&text).chars().take(64).collect();
+            self.repairs.push(Repair::new(Code::BadDate, detail));
         }
         date
     }

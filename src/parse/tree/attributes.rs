@@ -3,6 +3,8 @@
 //! Attributes may be unquoted, repeated (the first counts), without value (it is then
 //! empty) or glued together.
 
+use crate::domain::repair::Code;
+
 /// Attributes of one element (rule S16). The rest is left out.
 const ATTRIBUTES: usize = 256;
 
@@ -14,7 +16,7 @@ pub(super) struct Tag<'t> {
     /// Names with prefixes, and raw values.
     pub(super) attributes: Vec<(&'t str, &'t str)>,
     /// What was wrong with it.
-    pub(super) fault: Option<&'static str>,
+    pub(super) fault: Option<Code>,
 }
 
 impl<'t> Tag<'t> {
@@ -35,16 +37,16 @@ impl<'t> Tag<'t> {
             match after.strip_prefix('=') {
                 Some(after) => (value, rest) = self.value(after.trim_start()),
                 None => {
-                    self.fault = Some("attribute_without_value");
+                    self.fault = Some(Code::AttributeWithoutValue);
                     (value, rest) = ("", after);
                 }
             }
             rest = rest.trim_start_matches(between);
             let name = name.trim_matches(['"', '\'', '<']);
             if name.is_empty() {
-                self.fault = Some("odd_attribute");
+                self.fault = Some(Code::OddAttribute);
             } else if self.attributes.iter().any(|(held, _)| *held == name) {
-                self.fault = Some("duplicate_attribute");
+                self.fault = Some(Code::DuplicateAttribute);
             } else {
                 self.attributes.push((name, value));
             }
@@ -58,16 +60,16 @@ impl<'t> Tag<'t> {
                 let (value, rest) = (&text[1..=end], &text[end + 2..]);
                 return match run_on(value, rest) {
                     Some(at) => {
-                        self.fault = Some("unclosed_quote");
+                        self.fault = Some(Code::UnclosedQuote);
                         (value[..at].trim_end(), &text[1 + at..])
                     }
                     None => (value, rest),
                 };
             }
-            self.fault = Some("unquoted_attribute");
+            self.fault = Some(Code::UnquotedAttribute);
             return (&text[1..], "");
         }
-        self.fault = Some("unquoted_attribute");
+        self.fault = Some(Code::UnquotedAttribute);
         let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());
         text.split_at(end)
     }

@@ -17,8 +17,8 @@ use super::implied;
 use super::mend::mend;
 use super::spaces::Spaces;
 use super::tokens::{Token, Tokens};
-use super::{Attr, DOCUMENT, Kind, NONE, Node, Tree};
-use crate::domain::feed::Repair;
+use super::{Attr, DOCUMENT, Kind, NONE, Node, Tree, offset};
+use crate::domain::repair::{Code, Repair};
 
 /// Elements inside each other (rule S16).
 const DEPTH: usize = 256;
@@ -38,6 +38,7 @@ pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> T
     let mut builder = Builder::new(text);
     let mut tokens = Tokens::of(text);
     while let Some(token) = tokens.next() {
+        builder.faults.at = tokens.start();
         match token {
             Token::Start(inside) => builder.tag(inside, inside.ends_with('/'), &mut tokens),
             Token::Empty(inside) => builder.tag(inside, true, &mut tokens),
@@ -47,7 +48,7 @@ pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> T
             Token::Reference(reference) => builder.reference(reference),
             Token::Broken => {
                 builder.broke_off = true;
-                builder.faults.note("unclosed_token");
+                builder.faults.note(Code::UnclosedToken);
             }
         }
     }
@@ -65,6 +66,7 @@ struct Open<'t> {
 
 #[derive(Debug)]
 struct Builder<'t> {
+    text: &'t str,
     nodes: Vec<Node<'t>>,
     attributes: Vec<Attr<'t>>,
     spaces: Spaces<'t>,
@@ -82,6 +84,7 @@ impl<'t> Builder<'t> {
         let document = Kind::Element { prefix: "", name: "", space: 0, attributes: (0, 0) };
         let node = Node { parent: NONE, next: NONE, first: NONE, last: NONE, kind: document };
         Builder {
+            text,
             // Guesses from real feeds: they save the copies of growing, no more.
             nodes: Vec::with_capacity(text.len() / 40 + 8),
             attributes: Vec::with_capacity(text.len() / 200 + 8),
@@ -107,7 +110,7 @@ impl<'t> Builder<'t> {
             && let Some(end) = self.swallows(inside)
             && tokens.resume(1 + end + 1)
         {
-            self.faults.note("unclosed_quote");
+            self.faults.note(Code::UnclosedQuote);
             let empty = inside[..end].ends_with('/');
             return self.start(&inside[..end], empty);
         }
@@ -132,10 +135,10 @@ impl<'t> Builder<'t> {
         if let Some(cut) = text[..inner].find(&end)
             && tokens.resume(SECTION.len() + cut)
         {
-            self.faults.note("unclosed_token");
+            self.faults.note(Code::UnclosedToken);
             return self.characters(&text[..cut]);
         }
-        self.faults.note("nested_cdata");
+        self.faults.note(Code::NestedCdata);
         self.push_str(&text.replace(SECTION, ""));
         // What follows, up to the end of the outer section, is in that section.
         let rest = tokens.rest();
@@ -154,7 +157,7 @@ impl<'t> Builder<'t> {
         }
         self.imply_ends(tag.name);
         if self.open.len() > DEPTH {
-            self.faults.note("too_deep");
+            self.faults.note(Code::TooDeep);
             self.too_deep += usize::from(!empty);
             self.tag = tag;
             return;
@@ -215,7 +218,7 @@ impl<'t> Builder<'t> {
     fn imply_ends(&mut self, name: &str) {
         let around = self.open.iter().map(|open| open.name);
         if let Some(at) = implied::end(around, name) {
-            self.faults.note("missing_end");
+            self.faults.note(Code::MissingEnd);
             self.close_down_to(at);
         }
     }
@@ -230,11 +233,11 @@ impl<'t> Builder<'t> {
         match matching {
             Some(at) => {
                 if at + 2 < self.open.len() {
-                    self.faults.note("missing_end");
+                    self.faults.note(Code::MissingEnd);
                 }
                 self.close_down_to(at + 1);
             }
-            None => self.faults.note("unmatched_end"),
+            None => self.faults.note(Code::UnmatchedEnd),
         }
     }
 
@@ -255,7 +258,7 @@ impl<'t> Builder<'t> {
         }
         if text.contains("]]>") {
             // The end of a section inside a section: nothing else has it in a text.
-            self.faults.note("nested_cdata");
+            self.faults.note(Code::NestedCdata);
             return self.push_str(&text.replace("]]>", ""));
         }
         if text.contains('\r') {
@@ -283,7 +286,7 @@ impl<'t> Builder<'t> {
             }
         };
         if !known {
-            self.faults.note("unknown_entity");
+            self.faults.note(Code::UnknownEntity);
             self.push_str(token);
         }
     }
@@ -319,16 +322,23 @@ impl<'t> Builder<'t> {
     }
 
     fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
-        for node in &mut self.nodes {
-            if let Kind::Text(text) = &mut node.kind
+        for at in 0..self.nodes.len() {
+            let node = &self.nodes[at];
+            if let Kind::Text(text) = &node.kind
                 && let Some((mended, fault)) = mend(text)
             {
-                *text = Cow::Owned(mended);
+                // A text that was put together is a slice of nothing; its element is.
+                let around = self.nodes.get(node.parent as usize).map(|node| node.kind.name());
+                let found = offset(self.text, text);
+                let found = found.or_else(|| offset(self.text, around.unwrap_or_default()));
+                self.faults.at = found.unwrap_or_default();
+                self.nodes[at].kind = Kind::Text(Cow::Owned(mended));
                 self.faults.note(fault);
             }
         }
+        self.faults.at = self.text.len();
         if self.open.len() > 1 {
-            self.faults.note("truncated");
+            self.faults.note(Code::Truncated);
         }
         // An item is cut if the document ended somewhere inside one of its elements.
         let item = self.open.iter().position(|open| {
@@ -338,7 +348,8 @@ impl<'t> Builder<'t> {
         let cut = item.filter(|at| at + 1 < self.open.len() || self.broke_off);
         let cut = cut.map(|at| self.open[at].node);
         for prefix in &self.spaces.undeclared {
-            repairs.push(Repair { code: "undeclared_prefix", detail: (*prefix).to_owned() });
+            let repair = Repair::new(Code::UndeclaredPrefix, *prefix);
+            repairs.push(Repair { byte: offset(self.text, prefix), ..repair });
         }
         self.faults.tell(repairs);
         Tree {
@@ -351,21 +362,25 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// What was wrong, and how often.
+/// What was wrong, how often, and where first.
 #[derive(Debug, Default)]
-struct Faults(Vec<(&'static str, usize)>);
+struct Faults {
+    found: Vec<(Code, usize, usize)>,
+    /// Where the token that is read now begins.
+    at: usize,
+}
 
 impl Faults {
-    fn note(&mut self, code: &'static str) {
-        match self.0.iter_mut().find(|(held, _)| *held == code) {
-            Some((_, count)) => *count += 1,
-            None => self.0.push((code, 1)),
+    fn note(&mut self, code: Code) {
+        match self.found.iter_mut().find(|(held, ..)| *held == code) {
+            Some((_, count, _)) => *count += 1,
+            None => self.found.push((code, 1, self.at)),
         }
     }
 
     fn tell(&self, repairs: &mut Vec<Repair>) {
-        for (code, count) in &self.0 {
-            repairs.push(Repair { code, detail: format!("{count} times") });
+        for (code, count, first) in &self.found {
+            repairs.push(Repair::new(*code, format!("{count} times")).at(*first));
         }
     }
 }

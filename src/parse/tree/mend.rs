@@ -3,17 +3,18 @@
 use encoding_rs::WINDOWS_1252;
 
 use super::entities::{HIGH, HIGH_LAST};
+use crate::domain::repair::Code;
 
 /// Mends a text; `None` if nothing is wrong with it, else what was.
-pub(super) fn mend(text: &str) -> Option<(String, &'static str)> {
+pub(super) fn mend(text: &str) -> Option<(String, Code)> {
     if text.is_ascii() {
         return None;
     }
     let half = |c: char| (HIGH..=HIGH_LAST).contains(&u32::from(c));
     if text.contains(half) {
-        return Some((text.replace(half, "\u{fffd}"), "lone_surrogate"));
+        return Some((text.replace(half, "\u{fffd}"), Code::LoneSurrogate));
     }
-    decoded_once_more(text).map(|mended| (mended, "double_encoded"))
+    decoded_once_more(text).map(|mended| (mended, Code::DoubleEncoded))
 }
 
 /// So many characters of three bytes in a row are no accident.

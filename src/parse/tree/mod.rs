@@ -23,7 +23,7 @@ pub(super) use build::build;
 pub(super) use entities::resolve_into;
 pub(super) use markup::Items;
 pub(super) use spaces::Space;
-pub(super) use tidy::tidy;
+pub(super) use tidy::{Before, tidy};
 
 use super::vocabulary::Vocabulary;
 
@@ -57,6 +57,16 @@ struct Node<'t> {
 enum Kind<'t> {
     Text(Cow<'t, str>),
     Element { prefix: &'t str, name: &'t str, space: u32, attributes: (u32, u32) },
+}
+
+impl<'t> Kind<'t> {
+    /// The local name as written.
+    fn name(&self) -> &'t str {
+        match self {
+            Kind::Element { name, .. } => name,
+            Kind::Text(_) => "",
+        }
+    }
 }
 
 /// An attribute; namespace declarations are none.
@@ -94,6 +104,12 @@ impl<'t> Tree<'t> {
     }
 }
 
+/// Where a slice of `text` begins in it.
+fn offset(text: &str, slice: &str) -> Option<usize> {
+    let at = slice.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    (at + slice.len() <= text.len()).then_some(at)
+}
+
 impl PartialEq for El<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at && std::ptr::eq(self.tree, other.tree)
@@ -107,10 +123,7 @@ impl<'t> El<'t> {
 
     /// The local name as written.
     pub(super) fn name(self) -> &'t str {
-        match &self.node().kind {
-            Kind::Element { name, .. } => name,
-            Kind::Text(_) => "",
-        }
+        self.node().kind.name()
     }
 
     /// The prefix as written.

@@ -6,7 +6,10 @@
 
 use std::borrow::Cow;
 
-use crate::domain::feed::Repair;
+use crate::domain::repair::{Code, Repair};
+
+/// What a `<` that begins nothing becomes.
+const ESCAPED: &str = "&lt;";
 
 /// Escapes each `<` that begins nothing.
 pub(in super::super) fn tidy<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) -> Cow<'b, str> {
@@ -14,6 +17,7 @@ pub(in super::super) fn tidy<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) 
     let mut kept = 0; // everything before this is in `mended`
     let mut at = 0;
     let mut count = 0;
+    let mut first = 0;
     let mut ends = Ends::default();
     while let Some(found) = text[at..].find('<') {
         let open = at + found;
@@ -25,8 +29,9 @@ pub(in super::super) fn tidy<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) 
             _ if begins_name(after) => {}
             _ => {
                 mended.push_str(&text[kept..open]);
-                mended.push_str("&lt;");
+                mended.push_str(ESCAPED);
                 kept = at;
+                first = if count == 0 { open } else { first };
                 count += 1;
             }
         }
@@ -35,8 +40,34 @@ pub(in super::super) fn tidy<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) 
         return text;
     }
     mended.push_str(&text[kept..]);
-    repairs.push(Repair { code: "bare_less_than", detail: format!("{count} escaped") });
+    repairs.push(Repair::new(Code::BareLessThan, format!("{count} escaped")).at(first));
     Cow::Owned(mended)
+}
+
+/// Where the bytes of a tidied text were before.
+#[derive(Debug)]
+pub(in super::super) struct Before(Vec<usize>);
+
+impl Before {
+    /// Compares a text with what became of it.
+    pub(in super::super) fn of(text: &str, tidied: &str) -> Before {
+        let mut escapes = Vec::new();
+        let mut at = 0;
+        if text.len() != tidied.len() {
+            for byte in text.bytes() {
+                let is_escape = byte == b'<' && tidied.as_bytes().get(at) == Some(&b'&');
+                at += if is_escape { ESCAPED.len() } else { 1 };
+                escapes.extend(is_escape.then_some(at));
+            }
+        }
+        Before(escapes)
+    }
+
+    /// Where a byte of the tidied text was.
+    pub(in super::super) fn was(&self, at: usize) -> usize {
+        let escapes = self.0.partition_point(|end| *end <= at);
+        at.saturating_sub(escapes * (ESCAPED.len() - 1))
+    }
 }
 
 /// What closes the things that are not tags, and whether it is known to come no more:
@@ -94,5 +125,18 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(tidy(Cow::Borrowed(text), &mut Vec::new()), want);
         }
+    }
+
+    #[test]
+    fn a_place_in_the_tidied_text_is_one_in_the_text() {
+        let text = "<a>1 < 2 & 3<4</a>";
+        let mut repairs = Vec::new();
+        let tidied = tidy(Cow::Borrowed(text), &mut repairs);
+        let before = Before::of(text, &tidied);
+        for sought in ["<a>", " 2", " & ", "4", "</a>"] {
+            let (was, is) = (text.find(sought).unwrap(), tidied.find(sought).unwrap());
+            assert_eq!(before.was(is), was, "{sought:?}");
+        }
+        assert_eq!(repairs[0].byte, text.find("< "));
     }
 }

@@ -73,6 +73,11 @@ impl<'t> Tokens<'t> {
         }
     }
 
+    /// Where the last token begins.
+    pub(super) fn start(&self) -> usize {
+        self.last
+    }
+
     /// What follows the last token.
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.next..).unwrap_or_default()

@@ -1,7 +1,8 @@
 //! One `h-entry`.
 
 use super::{Reading, attribute, element, link, place};
-use crate::domain::feed::{Category, Content, Element, Entry, Link, Node, Repair, Text, TextKind};
+use crate::domain::feed::{Category, Content, Element, Entry, Link, Node, Text, TextKind};
+use crate::domain::repair::{Code, Repair};
 use crate::parse::dates;
 use crate::parse::microformats::{Form, Item, Property, absolute};
 
@@ -122,7 +123,7 @@ impl Reading<'_> {
         if date.is_none() {
             let detail =
                 format!("{}: {}", property.name, text.chars().take(80).collect::<String>());
-            self.repairs.push(Repair { code: "bad_date", detail });
+            self.repairs.push(Repair::new(Code::BadDate, detail));
         }
         date
     }

@@ -15,7 +15,8 @@ mod place;
 
 use url::Url;
 
-use crate::domain::feed::{Attribute, Element, Entry, Feed, Generator, Link, Node, Repair, Text};
+use crate::domain::feed::{Attribute, Element, Entry, Feed, Generator, Link, Node, Text};
+use crate::domain::repair::{Code, Repair};
 use crate::parse::html::{Page, Tag};
 use crate::parse::microformats::{Form, Item, Property, absolute, outermost};
 use crate::parse::texts::line;
@@ -63,12 +64,12 @@ pub(in crate::parse) fn read(text: &str, url: &Url, repairs: &mut Vec<Repair>) -
     let (item, mut entries) = entries(root, &mut reading)?;
     if page.is_cut {
         let detail = "the rest of the page is not read".to_owned();
-        reading.repairs.push(Repair { code: "page_cut", detail });
+        reading.repairs.push(Repair::new(Code::PageCut, detail));
     }
     if entries.len() > MAX_ENTRIES {
         entries.truncate(MAX_ENTRIES);
         let detail = format!("only the first {MAX_ENTRIES} are read");
-        reading.repairs.push(Repair { code: "too_many_entries", detail });
+        reading.repairs.push(Repair::new(Code::TooManyEntries, detail));
     }
     let mut feed = Feed {
         format: FORMAT,
@@ -199,7 +200,7 @@ impl Reading<'_> {
         };
         if text.len() > KEPT_BYTES {
             let detail = property.name.to_owned();
-            self.repairs.push(Repair { code: "oversized_extension", detail });
+            self.repairs.push(Repair::new(Code::OversizedExtension, detail));
             return None;
         }
         let mut kept = element((NAMESPACE, PREFIX), property.name, Vec::new());
@@ -276,11 +277,11 @@ mod tests {
         {
             let (feed, repairs) = read_page(&format!("{entries}</p>{}", hostile.repeat(5_000)));
             assert!(feed.unwrap().entries.len() >= 2, "{hostile}");
-            let cut = repairs.iter().any(|repair| repair.code == "page_cut");
+            let cut = repairs.iter().any(|repair| repair.code == Code::PageCut);
             assert_eq!(cut, !hostile.contains("<a"), "{hostile}: an anchor ends the one before");
         }
         let (feed, repairs) = read_page(&"<p class=h-entry>x".repeat(MAX_ENTRIES + 7));
         assert_eq!(feed.unwrap().entries.len(), MAX_ENTRIES);
-        assert_eq!(repairs[0].code, "too_many_entries");
+        assert_eq!(repairs[0].code, Code::TooManyEntries);
     }
 }
