@@ -50,10 +50,24 @@ pub fn plain(html: &str) -> String {
 
 /// `text` without the characters that no XML document may hold (XML 1.0 `#charsets`).
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_printable) {
+    if !may_be_unprintable(text) || text.chars().all(is_printable) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.chars().filter(|c| is_printable(*c)).collect())
+}
+
+/// Bytes that are looked at together, see [`may_be_unprintable`].
+const RUN_BYTES: usize = 64;
+
+/// Whether a closer look at `text` is needed to tell that XML allows all of it.
+///
+/// What it forbids lies below the space or begins with the byte 0xEF. Every text comes
+/// through here several times, so it has to be quick: the bytes of a run are all looked
+/// at before any is judged, which compilers do sixteen at a time.
+pub fn may_be_unprintable(text: &str) -> bool {
+    let odd = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0xef;
+    let mut runs = text.as_bytes().chunks(RUN_BYTES);
+    runs.any(|run| run.iter().fold(false, |found, byte| found | odd(*byte)))
 }
 
 /// Whether an XML document may hold it.

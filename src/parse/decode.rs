@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
+use crate::domain::plain::may_be_unprintable;
 use crate::domain::repair::{Code, Repair};
 
 /// How far into a document its XML declaration is looked for: some have a comment, a
@@ -193,11 +194,7 @@ fn detect(bytes: &[u8]) -> &'static Encoding {
 
 /// Takes out the characters that XML 1.0 forbids.
 fn without_forbidden<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) -> Cow<'b, str> {
-    // U+FFFE and U+FFFF are the only forbidden ones that do not lie below the space;
-    // looking for their lead bytes keeps the common case to one fast scan.
-    let suspicious =
-        |byte: &u8| (*byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')) || *byte == 0xef;
-    if !text.as_bytes().iter().any(suspicious) {
+    if !may_be_unprintable(&text) {
         return text;
     }
     let kept: String = text.chars().filter(|c| is_xml_char(*c)).collect();

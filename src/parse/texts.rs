@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use memchr::{memchr, memchr_iter};
 use url::Url;
 
 use super::formats::{ATOM03, XHTML};
@@ -228,9 +229,11 @@ pub(super) fn looks_like_html(text: &str) -> bool {
 fn is_no_html(text: &str) -> bool {
     let tag = |inside: &str| {
         inside.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?'))
-            && inside.contains('>')
     };
-    text.contains('<') && !text.match_indices('<').any(|(at, _)| tag(&text[at + 1..]))
+    let Some(first) = memchr(b'<', text.as_bytes()) else { return false };
+    // Behind the last `>` there is no tag.
+    let end = text.rfind('>').unwrap_or(first);
+    !memchr_iter(b'<', &text.as_bytes()[..end]).any(|at| tag(&text[at + 1..]))
 }
 
 /// What in a text looks like tags.
@@ -245,7 +248,8 @@ struct Tags {
 impl Tags {
     fn of(text: &str) -> Tags {
         let mut tags = Tags::default();
-        for (at, _) in text.match_indices('<') {
+        let mut close = 0; // the next `>`, found once for all tags before it
+        for at in memchr_iter(b'<', text.as_bytes()) {
             let inside = &text[at + 1..];
             let end = inside.starts_with('/');
             let name = if end { &inside[1..] } else { inside };
@@ -254,13 +258,14 @@ impl Tags {
                 continue;
             }
             let known = HTML_NAMES.iter().any(|held| held.eq_ignore_ascii_case(&name[..length]));
-            let close = name[length..].find('>');
-            match (known, end, close) {
+            if close <= at {
+                let next = memchr(b'>', &text.as_bytes()[at..]);
+                close = next.map_or(usize::MAX, |next| at + next);
+            }
+            match (known, end, text.get(at..close)) {
                 (false, _, _) => tags.foreign += 1,
                 (true, true, Some(_)) => tags.ends += 1,
-                (true, false, Some(close)) if name[..length + close].ends_with('/') => {
-                    tags.closed += 1;
-                }
+                (true, false, Some(tag)) if tag.ends_with('/') => tags.closed += 1,
                 (true, _, Some(_)) => tags.known += 1,
                 (true, _, None) => {}
             }
@@ -272,7 +277,7 @@ impl Tags {
 /// How many references a text holds that HTML knows, and how many that it does not.
 fn entities(text: &str) -> (usize, usize) {
     let mut found = (0, 0);
-    for (at, _) in text.match_indices('&') {
+    for at in memchr_iter(b'&', text.as_bytes()) {
         let inside = &text[at + 1..];
         let length = inside.bytes().take(32).position(|byte| byte == b';').unwrap_or(0);
         let name = inside.get(..length).unwrap_or_default();

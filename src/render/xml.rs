@@ -4,33 +4,28 @@
 //! the same text always gives the same bytes. Characters that no XML document may
 //! hold are left out (rule S23); there is no CDATA.
 
+use memchr::{memchr, memchr3_iter};
+
 use crate::domain::plain::printable;
 
 /// Appends `text` as character data.
 pub(super) fn push_text(out: &mut String, text: &str) {
-    push_escaped(out, text, |byte| match byte {
-        b'&' => Some("&amp;"),
-        b'<' => Some("&lt;"),
-        b'>' => Some("&gt;"),
-        // A bare one would be read back as a line feed (XML 1.0 `#sec-line-ends`).
-        b'\r' => Some("&#13;"),
-        _ => None,
-    });
+    let text = printable(text);
+    let bytes = text.as_bytes();
+    if memchr(b'\r', bytes).is_some() {
+        let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'\r');
+        push_escaped(out, &text, positions(bytes, special));
+    } else {
+        // Nearly all of what is written is text of this kind.
+        push_escaped(out, &text, memchr3_iter(b'&', b'<', b'>', bytes));
+    }
 }
 
 /// Appends `text` as the inside of a double-quoted attribute value.
 pub(super) fn push_value(out: &mut String, text: &str) {
-    push_escaped(out, text, |byte| match byte {
-        b'&' => Some("&amp;"),
-        b'<' => Some("&lt;"),
-        b'>' => Some("&gt;"),
-        b'"' => Some("&quot;"),
-        // Bare ones would be read back as spaces (XML 1.0 `#AVNormalize`).
-        b'\t' => Some("&#9;"),
-        b'\n' => Some("&#10;"),
-        b'\r' => Some("&#13;"),
-        _ => None,
-    });
+    let text = printable(text);
+    let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\t' | b'\n' | b'\r');
+    push_escaped(out, &text, positions(text.as_bytes(), special));
 }
 
 /// Appends ` name="value"`.
@@ -63,22 +58,35 @@ pub(super) fn push_end(out: &mut String, name: &str) {
     out.push_str(">\n");
 }
 
-/// Copies runs of plain bytes whole: most text needs no escaping at all.
-fn push_escaped(out: &mut String, text: &str, escape: impl Fn(u8) -> Option<&'static str>) {
-    let text = printable(text);
+fn positions(bytes: &[u8], special: impl Fn(&u8) -> bool) -> impl Iterator<Item = usize> {
+    bytes.iter().enumerate().filter(move |(_, byte)| special(byte)).map(|(at, _)| at)
+}
+
+/// Appends `text` with what is at `places` escaped, and copies the runs between whole:
+/// most text needs no escaping at all.
+fn push_escaped(out: &mut String, text: &str, places: impl Iterator<Item = usize>) {
     let mut copied = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        // Every escaped byte is below 0x40, so nothing is cut inside a character.
-        if byte >= 0x40 {
-            continue;
-        }
-        if let Some(escaped) = escape(byte) {
-            out.push_str(&text[copied..at]);
-            out.push_str(escaped);
-            copied = at + 1;
-        }
+    for at in places {
+        out.push_str(&text[copied..at]);
+        out.push_str(escaped(text.as_bytes()[at]));
+        copied = at + 1;
     }
     out.push_str(&text[copied..]);
+}
+
+fn escaped(byte: u8) -> &'static str {
+    match byte {
+        b'&' => "&amp;",
+        b'<' => "&lt;",
+        b'>' => "&gt;",
+        b'"' => "&quot;",
+        // Bare in a value, these two would be read back as spaces (XML 1.0
+        // `#AVNormalize`).
+        b'\t' => "&#9;",
+        b'\n' => "&#10;",
+        // A bare one would be read back as a line feed (XML 1.0 `#sec-line-ends`).
+        _ => "&#13;",
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr2};
+
 use super::attributes::Tag;
 use super::entities;
 use super::implied;
@@ -45,7 +47,7 @@ pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> T
             Token::End(name) => builder.end(name),
             Token::Text(text) => builder.characters(text),
             Token::CData(text) => builder.section(text, &mut tokens),
-            Token::Reference(reference) => builder.reference(reference),
+            Token::Reference(reference) => builder.reference(reference, tokens.rest()),
             Token::Broken => {
                 builder.broke_off = true;
                 builder.faults.note(Code::UnclosedToken);
@@ -256,6 +258,9 @@ impl<'t> Builder<'t> {
         if text.is_empty() || (self.top().structure && text.trim_start().is_empty()) {
             return;
         }
+        if memchr2(b']', b'\r', text.as_bytes()).is_none() {
+            return self.plain_characters(text);
+        }
         if text.contains("]]>") {
             // The end of a section inside a section: nothing else has it in a text.
             self.faults.note(Code::NestedCdata);
@@ -263,21 +268,38 @@ impl<'t> Builder<'t> {
         }
         if text.contains('\r') {
             self.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
-        } else if let Some(held) = self.last_text() {
-            held.to_mut().push_str(text);
         } else {
-            self.append(Kind::Text(Cow::Borrowed(text)));
+            self.plain_characters(text);
         }
     }
 
-    /// A reference as it stands in the text: `&name;`.
-    fn reference(&mut self, token: &'t str) {
+    /// Characters that stay as they are.
+    fn plain_characters(&mut self, text: &'t str) {
+        match self.last_text() {
+            Some(held) => held.to_mut().push_str(text),
+            None => {
+                self.append(Kind::Text(Cow::Borrowed(text)));
+            }
+        }
+    }
+
+    /// A reference as it stands in the text: `&name;`. Where there is one there are
+    /// more: `rest`, what follows, says how long the text may become.
+    fn reference(&mut self, token: &'t str, rest: &str) {
         let name = token.strip_prefix('&').unwrap_or(token);
         let name = name.strip_suffix(';').unwrap_or(name);
+        let room = || token.len() + memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
         let known = match self.last_text() {
-            Some(held) => entities::resolve_into(name, held.to_mut()),
+            Some(held) => {
+                if let Cow::Borrowed(before) = *held {
+                    let mut text = String::with_capacity(before.len() + room());
+                    text.push_str(before);
+                    *held = Cow::Owned(text);
+                }
+                entities::resolve_into(name, held.to_mut())
+            }
             None => {
-                let mut text = String::new();
+                let mut text = String::with_capacity(room());
                 let known = entities::resolve_into(name, &mut text);
                 if known {
                     self.append(Kind::Text(Cow::Owned(text)));

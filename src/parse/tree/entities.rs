@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::WINDOWS_1252;
+use memchr::memchr;
 use quick_xml::escape::resolve_html5_entity;
 
 use super::super::decode::is_xml_char;
@@ -21,7 +22,7 @@ pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
     }
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
-    while let Some(at) = rest.find('&') {
+    while let Some(at) = memchr(b'&', rest.as_bytes()) {
         text.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         let end = rest.bytes().take(NAME_BYTES).position(|byte| byte == b';');
@@ -39,6 +40,17 @@ pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
 
 /// Appends what the reference `&name;` stands for; `false` says that it is unknown.
 pub(in super::super) fn resolve_into(name: &str, text: &mut String) -> bool {
+    let usual = match name {
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "amp" => Some('&'),
+        "quot" => Some('"'),
+        _ => None,
+    };
+    if let Some(meant) = usual {
+        text.push(meant);
+        return true;
+    }
     if let Some(number) = name.strip_prefix('#') {
         let code = match number.strip_prefix(['x', 'X']) {
             Some(hex) => u32::from_str_radix(hex, 16),

@@ -1,6 +1,7 @@
 //! Texts that were damaged before they came into the document.
 
 use encoding_rs::WINDOWS_1252;
+use memchr::memchr;
 
 use super::entities::{HIGH, HIGH_LAST};
 use crate::domain::repair::Code;
@@ -11,10 +12,25 @@ pub(super) fn mend(text: &str) -> Option<(String, Code)> {
         return None;
     }
     let half = |c: char| (HIGH..=HIGH_LAST).contains(&u32::from(c));
-    if text.contains(half) {
+    if memchr(HIGH_BYTE, text.as_bytes()).is_some() && text.contains(half) {
         return Some((text.replace(half, "\u{fffd}"), Code::LoneSurrogate));
     }
+    if !may_be_encoded_twice(text) {
+        return None;
+    }
     decoded_once_more(text).map(|mended| (mended, Code::DoubleEncoded))
+}
+
+/// What every character from [`HIGH`] to [`HIGH_LAST`] begins with in UTF-8.
+const HIGH_BYTE: u8 = 0xf4;
+
+/// Whether the first characters beyond ASCII would begin one in UTF-8 if they were
+/// windows-1252. For nearly every sound text they would not, and trying is slow.
+fn may_be_encoded_twice(text: &str) -> bool {
+    let Some(at) = text.bytes().position(|byte| !byte.is_ascii()) else { return false };
+    let mut chars = text[at..].chars();
+    let leads = chars.next().is_some_and(|c| matches!(c, '\u{c2}'..='\u{f4}'));
+    leads && chars.next().is_some_and(|c| !matches!(c, '\0'..='\u{7f}' | '\u{c0}'..='\u{ff}'))
 }
 
 /// So many characters of three bytes in a row are no accident.

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 use crate::domain::repair::{Code, Repair};
 
 /// What a `<` that begins nothing becomes.
@@ -19,7 +21,7 @@ pub(in super::super) fn tidy<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) 
     let mut count = 0;
     let mut first = 0;
     let mut ends = Ends::default();
-    while let Some(found) = text[at..].find('<') {
+    while let Some(found) = memchr(b'<', &text.as_bytes()[at..]) {
         let open = at + found;
         let after = &text[open + 1..];
         at = open + 1;

@@ -13,7 +13,7 @@ use super::super::xml::{push_attribute, push_element, push_end, push_tag, push_t
 /// Appends the metadata elements of a feed.
 pub(super) fn push_feed(out: &mut String, feed: &Feed, names: &Names<'_>) {
     push_element(out, "id", &feed.id);
-    push_text_construct(out, "title", &feed.title.clone().unwrap_or_default());
+    push_title(out, feed.title.as_ref());
     push_optional_text(out, "subtitle", feed.subtitle.as_ref());
     push_element(out, "updated", &date(&feed.updated.unwrap_or_default()));
     push_source_parts(out, feed, names);
@@ -63,7 +63,7 @@ fn push_source_parts(out: &mut String, feed: &Feed, names: &Names<'_>) {
 /// Appends what is inside an entry.
 pub(super) fn push_entry(out: &mut String, entry: &Entry, names: &Names<'_>) {
     push_element(out, "id", &entry.id);
-    push_text_construct(out, "title", &entry.title.clone().unwrap_or_default());
+    push_title(out, entry.title.as_ref());
     if let Some(published) = &entry.published {
         push_element(out, "published", &date(published));
     }
@@ -82,6 +82,14 @@ pub(super) fn push_entry(out: &mut String, entry: &Entry, names: &Names<'_>) {
         push_source(out, source, names);
     }
     entry.extensions.iter().for_each(|element| push_extension(out, element, names));
+}
+
+/// Appends a title, which is required: where there is none, an empty one.
+fn push_title(out: &mut String, title: Option<&Text>) {
+    match title {
+        Some(title) => push_text_construct(out, "title", title),
+        None => push_text_construct(out, "title", &Text::default()),
+    }
 }
 
 fn push_optional_text(out: &mut String, name: &str, text: Option<&Text>) {
