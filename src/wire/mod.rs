@@ -9,6 +9,7 @@
 //! * A codec says *what* was wrong; the doors decide how to word it.
 
 pub mod form;
+pub mod link;
 pub mod multipart;
 pub mod signature;
 pub mod soap;
