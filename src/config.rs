@@ -16,6 +16,7 @@ use ipnet::IpNet;
 use url::Url;
 
 use crate::deliver;
+use crate::domain::schedule::{Bounds, K_LEAST};
 use crate::fetch;
 use crate::http::{self, listener};
 use crate::ingest;
@@ -230,9 +231,14 @@ impl Config {
         }
     }
 
+    /// What bounds periods, while the poll budget suffices.
+    pub fn bounds(&self) -> Bounds {
+        Bounds { min_period_s: self.min_period_s, k: K_LEAST }
+    }
+
     /// How resources are polled.
     pub fn ingest(&self) -> ingest::Settings {
-        ingest::Settings { claim: self.claim, min_period_s: self.min_period_s }
+        ingest::Settings { claim: self.claim, bounds: self.bounds() }
     }
 
     /// How callbacks are told.

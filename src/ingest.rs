@@ -31,6 +31,7 @@ use tracing::{debug, error, warn};
 
 use crate::domain::poll::Trigger;
 use crate::domain::resource::Resource;
+use crate::domain::schedule::Bounds;
 use crate::fetch::Fetch;
 use crate::metrics::Metrics;
 use crate::store::{DueResource, Store, StoreError};
@@ -41,8 +42,8 @@ use crate::worker::{self, Hosts, Place, Work};
 pub struct Settings {
     /// How long a claimed resource belongs to this node; longer than any fetch.
     pub claim: Duration,
-    /// The shortest period of any resource, in seconds.
-    pub min_period_s: u32,
+    /// What bounds periods.
+    pub bounds: Bounds,
 }
 
 /// Polls resources. Clones are the same poller.
@@ -84,7 +85,7 @@ impl Ingest {
             seen.found = look::Found::Trouble(look::Trouble::ours());
             Vec::new()
         });
-        let poll = report::report(due, seen, new, (&self.settings, worker::dice()));
+        let poll = report::report(due, seen, new, (&self.settings.bounds, worker::dice()));
 
         if let Some(until) = poll.leave_host_until {
             self.store.cool_down(&resource.host(), until).await?;

@@ -18,11 +18,10 @@ use url::Url;
 
 use super::{Outcome, say};
 use crate::config::Config;
-use crate::domain::asked::Asked;
-use crate::domain::feed::{Feed, Hints};
-use crate::domain::poll::Validators;
+use crate::domain::feed::Feed;
+use crate::domain::poll::{Polling, Validators};
 use crate::domain::resource::Kind;
-use crate::domain::schedule::{self, Period, Signals};
+use crate::domain::schedule::{self, Bounds, Found, Held, News, Plan, Setback};
 use crate::fetch::{Answer, Ask, Document, Fetch, FetchError, Fetched};
 use crate::normalize;
 use crate::parse::{self, NotAFeed};
@@ -47,12 +46,10 @@ struct Polled<'a> {
     fetched: &'a Fetched,
     /// The document as a feed, or why it is none; nothing if there is no document.
     read: Option<Result<Feed, NotAFeed>>,
-    asked: Asked,
-    /// New entries per hour, by the dates in the document.
-    per_hour: f64,
-    period: Period,
-    /// The next fetch, at the earliest and at the latest.
-    next: (DateTime<Utc>, DateTime<Utc>),
+    /// When it would be polled again, at the earliest, and why.
+    plan: Plan,
+    /// The same at the latest.
+    latest: DateTime<Utc>,
 }
 
 impl Polled<'_> {
@@ -73,48 +70,42 @@ pub(super) async fn run(args: &Args) -> Outcome {
     let validators = Validators::default();
     let ask = Ask { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
     let fetched = fetch.get(ask).await;
-    let polled = read(&fetched, config.min_period_s, worker::now());
+    let polled = read(&fetched, &config.bounds(), worker::now());
     say(if args.json { json::tell(&polled) } else { text::tell(&polled) });
     Ok(if fetched.result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// What `serve` would make of the first fetch of a resource.
-fn read(fetched: &Fetched, floor_s: u32, now: DateTime<Utc>) -> Polled<'_> {
+fn read<'a>(fetched: &'a Fetched, bounds: &Bounds, now: DateTime<Utc>) -> Polled<'a> {
     let document = match &fetched.result {
         Ok(Answer::Document(document)) => Some(&**document),
         _ => None,
     };
     let read = document.map(|document| feed(document, now));
-    let feed = read.as_ref().and_then(|read| read.as_ref().ok());
-    let hints = feed.map_or_else(Hints::default, |feed| feed.hints.clone());
-    let asked = Asked::of(document.map_or(0, |document| document.hint_s), &hints);
-    let per_hour = match (feed, document) {
-        (None, None) => schedule::UNREACHED_PER_HOUR,
-        (feed, _) => {
-            let entries = feed.iter().flat_map(|feed| &feed.entries);
-            let dates = entries.filter_map(|entry| entry.published.or(entry.updated));
-            schedule::first_rate(dates.map(|date| date.to_utc()), now)
+    let hint_s = document.map_or(0, |document| document.hint_s);
+    let found = match (&fetched.result, &read) {
+        (Err(err), _) => Found::Trouble(Setback {
+            class: err.class(),
+            retry_after_s: match err {
+                FetchError::Status { retry_after_s, .. } => *retry_after_s,
+                _ => None,
+            },
+        }),
+        (Ok(_), Some(Ok(feed))) => Found::News(News::of(feed, hint_s, feed.entries.len(), now)),
+        (Ok(_), Some(Err(_))) => Found::News(News::of_other(hint_s, 1)),
+        (Ok(_), None) => Found::NotModified { hint_s: None },
+    };
+    let plan = |dice| {
+        let mut polling = Polling::default();
+        if let Some(document) = document {
+            polling.validators = document.validators.clone();
+            polling.body_bytes = document.body.len().try_into().unwrap_or(u32::MAX);
         }
+        let held = Held { kind: Kind::Unknown, subscribers: 1, polling };
+        schedule::plan(held, &found, bounds, now, dice)
     };
-    let signals = Signals {
-        per_hour,
-        asked: asked.floor(per_hour),
-        failures: u32::from(fetched.result.is_err()),
-        failing_s: 0,
-        retry_after_s: match &fetched.result {
-            Err(FetchError::Status { retry_after_s, .. }) => retry_after_s.unwrap_or(0),
-            _ => 0,
-        },
-        floor_s,
-    };
-    let kind = match (&read, feed) {
-        (None, _) => Kind::Unknown,
-        (Some(_), Some(_)) => Kind::Feed,
-        (Some(_), None) => Kind::Other,
-    };
-    let period = Period::after(kind, &signals);
-    let next = (asked.next(period, now, 0.0), asked.next(period, now, 1.0));
-    Polled { fetched, read, asked, per_hour, period, next }
+    let latest = plan(1.0).next_fetch;
+    Polled { fetched, read, plan: plan(0.0), latest }
 }
 
 fn feed(document: &Document, now: DateTime<Utc>) -> Result<Feed, NotAFeed> {

@@ -5,21 +5,19 @@
 //! below the period that follows from what was seen, never a reason to poll sooner
 //! (rule P13). Headers are read in `fetch`, documents in `parse`.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::feed::Hints;
-use super::schedule::Period;
+use super::schedule::{Period, Reason};
 
 /// The most that a document is believed, in seconds (rule P13: a day).
 const LONGEST_S: u32 = 24 * 3_600;
 /// `sy:updateBase` is followed only for periods from here on (rule P17); below, where
 /// in the hour a feed is polled makes no difference worth having.
 const SHORTEST_ANCHORED_S: u32 = 3_600;
-
-const BY_HEADERS: &str = "the publisher's headers say that it is good so long";
-const BY_TTL: &str = "the document's ttl asks for it";
-const BY_SYNDICATION: &str = "the document's sy:updatePeriod asks for it";
 
 /// Everything a publisher asked for with the last usable answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,12 +38,12 @@ pub struct Asked {
 }
 
 /// A floor below the period.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
     /// In seconds; 0 for none.
     pub secs: u32,
-    /// Where it comes from, in plain words.
-    pub reason: &'static str,
+    /// Where it comes from.
+    pub reason: Reason,
 }
 
 impl Asked {
@@ -73,22 +71,20 @@ impl Asked {
         self.headers_s = self.headers_s.min(headers_s.unwrap_or(u32::MAX));
     }
 
-    /// The longest of the wishes (rule P12), for a resource with `per_hour` new entries.
+    /// The wishes, of which the longest counts (rule P12), for a resource with
+    /// `per_hour` new entries. Of equals the first is told: headers are closest to the
+    /// wire.
     ///
     /// `sy:updatePeriod` is often a default that nobody chose, so it counts only while
     /// the feed keeps to it; `ttl` counts always, which seed 002 makes a duty (P14).
-    pub fn floor(&self, per_hour: f64) -> Floor {
+    pub fn wishes(&self, per_hour: f64) -> [Floor; 3] {
         let keeps_to_it = per_hour * f64::from(self.syndication_s) <= 3_600.0;
-        let wishes = [
-            Floor { secs: self.headers_s, reason: BY_HEADERS },
-            Floor { secs: self.ttl_s, reason: BY_TTL },
-            Floor {
-                secs: if keeps_to_it { self.syndication_s } else { 0 },
-                reason: BY_SYNDICATION,
-            },
-        ];
-        // Of equals the first is told: headers are closest to the wire.
-        wishes.into_iter().rev().max_by_key(|floor| floor.secs).unwrap_or_default()
+        let syndication_s = if keeps_to_it { self.syndication_s } else { 0 };
+        [
+            Floor { secs: self.headers_s, reason: Reason::Headers },
+            Floor { secs: self.ttl_s, reason: Reason::Ttl },
+            Floor { secs: syndication_s, reason: Reason::Syndication },
+        ]
     }
 
     /// When to fetch after `now`: at the end of `period`, spread by `dice` (see
@@ -103,15 +99,15 @@ impl Asked {
     /// written what it then writes (rule P17).
     fn anchored(&self, period: Period, now: DateTime<Utc>, dice: f64) -> Option<DateTime<Utc>> {
         let secs = i64::from(period.as_secs());
-        if period.reason() != BY_SYNDICATION || period.as_secs() < SHORTEST_ANCHORED_S {
+        if period.reason() != Reason::Syndication || period.as_secs() < SHORTEST_ANCHORED_S {
             return None;
         }
         let base = self.syndication_base?;
         let earliest = now + TimeDelta::seconds(secs / 2);
         let over = (earliest - base).num_seconds().rem_euclid(secs);
         let anchor = earliest + TimeDelta::seconds((secs - over) % secs);
-        let jitter = period.next(anchor, (1.0 + dice.clamp(0.0, 1.0)) / 2.0) - anchor;
-        Some(anchor + jitter - TimeDelta::seconds(secs))
+        let late = period.jitter_s() * dice.clamp(0.0, 1.0);
+        Some(anchor + Duration::from_secs_f64(late))
     }
 
     /// The first moment from `at` on that is in no skipped hour and on no skipped day.
@@ -131,8 +127,9 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
+    use super::super::poll::Polling;
     use super::super::resource::Kind;
-    use super::super::schedule::Signals;
+    use super::super::schedule::{Bounds, Found, Held, K_LEAST, plan};
     use super::*;
 
     /// Thursday, 1 January 1970.
@@ -153,7 +150,8 @@ mod tests {
             ("the longest",                       Asked { headers_s: 60, ttl_s: 120, syndication_s: 90, ..none }, 0.1, 120),
         ];
         for (why, asked, per_hour, want) in cases {
-            assert_eq!(asked.floor(per_hour).secs, want, "{why}");
+            let longest = asked.wishes(per_hour).into_iter().map(|wish| wish.secs).max();
+            assert_eq!(longest, Some(want), "{why}");
         }
     }
 
@@ -219,10 +217,14 @@ mod tests {
             ("nor for short periods",                asked(1_800, 0),      at(1, 30), at(2, 0)),
         ];
         for (why, asked, now, want) in cases {
-            let floor = asked.floor(0.1);
-            let seen = Signals { per_hour: 10.0, asked: floor, ..Signals::default() };
-            let period = Period::after(Kind::Feed, &seen);
-            let next = asked.next(period, now, 0.5);
+            // Often enough to be polled more often, seldom enough to keep to the wish.
+            let polling =
+                Polling { asked, rate_at: Some(now), entries_per_hour: 0.3, ..Polling::default() };
+            let held = Held { kind: Kind::Feed, subscribers: 1, polling };
+            let bounds = Bounds { min_period_s: 60, k: K_LEAST };
+            let found = Found::NotModified { hint_s: None };
+            let planned = plan(held, &found, &bounds, now, 0.5);
+            let (next, period) = (planned.next_fetch, planned.period);
             let late = (next - want).num_seconds();
             assert!((0..=i64::from(period.as_secs()) / 10).contains(&late), "{why}: {next}");
         }

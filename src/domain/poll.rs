@@ -51,6 +51,19 @@ pub struct Polling {
     pub asked: Asked,
     /// Consecutive answers of 410.
     pub gone: u32,
+    /// Consecutive answers of 429 (rule P26).
+    pub slow_downs: u32,
+    /// When something new last came, or was last published as far as its dates tell.
+    pub last_new: Option<DateTime<Utc>>,
+    /// Entries in the last document that was read.
+    pub window: u32,
+    /// Whether all of them were new although some were known before: entries may have
+    /// come and gone unseen.
+    pub overrun: bool,
+    /// Whether the last answer was the same document as before, all of it (rule P54).
+    pub resent: bool,
+    /// Its length in bytes.
+    pub body_bytes: u32,
     /// When a whole document was last asked for although "not modified" had been
     /// answered (rule P9).
     pub doubted_at: Option<DateTime<Utc>>,

@@ -27,6 +27,7 @@ use ipnet::IpNet;
 use url::Url;
 
 use crate::domain::poll::Validators;
+use crate::domain::schedule::Class;
 use crate::domain::source::Context;
 
 pub use egress::{Lookup, SystemLookup};
@@ -211,6 +212,8 @@ pub enum FetchError {
         /// The class of the failure, `dns`, `connect`, `tls`, `h2` or `http`, and no more
         /// words than a subscriber may read (rule S13).
         detail: String,
+        /// The same for the schedule.
+        class: Class,
     },
 }
 
@@ -228,6 +231,20 @@ impl FetchError {
             Self::Redirects(_) => "bad_redirect",
             Self::Encoding(_) => "bad_encoding",
             Self::Unreachable { .. } => "unreachable",
+        }
+    }
+
+    /// What it means for when to come again.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Forbidden { .. } | Self::ForbiddenPort { .. } | Self::BadUrl(_) => {
+                Class::Forbidden
+            }
+            Self::TimedOut(_) => Class::Network,
+            Self::Status { status, .. } => Class::of_status(status.as_u16()),
+            Self::TooLong { .. } | Self::Encoding(_) => Class::Unusable,
+            Self::Redirects(_) => Class::Missing,
+            Self::Unreachable { class, .. } => *class,
         }
     }
 }

@@ -13,6 +13,7 @@ use url::Url;
 
 use super::FetchError;
 use super::egress::Refused;
+use crate::domain::schedule::Class;
 
 /// The error that `err` is on the way to `url`.
 pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
@@ -22,7 +23,11 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     if let Some(refused) = refused {
         return match refused {
             Refused::Forbidden => FetchError::Forbidden { host },
-            other => FetchError::Unreachable { host, detail: other.to_string() },
+            other => {
+                let class =
+                    if matches!(other, Refused::NoName) { Class::NoName } else { Class::Lookup };
+                FetchError::Unreachable { host, detail: other.to_string(), class }
+            }
         };
     }
     let tls = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>());
@@ -37,7 +42,8 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     } else {
         "http: the connection broke off before the answer was complete".to_owned()
     };
-    FetchError::Unreachable { host, detail }
+    let class = if tls.is_some() { Class::Tls } else { Class::Network };
+    FetchError::Unreachable { host, detail, class }
 }
 
 /// Every cause in one line, for the operator. The outermost says only that a request

@@ -14,6 +14,7 @@ use tracing::error;
 use crate::domain::feed::Feed;
 use crate::domain::poll::{Body, Trigger, Validators};
 use crate::domain::resource::Kind;
+use crate::domain::schedule::Class;
 use crate::domain::source::Context;
 use crate::fetch::{Answer, Ask, Document, Fetch, FetchError, Fetched};
 use crate::normalize;
@@ -90,6 +91,8 @@ pub(super) struct Trouble {
     pub(super) code: &'static str,
     /// In a sentence, for the status.
     pub(super) message: String,
+    /// What it means for when to come again.
+    pub(super) class: Class,
     /// The status code, if there was an answer.
     pub(super) http_code: u16,
     /// Seconds for which the server asked to be left alone.
@@ -227,12 +230,13 @@ impl Trouble {
             FetchError::Status { status, retry_after_s } => (status.as_u16(), *retry_after_s),
             _ => (0, None),
         };
-        Trouble { code: err.code(), message: err.to_string(), http_code, retry_after_s }
+        let (code, class) = (err.code(), err.class());
+        Trouble { code, message: err.to_string(), class, http_code, retry_after_s }
     }
 
     /// An answer that said 200 and held nothing we can use.
     fn unusable(code: &'static str, message: String) -> Trouble {
-        Trouble { code, message, http_code: 200, retry_after_s: None }
+        Trouble { code, message, class: Class::Unusable, http_code: 200, retry_after_s: None }
     }
 
     /// A document that made us panic.
@@ -245,7 +249,8 @@ impl Trouble {
     /// `newLocation`), or one that moves in circles.
     fn gone() -> Trouble {
         let message = "the document says that the feed has gone".to_owned();
-        Trouble { code: "gone", message, http_code: 410, retry_after_s: None }
+        let class = Class::Gone;
+        Trouble { code: "gone", message, class, http_code: 410, retry_after_s: None }
     }
 }
 

@@ -7,31 +7,20 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::domain::asked::Asked;
-use crate::domain::feed::{Feed, Hints, Text};
+use crate::domain::feed::{Feed, Text};
 use crate::domain::poll::{Poll, Polling};
 use crate::domain::record::NewRecord;
 use crate::domain::repair;
 use crate::domain::resource::{Kind, Resource};
-use crate::domain::schedule::{self, Period, Signals};
+use crate::domain::schedule::{self, Bounds, Class, Held, News, Plan, Setback};
 use crate::domain::status::Status;
 use crate::render;
 use crate::store::DueResource;
 
-use super::Settings;
 use super::look::{Found, Fresh, Seen, Trouble};
 
-/// What a server that asks for less without saying how much less is given (rule P26).
-const SLOW_DOWN_S: u32 = 600;
-/// A resource is believed to be gone once it has said so this often …
-const GONE_TIMES: u32 = 3;
-/// … and for this long (`docs/polling.md`, "What answers come to").
-const GONE_FOR: Duration = Duration::from_secs(48 * 3_600);
-/// A publisher mends a broken document in hours (rule P31).
-const LONGEST_UNUSABLE_S: i64 = 6 * 3_600;
-/// What seems to have been published less than this ago has been found now and bears no
-/// date of its own.
-const A_MOMENT: Duration = Duration::from_secs(60);
+/// What is said of a document in which everything is new.
+const WINDOW_OVERRUN: &str = "; window overrun: all are new, and some may have been missed";
 
 /// What a poll leaves behind.
 #[derive(Debug)]
@@ -52,35 +41,23 @@ pub(super) fn report(
     due: &DueResource,
     seen: Seen,
     records: Vec<NewRecord>,
-    (settings, dice): (&Settings, f64),
+    (bounds, dice): (&Bounds, f64),
 ) -> Report {
     let resource = &due.resource;
     let now = seen.at + seen.took;
-    let (outcome, retry_after_s) = outcome(&seen.found, &records);
+    let outcome = outcome(&seen.found, &records);
     let kind = kind(&seen.found);
-    let polling = polling(resource, &seen, records.len(), now);
-
-    let signals = Signals {
-        per_hour: if polling.rate_at.is_some() {
-            polling.entries_per_hour
-        } else {
-            schedule::UNREACHED_PER_HOUR
-        },
-        asked: polling.asked.floor(polling.entries_per_hour),
-        failures: polling.failures,
-        failing_s: failing_s(&polling, now),
-        retry_after_s,
-        floor_s: settings.min_period_s,
+    let held = Held {
+        kind: resource.kind,
+        subscribers: resource.subscribers,
+        polling: remembered(resource, &seen),
     };
-    let period = Period::after(kind.unwrap_or(resource.kind), &signals);
-    let mut next_fetch = polling.asked.next(period, now, dice);
-    if matches!(&seen.found, Found::Trouble(trouble) if trouble.http_code == 200) {
-        let soon = now + chrono::TimeDelta::seconds(LONGEST_UNUSABLE_S);
-        next_fetch = next_fetch.min(polling.asked.allowed_from(soon));
-    }
-    let status = status(resource, &seen, &polling, (period, next_fetch));
-
+    let plan = schedule::plan(held, &for_schedule(&seen, records.len()), bounds, now, dice);
+    let status = status(resource, &seen, &plan);
     let slow_down = matches!(&seen.found, Found::Trouble(trouble) if trouble.is_slow_down());
+    let quiet_for = Duration::from_secs(plan.leave_alone_s.into());
+    let leave_host_until = slow_down.then(|| now + quiet_for);
+    let Plan { polling, next_fetch, .. } = plan;
     let (feed, fresh) = match seen.found {
         Found::Feed { feed, fresh } => (Some(feed), Some(fresh)),
         Found::Other(fresh) => (None, Some(fresh)),
@@ -103,21 +80,17 @@ pub(super) fn report(
         status,
         polling,
     };
-    let leave_host_until = slow_down.then_some(next_fetch);
     Report { poll, outcome, took: seen.took, leave_host_until }
 }
 
-/// The stable word for what was found, and for how many seconds to stay away.
-fn outcome(found: &Found, records: &[NewRecord]) -> (&'static str, u32) {
+/// The stable word for what was found.
+fn outcome(found: &Found, records: &[NewRecord]) -> &'static str {
     match found {
-        Found::NotModified { .. } => ("not_modified", 0),
-        Found::Same(_) => ("ok_same", 0),
-        Found::Feed { .. } | Found::Other(_) if records.is_empty() => ("ok_same", 0),
-        Found::Feed { .. } | Found::Other(_) => ("ok_new", 0),
-        Found::Trouble(trouble) => {
-            let least = if trouble.is_slow_down() { SLOW_DOWN_S } else { 0 };
-            (trouble.code, trouble.retry_after_s.unwrap_or(0).max(least))
-        }
+        Found::NotModified { .. } => "not_modified",
+        Found::Same(_) => "ok_same",
+        Found::Feed { .. } | Found::Other(_) if records.is_empty() => "ok_same",
+        Found::Feed { .. } | Found::Other(_) => "ok_new",
+        Found::Trouble(trouble) => trouble.code,
     }
 }
 
@@ -129,61 +102,40 @@ fn kind(found: &Found) -> Option<Kind> {
     }
 }
 
-/// What the poller remembers. Validators and hash change only with a usable body
-/// (rules P6, P7), so that what could not be read is asked for again.
-fn polling(resource: &Resource, seen: &Seen, new: usize, now: DateTime<Utc>) -> Polling {
+/// What is remembered of the answer itself. Validators and hash change only with a
+/// usable body (rules P6, P7), so that what could not be read is asked for again.
+fn remembered(resource: &Resource, seen: &Seen) -> Polling {
     let mut polling = resource.polling.clone();
     if seen.doubted {
         polling.doubted_at = Some(seen.at);
     }
     match &seen.found {
-        Found::NotModified { hint_s } => polling.asked.not_modified(*hint_s),
-        Found::Same(fresh) => {
-            polling.asked.same_again(fresh.hint_s);
-            remember(&mut polling, fresh);
-        }
-        Found::Other(fresh) => {
-            polling.asked = Asked::of(fresh.hint_s, &Hints::default());
-            polling.format.clear();
-            remember(&mut polling, fresh);
-        }
-        Found::Feed { feed, fresh } => {
-            polling.asked = Asked::of(fresh.hint_s, &feed.hints);
-            feed.format.clone_into(&mut polling.format);
-            remember(&mut polling, fresh);
-        }
-        Found::Trouble(trouble) => {
-            fail(&mut polling, trouble, now);
-            return polling;
-        }
+        Found::Feed { feed, .. } => feed.format.clone_into(&mut polling.format),
+        Found::Other(_) => polling.format.clear(),
+        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => {}
     }
-    polling.entries_per_hour = match (&seen.found, polling.rate_at) {
-        (Found::Feed { feed, .. }, None) => {
-            let dates = feed.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
-            // Entries without a date were given that of their discovery (rule N9).
-            let dates = dates.map(|date| date.to_utc()).filter(|date| *date < seen.at - A_MOMENT);
-            schedule::first_rate(dates, now)
-        }
-        (_, None) => schedule::first_rate(std::iter::empty(), now),
-        (_, Some(_)) => schedule::rate_after(&polling, new, now),
-    };
-    polling.rate_at = Some(now);
-    (polling.failures, polling.failing_since, polling.gone) = (0, None, 0);
+    if let Found::Feed { fresh, .. } | Found::Other(fresh) | Found::Same(fresh) = &seen.found {
+        polling.validators = fresh.validators.clone();
+        polling.body_hash.clone_from(&fresh.hash);
+        polling.body_bytes = fresh.body.bytes.len().try_into().unwrap_or(u32::MAX);
+    }
     polling
 }
 
-fn remember(polling: &mut Polling, fresh: &Fresh) {
-    polling.validators = fresh.validators.clone();
-    polling.body_hash.clone_from(&fresh.hash);
-}
-
-fn fail(polling: &mut Polling, trouble: &Trouble, now: DateTime<Utc>) {
-    // "Slow down" is no sign of a dead feed (rule P26).
-    if !trouble.is_slow_down() {
-        polling.failures = polling.failures.saturating_add(1);
+/// What was found, as the schedule wants to know it.
+fn for_schedule(seen: &Seen, new: usize) -> schedule::Found {
+    match &seen.found {
+        Found::NotModified { hint_s } => schedule::Found::NotModified { hint_s: *hint_s },
+        Found::Same(fresh) => schedule::Found::Same { hint_s: fresh.hint_s },
+        Found::Feed { feed, fresh } => {
+            schedule::Found::News(News::of(feed, fresh.hint_s, new, seen.at))
+        }
+        Found::Other(fresh) => schedule::Found::News(News::of_other(fresh.hint_s, new)),
+        Found::Trouble(trouble) => schedule::Found::Trouble(Setback {
+            class: trouble.class,
+            retry_after_s: trouble.retry_after_s,
+        }),
     }
-    polling.failing_since.get_or_insert(now);
-    polling.gone = if trouble.http_code == 410 { polling.gone.saturating_add(1) } else { 0 };
 }
 
 /// The web site of a feed, by which weblogs ping.
@@ -194,18 +146,13 @@ fn site_url(feed: &Feed) -> Option<String> {
     pages.next().map(|link| link.href.clone())
 }
 
-fn status(
-    resource: &Resource,
-    seen: &Seen,
-    polling: &Polling,
-    (period, next_fetch): (Period, DateTime<Utc>),
-) -> Status {
+fn status(resource: &Resource, seen: &Seen, plan: &Plan) -> Status {
     let before = &resource.status;
     let mut status = before.clone();
     status.last_fetch = Some(seen.at);
-    status.next_fetch = Some(next_fetch);
-    status.period_s = period.as_secs();
-    status.period_reason = period.reason().to_owned();
+    status.next_fetch = Some(plan.next_fetch);
+    status.period_s = plan.period.as_secs();
+    status.period_reason = plan.period.reason().to_string();
     status.popularity = f64::from(resource.subscribers).ln_1p();
     match &seen.found {
         Found::NotModified { .. } => {
@@ -216,7 +163,9 @@ fn status(
         }
         Found::Feed { feed, fresh } => {
             let (entries, format) = (feed.entries.len(), feed.format);
-            let text = format!("{}, {format}, {entries} entries{}", bytes(fresh), mended(feed));
+            let overrun = if plan.polling.overrun { WINDOW_OVERRUN } else { "" };
+            let mended = mended(feed);
+            let text = format!("{}, {format}, {entries} entries{overrun}{mended}", bytes(fresh));
             say(&mut status, 200, &text);
             status.title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
             status.last_parse = Some(seen.at);
@@ -230,7 +179,7 @@ fn status(
         }
         Found::Trouble(trouble) => {
             say(&mut status, trouble.http_code, &trouble.message);
-            let gone = is_gone(polling, seen.at);
+            let gone = schedule::is_gone(&plan.polling, seen.at);
             status.error = if gone { "gone" } else { trouble.code }.to_owned();
         }
     }
@@ -239,20 +188,6 @@ fn status(
         status.version = before.version + 1;
     }
     status
-}
-
-fn is_gone(polling: &Polling, now: DateTime<Utc>) -> bool {
-    let since = polling.failing_since.unwrap_or(now);
-    polling.gone >= GONE_TIMES && now >= since + GONE_FOR
-}
-
-/// What is gone is asked as seldom as what has failed for long.
-fn failing_s(polling: &Polling, now: DateTime<Utc>) -> u32 {
-    if is_gone(polling, now) {
-        return u32::MAX;
-    }
-    let failing = polling.failing_since.map_or(0, |since| (now - since).num_seconds().max(0));
-    failing.try_into().unwrap_or(u32::MAX)
 }
 
 fn say(status: &mut Status, code: u16, message: &str) {
@@ -275,7 +210,7 @@ fn bytes(fresh: &Fresh) -> String {
 impl Trouble {
     /// Whether the server said that it is asked too often.
     fn is_slow_down(&self) -> bool {
-        self.http_code == 429
+        self.class == Class::SlowDown
     }
 }
 
@@ -289,7 +224,7 @@ mod tests {
     use crate::domain::resource::ResourceId;
     use crate::domain::topic::Topic;
 
-    const SETTINGS: Settings = Settings { claim: Duration::from_secs(60), min_period_s: 60 };
+    const BOUNDS: Bounds = Bounds { min_period_s: 60, k: schedule::K_LEAST };
 
     fn at(hours: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(hours)
@@ -318,7 +253,8 @@ mod tests {
 
     fn trouble(http_code: u16, retry_after_s: Option<u32>) -> Found {
         let message = "trouble".to_owned();
-        Found::Trouble(Trouble { code: "http_status", message, http_code, retry_after_s })
+        let class = Class::of_status(http_code);
+        Found::Trouble(Trouble { code: "http_status", message, class, http_code, retry_after_s })
     }
 
     fn fresh() -> Fresh {
@@ -328,46 +264,14 @@ mod tests {
     }
 
     fn told(due: &DueResource, hours: i64, found: Found) -> Poll {
-        report(due, seen(hours, found), Vec::new(), (&SETTINGS, 0.5)).poll
-    }
-
-    #[test]
-    fn trouble_puts_the_next_poll_off_and_never_for_good() {
-        let known = |failures| Polling {
-            rate_at: Some(at(0)),
-            entries_per_hour: 1.0, // every 684 s
-            failures,
-            ..Polling::default()
-        };
-        let never = || Polling::default();
-        let month = Polling { failing_since: Some(at(-30 * 24)), ..known(60) };
-        let gone = Polling { failing_since: Some(at(-48)), gone: GONE_TIMES, ..known(60) };
-        #[rustfmt::skip]
-        let cases = [
-            ("the first time, twice the period",    known(0),  trouble(500, None),         1_368),
-            ("each time doubles",                   known(3),  trouble(500, None),        10_944),
-            ("up to a day",                         known(60), trouble(404, None),        86_400),
-            ("after a month up to a week",          month,     trouble(404, None),       604_800),
-            ("what is gone, at once",               gone,      trouble(410, None),       604_800),
-            ("what was never reached is not given up either", never(), trouble(0, None),   1_368),
-            ("Retry-After counts",                  known(0),  trouble(503, Some(7_200)),  7_200),
-            ("slow down: no doubling",              known(3),  trouble(429, Some(60)),     5_472),
-            ("slow down: ten minutes at least",     Polling { entries_per_hour: 99.0, ..known(0) },
-                                                               trouble(429, None),           600),
-            ("a broken document: six hours at most", known(9), trouble(200, None),        21_600),
-        ];
-        for (why, polling, found, want) in cases {
-            let due = due(Kind::Feed, polling, Status::default());
-            let next = told(&due, 0, found).next_fetch;
-            assert_eq!((next - at(0)).num_seconds(), want, "{why}");
-        }
+        report(due, seen(hours, found), Vec::new(), (&BOUNDS, 0.5)).poll
     }
 
     #[test]
     fn only_a_slow_down_concerns_the_whole_host() {
         let due = due(Kind::Feed, Polling::default(), Status::default());
         for (code, want) in [(429, true), (503, false), (500, false), (200, false)] {
-            let report = report(&due, seen(0, trouble(code, None)), Vec::new(), (&SETTINGS, 0.5));
+            let report = report(&due, seen(0, trouble(code, None)), Vec::new(), (&BOUNDS, 0.5));
             assert_eq!(report.leave_host_until.is_some(), want, "{code} (rule P27)");
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Polled, beginning, shown};
 use crate::domain::feed::Feed;
+use crate::domain::schedule::Bound;
 use crate::fetch::{Answer, Document, Hop};
 
 /// The whole story, indented.
@@ -85,12 +86,24 @@ fn understood(feed: &Feed) -> Value {
 
 fn schedule(polled: &Polled<'_>) -> Value {
     let time = |at: chrono::DateTime<chrono::Utc>| at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let plan = &polled.plan;
+    let steps = plan.steps.iter().map(|step| {
+        let bound = match step.bound {
+            Bound::Wanted => "wanted",
+            Bound::AtMost => "at_most",
+            Bound::AtLeast => "at_least",
+        };
+        let (code, reason) = (step.reason.code(), step.reason.to_string());
+        json!({ "bound": bound, "secs": step.secs, "code": code, "reason": reason })
+    });
     json!({
-        "asked": polled.asked,
-        "entries_per_hour": polled.per_hour,
-        "period_s": polled.period.as_secs(),
-        "reason": polled.period.reason(),
-        "next_earliest": time(polled.next.0),
-        "next_latest": time(polled.next.1),
+        "asked": plan.polling.asked,
+        "entries_per_hour": plan.polling.entries_per_hour,
+        "steps": steps.collect::<Vec<_>>(),
+        "period_s": plan.period.as_secs(),
+        "code": plan.period.reason().code(),
+        "reason": plan.period.reason().to_string(),
+        "next_earliest": time(plan.next_fetch),
+        "next_latest": time(polled.latest),
     })
 }

@@ -7,6 +7,7 @@ use http::HeaderMap;
 
 use super::{Polled, beginning, shown, tame};
 use crate::domain::feed::Feed;
+use crate::domain::schedule::Bound;
 use crate::fetch::{Answer, Document, FetchError, Hop};
 
 /// The most that is listed of anything.
@@ -106,7 +107,7 @@ fn understood(feed: &Feed, out: &mut String) {
 }
 
 fn schedule(polled: &Polled<'_>, out: &mut String) {
-    let asked = &polled.asked;
+    let asked = &polled.plan.polling.asked;
     let wishes = [
         ("headers say it is good for", asked.headers_s),
         ("ttl asks for", asked.ttl_s),
@@ -126,12 +127,29 @@ fn schedule(polled: &Polled<'_>, out: &mut String) {
         let days: Vec<_> = asked.skip_days.iter().map(name).collect();
         line(out, "hint", &format!("skipDays: {} (GMT)", days.join(", ")));
     }
-    line(out, "rate", &format!("{:.2} entries a day", polled.per_hour * 24.0));
-    let (period, reason) = (polled.period.as_secs(), polled.period.reason());
+    for step in &polled.plan.steps {
+        let bound = match step.bound {
+            Bound::Wanted => "wanted",
+            Bound::AtMost => "at most",
+            Bound::AtLeast => "at least",
+        };
+        line(out, bound, &format!("{}: {}", span(step.secs), step.reason));
+    }
+    let (period, reason) = (polled.plan.period.as_secs(), polled.plan.period.reason());
     line(out, "period", &format!("{period} s: {reason}"));
     let time = |at: chrono::DateTime<chrono::Utc>| at.to_rfc3339_opts(SecondsFormat::Secs, true);
-    let (first, last) = polled.next;
+    let (first, last) = (polled.plan.next_fetch, polled.latest);
     line(out, "next", &format!("between {} and {}", time(first), time(last)));
+}
+
+/// Seconds, as people say them.
+fn span(secs: u32) -> String {
+    match secs {
+        0..120 => format!("{secs} s"),
+        120..7_200 => format!("{} min", (secs + 30) / 60),
+        7_200..172_800 => format!("{:.1} h", f64::from(secs) / 3_600.0),
+        _ => format!("{:.1} days", f64::from(secs) / 86_400.0),
+    }
 }
 
 fn rest(count: usize, name: &str, out: &mut String) {

@@ -173,7 +173,7 @@ fn refused(refusal: Refusal) -> Refused {
         }
         Refusal::NotVerified(NotVerified::Unreachable(why)) => {
             let why = match why {
-                FetchError::Unreachable { host, detail } => format!("{host}: {detail}"),
+                FetchError::Unreachable { host, detail, .. } => format!("{host}: {detail}"),
                 other => other.to_string(),
             };
             unprocessable(format!("Your callback URL could not be reached: {why}."))

@@ -68,7 +68,11 @@ async fn a_failed_fetch_ends_with_1_and_what_is_no_feed_does_not() {
 
     let missing = poll(&[&origin.url("/missing")], &[]).await;
     assert_eq!(missing.status.code(), Some(1));
-    assert!(text(&missing).contains(" s: it failed\n"), "{}", text(&missing));
+    assert!(
+        text(&missing).contains(" s: it failed: its server does not have it\n"),
+        "{}",
+        text(&missing)
+    );
     let closed = [("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "10.0.0.0/8".to_owned())];
     let forbidden = poll(&[&origin.url("/page")], &closed).await;
     assert_eq!(forbidden.status.code(), Some(1));

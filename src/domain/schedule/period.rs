@@ -1,0 +1,267 @@
+//! The period: what each rule says about it, step by step, and what comes out.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::super::poll::Polling;
+use super::super::resource::Kind;
+use super::rate::UNREACHED_PER_HOUR;
+use super::reason::Reason;
+use super::{Bounds, K_LEAST};
+
+const HOUR_S: u32 = 3_600;
+const DAY_S: u32 = 24 * HOUR_S;
+
+/// Once in a month is as slow as a rate is believed to be.
+const SLOWEST_PER_HOUR: f64 = 1.0 / 720.0;
+/// The slowest a healthy resource is polled: with 24 h instead, quiet feeds were
+/// seen 1.5 times as late and loud ones no sooner.
+const LONGEST_S: u32 = 6 * HOUR_S;
+/// What has brought nothing new for so long …
+const SILENT_FROM: Duration = Duration::from_secs(180 * DAY_S as u64);
+/// … is polled once a day.
+const SILENT_S: u32 = DAY_S;
+/// The fewest entries in a document whose being pushed out means anything.
+pub(super) const LEAST_WINDOW: u32 = 3;
+/// How often a document's window is looked at while it fills once.
+const LOOKS_A_WINDOW: f64 = 3.0;
+/// A server that sends the whole document every time is asked so many times less …
+const UNCONDITIONAL_TIMES: u32 = 3;
+/// … and so many times less if the document is large (rule P54: 15 and 60 minutes where
+/// 5 are the least).
+const LARGE_TIMES: u32 = 12;
+const LARGE_BYTES: u32 = 256 * 1_024;
+
+/// The jitter of a period that follows from what was seen, and its bound (rule P44).
+const JITTER: f64 = 0.1;
+const LONGEST_JITTER_S: f64 = 1_800.0;
+/// The jitter of one that follows from failures (rule P29).
+const FAILURE_JITTER: f64 = 0.2;
+
+/// Seconds between two polls of the same resource.
+///
+/// Never below the floor of the resource's [`Kind`]. The floors are the ones
+/// Superfeedr's status schema gives for `period`: 60 s for feeds, 300 s for
+/// arbitrary content (seed 003).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Period {
+    secs: u32,
+    /// The part of it that was promised to somebody: jitter does not undercut it.
+    least_s: u32,
+    jitter_s: f64,
+    reason: Reason,
+}
+
+impl Period {
+    /// In seconds.
+    pub fn as_secs(self) -> u32 {
+        self.secs
+    }
+
+    /// Why.
+    pub fn reason(self) -> Reason {
+        self.reason
+    }
+
+    /// The next fetch after one at `now`. `dice` is random in 0 to 1: it spreads polls
+    /// that were begun together (rule P44).
+    pub fn next(self, now: DateTime<Utc>, dice: f64) -> DateTime<Utc> {
+        let secs = f64::from(self.secs);
+        self.between(now, (secs - self.jitter_s, secs + self.jitter_s), dice)
+    }
+
+    /// The second fetch after a first one at `now`: anywhere from the floor to the end
+    /// of the period, so that what was subscribed to together does not stay in step
+    /// (rule P44, "initial phase").
+    pub fn next_after_first(self, now: DateTime<Utc>, dice: f64) -> DateTime<Utc> {
+        let secs = f64::from(self.secs);
+        if self.least_s >= self.secs {
+            return self.next(now, dice);
+        }
+        self.between(now, (0.0, secs), dice)
+    }
+
+    fn between(self, now: DateTime<Utc>, (from, to): (f64, f64), dice: f64) -> DateTime<Utc> {
+        let from = from.max(f64::from(self.least_s));
+        now + Duration::from_secs_f64(from + (to - from).max(0.0) * dice.clamp(0.0, 1.0))
+    }
+
+    /// How much the next fetch is spread to either side, in seconds.
+    pub(in super::super) fn jitter_s(self) -> f64 {
+        self.jitter_s
+    }
+}
+
+/// What one rule says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// How it bounds the period.
+    pub bound: Bound,
+    /// At how many seconds.
+    pub secs: u32,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// How a rule bounds a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// It would be this by itself.
+    Wanted,
+    /// It is to be no longer.
+    AtMost,
+    /// It is to be no shorter.
+    AtLeast,
+}
+
+/// A period in the making.
+#[derive(Debug)]
+pub(super) struct Steps {
+    taken: Vec<Step>,
+    secs: u32,
+    least_s: u32,
+    reason: Reason,
+    is_failing: bool,
+}
+
+impl Steps {
+    fn start(secs: u32, reason: Reason) -> Steps {
+        let first = Step { bound: Bound::Wanted, secs, reason };
+        Steps { taken: vec![first], secs, least_s: 0, reason, is_failing: false }
+    }
+
+    /// What has come out so far.
+    pub(super) fn secs(&self) -> u32 {
+        self.secs
+    }
+
+    fn at_most(&mut self, secs: u32, reason: Reason) {
+        if secs < self.secs {
+            self.taken.push(Step { bound: Bound::AtMost, secs, reason });
+            (self.secs, self.reason) = (secs, reason);
+        }
+    }
+
+    /// Longer, but not as a promise to anybody.
+    pub(super) fn lengthen(&mut self, secs: u32, reason: Reason) {
+        self.taken.push(Step { bound: Bound::AtLeast, secs, reason });
+        if secs > self.secs || (secs == self.secs && self.is_failing) {
+            (self.secs, self.reason) = (secs, reason);
+        }
+    }
+
+    /// Longer, and never undercut by jitter.
+    pub(super) fn at_least(&mut self, secs: u32, reason: Reason) {
+        if secs == 0 {
+            return;
+        }
+        self.taken.push(Step { bound: Bound::AtLeast, secs, reason });
+        self.least_s = self.least_s.max(secs);
+        if secs > self.secs {
+            (self.secs, self.reason) = (secs, reason);
+        }
+    }
+
+    /// Spreads what comes after a failure more widely.
+    pub(super) fn spread_failures(&mut self) {
+        self.is_failing = true;
+    }
+
+    /// What came out, and every step to it.
+    pub(super) fn finish(self) -> (Period, Vec<Step>) {
+        let secs = f64::from(self.secs);
+        let jitter_s = if self.is_failing {
+            secs * FAILURE_JITTER
+        } else {
+            (secs * JITTER).min(LONGEST_JITTER_S)
+        };
+        let Steps { secs, least_s, reason, .. } = self;
+        (Period { secs, least_s, jitter_s, reason }, self.taken)
+    }
+}
+
+/// The least seconds between polls of a resource of this kind.
+fn floor_s(kind: Kind) -> u32 {
+    match kind {
+        Kind::Feed | Kind::Unknown => 60,
+        Kind::Other => 300,
+    }
+}
+
+/// The period of a resource that is well, by all the rules.
+pub(super) fn steady(
+    kind: Kind,
+    subscribers: u32,
+    polling: &Polling,
+    bounds: &Bounds,
+    now: DateTime<Utc>,
+) -> Steps {
+    let mut steps = adaptive(subscribers, polling, bounds);
+    steps.at_most(LONGEST_S, Reason::Longest);
+    guard_window(&mut steps, polling);
+    let silent = polling.last_new.is_some_and(|last| now - last >= SILENT_DELTA);
+    if silent {
+        steps.lengthen(SILENT_S, Reason::Silent);
+    }
+    steps.at_least(floor_s(kind), Reason::Floor);
+    be_polite(&mut steps, polling, bounds);
+    for wish in polling.asked.wishes(polling.entries_per_hour) {
+        steps.at_least(wish.secs, wish.reason);
+    }
+    steps
+}
+
+const SILENT_DELTA: chrono::TimeDelta = chrono::TimeDelta::seconds(SILENT_FROM.as_secs() as i64);
+
+/// `T = k / sqrt(rate)`. Subscribers weigh only where the budget does not suffice for
+/// all: they decide who waits, and never make a publisher be asked more often than
+/// [`K_LEAST`] does.
+fn adaptive(subscribers: u32, polling: &Polling, bounds: &Bounds) -> Steps {
+    let is_known = polling.rate_at.is_some();
+    let rate = if is_known { polling.entries_per_hour } else { UNREACHED_PER_HOUR };
+    let weight = 1.0 + f64::from(subscribers).ln_1p();
+    let stretch = (bounds.k / weight.sqrt() / K_LEAST).max(1.0);
+    let hours = K_LEAST * stretch / rate.max(SLOWEST_PER_HOUR).sqrt();
+    let per_day = rate * 24.0;
+    let reason = match (is_known, stretch > 1.0) {
+        (false, _) => Reason::Unknown,
+        (true, false) => Reason::Rate { per_day },
+        (true, true) => Reason::Rationed { per_day, stretch },
+    };
+    Steps::start((hours * f64::from(HOUR_S)).round() as u32, reason)
+}
+
+/// Comes sooner to a document that may lose entries before they are seen.
+fn guard_window(steps: &mut Steps, polling: &Polling) {
+    let entries = polling.window;
+    if entries < LEAST_WINDOW || polling.rate_at.is_none() {
+        return;
+    }
+    if polling.overrun {
+        steps.at_most(steps.secs() / 2, Reason::WindowOverrun);
+    }
+    let hours = f64::from(entries) / (LOOKS_A_WINDOW * polling.entries_per_hour);
+    // Saturates: a rate of nothing fills no window.
+    steps.at_most((hours * f64::from(HOUR_S)) as u32, Reason::Window { entries });
+}
+
+/// A floor by how much a poll costs the publisher, where nobody consented to more
+/// (rule P54).
+fn be_polite(steps: &mut Steps, polling: &Polling, bounds: &Bounds) {
+    let least = bounds.min_period_s;
+    steps.at_least(least, Reason::MinPeriod);
+    let is_known = polling.rate_at.is_some();
+    let is_cheap = !polling.validators.is_empty() && !polling.resent;
+    // Who says "good for a minute" expects to be asked every minute.
+    let consents = polling.asked.headers_s > 0 && polling.asked.headers_s <= least;
+    if !is_known || is_cheap || consents {
+        return;
+    }
+    let (times, reason) = if polling.body_bytes > LARGE_BYTES {
+        (LARGE_TIMES, Reason::UnconditionalLarge)
+    } else {
+        (UNCONDITIONAL_TIMES, Reason::Unconditional)
+    };
+    steps.at_least(least.saturating_mul(times), reason);
+}
