@@ -93,7 +93,7 @@ fn schedule(polled: &Polled<'_>) -> Value {
             Bound::AtMost => "at_most",
             Bound::AtLeast => "at_least",
         };
-        let (code, reason) = (step.reason.code(), step.reason.to_string());
+        let (code, reason) = (step.reason.word(), step.reason.to_string());
         json!({ "bound": bound, "secs": step.secs, "code": code, "reason": reason })
     });
     json!({
@@ -101,7 +101,7 @@ fn schedule(polled: &Polled<'_>) -> Value {
         "entries_per_hour": plan.polling.entries_per_hour,
         "steps": steps.collect::<Vec<_>>(),
         "period_s": plan.period.as_secs(),
-        "code": plan.period.reason().code(),
+        "code": plan.period.reason().word(),
         "reason": plan.period.reason().to_string(),
         "next_earliest": time(plan.next_fetch),
         "next_latest": time(polled.latest),

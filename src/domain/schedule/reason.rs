@@ -1,7 +1,7 @@
 //! Why a period is what it is: one value for each rule that can decide it.
 //!
 //! A reason is told to people as a clause (`Display`), and to programs as a word
-//! ([`Reason::code`]); both are made of the same value, so that they cannot differ.
+//! ([`Reason::word`]); both are made of the same value, so that they cannot differ.
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ pub enum Reason {
 
 impl Reason {
     /// A word for programs. Never changes once released.
-    pub fn code(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Reason::Unknown => "unknown",
             Reason::Rate { .. } => "rate",

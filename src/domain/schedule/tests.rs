@@ -35,7 +35,7 @@ fn planned(polling: Polling, found: &Found) -> Plan {
 /// The period of a resource that is well, in seconds, and the word for its reason.
 fn period(polling: Polling, bounds: &Bounds) -> (u32, &'static str) {
     let plan = plan(held(polling), &SAME, bounds, at(0), 0.5);
-    (plan.period.as_secs(), plan.period.reason().code())
+    (plan.period.as_secs(), plan.period.reason().word())
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_window_that_overran_is_looked_at_sooner() {
     for (why, kind, found, per_day, want) in cases {
         let held = Held { kind, ..held(steady(per_day)) };
         let plan = plan(held, &found, &BOUNDS, at(0), 0.5);
-        assert_eq!((plan.period.as_secs(), plan.period.reason().code()), want, "{why}");
+        assert_eq!((plan.period.as_secs(), plan.period.reason().word()), want, "{why}");
     }
     let overrun = planned(steady(1.0), &news(10, 10));
     assert!(overrun.polling.overrun, "it is remembered");
@@ -137,7 +137,7 @@ fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
         // Trouble leaves alone what is known of the server's manners.
         let steps = period::steady(Kind::Feed, 1, &polling, &bounds, at(0));
         let (period, _) = steps.finish();
-        assert_eq!((period.as_secs(), period.reason().code()), want, "{why}");
+        assert_eq!((period.as_secs(), period.reason().word()), want, "{why}");
     }
 }
 
@@ -176,7 +176,7 @@ fn p24_to_p31_trouble_puts_the_next_poll_off_and_never_for_good() {
     for (why, polling, setback, want, code) in cases {
         let before = polling.failures;
         let plan = planned(polling, &Found::Trouble(setback));
-        assert_eq!((plan.period.as_secs(), plan.period.reason().code()), (want, code), "{why}");
+        assert_eq!((plan.period.as_secs(), plan.period.reason().word()), (want, code), "{why}");
         let counts = u32::from(setback.class != SlowDown);
         assert_eq!(plan.polling.failures, before + counts, "{why}");
         let well = planned(plan.polling, &SAME).polling;
