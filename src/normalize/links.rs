@@ -24,9 +24,16 @@ const HARMLESS: &[&str] =
 const ADDRESS_ELEMENTS: &[(&str, &str)] = &[
     ("http://wellformedweb.org/CommentAPI/", "comment"),
     ("http://wellformedweb.org/CommentAPI/", "commentRss"),
-    ("http://backend.userland.com/rss2", "docs"),
-    ("http://backend.userland.com/rss2", "comments"),
+    (RSS, "docs"),
+    (RSS, "comments"),
+    (RSS, "url"),
+    (RSS, "link"),
+    (RSS, "icon"),
+    (RSS, "logo"),
 ];
+
+/// The namespace in which elements of RSS are kept.
+const RSS: &str = "http://backend.userland.com/rss2";
 
 /// Where registered relations have their addresses (RFC 4287 `#rfc.section.4.2.7.2`).
 const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
@@ -167,6 +174,9 @@ impl Pass<'_> {
         if let (true, [Node::Text(text)]) = (holds_address, element.children.as_mut_slice()) {
             self.nonempty(text);
         }
+        if element.namespace == RSS && element.name == "info" {
+            self.kept_text(element);
+        }
         let is_address = |attribute: &&mut Attribute| {
             attribute.namespace.is_empty()
                 && matches!(attribute.name.as_str(), "href" | "src" | "url")
@@ -177,6 +187,21 @@ impl Pass<'_> {
             if let Node::Element(child) = child {
                 self.element(child);
             }
+        }
+    }
+
+    /// The addresses in a text construct that is kept as an element.
+    fn kept_text(&self, element: &mut Element) {
+        let value = |name: &str| {
+            let told = element.attributes.iter().find(|attribute| attribute.name == name);
+            told.map(|attribute| attribute.value.clone())
+        };
+        let is_html = value("type").is_some_and(|kind| kind == "html");
+        let base = value("base").unwrap_or_else(|| self.base.to_owned());
+        if let (true, [Node::Text(text)]) = (is_html, element.children.as_mut_slice())
+            && let Some(absolute) = html::make_absolute(text, &base)
+        {
+            *text = absolute;
         }
     }
 

@@ -5,9 +5,9 @@
 
 use chrono::SecondsFormat;
 
-use super::{Reading, is_atom, is_plain, items, rss};
+use super::{Reading, XML, is_atom, is_plain, items, rss, rss_vocabulary};
 use crate::domain::feed::{
-    Attribute, Category, Content, Element, Entry, Feed, Generator, Link, Node, Person,
+    Attribute, Category, Content, Element, Entry, Feed, Generator, Link, Node, Person, TextKind,
 };
 use crate::parse::modules::{Home, Of};
 use crate::parse::person::person;
@@ -115,10 +115,11 @@ pub(super) fn read_element(element: El<'_>, home: &mut Home<'_>) -> bool {
             home.set_rights(text)
         }
         "id" => {
+            let id = home.bases.href(element, &element.text());
             if home.id().is_empty() {
-                *home.id() = home.bases.href(element, &element.text());
+                home.id().clone_from(&id);
             }
-            true
+            *home.id() == id
         }
         "updated" | "modified" => home.set_updated(element),
         "published" | "issued" if home.entry().is_some() => home.set_published(element),
@@ -171,6 +172,11 @@ fn read_of_feed(name: &str, element: El<'_>, home: &mut Home<'_>) -> bool {
             home.set_about(text)
         }
         "generator" => set_generator(element, home),
+        "info" => {
+            let info = kept_text(element, home);
+            home.extensions().push(info);
+            true
+        }
         "icon" | "logo" => {
             let href = home.bases.href(element, &element.text());
             let Some(feed) = home.feed() else { return false };
@@ -178,6 +184,30 @@ fn read_of_feed(name: &str, element: El<'_>, home: &mut Home<'_>) -> bool {
             *slot.get_or_insert_with(|| href.clone()) == href
         }
         _ => false,
+    }
+}
+
+/// A text construct that Atom 1.0 dropped, as an element: escaped where it is markup, with
+/// the `type` that a text of Atom 1.0 has.
+fn kept_text(element: El<'_>, home: &Home<'_>) -> Element {
+    let text = home.bases.atom(element);
+    let kind = if text.kind == TextKind::Text { "text" } else { "html" };
+    let told = |prefix: &str, name: &str, value: String| Attribute {
+        namespace: if prefix.is_empty() { String::new() } else { XML.uri().to_owned() },
+        prefix: prefix.to_owned(),
+        name: name.to_owned(),
+        value,
+    };
+    let attributes = std::iter::once(told("", "type", kind.to_owned()))
+        .chain(text.lang.map(|lang| told("xml", "lang", lang)))
+        .chain(text.base.map(|base| told("xml", "base", base)));
+    let rss = rss_vocabulary();
+    Element {
+        namespace: rss.uri().to_owned(),
+        prefix: rss.prefix.to_owned(),
+        name: element.name().to_ascii_lowercase(),
+        attributes: attributes.collect(),
+        children: vec![Node::Text(text.value)],
     }
 }
 

@@ -18,7 +18,12 @@ pub(super) fn is_channel(element: El<'_>) -> bool {
 
 /// Reads a channel.
 pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
-    let mut feed = Feed { format: "cdf", lang: root.lang().map(str::to_owned), ..Feed::default() };
+    let mut feed = Feed {
+        format: "cdf",
+        lang: root.lang().map(str::to_owned),
+        base: reading.bases.base(root).map(String::from),
+        ..Feed::default()
+    };
     let mut home = Home { of: Of::Feed(&mut feed), bases: reading.bases, repairs: reading.repairs };
     common(root, &mut home);
     for child in root.elements().filter(|child| !child.named("item") && !child.named("channel")) {
@@ -27,7 +32,11 @@ pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
     for item in
         root.descendants().filter(|element| element.named("item")).take(crate::parse::MAX_ENTRIES)
     {
-        let mut entry = Entry { lang: item.lang().map(str::to_owned), ..Entry::default() };
+        let mut entry = Entry {
+            lang: item.lang().map(str::to_owned),
+            base: reading.bases.base(item).map(String::from),
+            ..Entry::default()
+        };
         let mut home =
             Home { of: Of::Entry(&mut entry), bases: reading.bases, repairs: reading.repairs };
         common(item, &mut home);

@@ -24,8 +24,13 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
     }
     let name = element.name().to_ascii_lowercase();
     match name.as_str() {
-        "creator" | "author" => home.add_author(person(&line(&element.text()))),
-        "contributor" => home.add_contributor(person(&line(&element.text()))),
+        // What is said of somebody in elements is kept beside the name.
+        "creator" | "author" => {
+            home.add_author(person(&line(&element.text()))) && !element.has_elements()
+        }
+        "contributor" => {
+            home.add_contributor(person(&line(&element.text()))) && !element.has_elements()
+        }
         "subject" => {
             let term = line(&element.text()).into_owned();
             home.add_category(Category { term, ..Category::default() })

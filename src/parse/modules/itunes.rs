@@ -27,11 +27,11 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
         "author" => return home.add_author(person(&element.text())),
         "subtitle" if home.feed().is_some() => {
             let text = home.bases.plain(element);
-            return home.set_about(text);
+            home.set_about(text);
         }
         "summary" => {
-            let text = home.bases.html(element);
-            return home.set_about(text);
+            let text = home.bases.plain(element);
+            home.set_about(text);
         }
         "title" => {
             let text = home.bases.plain(element);

@@ -209,7 +209,7 @@ impl<'t> Builder<'t> {
                 continue;
             }
             let (prefix, name) = split(name);
-            self.scoped |= prefix == "xml";
+            self.scoped |= prefix == "xml" || name.eq_ignore_ascii_case("base");
             let space = self.spaces.of_attribute(prefix);
             self.attributes.push(Attr { prefix, name, space, value: entities::attribute(value) });
         }

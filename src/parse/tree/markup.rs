@@ -199,6 +199,7 @@ impl<'t> Writer<'t, '_> {
             self.attribute("xmlns", &space);
         }
         let based = element.bases().next().is_some();
+        let mut declared: Vec<&str> = Vec::new();
         for attribute in element.attributes() {
             if !is_name(attribute.name) || (attribute.prefix == "xml" && attribute.name == "base") {
                 continue;
@@ -214,8 +215,11 @@ impl<'t> Writer<'t, '_> {
             } else if element.space_of(attribute).is(&XML) {
                 self.attribute(&format!("xml:{}", attribute.name), value);
             } else if is_name(attribute.prefix) && !attribute.prefix.starts_with("xml") {
-                let uri = element.space_of(attribute).uri();
-                self.attribute(&format!("xmlns:{}", attribute.prefix), uri);
+                if !declared.contains(&attribute.prefix) {
+                    let uri = element.space_of(attribute).uri();
+                    self.attribute(&format!("xmlns:{}", attribute.prefix), uri);
+                    declared.push(attribute.prefix);
+                }
                 self.attribute(&format!("{}:{}", attribute.prefix, attribute.name), value);
             }
         }

@@ -37,7 +37,7 @@ pub(super) struct Tree<'t> {
     nodes: Vec<Node<'t>>,
     attributes: Vec<Attr<'t>>,
     spaces: Vec<Space<'t>>,
-    /// Whether `xml:base` or `xml:lang` occur at all: most documents have neither, and
+    /// Whether `xml:base` (or `base`) or `xml:lang` occur at all: most documents have neither, and
     /// then nobody has to look up the tree for them.
     scoped: bool,
     /// The item that was open when the document broke off in the middle of it.
@@ -76,6 +76,16 @@ pub(super) struct Attr<'t> {
     pub(super) name: &'t str,
     space: u32,
     pub(super) value: Cow<'t, str>,
+}
+
+impl Attr<'_> {
+    fn is_base_of(&self, element: El<'_>) -> bool {
+        match self.prefix {
+            "xml" => self.name == "base",
+            "" => self.name.eq_ignore_ascii_case("base") && element.named("channel"),
+            _ => false,
+        }
+    }
 }
 
 /// An element of a tree.
@@ -311,12 +321,13 @@ impl<'t> El<'t> {
         self.inherited("lang")
     }
 
-    /// The values of the `xml:base` attributes in force, innermost first.
+    /// The values of the `xml:base` attributes in force, innermost first. The channel of
+    /// CDF has its own (`BASE`, of before there was `xml:base`).
     pub(super) fn bases(self) -> impl Iterator<Item = &'t str> + use<'t> {
         let start = self.tree.scoped.then_some(self);
         std::iter::successors(start, |element| element.parent()).filter_map(|element| {
             let mut held = element.attributes().iter();
-            held.find(|a| a.prefix == "xml" && a.name == "base").map(|a| a.value.trim())
+            held.find(|a| a.is_base_of(element)).map(|a| a.value.trim())
         })
     }
 }
