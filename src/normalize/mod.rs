@@ -7,6 +7,7 @@
 
 mod activity;
 mod dates;
+mod geo;
 mod html;
 mod identity;
 mod language;
@@ -34,5 +35,6 @@ pub fn normalize(feed: Feed, context: &Context) -> Feed {
     let feed = identity::settle(feed, context); // falls back on links and text
     let feed = people::settle(feed, context);
     let feed = activity::settle(feed);
+    let feed = geo::settle(feed);
     settle::settle(feed)
 }

@@ -1,4 +1,4 @@
-//! Places: GeoRSS, W3C geo, GML and ICBM. All are kept as they are.
+//! Places: GeoRSS, W3C geo, GML, ICBM and GeoURL. All are kept as they are.
 
 use crate::parse::vocabulary::{Vocabulary, keep};
 
@@ -25,4 +25,7 @@ pub(super) static GML: Vocabulary = Vocabulary {
 };
 
 pub(super) static ICBM: Vocabulary =
-    Vocabulary { prefix: "icbm", uris: &["http://postneo.com/icbm/"], read: keep };
+    Vocabulary { prefix: "icbm", uris: &["http://postneo.com/icbm"], read: keep };
+
+pub(super) static GEOURL: Vocabulary =
+    Vocabulary { prefix: "geourl", uris: &["http://geourl.org/rss/module/"], read: keep };

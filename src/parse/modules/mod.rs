@@ -33,6 +33,7 @@ pub(super) static VOCABULARIES: &[&Vocabulary] = &[
     &geo::GEO,
     &geo::GML,
     &geo::ICBM,
+    &geo::GEOURL,
     &activity::ACTIVITY,
     &activity::POCO,
     &kept::SLASH,
