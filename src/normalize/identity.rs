@@ -12,7 +12,7 @@
 //! not on the time, the gateway, the feed's address or the order of the document. Dates
 //! are never part of it, because they drift.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
@@ -109,24 +109,31 @@ fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
     for (at, entry) in entries.iter().enumerate() {
         sharing.entry(&entry.id).or_default().push(at);
     }
-    sharing.retain(|_, at| at.len() > 1);
+    let mut taken =
+        Taken { ids: sharing.keys().map(|id| (*id).to_owned()).collect(), ..Taken::default() };
+    let mut groups: Vec<Vec<usize>> = sharing.into_values().filter(|at| at.len() > 1).collect();
+    groups.sort_unstable();
     // In the order of the document, so that the same input gives the same repairs.
     let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
     let mut repeated: BTreeSet<usize> = BTreeSet::new();
-    for (id, at) in &sharing {
+    for at in groups {
         // Feeds are newest first unless their dates say otherwise.
         let oldest = at.iter().rev().min_by_key(|at| date(&entries[**at]));
         let keeper = oldest.copied().unwrap_or(at[0]);
-        let mut kept = vec![keeper];
+        let keys: HashMap<usize, String> =
+            at.iter().map(|at| (*at, content_key(&entries[*at]))).collect();
+        let mut kept: HashMap<&str, Vec<usize>> = HashMap::new();
+        kept.entry(&keys[&keeper]).or_default().push(keeper);
         for at in at.iter().copied().filter(|at| *at != keeper) {
-            if kept.iter().any(|kept| entries[*kept] == entries[at]) {
+            let alike = kept.entry(&keys[&at]).or_default();
+            if alike.iter().any(|kept| entries[*kept] == entries[at]) {
                 repeated.insert(at);
-            } else {
-                let mark = mark(&entries[at], &entries[keeper], kept.len());
-                let join = if id.contains('#') { '.' } else { '#' };
-                renamed.insert(at, format!("{id}{join}{mark}"));
-                kept.push(at);
+                continue;
             }
+            alike.push(at);
+            let key = (keys[&at] != keys[&keeper]).then_some(keys[&at].as_str());
+            let mark = mark(&entries[at], &entries[keeper], key);
+            renamed.insert(at, taken.another(&entries[at].id, mark.as_deref()));
         }
     }
     repairs.extend(repeated.iter().map(|at| said(Code::EntryRepeated, &entries[*at].id)));
@@ -138,16 +145,39 @@ fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
     entries.retain(|_| at.next().is_none_or(|at| !repeated.contains(&at)));
 }
 
-/// What tells an entry from `keeper`, which has the same id: its link, else what it
-/// says, else its place among them.
-fn mark(entry: &Entry, keeper: &Entry, place: usize) -> String {
-    let link = permalink(entry);
-    let mark = match link {
-        Some(link) if Some(link) != permalink(keeper) => hash(&[link]),
-        _ if content_key(entry) != content_key(keeper) => content_key(entry),
-        _ => return (place + 1).to_string(),
-    };
-    mark[..16].to_owned()
+/// The ids that entries have.
+#[derive(Default)]
+struct Taken {
+    ids: HashSet<String>,
+    /// How many tried each id that was made.
+    tried: HashMap<String, usize>,
+}
+
+impl Taken {
+    /// An id made of `id` and a mark that nobody has; of several with one mark, or with
+    /// none, each gets its number.
+    fn another(&mut self, id: &str, mark: Option<&str>) -> String {
+        let join = if id.contains('#') { '.' } else { '#' };
+        let (made, join) = match mark {
+            Some(mark) => (format!("{id}{join}{mark}"), '.'),
+            None => (id.to_owned(), join),
+        };
+        let tried = self.tried.entry(made.clone()).or_insert(1);
+        let mut another = made.clone();
+        while !self.ids.insert(another.clone()) {
+            *tried += 1;
+            another = format!("{made}{join}{tried}");
+        }
+        another
+    }
+}
+
+/// What tells an entry from `keeper`, which has the same id: its link, else what it says,
+/// if that is another; its `key`.
+fn mark(entry: &Entry, keeper: &Entry, key: Option<&str>) -> Option<String> {
+    let link = permalink(entry).filter(|link| Some(*link) != permalink(keeper));
+    let mark = link.map(|link| hash(&[link])).or_else(|| key.map(str::to_owned))?;
+    Some(mark[..16].to_owned())
 }
 
 fn content_key(entry: &Entry) -> String {
@@ -286,5 +316,22 @@ mod tests {
         let told: Vec<&str> = settled.repairs.iter().map(|repair| repair.detail.as_str()).collect();
         let want: Vec<String> = (0..40).map(|n| format!("urn:{n}")).collect();
         assert_eq!(told, want);
+    }
+
+    #[test]
+    fn entries_that_differ_in_dates_alone_are_told_apart_too() {
+        let dated = |link: &str, day: i64| {
+            let mut entry = entry("urn:x", link, "tide");
+            entry.published =
+                chrono::DateTime::from_timestamp(day * 86_400, 0).map(|at| at.fixed_offset());
+            entry
+        };
+        for link in ["", "http://a.test/1"] {
+            let other = entry("urn:x", "http://a.test/", "first");
+            let found = ids(vec![other, dated(link, 1), dated(link, 2), dated(link, 3)]);
+            let distinct: HashSet<&String> = found.iter().collect();
+            assert_eq!(distinct.len(), found.len(), "{found:?}");
+            assert_eq!(ids(found.iter().map(|id| entry(id, "", "t")).collect()), found);
+        }
     }
 }

@@ -85,7 +85,8 @@ fn push(out: &mut String, element: &Element, name: &Name<'_>, default: &str, nam
         push_attribute(out, "xmlns", inner);
     }
     push_attributes(out, &element.attributes, names);
-    if element.children.is_empty() {
+    let is_empty = |child: &Node| matches!(child, Node::Text(text) if text.is_empty());
+    if element.children.iter().all(is_empty) {
         out.push_str("/>");
         return;
     }

@@ -12,7 +12,7 @@ use crate::domain::feed::{
 use crate::parse::modules::{Home, Of};
 use crate::parse::person::person;
 use crate::parse::texts::kind_of;
-use crate::parse::tree::{El, Items, Tree};
+use crate::parse::tree::{El, Items, Tree, is_item};
 use crate::parse::vocabulary::Vocabulary;
 
 pub(super) static ATOM: Vocabulary = Vocabulary {
@@ -256,6 +256,9 @@ pub(super) fn read_person(element: El<'_>, home: &mut Home<'_>) -> Option<Person
     for child in element.elements() {
         let known = ["name", "email", "uri", "url", "homepage"];
         let own = is_atom(child) || is_plain(child);
+        if items == Items::Read && is_item(child) {
+            continue;
+        }
         if !(own && known.iter().any(|name| child.named(name))) {
             person.extensions.extend(child.keep(items));
         }

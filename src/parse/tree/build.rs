@@ -3,6 +3,8 @@
 //! quick-xml only cuts the text into tags and texts here; what belongs to what is
 //! decided below, and never fails:
 //!
+//! * what is well-formed is taken at its word; everything else is read once more, with
+//!   these rules:
 //! * an end tag closes down to the start tag it matches; without one it is ignored;
 //! * an item inside an item ends the outer one, unless it is quoted content;
 //! * a token that never ends is passed over, and reading goes on behind it;
@@ -30,7 +32,7 @@ const SECTION: &str = "<![CDATA[";
 
 /// Elements between which white space says nothing.
 const STRUCTURE: [&str; 9] =
-    ["rss", "channel", "items", "item", "feed", "entry", "rdf:rdf", "image", "author"];
+    ["rss", "channel", "items", "item", "feed", "entry", "rdf", "image", "author"];
 
 /// HTML elements that are never closed and are no names of any feed format.
 const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
@@ -38,21 +40,11 @@ const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
 /// Builds the tree of `text`, which [`tidy`](super::tidy()) has seen.
 pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> Tree<'t> {
     let mut builder = Builder::new(text);
-    let mut tokens = Tokens::of(text);
-    while let Some(token) = tokens.next() {
-        builder.faults.at = tokens.start();
-        match token {
-            Token::Start(inside) => builder.tag(inside, inside.ends_with('/'), &mut tokens),
-            Token::Empty(inside) => builder.tag(inside, true, &mut tokens),
-            Token::End(name) => builder.end(name),
-            Token::Text(text) => builder.characters(text),
-            Token::CData(text) => builder.section(text, &mut tokens),
-            Token::Reference(reference) => builder.reference(reference, tokens.rest()),
-            Token::Broken => {
-                builder.broke_off = true;
-                builder.faults.note(Code::UnclosedToken);
-            }
-        }
+    if !builder.read(text) {
+        // Guessing where ends are missing would take apart what is sound.
+        builder = Builder::new(text);
+        builder.guesses = true;
+        builder.read(text);
     }
     builder.finish(repairs)
 }
@@ -75,6 +67,12 @@ struct Builder<'t> {
     open: Vec<Open<'t>>,
     /// Elements that were too deep to be opened and are not closed yet.
     too_deep: usize,
+    /// Whether ends are taken for missing.
+    guesses: bool,
+    /// Whether every tag so far is where it belongs.
+    is_sound: bool,
+    /// White space that is layout, unless a text follows it.
+    layout: &'t str,
     tag: Tag<'t>,
     scoped: bool,
     broke_off: bool,
@@ -93,6 +91,9 @@ impl<'t> Builder<'t> {
             spaces: Spaces::new(),
             open: vec![Open { node: DOCUMENT, name: "", bindings: 0, structure: true }],
             too_deep: 0,
+            guesses: false,
+            is_sound: true,
+            layout: "",
             tag: Tag::default(),
             scoped: false,
             broke_off: false,
@@ -106,12 +107,39 @@ impl<'t> Builder<'t> {
         self
     }
 
+    /// Reads a document. `false` says that it is not well-formed, and that what there is of
+    /// it now is nothing.
+    fn read(&mut self, text: &'t str) -> bool {
+        let mut tokens = Tokens::of(text);
+        while let Some(token) = tokens.next() {
+            self.faults.at = tokens.start();
+            match token {
+                Token::Start(inside) => self.tag(inside, inside.ends_with('/'), &mut tokens),
+                Token::Empty(inside) => self.tag(inside, true, &mut tokens),
+                Token::End(name) => self.end(name),
+                Token::Text(text) => self.characters(text),
+                Token::CData(text) => self.section(text, &mut tokens),
+                Token::Reference(reference) => self.reference(reference, tokens.rest()),
+                Token::Broken => {
+                    self.is_sound = false;
+                    self.broke_off = true;
+                    self.faults.note(Code::UnclosedToken);
+                }
+            }
+            if !self.is_sound && !self.guesses {
+                return false;
+            }
+        }
+        self.guesses || self.open.len() == 1
+    }
+
     /// A start tag, unless a quote is missing in it: then it has swallowed what follows.
     fn tag(&mut self, inside: &'t str, empty: bool, tokens: &mut Tokens<'t>) {
         if inside.contains('<')
             && let Some(end) = self.swallows(inside)
             && tokens.resume(1 + end + 1)
         {
+            self.is_sound = false;
             self.faults.note(Code::UnclosedQuote);
             let empty = inside[..end].ends_with('/');
             return self.start(&inside[..end], empty);
@@ -157,6 +185,7 @@ impl<'t> Builder<'t> {
         if let Some(fault) = tag.fault {
             self.faults.note(fault);
         }
+        self.layout = "";
         self.imply_ends(tag.name);
         if self.open.len() > DEPTH {
             self.faults.note(Code::TooDeep);
@@ -175,10 +204,10 @@ impl<'t> Builder<'t> {
             prefix.is_empty() && names.any(|void| name.eq_ignore_ascii_case(void))
         };
         if empty || void() {
+            self.is_sound &= empty;
             self.spaces.leave(bindings);
         } else {
-            let mut names = STRUCTURE.iter();
-            let structure = names.any(|known| tag.name.eq_ignore_ascii_case(known));
+            let structure = STRUCTURE.iter().any(|known| name.eq_ignore_ascii_case(known));
             self.open.push(Open { node, name: tag.name, bindings, structure });
         }
         self.tag = tag;
@@ -218,6 +247,12 @@ impl<'t> Builder<'t> {
 
     /// Ends what cannot hold the element that begins now.
     fn imply_ends(&mut self, name: &str) {
+        if !self.guesses {
+            // Tags in pairs or not, nobody means an item of an item.
+            let is_item = ["item", "entry"].iter().any(|item| name.eq_ignore_ascii_case(item));
+            self.is_sound &= !(is_item && self.top().name.eq_ignore_ascii_case(name));
+            return;
+        }
         let around = self.open.iter().map(|open| open.name);
         if let Some(at) = implied::end(around, name) {
             self.faults.note(Code::MissingEnd);
@@ -230,6 +265,8 @@ impl<'t> Builder<'t> {
             self.too_deep -= 1;
             return;
         }
+        self.layout = "";
+        self.is_sound &= self.top().name == name;
         let matching =
             self.open.iter().skip(1).rposition(|open| open.name.eq_ignore_ascii_case(name));
         match matching {
@@ -255,7 +292,7 @@ impl<'t> Builder<'t> {
     }
 
     fn characters(&mut self, text: &'t str) {
-        if text.is_empty() || (self.top().structure && text.trim_start().is_empty()) {
+        if text.is_empty() || self.is_layout(text) {
             return;
         }
         if memchr2(b']', b'\r', text.as_bytes()).is_none() {
@@ -273,6 +310,25 @@ impl<'t> Builder<'t> {
         }
     }
 
+    /// Whether a text is layout for all that is known; it is kept in mind.
+    fn is_layout(&mut self, text: &'t str) -> bool {
+        let is_blank = self.top().structure && text.trim_start().is_empty();
+        if is_blank && self.last_text().is_none() {
+            self.layout = text;
+            return true;
+        }
+        self.begin_text();
+        false
+    }
+
+    /// A text begins or goes on.
+    fn begin_text(&mut self) {
+        let layout = std::mem::take(&mut self.layout);
+        if !layout.is_empty() {
+            self.push_str(&layout.replace("\r\n", "\n").replace('\r', "\n"));
+        }
+    }
+
     /// Characters that stay as they are.
     fn plain_characters(&mut self, text: &'t str) {
         match self.last_text() {
@@ -286,6 +342,7 @@ impl<'t> Builder<'t> {
     /// A reference as it stands in the text: `&name;`. Where there is one there are
     /// more: `rest`, what follows, says how long the text may become.
     fn reference(&mut self, token: &'t str, rest: &str) {
+        self.begin_text();
         let name = token.strip_prefix('&').unwrap_or(token);
         let name = name.strip_suffix(';').unwrap_or(name);
         let room = || token.len() + memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());

@@ -20,8 +20,14 @@ pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
     if !raw.contains(['&', '\n', '\t', '\r']) {
         return Cow::Borrowed(raw);
     }
+    // White space is all the same in a value, unless it is written as a reference (XML 1.0
+    // `#AVNormalize`).
+    let raw = match raw.contains(['\n', '\t', '\r']) {
+        true => Cow::Owned(raw.replace(['\n', '\t', '\r'], " ")),
+        false => Cow::Borrowed(raw),
+    };
     let mut text = String::with_capacity(raw.len());
-    let mut rest = raw;
+    let mut rest = &*raw;
     while let Some(at) = memchr(b'&', rest.as_bytes()) {
         text.push_str(&rest[..at]);
         rest = &rest[at + 1..];
@@ -32,8 +38,9 @@ pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
         }
     }
     text.push_str(rest);
-    if text.contains(['\n', '\t', '\r']) {
-        text = text.replace(['\n', '\t', '\r'], " ");
+    let half = |c: char| (HIGH..=HIGH_LAST).contains(&u32::from(c));
+    if text.contains(half) {
+        text = text.replace(half, "\u{fffd}");
     }
     Cow::Owned(text)
 }
@@ -130,7 +137,9 @@ mod tests {
             ("&#0;&#1;x",          "x"),
             ("&#55357;&#56832;",   "😀"),
             ("&#99999999;",        "&#99999999;"),
+            ("&#55357;x",          "\u{fffd}x"),
             ("a\n\tb",             "a  b"),
+            ("a\n&#10;b",          "a \nb"),
         ];
         for (raw, want) in cases {
             assert_eq!(attribute(raw), want);

@@ -112,7 +112,7 @@ pub(in super::super) enum Items {
 }
 
 /// Whether an element is an item wherever it lies.
-fn is_item(element: El<'_>) -> bool {
+pub(in super::super) fn is_item(element: El<'_>) -> bool {
     (element.named("item") || element.named("entry")) && is_own(element)
 }
 

@@ -18,7 +18,11 @@ pub(super) fn mend(text: &str) -> Option<(String, Code)> {
     if !may_be_encoded_twice(text) {
         return None;
     }
-    decoded_once_more(text).map(|mended| (mended, Code::DoubleEncoded))
+    let mut mended = decoded_once_more(text)?;
+    while let Some(again) = decoded_once_more(&mended).filter(|again| *again != mended) {
+        mended = again;
+    }
+    Some((mended, Code::DoubleEncoded))
 }
 
 /// What every character from [`HIGH`] to [`HIGH_LAST`] begins with in UTF-8.
@@ -73,6 +77,7 @@ mod tests {
             ("café Ã",                             None),
             ("« le café\u{a0}» — oui",             None),
             ("cafÃ©",                              Some("café")),
+            ("cafÃƒÂ©",                            Some("café")),
             ("wait â€¦",                           Some("wait …")),
             ("ç™½ç\u{90}´ã\u{81}®",                Some("白琴の")),
             ("half \u{10f83d} a pair",             Some("half \u{fffd} a pair")),

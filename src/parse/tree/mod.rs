@@ -21,7 +21,7 @@ use std::borrow::Cow;
 
 pub(super) use build::build;
 pub(super) use entities::resolve_into;
-pub(super) use markup::Items;
+pub(super) use markup::{Items, is_item};
 pub(super) use spaces::Space;
 pub(super) use tidy::{Before, tidy};
 
