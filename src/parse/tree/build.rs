@@ -11,9 +11,9 @@
 //! * names that HTML never closes (`br`, `img`) hold nothing;
 //! * what lies deeper than [`DEPTH`] is not nested any more, but stays.
 
-use std::borrow::Cow;
+mod characters;
 
-use memchr::{memchr, memchr2};
+use std::borrow::Cow;
 
 use super::attributes::Tag;
 use super::entities;
@@ -26,9 +26,6 @@ use crate::domain::repair::{Code, Repair};
 
 /// Elements inside each other (rule S16).
 const DEPTH: usize = 256;
-
-/// What begins a CDATA section.
-const SECTION: &str = "<![CDATA[";
 
 /// Elements between which white space says nothing.
 const STRUCTURE: [&str; 9] =
@@ -158,27 +155,6 @@ impl<'t> Builder<'t> {
         ends.any(|tail| names.iter().any(|name| tail.starts_with(name))).then_some(end)
     }
 
-    /// A CDATA section, unless it was not closed and ends with a later one.
-    fn section(&mut self, text: &'t str, tokens: &mut Tokens<'t>) {
-        let Some(inner) = text.find(SECTION) else { return self.characters(text) };
-        let end = format!("</{}", self.top().name);
-        if let Some(cut) = text[..inner].find(&end)
-            && tokens.resume(SECTION.len() + cut)
-        {
-            self.faults.note(Code::UnclosedToken);
-            return self.characters(&text[..cut]);
-        }
-        self.faults.note(Code::NestedCdata);
-        self.push_str(&text.replace(SECTION, ""));
-        // What follows, up to the end of the outer section, is in that section.
-        let rest = tokens.rest();
-        if let Some(close) = rest.find("]]>").filter(|close| !rest[..*close].contains(&end))
-            && tokens.resume(SECTION.len() + text.len() + 3 + close + 3)
-        {
-            self.push_str(&rest[..close]);
-        }
-    }
-
     fn start(&mut self, inside: &'t str, empty: bool) {
         let mut tag = std::mem::take(&mut self.tag);
         tag.read(inside);
@@ -289,103 +265,6 @@ impl<'t> Builder<'t> {
     /// is never closed.
     fn top(&self) -> &Open<'t> {
         &self.open[self.open.len() - 1]
-    }
-
-    fn characters(&mut self, text: &'t str) {
-        if text.is_empty() || self.is_layout(text) {
-            return;
-        }
-        if memchr2(b']', b'\r', text.as_bytes()).is_none() {
-            return self.plain_characters(text);
-        }
-        if text.contains("]]>") {
-            // The end of a section inside a section: nothing else has it in a text.
-            self.faults.note(Code::NestedCdata);
-            return self.push_str(&text.replace("]]>", ""));
-        }
-        if text.contains('\r') {
-            self.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
-        } else {
-            self.plain_characters(text);
-        }
-    }
-
-    /// Whether a text is layout for all that is known; it is kept in mind.
-    fn is_layout(&mut self, text: &'t str) -> bool {
-        let is_blank = self.top().structure && text.trim_start().is_empty();
-        if is_blank && self.last_text().is_none() {
-            self.layout = text;
-            return true;
-        }
-        self.begin_text();
-        false
-    }
-
-    /// A text begins or goes on.
-    fn begin_text(&mut self) {
-        let layout = std::mem::take(&mut self.layout);
-        if !layout.is_empty() {
-            self.push_str(&layout.replace("\r\n", "\n").replace('\r', "\n"));
-        }
-    }
-
-    /// Characters that stay as they are.
-    fn plain_characters(&mut self, text: &'t str) {
-        match self.last_text() {
-            Some(held) => held.to_mut().push_str(text),
-            None => {
-                self.append(Kind::Text(Cow::Borrowed(text)));
-            }
-        }
-    }
-
-    /// A reference as it stands in the text: `&name;`. Where there is one there are
-    /// more: `rest`, what follows, says how long the text may become.
-    fn reference(&mut self, token: &'t str, rest: &str) {
-        self.begin_text();
-        let name = token.strip_prefix('&').unwrap_or(token);
-        let name = name.strip_suffix(';').unwrap_or(name);
-        let room = || token.len() + memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
-        let known = match self.last_text() {
-            Some(held) => {
-                if let Cow::Borrowed(before) = *held {
-                    let mut text = String::with_capacity(before.len() + room());
-                    text.push_str(before);
-                    *held = Cow::Owned(text);
-                }
-                entities::resolve_into(name, held.to_mut())
-            }
-            None => {
-                let mut text = String::with_capacity(room());
-                let known = entities::resolve_into(name, &mut text);
-                if known {
-                    self.append(Kind::Text(Cow::Owned(text)));
-                }
-                known
-            }
-        };
-        if !known {
-            self.faults.note(Code::UnknownEntity);
-            self.push_str(token);
-        }
-    }
-
-    fn push_str(&mut self, text: &str) {
-        match self.last_text() {
-            Some(held) => held.to_mut().push_str(text),
-            None => {
-                self.append(Kind::Text(Cow::Owned(text.to_owned())));
-            }
-        }
-    }
-
-    /// The text that directly precedes what comes now.
-    fn last_text(&mut self) -> Option<&mut Cow<'t, str>> {
-        let last = self.nodes[self.top().node as usize].last;
-        match self.nodes.get_mut(last as usize).map(|node| &mut node.kind) {
-            Some(Kind::Text(text)) => Some(text),
-            _ => None,
-        }
     }
 
     fn append(&mut self, kind: Kind<'t>) -> u32 {
@@ -506,6 +385,10 @@ mod tests {
             ("ends are crossed",           "<a><b><i>x</b></i>y</a>",           r#"a(b(i("x"))"y")"#),
             ("an end too many",            "<a></b>x</a>",                      r#"a("x")"#),
             ("an item in an item",         "<rss><item>x<item>y</item></rss>",  r#"rss(item("x")item("y"))"#),
+            ("an item of an item",         "<rss><item>x<item>y</item></item></rss>", r#"rss(item("x")item("y"))"#),
+            ("an item in an element",      "<rss><item><x>y<item/></x></item></rss>", r#"rss(item(x("y"item())))"#),
+            ("layout",                     "<rss> <item>\n<x> </x>\n</item> </rss>", r#"rss(item(x(" ")))"#),
+            ("no layout",                  "<rss>\n&gt; <x/>y \n</rss>",       r#"rss("\n> "x()"y \n")"#),
             ("an entry that is quoted",    "<entry><content><entry/></content></entry>", "entry(content(entry()))"),
             ("broken off in a text",       "<a><b>x",                           r#"a(b("x"))"#),
             ("broken off in a tag",        "<a><b>x</b><c d='",                 r#"a(b("x"))"#),
