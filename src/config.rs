@@ -16,6 +16,7 @@ use ipnet::IpNet;
 use url::Url;
 
 use crate::deliver;
+use crate::domain::limit::Groups;
 use crate::domain::schedule::{Bounds, K_LEAST};
 use crate::fetch;
 use crate::http::{self, listener};
@@ -62,6 +63,8 @@ pub struct Config {
     pub body_limit_bytes: u64,
     /// Between the starts of two fetches from one host.
     pub host_spacing: Duration,
+    /// Further domains whose servers are limited together, and the pause for each.
+    pub limit_groups: Vec<(String, Option<Duration>)>,
     /// Between two fetches of one resource because of pings.
     pub ping_spacing: Duration,
     /// The shortest period of any resource, in seconds.
@@ -180,6 +183,7 @@ impl Config {
             fetch_timeout: from.secs("FEEDGATE_FETCH_TIMEOUT_S", 300),
             body_limit_bytes: from.number("FEEDGATE_BODY_LIMIT_BYTES", 1_024, 1 << 30),
             host_spacing: from.millis("FEEDGATE_HOST_SPACING_MS"),
+            limit_groups: from.limit_groups("FEEDGATE_LIMIT_GROUPS"),
             ping_spacing: from.millis("FEEDGATE_PING_SPACING_MS"),
             min_period_s: from.number("FEEDGATE_MIN_PERIOD_S", 1, 86_400) as u32,
             delivery_at_once: from.count("FEEDGATE_DELIVERY_AT_ONCE", 100_000),
@@ -215,7 +219,8 @@ impl Config {
         if url.starts_with("sqlite:") && !url.ends_with(".db") {
             url = format!("{}/feedgate.db", url.trim_end_matches('/'));
         }
-        store::Settings { url, connections: self.database_connections }
+        let groups = Groups::with(self.host_spacing, self.limit_groups.clone());
+        store::Settings { url, connections: self.database_connections, groups }
     }
 
     /// How requests go out. `public_url` stands in the user agent.
@@ -319,6 +324,7 @@ mod tests {
             ("FEEDGATE_TLS_CERT", "cert.pem"),
             ("FEEDGATE_TRUSTED_PROXIES", "10.0.0.0/8, local"),
             ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "10.0.0.0/40"),
+            ("FEEDGATE_LIMIT_GROUPS", "example.org=soon"),
             ("FEEDGATE_DELIVERY_TIMEOUT_S", "0"),
             ("FEEDGATE_BODY_LIMIT_BYTES", "10M"),
             ("FEEDGATE_LOG", "feedgate=loud"),

@@ -19,6 +19,7 @@
 
 mod look;
 mod records;
+mod refusals;
 mod report;
 
 use std::error::Error;
@@ -85,10 +86,10 @@ impl Ingest {
             seen.found = look::Found::Trouble(look::Trouble::ours());
             Vec::new()
         });
-        let poll = report::report(due, seen, new, (&self.settings.bounds, worker::dice()));
-
-        if let Some(until) = poll.leave_host_until {
-            self.store.cool_down(&resource.host(), until).await?;
+        let verdict = self.heed(due, &seen).await?;
+        let mut poll = report::report(due, seen, new, (&self.settings.bounds, worker::dice()));
+        if let Some(verdict) = &verdict {
+            refusals::wait_with_all(&mut poll.poll, resource, verdict, worker::dice());
         }
         let appended = self.store.record(resource.id, &poll.poll).await?;
         self.metrics.polled(poll.outcome, due.trigger.as_str(), poll.took);
@@ -114,12 +115,16 @@ impl Ingest {
             return Ok(held);
         }
         let now = worker::now();
+        if let Some(until) = self.is_left_alone(&held, now).await? {
+            debug!(resource = held.id.0, %until, "not polled: its server is left alone");
+            return Ok(held);
+        }
         let until = now + self.settings.claim;
         match self.store.claim_resource(resource.id, now, until).await? {
             Some(claimed) => {
                 let due = DueResource { resource: claimed, trigger: Trigger::Ping };
                 let this = self.clone();
-                let place = self.hosts.enter(due.resource.host());
+                let place = self.hosts.enter(self.store.group(&due.resource.fetch_url));
                 let poll = tokio::spawn(async move {
                     let polled = this.poll(&due, now).await;
                     drop(place);
@@ -133,6 +138,16 @@ impl Ingest {
             None => self.wait_for_poll(resource).await?,
         }
         self.held(resource).await
+    }
+
+    /// Until when the server of a resource asked everyone to stay away, if it did.
+    async fn is_left_alone(
+        &self,
+        resource: &Resource,
+        now: DateTime<Utc>,
+    ) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let host = self.store.host(&self.store.group(&resource.fetch_url)).await?;
+        Ok(host.cool_until.filter(|until| *until > now))
     }
 
     /// The resource as it is now.
@@ -164,7 +179,7 @@ impl Work for Ingest {
         let room = self.hosts.room(limit);
         let due = self.store.claim_resources(now, now + self.settings.claim, &room).await?;
         let taken = due.into_iter().map(|due| {
-            let place = self.hosts.enter(due.resource.host());
+            let place = self.hosts.enter(self.store.group(&due.resource.fetch_url));
             (due, place)
         });
         Ok(taken.collect())

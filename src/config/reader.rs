@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
+use crate::domain::limit::Groups;
 use crate::wire::signature::Method;
 
 use super::settings::Setting;
@@ -70,6 +71,14 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
         let nets: Result<Vec<IpNet>, _> = parts.map(network).collect();
         nets.unwrap_or_else(|part| {
             self.fault(name, format!("networks such as 10.0.0.0/8,fd00::/8; {part} is none"));
+            Vec::new()
+        })
+    }
+
+    pub(super) fn limit_groups(&mut self, name: &str) -> Vec<(String, Option<Duration>)> {
+        let text = self.text(name).unwrap_or_default();
+        Groups::parse(&text).unwrap_or_else(|part| {
+            self.fault(name, format!("domains such as example.org=5,example.net; {part} is none"));
             Vec::new()
         })
     }

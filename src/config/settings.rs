@@ -39,6 +39,7 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_FETCH_TIMEOUT_S", "30"),
     plain("FEEDGATE_BODY_LIMIT_BYTES", "10485760"),
     plain("FEEDGATE_HOST_SPACING_MS", "1000"),
+    plain("FEEDGATE_LIMIT_GROUPS", ""),
     plain("FEEDGATE_PING_SPACING_MS", "1000"),
     plain("FEEDGATE_MIN_PERIOD_S", "60"),
     plain("FEEDGATE_DELIVERY_AT_ONCE", "512"),

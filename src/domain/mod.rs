@@ -6,9 +6,12 @@
 pub mod account;
 pub mod asked;
 pub mod feed;
+pub mod host;
 pub mod intent;
 pub mod iri;
+pub mod limit;
 pub mod mark;
+pub mod moves;
 pub mod ping;
 pub mod plain;
 pub mod poll;

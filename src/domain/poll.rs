@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
+use super::moves::Sighting;
 use super::record::NewRecord;
 use super::resource::Kind;
 use super::status::Status;
@@ -64,6 +65,12 @@ pub struct Polling {
     pub resent: bool,
     /// Its length in bytes.
     pub body_bytes: u32,
+    /// The permanent redirect that was seen lately (rule P20).
+    pub moved: Option<Sighting>,
+    /// When a whole document last came.
+    pub whole_at: Option<DateTime<Utc>>,
+    /// Polls since then.
+    pub since_whole: u32,
     /// When a whole document was last asked for although "not modified" had been
     /// answered (rule P9).
     pub doubted_at: Option<DateTime<Utc>>,

@@ -3,12 +3,11 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use url::Url;
 
 use super::poll::Polling;
 use super::record::Seq;
 use super::status::Status;
-use super::topic::{Topic, host};
+use super::topic::Topic;
 
 /// A resource's number in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,12 +73,4 @@ pub struct Resource {
     pub polling: Polling,
     /// How many live subscriptions it has; told to its publisher (rule P34).
     pub subscribers: u32,
-}
-
-impl Resource {
-    /// The server it is polled from (see [`host`]).
-    pub fn host(&self) -> String {
-        // What is polled was a topic or a redirect's target, both of which were parsed.
-        Url::parse(&self.fetch_url).map(|url| host(&url)).unwrap_or_default()
-    }
 }

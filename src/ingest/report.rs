@@ -5,19 +5,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
 use crate::domain::feed::{Feed, Text};
 use crate::domain::poll::{Poll, Polling};
 use crate::domain::record::NewRecord;
 use crate::domain::repair;
 use crate::domain::resource::{Kind, Resource};
-use crate::domain::schedule::{self, Bounds, Class, Held, News, Plan, Setback};
+use crate::domain::schedule::{self, Bounds, Held, News, Plan, Setback};
 use crate::domain::status::Status;
 use crate::render;
 use crate::store::DueResource;
 
-use super::look::{Found, Fresh, Seen, Trouble};
+use super::look::{Found, Fresh, Seen};
 
 /// What is said of a document in which everything is new.
 const WINDOW_OVERRUN: &str = "; window overrun: all are new, and some may have been missed";
@@ -31,8 +29,6 @@ pub(super) struct Report {
     pub(super) outcome: &'static str,
     /// How long the fetch took.
     pub(super) took: Duration,
-    /// Until when the publisher's server is to be left alone altogether.
-    pub(super) leave_host_until: Option<DateTime<Utc>>,
 }
 
 /// Puts together what a poll leaves behind. `records` are those that may be new; `dice`
@@ -54,9 +50,6 @@ pub(super) fn report(
     };
     let plan = schedule::plan(held, &for_schedule(&seen, records.len()), bounds, now, dice);
     let status = status(resource, &seen, &plan);
-    let slow_down = matches!(&seen.found, Found::Trouble(trouble) if trouble.is_slow_down());
-    let quiet_for = Duration::from_secs(plan.leave_alone_s.into());
-    let leave_host_until = slow_down.then(|| now + quiet_for);
     let Plan { polling, next_fetch, .. } = plan;
     let (feed, fresh) = match seen.found {
         Found::Feed { feed, fresh } => (Some(feed), Some(fresh)),
@@ -80,7 +73,7 @@ pub(super) fn report(
         status,
         polling,
     };
-    Report { poll, outcome, took: seen.took, leave_host_until }
+    Report { poll, outcome, took: seen.took }
 }
 
 /// The stable word for what was found.
@@ -207,21 +200,18 @@ fn bytes(fresh: &Fresh) -> String {
     format!("{} bytes", fresh.body.bytes.len())
 }
 
-impl Trouble {
-    /// Whether the server said that it is asked too often.
-    fn is_slow_down(&self) -> bool {
-        self.class == Class::SlowDown
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use chrono::{DateTime, Utc};
+
+    use super::super::look::Trouble;
     use super::*;
     use crate::domain::feed::Entry;
     use crate::domain::poll::{Body, Trigger, Validators};
     use crate::domain::record::Seq;
     use crate::domain::repair::{Code, Repair};
     use crate::domain::resource::ResourceId;
+    use crate::domain::schedule::Class;
     use crate::domain::topic::Topic;
 
     const BOUNDS: Bounds = Bounds { min_period_s: 60, k: schedule::K_LEAST };
@@ -265,15 +255,6 @@ mod tests {
 
     fn told(due: &DueResource, hours: i64, found: Found) -> Poll {
         report(due, seen(hours, found), Vec::new(), (&BOUNDS, 0.5)).poll
-    }
-
-    #[test]
-    fn only_a_slow_down_concerns_the_whole_host() {
-        let due = due(Kind::Feed, Polling::default(), Status::default());
-        for (code, want) in [(429, true), (503, false), (500, false), (200, false)] {
-            let report = report(&due, seen(0, trouble(code, None)), Vec::new(), (&BOUNDS, 0.5));
-            assert_eq!(report.leave_host_until.is_some(), want, "{code} (rule P27)");
-        }
     }
 
     #[test]

@@ -8,19 +8,19 @@
 use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
-use url::Url;
 
 use super::sql::{self, Value, params};
 use super::tx::{Tx, Wake};
-use super::{Appended, StoreError, pings};
+use super::{Appended, StoreError, hosts, moves, pings};
+use crate::domain::limit::Groups;
 use crate::domain::poll::{Body, Poll, Trigger};
 use crate::domain::record::{EntryKey, NewRecord, Seq};
 use crate::domain::resource::ResourceId;
 use crate::domain::status::Status;
-use crate::domain::topic::host;
 
 /// What the row held when it was locked.
 struct Before {
+    host: String,
     head: i64,
     body_version: i64,
     status: Status,
@@ -32,6 +32,7 @@ struct Before {
 /// Keeps all that `poll` found.
 pub(super) async fn record(
     tx: &Tx<'_>,
+    groups: &Groups,
     id: ResourceId,
     mut poll: Poll,
 ) -> Result<Appended, StoreError> {
@@ -45,8 +46,9 @@ pub(super) async fn record(
         None => before.body_version,
     };
     move_on(tx, id, &before, &poll, (head, body_version)).await?;
+    hosts::release(tx, &before.host, !poll.status.is_failing(), poll.at).await?;
     if let Some(url) = &poll.fetch_url {
-        pings::name(tx, id, "fetch", url).await?;
+        moves::settle(tx, groups, id, (url, poll.at)).await?;
     }
     if let Some(url) = &poll.site_url {
         pings::name(tx, id, "site", url).await?;
@@ -65,13 +67,14 @@ pub(super) async fn record(
 
 async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
-        select head, body_version, status, pinged, spacing
+        select host, head, body_version, status, pinged, spacing
           from resources
          where id = $1
            {for update}";
     let row = tx.first(LOCK, params![id.0]).await?;
     let mut row = row.ok_or_else(|| StoreError::Corrupt(format!("there is no resource {id}")))?;
     Ok(Before {
+        host: row.text()?,
         head: row.int()?,
         body_version: row.int()?,
         status: row.json()?,
@@ -175,10 +178,9 @@ async fn move_on(
         update resources
            set head = $2, body_version = $3, status = $4, polling = $5, failing = $6,
                next_fetch = $7, due_at = $7, claimed_until = null, pinged = $8,
-               fetched_at = $9,
-               kind = coalesce($10, kind), fetch_url = coalesce($11, fetch_url),
-               host = coalesce($12, host), site_url = coalesce($13, site_url),
-               feed_head = coalesce($14, feed_head)
+               fetched_at = $9, put_off_why = null,
+               kind = coalesce($10, kind), site_url = coalesce($11, site_url),
+               feed_head = coalesce($12, feed_head)
          where id = $1";
     // Upkeep may have measured the resource since it was claimed.
     let status = Status {
@@ -203,8 +205,6 @@ async fn move_on(
         i64::from(pinged),
         poll.at,
         poll.kind.map(|kind| kind.as_str()),
-        poll.fetch_url.as_deref(),
-        poll.fetch_url.as_deref().and_then(|url| Url::parse(url).ok()).map(|url| host(&url)),
         poll.site_url.as_deref(),
         poll.feed_head.as_deref(),
     ];

@@ -33,12 +33,14 @@ pub(super) struct Queue {
 }
 
 /// A job that was picked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Picked {
     /// The number of its resource.
     pub(super) resource: i64,
     /// Its own number.
     pub(super) number: i64,
+    /// Whom it concerns: a callback's host, or the group of a resource.
+    pub(super) host: String,
 }
 
 /// The front of a queue is this many times as long as what is wanted of it.
@@ -62,8 +64,9 @@ pub(super) async fn pick(
     let params = params![now, room.limit as i64, room.per_host as i64, busy, front as i64];
     let mut picked = Vec::new();
     for mut row in tx.query(queue.front, params).await? {
-        picked.push(Picked { resource: row.int()?, number: row.int()? });
-        full.push(row.text()?);
+        let job = read_picked(&mut row)?;
+        full.push(job.host.clone());
+        picked.push(job);
     }
 
     if picked.len() < room.limit && count(tx, queue, now, front).await? == front {
@@ -72,11 +75,15 @@ pub(super) async fn pick(
         for mut row in tx.query(queue.hosts, params).await? {
             let left = (room.limit - picked.len()).min(room.per_host) as i64;
             for mut row in tx.query(queue.of_host, params![now, row.text()?, left]).await? {
-                picked.push(Picked { resource: row.int()?, number: row.int()? });
+                picked.push(read_picked(&mut row)?);
             }
         }
     }
     Ok(picked)
+}
+
+fn read_picked(row: &mut Row) -> Result<Picked, StoreError> {
+    Ok(Picked { resource: row.int()?, number: row.int()?, host: row.text()? })
 }
 
 /// How many jobs are due; `most` if there are more.

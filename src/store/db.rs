@@ -10,12 +10,15 @@ use futures_util::future::BoxFuture;
 use super::postgres::{self, Postgres};
 use super::sqlite::Sqlite;
 use super::tx::Tx;
-use super::{News, StoreError, migrate};
+use super::{News, StoreError, hosts, migrate};
+use crate::domain::limit::Groups;
 
 /// What [`super::open`] opens.
 pub(super) struct Db {
     engine: Engine,
     pub(super) news: News,
+    /// Which servers are limited together.
+    pub(super) groups: Groups,
 }
 
 enum Engine {
@@ -48,8 +51,10 @@ impl Db {
                 Engine::Postgres(opened)
             }
         };
-        let db = Db { engine, news };
+        let groups = settings.groups.clone();
+        let db = Db { engine, news, groups: groups.clone() };
         db.write(|tx| Box::pin(migrate::migrate(tx))).await?;
+        db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;
         Ok(Arc::new(db))
     }
 

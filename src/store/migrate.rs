@@ -8,7 +8,10 @@ use super::sql::params;
 use super::tx::Tx;
 
 /// All migrations, in order; the first has number 1.
-const MIGRATIONS: &[(&str, &str)] = &[("log", include_str!("../../migrations/0001_log.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("log", include_str!("../../migrations/0001_log.sql")),
+    ("hosts", include_str!("../../migrations/0002_hosts.sql")),
+];
 
 /// The newest schema this program knows.
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -30,8 +30,10 @@ mod accounts;
 mod append;
 mod claims;
 mod deliveries;
+mod hosts;
 mod intents;
 mod log;
+mod moves;
 mod pings;
 mod resources;
 mod subscriptions;
@@ -39,9 +41,11 @@ mod upkeep;
 
 use std::sync::Arc;
 
+use crate::domain::limit::Groups;
+
 pub use ports::{
-    Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, News, Pings,
-    Resources, Room, Settled, Store, StoreError, Subscriptions, Upkeep,
+    Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves, News,
+    Pings, Resources, Room, Settled, Store, StoreError, Subscriptions, Upkeep,
 };
 
 /// Where the store is.
@@ -52,6 +56,9 @@ pub struct Settings {
     pub url: String,
     /// Connections to PostgreSQL, or readers of SQLite, at most.
     pub connections: usize,
+    /// Which servers are limited together, and how far apart the fetches from them are.
+    /// All nodes must be given the same.
+    pub groups: Groups,
 }
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.

@@ -8,7 +8,9 @@ use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
 
 use crate::domain::account::{Access, AccountId, NewToken, TokenHash, TokenInfo};
+use crate::domain::host::{Host, Refused, Verdict};
 use crate::domain::intent::{DueIntent, Intent};
+use crate::domain::moves::Move;
 use crate::domain::ping::{Change, Ping};
 use crate::domain::poll::{Body, Poll, Trigger};
 use crate::domain::record::{EntryKey, Record, Seq};
@@ -18,12 +20,22 @@ use crate::domain::topic::{Callback, Topic};
 
 /// Everything at once.
 pub trait Store:
-    Accounts + Resources + Log + Subscriptions + Intents + Pings + Hosts + Upkeep + Send + Sync
+    Accounts + Resources + Log + Subscriptions + Intents + Pings + Hosts + Moves + Upkeep + Send + Sync
 {
 }
 
 impl<T> Store for T where
-    T: Accounts + Resources + Log + Subscriptions + Intents + Pings + Hosts + Upkeep + Send + Sync
+    T: Accounts
+        + Resources
+        + Log
+        + Subscriptions
+        + Intents
+        + Pings
+        + Hosts
+        + Moves
+        + Upkeep
+        + Send
+        + Sync
 {
 }
 
@@ -91,7 +103,9 @@ pub trait Resources: Send + Sync {
     async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError>;
 
     /// Takes resources due at `now`, longest due first, and hides them from other
-    /// takers until `until`. A host that is cooling down is left alone.
+    /// takers until `until`. A group of servers that is to be left alone, or was asked a
+    /// moment ago, is passed over. Where `room` has one place for each, a group is asked by
+    /// one taker at a time, on whatever node, until its poll is recorded (rule P41).
     ///
     /// Nothing stays locked in between. If the taker dies, its claim expires and the
     /// resource is handed out again. A resource that nobody subscribes to is not due.
@@ -289,9 +303,40 @@ pub trait Pings: Send + Sync {
 /// What is known of publishers' servers.
 #[async_trait]
 pub trait Hosts: Send + Sync {
-    /// Leaves `host` (name and port) alone until `until` (rules P26, P27). An earlier
-    /// end never shortens a later one.
-    async fn cool_down(&self, host: &str, until: DateTime<Utc>) -> Result<(), StoreError>;
+    /// The group of servers that `url` belongs to (see [`Groups`](crate::domain::limit)).
+    fn group(&self, url: &str) -> String;
+
+    /// What is known of a group.
+    async fn host(&self, group: &str) -> Result<Host, StoreError>;
+
+    /// Keeps that a URL was refused, and judges what it means for its group (rules P26 to
+    /// P28). Where the whole group is left alone, what would have been asked before then is
+    /// put off, with the reason in its status, so that it resumes one by one.
+    async fn refuse(&self, refused: &Refused) -> Result<Option<Verdict>, StoreError>;
+
+    /// Puts off one resource until `until`, and says why in its status.
+    async fn put_off(
+        &self,
+        id: ResourceId,
+        until: DateTime<Utc>,
+        why: &str,
+    ) -> Result<(), StoreError>;
+}
+
+/// Where resources were fetched before (rule P20).
+#[async_trait]
+pub trait Moves: Send + Sync {
+    /// The moves of a resource, the newest first.
+    async fn moves(&self, id: ResourceId) -> Result<Vec<Move>, StoreError>;
+
+    /// Takes back a move that still holds; `false` if there is none of this number. The
+    /// resource becomes due where it was, and is not moved to the same place again.
+    async fn undo_move(
+        &self,
+        id: ResourceId,
+        number: i64,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
 }
 
 /// Numbers for `/metrics`.

@@ -7,18 +7,19 @@ use super::claims::{self, Queue};
 use super::db::Db;
 use super::sql::{self, Row, params};
 use super::tx::{Tx, Wake};
-use super::{Appended, DueResource, Hosts, Resources, Room, StoreError, append, pings};
+use super::{Appended, DueResource, Resources, Room, StoreError, append, hosts, pings};
+use crate::domain::limit::Groups;
 use crate::domain::poll::{Poll, Polling, Trigger};
 use crate::domain::record::Seq;
 use crate::domain::resource::{Kind, Resource, ResourceId};
 use crate::domain::status::Status;
-use crate::domain::topic::{Topic, host};
+use crate::domain::topic::Topic;
 
 /// The columns of a resource `r`, as [`resource`] reads them.
 macro_rules! resource_columns {
     () => {
         "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, r.feed_head,
-         r.next_fetch, r.status, r.polling, r.subscribers"
+         r.next_fetch, r.status, r.polling, r.subscribers, r.put_off_why"
     };
 }
 pub(super) use resource_columns;
@@ -29,8 +30,8 @@ impl Resources for Db {
         if let Some(known) = self.find(topic.as_str()).await? {
             return Ok(known);
         }
-        let topic = topic.clone();
-        self.write(move |tx| Box::pin(async move { ensure(tx, &topic, now).await })).await
+        let (topic, groups) = (topic.clone(), self.groups.clone());
+        self.write(move |tx| Box::pin(async move { ensure(tx, &groups, &topic, now).await })).await
     }
 
     async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError> {
@@ -55,10 +56,12 @@ impl Resources for Db {
         until: DateTime<Utc>,
         room: &Room,
     ) -> Result<Vec<DueResource>, StoreError> {
-        let room = room.clone();
+        let (room, groups) = (room.clone(), self.groups.clone());
         let claimed = self.write(move |tx| {
             Box::pin(async move {
                 let picked = claims::pick(tx, &QUEUE, now, &room).await?;
+                let alone = (room.per_host == 1).then_some(until);
+                let picked = hosts::hold(tx, &groups, picked, (now, alone)).await?;
                 tx.execute_rows(CLAIM, params![until], &claims::columns(&picked)).await?;
                 let rows = tx.query_rows(CLAIMED, &[], &claims::columns(&picked)).await?;
                 Ok(claims::read(rows, &picked, due_resource, |due| due.resource.id.0))
@@ -78,52 +81,44 @@ impl Resources for Db {
                set due_at = $3, claimed_until = $3,
                    pinged = case when pinged = 1 then 2 else pinged end
              where id = $1 and (claimed_until is null or claimed_until <= $2)";
+        let groups = self.groups.clone();
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                match tx.execute(CLAIM_ONE, params![id.0, now, until]).await? {
-                    0 => Ok(None),
-                    _ => get(tx, id).await,
+                if tx.execute(CLAIM_ONE, params![id.0, now, until]).await? == 0 {
+                    return Ok(None);
                 }
+                hosts::hold_for(tx, &groups, id, (now, until)).await?;
+                get(tx, id).await
             })
         });
         claimed.await
     }
 
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
-        let poll = poll.clone();
-        self.write(move |tx| Box::pin(append::record(tx, id, poll))).await
-    }
-}
-
-#[async_trait]
-impl Hosts for Db {
-    async fn cool_down(&self, host: &str, until: DateTime<Utc>) -> Result<(), StoreError> {
-        const COOL: &str = "
-            insert into hosts (host, cool_until) values ($1, $2)
-                on conflict (host) do update set cool_until = excluded.cool_until
-             where hosts.cool_until < excluded.cool_until";
-        let host = host.to_owned();
-        let cooled = self
-            .write(move |tx| Box::pin(async move { tx.execute(COOL, params![host, until]).await }));
-        cooled.await.map(drop)
+        let (poll, groups) = (poll.clone(), self.groups.clone());
+        self.write(move |tx| Box::pin(async move { append::record(tx, &groups, id, poll).await }))
+            .await
     }
 }
 
 /// Due resources. One that nobody subscribes to is in none of the indexes used here.
+///
+/// Groups that are being asked, or were a moment ago, or are left alone, are passed over
+/// before the front is cut off: one that is always behind must not fill it.
 const QUEUE: Queue = Queue {
     front: "
         with front as (
             select id, host, due_at
               from resources
              where subscribers > 0 and due_at <= $1
+               and host not in (select host from hosts where free_at > $1)
              order by due_at
              limit $5
                {skip locked}),
         ranked as (
             select id, host, due_at, row_number() over (partition by host order by due_at) as place
               from front
-             where host not in ({texts $4})
-               and host not in (select host from hosts where cool_until > $1))
+             where host not in ({texts $4}))
         select id, id, host
           from ranked
          where place <= $3
@@ -131,7 +126,10 @@ const QUEUE: Queue = Queue {
          limit $2",
     count: "
         select count(*)
-          from (select 1 from resources where subscribers > 0 and due_at <= $1 limit $2) few",
+          from (select 1 from resources
+                 where subscribers > 0 and due_at <= $1
+                   and host not in (select host from hosts where free_at > $1)
+                 limit $2) few",
     // Steps from host to host through the index instead of reading all that is due.
     hosts: "
         with recursive step (host) as (
@@ -150,7 +148,7 @@ const QUEUE: Queue = Queue {
           from first
          where due_at <= $1
            and host not in ({texts $2})
-           and host not in (select host from hosts where cool_until > $1)
+           and host not in (select host from hosts where free_at > $1)
          order by due_at
          limit $3",
     of_host: "
@@ -191,6 +189,7 @@ async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError
 /// ends.
 pub(super) async fn ensure(
     tx: &Tx<'_>,
+    groups: &Groups,
     topic: &Topic,
     now: DateTime<Utc>,
 ) -> Result<Resource, StoreError> {
@@ -209,7 +208,7 @@ pub(super) async fn ensure(
     let fetch_url = topic.fetch_url();
     #[rustfmt::skip]
     let params = params![
-        topic.as_str(), fetch_url.as_str(), host(&fetch_url), Kind::Unknown.as_str(),
+        topic.as_str(), fetch_url.as_str(), groups.name(&fetch_url), Kind::Unknown.as_str(),
         sql::json(&Status::default()), sql::json(&Polling::default()), now,
     ];
     let made = tx.execute(MAKE, params).await? > 0;
@@ -238,9 +237,10 @@ fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
     Ok(DueResource { resource, trigger })
 }
 
-/// Reads `resource_columns!`.
+/// Reads `resource_columns!`. What was put off since its last poll tells why, and until
+/// when, in place of what that poll said.
 pub(super) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
-    Ok(Resource {
+    let mut resource = Resource {
         id: ResourceId(row.int()?),
         topic: topic(row)?,
         fetch_url: row.text()?,
@@ -252,7 +252,12 @@ pub(super) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
         status: row.json()?,
         polling: row.json()?,
         subscribers: row.small()?,
-    })
+    };
+    if let Some(why) = row.opt_text()? {
+        resource.status.next_fetch = Some(resource.next_fetch);
+        resource.status.period_reason = why;
+    }
+    Ok(resource)
 }
 
 /// Reads a topic.

@@ -13,6 +13,7 @@ use super::sql::{Row, Value, params};
 use super::tx::{Tx, Wake};
 use super::{Filter, Listed, Room, Settled, StoreError, Subscriptions, deliveries};
 use crate::domain::account::AccountId;
+use crate::domain::limit::Groups;
 use crate::domain::record::Seq;
 use crate::domain::resource::{Resource, ResourceId};
 use crate::domain::subscription::{
@@ -33,8 +34,8 @@ pub(super) use subscription_columns;
 #[async_trait]
 impl Subscriptions for Db {
     async fn subscribe(&self, wish: &Wish, now: DateTime<Utc>) -> Result<Subscription, StoreError> {
-        let wish = wish.clone();
-        self.write(move |tx| Box::pin(subscribe(tx, wish, now))).await
+        let (wish, groups) = (wish.clone(), self.groups.clone());
+        self.write(move |tx| Box::pin(async move { subscribe(tx, &groups, wish, now).await })).await
     }
 
     async fn unsubscribe(
@@ -101,6 +102,7 @@ impl Subscriptions for Db {
 /// so any number of callers may do this at once.
 async fn subscribe(
     tx: &Tx<'_>,
+    groups: &Groups,
     wish: Wish,
     now: DateTime<Utc>,
 ) -> Result<Subscription, StoreError> {
@@ -112,7 +114,7 @@ async fn subscribe(
          where s.resource_id = $1 and s.account_id = $2 and s.callback = $3
            and s.protocol = $4"
     );
-    let resource = ensure(tx, &wish.topic, now).await?;
+    let resource = ensure(tx, groups, &wish.topic, now).await?;
     let named = params![
         resource.id.0,
         number(wish.account),

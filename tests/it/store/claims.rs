@@ -20,7 +20,6 @@ on_both_stores!(
     longest_due_comes_first,
     no_host_gets_more_than_it_can_take,
     a_crowded_host_hides_no_other,
-    a_host_that_cools_down_is_left_alone,
     takers_share_the_work,
     who_let_the_lease_end_is_told_no_more,
     a_row_that_cannot_be_read_stops_no_other,
@@ -138,15 +137,6 @@ async fn a_crowded_host_hides_no_other(database: Database) {
     let other = store.subscribe(&other, at(2)).await.unwrap().id.resource;
     let due = store.claim_resources(at(3), at(9), &room).await.unwrap();
     assert_eq!((due.len(), due[4].resource.id), (5, other));
-}
-
-async fn a_host_that_cools_down_is_left_alone(database: Database) {
-    let store = database.open().await;
-    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
-    store.cool_down("feeds.test:443", at(50)).await.unwrap();
-    store.cool_down("feeds.test:443", at(20)).await.unwrap();
-    assert_eq!(claimed(&store, 49).await, [], "an earlier end does not shorten it (rule P27)");
-    assert_eq!(claimed(&store, 50).await, [id]);
 }
 
 async fn takers_share_the_work(database: Database) {

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use feedgate::domain::limit::Groups;
 use feedgate::domain::poll::Body;
 use feedgate::domain::record::Seq;
 use feedgate::store::{self, Settings};
@@ -22,7 +24,9 @@ const ENTRIES: i64 = 5;
 async fn the_child_that_is_killed() {
     #[expect(clippy::disallowed_methods, reason = "it is our own parent that sets it")]
     let Ok(url) = std::env::var(CHILD) else { return };
-    let store = store::open(&Settings { url, connections: 2 }).await.unwrap();
+    let store = store::open(&Settings { url, connections: 2, groups: Groups::new(Duration::ZERO) })
+        .await
+        .unwrap();
     let id = store.find("https://feeds.test/a").await.unwrap().unwrap().id;
     let begun_at = resource(&store, id).await.head.0 / ENTRIES;
     for n in begun_at.. {

@@ -4,12 +4,15 @@ mod accounts;
 mod claims;
 mod crash;
 mod deliveries;
+mod hosts;
 mod intents;
 mod log;
+mod moves;
 mod opening;
 mod pings;
 mod properties;
 mod subscriptions;
+mod upgrade;
 mod upkeep;
 
 use std::sync::Arc;

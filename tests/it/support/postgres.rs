@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
+use feedgate::domain::limit::Groups;
 use feedgate::store::{self, Settings, Store};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -111,7 +113,7 @@ impl Database {
         match self.url.strip_prefix("sqlite:") {
             Some(path) => {
                 let conn = rusqlite::Connection::open(path).unwrap();
-                conn.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+                conn.busy_timeout(Duration::from_secs(10)).unwrap();
                 conn.execute_batch(sql).unwrap();
             }
             None => connect(&self.url).await.batch_execute(sql).await.unwrap(),
@@ -120,7 +122,12 @@ impl Database {
 
     /// Opens it, as a gateway would.
     pub(crate) async fn open(&self) -> Arc<dyn Store> {
-        let settings = Settings { url: self.url.clone(), connections: 8 };
+        self.open_with(Groups::new(Duration::ZERO)).await
+    }
+
+    /// The same, with these groups of servers.
+    pub(crate) async fn open_with(&self, groups: Groups) -> Arc<dyn Store> {
+        let settings = Settings { url: self.url.clone(), connections: 8, groups };
         store::open(&settings).await.unwrap()
     }
 }

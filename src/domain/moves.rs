@@ -1,0 +1,195 @@
+//! When a permanent redirect is believed: a resource is then fetched at its new address,
+//! while its topic stays what it is (rules P20 to P22).
+//!
+//! A redirect is easily set and hard to take back, and captive portals and broken servers
+//! send permanent ones too. So the same target must have been seen for a week, and hold
+//! what the resource held.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// A target must have been seen for this long …
+const SEEN_FOR: TimeDelta = TimeDelta::days(7);
+/// … in this many polls in a row.
+const SEEN_TIMES: u32 = 4;
+/// The same address by `https` is believed after this many.
+const SECURED_TIMES: u32 = 3;
+
+/// A permanent redirect, as often as it was seen in a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sighting {
+    /// Where it leads.
+    pub to: String,
+    /// When it was first seen.
+    pub since: Option<DateTime<Utc>>,
+    /// In how many polls in a row.
+    pub times: u32,
+    /// Whether what is there was ever seen to be what the resource holds.
+    pub proven: bool,
+    /// Whether somebody took this very move back: it is not made again by itself.
+    pub unwanted: bool,
+}
+
+/// A move that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Its number among those of the resource.
+    pub number: i64,
+    /// When it was made.
+    pub at: DateTime<Utc>,
+    /// Where the resource was fetched before.
+    pub from: String,
+    /// Where it was fetched afterwards.
+    pub to: String,
+    /// When it was taken back.
+    pub undone_at: Option<DateTime<Utc>>,
+}
+
+/// What one poll tells of where a resource is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Nothing: no answer came.
+    Nothing,
+    /// It is where it was.
+    Here,
+    /// It has moved for good.
+    Moved {
+        /// To this place.
+        to: Url,
+        /// Whether what was there is usable.
+        is_usable: bool,
+        /// Whether it holds what the resource held: an entry, the title, the same bytes.
+        is_alike: bool,
+    },
+}
+
+impl Sighting {
+    /// A target to which somebody does not want to follow.
+    pub fn unwanted(to: String, now: DateTime<Utc>) -> Sighting {
+        Sighting { to, since: Some(now), unwanted: true, ..Sighting::default() }
+    }
+
+    /// What is known after one more poll of `from`, and whether to follow now.
+    pub fn after(
+        before: Option<&Sighting>,
+        from: &str,
+        seen: &Seen,
+        now: DateTime<Utc>,
+    ) -> (Option<Sighting>, bool) {
+        let (to, is_usable, is_alike) = match seen {
+            Seen::Nothing => return (before.cloned(), false),
+            Seen::Here => return (before.filter(|held| held.unwanted).cloned(), false),
+            Seen::Moved { to, is_usable, is_alike } => (to, *is_usable, *is_alike),
+        };
+        let same = before.filter(|held| held.to == to.as_str());
+        let mut held = same.cloned().unwrap_or_default();
+        held.to = to.as_str().to_owned();
+        held.times = held.times.saturating_add(1);
+        held.proven |= is_alike;
+        let since = *held.since.get_or_insert(now);
+        let for_long = held.times >= SEEN_TIMES && now >= since + SEEN_FOR && held.proven;
+        let secured = held.times >= SECURED_TIMES && is_secured(from, to);
+        let follow = is_usable && !held.unwanted && (for_long || secured);
+        (Some(held), follow)
+    }
+}
+
+/// Whether `to` is `from` by `https`.
+fn is_secured(from: &str, to: &Url) -> bool {
+    let Ok(from) = Url::parse(from) else { return false };
+    from.scheme() == "http"
+        && to.scheme() == "https"
+        && from.port().is_none()
+        && to.port().is_none()
+        && (from.host_str(), from.path(), from.query()) == (to.host_str(), to.path(), to.query())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "https://a.test/feed";
+    const B: &str = "https://b.test/feed";
+
+    fn at(hours: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::hours(hours)
+    }
+
+    fn moved(to: &str, is_usable: bool, is_alike: bool) -> Seen {
+        Seen::Moved { to: Url::parse(to).unwrap(), is_usable, is_alike }
+    }
+
+    #[test]
+    fn p20_a_move_is_followed_once_it_is_old_and_proven() {
+        let good = || moved(B, true, true);
+        let alien = || moved(B, true, false);
+        let broken = || moved(B, false, false);
+        let other = || moved("https://portal.test/login", true, true);
+        #[rustfmt::skip]
+        let cases = [
+            ("four polls in a week",          vec![(0, good()), (50, good()), (100, good()), (168, good())], Some(168)),
+            ("three are not enough",          vec![(0, good()), (100, good()), (168, good()), (169, good())], Some(169)),
+            ("a week is not over",            vec![(0, good()), (1, good()), (2, good()), (167, good())], None),
+            ("another target begins anew",    vec![(0, good()), (50, other()), (100, good()), (168, good())], None),
+            ("a direct answer begins anew",   vec![(0, good()), (50, Seen::Here), (100, good()), (168, good())], None),
+            ("no answer says nothing",        vec![(0, good()), (50, Seen::Nothing), (60, good()), (100, good()), (168, good())], Some(168)),
+            ("something else is there",       vec![(0, alien()), (50, alien()), (100, alien()), (168, alien())], None),
+            ("it was the same at least once", vec![(0, alien()), (50, good()), (100, alien()), (168, alien())], Some(168)),
+            ("not while it is broken",        vec![(0, good()), (50, good()), (100, good()), (168, broken())], None),
+            ("but as soon as it is mended",   vec![(0, good()), (50, good()), (168, broken()), (170, good())], Some(170)),
+        ];
+        for (why, polls, want) in cases {
+            let (mut held, mut followed) = (None, None);
+            for (hours, seen) in polls {
+                let (after, follow) = Sighting::after(held.as_ref(), A, &seen, at(hours));
+                held = after;
+                if follow && followed.is_none() {
+                    followed = Some(hours);
+                }
+            }
+            assert_eq!(followed, want, "{why}");
+        }
+    }
+
+    #[test]
+    fn p20_the_same_address_by_https_is_believed_after_three_polls() {
+        #[rustfmt::skip]
+        let cases = [
+            ("http://a.test/feed?x=1", "https://a.test/feed?x=1",      true),
+            ("http://a.test/feed",     "https://a.test/other",         false),
+            ("http://a.test/feed",     "https://www.a.test/feed",      false),
+            ("http://a.test:81/feed",  "https://a.test/feed",          false),
+            ("https://a.test/feed",    "http://a.test/feed",           false),
+        ];
+        for (from, to, want) in cases {
+            let mut held = None;
+            let mut followed = Vec::new();
+            for hours in 0..3 {
+                let (after, follow) =
+                    Sighting::after(held.as_ref(), from, &moved(to, true, false), at(hours));
+                held = after;
+                followed.push(follow);
+            }
+            assert_eq!(followed, [false, false, want], "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn p20_a_move_that_was_taken_back_is_not_made_again() {
+        let mut held = Some(Sighting::unwanted(B.to_owned(), at(0)));
+        for (hours, seen) in
+            [(1, moved(B, true, true)), (2, Seen::Here), (900, moved(B, true, true))]
+        {
+            for _ in 0..5 {
+                let (after, follow) = Sighting::after(held.as_ref(), A, &seen, at(hours));
+                assert!(!follow);
+                held = after;
+            }
+        }
+        let elsewhere = moved("https://c.test/", true, true);
+        let (held, _) = Sighting::after(held.as_ref(), A, &elsewhere, at(901));
+        assert!(!held.unwrap().unwanted, "another place may be followed");
+    }
+}

@@ -1,0 +1,109 @@
+//! Where resources are fetched, as opposed to what they are called: permanent moves, their
+//! log, and taking one back (rules P20, P21).
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use url::Url;
+
+use super::db::Db;
+use super::sql::{self, Row, params};
+use super::tx::{Tx, Wake};
+use super::{Moves, StoreError, pings};
+use crate::domain::limit::Groups;
+use crate::domain::moves::{Move, Sighting};
+use crate::domain::poll::Polling;
+use crate::domain::resource::ResourceId;
+
+#[async_trait]
+impl Moves for Db {
+    async fn moves(&self, id: ResourceId) -> Result<Vec<Move>, StoreError> {
+        const MOVES: &str = "
+            select id, at, from_url, to_url, undone_at from moves
+             where resource_id = $1 order by id desc";
+        let rows = self.rows(MOVES, params![id.0]).await?;
+        rows.into_iter().map(|mut row| read(&mut row)).collect()
+    }
+
+    async fn undo_move(
+        &self,
+        id: ResourceId,
+        number: i64,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let groups = self.groups.clone();
+        self.write(move |tx| Box::pin(async move { undo(tx, &groups, (id, number), now).await }))
+            .await
+    }
+}
+
+fn read(row: &mut Row) -> Result<Move, StoreError> {
+    Ok(Move {
+        number: row.int()?,
+        at: row.time()?,
+        from: row.text()?,
+        to: row.text()?,
+        undone_at: row.opt_time()?,
+    })
+}
+
+/// From now on the resource is fetched at `url`. Its row is locked.
+pub(super) async fn settle(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    id: ResourceId,
+    (url, at): (&str, DateTime<Utc>),
+) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        insert into moves (resource_id, at, from_url, to_url)
+        select id, cast($2 as bigint), fetch_url, cast($3 as text)
+          from resources where id = $1 and fetch_url <> $3";
+    if tx.execute(KEEP, params![id.0, at, url]).await? == 0 {
+        return Ok(());
+    }
+    fetch_at(tx, groups, id, url).await
+}
+
+async fn fetch_at(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    id: ResourceId,
+    url: &str,
+) -> Result<(), StoreError> {
+    const MOVE: &str = "update resources set fetch_url = $2, host = $3 where id = $1";
+    let group = Url::parse(url).map(|url| groups.name(&url)).unwrap_or_default();
+    tx.execute(MOVE, params![id.0, url, group]).await?;
+    pings::name(tx, id, "fetch", url).await
+}
+
+/// Takes a move back that still holds: the resource is fetched where it was, at once, and
+/// not moved to that place again by itself.
+async fn undo(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    (id, number): (ResourceId, i64),
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const LOCK: &str = "select polling, fetch_url from resources where id = $1 {for update}";
+    const FIND: &str = "
+        select id, at, from_url, to_url, undone_at from moves
+         where resource_id = $1 and id = $2";
+    const UNDO: &str = "update moves set undone_at = $3 where resource_id = $1 and id = $2";
+    const REMEMBER: &str = "
+        update resources
+           set polling = $2, next_fetch = $3,
+               due_at = case when claimed_until > $3 then due_at else cast($3 as bigint) end
+         where id = $1";
+    let Some(mut row) = tx.first(LOCK, params![id.0]).await? else { return Ok(false) };
+    let (mut polling, fetch_url): (Polling, String) = (row.json()?, row.text()?);
+    let Some(mut row) = tx.first(FIND, params![id.0, number]).await? else { return Ok(false) };
+    let undone = read(&mut row)?;
+    if undone.undone_at.is_some() || undone.to != fetch_url {
+        return Ok(false);
+    }
+    tx.execute(UNDO, params![id.0, number, now]).await?;
+    fetch_at(tx, groups, id, &undone.from).await?;
+    polling.moved = Some(Sighting::unwanted(undone.to, now));
+    tx.execute(REMEMBER, params![id.0, sql::json(&polling), now]).await?;
+    tx.wake(Wake::Resources).await?;
+    Ok(true)
+}

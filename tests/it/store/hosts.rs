@@ -1,0 +1,196 @@
+//! Whose server is asked when: one at a time on all nodes, spaced, and left alone when it
+//! asks for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use feedgate::domain::host::Refused;
+use feedgate::domain::limit::Groups;
+use feedgate::domain::resource::ResourceId;
+use feedgate::domain::topic::Topic;
+use feedgate::store::{Room, Store};
+
+use super::{at, on_both_stores, poll, resource, room, wish};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    p41_a_server_has_one_visitor_on_all_nodes_together,
+    p41_visits_are_spaced_and_platforms_further_apart,
+    p41_a_platform_that_is_always_behind_hides_no_other,
+    p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one,
+    p27_a_503_concerns_its_url_until_there_are_three,
+    p27_a_403_counts_only_while_nobody_is_answered_well,
+    p28_a_learned_pause_is_kept_for_all_nodes,
+    a_new_table_of_groups_sorts_the_resources_again,
+);
+
+/// Two nodes with a second between two visits of a server.
+async fn nodes(database: &Database) -> [Arc<dyn Store>; 2] {
+    let groups = Groups::new(Duration::from_secs(1));
+    [database.open_with(groups.clone()).await, database.open_with(groups).await]
+}
+
+/// A watched resource at `url`.
+async fn watch(store: &Arc<dyn Store>, url: &str) -> ResourceId {
+    let mut wish = wish("", "https://callback.test/");
+    wish.topic = Topic::parse(url).unwrap();
+    store.subscribe(&wish, at(0)).await.unwrap().id.resource
+}
+
+/// Takes what is due at `millis` as a poller does: one for each server.
+async fn claimed(store: &Arc<dyn Store>, millis: i64) -> Vec<ResourceId> {
+    let now = at(0) + Duration::from_millis(millis as u64);
+    let room = Room { per_host: 1, ..room() };
+    let due = store.claim_resources(now, now + Duration::from_secs(60), &room).await.unwrap();
+    let mut ids: Vec<_> = due.iter().map(|due| due.resource.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+async fn ends(store: &Arc<dyn Store>, id: ResourceId, seconds: i64) {
+    store.record(id, &poll(at(seconds), &[])).await.unwrap();
+}
+
+fn refused(store: &Arc<dyn Store>, id: ResourceId, code: u16, when: DateTime<Utc>) -> Refused {
+    let group = store.group("https://a.tumblr.com/rss");
+    Refused { group, resource: id, at: when, http_code: code, retry_after_s: None }
+}
+
+async fn p41_a_server_has_one_visitor_on_all_nodes_together(database: Database) {
+    let [one, other] = nodes(&database).await;
+    let first = watch(&one, "https://a.test/1").await;
+    let second = watch(&one, "https://a.test/2").await;
+    let elsewhere = watch(&one, "https://b.test/1").await;
+    assert_eq!(claimed(&one, 0).await, [first, elsewhere]);
+    assert_eq!(claimed(&other, 30_000).await, [], "the first visit has not ended");
+    ends(&one, first, 31).await;
+    assert_eq!(claimed(&other, 31_000).await, [second]);
+    // Its node dies with the poll in hand.
+    assert_eq!(claimed(&one, 90_999).await, [elsewhere]);
+    assert_eq!(claimed(&one, 91_000).await, [second], "a claim ends");
+}
+
+async fn p41_visits_are_spaced_and_platforms_further_apart(database: Database) {
+    let [store, other] = nodes(&database).await;
+    let cases = [
+        ("https://a.test/1", "https://a.test/2", 1_000),
+        ("https://www.reddit.com/r/a/.rss", "https://old.reddit.com/r/b/.rss", 60_000),
+    ];
+    for (first, second, pause) in cases {
+        let (first, second) = (watch(&store, first).await, watch(&store, second).await);
+        assert_eq!(claimed(&store, 0).await, [first]);
+        ends(&store, first, 0).await;
+        assert_eq!(claimed(&other, pause - 1).await, []);
+        assert_eq!(claimed(&other, pause).await, [second]);
+        ends(&store, second, pause / 1_000).await;
+    }
+}
+
+async fn p41_a_platform_that_is_always_behind_hides_no_other(database: Database) {
+    let [store, _] = nodes(&database).await;
+    let mut of_reddit = Vec::new();
+    for n in 0..300 {
+        of_reddit.push(watch(&store, &format!("https://www.reddit.com/r/{n}/.rss")).await);
+    }
+    database.run("update resources set due_at = 1").await;
+    let late = watch(&store, "https://a.test/").await;
+    let some = Room { limit: 4, per_host: 1, busy: Vec::new() };
+    let due = store.claim_resources(at(1), at(60), &some).await.unwrap();
+    let due: Vec<_> = due.iter().map(|due| due.resource.id).collect();
+    assert_eq!(due, [of_reddit[0], late]);
+}
+
+async fn p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one(database: Database) {
+    let [store, other] = nodes(&database).await;
+    let mut all = Vec::new();
+    for name in ["a", "b", "c"] {
+        all.push(watch(&store, &format!("https://{name}.tumblr.com/rss")).await);
+    }
+    let elsewhere = watch(&store, "https://b.test/").await;
+    assert_eq!(claimed(&store, 0).await, [all[0], elsewhere]);
+    let mut quiet = poll(at(0), &[]);
+    quiet.next_fetch = at(9_999);
+    store.record(elsewhere, &quiet).await.unwrap();
+    let verdict = store.refuse(&refused(&store, all[0], 429, at(0))).await.unwrap().unwrap();
+    assert_eq!(verdict.leave_alone.0, at(600), "rule P26");
+    let mut put_off = poll(at(0), &[]);
+    (put_off.next_fetch, put_off.status.error) = (at(600), "http_status".to_owned());
+    store.record(all[0], &put_off).await.unwrap();
+
+    let waits = resource(&other, all[1]).await;
+    assert_eq!(waits.status.next_fetch, Some(at(602)), "the pause has doubled (rule P28)");
+    assert_eq!(waits.next_fetch, at(602));
+    assert!(waits.status.period_reason.contains("tumblr.com asked everyone to wait"));
+    assert_eq!(resource(&other, all[2]).await.next_fetch, at(604));
+    let new = watch(&store, "https://d.tumblr.com/rss").await;
+    assert_eq!(claimed(&other, 599_999).await, [], "nor is anything new");
+    assert_eq!(claimed(&other, 600_000).await, [new]);
+    ends(&other, new, 600).await;
+    assert_eq!(claimed(&other, 602_000).await, [all[0]]);
+    ends(&other, all[0], 602).await;
+    assert_eq!(claimed(&other, 604_000).await, [all[1]]);
+    ends(&other, all[1], 604).await;
+    assert_eq!(resource(&other, all[1]).await.status.period_reason, "", "it waits no more");
+    assert_eq!(store.host("tumblr.com").await.unwrap().slow_downs, 0, "it answers well again");
+}
+
+async fn p27_a_503_concerns_its_url_until_there_are_three(database: Database) {
+    let [store, _] = nodes(&database).await;
+    let mut all = Vec::new();
+    for name in ["a", "b", "c"] {
+        all.push(watch(&store, &format!("https://{name}.tumblr.com/rss")).await);
+    }
+    let mut widened = Vec::new();
+    for (id, seconds) in [(0, 0), (0, 10), (1, 20), (2, 700), (0, 710), (1, 720)] {
+        let refused = refused(&store, all[id], 503, at(seconds));
+        widened.push(store.refuse(&refused).await.unwrap().is_some());
+    }
+    assert_eq!(widened, [false, false, false, false, false, true]);
+}
+
+async fn p27_a_403_counts_only_while_nobody_is_answered_well(database: Database) {
+    let [store, _] = nodes(&database).await;
+    let mut all = Vec::new();
+    for n in 0..6 {
+        all.push(watch(&store, &format!("https://{n}.tumblr.com/rss")).await);
+    }
+    let refuse = async |n: usize, seconds| {
+        let refused = refused(&store, all[n], 403, at(seconds));
+        store.refuse(&refused).await.unwrap().map(|verdict| verdict.is_block)
+    };
+    assert_eq!((refuse(0, 0).await, refuse(1, 1).await), (None, None));
+    ends(&store, all[5], 2).await;
+    assert_eq!(refuse(2, 3).await, None, "another was answered in between");
+    assert_eq!((refuse(0, 4).await, refuse(1, 5).await), (None, Some(false)));
+    assert_eq!(refuse(3, 1_300).await, None, "those were long ago");
+    assert_eq!(refuse(4, 2_600).await, Some(true), "five in a day are one block");
+}
+
+async fn p28_a_learned_pause_is_kept_for_all_nodes(database: Database) {
+    let [store, other] = nodes(&database).await;
+    let first = watch(&store, "https://a.tumblr.com/rss").await;
+    let second = watch(&store, "https://b.tumblr.com/rss").await;
+    let mut slow_down = refused(&store, first, 429, at(0));
+    slow_down.retry_after_s = Some(0);
+    for _ in 0..3 {
+        store.refuse(&slow_down).await.unwrap();
+    }
+    assert_eq!(store.host("tumblr.com").await.unwrap().spacing, Duration::from_secs(8));
+    assert_eq!(claimed(&other, 1_000).await, [first]);
+    ends(&other, first, 1).await;
+    assert_eq!(claimed(&other, 8_999).await, []);
+    assert_eq!(claimed(&other, 9_000).await, [second]);
+}
+
+async fn a_new_table_of_groups_sorts_the_resources_again(database: Database) {
+    let store = database.open().await;
+    for name in ["a", "b"] {
+        watch(&store, &format!("https://{name}.pages.test/feed")).await;
+    }
+    assert_eq!(claimed(&store, 0).await.len(), 2);
+    store.close().await;
+    let more = Groups::parse("pages.test").unwrap();
+    let store = database.open_with(Groups::with(Duration::ZERO, more)).await;
+    assert_eq!(claimed(&store, 61_000).await.len(), 1, "they are one group now");
+}
