@@ -6,7 +6,7 @@
 //! | an id that is none | `urn:guid:` and the id, percent-encoded; a bare UUID as `urn:uuid:` |
 //! | no id, but a link no other entry has | the link |
 //! | neither | `tag:feedgate,2026:` and a hash of title, content and enclosure; flagged |
-//! | an id that several entries have | the oldest keeps it, the others get `#` and a hash |
+//! | an id that several entries have | the oldest keeps it, the others get a hash behind it |
 //!
 //! What holds here: an id depends on nothing but the entry and the entries beside it:
 //! not on the time, the gateway, the feed's address or the order of the document. Dates
@@ -157,18 +157,32 @@ impl Taken {
     /// An id made of `id` and a mark that nobody has; of several with one mark, or with
     /// none, each gets its number.
     fn another(&mut self, id: &str, mark: Option<&str>) -> String {
-        let join = if id.contains('#') { '.' } else { '#' };
-        let (made, join) = match mark {
-            Some(mark) => (format!("{id}{join}{mark}"), '.'),
-            None => (id.to_owned(), join),
-        };
+        let made = mark.map_or_else(|| id.to_owned(), |mark| marked(id, mark));
         let tried = self.tried.entry(made.clone()).or_insert(1);
         let mut another = made.clone();
         while !self.ids.insert(another.clone()) {
             *tried += 1;
-            another = format!("{made}{join}{tried}");
+            another = match mark {
+                Some(_) => format!("{made}.{tried}"),
+                None => marked(id, &tried.to_string()),
+            };
         }
         another
+    }
+}
+
+/// `id` with a mark behind it that leaves it sound: a URN had no fragments before RFC
+/// 8141, and checkers allow none; a UUID has a fixed length, so it is wrapped.
+fn marked(id: &str, mark: &str) -> String {
+    let scheme = id.get(..9).unwrap_or(id).to_ascii_lowercase();
+    if id.contains('#') {
+        format!("{id}.{mark}")
+    } else if scheme == "urn:uuid:" {
+        format!("{}:{mark}", iri::urn("guid", id))
+    } else if scheme.starts_with("urn:") {
+        format!("{id}:{mark}")
+    } else {
+        format!("{id}#{mark}")
     }
 }
 
@@ -290,19 +304,19 @@ mod tests {
 
     #[test]
     fn of_entries_that_share_an_id_the_oldest_keeps_it_wherever_it_stands() {
-        let old = || entry("urn:x", "http://a.test/1", "old");
-        let new = || entry("urn:x", "http://a.test/2", "new");
+        let old = || entry("urn:x:1", "http://a.test/1", "old");
+        let new = || entry("urn:x:1", "http://a.test/2", "new");
         let dated = |mut entry: Entry, day: u32| {
             entry.published = chrono::DateTime::from_timestamp(i64::from(day) * 86_400, 0)
                 .map(|at| at.fixed_offset());
             entry
         };
         let newest_first = ids(vec![new(), old()]);
-        assert_eq!(newest_first[1], "urn:x");
-        assert!(newest_first[0].starts_with("urn:x#"), "{newest_first:?}");
+        assert_eq!(newest_first[1], "urn:x:1");
+        assert!(newest_first[0].starts_with("urn:x:1:"), "{newest_first:?}");
         let oldest_first = ids(vec![dated(old(), 1), dated(new(), 2)]);
         assert_eq!(oldest_first, [newest_first[1].clone(), newest_first[0].clone()]);
-        assert_eq!(ids(vec![old(), old()]), ["urn:x"], "the same twice is one");
+        assert_eq!(ids(vec![old(), old()]), ["urn:x:1"], "the same twice is one");
     }
 
     #[test]
@@ -321,17 +335,33 @@ mod tests {
     #[test]
     fn entries_that_differ_in_dates_alone_are_told_apart_too() {
         let dated = |link: &str, day: i64| {
-            let mut entry = entry("urn:x", link, "tide");
+            let mut entry = entry("urn:x:1", link, "tide");
             entry.published =
                 chrono::DateTime::from_timestamp(day * 86_400, 0).map(|at| at.fixed_offset());
             entry
         };
         for link in ["", "http://a.test/1"] {
-            let other = entry("urn:x", "http://a.test/", "first");
+            let other = entry("urn:x:1", "http://a.test/", "first");
             let found = ids(vec![other, dated(link, 1), dated(link, 2), dated(link, 3)]);
             let distinct: HashSet<&String> = found.iter().collect();
             assert_eq!(distinct.len(), found.len(), "{found:?}");
             assert_eq!(ids(found.iter().map(|id| entry(id, "", "t")).collect()), found);
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_told_apart_stays_sound() {
+        let uuid = "urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11";
+        #[rustfmt::skip]
+        let cases = [
+            ("http://a.test/1",   "http://a.test/1#m"),
+            ("http://a.test/1#x", "http://a.test/1#x.m"),
+            ("tag:a.test,2002:1", "tag:a.test,2002:1#m"),
+            ("urn:guid:abc",      "urn:guid:abc:m"),
+            (uuid,                "urn:guid:urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11:m"),
+        ];
+        for (id, want) in cases {
+            assert_eq!(marked(id, "m"), want);
         }
     }
 }

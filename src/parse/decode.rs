@@ -1,7 +1,7 @@
 //! Bytes and their labels → text.
 //!
 //! Labels lie more often than bytes do (rule P51), so the order is: byte order mark,
-//! the shape of UTF-16 and UTF-32, valid UTF-8 whatever is declared, *mostly* valid
+//! the shape of UTF-16, UTF-32 and ISO-2022-JP, valid UTF-8 whatever is declared, *mostly* valid
 //! UTF-8 with its few bad bytes read as windows-1252, the HTTP charset, the XML
 //! declaration or a page's `meta`, and detection at the very end. What claims to be
 //! Latin-1 is read as windows-1252 (encoding_rs does so by itself). Known are the
@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::domain::plain::may_be_unprintable;
 use crate::domain::repair::{Code, Repair};
@@ -51,15 +51,13 @@ fn to_text<'b>(
     let declared = declaration_label(bytes).or_else(|| meta_label(bytes));
     let labels = [content_type.and_then(charset_of), declared];
     if let Ok(text) = std::str::from_utf8(bytes) {
+        if let Some(text) = shifted(bytes) {
+            return text;
+        }
         let told = labels.iter().flatten().next();
-        if let Some(encoding) = told.and_then(|label| encoding_of(label)) {
-            // Stateful encodings in seven bits are valid UTF-8 and something else.
-            if encoding == encoding_rs::ISO_2022_JP && bytes.contains(&0x1b) {
-                return encoding.decode_without_bom_handling(bytes).0;
-            }
-            if !text.is_ascii() && encoding != UTF_8 {
-                repairs.push(note(Code::WrongCharset, encoding.name()));
-            }
+        let told = told.and_then(|label| encoding_of(label)).filter(|told| *told != UTF_8);
+        if let Some(encoding) = told.filter(|_| !text.is_ascii()) {
+            repairs.push(note(Code::WrongCharset, encoding.name()));
         }
         return Cow::Borrowed(text);
     }
@@ -81,6 +79,17 @@ fn to_text<'b>(
     let encoding = detect(bytes);
     repairs.push(note(Code::GuessedCharset, encoding.name()));
     encoding.decode_without_bom_handling(bytes).0
+}
+
+/// ISO-2022-JP, told by how it begins to speak Japanese: it has seven bits, so it is valid
+/// UTF-8 too, but that escape has no place in any other text.
+fn shifted(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    let begins = |window: &[u8]| matches!(window, [0x1b, b'$', b'B' | b'@']);
+    // Looking for the escape alone is fast, and few documents have one.
+    if !(bytes.contains(&0x1b) && bytes.windows(3).any(begins)) {
+        return None;
+    }
+    ISO_2022_JP.decode_without_bom_handling_and_without_replacement(bytes)
 }
 
 /// UTF-16 and UTF-32, told by their byte order mark or by where their zeros are.
@@ -253,7 +262,7 @@ mod tests {
         let marked = [b"\xff\xfe".as_slice(), &utf16].concat();
         let utf32: Vec<u8> = "<a>é</a>".chars().flat_map(|c| (c as u32).to_be_bytes()).collect();
         #[rustfmt::skip]
-        let cases: [(&str, &[u8], Option<&str>, &str); 16] = [
+        let cases: [(&str, &[u8], Option<&str>, &str); 17] = [
             ("plain",                         b"<a>x</a>",                    None,                              "<a>x</a>"),
             ("a mark goes",                   b"\xef\xbb\xbf<a/>",            None,                              "<a/>"),
             ("UTF-16 by its zeros",           &utf16,                         Some("text/xml; charset=utf-8"),   "<a>é</a>"),
@@ -269,6 +278,7 @@ mod tests {
             ("a page's meta",                 b"<meta name=x><META CharSet=koi8-r><p>\xf0\xd2", None,                "<meta name=x><META CharSet=koi8-r><p>Пр"),
             ("in the words of a header",      b"<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'><p>\xcf\xf0", None, "<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'><p>Пр"),
             ("UTF-16 in single bytes",        b"<?xml encoding='utf-16'?><a>caf\xe9</a>", None,                    "<?xml encoding='utf-16'?><a>café</a>"),
+            ("Japanese in seven bits",        b"<a>\x1b$B=U\x1b(B</a>",         Some("text/xml; charset=utf-8"),   "<a>春</a>"),
             ("control characters go",         b"<a>x\x0by\x00</a>",           None,                              "<a>xy</a>"),
         ];
         for (why, bytes, content_type, want) in cases {

@@ -252,7 +252,7 @@ pub(super) fn read_person(element: El<'_>, home: &mut Home<'_>) -> Option<Person
         uri,
         extensions: Vec::new(),
     };
-    let items = if home.feed().is_some() { Items::Read } else { Items::Quoted };
+    let items = home.items();
     for child in element.elements() {
         let known = ["name", "email", "uri", "url", "homepage"];
         let own = is_atom(child) || is_plain(child);

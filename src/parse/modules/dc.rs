@@ -1,10 +1,10 @@
 //! Dublin Core, the fifteen elements.
 
 use super::Home;
-use crate::domain::feed::Category;
+use crate::domain::feed::{Category, Person};
 use crate::parse::person::person;
 use crate::parse::texts::line;
-use crate::parse::tree::El;
+use crate::parse::tree::{El, Items, is_item};
 use crate::parse::vocabulary::Vocabulary;
 
 pub(super) static DC: Vocabulary = Vocabulary {
@@ -24,12 +24,13 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
     }
     let name = element.name().to_ascii_lowercase();
     match name.as_str() {
-        // What is said of somebody in elements is kept beside the name.
         "creator" | "author" => {
-            home.add_author(person(&line(&element.text()))) && !element.has_elements()
+            let person = somebody(element, home.items());
+            home.add_author(person)
         }
         "contributor" => {
-            home.add_contributor(person(&line(&element.text()))) && !element.has_elements()
+            let person = somebody(element, home.items());
+            home.add_contributor(person)
         }
         "subject" => {
             let term = line(&element.text()).into_owned();
@@ -61,4 +62,14 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
         },
         _ => false,
     }
+}
+
+/// A person by the text of an element. What is said of somebody in elements is kept with
+/// the name.
+fn somebody(element: El<'_>, items: Items) -> Option<Person> {
+    let mut found = person(&line(&element.text()))?;
+    let read = |inside: El<'_>| items == Items::Read && is_item(inside);
+    let held = element.elements().filter(|inside| !read(*inside));
+    found.extensions.extend(held.filter_map(|inside| inside.keep(items)));
+    Some(found)
 }

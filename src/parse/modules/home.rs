@@ -85,6 +85,14 @@ impl Home<'_> {
         }
     }
 
+    /// What becomes of items inside an element that is kept: those of a feed are read.
+    pub(in crate::parse) fn items(&self) -> Items {
+        match self.of {
+            Of::Feed(_) => Items::Read,
+            Of::Entry(_) => Items::Quoted,
+        }
+    }
+
     /// What says when to come back.
     pub(in crate::parse) fn hints(&mut self) -> Option<&mut Hints> {
         self.feed().map(|feed| &mut feed.hints)
@@ -108,7 +116,7 @@ impl Home<'_> {
 
     /// Keeps an element that has no home in Atom.
     pub(in crate::parse) fn keep(&mut self, element: El<'_>) {
-        let items = if self.feed().is_some() { Items::Read } else { Items::Quoted };
+        let items = self.items();
         match element.keep(items) {
             Some(mut kept) => {
                 self.absolute(element, &mut kept);
