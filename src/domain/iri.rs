@@ -18,21 +18,23 @@ pub fn is_complete(text: &str) -> bool {
 
 /// The scheme, without its colon.
 pub fn scheme(text: &str) -> Option<&str> {
-    let (scheme, _) = text.split_once(':')?;
-    let mut chars = scheme.chars();
-    let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
-    let sound = begins && chars.all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
-    sound.then_some(scheme)
+    let part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-');
+    let end = text.bytes().position(|byte| !part(byte))?;
+    let sound = text.as_bytes()[0].is_ascii_alphabetic() && text.as_bytes()[end] == b':';
+    sound.then(|| &text[..end])
 }
 
 /// `text` with what may not stand in an IRI percent-encoded.
 pub fn encode(text: &str) -> Cow<'_, str> {
-    if text.contains(is_forbidden) {
+    let plain = |byte: u8| byte.is_ascii() && !is_forbidden(char::from(byte));
+    if !text.bytes().all(plain) && text.contains(is_forbidden) {
         Cow::Owned(percent_encode(text, |c| !is_forbidden(c)))
     } else {
         Cow::Borrowed(text)
     }
 }
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// `text` with every character that `keep` does not keep percent-encoded as UTF-8.
 pub fn percent_encode(text: &str, keep: impl Fn(char) -> bool) -> String {
@@ -42,7 +44,8 @@ pub fn percent_encode(text: &str, keep: impl Fn(char) -> bool) -> String {
             out.push(c);
         } else {
             for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-                out.push_str(&format!("%{byte:02X}"));
+                out.push('%');
+                out.extend([byte >> 4, byte & 0xf].map(|half| char::from(HEX[usize::from(half)])));
             }
         }
     }

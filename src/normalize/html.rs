@@ -4,6 +4,8 @@
 //! only if they are relative. Every other byte stays as the source wrote it, so broken
 //! markup is no more broken than before.
 
+use memchr::memchr;
+
 use crate::domain::{iri, plain};
 
 /// Attributes that hold one address, whatever the element.
@@ -28,9 +30,9 @@ pub(super) fn make_absolute(html: &str, base: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
     let mut at = 0;
-    while let Some(found) = html[at..].find('<') {
+    while let Some(found) = memchr(b'<', &html.as_bytes()[at..]) {
         at += found + 1;
-        if !html[at..].starts_with(|c: char| c.is_ascii_alphabetic()) {
+        if !html.as_bytes().get(at).is_some_and(u8::is_ascii_alphabetic) {
             continue;
         }
         let mut tag = Tag { html, at: at + name_length(&html[at..]) };
@@ -112,7 +114,7 @@ impl<'a> Tag<'a> {
     /// The next attribute that has a value; `None` behind the end of the tag.
     fn next_attribute(&mut self) -> Option<Attribute<'a>> {
         loop {
-            self.skip(|c| c.is_ascii_whitespace() || c == '/');
+            self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
             let rest = &self.html[self.at..];
             if rest.is_empty() || rest.starts_with(['>', '<']) {
                 return None;
@@ -125,39 +127,42 @@ impl<'a> Tag<'a> {
             }
             let name = &rest[..length];
             self.at += length;
-            self.skip(|c| c.is_ascii_whitespace());
+            self.skip(|byte| byte.is_ascii_whitespace());
             if !self.html[self.at..].starts_with('=') {
                 continue;
             }
             self.at += 1;
-            self.skip(|c| c.is_ascii_whitespace());
+            self.skip(|byte| byte.is_ascii_whitespace());
             return self.value().map(|(value, is_quoted)| Attribute { name, value, is_quoted });
         }
     }
 
     fn value(&mut self) -> Option<((usize, usize), bool)> {
         let rest = &self.html[self.at..];
-        if let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        if let Some(quote) = rest.bytes().next().filter(|byte| matches!(byte, b'"' | b'\'')) {
             let from = self.at + 1;
-            let to = from + self.html[from..].find(quote)?;
+            let to = from + memchr(quote, &self.html.as_bytes()[from..])?;
             self.at = to + 1;
             return Some(((from, to), true));
         }
-        let ends = |c: char| c.is_ascii_whitespace() || c == '>';
+        let ends = |byte: u8| byte.is_ascii_whitespace() || byte == b'>';
         let from = self.at;
-        self.at += rest.find(ends).unwrap_or(rest.len());
+        self.at += rest.bytes().position(ends).unwrap_or(rest.len());
         Some(((from, self.at), false))
     }
 
-    fn skip(&mut self, what: impl Fn(char) -> bool) {
-        let rest = &self.html[self.at..];
-        self.at += rest.find(|c| !what(c)).unwrap_or(rest.len());
+    /// Passes over bytes, which must be ASCII.
+    fn skip(&mut self, what: impl Fn(u8) -> bool) {
+        let rest = &self.html.as_bytes()[self.at..];
+        self.at += rest.iter().position(|byte| !what(*byte)).unwrap_or(rest.len());
     }
 }
 
 fn name_length(text: &str) -> usize {
-    let ends = |c: char| c.is_ascii_whitespace() || matches!(c, '=' | '/' | '>' | '<' | '"' | '\'');
-    text.find(ends).unwrap_or(text.len())
+    let ends = |byte: u8| {
+        byte.is_ascii_whitespace() || matches!(byte, b'=' | b'/' | b'>' | b'<' | b'"' | b'\'')
+    };
+    text.bytes().position(ends).unwrap_or(text.len())
 }
 
 #[cfg(test)]

@@ -8,4 +8,5 @@ pub mod json;
 mod element;
 mod fragment;
 mod names;
+mod table;
 mod xml;

@@ -5,12 +5,12 @@
 //! the prefix that its users expect, whatever the source called it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 
 use crate::domain::feed::{Attribute, Element, Entry, Feed, Link, Node, Person};
 use crate::domain::iri;
 
-use super::xml::push_attribute;
+use super::table::Table;
+use super::xml::push_value;
 
 /// Atom, RFC 4287.
 pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";
@@ -60,14 +60,13 @@ const USUAL: &[(&str, &str)] = &[
 pub(super) struct Names<'a> {
     /// Namespaces as they are declared and their prefixes, in the order of first use.
     held: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// Where each namespace, as the source wrote it, stands in `held`: a document may use
-    /// thousands.
-    places: HashMap<&'a str, usize>,
+    /// Where each namespace, as the source wrote it, stands in `held`.
+    places: Table<&'a str, usize>,
     /// Where each stands as it is declared: two that the source told apart may be one URI,
     /// and with two prefixes for it an attribute could stand in a tag twice.
-    declared: HashMap<Cow<'a, str>, usize>,
+    declared: Table<Cow<'a, str>, usize>,
     /// The prefixes given away.
-    taken: HashSet<String>,
+    taken: Table<Cow<'a, str>, ()>,
     /// How many prefixes had to be made up.
     made_up: usize,
 }
@@ -162,14 +161,13 @@ impl<'a> Names<'a> {
         // A prefix that a known vocabulary has is that vocabulary's alone: what the
         // source wrote first must not decide what the others are called.
         let reserved = usual.is_none() && USUAL.iter().any(|(_, taken)| *taken == wanted);
-        let usable =
-            !reserved && is_name(wanted) && !wanted.to_ascii_lowercase().starts_with("xml");
-        let prefix = if usable && !self.taken.contains(wanted) {
+        let usable = !reserved && is_name(wanted) && !begins_with_xml(wanted);
+        let prefix = if usable && self.taken.get(wanted).is_none() {
             Cow::Borrowed(wanted)
         } else {
             Cow::Owned(self.make_up())
         };
-        self.taken.insert(prefix.clone().into_owned());
+        self.taken.insert(prefix.clone(), ());
         self.places.insert(namespace, self.held.len());
         self.declared.insert(uri.clone(), self.held.len());
         self.held.push((uri, prefix));
@@ -180,7 +178,7 @@ impl<'a> Names<'a> {
         loop {
             self.made_up += 1;
             let prefix = format!("ns{}", self.made_up);
-            if !self.taken.contains(&prefix) {
+            if self.taken.get(&prefix).is_none() {
                 return prefix;
             }
         }
@@ -197,9 +195,18 @@ impl<'a> Names<'a> {
     /// Appends the declarations to an open start tag.
     pub(super) fn declare(&self, out: &mut String) {
         for (namespace, prefix) in &self.held {
-            push_attribute(out, &format!("xmlns:{prefix}"), namespace);
+            out.push_str(" xmlns:");
+            out.push_str(prefix);
+            out.push_str("=\"");
+            push_value(out, namespace);
+            out.push('"');
         }
     }
+}
+
+/// Whether a prefix is one of those that XML keeps to itself.
+fn begins_with_xml(prefix: &str) -> bool {
+    prefix.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("xml"))
 }
 
 /// The namespace in which an element is written.

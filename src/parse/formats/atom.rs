@@ -104,8 +104,8 @@ fn read_children(around: El<'_>, root: El<'_>, home: &mut Home<'_>) {
 
 /// Reads an element of Atom. `false` says that it has no home.
 pub(super) fn read_element(element: El<'_>, home: &mut Home<'_>) -> bool {
-    let name = element.name().to_ascii_lowercase();
-    match name.as_str() {
+    let name = element.lower_name();
+    match name.as_ref() {
         "title" => {
             let text = home.bases.atom(element);
             home.set_title(text)

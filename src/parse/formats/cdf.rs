@@ -60,8 +60,8 @@ fn common(element: El<'_>, home: &mut Home<'_>) {
 }
 
 fn read_child(child: El<'_>, home: &mut Home<'_>) {
-    let name = child.name().to_ascii_lowercase();
-    let done = match name.as_str() {
+    let name = child.lower_name();
+    let done = match name.as_ref() {
         "title" => {
             let text = home.bases.plain(child);
             home.set_title(text)

@@ -86,8 +86,8 @@ pub(super) fn read(
     let mut page = false;
     let mut loose = None;
     for element in document.descendants() {
-        let name = element.name().to_ascii_lowercase();
-        match name.as_str() {
+        let name = element.lower_name();
+        match name.as_ref() {
             "rss" | "rdf" => return Ok(rss::read(tree, element, &mut reading)),
             "feed" => return Ok(atom::read(tree, element, &mut reading)),
             "channel" if cdf::is_channel(element) => return Ok(cdf::read(element, &mut reading)),

@@ -128,8 +128,8 @@ fn read_channel<'t>(own: &Own<'t>, home: &mut Home<'_>) {
 }
 
 fn read_of_channel(child: El<'_>, home: &mut Home<'_>) -> bool {
-    let name = child.name().to_ascii_lowercase();
-    match name.as_str() {
+    let name = child.lower_name();
+    match name.as_ref() {
         "description" | "tagline" | "subtitle" => {
             let text = home.bases.html(child);
             home.set_about(text)
@@ -196,8 +196,8 @@ fn read_item<'t>(own: &Own<'t>, item: El<'t>, home: &mut Home<'_>) {
 }
 
 fn read_of_item(child: El<'_>, home: &mut Home<'_>) -> bool {
-    let name = child.name().to_ascii_lowercase();
-    match name.as_str() {
+    let name = child.lower_name();
+    match name.as_ref() {
         "description" | "abstract" => {
             let text = home.bases.html(child);
             home.set_about(text)

@@ -22,8 +22,8 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
     if element.attributes().iter().any(|attribute| attribute.prefix != "xml") {
         return false;
     }
-    let name = element.name().to_ascii_lowercase();
-    match name.as_str() {
+    let name = element.lower_name();
+    match name.as_ref() {
         "creator" | "author" => {
             let person = somebody(element, home.items());
             home.add_author(person)

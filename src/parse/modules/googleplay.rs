@@ -14,8 +14,8 @@ pub(super) static GOOGLEPLAY: Vocabulary = Vocabulary {
 };
 
 fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
-    let name = element.name().to_ascii_lowercase();
-    match name.as_str() {
+    let name = element.lower_name();
+    match name.as_ref() {
         "author" if home.authors().is_empty() => itunes::read(element, home),
         "description" if home.about().is_none() => {
             let text = home.bases.html(element);

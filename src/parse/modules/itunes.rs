@@ -22,8 +22,8 @@ const SCHEME: &str = "http://www.itunes.com/";
 /// Reads what has a home in Atom as well. Most of it stays as it is beside that,
 /// because podcast software looks for it there.
 pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
-    let name = element.name().to_ascii_lowercase();
-    match name.as_str() {
+    let name = element.lower_name();
+    match name.as_ref() {
         "author" => return home.add_author(person(&element.text())),
         "subtitle" if home.feed().is_some() => {
             let text = home.bases.plain(element);

@@ -1,7 +1,7 @@
 //! Tokens → tree.
 //!
-//! quick-xml only cuts the text into tags and texts here; what belongs to what is
-//! decided below, and never fails:
+//! The text comes cut into tags and texts; what belongs to what is decided below, and
+//! never fails:
 //!
 //! * what is well-formed is taken at its word; everything else is read once more, with
 //!   these rules:
@@ -21,7 +21,7 @@ use super::implied;
 use super::mend::mend;
 use super::spaces::Spaces;
 use super::tokens::{Token, Tokens};
-use super::{Attr, DOCUMENT, Kind, NONE, Node, Tree, offset};
+use super::{Attr, DOCUMENT, Kind, NONE, Node, Scopes, Tree, offset};
 use crate::domain::repair::{Code, Repair};
 
 /// Elements inside each other (rule S16).
@@ -71,7 +71,7 @@ struct Builder<'t> {
     /// White space that is layout, unless a text follows it.
     layout: &'t str,
     tag: Tag<'t>,
-    scoped: bool,
+    scopes: Scopes,
     broke_off: bool,
     faults: Faults,
 }
@@ -92,7 +92,7 @@ impl<'t> Builder<'t> {
             is_sound: true,
             layout: "",
             tag: Tag::default(),
-            scoped: false,
+            scopes: Scopes::default(),
             broke_off: false,
             faults: Faults::default(),
         }
@@ -111,8 +111,7 @@ impl<'t> Builder<'t> {
         while let Some(token) = tokens.next() {
             self.faults.at = tokens.start();
             match token {
-                Token::Start(inside) => self.tag(inside, inside.ends_with('/'), &mut tokens),
-                Token::Empty(inside) => self.tag(inside, true, &mut tokens),
+                Token::Start(inside) => self.tag(inside, &mut tokens),
                 Token::End(name) => self.end(name),
                 Token::Text(text) => self.characters(text),
                 Token::CData(text) => self.section(text, &mut tokens),
@@ -131,17 +130,16 @@ impl<'t> Builder<'t> {
     }
 
     /// A start tag, unless a quote is missing in it: then it has swallowed what follows.
-    fn tag(&mut self, inside: &'t str, empty: bool, tokens: &mut Tokens<'t>) {
-        if inside.contains('<')
+    fn tag(&mut self, inside: &'t str, tokens: &mut Tokens<'t>) {
+        if memchr(b'<', inside.as_bytes()).is_some()
             && let Some(end) = self.swallows(inside)
             && tokens.resume(1 + end + 1)
         {
             self.is_sound = false;
             self.faults.note(Code::UnclosedQuote);
-            let empty = inside[..end].ends_with('/');
-            return self.start(&inside[..end], empty);
+            return self.start(&inside[..end]);
         }
-        self.start(inside, empty);
+        self.start(inside);
     }
 
     /// Where a tag should have ended in which a quote is missing. Markup in a value does
@@ -155,7 +153,8 @@ impl<'t> Builder<'t> {
         ends.any(|tail| names.iter().any(|name| tail.starts_with(name))).then_some(end)
     }
 
-    fn start(&mut self, inside: &'t str, empty: bool) {
+    fn start(&mut self, inside: &'t str) {
+        let empty = inside.ends_with('/');
         let mut tag = std::mem::take(&mut self.tag);
         tag.read(inside);
         if let Some(fault) = tag.fault {
@@ -214,7 +213,8 @@ impl<'t> Builder<'t> {
                 continue;
             }
             let (prefix, name) = split(name);
-            self.scoped |= prefix == "xml" || name.eq_ignore_ascii_case("base");
+            self.scopes.base |= name.eq_ignore_ascii_case("base");
+            self.scopes.lang |= prefix == "xml" && name == "lang";
             let space = self.spaces.of_attribute(prefix);
             self.attributes.push(Attr { prefix, name, space, value: entities::attribute(value) });
         }
@@ -305,8 +305,8 @@ impl<'t> Builder<'t> {
         });
         let cut = item.filter(|at| at + 1 < self.open.len() || self.broke_off);
         let cut = cut.map(|at| self.open[at].node);
-        for prefix in &self.spaces.undeclared {
-            let repair = Repair::new(Code::UndeclaredPrefix, *prefix);
+        for prefix in self.spaces.used_undeclared() {
+            let repair = Repair::new(Code::UndeclaredPrefix, prefix);
             repairs.push(Repair { byte: offset(self.text, prefix), ..repair });
         }
         self.faults.tell(repairs);
@@ -314,7 +314,7 @@ impl<'t> Builder<'t> {
             nodes: self.nodes,
             attributes: self.attributes,
             spaces: self.spaces.into_list(),
-            scoped: self.scoped,
+            scopes: self.scopes,
             cut,
         }
     }
@@ -345,8 +345,8 @@ impl Faults {
 
 /// A name's prefix, empty if it has none, and the rest.
 fn split(name: &str) -> (&str, &str) {
-    match name.split_once(':') {
-        Some((prefix, local)) if !prefix.is_empty() && !local.is_empty() => (prefix, local),
+    match name.bytes().position(|byte| byte == b':') {
+        Some(at) if at > 0 && at + 1 < name.len() => (&name[..at], &name[at + 1..]),
         _ => ("", name),
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn end<'n>(
 }
 
 fn local(name: &str) -> &str {
-    name.split_once(':').map_or(name, |(_, local)| local)
+    name.bytes().position(|byte| byte == b':').map_or(name, |at| &name[at + 1..])
 }
 
 #[cfg(test)]

@@ -37,11 +37,17 @@ pub(super) struct Tree<'t> {
     nodes: Vec<Node<'t>>,
     attributes: Vec<Attr<'t>>,
     spaces: Vec<Space<'t>>,
-    /// Whether `xml:base` (or `base`) or `xml:lang` occur at all: most documents have neither, and
-    /// then nobody has to look up the tree for them.
-    scoped: bool,
+    scopes: Scopes,
     /// The item that was open when the document broke off in the middle of it.
     cut: Option<u32>,
+}
+
+/// Whether `xml:base` (or `base`) and `xml:lang` occur at all: most documents have neither, and then
+/// nobody has to look up the tree for them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scopes {
+    base: bool,
+    lang: bool,
 }
 
 #[derive(Debug)]
@@ -136,6 +142,15 @@ impl<'t> El<'t> {
         self.node().kind.name()
     }
 
+    /// The local name in small letters.
+    pub(super) fn lower_name(self) -> Cow<'t, str> {
+        let name = self.name();
+        if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Cow::Owned(name.to_ascii_lowercase());
+        }
+        Cow::Borrowed(name)
+    }
+
     /// The prefix as written.
     pub(super) fn prefix(self) -> &'t str {
         match &self.node().kind {
@@ -158,7 +173,7 @@ impl<'t> El<'t> {
     }
 
     /// Whether it belongs to `vocabulary`.
-    pub(super) fn of(self, vocabulary: &Vocabulary) -> bool {
+    pub(super) fn of(self, vocabulary: &'static Vocabulary) -> bool {
         self.space().is(vocabulary)
     }
 
@@ -256,7 +271,7 @@ impl<'t> El<'t> {
     }
 
     /// The trimmed value of an attribute of a vocabulary.
-    pub(super) fn attr_of(self, vocabulary: &Vocabulary, name: &str) -> Option<&'t str> {
+    pub(super) fn attr_of(self, vocabulary: &'static Vocabulary, name: &str) -> Option<&'t str> {
         let held = self.attributes().iter();
         let mut found = held.filter(|attribute| {
             attribute.name.eq_ignore_ascii_case(name) && self.space_of(attribute).is(vocabulary)
@@ -304,28 +319,26 @@ impl<'t> El<'t> {
         self.elements().filter(|element| element.named(name)).find_map(El::filled)
     }
 
-    /// The nearest `xml:` attribute of this name on the element or around it.
-    fn inherited(self, name: &str) -> Option<&'t str> {
-        if !self.tree.scoped {
-            return None;
-        }
-        let own = |element: El<'t>| {
-            let mut held = element.attributes().iter();
-            held.find(|a| a.prefix == "xml" && a.name == name).map(|a| a.value.trim())
-        };
-        std::iter::successors(Some(self), |element| element.parent()).find_map(own)
+    /// The value of its own `xml:` attribute of this name.
+    fn xml_attr(self, name: &str) -> Option<&'t str> {
+        let mut held = self.attributes().iter();
+        held.find(|a| a.prefix == "xml" && a.name == name).map(|a| a.value.trim())
+    }
+
+    /// It and what is around it, innermost first; nothing unless `wanted`.
+    fn outward(self, wanted: bool) -> impl Iterator<Item = El<'t>> + use<'t> {
+        std::iter::successors(wanted.then_some(self), |element| element.parent())
     }
 
     /// The language in force, as written. An empty one says that it is unknown.
     pub(super) fn lang(self) -> Option<&'t str> {
-        self.inherited("lang")
+        self.outward(self.tree.scopes.lang).find_map(|element| element.xml_attr("lang"))
     }
 
     /// The values of the `xml:base` attributes in force, innermost first. The channel of
     /// CDF has its own (`BASE`, of before there was `xml:base`).
     pub(super) fn bases(self) -> impl Iterator<Item = &'t str> + use<'t> {
-        let start = self.tree.scoped.then_some(self);
-        std::iter::successors(start, |element| element.parent()).filter_map(|element| {
+        self.outward(self.tree.scopes.base).filter_map(|element| {
             let mut held = element.attributes().iter();
             held.find(|a| a.is_base_of(element)).map(|a| a.value.trim())
         })

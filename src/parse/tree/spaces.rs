@@ -34,8 +34,8 @@ impl Space<'_> {
     }
 
     /// Whether this is that vocabulary.
-    pub(in super::super) fn is(&self, vocabulary: &Vocabulary) -> bool {
-        self.vocabulary.is_some_and(|known| known.prefix == vocabulary.prefix)
+    pub(in super::super) fn is(&self, vocabulary: &'static Vocabulary) -> bool {
+        self.vocabulary.is_some_and(|known| std::ptr::eq(known, vocabulary))
     }
 }
 
@@ -45,8 +45,8 @@ pub(super) struct Spaces<'t> {
     known: HashMap<Cow<'t, str>, u32>,
     list: Vec<Space<'t>>,
     bindings: Vec<(&'t str, u32)>,
-    /// Prefixes that were used without being declared.
-    pub(super) undeclared: Vec<&'t str>,
+    /// Prefixes that were used without being declared, and what they were taken for.
+    undeclared: Vec<(&'t str, u32)>,
 }
 
 impl<'t> Spaces<'t> {
@@ -99,14 +99,22 @@ impl<'t> Spaces<'t> {
     }
 
     fn undeclared(&mut self, prefix: &'t str) -> u32 {
-        if prefix != "xml" && !self.undeclared.contains(&prefix) && self.undeclared.len() < BINDINGS
-        {
-            self.undeclared.push(prefix);
+        if let Some((_, space)) = self.undeclared.iter().find(|(held, _)| *held == prefix) {
+            return *space;
         }
-        match vocabulary::by_prefix(prefix) {
+        let space = match vocabulary::by_prefix(prefix) {
             Some(usual) => self.intern(Cow::Borrowed(usual.uri())),
             None => self.intern(Cow::Owned(format!("urn:undeclared:{prefix}"))),
+        };
+        if self.undeclared.len() < BINDINGS {
+            self.undeclared.push((prefix, space));
         }
+        space
+    }
+
+    /// Prefixes that were used and should have been declared.
+    pub(super) fn used_undeclared(&self) -> impl Iterator<Item = &'t str> + use<'_, 't> {
+        self.undeclared.iter().map(|(prefix, _)| *prefix).filter(|prefix| *prefix != "xml")
     }
 
     fn intern(&mut self, uri: Cow<'t, str>) -> u32 {

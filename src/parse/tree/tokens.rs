@@ -1,24 +1,35 @@
-//! Text → tokens, by quick-xml, going on where it would give up.
+//! Text → tokens, on quick-xml's scanners, going on where it would give up.
 //!
-//! All quick-xml does for us is to find where tags, texts and references begin and end.
+//! All quick-xml does for us is to find where tags, comments and declarations end; where
+//! texts, references and CDATA sections do is one search each. That is why its events are
+//! not used for those: it would check every token for being UTF-8 once more, and keep the
+//! names of open elements.
+//!
 //! A tag in which a quote is missing ends at its first `>`; anything else that never ends
 //! is reported as [`Token::Broken`], and reading goes on behind its beginning. Both are
 //! done a bounded number of times.
 
+use memchr::memmem;
+use memchr::{memchr2, memchr3};
 use quick_xml::events::Event;
+use quick_xml::parser::{ElementParser, Parser};
 use quick_xml::reader::Reader;
 
 /// How often reading begins anew in one document. Each time may cost a search to its
 /// end.
 const RESTARTS: usize = 64;
 
+/// What begins a CDATA section.
+const SECTION: &str = "<![CDATA[";
+
+/// What ends it.
+const SECTION_END: &str = "]]>";
+
 /// A piece of a document. What is in it is as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
-    /// What is inside a start tag.
+    /// What is inside a start tag; it ends with `/` if the element is empty.
     Start(&'t str),
-    /// What is inside the tag of an empty element.
-    Empty(&'t str),
     /// The name in an end tag.
     End(&'t str),
     /// Characters, without references.
@@ -35,9 +46,6 @@ pub(super) enum Token<'t> {
 #[derive(Debug)]
 pub(super) struct Tokens<'t> {
     text: &'t str,
-    reader: Reader<&'t [u8]>,
-    /// Where in the text the reader began.
-    origin: usize,
     /// Where in the text the last token began, and where the next one begins.
     last: usize,
     next: usize,
@@ -46,31 +54,75 @@ pub(super) struct Tokens<'t> {
 
 impl<'t> Tokens<'t> {
     pub(super) fn of(text: &'t str) -> Tokens<'t> {
-        Tokens { text, reader: reader(text), origin: 0, last: 0, next: 0, restarts: 0 }
+        Tokens { text, last: 0, next: 0, restarts: 0 }
     }
 
     /// The next token; comments and the like are passed over.
     pub(super) fn next(&mut self) -> Option<Token<'t>> {
         loop {
             self.last = self.next;
-            let event = self.reader.read_event();
-            let read = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
-            self.next = self.origin.saturating_add(read).min(self.text.len());
-            let token = self.text.get(self.last..self.next).unwrap_or_default();
-            return Some(match event {
-                Ok(Event::Start(_)) => Token::Start(inside(token, 1, 1)),
-                Ok(Event::Empty(_)) => Token::Empty(inside(token, 1, 1)),
-                Ok(Event::End(_)) => Token::End(inside(token, 2, 1).trim()),
-                Ok(Event::Text(_)) => Token::Text(token),
-                Ok(Event::CData(_)) => Token::CData(inside(token, 9, 3)),
-                Ok(Event::GeneralRef(_)) => Token::Reference(token),
-                Ok(Event::Eof) => return None,
-                Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => {
-                    continue;
+            let rest = self.rest().as_bytes();
+            let token = match (rest.first()?, rest.get(1)) {
+                (b'<', Some(b'!')) if rest.starts_with(SECTION.as_bytes()) => self.section(),
+                (b'<', Some(b'!' | b'?')) => match self.passed_over() {
+                    Some(()) => continue,
+                    None => None,
+                },
+                (b'<', second) => self.tag(second == Some(&b'/')),
+                (b'&', _) => Some(self.reference()),
+                _ => {
+                    let length = memchr2(b'<', b'&', rest).unwrap_or(rest.len());
+                    Some(Token::Text(self.take(length)))
                 }
-                Err(_) => return Some(self.broken()),
-            });
+            };
+            return Some(token.unwrap_or_else(|| self.broken()));
         }
+    }
+
+    /// The next `length` bytes.
+    fn take(&mut self, length: usize) -> &'t str {
+        self.next = self.last + length;
+        self.text.get(self.last..self.next).unwrap_or_default()
+    }
+
+    /// A start or an end tag; `None` if it does not end.
+    fn tag(&mut self, is_end: bool) -> Option<Token<'t>> {
+        let end = ElementParser::default().feed(self.rest().as_bytes())?;
+        let tag = self.take(end + 1);
+        Some(if is_end {
+            Token::End(inside(tag, "</", ">").trim())
+        } else {
+            Token::Start(inside(tag, "<", ">"))
+        })
+    }
+
+    /// A reference, or an ampersand with the text behind it.
+    fn reference(&mut self) -> Token<'t> {
+        let rest = self.rest().as_bytes();
+        let end = memchr3(b';', b'&', b'<', &rest[1..]).map(|end| end + 1);
+        match end {
+            Some(end) if rest[end] == b';' => Token::Reference(self.take(end + 1)),
+            end => Token::Text(self.take(end.unwrap_or(rest.len()))),
+        }
+    }
+
+    /// A CDATA section; `None` if it does not end.
+    fn section(&mut self) -> Option<Token<'t>> {
+        let inside_it = self.rest().get(SECTION.len()..)?;
+        let end = memmem::find(inside_it.as_bytes(), SECTION_END.as_bytes())?;
+        let section = self.take(SECTION.len() + end + SECTION_END.len());
+        Some(Token::CData(inside(section, SECTION, SECTION_END)))
+    }
+
+    /// A comment, a declaration or an instruction; `None` if it is none, or does not end.
+    fn passed_over(&mut self) -> Option<()> {
+        let mut reader = Reader::from_str(self.rest());
+        let event = reader.read_event().ok()?;
+        let read = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
+        self.take(read.min(self.text.len() - self.last));
+        let known =
+            matches!(event, Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_));
+        known.then_some(())
     }
 
     /// Where the last token begins.
@@ -117,7 +169,7 @@ impl<'t> Tokens<'t> {
         let next = rest.get(1..).and_then(|rest| rest.find('<')).map(|found| found + 1);
         match next {
             _ if self.restarts >= RESTARTS => self.text.len(),
-            _ if rest.starts_with("<![CDATA[") => at + "<![CDATA[".len(),
+            _ if rest.starts_with(SECTION) => at + SECTION.len(),
             Some(next) => at + next,
             None => self.text.len(),
         }
@@ -125,21 +177,11 @@ impl<'t> Tokens<'t> {
 
     fn begin(&mut self, at: usize) {
         self.restarts += 1;
-        (self.origin, self.next) = (at, at);
-        self.reader = reader(self.text.get(at..).unwrap_or_default());
+        self.next = at;
     }
 }
 
-fn reader(text: &str) -> Reader<&[u8]> {
-    let mut reader = Reader::from_str(text);
-    let config = reader.config_mut();
-    config.check_end_names = false;
-    config.allow_unmatched_ends = true;
-    config.allow_dangling_amp = true;
-    reader
-}
-
 /// A token without what it begins and ends with.
-fn inside(token: &str, begin: usize, end: usize) -> &str {
-    token.get(begin..token.len().saturating_sub(end)).unwrap_or_default()
+fn inside<'t>(token: &'t str, begin: &str, end: &str) -> &'t str {
+    token.get(begin.len()..token.len().saturating_sub(end.len())).unwrap_or_default()
 }
