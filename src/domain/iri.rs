@@ -26,8 +26,7 @@ pub fn scheme(text: &str) -> Option<&str> {
 
 /// `text` with what may not stand in an IRI percent-encoded.
 pub fn encode(text: &str) -> Cow<'_, str> {
-    let plain = |byte: u8| byte.is_ascii() && !is_forbidden(char::from(byte));
-    if !text.bytes().all(plain) && text.contains(is_forbidden) {
+    if !text.bytes().all(|byte| PLAIN[usize::from(byte)]) && text.contains(is_forbidden) {
         Cow::Owned(percent_encode(text, |c| !is_forbidden(c)))
     } else {
         Cow::Borrowed(text)
@@ -64,6 +63,20 @@ pub fn urn(kind: &str, text: &str) -> String {
 pub fn is_unreserved(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~')
 }
+
+/// The ASCII characters that may stand in an IRI. Every address goes through here, most
+/// of them several times.
+const PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        let forbidden =
+            matches!(byte, b'<' | b'>' | b'"' | b'{' | b'}' | b'|' | b'\\' | b'^' | b'`');
+        plain[byte as usize] = !forbidden;
+        byte += 1;
+    }
+    plain
+};
 
 /// Whether it may not stand in an IRI at all, reserved or not.
 fn is_forbidden(c: char) -> bool {

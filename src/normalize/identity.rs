@@ -33,7 +33,8 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
             source.id = as_iri(&source.id).unwrap_or_default();
         }
     }
-    let links = link_counts(&feed.entries);
+    let without_id = feed.entries.iter().any(|entry| entry.id.trim().is_empty());
+    let links = if without_id { link_counts(&feed.entries) } else { HashMap::new() };
     let mut repairs = Vec::new();
     for entry in &mut feed.entries {
         let (id, repair) = entry_id(entry, &links);
@@ -105,6 +106,10 @@ fn link_counts(entries: &[Entry]) -> HashMap<String, usize> {
 /// known under it already; a newer one that took it over would be dropped as known.
 /// An entry that says what another says to the letter is dropped.
 fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
+    let mut seen = HashSet::with_capacity(entries.len());
+    if entries.iter().all(|entry| seen.insert(entry.id.as_str())) {
+        return;
+    }
     let mut sharing: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, entry) in entries.iter().enumerate() {
         sharing.entry(&entry.id).or_default().push(at);

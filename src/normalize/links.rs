@@ -9,11 +9,11 @@ use crate::domain::feed::{
     Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
 };
 use crate::domain::iri;
-use crate::domain::plain::printable;
 use crate::domain::repair::{Code, Repair};
 use crate::domain::source::Context;
 
 use super::html;
+use super::text::trim_string;
 
 /// Pictures that may stand in an address; other data runs code in whoever follows the
 /// link (rule S22).
@@ -124,7 +124,7 @@ impl Pass<'_> {
     /// Links without an address, or with one that runs code, are left out.
     fn links(&mut self, links: &mut Vec<Link>) {
         links.retain_mut(|link| {
-            link.rel = printable(&link.rel).trim().to_owned();
+            trim_string(&mut link.rel);
             if let Some(short) = link.rel.strip_prefix(RELATIONS) {
                 link.rel = short.to_owned();
             }

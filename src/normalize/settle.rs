@@ -27,10 +27,19 @@ pub(super) fn settle(mut feed: Feed) -> Feed {
 /// language, which Atom forbids (RFC 4287 `#rfc.section.4.1.1`), the first is the one
 /// and the others are related.
 fn settle_links(links: &mut Vec<Link>) {
-    let mut alternates: HashMap<(Option<String>, Option<String>), String> = HashMap::new();
+    // `hreflang` says the language; an `xml:base` has been followed.
     for link in &mut *links {
-        // `hreflang` says the language; an `xml:base` has been followed.
         link.attributes.retain(|attribute| attribute.namespace != XML);
+    }
+    if links.iter().filter(|link| link.rel == "alternate").count() > 1 {
+        relate_alternates(links);
+    }
+    drop_repeated(links);
+}
+
+fn relate_alternates(links: &mut [Link]) {
+    let mut alternates: HashMap<(Option<String>, Option<String>), String> = HashMap::new();
+    for link in links {
         if link.rel == "alternate" {
             let kind = (link.mime.clone(), link.hreflang.clone());
             let first = alternates.entry(kind).or_insert_with(|| link.href.clone());
@@ -39,7 +48,6 @@ fn settle_links(links: &mut Vec<Link>) {
             }
         }
     }
-    drop_repeated(links);
 }
 
 /// "atom:entry elements that contain no child atom:content element MUST contain at

@@ -45,24 +45,25 @@ fn settle_entry(entry: &mut Entry) {
                 entry.content = None;
             }
         }
-        Some(Content::Src { mime, .. }) => *mime = mime.take().and_then(|mime| media_type(&mime)),
+        Some(Content::Src { mime, .. }) => *mime = mime.take().and_then(media_type),
         Some(Content::Media { mime, .. } | Content::Xml { mime, .. }) => {
-            *mime = media_type(mime).unwrap_or_else(|| "application/octet-stream".to_owned());
+            let told = media_type(std::mem::take(mime));
+            *mime = told.unwrap_or_else(|| "application/octet-stream".to_owned());
         }
         None => {}
     }
 }
 
 /// `text` as a media type; the words for text constructs stand for those they mean.
-fn media_type(text: &str) -> Option<String> {
-    let text = text.trim();
-    Some(match text {
-        "text" => "text/plain".to_owned(),
-        "html" => "text/html".to_owned(),
-        "xhtml" => "application/xhtml+xml".to_owned(),
-        text if is_media_type(text) => text.to_owned(),
-        _ => return None,
-    })
+fn media_type(text: String) -> Option<String> {
+    match text.trim() {
+        "text" => Some("text/plain".to_owned()),
+        "html" => Some("text/html".to_owned()),
+        "xhtml" => Some("application/xhtml+xml".to_owned()),
+        trimmed if !is_media_type(trimmed) => None,
+        trimmed if trimmed.len() == text.len() => Some(text),
+        trimmed => Some(trimmed.to_owned()),
+    }
 }
 
 /// A text that says nothing is none. Titles stay, because Atom requires them, and so
@@ -80,7 +81,8 @@ fn trim(text: Option<&mut Text>) {
     }
 }
 
-fn trim_string(text: &mut String) {
+/// Takes away what no document may hold, and the space around the rest.
+pub(super) fn trim_string(text: &mut String) {
     let clean = printable(text);
     let trimmed = clean.trim();
     if trimmed.len() != text.len() {
@@ -90,10 +92,15 @@ fn trim_string(text: &mut String) {
 
 fn settle_links(links: &mut [Link]) {
     for link in links {
-        link.mime = link.mime.take().and_then(|mime| media_type(&mime));
+        link.mime = link.mime.take().and_then(media_type);
         link.title = link.title.take().filter(|title| !title.trim().is_empty());
-        link.length = link.length.take().map(|length| length.trim().to_owned());
-        link.length = link.length.take().filter(|length| !length.is_empty());
+        link.length.take_if(|length| {
+            let trimmed = length.trim();
+            if trimmed.len() < length.len() {
+                *length = trimmed.to_owned();
+            }
+            length.is_empty()
+        });
     }
 }
 

@@ -61,7 +61,7 @@ fn to_text<'b>(
         }
         return Cow::Borrowed(text);
     }
-    let (good, bad) = census(bytes);
+    let (good, bad) = if is_hardly_utf8(bytes) { (0, 1) } else { census(bytes) };
     let says_utf8 = labels.iter().flatten().all(|label| encoding_of(label) == Some(UTF_8));
     if good >= GOOD_PER_BAD * bad || (says_utf8 && good >= bad && good > 0) {
         repairs.push(note(Code::BadBytes, "UTF-8"));
@@ -202,6 +202,17 @@ fn numbered(plain: &str) -> Option<String> {
     }
     let part = plain.strip_prefix("iso8859").or_else(|| plain.strip_prefix("8859"))?;
     Some(format!("iso-8859-{part}"))
+}
+
+/// Whether there are more bad bytes than sound multi-byte characters, told without
+/// taking the text apart: there are too few bytes that continue a character.
+///
+/// Each sound character has at least one of those and one more byte than of those, so
+/// sound ones hold at most twice as many bytes as there are; what is beyond is bad.
+fn is_hardly_utf8(bytes: &[u8]) -> bool {
+    let beyond = bytes.iter().filter(|byte| !byte.is_ascii()).count();
+    let continuing = bytes.iter().filter(|byte| matches!(byte, 0x80..=0xbf)).count();
+    beyond > 3 * continuing
 }
 
 /// How many multi-byte characters are sound UTF-8, and how many bytes are not.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::domain::feed::{Attribute, Element, Node};
 
 use super::names::{ATOM, Names, RSS, as_name, namespace_of};
-use super::xml::{push_attribute, push_text};
+use super::xml::{push_attribute, push_text, push_value};
 
 /// Appends an extension of a feed, an entry or a person, and a line end. Atom is the
 /// default namespace around it.
@@ -38,34 +38,40 @@ pub(super) fn push_foreign_attributes(
 
 /// Appends attributes to an open start tag.
 fn push_attributes(out: &mut String, attributes: &[Attribute], names: &Names<'_>) {
-    let mut written: Vec<String> = Vec::with_capacity(attributes.len());
+    let mut written: Vec<Name<'_>> = Vec::with_capacity(attributes.len());
     for attribute in attributes {
         let name = as_name(&attribute.name);
         // Declarations are ours to make.
         if attribute.prefix == "xmlns" || name == "xmlns" {
             continue;
         }
-        let name = Name { prefix: names.prefix(&attribute.namespace), name }.to_string();
+        let name = Name { prefix: names.prefix(&attribute.namespace), name };
         // Nothing may stand in a tag twice.
         if !written.contains(&name) {
-            push_attribute(out, &name, &attribute.value);
+            out.push(' ');
+            name.push(out);
+            out.push_str("=\"");
+            push_value(out, &attribute.value);
+            out.push('"');
             written.push(name);
         }
     }
 }
 
 /// A name as it is written.
+#[derive(PartialEq)]
 struct Name<'a> {
     prefix: Option<&'a str>,
     name: Cow<'a, str>,
 }
 
-impl std::fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Name<'_> {
+    fn push(&self, out: &mut String) {
         if let Some(prefix) = self.prefix {
-            write!(f, "{prefix}:")?;
+            out.push_str(prefix);
+            out.push(':');
         }
-        f.write_str(&self.name)
+        out.push_str(&self.name);
     }
 }
 
@@ -77,9 +83,8 @@ fn push_nested(out: &mut String, element: &Element, default: &str, names: &Names
 }
 
 fn push(out: &mut String, element: &Element, name: &Name<'_>, default: &str, names: &Names<'_>) {
-    let written = name.to_string();
     out.push('<');
-    out.push_str(&written);
+    name.push(out);
     let inner = if name.prefix.is_none() { namespace_of(element) } else { default };
     if inner != default {
         push_attribute(out, "xmlns", inner);
@@ -98,6 +103,6 @@ fn push(out: &mut String, element: &Element, name: &Name<'_>, default: &str, nam
         }
     }
     out.push_str("</");
-    out.push_str(&written);
+    name.push(out);
     out.push('>');
 }

@@ -43,6 +43,9 @@ pub(super) fn month(word: &str) -> Option<u32> {
     if let Some(month) = english(word) {
         return Some(month);
     }
+    if is_weekday(word) {
+        return None; // no stem begins like one, and most dates begin with one
+    }
     let mut best = (0, None);
     for (stems, month) in STEMS.iter().zip(1..) {
         for stem in *stems {

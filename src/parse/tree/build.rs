@@ -15,6 +15,8 @@ mod characters;
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 use super::attributes::Tag;
 use super::entities;
 use super::implied;

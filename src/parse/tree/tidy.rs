@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use crate::domain::repair::{Code, Repair};
 
@@ -88,7 +88,7 @@ impl Ends {
     fn past(&mut self, text: &str) -> usize {
         for ((open, close), missing) in Self::CLOSED_BY.iter().zip(&mut self.missing) {
             if text.starts_with(open) && !*missing {
-                match text.find(close) {
+                match memmem::find(text.as_bytes(), close.as_bytes()) {
                     Some(end) => return end + close.len(),
                     None => *missing = true,
                 }
