@@ -319,12 +319,6 @@ impl<'t> El<'t> {
         self.elements().filter(|element| element.named(name)).find_map(El::filled)
     }
 
-    /// The value of its own `xml:` attribute of this name.
-    fn xml_attr(self, name: &str) -> Option<&'t str> {
-        let mut held = self.attributes().iter();
-        held.find(|a| a.prefix == "xml" && a.name == name).map(|a| a.value.trim())
-    }
-
     /// It and what is around it, innermost first; nothing unless `wanted`.
     fn outward(self, wanted: bool) -> impl Iterator<Item = El<'t>> + use<'t> {
         std::iter::successors(wanted.then_some(self), |element| element.parent())
@@ -332,7 +326,10 @@ impl<'t> El<'t> {
 
     /// The language in force, as written. An empty one says that it is unknown.
     pub(super) fn lang(self) -> Option<&'t str> {
-        self.outward(self.tree.scopes.lang).find_map(|element| element.xml_attr("lang"))
+        self.outward(self.tree.scopes.lang).find_map(|element| {
+            let mut held = element.attributes().iter();
+            held.find(|a| a.prefix == "xml" && a.name == "lang").map(|a| a.value.trim())
+        })
     }
 
     /// The values of the `xml:base` attributes in force, innermost first. The channel of
