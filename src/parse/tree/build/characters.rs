@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2, memmem};
 
 use super::super::Kind;
 use super::super::entities;
@@ -117,7 +117,8 @@ impl<'t> Builder<'t> {
 
     /// A CDATA section, unless it was not closed and ends with a later one.
     pub(super) fn section(&mut self, text: &'t str, tokens: &mut Tokens<'t>) {
-        let Some(inner) = text.find(SECTION) else { return self.characters(text) };
+        let inner = memmem::find(text.as_bytes(), SECTION.as_bytes());
+        let Some(inner) = inner else { return self.characters(text) };
         let end = format!("</{}", self.top().name);
         if let Some(cut) = text[..inner].find(&end)
             && tokens.resume(SECTION.len() + cut)
