@@ -96,7 +96,7 @@ impl Running {
         spawn(&mut parts, ingest, pace(config.fetch_at_once), (news.resources, &stop));
         spawn(&mut parts, deliver, pace(config.delivery_at_once), (news.subscriptions, &stop));
         spawn(&mut parts, intents, pace(INTENTS_AT_ONCE), (news.intents, &stop));
-        parts.spawn(upkeep::run(kept(), stop.clone()));
+        parts.spawn(upkeep::run(kept(), config.upkeep(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, parts, stop })
     }

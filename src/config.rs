@@ -22,6 +22,7 @@ use crate::fetch;
 use crate::http::{self, listener};
 use crate::ingest;
 use crate::store;
+use crate::upkeep;
 use crate::wire::signature::Method;
 
 use layers::Layers;
@@ -69,6 +70,10 @@ pub struct Config {
     pub ping_spacing: Duration,
     /// The shortest period of any resource, in seconds.
     pub min_period_s: u32,
+    /// Polls a second, of all nodes together.
+    pub polls_per_s: u32,
+    /// Whether to estimate the porn rank.
+    pub porn_rank: bool,
     /// Deliveries at once.
     pub delivery_at_once: usize,
     /// Deliveries at once to one host.
@@ -186,6 +191,8 @@ impl Config {
             limit_groups: from.limit_groups("FEEDGATE_LIMIT_GROUPS"),
             ping_spacing: from.millis("FEEDGATE_PING_SPACING_MS"),
             min_period_s: from.number("FEEDGATE_MIN_PERIOD_S", 1, 86_400) as u32,
+            polls_per_s: from.number("FEEDGATE_POLLS_PER_S", 1, 1_000_000) as u32,
+            porn_rank: from.switch("FEEDGATE_PORN_RANK"),
             delivery_at_once: from.count("FEEDGATE_DELIVERY_AT_ONCE", 100_000),
             delivery_per_host: from.count("FEEDGATE_DELIVERY_PER_HOST", 100_000),
             delivery_timeout: from.secs("FEEDGATE_DELIVERY_TIMEOUT_S", 60),
@@ -243,7 +250,16 @@ impl Config {
 
     /// How resources are polled.
     pub fn ingest(&self) -> ingest::Settings {
-        ingest::Settings { claim: self.claim, bounds: self.bounds() }
+        ingest::Settings {
+            claim: self.claim,
+            min_period_s: self.min_period_s,
+            porn_rank: self.porn_rank,
+        }
+    }
+
+    /// How house is kept.
+    pub fn upkeep(&self) -> upkeep::Settings {
+        upkeep::Settings { polls_per_s: self.polls_per_s }
     }
 
     /// How callbacks are told.

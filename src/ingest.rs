@@ -24,6 +24,7 @@ mod report;
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -32,7 +33,7 @@ use tracing::{debug, error, warn};
 
 use crate::domain::poll::Trigger;
 use crate::domain::resource::Resource;
-use crate::domain::schedule::Bounds;
+use crate::domain::schedule::{Bounds, K_LEAST};
 use crate::fetch::Fetch;
 use crate::metrics::Metrics;
 use crate::store::{DueResource, Store, StoreError};
@@ -43,8 +44,10 @@ use crate::worker::{self, Hosts, Place, Work};
 pub struct Settings {
     /// How long a claimed resource belongs to this node; longer than any fetch.
     pub claim: Duration,
-    /// What bounds periods.
-    pub bounds: Bounds,
+    /// The shortest period of any resource, in seconds.
+    pub min_period_s: u32,
+    /// Whether to estimate the porn rank.
+    pub porn_rank: bool,
 }
 
 /// Polls resources. Clones are the same poller.
@@ -55,10 +58,20 @@ pub struct Ingest {
     hosts: Hosts,
     metrics: Metrics,
     settings: Settings,
+    dial: Arc<Dial>,
+}
+
+/// `k` of the schedule as this node last read it.
+#[derive(Debug, Default)]
+struct Dial {
+    k: AtomicU64,
+    read_at_s: AtomicI64,
 }
 
 /// Polls of one host at once (rule P41).
 const PER_HOST: usize = 1;
+/// How old what is known of the dial may be; it is turned once a minute.
+const DIAL_S: i64 = 30;
 /// How long to wait before looking again whether somebody else's poll has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -71,7 +84,7 @@ impl Ingest {
         settings: Settings,
     ) -> Ingest {
         let hosts = Hosts::new(PER_HOST, store.news().resources);
-        Ingest { store, fetch, hosts, metrics, settings }
+        Ingest { store, fetch, hosts, metrics, settings, dial: Arc::default() }
     }
 
     /// Polls a claimed resource once and records what came of it.
@@ -87,7 +100,10 @@ impl Ingest {
             Vec::new()
         });
         let verdict = self.heed(due, &seen).await?;
-        let mut poll = report::report(due, seen, new, (&self.settings.bounds, worker::dice()));
+        let bounds = self.bounds(now).await?;
+        let terms =
+            report::Terms { bounds, dice: worker::dice(), porn_rank: self.settings.porn_rank };
+        let mut poll = report::report(due, seen, new, &terms);
         if let Some(verdict) = &verdict {
             refusals::wait_with_all(&mut poll.poll, resource, verdict, worker::dice());
         }
@@ -102,6 +118,18 @@ impl Ingest {
             "polled"
         );
         Ok(())
+    }
+
+    /// What bounds periods now.
+    async fn bounds(&self, now: DateTime<Utc>) -> Result<Bounds, StoreError> {
+        let Dial { k, read_at_s } = &*self.dial;
+        let now_s = now.timestamp();
+        if (now_s - read_at_s.load(Ordering::Relaxed)).abs() >= DIAL_S {
+            read_at_s.store(now_s, Ordering::Relaxed);
+            k.store(self.store.k().await?.to_bits(), Ordering::Relaxed);
+        }
+        let k = f64::from_bits(k.load(Ordering::Relaxed)).max(K_LEAST);
+        Ok(Bounds { min_period_s: self.settings.min_period_s, k })
     }
 
     /// Polls a resource now, due or not, and returns it as it is afterwards. What

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Timelike, Utc};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
+use crate::domain::schedule;
 use crate::store::{Store, StoreError};
 use crate::worker;
 
@@ -26,6 +27,8 @@ const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
 /// How long pings and fetch outcomes are kept: changes.xml looks back an hour, an
 /// operator a week.
 const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// The wall clock was set if it differs by more from the one that is never set.
+const JUMP_S: f64 = 300.0;
 
 /// One kind of upkeep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,24 +41,43 @@ enum Chore {
     Measure,
     /// Forgets old pings and fetch outcomes.
     Prune,
+    /// Turns the dial of the poll budget.
+    Steer,
 }
 
 /// All of them, and how often at most each is done in all nodes together.
-const CHORES: [(Chore, Duration); 4] = [
+const CHORES: [(Chore, Duration); 5] = [
     (Chore::Expire, Duration::from_secs(60)),
     (Chore::DropFailing, Duration::from_secs(30 * 60)),
     (Chore::Measure, Duration::from_secs(10 * 60)),
     (Chore::Prune, Duration::from_secs(3_600)),
+    (Chore::Steer, Duration::from_secs(60)),
 ];
 
+/// What the operator decides about upkeep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Polls a second, of all nodes together.
+    pub polls_per_s: u32,
+}
+
 /// Keeps house until `stop` is cancelled.
-pub async fn run(store: Arc<dyn Store>, stop: CancellationToken) {
+pub async fn run(store: Arc<dyn Store>, settings: Settings, stop: CancellationToken) {
     let mut before = worker::now();
+    let mut clock = Clock::new(before);
+    if let Err(err) = set_back(&*store, before).await {
+        error!(error = &err as &dyn Error, "what a wrong clock left could not be mended");
+    }
     loop {
         let now = worker::now();
+        if clock.has_jumped(now)
+            && let Err(err) = set_back(&*store, now).await
+        {
+            error!(error = &err as &dyn Error, "what a wrong clock left could not be mended");
+        }
         for (chore, every) in CHORES {
             if chore.is_time(before, now)
-                && let Err(err) = chore.take_turn(&*store, now, every).await
+                && let Err(err) = chore.take_turn(&*store, &settings, (now, every)).await
             {
                 let chore = chore.name();
                 error!(chore, error = &err as &dyn Error, "a chore of upkeep failed");
@@ -69,6 +91,57 @@ pub async fn run(store: Arc<dyn Store>, stop: CancellationToken) {
     }
 }
 
+/// Two clocks, one of which is never set.
+#[derive(Debug)]
+struct Clock {
+    wall: DateTime<Utc>,
+    steady: Instant,
+}
+
+impl Clock {
+    fn new(now: DateTime<Utc>) -> Clock {
+        Clock { wall: now, steady: Instant::now() }
+    }
+
+    /// Whether the wall clock was set since it was last asked (rule P47).
+    fn has_jumped(&mut self, now: DateTime<Utc>) -> bool {
+        let passed = self.steady.elapsed().as_secs_f64();
+        let shown = (now - self.wall).as_seconds_f64();
+        *self = Clock::new(now);
+        let jump_s = shown - passed;
+        if jump_s.abs() <= JUMP_S {
+            return false;
+        }
+        warn!(jump_s, "the clock was set; what was planned with the old one is put right");
+        true
+    }
+}
+
+/// Puts what was planned by a clock that was ahead where it belongs. One that was behind
+/// needs nothing: what it put off is overdue now.
+async fn set_back(store: &dyn Store, now: DateTime<Utc>) -> Result<(), StoreError> {
+    let resources = store.set_back(now).await?;
+    if resources > 0 {
+        warn!(resources, "resources were polled in the future, by a clock that was wrong");
+    }
+    Ok(())
+}
+
+/// Turns the dial of the poll budget by what all resources together want.
+async fn steer(store: &dyn Store, settings: &Settings) -> Result<u64, StoreError> {
+    let k = store.k().await?;
+    let planned = store.planned(k).await?;
+    let next = schedule::steer(k, planned, settings.polls_per_s.into());
+    if next == k {
+        return Ok(0);
+    }
+    if k == schedule::K_LEAST {
+        let budget = settings.polls_per_s;
+        warn!(planned, budget, "the poll budget does not suffice; periods become longer");
+    }
+    store.keep_k(next).await.map(|()| 0)
+}
+
 impl Chore {
     fn name(self) -> &'static str {
         match self {
@@ -76,6 +149,7 @@ impl Chore {
             Chore::DropFailing => "drop_failing",
             Chore::Measure => "measure",
             Chore::Prune => "prune",
+            Chore::Steer => "steer",
         }
     }
 
@@ -89,8 +163,8 @@ impl Chore {
     async fn take_turn(
         self,
         store: &dyn Store,
-        now: DateTime<Utc>,
-        every: Duration,
+        settings: &Settings,
+        (now, every): (DateTime<Utc>, Duration),
     ) -> Result<(), StoreError> {
         if !store.claim_chore(self.name(), now, every).await? {
             return Ok(());
@@ -100,6 +174,7 @@ impl Chore {
             Chore::DropFailing => store.drop_failing(MOST_ERRORS).await?,
             Chore::Measure => store.measure(now - MEASURE_EVERY, now).await?,
             Chore::Prune => store.prune(now - KEEP).await?,
+            Chore::Steer => steer(store, settings).await?,
         };
         if done > 0 {
             info!(chore = self.name(), done, "a chore of upkeep is done");
@@ -111,6 +186,20 @@ impl Chore {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn p47_a_clock_that_is_set_is_noticed() {
+        let start = DateTime::UNIX_EPOCH;
+        let mut clock = Clock::new(start);
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert!(!clock.has_jumped(start + Duration::from_secs(21)), "it runs on");
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert!(clock.has_jumped(start + Duration::from_secs(3_600)), "an hour ahead");
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert!(clock.has_jumped(start + Duration::from_secs(60)), "and back");
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert!(!clock.has_jumped(start + Duration::from_secs(80)), "and on");
+    }
 
     #[test]
     fn the_failing_are_dropped_at_the_top_of_the_hour_only() {

@@ -65,6 +65,17 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
         Duration::from_millis(self.number(name, 0, 3_600_000))
     }
 
+    pub(super) fn switch(&mut self, name: &str) -> bool {
+        match self.text(name).as_deref() {
+            Some("on") => true,
+            Some("off") => false,
+            _ => {
+                self.fault(name, "on or off");
+                false
+            }
+        }
+    }
+
     pub(super) fn networks(&mut self, name: &str) -> Vec<IpNet> {
         let text = self.text(name).unwrap_or_default();
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());

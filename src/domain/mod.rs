@@ -15,6 +15,7 @@ pub mod moves;
 pub mod ping;
 pub mod plain;
 pub mod poll;
+pub mod rank;
 pub mod record;
 pub mod repair;
 pub mod resource;

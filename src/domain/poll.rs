@@ -7,6 +7,7 @@ use super::asked::Asked;
 use super::moves::Sighting;
 use super::record::NewRecord;
 use super::resource::Kind;
+use super::schedule::Demand;
 use super::status::Status;
 
 /// What lets a server answer "not modified": opaque bytes of its own (rule P1),
@@ -137,6 +138,8 @@ pub struct Poll {
     pub silent: bool,
     /// When to fetch next.
     pub next_fetch: DateTime<Utc>,
+    /// How much it wants to be polled, for the poll budget.
+    pub demand: Demand,
     /// The new status. The store adds the number of records it appended to
     /// `entries_count_since_last_maintenance`.
     pub status: Status,

@@ -11,6 +11,7 @@
 //! (rule P13).
 
 mod backoff;
+mod budget;
 mod period;
 mod rate;
 mod reason;
@@ -25,7 +26,8 @@ use super::poll::Polling;
 use super::resource::Kind;
 
 pub use backoff::{Class, Setback, is_gone};
-pub use period::{Bound, Period, Step};
+pub use budget::{Demand, steer};
+pub use period::{Bound, LONGEST_S, Period, Step};
 pub use reason::Reason;
 
 /// `k` of the square-root rule in hours·√(entries/h) at its least: 24 polls a day on an
@@ -128,10 +130,10 @@ pub struct Plan {
     pub period: Period,
     /// What each rule said, in order; the period is what came out.
     pub steps: Vec<Step>,
+    /// How the period depends on `k`.
+    pub demand: Demand,
     /// When to fetch next.
     pub next_fetch: DateTime<Utc>,
-    /// Seconds for which the server asked to be left alone with anything; 0 for none.
-    pub leave_alone_s: u32,
 }
 
 /// What to do after a fetch that ended `now`. `dice` is random in 0 to 1.
@@ -144,18 +146,16 @@ pub fn plan(held: Held, found: &Found, bounds: &Bounds, now: DateTime<Utc>, dice
         _ => kind,
     };
     let mut steps = period::steady(kind, subscribers, &polling, bounds, now);
-    let mut leave_alone_s = 0;
     if let Found::Trouble(setback) = found {
         backoff::stay_away(&mut steps, &polling, setback, now);
-        leave_alone_s = backoff::leave_alone_s(&polling, setback);
     }
-    let (period, steps) = steps.finish();
+    let (period, steps, demand) = steps.finish();
     let next_fetch = if is_first && polling.rate_at.is_some() {
         polling.asked.allowed_from(period.next_after_first(now, dice))
     } else {
         polling.asked.next(period, now, dice)
     };
-    Plan { polling, period, steps, next_fetch, leave_alone_s }
+    Plan { polling, period, steps, demand, next_fetch }
 }
 
 /// Takes in what was found. Validators and hash are not touched.

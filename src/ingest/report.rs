@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::domain::feed::{Feed, Text};
 use crate::domain::poll::{Poll, Polling};
+use crate::domain::rank;
 use crate::domain::record::NewRecord;
 use crate::domain::repair;
 use crate::domain::resource::{Kind, Resource};
@@ -31,13 +32,23 @@ pub(super) struct Report {
     pub(super) took: Duration,
 }
 
-/// Puts together what a poll leaves behind. `records` are those that may be new; `dice`
-/// is random in 0 to 1.
+/// What a report depends on besides what was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// What bounds periods.
+    pub(super) bounds: Bounds,
+    /// Random in 0 to 1.
+    pub(super) dice: f64,
+    /// Whether to estimate the porn rank.
+    pub(super) porn_rank: bool,
+}
+
+/// Puts together what a poll leaves behind. `records` are those that may be new.
 pub(super) fn report(
     due: &DueResource,
     seen: Seen,
     records: Vec<NewRecord>,
-    (bounds, dice): (&Bounds, f64),
+    terms: &Terms,
 ) -> Report {
     let resource = &due.resource;
     let now = seen.at + seen.took;
@@ -48,9 +59,13 @@ pub(super) fn report(
         subscribers: resource.subscribers,
         polling: remembered(resource, &seen),
     };
-    let plan = schedule::plan(held, &for_schedule(&seen, records.len()), bounds, now, dice);
-    let status = status(resource, &seen, &plan);
-    let Plan { polling, next_fetch, .. } = plan;
+    let found = for_schedule(&seen, records.len());
+    let plan = schedule::plan(held, &found, &terms.bounds, now, terms.dice);
+    let mut status = status(resource, &seen, &plan);
+    if let Found::Feed { feed, .. } = &seen.found {
+        status.porn_rank = terms.porn_rank.then(|| rank::porn(feed));
+    }
+    let Plan { polling, next_fetch, demand, .. } = plan;
     let (feed, fresh) = match seen.found {
         Found::Feed { feed, fresh } => (Some(feed), Some(fresh)),
         Found::Other(fresh) => (None, Some(fresh)),
@@ -70,6 +85,7 @@ pub(super) fn report(
         records,
         silent: kind.is_some_and(|kind| kind != resource.kind),
         next_fetch,
+        demand,
         status,
         polling,
     };
@@ -146,7 +162,7 @@ fn status(resource: &Resource, seen: &Seen, plan: &Plan) -> Status {
     status.next_fetch = Some(plan.next_fetch);
     status.period_s = plan.period.as_secs();
     status.period_reason = plan.period.reason().to_string();
-    status.popularity = f64::from(resource.subscribers).ln_1p();
+    status.popularity = rank::popularity(resource.subscribers);
     match &seen.found {
         Found::NotModified { .. } => {
             say(&mut status, 304, "not modified since the last fetch");
@@ -214,7 +230,11 @@ mod tests {
     use crate::domain::schedule::Class;
     use crate::domain::topic::Topic;
 
-    const BOUNDS: Bounds = Bounds { min_period_s: 60, k: schedule::K_LEAST };
+    const TERMS: Terms = Terms {
+        bounds: Bounds { min_period_s: 60, k: schedule::K_LEAST },
+        dice: 0.5,
+        porn_rank: false,
+    };
 
     fn at(hours: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(hours)
@@ -254,7 +274,7 @@ mod tests {
     }
 
     fn told(due: &DueResource, hours: i64, found: Found) -> Poll {
-        report(due, seen(hours, found), Vec::new(), (&BOUNDS, 0.5)).poll
+        report(due, seen(hours, found), Vec::new(), &TERMS).poll
     }
 
     #[test]

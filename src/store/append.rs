@@ -180,7 +180,7 @@ async fn move_on(
                next_fetch = $7, due_at = $7, claimed_until = null, pinged = $8,
                fetched_at = $9, put_off_why = null,
                kind = coalesce($10, kind), site_url = coalesce($11, site_url),
-               feed_head = coalesce($12, feed_head)
+               feed_head = coalesce($12, feed_head), least_s = $13, unit_ms = $14
          where id = $1";
     // Upkeep may have measured the resource since it was claimed.
     let status = Status {
@@ -207,6 +207,8 @@ async fn move_on(
         poll.kind.map(|kind| kind.as_str()),
         poll.site_url.as_deref(),
         poll.feed_head.as_deref(),
+        i64::from(poll.demand.least_s),
+        i64::try_from(poll.demand.unit_ms).unwrap_or(i64::MAX),
     ];
     tx.execute(MOVE_ON, params).await?;
     if pinged {

@@ -11,6 +11,7 @@ use super::tx::Tx;
 const MIGRATIONS: &[(&str, &str)] = &[
     ("log", include_str!("../../migrations/0001_log.sql")),
     ("hosts", include_str!("../../migrations/0002_hosts.sql")),
+    ("schedule", include_str!("../../migrations/0003_schedule.sql")),
 ];
 
 /// The newest schema this program knows.

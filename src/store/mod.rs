@@ -36,6 +36,7 @@ mod log;
 mod moves;
 mod pings;
 mod resources;
+mod schedule;
 mod subscriptions;
 mod upkeep;
 
@@ -45,7 +46,7 @@ use crate::domain::limit::Groups;
 
 pub use ports::{
     Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves, News,
-    Pings, Resources, Room, Settled, Store, StoreError, Subscriptions, Upkeep,
+    Pings, Resources, Room, Schedule, Settled, Store, StoreError, Subscriptions, Upkeep,
 };
 
 /// Where the store is.

@@ -20,7 +20,18 @@ use crate::domain::topic::{Callback, Topic};
 
 /// Everything at once.
 pub trait Store:
-    Accounts + Resources + Log + Subscriptions + Intents + Pings + Hosts + Moves + Upkeep + Send + Sync
+    Accounts
+    + Resources
+    + Log
+    + Subscriptions
+    + Intents
+    + Pings
+    + Hosts
+    + Moves
+    + Schedule
+    + Upkeep
+    + Send
+    + Sync
 {
 }
 
@@ -33,6 +44,7 @@ impl<T> Store for T where
         + Pings
         + Hosts
         + Moves
+        + Schedule
         + Upkeep
         + Send
         + Sync
@@ -337,6 +349,25 @@ pub trait Moves: Send + Sync {
         number: i64,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
+}
+
+/// What all nodes share about when to poll.
+#[async_trait]
+pub trait Schedule: Send + Sync {
+    /// How many polls a second come of all that is watched with this `k` of the
+    /// schedule (`schedule::Demand`).
+    async fn planned(&self, k: f64) -> Result<f64, StoreError>;
+
+    /// The `k` that all nodes share; at first the least there is.
+    async fn k(&self) -> Result<f64, StoreError>;
+
+    /// Keeps `k` for all nodes.
+    async fn keep_k(&self, k: f64) -> Result<(), StoreError>;
+
+    /// Mends what a clock that was ahead left behind: resources that were polled after
+    /// `now`, and claims and chores held for longer than anything is held, are put
+    /// where they had been if that had been now (rule P47). Returns how many resources.
+    async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
 /// Numbers for `/metrics`.

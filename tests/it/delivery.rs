@@ -11,6 +11,7 @@ use feedgate::deliver::{Deliver, Settings};
 use feedgate::domain::poll::{Body, Poll, Polling, Trigger};
 use feedgate::domain::record::{EntryKey, NewRecord, Seq};
 use feedgate::domain::resource::{Kind, ResourceId};
+use feedgate::domain::schedule::Demand;
 use feedgate::domain::status::Status;
 use feedgate::domain::subscription::{Format, Lease, Protocol, Secret, Subscription, Wish};
 use feedgate::domain::topic::{Callback, Topic};
@@ -151,6 +152,7 @@ fn poll(kind: Kind) -> Poll {
         records: Vec::new(),
         silent: false,
         next_fetch: now + Duration::from_secs(3_600),
+        demand: Demand::default(),
         status: Status { http_code: 200, title: "Tides".to_owned(), ..Status::default() },
         polling: Polling::default(),
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use feedgate::domain::record::Seq;
 use feedgate::domain::resource::{Kind, Resource};
-use feedgate::domain::schedule::{Bounds, K_LEAST};
 use feedgate::domain::subscription::{Format, Lease, Protocol, Wish};
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::fetch::{self, Fetch};
@@ -56,8 +55,8 @@ impl Bench {
             body_limit_bytes: 1_000_000,
             host_spacing: Duration::ZERO,
         });
-        let bounds = Bounds { min_period_s: 60, k: K_LEAST };
-        let settings = Settings { claim: Duration::from_secs(60), bounds };
+        let claim = Duration::from_secs(60);
+        let settings = Settings { claim, min_period_s: 60, porn_rank: false };
         let ingest = Ingest::new(Arc::clone(&store), fetch, Metrics::new(), settings);
         Bench { store, ingest, publisher: Publisher::start().await }
     }

@@ -150,7 +150,7 @@ pub fn is_gone(polling: &Polling, now: DateTime<Utc>) -> bool {
 
 /// Seconds for which the server is to be left alone whatever it is asked for; 0 for
 /// none.
-pub(super) fn leave_alone_s(polling: &Polling, setback: &Setback) -> u32 {
+fn leave_alone_s(polling: &Polling, setback: &Setback) -> u32 {
     let asked = setback.retry_after_s.unwrap_or(0).min(LONGEST_RETRY_AFTER_S);
     if setback.class != Class::SlowDown {
         return asked;

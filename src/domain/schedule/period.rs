@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::super::poll::Polling;
 use super::super::resource::Kind;
+use super::budget::Demand;
 use super::rate::UNREACHED_PER_HOUR;
 use super::reason::Reason;
 use super::{Bounds, K_LEAST};
@@ -17,7 +18,7 @@ const DAY_S: u32 = 24 * HOUR_S;
 const SLOWEST_PER_HOUR: f64 = 1.0 / 720.0;
 /// The slowest a healthy resource is polled: with 24 h instead, quiet feeds were
 /// seen 1.5 times as late and loud ones no sooner.
-const LONGEST_S: u32 = 6 * HOUR_S;
+pub const LONGEST_S: u32 = 6 * HOUR_S;
 /// What has brought nothing new for so long …
 const SILENT_FROM: Duration = Duration::from_secs(180 * DAY_S as u64);
 /// … is polled once a day.
@@ -123,14 +124,13 @@ pub(super) struct Steps {
     least_s: u32,
     reason: Reason,
     is_failing: bool,
+    /// The seconds by its rate at the least `k`.
+    free_s: f64,
+    /// That of its subscribers.
+    weight: f64,
 }
 
 impl Steps {
-    fn start(secs: u32, reason: Reason) -> Steps {
-        let first = Step { bound: Bound::Wanted, secs, reason };
-        Steps { taken: vec![first], secs, least_s: 0, reason, is_failing: false }
-    }
-
     /// What has come out so far.
     pub(super) fn secs(&self) -> u32 {
         self.secs
@@ -168,8 +168,8 @@ impl Steps {
         self.is_failing = true;
     }
 
-    /// What came out, and every step to it.
-    pub(super) fn finish(self) -> (Period, Vec<Step>) {
+    /// What came out, every step to it, and how it depends on `k`.
+    pub(super) fn finish(self) -> (Period, Vec<Step>, Demand) {
         let secs = f64::from(self.secs);
         let jitter_s = if self.is_failing {
             secs * FAILURE_JITTER
@@ -177,7 +177,9 @@ impl Steps {
             (secs * JITTER).min(LONGEST_JITTER_S)
         };
         let Steps { secs, least_s, reason, .. } = self;
-        (Period { secs, least_s, jitter_s, reason }, self.taken)
+        let period = Period { secs, least_s, jitter_s, reason };
+        let demand = Demand::of(period, self.free_s, self.weight, least_s);
+        (period, self.taken, demand)
     }
 }
 
@@ -214,22 +216,22 @@ pub(super) fn steady(
 
 const SILENT_DELTA: chrono::TimeDelta = chrono::TimeDelta::seconds(SILENT_FROM.as_secs() as i64);
 
-/// `T = k / sqrt(rate)`. Subscribers weigh only where the budget does not suffice for
-/// all: they decide who waits, and never make a publisher be asked more often than
-/// [`K_LEAST`] does.
+/// `T = k / sqrt(rate)`.
 fn adaptive(subscribers: u32, polling: &Polling, bounds: &Bounds) -> Steps {
     let is_known = polling.rate_at.is_some();
     let rate = if is_known { polling.entries_per_hour } else { UNREACHED_PER_HOUR };
-    let weight = 1.0 + f64::from(subscribers).ln_1p();
-    let stretch = (bounds.k / weight.sqrt() / K_LEAST).max(1.0);
-    let hours = K_LEAST * stretch / rate.max(SLOWEST_PER_HOUR).sqrt();
+    let (stretch, weight) = bounds.stretch(subscribers);
+    let free_s = K_LEAST / rate.max(SLOWEST_PER_HOUR).sqrt() * f64::from(HOUR_S);
     let per_day = rate * 24.0;
     let reason = match (is_known, stretch > 1.0) {
         (false, _) => Reason::Unknown,
         (true, false) => Reason::Rate { per_day },
         (true, true) => Reason::Rationed { per_day, stretch },
     };
-    Steps::start((hours * f64::from(HOUR_S)).round() as u32, reason)
+    let secs = (free_s * stretch).round() as u32;
+    let first = Step { bound: Bound::Wanted, secs, reason };
+    let (taken, least_s, is_failing) = (vec![first], 0, false);
+    Steps { taken, secs, least_s, reason, is_failing, free_s, weight }
 }
 
 /// Comes sooner to a document that may lose entries before they are seen.

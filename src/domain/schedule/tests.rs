@@ -75,6 +75,18 @@ fn a_short_budget_stretches_periods_and_subscribers_weigh_in() {
     let short: Vec<u32> = [0, 1, 100, 1_000_000].map(|n| of(n, &scarce)).to_vec();
     assert_eq!(short, [2_736, 2_103, 1_155, 711], "but where polls are scarce, less is waited");
     assert_eq!(period(steady(0.0), &scarce), (21_600, "longest"), "six hours all the same");
+    for k in [K_LEAST, 2.0 * K_LEAST, 50.0 * K_LEAST] {
+        for subscribers in [0, 7] {
+            let bounds = Bounds { k, ..BOUNDS };
+            for per_day in [0.0, 1.0, 24.0, 1e6] {
+                let held = Held { subscribers, ..held(steady(per_day)) };
+                let plan = plan(held, &SAME, &bounds, at(0), 0.5);
+                let told = plan.demand.period_s(k);
+                let off = (told - f64::from(plan.period.as_secs())).abs();
+                assert!(off <= 1.0, "{k} {subscribers} {per_day}: {told} {:?}", plan.period);
+            }
+        }
+    }
 }
 
 #[test]
@@ -136,7 +148,7 @@ fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
     for (why, polling, want) in cases {
         // Trouble leaves alone what is known of the server's manners.
         let steps = period::steady(Kind::Feed, 1, &polling, &bounds, at(0));
-        let (period, _) = steps.finish();
+        let (period, ..) = steps.finish();
         assert_eq!((period.as_secs(), period.reason().word()), want, "{why}");
     }
 }

@@ -25,6 +25,9 @@ pub(super) fn push_status(out: &mut String, topic: &str, status: &Status) {
     push_end(out, "http");
     push_date(out, "next_fetch", status.next_fetch);
     push_element(out, "period", &status.period_s.to_string());
+    if !status.period_reason.is_empty() {
+        push_element(out, "period_reason", &status.period_reason);
+    }
     push_date(out, "last_fetch", status.last_fetch);
     push_date(out, "last_parse", status.last_parse);
     push_date(out, "last_maintenance_at", status.last_maintenance_at);

@@ -75,6 +75,8 @@ fn status_object(topic: &str, status: &Status) -> Value {
         "bozoRank": status.bozo_rank,
     });
     if let Some(object) = object.as_object_mut() {
+        let reason = Some(&status.period_reason).filter(|reason| !reason.is_empty());
+        put(object, "periodReason", reason.cloned());
         put(object, "pornRank", status.porn_rank);
         put(object, "generatedIds", status.generated_ids.then_some(true));
     }

@@ -22,6 +22,7 @@ use chrono::{DateTime, Utc};
 use feedgate::domain::poll::{Poll, Polling, Trigger};
 use feedgate::domain::record::{EntryKey, NewRecord};
 use feedgate::domain::resource::{Resource, ResourceId};
+use feedgate::domain::schedule::Demand;
 use feedgate::domain::status::Status;
 use feedgate::domain::subscription::{Format, Lease, Protocol, Subscription, Wish};
 use feedgate::domain::topic::{Callback, Topic};
@@ -106,6 +107,7 @@ fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         records: ids.iter().map(|id| entry(id)).collect(),
         silent: false,
         next_fetch: at + Duration::from_secs(600),
+        demand: Demand::default(),
         status: Status { http_code: 200, ..Status::default() },
         polling: Polling::default(),
     }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use feedgate::domain::poll::Poll;
+use feedgate::domain::schedule::{Demand, K_LEAST};
 use feedgate::domain::subscription::{Lease, Protocol};
 use feedgate::store::{Gauges, Settled};
 
-use super::{at, listed, on_both_stores, poll, resource, room, subscribe, wish};
+use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -13,6 +15,9 @@ on_both_stores!(
     ended_leases_are_dropped,
     rsscloud_callbacks_that_keep_failing_are_dropped,
     velocity_is_what_was_appended_in_a_cycle,
+    the_budget_adds_up_what_all_resources_want,
+    the_dial_is_shared_and_kept,
+    p47_what_a_fast_clock_planned_is_set_back,
     gauges_count_what_there_is,
     news_wake_who_waits,
 );
@@ -116,4 +121,59 @@ async fn news_wake_who_waits(database: Database) {
     };
     store.intend(&intent, at(1)).await.unwrap();
     woken.await;
+}
+
+async fn the_budget_adds_up_what_all_resources_want(database: Database) {
+    let store = database.open().await;
+    assert_eq!(store.planned(K_LEAST).await.unwrap(), 0.0);
+    #[rustfmt::skip]
+    let demands = [
+        ("a", Demand { unit_ms: 600_000,    least_s: 600 }),
+        ("b", Demand { unit_ms: 600_000,    least_s: 3_600 }),
+        ("c", Demand { unit_ms: 0,          least_s: 1_800 }),
+        ("d", Demand { unit_ms: 10_000_000, least_s: 10_000 }),
+        ("e", Demand { unit_ms: 10_000_000, least_s: 80_000 }),
+    ];
+    for (name, demand) in demands {
+        let id = subscribe(&store, name, "https://callback.test/").await.id.resource;
+        store.record(id, &Poll { demand, ..poll(at(10), &[]) }).await.unwrap();
+    }
+    store.ensure(&topic("nobody's"), at(0)).await.unwrap();
+    for stretch in [1.0, 1.5, 4.0, 8.0, 1_000.0] {
+        let k = K_LEAST * stretch;
+        let want: f64 = demands.iter().map(|(_, demand)| 1.0 / demand.period_s(k)).sum();
+        let planned = store.planned(k).await.unwrap();
+        assert!((planned / want - 1.0).abs() < 1e-3, "{stretch}: {planned}, not {want}");
+    }
+}
+
+async fn the_dial_is_shared_and_kept(database: Database) {
+    let nodes = [database.open().await, database.open().await];
+    assert_eq!(nodes[0].k().await.unwrap(), K_LEAST);
+    nodes[0].keep_k(0.5).await.unwrap();
+    assert_eq!(nodes[1].k().await.unwrap(), 0.5);
+    nodes[1].keep_k(0.6).await.unwrap();
+    for node in &nodes {
+        node.close().await;
+    }
+    assert_eq!(database.open().await.k().await.unwrap(), 0.6, "after a restart");
+}
+
+async fn p47_what_a_fast_clock_planned_is_set_back(database: Database) {
+    let store = database.open().await;
+    let ahead = subscribe(&store, "ahead", "https://callback.test/").await.id.resource;
+    let right = subscribe(&store, "right", "https://callback.test/").await.id.resource;
+    let due =
+        |at_s: i64, wait_s: i64| Poll { next_fetch: at(at_s + wait_s), ..poll(at(at_s), &[]) };
+    store.record(ahead, &due(90_000, 700)).await.unwrap();
+    store.record(right, &due(100, 50_000)).await.unwrap();
+    assert!(store.claim_chore("leases", at(90_000), Duration::from_secs(60)).await.unwrap());
+
+    assert_eq!(store.set_back(at(200)).await.unwrap(), 1);
+    assert_eq!(resource(&store, ahead).await.next_fetch, at(900), "as long as was planned");
+    assert_eq!(resource(&store, right).await.next_fetch, at(50_100), "what was right stays");
+    assert!(store.claim_resources(at(899), at(960), &room()).await.unwrap().is_empty());
+    assert_eq!(store.claim_resources(at(900), at(960), &room()).await.unwrap().len(), 1);
+    assert!(store.claim_chore("leases", at(200), Duration::from_secs(60)).await.unwrap());
+    assert_eq!(store.set_back(at(200)).await.unwrap(), 0, "twice does no harm");
 }

@@ -1,0 +1,121 @@
+//! The operator's poll budget: one dial for all resources and all nodes.
+//!
+//! A resource's period answers to `k` only where its rate decides it. So each poll
+//! leaves behind how the period depends on `k` ([`Demand`]); the store adds that up for
+//! all resources, and [`steer`] turns the dial by what comes out. The sum is what *will*
+//! be polled once everybody has been planned with this `k`, not what is polled now, so
+//! that the dial does not run ahead of resources that are asked every few hours.
+
+use super::period::{LONGEST_S, Period};
+use super::reason::Reason;
+use super::{Bounds, K_LEAST};
+
+/// `k` is not turned further than this; periods have their own bounds long before.
+const K_MOST: f64 = K_LEAST * 10_000.0;
+/// The dial is turned by this much at a time at most.
+const SMALLEST_TURN: f64 = 0.9;
+const LARGEST_TURN: f64 = 1.1;
+
+/// How a resource's period depends on `k`: it is `unit_ms * k / K_LEAST`, but at least
+/// `least_s`, and no more than six hours unless `least_s` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// In milliseconds; 0 if it does not depend on `k`.
+    pub unit_ms: u64,
+    /// In seconds.
+    pub least_s: u32,
+}
+
+impl Default for Demand {
+    /// What is thought of a resource that was not planned yet.
+    fn default() -> Demand {
+        Demand { unit_ms: 0, least_s: 3_600 }
+    }
+}
+
+impl Demand {
+    /// The period with this `k`, in seconds.
+    pub fn period_s(self, k: f64) -> f64 {
+        let wanted = self.unit_ms as f64 / 1_000.0 * k / K_LEAST;
+        wanted.min(f64::from(LONGEST_S)).max(f64::from(self.least_s))
+    }
+
+    /// The demand of a resource that came out with `period`, where `free_s` are its
+    /// seconds by its rate at the least `k`, `weight` is that of its subscribers, and
+    /// `floor_s` is what was promised.
+    pub(super) fn of(period: Period, free_s: f64, weight: f64, floor_s: u32) -> Demand {
+        let answers = match period.reason() {
+            Reason::Unknown | Reason::Rate { .. } | Reason::Rationed { .. } => true,
+            Reason::Longest | Reason::Floor | Reason::MinPeriod => true,
+            Reason::Unconditional | Reason::UnconditionalLarge => true,
+            Reason::Headers | Reason::Ttl | Reason::Syndication => true,
+            Reason::Silent | Reason::WindowOverrun | Reason::Window { .. } => false,
+            Reason::RetryAfter | Reason::SlowDown => false,
+            Reason::Failing { .. } | Reason::Dead | Reason::Gone => false,
+        };
+        if !answers {
+            return Demand { unit_ms: 0, least_s: period.as_secs() };
+        }
+        Demand {
+            unit_ms: (free_s / weight.sqrt() * 1_000.0) as u64,
+            least_s: floor_s.max((free_s as u32).min(LONGEST_S)),
+        }
+    }
+}
+
+/// The next `k`, where `planned` polls a second would come of the present one and
+/// `budget` is what the operator allows. With polls to spare, `k` falls to [`K_LEAST`]
+/// and no further.
+pub fn steer(k: f64, planned: f64, budget: f64) -> f64 {
+    let turn = (planned / budget).clamp(SMALLEST_TURN, LARGEST_TURN);
+    (k * turn).clamp(K_LEAST, K_MOST)
+}
+
+impl Bounds {
+    /// How many times longer than usual the period of what has `subscribers` is, and
+    /// the weight of those. Subscribers weigh only where the budget does not suffice
+    /// for all: they decide who waits, and never make a publisher be asked more often
+    /// than [`K_LEAST`] does.
+    pub(super) fn stretch(&self, subscribers: u32) -> (f64, f64) {
+        let weight = 1.0 + f64::from(subscribers).ln_1p();
+        ((self.k / weight.sqrt() / K_LEAST).max(1.0), weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Polls a second of resources with these demands.
+    fn planned(demands: &[Demand], k: f64) -> f64 {
+        demands.iter().map(|demand| 1.0 / demand.period_s(k)).sum()
+    }
+
+    #[test]
+    fn the_dial_settles_where_the_budget_is_met() {
+        let busy = Demand { unit_ms: 600_000, least_s: 600 };
+        let held = Demand { unit_ms: 600_000, least_s: 3_600 };
+        let ill = Demand { unit_ms: 0, least_s: 3_600 };
+        let demands: Vec<Demand> = [busy, held, ill].into_iter().cycle().take(300).collect();
+        let free = planned(&demands, K_LEAST);
+        for (why, share) in [("plenty", 2.0), ("just enough", 1.0), ("half", 0.5)] {
+            let (mut k, budget) = (K_LEAST, free * share);
+            for _ in 0..100 {
+                k = steer(k, planned(&demands, k), budget);
+            }
+            let spent = planned(&demands, k);
+            assert!(spent <= budget * 1.001, "{why}: {spent} of {budget}");
+            assert_eq!(k > K_LEAST, share < 1.0, "{why}: {k}");
+            assert!(share > 1.0 || spent > budget * 0.99, "{why}: {spent} of {budget}");
+        }
+        let (mut k, impossible) = (K_LEAST, free / 1e6);
+        for minute in 0..1_000 {
+            k = steer(k, planned(&demands, k), impossible);
+            assert!(k.is_finite() && k <= K_MOST, "after {minute} minutes: {k}");
+        }
+        for _ in 0..1_000 {
+            k = steer(k, planned(&demands, k), free * 2.0);
+        }
+        assert_eq!(k, K_LEAST, "and back");
+    }
+}
