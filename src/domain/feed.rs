@@ -182,6 +182,8 @@ pub struct Link {
     pub length: Option<String>,
     /// Foreign attributes, such as `thr:count`.
     pub attributes: Vec<Attribute>,
+    /// What stands inside it.
+    pub extensions: Vec<Element>,
 }
 
 /// A category.

@@ -83,6 +83,7 @@ fn is_forbidden(c: char) -> bool {
     c.is_control()
         || c.is_whitespace()
         || matches!(c, '<' | '>' | '"' | '{' | '}' | '|' | '\\' | '^' | '`')
+        || matches!(c, '\u{fdd0}'..='\u{fdef}' | '\u{fffe}' | '\u{ffff}') // no characters
 }
 
 /// `reference` as seen from `base` (RFC 3986 `#section-5.2`), fit for a document.

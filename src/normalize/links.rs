@@ -136,6 +136,7 @@ impl Pass<'_> {
                 return false;
             }
             self.address(&mut link.href);
+            link.extensions.iter_mut().for_each(|element| self.element(element));
             if is_unsafe(&link.href) {
                 self.repairs.push(repair(Code::LinkDropped, "an address that runs code"));
                 return false;

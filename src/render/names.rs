@@ -111,6 +111,7 @@ impl<'a> Names<'a> {
                 self.add(RSS, "");
             }
             self.add_attributes(&link.attributes);
+            self.add_elements(&link.extensions);
         }
     }
 

@@ -113,8 +113,9 @@ fn person() -> impl Strategy<Value = Person> {
 
 fn link() -> impl Strategy<Value = Link> {
     let rel = prop_oneof![Just("alternate".to_owned()), Just("enclosure".to_owned()), text()];
-    (text(), rel, of(text()), of(text()), of(text()), of(text()), vec(attribute(), 0..2)).prop_map(
-        |(href, rel, mime, hreflang, title, length, attributes)| Link {
+    let foreign = (vec(attribute(), 0..2), vec(element(), 0..2));
+    (text(), rel, of(text()), of(text()), of(text()), of(text()), foreign).prop_map(
+        |(href, rel, mime, hreflang, title, length, (attributes, extensions))| Link {
             href,
             rel,
             mime,
@@ -122,6 +123,7 @@ fn link() -> impl Strategy<Value = Link> {
             title,
             length,
             attributes,
+            extensions,
         },
     )
 }

@@ -98,7 +98,8 @@ fn sourced(mut record: Record, resource: &Resource) -> Record {
     if feed.entries.first().is_none_or(|entry| entry.source.is_some()) {
         return record;
     }
-    let plain = |link: &Link| Link { attributes: Vec::new(), ..link.clone() };
+    let plain =
+        |link: &Link| Link { attributes: Vec::new(), extensions: Vec::new(), ..link.clone() };
     let named = |person: &Person| Person { extensions: Vec::new(), ..person.clone() };
     let source = Feed {
         id: feed.id.clone(),

@@ -292,6 +292,8 @@ pub(super) fn read_link(element: El<'_>, home: &Home<'_>) -> Link {
         title: named("title").map(str::to_owned),
         length: named("length").map(str::to_owned),
         attributes: attributes.collect(),
+        // Where the address is a text, what stands in it is no part of the link.
+        extensions: href.map_or_else(Vec::new, |_| element.keep_inside(home.items())),
     }
 }
 

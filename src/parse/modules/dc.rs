@@ -4,7 +4,7 @@ use super::Home;
 use crate::domain::feed::{Category, Person};
 use crate::parse::person::person;
 use crate::parse::texts::line;
-use crate::parse::tree::{El, Items, is_item};
+use crate::parse::tree::{El, Items};
 use crate::parse::vocabulary::Vocabulary;
 
 pub(super) static DC: Vocabulary = Vocabulary {
@@ -68,8 +68,6 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
 /// the name.
 fn somebody(element: El<'_>, items: Items) -> Option<Person> {
     let mut found = person(&line(&element.text()))?;
-    let read = |inside: El<'_>| items == Items::Read && is_item(inside);
-    let held = element.elements().filter(|inside| !read(*inside));
-    found.extensions.extend(held.filter_map(|inside| inside.keep(items)));
+    found.extensions = element.keep_inside(items);
     Some(found)
 }

@@ -58,6 +58,12 @@ impl<'t> El<'t> {
         Writer { out: String::new(), open: vec![None], resolve }.inside(self)
     }
 
+    /// The elements inside, to be kept; those that are too big are left out.
+    pub(in super::super) fn keep_inside(self, items: Items) -> Vec<Element> {
+        let held = self.elements().filter(|held| items == Items::Quoted || !is_item(*held));
+        held.filter_map(|held| held.keep(items)).collect()
+    }
+
     /// The element itself, to be kept; `None` if it is too big.
     ///
     /// Items in it that are `read` as such are left out; others are no items any more, so

@@ -184,7 +184,13 @@ pub(super) fn push_link(out: &mut String, link: &Link, names: &Names<'_>) {
     push_attribute(out, "href", &link.href);
     push_optional(out, "length", link.length.as_deref());
     push_foreign_attributes(out, &link.attributes, names);
-    out.push_str("/>\n");
+    if link.extensions.is_empty() {
+        out.push_str("/>\n");
+        return;
+    }
+    out.push_str(">\n");
+    link.extensions.iter().for_each(|element| push_extension(out, element, names));
+    out.push_str("</link>\n");
 }
 
 fn push_category(out: &mut String, category: &Category) {
