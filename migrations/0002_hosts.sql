@@ -53,3 +53,13 @@ create table moves (
     undone_at   bigint,                      -- null: it still holds, or a later one does
     {key} (resource_id, id)
 );
+
+-- One row is what one server says to us by name in its robots.txt.
+create table robots (
+    origin   text   primary key,
+    asked_at bigint not null,
+    rules    text   not null                 -- JSON of robots::Robots
+);
+
+-- Serves prune.
+create index robots_asked_at on robots (asked_at);

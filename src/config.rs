@@ -66,6 +66,10 @@ pub struct Config {
     pub host_spacing: Duration,
     /// Further domains whose servers are limited together, and the pause for each.
     pub limit_groups: Vec<(String, Option<Duration>)>,
+    /// Whom the owner of a polled server may write to.
+    pub contact: Option<String>,
+    /// The networks that fetches come from.
+    pub bot_addresses: Vec<IpNet>,
     /// Between two fetches of one resource because of pings.
     pub ping_spacing: Duration,
     /// The shortest period of any resource, in seconds.
@@ -189,6 +193,8 @@ impl Config {
             body_limit_bytes: from.number("FEEDGATE_BODY_LIMIT_BYTES", 1_024, 1 << 30),
             host_spacing: from.millis("FEEDGATE_HOST_SPACING_MS"),
             limit_groups: from.limit_groups("FEEDGATE_LIMIT_GROUPS"),
+            contact: from.text("FEEDGATE_CONTACT"),
+            bot_addresses: from.networks("FEEDGATE_BOT_ADDRESSES"),
             ping_spacing: from.millis("FEEDGATE_PING_SPACING_MS"),
             min_period_s: from.number("FEEDGATE_MIN_PERIOD_S", 1, 86_400) as u32,
             polls_per_s: from.number("FEEDGATE_POLLS_PER_S", 1, 1_000_000) as u32,
@@ -233,7 +239,7 @@ impl Config {
     /// How requests go out. `public_url` stands in the user agent.
     pub fn fetch(&self, public_url: &Url) -> fetch::Settings {
         fetch::Settings {
-            user_agent: format!("feedgate/{} (+{public_url}", env!("CARGO_PKG_VERSION")),
+            user_agent: format!("feedgate/{} (+{public_url}bot", env!("CARGO_PKG_VERSION")),
             allow_topics: self.allow_topics.clone(),
             allow_callbacks: self.allow_callbacks.clone(),
             fetch_timeout: self.fetch_timeout,
@@ -279,6 +285,8 @@ impl Config {
             trusted_proxies: self.trusted_proxies.clone(),
             ping_spacing: self.ping_spacing,
             page_records: self.page_records,
+            contact: self.contact.clone(),
+            bot_addresses: self.bot_addresses.clone(),
         }
     }
 

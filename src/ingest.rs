@@ -21,6 +21,7 @@ mod look;
 mod records;
 mod refusals;
 mod report;
+mod robots;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -93,7 +94,10 @@ impl Ingest {
     /// shown in the resource's status. An error here means the store failed.
     pub async fn poll(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
         let resource = &due.resource;
-        let mut seen = look::look(&self.fetch, due, now).await;
+        let mut seen = match self.forbidden(due, now).await? {
+            Some(forbidden) => forbidden,
+            None => look::look(&self.fetch, due, now).await,
+        };
         let new = records::records(&*self.store, resource, &seen.found, now).await?;
         let new = new.unwrap_or_else(|| {
             seen.found = look::Found::Trouble(look::Trouble::ours());

@@ -40,6 +40,8 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_BODY_LIMIT_BYTES", "10485760"),
     plain("FEEDGATE_HOST_SPACING_MS", "1000"),
     plain("FEEDGATE_LIMIT_GROUPS", ""),
+    plain("FEEDGATE_CONTACT", ""),
+    plain("FEEDGATE_BOT_ADDRESSES", ""),
     plain("FEEDGATE_PING_SPACING_MS", "1000"),
     plain("FEEDGATE_MIN_PERIOD_S", "300"),
     plain("FEEDGATE_POLLS_PER_S", "50"),

@@ -19,6 +19,7 @@ pub mod rank;
 pub mod record;
 pub mod repair;
 pub mod resource;
+pub mod robots;
 pub mod schedule;
 pub mod source;
 pub mod status;

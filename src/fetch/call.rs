@@ -31,7 +31,7 @@ impl Fetch {
             *request.body_mut() = Some(call.body.into());
         }
 
-        let sent = timeout_at(deadline, inner.callbacks.client.execute(request)).await;
+        let sent = timeout_at(deadline, inner.callbacks.client(&url).execute(request)).await;
         let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| trouble::from_client(&err, &url))?;
         let body = body::read_start(&mut response, LONGEST_REPLY_BYTES, deadline).await;

@@ -23,16 +23,21 @@ use async_trait::async_trait;
 use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::warn;
 use url::{Host, Url};
 
 use super::FetchError;
 use super::address::{is_listed, may_reach};
+use crate::domain::topic::host;
 
 /// An idle connection is kept no longer than this, so that a name whose address has
 /// changed is looked up and checked again (rule S4).
 const IDLE: Duration = Duration::from_secs(30);
+
+/// How long a server that broke the rules of HTTP/2 is not asked to speak it again. It is
+/// remembered by each node for itself: to forget it costs one failed request.
+const HTTP1_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 /// Ports below 1024 that a web server may have; all others belong to services that
 /// could take an HTTP request for commands of their own (rule S8).
@@ -78,8 +83,10 @@ pub(super) struct Patience {
 #[derive(Debug)]
 pub(super) struct Way {
     guard: Arc<Guard>,
-    /// For requests that were checked with [`check`](Self::check).
-    pub(super) client: reqwest::Client,
+    client: reqwest::Client,
+    /// For servers that cannot speak HTTP/2, and until when each is believed not to.
+    http1: reqwest::Client,
+    old: Mutex<HashMap<String, Instant>>,
 }
 
 impl Way {
@@ -96,8 +103,27 @@ impl Way {
             patience: patience.lookup,
             watched: Mutex::default(),
         });
+        let mut old_tls = tls.clone();
+        old_tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let http1 = client(Arc::clone(&guard), patience.connect, old_tls);
         let client = client(Arc::clone(&guard), patience.connect, tls);
-        Way { guard, client }
+        Way { guard, client, http1, old: Mutex::default() }
+    }
+
+    /// The client for a request to `url` that was checked with [`check`](Self::check).
+    pub(super) fn client(&self, url: &Url) -> &reqwest::Client {
+        let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_old = !old.is_empty() && old.get(&host(url)).is_some_and(|u| *u > Instant::now());
+        if is_old { &self.http1 } else { &self.client }
+    }
+
+    /// Speaks HTTP/1.1 to the server of `url` from now on (rule P38); `false` if that is
+    /// what was spoken already.
+    pub(super) fn give_up_http2(&self, url: &Url) -> bool {
+        let now = Instant::now();
+        let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
+        old.retain(|_, until| *until > now);
+        old.insert(host(url), now + HTTP1_FOR).is_none()
     }
 
     /// Refuses a URL that must not be requested, as far as the URL itself tells.
@@ -188,7 +214,7 @@ fn is_inner(name: &str) -> bool {
 
 /// Whether the resolver says that the name does not exist, which only its text tells;
 /// any other failure may be the resolver's own.
-fn is_unknown(err: &io::Error) -> bool {
+pub(super) fn is_unknown(err: &io::Error) -> bool {
     let text = err.to_string();
     ["not known", "No address associated", "nodename nor servname", "No such host"]
         .iter()

@@ -11,8 +11,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH,
     LAST_MODIFIED, LOCATION, USER_AGENT,
@@ -23,8 +21,8 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::politeness::Turn;
-use super::{Answer, Ask, Document, Fetch, FetchError, Fetched, Hop, Inner};
-use super::{body, decode, freshness, trouble};
+use super::{Answer, Ask, Document, Fetch, FetchError, Fetched, Hop, Inner, Place};
+use super::{body, credentials, decode, freshness, trouble};
 use crate::domain::poll::Validators;
 
 /// Redirects followed in one fetch (rule P18).
@@ -49,25 +47,27 @@ impl Fetch {
         let mut walk = match Walk::new(&self.inner, ask) {
             Ok(walk) => walk,
             Err(err) => {
-                let (hops, took) = (Vec::new(), Duration::ZERO);
-                return Fetched { result: Err(err), hops, took, wire_bytes: 0 };
+                let (hops, took, place) = (Vec::new(), Duration::ZERO, Place::Unknown);
+                return Fetched { result: Err(err), place, hops, took, wire_bytes: 0 };
             }
         };
         let result = walk.go().await;
         let took = walk.begun.elapsed().saturating_sub(walk.waited);
-        Fetched { result, hops: walk.hops, took, wire_bytes: walk.wire_bytes }
+        let place = walk.place();
+        Fetched { result, place, hops: walk.hops, took, wire_bytes: walk.wire_bytes }
     }
 }
 
 /// One fetch under way.
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     inner: &'a Inner,
     ask: Ask<'a>,
     /// Where the next request goes, without credentials.
     at: Url,
     /// The credentials as the URL had them, and as a header, while the origin is theirs.
     credentials: Option<(Url, HeaderValue)>,
-    accept: HeaderValue,
+    /// What is asked for.
+    pub(super) accept: HeaderValue,
     turn: Option<Turn>,
     hops: Vec<Hop>,
     redirects: usize,
@@ -79,14 +79,17 @@ struct Walk<'a> {
     wire_bytes: u64,
     /// Whether the last request ended without an answer on a connection that stood.
     cut_off: bool,
+    /// Whether it ended because the server cannot speak HTTP/2 after all.
+    broke_http2: bool,
 }
 
 impl<'a> Walk<'a> {
-    fn new(inner: &'a Inner, ask: Ask<'a>) -> Result<Walk<'a>, FetchError> {
+    /// At the beginning.
+    pub(super) fn new(inner: &'a Inner, ask: Ask<'a>) -> Result<Walk<'a>, FetchError> {
         let mut at = Url::parse(ask.url).map_err(|err| FetchError::BadUrl(err.to_string()))?;
         at.set_fragment(None);
-        let credentials = basic(&at).map(|header| (at.clone(), header));
-        strip_credentials(&mut at);
+        let credentials = credentials::basic(&at).map(|header| (at.clone(), header));
+        credentials::strip(&mut at);
         Ok(Walk {
             inner,
             ask,
@@ -102,10 +105,12 @@ impl<'a> Walk<'a> {
             waited: Duration::ZERO,
             wire_bytes: 0,
             cut_off: false,
+            broke_http2: false,
         })
     }
 
-    async fn go(&mut self) -> Result<Answer, FetchError> {
+    /// Goes to the end.
+    pub(super) async fn go(&mut self) -> Result<Answer, FetchError> {
         loop {
             self.inner.topics.check(&self.at)?;
             self.take_turn().await;
@@ -113,6 +118,8 @@ impl<'a> Walk<'a> {
             let response = match self.request(conditional).await {
                 // The server closed the connection just as we used it again.
                 Err(_) if self.was_stale() => continue,
+                // Now it is spoken to in HTTP/1.1.
+                Err(_) if self.broke_http2 => continue,
                 result => result?,
             };
             let status = response.status();
@@ -136,6 +143,23 @@ impl<'a> Walk<'a> {
         let waiting = Instant::now();
         self.turn = Some(self.inner.hosts.turn(&self.at).await);
         self.waited += waiting.elapsed();
+    }
+
+    /// Lets the next visitor of this server in without the usual pause.
+    pub(super) fn is_part_of_a_visit(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.waive_pause();
+        }
+    }
+
+    /// What the way tells of where the resource is.
+    fn place(&self) -> Place {
+        match (&self.moved_to, self.hops.first()) {
+            (Some(to), _) => Place::Moved { to: to.clone(), for_good: self.only_permanent },
+            (None, Some(first)) if first.status.is_some() && self.redirects == 0 => Place::Here,
+            (None, Some(first)) if first.status.is_some() => Place::Elsewhere,
+            _ => Place::Unknown,
+        }
     }
 
     /// When `share` of the time allowed is over, and how long that is.
@@ -177,7 +201,8 @@ impl<'a> Walk<'a> {
         let watch = self.inner.topics.watch(&self.at);
         let sent_at = Instant::now();
         let (until, allowed) = self.deadline(5.0 / 6.0);
-        let sent = timeout_at(until, self.inner.topics.client.execute(request)).await;
+        let client = self.inner.topics.client(&self.at);
+        let sent = timeout_at(until, client.execute(request)).await;
 
         let mut hop = Hop {
             url: self.at.clone(),
@@ -189,18 +214,23 @@ impl<'a> Walk<'a> {
             took: sent_at.elapsed(),
             trouble: None,
         };
-        self.cut_off = false;
+        (self.cut_off, self.broke_http2) = (false, false);
         let result = match sent {
             Err(_) => Err(FetchError::TimedOut(allowed)),
             Ok(Err(err)) => {
                 hop.trouble = Some(trouble::exact(&err));
                 self.cut_off = trouble::is_cut_off(&err);
+                self.broke_http2 =
+                    trouble::is_http2(&err) && self.inner.topics.give_up_http2(&self.at);
                 Err(trouble::from_client(&err, &self.at))
             }
             Ok(Ok(response)) => {
                 hop.version = Some(response.version());
                 hop.status = Some(response.status());
                 hop.response = response.headers().clone();
+                if let (Some(turn), Some(address)) = (&mut self.turn, response.remote_addr()) {
+                    turn.is_at(address.ip());
+                }
                 if hop.addresses.is_empty() {
                     hop.addresses.extend(response.remote_addr().map(|address| address.ip()));
                 }
@@ -225,7 +255,7 @@ impl<'a> Walk<'a> {
             return Err(FetchError::Redirects(format!("more than {MOST_REDIRECTS}")));
         }
         target.set_fragment(None);
-        strip_credentials(&mut target);
+        credentials::strip(&mut target);
         if self.hops.iter().any(|hop| hop.url == target) {
             return Err(FetchError::Redirects(format!("in a circle, back to {target}")));
         }
@@ -263,6 +293,7 @@ impl<'a> Walk<'a> {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED if conditional => return Ok(Answer::NotModified { hint_s }),
             StatusCode::NO_CONTENT => return Ok(Answer::NotModified { hint_s }),
+            _ if is_challenge(&headers) => return Err(FetchError::Blocked { status }),
             _ => {
                 let retry_after_s = freshness::retry_after_s(&headers, received);
                 return Err(FetchError::Status { status, retry_after_s });
@@ -278,7 +309,6 @@ impl<'a> Walk<'a> {
         let body = decode::decode(&headers, wire, limits.bytes).await?;
         Ok(Answer::Document(Box::new(Document {
             url: self.at.clone(),
-            moved_to: self.moved_to.clone(),
             validators: validators(&self.at, &headers, received),
             hint_s: hint_s.unwrap_or(0),
             headers,
@@ -316,6 +346,11 @@ fn redirect_target(response: &Response, at: &Url) -> Result<Option<Url>, FetchEr
     target.map(Some).map_err(|err| FetchError::Redirects(format!("to no URL ({err})")))
 }
 
+/// Whether the server's guard wants to see a browser (Cloudflare's header for it).
+fn is_challenge(headers: &HeaderMap) -> bool {
+    headers.get("cf-mitigated").is_some_and(|value| value.as_bytes() == b"challenge")
+}
+
 fn user_agent(inner: &Inner, ask: &Ask<'_>) -> HeaderValue {
     let mut text = inner.settings.user_agent.clone();
     if ask.subscribers > 0 {
@@ -326,43 +361,4 @@ fn user_agent(inner: &Inner, ask: &Ask<'_>) -> HeaderValue {
     }
     text.push(')');
     HeaderValue::from_str(&text).unwrap_or_else(|_| inner.user_agent.clone())
-}
-
-/// User name and password in a URL, as a header.
-fn basic(url: &Url) -> Option<HeaderValue> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
-    }
-    let mut pair = percent_decoded(url.username());
-    pair.push(b':');
-    pair.extend(percent_decoded(url.password().unwrap_or_default()));
-    let text = format!("Basic {}", BASE64_STANDARD.encode(pair));
-    let mut header = HeaderValue::from_str(&text).ok()?;
-    header.set_sensitive(true);
-    Some(header)
-}
-
-fn strip_credentials(url: &mut Url) {
-    // These fail only for URLs without a host, which have no credentials either.
-    url.set_username("").ok();
-    url.set_password(None).ok();
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let digits = tail.get(..2).and_then(|two| hex::decode(two).ok());
-        match digits.filter(|_| first == b'%') {
-            Some(byte) => {
-                bytes.extend(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    bytes
 }

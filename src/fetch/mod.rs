@@ -3,17 +3,20 @@
 //!
 //! [`Fetch::get`] is in `get`, [`Fetch::call`] in `call`; whatever leaves the process
 //! passes `egress`. Nothing here is remembered from one fetch to the next but open
-//! connections and whose turn it is: what a resource's poller must know is handed in
-//! and given back.
+//! connections, whose turn it is, what names led to a moment ago and which servers cannot
+//! speak HTTP/2: what a resource's poller must know is handed in and given back.
 
 mod address;
 mod body;
 mod call;
+mod credentials;
 mod decode;
 mod egress;
 pub mod freshness;
 mod get;
+mod names;
 mod politeness;
+mod robots;
 mod trouble;
 
 use std::net::IpAddr;
@@ -31,6 +34,7 @@ use crate::domain::schedule::Class;
 use crate::domain::source::Context;
 
 pub use egress::{Lookup, SystemLookup};
+pub use robots::RobotsAnswer;
 
 /// What the operator decides about requests that go out.
 #[derive(Clone, Debug)]
@@ -84,12 +88,43 @@ pub struct Ask<'a> {
 pub struct Fetched {
     /// The answer.
     pub result: Result<Answer, FetchError>,
+    /// Where the resource was found to be.
+    pub place: Place,
     /// Every hop on the way.
     pub hops: Vec<Hop>,
     /// From the first lookup to the last byte.
     pub took: Duration,
     /// Bytes received, before content decoding.
     pub wire_bytes: u64,
+}
+
+impl Fetched {
+    /// Where the resource has moved for good, if it has: the end of the leading permanent
+    /// redirects (rule P19).
+    pub fn moved_to(&self) -> Option<&Url> {
+        match &self.place {
+            Place::Moved { to, .. } => Some(to),
+            Place::Unknown | Place::Here | Place::Elsewhere => None,
+        }
+    }
+}
+
+/// What the way to an answer tells of where a resource is (rule P19).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing: no answer came.
+    Unknown,
+    /// Where it was asked for.
+    Here,
+    /// Behind a redirect that is for now only.
+    Elsewhere,
+    /// It has moved for good.
+    Moved {
+        /// To the end of the leading permanent redirects.
+        to: Url,
+        /// Whether all redirects were permanent, so that this is what answered.
+        for_good: bool,
+    },
 }
 
 /// One request on the way and its answer, for `feedgate poll`.
@@ -131,9 +166,6 @@ pub enum Answer {
 pub struct Document {
     /// The URL that answered.
     pub url: Url,
-    /// Where the resource has moved for good: the end of the leading permanent
-    /// redirects (rule P19).
-    pub moved_to: Option<Url>,
     /// All response headers.
     pub headers: HeaderMap,
     /// The body, decoded.
@@ -198,6 +230,12 @@ pub enum FetchError {
         /// Seconds for which it asked to be left alone.
         retry_after_s: Option<u32>,
     },
+    /// The server's guard wants to see a browser before it lets anybody in.
+    #[error("the server answered {status}: its guard wants to see a browser")]
+    Blocked {
+        /// Its status code.
+        status: StatusCode,
+    },
     /// More redirects than we follow, or in a circle, or to nowhere.
     #[error("redirects lead nowhere: {0}")]
     Redirects(String),
@@ -228,6 +266,7 @@ impl FetchError {
             Self::TimedOut(_) => "timed_out",
             Self::TooLong { .. } => "too_long",
             Self::Status { .. } => "http_status",
+            Self::Blocked { .. } => "blocked",
             Self::Redirects(_) => "bad_redirect",
             Self::Encoding(_) => "bad_encoding",
             Self::Unreachable { .. } => "unreachable",
@@ -242,6 +281,7 @@ impl FetchError {
             }
             Self::TimedOut(_) => Class::Network,
             Self::Status { status, .. } => Class::of_status(status.as_u16()),
+            Self::Blocked { .. } => Class::Denied,
             Self::TooLong { .. } | Self::Encoding(_) => Class::Unusable,
             Self::Redirects(_) => Class::Missing,
             Self::Unreachable { class, .. } => *class,
@@ -292,7 +332,7 @@ struct Inner {
 impl Fetch {
     /// A client with these settings that asks the system what names lead to.
     pub fn new(settings: Settings) -> Fetch {
-        Fetch::with_lookup(settings, Arc::new(SystemLookup))
+        Fetch::with_lookup(settings, Arc::new(names::Remembered::new(Arc::new(SystemLookup))))
     }
 
     /// A client that asks `lookup` what names lead to.

@@ -2,65 +2,95 @@
 //!
 //! Who waits is served in the order of arrival. A host is what a server is to its
 //! owner: name and port, so that `http` and `https` of one name do not wait for each
-//! other when one redirects to the other. Callbacks do not pass here; deliveries are
-//! bounded where they are claimed (rule D3).
+//! other when one redirects to the other. Many hosts may share an address; how many of them
+//! are talked to at once is bounded too, from the second visit on, when the address is
+//! known. Callbacks do not pass here; deliveries are bounded where they are claimed (rule
+//! D3). What holds across nodes, and for groups of hosts, is kept in the store.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
 /// Below this many hosts none is forgotten; an entry takes some hundred bytes.
 const FORGET_FROM: usize = 4_096;
+/// Fetches at once from hosts at one address. More than one, because behind the addresses
+/// of a large provider are more hosts than could be asked one after the other.
+const PER_ADDRESS: usize = 4;
 
 /// Hands out turns.
 #[derive(Debug)]
 pub(super) struct Hosts {
     spacing: Duration,
-    /// For each host the earliest start of its next fetch. A tokio mutex, because it
-    /// lets waiters in by order of arrival and is held through the fetch.
-    hosts: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Instant>>>>,
+    /// A tokio mutex for each, because it lets waiters in by order of arrival and is held
+    /// through the fetch.
+    hosts: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Host>>>>,
+    addresses: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
+}
+
+/// What is known of one host.
+#[derive(Debug)]
+struct Host {
+    /// The earliest start of its next fetch.
+    next: Instant,
+    /// Where it was found last.
+    address: Option<IpAddr>,
 }
 
 /// The right to talk to one host, until dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     host: String,
-    _held: OwnedMutexGuard<Instant>,
+    held: OwnedMutexGuard<Host>,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Hosts {
     /// Turns with `spacing` between the starts of two at one host; zero is no pause.
     pub(super) fn new(spacing: Duration) -> Hosts {
-        Hosts { spacing, hosts: Mutex::default() }
+        Hosts { spacing, hosts: Mutex::default(), addresses: Mutex::default() }
     }
 
     /// Waits for a turn at the host of `url`.
     pub(super) async fn turn(&self, url: &Url) -> Turn {
         let host = host_of(url);
-        let mut next = self.entry(&host).lock_owned().await;
-        sleep_until(*next).await;
-        *next = Instant::now() + self.spacing;
-        Turn { host, _held: next }
+        let mut held = self.entry(&host).lock_owned().await;
+        let place = match held.address {
+            // Nobody closes these semaphores.
+            Some(address) => self.places(address).acquire_owned().await.ok(),
+            None => None,
+        };
+        sleep_until(held.next).await;
+        held.next = Instant::now() + self.spacing;
+        Turn { host, held, _place: place }
     }
 
-    fn entry(&self, host: &str) -> Arc<tokio::sync::Mutex<Instant>> {
+    /// The places at an address.
+    fn places(&self, address: IpAddr) -> Arc<Semaphore> {
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if addresses.len() >= FORGET_FROM && addresses.len() == addresses.capacity() {
+            addresses.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        let places = addresses.entry(address);
+        Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(PER_ADDRESS))))
+    }
+
+    fn entry(&self, host: &str) -> Arc<tokio::sync::Mutex<Host>> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if hosts.len() >= FORGET_FROM && hosts.len() == hosts.capacity() {
             let now = Instant::now();
-            hosts.retain(|_, next| {
+            hosts.retain(|_, host| {
                 // Somebody else holds it, or is about to.
-                Arc::strong_count(next) > 1 || next.try_lock().is_ok_and(|next| *next > now)
+                Arc::strong_count(host) > 1 || host.try_lock().is_ok_and(|host| host.next > now)
             });
         }
-        Arc::clone(
-            hosts
-                .entry(host.to_owned())
-                .or_insert_with(|| Arc::new(tokio::sync::Mutex::new(Instant::now()))),
-        )
+        let new = || Host { next: Instant::now(), address: None };
+        let host = hosts.entry(host.to_owned());
+        Arc::clone(host.or_insert_with(|| Arc::new(tokio::sync::Mutex::new(new()))))
     }
 }
 
@@ -68,6 +98,16 @@ impl Turn {
     /// Whether this is a turn at the host of `url`.
     pub(super) fn covers(&self, url: &Url) -> bool {
         self.host == host_of(url)
+    }
+
+    /// Notes the address at which the host was found.
+    pub(super) fn is_at(&mut self, address: IpAddr) {
+        self.held.address = Some(address);
+    }
+
+    /// Lets the next one in without a pause.
+    pub(super) fn waive_pause(&mut self) {
+        self.held.next = Instant::now();
     }
 }
 
@@ -95,6 +135,26 @@ mod tests {
         drop(hosts.turn(&url("http://b.test/x")).await);
         drop(hosts.turn(&url("https://a.test/x")).await);
         assert_eq!(begun.elapsed().as_secs(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p41_hosts_at_one_address_are_asked_a_few_at_a_time() {
+        let hosts = Hosts::new(Duration::ZERO);
+        let host = |n: usize| url(&format!("http://{n}.test/"));
+        for n in 0..=PER_ADDRESS {
+            hosts.turn(&host(n)).await.is_at(IpAddr::from([192, 0, 2, 1]));
+        }
+        let mut turns = Vec::new();
+        for n in 0..PER_ADDRESS {
+            turns.push(hosts.turn(&host(n)).await);
+        }
+        let elsewhere = url("http://else.test/");
+        let last = host(PER_ADDRESS);
+        let mut one_more = std::pin::pin!(hosts.turn(&last));
+        assert!(futures_util::poll!(&mut one_more).is_pending());
+        drop(hosts.turn(&elsewhere).await);
+        turns.pop();
+        one_more.await;
     }
 
     #[tokio::test(start_paused = true)]

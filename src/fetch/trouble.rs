@@ -35,7 +35,7 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
         format!("tls: {}", tls_class(tls))
     } else if err.is_connect() {
         "connect: the connection failed".to_owned()
-    } else if causes.iter().any(|cause| cause.to_string().starts_with("http2 error")) {
+    } else if is_http2(err) {
         "h2: the server broke the HTTP/2 protocol".to_owned()
     } else if causes.iter().any(is_parse) {
         "http: the answer is not HTTP".to_owned()
@@ -57,6 +57,11 @@ pub(super) fn exact(err: &reqwest::Error) -> String {
         }
     }
     told.join(": ")
+}
+
+/// Whether the server broke the rules of HTTP/2, or does not want to speak it.
+pub(super) fn is_http2(err: &reqwest::Error) -> bool {
+    causes(err).iter().any(|cause| cause.to_string().starts_with("http2 error"))
 }
 
 /// Whether the connection ended before any answer began.

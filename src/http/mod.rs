@@ -14,6 +14,7 @@
 //! [`PeerAddr`]: listener::PeerAddr
 
 mod archive;
+mod bot;
 mod changes;
 mod client;
 mod exchange;
@@ -52,6 +53,10 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// Between two fetches of one resource because of pings.
     pub ping_spacing: Duration,
+    /// Whom the owner of a polled server may write to: a mail address, a URL or a text.
+    pub contact: Option<String>,
+    /// The networks that fetches come from, as far as the operator publishes them.
+    pub bot_addresses: Vec<IpNet>,
     /// Records in one archive document.
     pub page_records: usize,
 }
@@ -91,6 +96,8 @@ pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(changes::routes(&gateway))
         .unify()
         .or(archive::routes(&gateway))
+        .unify()
+        .or(bot::routes(&gateway))
         .unify()
         .or(health::routes(&gateway))
         .unify()

@@ -228,6 +228,7 @@ impl Trouble {
     fn of(err: &FetchError) -> Trouble {
         let (http_code, retry_after_s) = match err {
             FetchError::Status { status, retry_after_s } => (status.as_u16(), *retry_after_s),
+            FetchError::Blocked { status } => (status.as_u16(), None),
             _ => (0, None),
         };
         let (code, class) = (err.code(), err.class());

@@ -13,12 +13,13 @@ use url::Url;
 
 use super::claims::Picked;
 use super::db::Db;
-use super::sql::{Row, Value, params};
+use super::sql::{self, Row, Value, params};
 use super::tx::Tx;
 use super::{Hosts, StoreError};
 use crate::domain::host::{self, Evidence, Host, Refused, Verdict};
 use crate::domain::limit::Groups;
 use crate::domain::resource::ResourceId;
+use crate::domain::robots::Robots;
 
 /// Rows brought up to date in one go when the table of groups has changed.
 const BATCH: i64 = 1_000;
@@ -50,6 +51,38 @@ impl Hosts for Db {
         let (waiting, why) = (vec![(id.0, until)], why.to_owned());
         self.write(move |tx| Box::pin(async move { put_off(tx, waiting, &why).await })).await
     }
+
+    async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError> {
+        const FIND: &str = "select rules, asked_at from robots where origin = $1";
+        let rows = self.rows(FIND, params![origin]).await?;
+        let found = rows.into_iter().next().map(|mut row| Ok((row.json()?, row.time()?)));
+        found.transpose()
+    }
+
+    async fn keep_robots(
+        &self,
+        origin: &str,
+        robots: &Robots,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let (origin, robots) = (origin.to_owned(), robots.clone());
+        let keep = self.write(move |tx| {
+            Box::pin(async move { keep_robots(tx, (&origin, &robots), now).await })
+        });
+        keep.await
+    }
+}
+
+async fn keep_robots(
+    tx: &Tx<'_>,
+    (origin, robots): (&str, &Robots),
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        insert into robots (origin, asked_at, rules) values ($1, $2, $3)
+            on conflict (origin) do update
+           set asked_at = excluded.asked_at, rules = excluded.rules";
+    tx.execute(KEEP, params![origin, now, sql::json(robots)]).await.map(drop)
 }
 
 /// Takes the groups of what was picked, until `alone` if that is given; what belongs to a

@@ -15,6 +15,7 @@ use crate::domain::ping::{Change, Ping};
 use crate::domain::poll::{Body, Poll, Trigger};
 use crate::domain::record::{EntryKey, Record, Seq};
 use crate::domain::resource::{Resource, ResourceId};
+use crate::domain::robots::Robots;
 use crate::domain::subscription::{Due, Subscription, SubscriptionId, Wish};
 use crate::domain::topic::{Callback, Topic};
 
@@ -326,6 +327,17 @@ pub trait Hosts: Send + Sync {
     /// put off, with the reason in its status, so that it resumes one by one.
     async fn refuse(&self, refused: &Refused) -> Result<Option<Verdict>, StoreError>;
 
+    /// What a server (scheme, host and port) last said to us in its `robots.txt`, and when.
+    async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError>;
+
+    /// Keeps what it said.
+    async fn keep_robots(
+        &self,
+        origin: &str,
+        robots: &Robots,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError>;
+
     /// Puts off one resource until `until`, and says why in its status.
     async fn put_off(
         &self,
@@ -410,7 +422,8 @@ pub trait Upkeep: Send + Sync {
     /// `before`. Returns how many.
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// Drops pings and fetch outcomes from before `before`. Returns how many.
+    /// Drops pings, fetch outcomes, refusals and what was read in `robots.txt` from before
+    /// `before`. Returns how many.
     async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
 
     /// Numbers for `/metrics`.

@@ -78,8 +78,16 @@ impl Upkeep for Db {
             delete from fetches
              where (resource_id, id) in (select resource_id, id from fetches
                                           where at < $1 order by at limit $2)";
+        const REFUSALS: &str = "
+            delete from refusals
+             where resource_id in (select resource_id from refusals
+                                    where at < $1 order by at limit $2)";
+        const ROBOTS: &str = "
+            delete from robots
+             where origin in (select origin from robots
+                               where asked_at < $1 order by asked_at limit $2)";
         let mut dropped = 0;
-        for sql in [PINGS, FETCHES] {
+        for sql in [PINGS, FETCHES, REFUSALS, ROBOTS] {
             loop {
                 let drop = self.write(move |tx| {
                     Box::pin(async move { tx.execute(sql, params![before, BATCH]).await })

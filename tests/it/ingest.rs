@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 
 use crate::store::on_both_stores;
 use crate::support::feeds::{entry_id, rss};
+use crate::support::origin::{Origin, answer};
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
 use crate::support::server::{Server, say};
@@ -31,6 +32,7 @@ on_both_stores!(
     the_same_bytes_are_not_parsed_again_but_their_validators_are_kept,
     trouble_is_shown_and_over_as_soon_as_it_is_over,
     a_server_that_says_slow_down_is_left_alone_altogether,
+    p40_what_robots_txt_forbids_us_by_name_is_not_fetched,
     content_that_comes_back_is_news_again,
     a_ping_that_contradicts_a_304_is_believed_once_a_day,
     polls_at_the_same_time_are_one_poll,
@@ -226,6 +228,23 @@ async fn a_server_that_says_slow_down_is_left_alone_altogether(database: Databas
     assert_eq!(claim().await, 0, "rule P27: nor is anything else of that host asked for");
 }
 
+async fn p40_what_robots_txt_forbids_us_by_name_is_not_fetched(database: Database) {
+    let bench = Bench::start(&database).await;
+    let origin = Origin::start().await;
+    let rules = "User-agent: *\nDisallow: /\n\nUser-agent: feedgate\nDisallow: /private\n";
+    origin.script("/robots.txt", [answer("200 OK", &[], rules)]);
+    for path in ["/feed", "/private/feed"] {
+        origin.script(path, [answer("200 OK", &[], rss("tides", 1..=1))]);
+    }
+    let fine = bench.poll_url(&origin.url("/feed")).await;
+    assert_eq!((fine.head, fine.status.error.as_str()), (Seq(1), ""));
+    let forbidden = bench.poll_url(&origin.url("/private/feed")).await;
+    assert_eq!(forbidden.status.error, "robots_disallowed");
+    assert!(forbidden.status.http_message.contains("robots.txt of 127.0.0.1"));
+    let asked: Vec<_> = origin.requests().iter().map(|asked| asked.target().to_owned()).collect();
+    assert_eq!(asked, ["/robots.txt", "/feed"], "the rules are read once a day");
+}
+
 async fn content_that_comes_back_is_news_again(database: Database) {
     let bench = Bench::start(&database).await;
     for (content, head) in [("one", 1), ("two", 2), ("two", 2), ("one", 3)] {
@@ -268,9 +287,12 @@ async fn polls_at_the_same_time_are_one_poll(database: Database) {
     let bench = Bench::start(&database).await;
     let (leave, begun) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (waits, tells) = (Arc::clone(&leave), Arc::clone(&begun));
-    let slow = Server::start(move |_| {
+    let slow = Server::start(move |asked| {
         let (waits, tells) = (Arc::clone(&waits), Arc::clone(&tells));
         async move {
+            if asked.path == "/robots.txt" {
+                return say(StatusCode::NOT_FOUND, "");
+            }
             tells.add_permits(1);
             waits.acquire().await.unwrap().forget();
             say(StatusCode::OK, rss("tides", 1..=1))

@@ -3,6 +3,7 @@
 
 mod architecture;
 mod archive;
+mod bot;
 mod commands;
 mod config;
 mod delivery;

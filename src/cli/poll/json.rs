@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{Polled, beginning, shown};
 use crate::domain::feed::Feed;
 use crate::domain::schedule::Bound;
-use crate::fetch::{Answer, Document, Hop};
+use crate::fetch::{Answer, Document, Fetched, Hop};
 
 /// The whole story, indented.
 pub(super) fn tell(polled: &Polled<'_>) -> String {
     let fetched = polled.fetched;
     let result = match &fetched.result {
-        Ok(Answer::Document(document)) => json!({ "document": body(document) }),
+        Ok(Answer::Document(document)) => json!({ "document": body(fetched, document) }),
         Ok(Answer::NotModified { hint_s }) => json!({ "not_modified": { "hint_s": hint_s } }),
         Err(err) => json!({ "error": { "code": err.code(), "message": err.to_string() } }),
     };
@@ -49,10 +49,10 @@ fn headers(headers: &HeaderMap) -> Value {
     headers.iter().map(|(name, value)| json!([name.as_str(), shown(name, value)])).collect()
 }
 
-fn body(document: &Document) -> Value {
+fn body(fetched: &Fetched, document: &Document) -> Value {
     json!({
         "url": document.url.as_str(),
-        "moved_to": document.moved_to.clone().map(|mut place| {
+        "moved_to": fetched.moved_to().cloned().map(|mut place| {
             place.set_password(None).ok();
             place.to_string()
         }),

@@ -68,8 +68,7 @@ fn body(polled: &Polled<'_>, document: &Document, out: &mut String) {
     let size = format!("{wire} bytes received, {decoded} decoded");
     line(out, "body", &size);
     line(out, "begins", &beginning(&document.body));
-    if let Some(place) = &document.moved_to {
-        let mut place = place.clone();
+    if let Some(mut place) = polled.fetched.moved_to().cloned() {
         place.set_password(None).ok();
         line(out, "moved", &format!("for good, to {place}"));
     }

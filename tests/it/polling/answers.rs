@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use feedgate::domain::poll::Validators;
-use feedgate::fetch::{Answer, Ask, Fetch, FetchError, Settings};
+use feedgate::fetch::{Answer, Ask, Fetch, FetchError, RobotsAnswer, Settings};
+use url::Url;
 
 use super::{ATOM, code, document, get, get_with, settings};
 use crate::support::origin::{Origin, answer};
@@ -74,6 +75,36 @@ async fn only_a_200_is_a_document() {
             }
             other => panic!("{line}: {other:?}"),
         }
+    }
+}
+
+#[tokio::test]
+async fn p27_a_guard_that_wants_a_browser_is_told_from_a_refusal() {
+    let origin = Origin::start().await;
+    origin.script("/f", [answer("403 Forbidden", &["cf-mitigated: challenge"], "<html>")]);
+    assert_eq!(code(&get(&origin.url("/f")).await), "blocked");
+}
+
+#[tokio::test]
+async fn p40_robots_txt_belongs_to_the_visit_and_forbids_nothing_where_there_is_none() {
+    let origin = Origin::start().await;
+    let text = RobotsAnswer::Text("User-agent: feedgate\nDisallow: /".to_owned());
+    let cases = [
+        ("200 OK", "User-agent: feedgate\nDisallow: /", text),
+        ("404 Not Found", "", RobotsAnswer::None),
+        ("403 Forbidden", "", RobotsAnswer::None),
+        ("429 Too Many Requests", "", RobotsAnswer::Trouble),
+        ("503 Service Unavailable", "", RobotsAnswer::Trouble),
+    ];
+    let slowly = Settings { host_spacing: Duration::from_secs(3_600), ..settings() };
+    let fetch = Fetch::new(slowly);
+    let url = Url::parse(&origin.url("/some/feed?x")).unwrap();
+    for (status, body, want) in cases {
+        origin.script("/robots.txt", [answer(status, &[], body)]);
+        assert_eq!(fetch.robots(&url).await, want, "{status}");
+        let request = origin.last();
+        assert!(request.header("user-agent").unwrap().starts_with("feedgate/"));
+        assert_eq!(request.target(), "/robots.txt");
     }
 }
 

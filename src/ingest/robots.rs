@@ -1,0 +1,77 @@
+//! What a server asks of us by name in its `robots.txt`, before it is asked for anything
+//! else (rule P40).
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use url::Url;
+
+use crate::domain::robots::Robots;
+use crate::domain::schedule::Class;
+use crate::fetch::RobotsAnswer;
+use crate::store::{DueResource, StoreError};
+
+use super::Ingest;
+use super::look::{Found, Seen, Trouble};
+
+/// What was read is believed for a day.
+const GOOD_FOR: Duration = Duration::from_secs(24 * 3_600);
+
+impl Ingest {
+    /// What is found of a resource that its server does not want us to fetch; `None` if it
+    /// does not mind.
+    pub(super) async fn forbidden(
+        &self,
+        due: &DueResource,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Seen>, StoreError> {
+        let Ok(url) = Url::parse(&due.resource.fetch_url) else { return Ok(None) };
+        let robots = self.robots(&url, now).await?;
+        let path = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        Ok((!robots.allows(&path)).then(|| Seen::nothing(now, Trouble::disallowed(&url))))
+    }
+
+    /// What the server of `url` said within the last day; it is asked if it was not.
+    async fn robots(&self, url: &Url, now: DateTime<Utc>) -> Result<Robots, StoreError> {
+        let origin = url.origin().ascii_serialization();
+        let held = self.store.robots(&origin).await?;
+        if let Some((robots, asked_at)) = &held
+            && now < *asked_at + GOOD_FOR
+        {
+            return Ok(robots.clone());
+        }
+        let before = held.map(|(robots, _)| robots).unwrap_or_default();
+        let robots = match self.fetch.robots(url).await {
+            RobotsAnswer::Text(text) => Robots::parse(&text),
+            RobotsAnswer::None => Robots::default(),
+            RobotsAnswer::Trouble => before,
+            // Nor will the resource be: it is asked for both again.
+            RobotsAnswer::Unreached => return Ok(before),
+        };
+        self.store.keep_robots(&origin, &robots, now).await?;
+        Ok(robots)
+    }
+}
+
+impl Trouble {
+    fn disallowed(url: &Url) -> Trouble {
+        let host = url.host_str().unwrap_or_default();
+        Trouble {
+            code: "robots_disallowed",
+            message: format!("the robots.txt of {host} asks feedgate not to fetch this"),
+            class: Class::Denied,
+            http_code: 0,
+            retry_after_s: None,
+        }
+    }
+}
+
+impl Seen {
+    /// A look that was not made.
+    pub(super) fn nothing(at: DateTime<Utc>, why: Trouble) -> Seen {
+        Seen { at, took: Duration::ZERO, wire_bytes: 0, doubted: false, found: Found::Trouble(why) }
+    }
+}
