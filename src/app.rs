@@ -25,6 +25,7 @@ use crate::store::{self, Store, StoreError};
 use crate::subscribe::Subscribe;
 use crate::subscribe::intents::Intents;
 use crate::upkeep;
+use crate::upstream::Upstreams;
 use crate::worker::{self, Pace, Work};
 
 /// How long a worker sleeps when nothing is due. Work that arrives wakes it; this is
@@ -32,6 +33,8 @@ use crate::worker::{self, Pace, Work};
 const IDLE: Duration = Duration::from_millis(500);
 /// Verifications at once.
 const INTENTS_AT_ONCE: usize = 64;
+/// Requests to hubs and clouds at once: few are due, and many hubs are one.
+const UPSTREAMS_AT_ONCE: usize = 8;
 
 /// A running feedgate.
 pub struct Running {
@@ -87,7 +90,18 @@ impl Running {
         let intents = Intents::new(Arc::clone(&subscribe));
         let settings = config.doors(&public_url);
         let stop = CancellationToken::new();
-        let gateway = Gateway { store: kept(), subscribe, settings, metrics, stop: stop.clone() };
+        let upstreams = config.upstreams().map(|settings| {
+            let parts = (metrics.clone(), settings);
+            Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts))
+        });
+        let gateway = Gateway {
+            store: kept(),
+            subscribe,
+            upstreams: upstreams.clone(),
+            settings,
+            metrics,
+            stop: stop.clone(),
+        };
 
         let news = store.news();
         let pace = |at_once| Pace { at_once, idle: IDLE, drain: config.drain };
@@ -96,6 +110,10 @@ impl Running {
         spawn(&mut parts, ingest, pace(config.fetch_at_once), (news.resources, &stop));
         spawn(&mut parts, deliver, pace(config.delivery_at_once), (news.subscriptions, &stop));
         spawn(&mut parts, intents, pace(INTENTS_AT_ONCE), (news.intents, &stop));
+        if let Some(upstreams) = upstreams {
+            let woken = (Arc::default(), &stop);
+            spawn_shared(&mut parts, upstreams, pace(UPSTREAMS_AT_ONCE), woken);
+        }
         parts.spawn(upkeep::run(kept(), config.upkeep(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, parts, stop })
@@ -148,7 +166,16 @@ fn spawn<W: Work>(
     pace: Pace,
     (news, stop): (Arc<tokio::sync::Notify>, &CancellationToken),
 ) {
-    parts.spawn(worker::run(Arc::new(work), pace, news, stop.clone()));
+    spawn_shared(parts, Arc::new(work), pace, (news, stop));
+}
+
+fn spawn_shared<W: Work>(
+    parts: &mut JoinSet<()>,
+    work: Arc<W>,
+    pace: Pace,
+    (news, stop): (Arc<tokio::sync::Notify>, &CancellationToken),
+) {
+    parts.spawn(worker::run(work, pace, news, stop.clone()));
 }
 
 /// Opens the store that `config` names.

@@ -23,6 +23,7 @@ use crate::http::{self, listener};
 use crate::ingest;
 use crate::store;
 use crate::upkeep;
+use crate::upstream;
 use crate::wire::signature::Method;
 
 use layers::Layers;
@@ -260,12 +261,20 @@ impl Config {
             claim: self.claim,
             min_period_s: self.min_period_s,
             porn_rank: self.porn_rank,
+            upstream_url: self.public_url.clone(),
         }
     }
 
     /// How house is kept.
     pub fn upkeep(&self) -> upkeep::Settings {
         upkeep::Settings { polls_per_s: self.polls_per_s }
+    }
+
+    /// How hubs and clouds are asked to tell us of changes; `None` where they could not
+    /// reach us, as far as we know.
+    pub fn upstreams(&self) -> Option<upstream::Settings> {
+        let public_url = self.public_url.clone()?;
+        Some(upstream::Settings { public_url, ping_spacing: self.ping_spacing })
     }
 
     /// How callbacks are told.

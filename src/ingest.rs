@@ -18,6 +18,8 @@
 //! [`Resources::record`]: crate::store::Resources::record
 
 mod look;
+mod offered;
+mod push;
 mod records;
 mod refusals;
 mod report;
@@ -31,17 +33,21 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, warn};
+use url::Url;
 
 use crate::domain::poll::Trigger;
 use crate::domain::resource::Resource;
 use crate::domain::schedule::{Bounds, K_LEAST};
+use crate::domain::upstream::Offered;
 use crate::fetch::Fetch;
 use crate::metrics::Metrics;
 use crate::store::{DueResource, Store, StoreError};
 use crate::worker::{self, Hosts, Place, Work};
 
+pub use push::Pushed;
+
 /// What the operator decides about polling.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// How long a claimed resource belongs to this node; longer than any fetch.
     pub claim: Duration,
@@ -49,6 +55,8 @@ pub struct Settings {
     pub min_period_s: u32,
     /// Whether to estimate the porn rank.
     pub porn_rank: bool,
+    /// The address under which hubs and clouds can tell us of changes; `None` asks none.
+    pub upstream_url: Option<Url>,
 }
 
 /// Polls resources. Clones are the same poller.
@@ -103,11 +111,15 @@ impl Ingest {
             seen.found = look::Found::Trouble(look::Trouble::ours());
             Vec::new()
         });
+        let own = self.settings.upstream_url.as_ref();
+        let upstream =
+            own.map_or(Offered::Unknown, |own| offered::offered(&seen.found, resource, own));
         let verdict = self.heed(due, &seen).await?;
         let bounds = self.bounds(now).await?;
         let terms =
             report::Terms { bounds, dice: worker::dice(), porn_rank: self.settings.porn_rank };
         let mut poll = report::report(due, seen, new, &terms);
+        poll.poll.upstream = upstream;
         if let Some(verdict) = &verdict {
             refusals::wait_with_all(&mut poll.poll, resource, verdict, worker::dice());
         }

@@ -40,6 +40,8 @@ pub mod upkeep;
 // Between them: what some doors ask for and some work ends in.
 pub mod subscribe;
 
+pub mod upstream;
+
 // Fifth floor: the doors others knock on.
 pub mod http;
 

@@ -30,6 +30,8 @@ pub struct Metrics {
     delivery_delay_seconds: Histogram,
     verifications: Counters<2>,
     pings: Counters<1>,
+    upstream_requests: Counters<2>,
+    upstream_pushes: Counters<2>,
     answers: Counters<2>,
     answer_seconds: Histogram,
 }
@@ -49,6 +51,8 @@ impl Metrics {
             delivery_delay_seconds: seconds(),
             verifications: Family::default(),
             pings: Family::default(),
+            upstream_requests: Family::default(),
+            upstream_pushes: Family::default(),
             answers: Family::default(),
             answer_seconds: seconds(),
         };
@@ -73,6 +77,10 @@ impl Metrics {
         let help = "Verifications of intent, by mode and result";
         registry.register("verifications", help, metrics.verifications.clone());
         registry.register("pings", "Pings received, by door", metrics.pings.clone());
+        let help = "Requests to hubs and clouds to tell us, by protocol and result";
+        registry.register("upstream_requests", help, metrics.upstream_requests.clone());
+        let help = "What hubs and clouds told, by protocol and whether it was believed";
+        registry.register("upstream_pushes", help, metrics.upstream_pushes.clone());
         let help = "Requests answered, by door and class of status code";
         registry.register("answers", help, metrics.answers.clone());
         let help = "From the headers of a request to its answer";
@@ -112,6 +120,17 @@ impl Metrics {
     /// A ping came in by this door.
     pub fn pinged(&self, door: &'static str) {
         self.pings.get_or_create(&[("door", door)]).inc();
+    }
+
+    /// An upstream was asked to tell us. `result` is `ok` or why it does not.
+    pub fn upstream_asked(&self, protocol: &'static str, result: &'static str) {
+        self.upstream_requests.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
+    }
+
+    /// An upstream told of a change. `result` is `signed` for what is believed as it is,
+    /// `hint` for what leads to a poll.
+    pub fn upstream_told(&self, protocol: &'static str, result: &'static str) {
+        self.upstream_pushes.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
     }
 
     /// A request was answered. `class` is `2xx` and the like.

@@ -101,7 +101,7 @@ fn read<'a>(fetched: &'a Fetched, bounds: &Bounds, now: DateTime<Utc>) -> Polled
             polling.validators = document.validators.clone();
             polling.body_bytes = document.body.len().try_into().unwrap_or(u32::MAX);
         }
-        let held = Held { kind: Kind::Unknown, subscribers: 1, polling };
+        let held = Held { kind: Kind::Unknown, subscribers: 1, pushed: false, polling };
         schedule::plan(held, &found, bounds, now, dice)
     };
     let latest = plan(1.0).next_fetch;

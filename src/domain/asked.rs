@@ -220,7 +220,7 @@ mod tests {
             // Often enough to be polled more often, seldom enough to keep to the wish.
             let polling =
                 Polling { asked, rate_at: Some(now), entries_per_hour: 0.3, ..Polling::default() };
-            let held = Held { kind: Kind::Feed, subscribers: 1, polling };
+            let held = Held { kind: Kind::Feed, subscribers: 1, pushed: false, polling };
             let bounds = Bounds { min_period_s: 60, k: K_LEAST };
             let found = Found::NotModified { hint_s: None };
             let planned = plan(held, &found, &bounds, now, 0.5);

@@ -25,3 +25,4 @@ pub mod source;
 pub mod status;
 pub mod subscription;
 pub mod topic;
+pub mod upstream;

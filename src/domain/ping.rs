@@ -11,6 +11,8 @@ pub enum Source {
     Weblogs,
     /// WebSub or Superfeedr `hub.mode=publish`.
     Publish,
+    /// A hub or cloud that a resource advertises.
+    Upstream,
 }
 
 impl Source {
@@ -20,6 +22,7 @@ impl Source {
             Source::RssCloud => "rsscloud",
             Source::Weblogs => "weblogs",
             Source::Publish => "publish",
+            Source::Upstream => "upstream",
         }
     }
 }

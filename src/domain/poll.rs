@@ -9,6 +9,7 @@ use super::record::NewRecord;
 use super::resource::Kind;
 use super::schedule::Demand;
 use super::status::Status;
+use super::upstream::Offered;
 
 /// What lets a server answer "not modified": opaque bytes of its own (rule P1),
 /// which belong to the URL that sent them (rule P4).
@@ -84,6 +85,8 @@ pub enum Trigger {
     Schedule,
     /// Somebody said that the resource changed, or asked for it now.
     Ping,
+    /// An upstream sent what is new.
+    Push,
 }
 
 impl Trigger {
@@ -92,6 +95,7 @@ impl Trigger {
         match self {
             Trigger::Schedule => "schedule",
             Trigger::Ping => "ping",
+            Trigger::Push => "push",
         }
     }
 }
@@ -130,6 +134,8 @@ pub struct Poll {
     pub feed_head: Option<String>,
     /// The body, if it differs from the one before.
     pub body: Option<Body>,
+    /// The hub or cloud that the resource advertises.
+    pub upstream: Offered,
     /// What may be new, oldest first. What is already known is dropped by the store.
     pub records: Vec<NewRecord>,
     /// Whether nobody is to be told of these records, because they were there before

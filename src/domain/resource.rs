@@ -73,4 +73,7 @@ pub struct Resource {
     pub polling: Polling,
     /// How many live subscriptions it has; told to its publisher (rule P34).
     pub subscribers: u32,
+    /// Until when an upstream is relied on to tell of changes (rule P53); `None` for
+    /// whom nobody is.
+    pub pushed_until: Option<DateTime<Utc>>,
 }

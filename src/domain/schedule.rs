@@ -56,6 +56,8 @@ pub struct Held {
     pub kind: Kind,
     /// How many live subscriptions it has.
     pub subscribers: u32,
+    /// Whether an upstream is relied on to tell of its changes (rule P53).
+    pub pushed: bool,
     /// What is remembered of it. Validators and size are already those of this answer.
     pub polling: Polling,
 }
@@ -138,7 +140,7 @@ pub struct Plan {
 
 /// What to do after a fetch that ended `now`. `dice` is random in 0 to 1.
 pub fn plan(held: Held, found: &Found, bounds: &Bounds, now: DateTime<Utc>, dice: f64) -> Plan {
-    let Held { kind, subscribers, mut polling } = held;
+    let Held { kind, subscribers, pushed, mut polling } = held;
     let is_first = polling.rate_at.is_none();
     learn(&mut polling, kind, found, now);
     let kind = match found {
@@ -146,6 +148,9 @@ pub fn plan(held: Held, found: &Found, bounds: &Bounds, now: DateTime<Utc>, dice
         _ => kind,
     };
     let mut steps = period::steady(kind, subscribers, &polling, bounds, now);
+    if pushed {
+        steps.rarely();
+    }
     if let Found::Trouble(setback) = found {
         backoff::stay_away(&mut steps, &polling, setback, now);
     }

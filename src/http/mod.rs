@@ -27,6 +27,7 @@ mod ping_form;
 mod rpc;
 mod rsscloud;
 mod soap_rpc;
+mod upstream;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,7 @@ use warp::reply::Response;
 use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::subscribe::Subscribe;
+use crate::upstream::Upstreams;
 
 use exchange::nothing_here;
 
@@ -67,6 +69,8 @@ pub struct Gateway {
     pub store: Arc<dyn Store>,
     /// Making and ending subscriptions.
     pub subscribe: Arc<Subscribe>,
+    /// What takes the word of hubs and clouds; `None` where they could not reach us.
+    pub upstreams: Option<Arc<Upstreams>>,
     /// What the operator decides.
     pub settings: Settings,
     /// What is counted.
@@ -98,6 +102,8 @@ pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(archive::routes(&gateway))
         .unify()
         .or(bot::routes(&gateway))
+        .unify()
+        .or(upstream::routes(&gateway))
         .unify()
         .or(health::routes(&gateway))
         .unify()

@@ -20,6 +20,7 @@ use crate::fetch::{Answer, Ask, Document, Fetch, FetchError, Fetched};
 use crate::normalize;
 use crate::parse;
 use crate::store::DueResource;
+use crate::wire::link;
 
 /// How often documents that point to another one are followed (as HTTP redirects are,
 /// rule P18).
@@ -82,6 +83,8 @@ pub(super) struct Fresh {
     pub(super) hint_s: u32,
     /// The body as received.
     pub(super) body: Body,
+    /// Relation and address of what the headers link to.
+    pub(super) links: Vec<(String, String)>,
 }
 
 /// Why nothing usable was found.
@@ -174,7 +177,10 @@ fn is_known_as_feed(due: &DueResource) -> bool {
 
 /// Parses where it does not hold up others, and outlives a parser that panics (rule
 /// S47); `None` says that it did.
-async fn parse_aside(body: Bytes, context: Context) -> Option<Result<Box<Feed>, parse::NotAFeed>> {
+pub(super) async fn parse_aside(
+    body: Bytes,
+    context: Context,
+) -> Option<Result<Box<Feed>, parse::NotAFeed>> {
     let parse = move || {
         let feed = parse::parse(&body, &context)?;
         Ok(Box::new(normalize::normalize(feed, &context)))
@@ -198,8 +204,20 @@ impl Fresh {
             hash: hex::encode(Sha256::digest(&document.body)),
             hint_s: document.hint_s,
             body: Body { content_type, bytes: document.body.to_vec() },
+            links: links(document),
         }
     }
+}
+
+/// Relation and address of what the headers link to.
+fn links(document: &Document) -> Vec<(String, String)> {
+    let values = document.headers.get_all(http::header::LINK).iter();
+    let links = link::read(values.filter_map(|value| value.to_str().ok()));
+    let targets = links.into_iter().filter_map(|link| {
+        let target = document.url.join(&link.target).ok()?;
+        Some(link.rels.into_iter().map(move |rel| (rel, target.as_str().to_owned())))
+    });
+    targets.flatten().collect()
 }
 
 /// The validators of a document, without a `Last-Modified` that cannot tell whether

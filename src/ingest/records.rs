@@ -25,21 +25,27 @@ pub(super) async fn records(
     now: DateTime<Utc>,
 ) -> Result<Option<Vec<NewRecord>>, StoreError> {
     match found {
-        Found::Feed { feed, .. } => {
-            let keys: Vec<EntryKey> =
-                feed.entries.iter().map(|entry| EntryKey::of(&entry.id)).collect();
-            let unknown = store.unknown(resource.id, &keys).await?;
-            let entries = feed.entries.iter().zip(keys);
-            let new = entries.filter(|(_, key)| unknown.contains(key));
-            let mut new: Vec<_> = new.map(|(entry, key)| (entry.clone(), key)).collect();
-            if !is_oldest_first(feed) {
-                new.reverse();
-            }
-            Ok(rendered_aside(new).await)
-        }
+        Found::Feed { feed, .. } => of_feed(store, resource, feed).await,
         Found::Other(fresh) => Ok(Some(vec![revision(resource, fresh, now)])),
         Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => Ok(Some(Vec::new())),
     }
+}
+
+/// The entries of a feed that may be new, oldest first; `None` as above.
+pub(super) async fn of_feed(
+    store: &dyn Store,
+    resource: &Resource,
+    feed: &Feed,
+) -> Result<Option<Vec<NewRecord>>, StoreError> {
+    let keys: Vec<EntryKey> = feed.entries.iter().map(|entry| EntryKey::of(&entry.id)).collect();
+    let unknown = store.unknown(resource.id, &keys).await?;
+    let entries = feed.entries.iter().zip(keys);
+    let new = entries.filter(|(_, key)| unknown.contains(key));
+    let mut new: Vec<_> = new.map(|(entry, key)| (entry.clone(), key)).collect();
+    if !is_oldest_first(feed) {
+        new.reverse();
+    }
+    Ok(rendered_aside(new).await)
 }
 
 /// Works where it does not hold up others, and outlives a panic (rule S47).

@@ -13,6 +13,7 @@ use crate::domain::repair;
 use crate::domain::resource::{Kind, Resource};
 use crate::domain::schedule::{self, Bounds, Held, News, Plan, Setback};
 use crate::domain::status::Status;
+use crate::domain::upstream::Offered;
 use crate::render;
 use crate::store::DueResource;
 
@@ -57,6 +58,7 @@ pub(super) fn report(
     let held = Held {
         kind: resource.kind,
         subscribers: resource.subscribers,
+        pushed: resource.pushed_until.is_some_and(|until| until > now),
         polling: remembered(resource, &seen),
     };
     let found = for_schedule(&seen, records.len());
@@ -82,6 +84,7 @@ pub(super) fn report(
         site_url: feed.as_deref().and_then(site_url),
         feed_head: feed.as_deref().map(render::atom::stored_head),
         body: fresh.map(|fresh| fresh.body),
+        upstream: Offered::Unknown,
         records,
         silent: kind.is_some_and(|kind| kind != resource.kind),
         next_fetch,
@@ -253,6 +256,7 @@ mod tests {
             status,
             polling,
             subscribers: 1,
+            pushed_until: None,
         };
         DueResource { resource, trigger: Trigger::Schedule }
     }
@@ -270,7 +274,7 @@ mod tests {
     fn fresh() -> Fresh {
         let validators = Validators { etag: Some(b"\"1\"".to_vec()), ..Validators::default() };
         let body = Body { content_type: None, bytes: Vec::new() };
-        Fresh { validators, hash: "00".to_owned(), hint_s: 0, body }
+        Fresh { validators, hash: "00".to_owned(), hint_s: 0, body, links: Vec::new() }
     }
 
     fn told(due: &DueResource, hours: i64, found: Found) -> Poll {

@@ -7,11 +7,12 @@
 
 use std::collections::HashSet;
 
+use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use super::sql::{self, Value, params};
 use super::tx::{Tx, Wake};
-use super::{Appended, StoreError, hosts, moves, pings};
+use super::{Appended, StoreError, hosts, moves, pings, upstreams};
 use crate::domain::limit::Groups;
 use crate::domain::poll::{Body, Poll, Trigger};
 use crate::domain::record::{EntryKey, NewRecord, Seq};
@@ -40,7 +41,7 @@ pub(super) async fn record(
     let records = unknown(tx, id, std::mem::take(&mut poll.records)).await?;
     let new = records.len();
     let head = before.head + new as i64;
-    append(tx, id, before.head, records, &poll).await?;
+    append(tx, id, before.head, records, poll.at).await?;
     let body_version = match poll.body.take() {
         Some(body) => keep_body(tx, id, before.body_version, body).await?,
         None => before.body_version,
@@ -54,13 +55,41 @@ pub(super) async fn record(
         pings::name(tx, id, "site", url).await?;
     }
     keep_outcome(tx, id, &poll, new, before.pinged != 0).await?;
+    if new > 0 {
+        upstreams::count(tx, id, (new, poll.trigger), poll.at).await?;
+    }
+    upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
     if poll.silent {
         // A body after the first is a change of it, whatever it has turned out to be.
         let there_before = if before.body_version == 0 { body_version } else { 0 };
         skip(tx, id, &before, (head, there_before)).await?;
     }
     if head > before.head || body_version > before.body_version {
-        make_due(tx, id, &poll, (head, body_version)).await?;
+        make_due(tx, id, poll.at, (head, body_version)).await?;
+    }
+    Ok(Appended { head: Seq(head), new })
+}
+
+/// Keeps what an upstream sent: records, and nothing else of the resource changes but
+/// that there are more of them.
+pub(super) async fn push(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    records: Vec<NewRecord>,
+    at: DateTime<Utc>,
+) -> Result<Appended, StoreError> {
+    const GROW: &str = "update resources set head = $2, status = $3 where id = $1";
+    let before = lock(tx, id).await?;
+    let records = unknown(tx, id, records).await?;
+    let new = records.len();
+    let head = before.head + new as i64;
+    if new > 0 {
+        append(tx, id, before.head, records, at).await?;
+        let mut status = before.status.clone();
+        status.entries_count_since_last_maintenance += new as u64;
+        tx.execute(GROW, params![id.0, head, sql::json(&status)]).await?;
+        upstreams::count(tx, id, (new, Trigger::Push), at).await?;
+        make_due(tx, id, at, (head, before.body_version)).await?;
     }
     Ok(Appended { head: Seq(head), new })
 }
@@ -116,7 +145,7 @@ async fn append(
     id: ResourceId,
     head: i64,
     records: Vec<NewRecord>,
-    poll: &Poll,
+    at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const KEYS: &str = "
         insert into entry_keys (resource_id, key, seen_at)
@@ -127,7 +156,7 @@ async fn append(
                given.entry_id, given.atom
           from {rows}";
     let keys = records.iter().map(|record| record.key.0.to_vec()).collect();
-    tx.execute_rows(KEYS, params![id.0, poll.at], &[("key", Value::Blobs(keys))]).await?;
+    tx.execute_rows(KEYS, params![id.0, at], &[("key", Value::Blobs(keys))]).await?;
 
     let seqs = (head + 1..).take(records.len()).collect();
     let hashes = records.iter().map(|record| EntryKey::of(&record.entry_id).0.to_vec());
@@ -139,7 +168,7 @@ async fn append(
         ("entry_id", Value::Texts(ids)),
         ("atom", Value::Texts(atoms)),
     ];
-    tx.execute_rows(RECORDS, params![id.0, poll.at], &columns).await.map(drop)
+    tx.execute_rows(RECORDS, params![id.0, at], &columns).await.map(drop)
 }
 
 /// Keeps the newest body. Returns its version, which is `version` still if the bytes
@@ -243,7 +272,7 @@ async fn keep_outcome(
 async fn make_due(
     tx: &Tx<'_>,
     id: ResourceId,
-    poll: &Poll,
+    at: DateTime<Utc>,
     (head, body_version): (i64, i64),
 ) -> Result<(), StoreError> {
     const BEHIND: &str = "
@@ -252,7 +281,7 @@ async fn make_due(
          where resource_id = $1 and due_at is null and lease_until > $2
            and cursor < case when format = 'raw' then cast($4 as bigint)
                              else cast($3 as bigint) end";
-    if tx.execute(BEHIND, params![id.0, poll.at, head, body_version]).await? > 0 {
+    if tx.execute(BEHIND, params![id.0, at, head, body_version]).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;
     }
     Ok(())

@@ -12,6 +12,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("log", include_str!("../../migrations/0001_log.sql")),
     ("hosts", include_str!("../../migrations/0002_hosts.sql")),
     ("schedule", include_str!("../../migrations/0003_schedule.sql")),
+    ("upstream", include_str!("../../migrations/0004_upstream.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -39,6 +39,7 @@ mod resources;
 mod schedule;
 mod subscriptions;
 mod upkeep;
+mod upstreams;
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ use crate::domain::limit::Groups;
 
 pub use ports::{
     Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves, News,
-    Pings, Resources, Room, Schedule, Settled, Store, StoreError, Subscriptions, Upkeep,
+    Pings, Resources, Room, Schedule, Settled, Store, StoreError, Subscriptions, Upkeep, Upstreams,
 };
 
 /// Where the store is.

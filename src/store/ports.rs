@@ -13,11 +13,12 @@ use crate::domain::intent::{DueIntent, Intent};
 use crate::domain::moves::Move;
 use crate::domain::ping::{Change, Ping};
 use crate::domain::poll::{Body, Poll, Trigger};
-use crate::domain::record::{EntryKey, Record, Seq};
+use crate::domain::record::{EntryKey, NewRecord, Record, Seq};
 use crate::domain::resource::{Resource, ResourceId};
 use crate::domain::robots::Robots;
 use crate::domain::subscription::{Due, Subscription, SubscriptionId, Wish};
 use crate::domain::topic::{Callback, Topic};
+use crate::domain::upstream::Upstream;
 
 /// Everything at once.
 pub trait Store:
@@ -27,6 +28,7 @@ pub trait Store:
     + Subscriptions
     + Intents
     + Pings
+    + Upstreams
     + Hosts
     + Moves
     + Schedule
@@ -43,6 +45,7 @@ impl<T> Store for T where
         + Subscriptions
         + Intents
         + Pings
+        + Upstreams
         + Hosts
         + Moves
         + Schedule
@@ -146,6 +149,15 @@ pub trait Resources: Send + Sync {
     /// once. A ping that came while the poll ran makes the resource due again as soon as
     /// its spacing allows, because what it told of may have come after the answer.
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError>;
+
+    /// Appends what is new of what an upstream sent, as [`record`](Self::record) does;
+    /// claim, schedule and all that a poll remembers stay as they are.
+    async fn push(
+        &self,
+        id: ResourceId,
+        records: Vec<NewRecord>,
+        now: DateTime<Utc>,
+    ) -> Result<Appended, StoreError>;
 }
 
 /// What is kept.
@@ -311,6 +323,42 @@ pub trait Pings: Send + Sync {
 
     /// How many pings were ever received.
     async fn ping_count(&self) -> Result<u64, StoreError>;
+}
+
+/// Hubs and clouds that tell us of changes (rule P53).
+#[async_trait]
+pub trait Upstreams: Send + Sync {
+    /// Takes up to `limit` upstreams with which something is to be done at `now`, and
+    /// hides them until `until`.
+    async fn claim_upstreams(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<Upstream>, StoreError>;
+
+    /// The upstream that tells us at the address with this token.
+    async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError>;
+
+    /// Keeps state, lease and failures of an upstream, which is due again at `due_at`.
+    /// With `claimed_until` only if nobody has done so since it was claimed until then:
+    /// a hub may verify before it answers. `false` if nothing was kept.
+    async fn settle_upstream(
+        &self,
+        upstream: &Upstream,
+        claimed_until: Option<DateTime<Utc>>,
+        due_at: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+
+    /// Forgets an upstream.
+    async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError>;
+
+    /// Keeps that it told of a change at `now`: what a poll then finds is its merit.
+    async fn upstream_told(
+        &self,
+        upstream: &Upstream,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError>;
 }
 
 /// What is known of publishers' servers.

@@ -10,7 +10,7 @@ use super::tx::{Tx, Wake};
 use super::{Appended, DueResource, Resources, Room, StoreError, append, hosts, pings};
 use crate::domain::limit::Groups;
 use crate::domain::poll::{Poll, Polling, Trigger};
-use crate::domain::record::Seq;
+use crate::domain::record::{NewRecord, Seq};
 use crate::domain::resource::{Kind, Resource, ResourceId};
 use crate::domain::status::Status;
 use crate::domain::topic::Topic;
@@ -19,7 +19,11 @@ use crate::domain::topic::Topic;
 macro_rules! resource_columns {
     () => {
         "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, r.feed_head,
-         r.next_fetch, r.status, r.polling, r.subscribers, r.put_off_why"
+         r.next_fetch, r.status, r.polling, r.subscribers,
+         (select u.lease_until
+            from upstreams u
+           where u.resource_id = r.id and u.state = 'active' and u.relied = 1),
+         r.put_off_why"
     };
 }
 pub(super) use resource_columns;
@@ -98,6 +102,15 @@ impl Resources for Db {
         let (poll, groups) = (poll.clone(), self.groups.clone());
         self.write(move |tx| Box::pin(async move { append::record(tx, &groups, id, poll).await }))
             .await
+    }
+
+    async fn push(
+        &self,
+        id: ResourceId,
+        records: Vec<NewRecord>,
+        now: DateTime<Utc>,
+    ) -> Result<Appended, StoreError> {
+        self.write(move |tx| Box::pin(append::push(tx, id, records, now))).await
     }
 }
 
@@ -252,6 +265,7 @@ pub(super) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
         status: row.json()?,
         polling: row.json()?,
         subscribers: row.small()?,
+        pushed_until: row.opt_time()?,
     };
     if let Some(why) = row.opt_text()? {
         resource.status.next_fetch = Some(resource.next_fetch);

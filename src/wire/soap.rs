@@ -97,8 +97,23 @@ pub fn read_response(bytes: &[u8]) -> Result<Result<(), String>, BadMessage> {
 /// cannot name an element is mended; the door that takes registrations refuses it.
 pub fn call(procedure: &str, url: &str) -> String {
     let procedure = if is_name(procedure) { procedure } else { "notify" };
-    let url = escaped(url);
-    envelope(&format!("<{procedure}><url xsi:type=\"xsd:string\">{url}</url></{procedure}>"))
+    call_with(procedure, &[("url", Parameter::Text(url.to_owned()))])
+}
+
+/// A call of `procedure` with these named parameters; both must be fit to name elements.
+pub fn call_with(procedure: &str, params: &[(&str, Parameter)]) -> String {
+    let params = params.iter().map(|(name, value)| match value {
+        Parameter::Text(text) => {
+            format!("<{name} xsi:type=\"xsd:string\">{}</{name}>", escaped(text))
+        }
+        Parameter::List(texts) => {
+            let items = texts
+                .iter()
+                .map(|text| format!("<item xsi:type=\"xsd:string\">{}</item>", escaped(text)));
+            format!("<{name}>{}</{name}>", items.collect::<String>())
+        }
+    });
+    envelope(&format!("<{procedure}>{}</{procedure}>", params.collect::<String>()))
 }
 
 /// The answer to a call of `method`: a boolean.

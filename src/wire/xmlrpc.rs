@@ -163,12 +163,21 @@ pub fn read_response(bytes: &[u8]) -> Result<Result<Value, Fault>, BadMessage> {
 /// A call of `procedure` with `url` as its only parameter: how rssCloud tells an
 /// aggregator that a feed changed (seed 000, "XML-RPC interface").
 pub fn call(procedure: &str, url: &str) -> String {
+    call_with(procedure, &[Value::Text(url.to_owned())])
+}
+
+/// A call of `procedure` with these parameters.
+pub fn call_with(procedure: &str, params: &[Value]) -> String {
+    let procedure = escaped(procedure);
     let mut body = format!(
-        "<?xml version=\"1.0\"?>\n<methodCall><methodName>{}</methodName><params><param>",
-        escaped(procedure)
+        "<?xml version=\"1.0\"?>\n<methodCall><methodName>{procedure}</methodName><params>"
     );
-    Value::Text(url.to_owned()).write(&mut body);
-    body.push_str("</param></params></methodCall>\n");
+    for param in params {
+        body.push_str("<param>");
+        param.write(&mut body);
+        body.push_str("</param>");
+    }
+    body.push_str("</params></methodCall>\n");
     body
 }
 

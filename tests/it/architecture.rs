@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["fetch", "store"],
     &["worker", "metrics"],
     &["ingest", "deliver", "upkeep"],
-    &["subscribe"],
+    &["subscribe", "upstream"],
     &["http"],
     &["config"],
     &["app"],

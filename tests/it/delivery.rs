@@ -15,6 +15,7 @@ use feedgate::domain::schedule::Demand;
 use feedgate::domain::status::Status;
 use feedgate::domain::subscription::{Format, Lease, Protocol, Secret, Subscription, Wish};
 use feedgate::domain::topic::{Callback, Topic};
+use feedgate::domain::upstream::Offered;
 use feedgate::fetch::{self, Fetch};
 use feedgate::metrics::Metrics;
 use feedgate::store::{Filter, Store};
@@ -149,6 +150,7 @@ fn poll(kind: Kind) -> Poll {
         site_url: None,
         feed_head: None,
         body: None,
+        upstream: Offered::Unknown,
         records: Vec::new(),
         silent: false,
         next_fetch: now + Duration::from_secs(3_600),

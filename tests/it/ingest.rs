@@ -58,7 +58,7 @@ impl Bench {
             host_spacing: Duration::ZERO,
         });
         let claim = Duration::from_secs(60);
-        let settings = Settings { claim, min_period_s: 60, porn_rank: false };
+        let settings = Settings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
         let ingest = Ingest::new(Arc::clone(&store), fetch, Metrics::new(), settings);
         Bench { store, ingest, publisher: Publisher::start().await }
     }

@@ -28,6 +28,7 @@ mod store;
 mod superfeedr;
 mod support;
 mod trouble;
+mod upstream;
 mod weblogs;
 mod websub;
 mod wire;

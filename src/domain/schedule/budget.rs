@@ -50,7 +50,7 @@ impl Demand {
             Reason::Unconditional | Reason::UnconditionalLarge => true,
             Reason::Headers | Reason::Ttl | Reason::Syndication => true,
             Reason::Silent | Reason::WindowOverrun | Reason::Window { .. } => false,
-            Reason::RetryAfter | Reason::SlowDown => false,
+            Reason::Pushed | Reason::RetryAfter | Reason::SlowDown => false,
             Reason::Failing { .. } | Reason::Dead | Reason::Gone => false,
         };
         if !answers {

@@ -163,6 +163,11 @@ impl Steps {
         }
     }
 
+    /// A poll is but a safety net (rule P53: once a day).
+    pub(super) fn rarely(&mut self) {
+        self.lengthen(DAY_S, Reason::Pushed);
+    }
+
     /// Spreads what comes after a failure more widely.
     pub(super) fn spread_failures(&mut self) {
         self.is_failing = true;

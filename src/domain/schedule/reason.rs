@@ -49,6 +49,8 @@ pub enum Reason {
     Ttl,
     /// `sy:updatePeriod`.
     Syndication,
+    /// Its hub or cloud tells of changes.
+    Pushed,
     /// `Retry-After`.
     RetryAfter,
     /// 429.
@@ -83,6 +85,7 @@ impl Reason {
             Reason::Headers => "cache_control",
             Reason::Ttl => "ttl",
             Reason::Syndication => "syndication",
+            Reason::Pushed => "push_backup",
             Reason::RetryAfter => "retry_after",
             Reason::SlowDown => "slow_down",
             Reason::Failing { .. } => "failure_backoff",
@@ -121,6 +124,7 @@ impl fmt::Display for Reason {
             Reason::Headers => "the publisher's headers say that it is good so long",
             Reason::Ttl => "the document's ttl asks for it",
             Reason::Syndication => "the document's sy:updatePeriod asks for it",
+            Reason::Pushed => "its hub or cloud tells of changes; polls only make sure",
             Reason::RetryAfter => "the server asked to be left alone so long",
             Reason::SlowDown => "the server said that it is asked too often",
             Reason::Failing { class, times: 1 } => return write!(f, "it failed: {class}"),

@@ -23,7 +23,7 @@ fn steady(per_day: f64) -> Polling {
 }
 
 fn held(polling: Polling) -> Held {
-    Held { kind: Kind::Feed, subscribers: 1, polling }
+    Held { kind: Kind::Feed, subscribers: 1, pushed: false, polling }
 }
 
 const SAME: Found = Found::NotModified { hint_s: None };
@@ -237,4 +237,15 @@ fn p44_what_was_first_read_together_does_not_stay_in_step() {
     let period = i64::from(next(0.5).period.as_secs());
     let span = |dice| (next(dice).next_fetch - at(0)).num_seconds();
     assert_eq!((span(0.0), span(1.0)), (300, period), "from the floor to the whole period");
+}
+
+#[test]
+fn p53_what_is_pushed_is_polled_once_a_day_and_failures_count_all_the_same() {
+    let pushed = |polling| Held { pushed: true, ..held(polling) };
+    let plan = |held: Held, found: &Found| super::plan(held, found, &BOUNDS, at(0), 0.5);
+    let same = Found::NotModified { hint_s: None };
+    let daily = plan(pushed(steady(100.0)), &same).period;
+    assert_eq!((daily.as_secs(), daily.reason().word()), (86_400, "push_backup"));
+    let polled = plan(held(steady(100.0)), &same).period;
+    assert!(polled.as_secs() < 86_400);
 }

@@ -14,6 +14,7 @@ mod properties;
 mod subscriptions;
 mod upgrade;
 mod upkeep;
+mod upstreams;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use feedgate::domain::schedule::Demand;
 use feedgate::domain::status::Status;
 use feedgate::domain::subscription::{Format, Lease, Protocol, Subscription, Wish};
 use feedgate::domain::topic::{Callback, Topic};
+use feedgate::domain::upstream::Offered;
 use feedgate::store::{Filter, Room, Store};
 
 /// Runs each function on both kinds of database.
@@ -104,6 +106,7 @@ fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         site_url: None,
         feed_head: None,
         body: None,
+        upstream: Offered::Unknown,
         records: ids.iter().map(|id| entry(id)).collect(),
         silent: false,
         next_fetch: at + Duration::from_secs(600),

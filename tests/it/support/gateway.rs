@@ -32,7 +32,19 @@ impl Gateway {
     /// Starts one on `database`, and waits until it is ready. It may reach this machine,
     /// and waits for nothing between two requests to a host.
     pub(crate) async fn start(database: &Database, settings: &[(&str, &str)]) -> Gateway {
+        Gateway::start_at(free_port(), database, settings).await
+    }
+
+    /// The same; it knows that others can reach it, and so asks hubs and clouds to tell it
+    /// of changes.
+    pub(crate) async fn start_reachable(database: &Database) -> Gateway {
         let port = free_port();
+        let public_url = format!("http://127.0.0.1:{port}/");
+        let settings = [("FEEDGATE_PUBLIC_URL", public_url.as_str())];
+        Gateway::start_at(port, database, &settings).await
+    }
+
+    async fn start_at(port: u16, database: &Database, settings: &[(&str, &str)]) -> Gateway {
         let url = format!("http://127.0.0.1:{port}");
         let listen = format!("127.0.0.1:{port}");
         let defaults = [
@@ -106,6 +118,19 @@ impl Gateway {
             .body(body.extend_pairs(form).finish());
         let answer = request.send().await?;
         Ok((answer.status(), answer.text().await?))
+    }
+
+    /// Waits until a line of `/metrics` says so.
+    pub(crate) async fn measures(&self, line: &str) {
+        let mut metrics = String::new();
+        let wait = async {
+            while !metrics.lines().any(|held| held == line) {
+                sleep(LOOK_AGAIN).await;
+                metrics = self.get("/metrics").await.1;
+            }
+        };
+        let in_time = timeout(PATIENCE, wait).await.is_ok();
+        assert!(in_time, "{line} was never measured:\n{metrics}");
     }
 
     /// Gets `path`; status code and text of the answer.

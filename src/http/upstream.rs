@@ -1,0 +1,122 @@
+//! `/upstream/{token}`: where hubs and clouds tell us of changes (rule P53).
+//!
+//! The token is what they were given when they were asked; who has none is told that
+//! there is nobody (410), which ends subscriptions that nobody needs any more.
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode, header};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::Gateway;
+use super::exchange::{Asked, Door, empty, out_of_order, plain, with_type};
+use crate::domain::resource::Resource;
+use crate::domain::subscription::Protocol;
+use crate::domain::upstream::Upstream;
+use crate::store::StoreError;
+use crate::upstream::Upstreams;
+use crate::wire::form::Form;
+use crate::wire::xmlrpc::Value;
+use crate::wire::{soap, xmlrpc};
+
+/// A hub sends whole documents.
+const DOOR: Door =
+    Door { name: "upstream", methods: &["GET", "POST"], body_limit_bytes: 10 * 1024 * 1024 };
+
+/// The routes of this door.
+pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let token = warp::path!("upstream" / String).boxed();
+    DOOR.open_with(gateway, token, |gateway, asked, token: String| async move {
+        let Some(upstreams) = &gateway.upstreams else { return nobody() };
+        answer(upstreams, &asked, &token).await.unwrap_or_else(|err| out_of_order(&err))
+    })
+}
+
+async fn answer(upstreams: &Upstreams, asked: &Asked, token: &str) -> Result<Response, StoreError> {
+    let known = upstreams.known(token).await?;
+    if asked.method == Method::POST {
+        return match known {
+            Some((upstream, resource)) => told(upstreams, asked, &upstream, &resource).await,
+            None => Ok(nobody()),
+        };
+    }
+    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    let known = known.map(|(upstream, _)| upstream);
+    match query.get("hub.mode") {
+        Some(mode) => intent(upstreams, known, mode, &query).await,
+        None => Ok(challenge(known.as_ref(), &query)),
+    }
+}
+
+/// WebSub `#hub-verifies-intent`.
+async fn intent(
+    upstreams: &Upstreams,
+    known: Option<Upstream>,
+    mode: &str,
+    query: &Form,
+) -> Result<Response, StoreError> {
+    let echo = || echo(query.get_verbatim("hub.challenge").unwrap_or_default());
+    match (mode, known) {
+        // An address that nobody uses agrees to be left.
+        ("unsubscribe", None) => Ok(echo()),
+        ("subscribe", Some(upstream)) => {
+            let topic = query.get_verbatim("hub.topic").unwrap_or_default().to_owned();
+            let lease_s = query.get("hub.lease_seconds").and_then(|text| text.parse().ok());
+            let agreed = upstreams.agree(upstream, &topic, lease_s).await?;
+            Ok(if agreed { echo() } else { nothing_asked() })
+        }
+        ("denied", Some(upstream)) => {
+            upstreams.denied(upstream).await?;
+            Ok(empty(StatusCode::OK))
+        }
+        _ => Ok(nothing_asked()),
+    }
+}
+
+/// rssCloud's verification: "the server … sends a GET request with url and challenge"
+/// (seed 000).
+fn challenge(known: Option<&Upstream>, query: &Form) -> Response {
+    let Some(upstream) = known.filter(|held| held.offer.protocol.is_rsscloud()) else {
+        return nobody();
+    };
+    match (query.get_verbatim("url"), query.get_verbatim("challenge")) {
+        (Some(url), Some(challenge)) if url == upstream.offer.topic => echo(challenge),
+        _ => nothing_asked(),
+    }
+}
+
+/// Something changed. The answer is in the words of the protocol.
+async fn told(
+    upstreams: &Upstreams,
+    asked: &Asked,
+    upstream: &Upstream,
+    resource: &Resource,
+) -> Result<Response, StoreError> {
+    let content_type = asked.headers.get(header::CONTENT_TYPE);
+    let content_type =
+        content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let signature = asked.header("x-hub-signature");
+    let push = (signature, content_type, asked.body.clone());
+    upstreams.told(upstream, resource, push).await?;
+    let xml = |body: String| with_type(StatusCode::OK, "text/xml; charset=utf-8", body);
+    Ok(match &upstream.offer.protocol {
+        Protocol::XmlRpc { .. } => xml(xmlrpc::response(&Value::Boolean(true))),
+        Protocol::Soap { .. } => xml(soap::response("rssCloudNotify", true)),
+        Protocol::WebSub | Protocol::HttpPost => empty(StatusCode::OK),
+    })
+}
+
+/// A challenge as it came. What a stranger made up must not run in a browser.
+fn echo(challenge: &str) -> Response {
+    with_type(StatusCode::OK, "text/plain; charset=utf-8", challenge.to_owned())
+}
+
+fn nobody() -> Response {
+    plain(StatusCode::GONE, "Nobody is told at this address any more.")
+}
+
+fn nothing_asked() -> Response {
+    plain(StatusCode::NOT_FOUND, "That was not asked for.")
+}

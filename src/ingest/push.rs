@@ -1,0 +1,49 @@
+//! What an upstream sent → the log, without a fetch (rule N11).
+//!
+//! A push may hold less than the document and comes without its headers. So it adds
+//! entries and says nothing else: validators, hints and what is gone are left to polls.
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use tracing::debug;
+use url::Url;
+
+use crate::domain::resource::Resource;
+use crate::domain::source::Context;
+use crate::store::StoreError;
+
+use super::Ingest;
+use super::{look, records};
+
+/// A document as an upstream sent it.
+#[derive(Clone, Debug)]
+pub struct Pushed {
+    /// `Content-Type` as received, if there was one.
+    pub content_type: Option<String>,
+    /// The bytes.
+    pub body: Bytes,
+}
+
+impl Ingest {
+    /// Takes in what is new in a document that somebody vouches for. Returns how many
+    /// records that were. What is no feed tells nothing: a poll will see.
+    pub async fn push(
+        &self,
+        resource: &Resource,
+        pushed: Pushed,
+        now: DateTime<Utc>,
+    ) -> Result<usize, StoreError> {
+        let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(0) };
+        let content_type = pushed.content_type.into_iter();
+        let headers = content_type.map(|value| ("content-type".to_owned(), value)).collect();
+        let context = Context { url, headers, received_at: Some(now) };
+        let Some(Ok(feed)) = look::parse_aside(pushed.body, context).await else {
+            debug!(resource = resource.id.0, "what an upstream sent is no feed");
+            return Ok(0);
+        };
+        let records = records::of_feed(&*self.store, resource, &feed).await?;
+        let appended = self.store.push(resource.id, records.unwrap_or_default(), now).await?;
+        self.metrics.fetched(0, appended.new);
+        Ok(appended.new)
+    }
+}

@@ -1,0 +1,267 @@
+//! Asking an upstream to tell us, in its protocol.
+//!
+//! A hub answers that it has heard, and verifies later (WebSub
+//! `#subscriber-sends-subscription-request`). A cloud calls the address it is given before
+//! it answers, and its answer says whether it will tell (seed 000, "REST interface").
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use url::{Url, form_urlencoded};
+
+use crate::domain::subscription::{Lease, Protocol};
+use crate::domain::upstream::Upstream;
+use crate::fetch::{Call, Fetch, FetchError, Reply};
+use crate::wire::soap::{self, Parameter};
+use crate::wire::xml;
+use crate::wire::xmlrpc::{self, Value};
+
+/// What a cloud is to call where it wants the name of a procedure.
+const PROCEDURE: &str = "rssCloudNotify";
+/// What registers at a cloud whose publisher did not say.
+const REGISTER: &str = "rssCloud.pleaseNotify";
+
+/// Why an upstream does not tell us.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoPush {
+    /// No answer.
+    #[error("it could not be reached")]
+    Unreachable(#[source] FetchError),
+    /// An answer that says no.
+    #[error("it answered {0}")]
+    Status(StatusCode),
+    /// No, in the words of its protocol.
+    #[error("it refused: {0}")]
+    Refused(String),
+}
+
+impl NoPush {
+    /// A word for logs and metrics, listed in `docs/errors.md`.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            NoPush::Unreachable(err) => err.code(),
+            NoPush::Status(_) => "upstream_status",
+            NoPush::Refused(_) => "upstream_refused",
+        }
+    }
+
+    /// Whether it is a decision of the other side's, not an accident.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            NoPush::Unreachable(FetchError::Forbidden { .. } | FetchError::BadUrl(_)) => true,
+            NoPush::Unreachable(_) => false,
+            NoPush::Status(status) => {
+                status.is_client_error() && *status != StatusCode::TOO_MANY_REQUESTS
+            }
+            NoPush::Refused(_) => true,
+        }
+    }
+}
+
+/// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs
+/// only) a subscription, with our address below `public_url`.
+pub(super) async fn send(
+    fetch: &Fetch,
+    upstream: &Upstream,
+    mode: &str,
+    public_url: &Url,
+) -> Result<(), NoPush> {
+    let own = address(public_url, &upstream.token);
+    let endpoint = Url::parse(&upstream.offer.endpoint)
+        .map_err(|err| NoPush::Unreachable(FetchError::BadUrl(err.to_string())))?;
+    let mut headers = HeaderMap::new();
+    let (content_type, body) = match &upstream.offer.protocol {
+        Protocol::WebSub => (FORM, websub(upstream, mode, &own)),
+        Protocol::HttpPost => {
+            headers.insert(ACCEPT, HeaderValue::from_static("application/xml, text/xml;q=0.9"));
+            (FORM, please_notify(upstream, &own))
+        }
+        Protocol::XmlRpc { procedure } => ("text/xml", by_xmlrpc(upstream, procedure, &own)),
+        Protocol::Soap { procedure } => {
+            let action = HeaderValue::from_str(&format!("\"{}\"", endpoint.path()));
+            if let Ok(action) = action {
+                headers.insert(HeaderName::from_static("soapaction"), action);
+            }
+            ("text/xml; charset=utf-8", by_soap(upstream, procedure, &own))
+        }
+    };
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let call = Call { method: Method::POST, url: endpoint, headers, body: body.into() };
+    let reply = fetch.call(call).await.map_err(NoPush::Unreachable)?;
+    if !reply.status.is_success() {
+        return Err(NoPush::Status(reply.status));
+    }
+    judge(&upstream.offer.protocol, &reply)
+}
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Where this upstream is to tell us.
+fn address(public_url: &Url, token: &str) -> Url {
+    let mut own = public_url.clone();
+    if let Ok(mut path) = own.path_segments_mut() {
+        path.pop_if_empty().extend(["upstream", token]);
+    }
+    own
+}
+
+fn websub(upstream: &Upstream, mode: &str, own: &Url) -> String {
+    let lease = Lease::WEBSUB.as_secs().to_string();
+    form_urlencoded::Serializer::new(String::new())
+        .append_pair("hub.mode", mode)
+        .append_pair("hub.topic", &upstream.offer.topic)
+        .append_pair("hub.callback", own.as_str())
+        .append_pair("hub.secret", upstream.secret.expose())
+        .append_pair("hub.lease_seconds", &lease)
+        .append_pair("hub.verify", "async") // which hubs of PubSubHubbub 0.3 insist on
+        .finish()
+}
+
+/// The parts of our address, as rssCloud has them: domain, port, path, protocol.
+fn parts(own: &Url, procedures: &str) -> [(&'static str, String); 4] {
+    let protocol = match procedures {
+        "http-post" if own.scheme() == "https" => "https-post",
+        other => other,
+    };
+    [
+        ("port", own.port_or_known_default().unwrap_or(80).to_string()),
+        ("path", own.path().to_owned()),
+        ("protocol", protocol.to_owned()),
+        ("domain", own.host_str().unwrap_or_default().to_owned()),
+    ]
+}
+
+fn please_notify(upstream: &Upstream, own: &Url) -> String {
+    form_urlencoded::Serializer::new(String::new())
+        .append_pair("notifyProcedure", "")
+        .extend_pairs(parts(own, upstream.offer.protocol.as_str()))
+        .append_pair("url1", &upstream.offer.topic)
+        .finish()
+}
+
+fn by_xmlrpc(upstream: &Upstream, procedure: &str, own: &Url) -> String {
+    let [(_, port), (_, path), (_, protocol), (_, domain)] =
+        parts(own, upstream.offer.protocol.as_str());
+    let port = port.parse().map_or(Value::Text(port), Value::Int);
+    let procedure = if procedure.is_empty() { REGISTER } else { procedure };
+    let params = [
+        Value::Text(PROCEDURE.to_owned()),
+        port,
+        Value::Text(path),
+        Value::Text(protocol),
+        Value::Array(vec![Value::Text(upstream.offer.topic.clone())]),
+        Value::Text(domain),
+    ];
+    xmlrpc::call_with(procedure, &params)
+}
+
+fn by_soap(upstream: &Upstream, procedure: &str, own: &Url) -> String {
+    let [(_, port), (_, path), (_, protocol), (_, domain)] =
+        parts(own, upstream.offer.protocol.as_str());
+    let procedure = if xml::is_name(procedure) { procedure } else { "pleaseNotify" };
+    let text = |text: &str| Parameter::Text(text.to_owned());
+    let params = [
+        ("notifyProcedure", text(PROCEDURE)),
+        ("port", Parameter::Text(port)),
+        ("path", Parameter::Text(path)),
+        ("protocol", Parameter::Text(protocol)),
+        ("urlList", Parameter::List(vec![upstream.offer.topic.clone()])),
+        ("domain", Parameter::Text(domain)),
+    ];
+    soap::call_with(procedure, &params)
+}
+
+/// What a successful answer says. Hubs say it with the status code alone; clouds say
+/// `success="false"`, a fault or a false with one that is 200.
+fn judge(protocol: &Protocol, reply: &Reply) -> Result<(), NoPush> {
+    let refused = |why: String| Err(NoPush::Refused(why.chars().take(200).collect()));
+    match protocol {
+        Protocol::WebSub => Ok(()),
+        Protocol::HttpPost => match notify_result(&reply.body) {
+            Some((true, _)) | None => Ok(()),
+            Some((false, why)) => refused(why),
+        },
+        Protocol::XmlRpc { .. } => match xmlrpc::read_response(&reply.body) {
+            Ok(Ok(Value::Boolean(false))) => refused("false".to_owned()),
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(fault)) => refused(fault.message),
+            Err(bad) => refused(bad.to_string()),
+        },
+        Protocol::Soap { .. } => match soap::read_response(&reply.body) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => refused(why),
+            Err(bad) => refused(bad.to_string()),
+        },
+    }
+}
+
+/// `<notifyResult success="true" msg="…"/>`, or the same in JSON; `None` if it is
+/// neither: old clouds answer with a page.
+fn notify_result(body: &Bytes) -> Option<(bool, String)> {
+    if let Ok(root) = xml::read(body) {
+        let success = root.attribute("success")?.eq_ignore_ascii_case("true");
+        return Some((success, root.attribute("msg").unwrap_or_default().to_owned()));
+    }
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let success = json.get("success")?.as_bool()?;
+    let why = json.get("msg").and_then(serde_json::Value::as_str).unwrap_or_default();
+    Some((success, why.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(body: &str) -> Reply {
+        Reply {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn clouds_say_no_with_a_status_that_says_yes() {
+        let rest = Protocol::HttpPost;
+        let rpc = Protocol::XmlRpc { procedure: String::new() };
+        let soap = Protocol::Soap { procedure: String::new() };
+        let value = |value| xmlrpc::response(&Value::Boolean(value));
+        #[rustfmt::skip]
+        let cases = [
+            (&Protocol::WebSub, String::new(),                                                 None),
+            (&rest, "<notifyResult success=\"true\" msg=\"Thanks.\"/>".to_owned(),             None),
+            (&rest, "<notifyResult success=\"false\" msg=\"No.\"/>".to_owned(),                Some("No.")),
+            (&rest, "{\"success\":false,\"msg\":\"No.\"}".to_owned(),                          Some("No.")),
+            (&rest, "Thanks".to_owned(),                                                       None),
+            (&rpc,  value(true),                                                               None),
+            (&rpc,  value(false),                                                              Some("false")),
+            (&rpc,  xmlrpc::fault(4, "No."),                                                   Some("No.")),
+            (&soap, soap::response("pleaseNotify", true),                                      None),
+            (&soap, soap::fault("No."),                                                        Some("No.")),
+        ];
+        for (protocol, body, want) in cases {
+            let judged = judge(protocol, &reply(&body));
+            let refused = match &judged {
+                Err(NoPush::Refused(why)) => Some(why.as_str()),
+                _ => None,
+            };
+            assert_eq!(refused, want, "{protocol:?} {body}");
+        }
+    }
+
+    #[test]
+    fn our_address_is_below_the_public_one() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/",      "https://a.test/upstream/t"),
+            ("https://a.test/gate",  "https://a.test/gate/upstream/t"),
+            ("https://a.test/gate/", "https://a.test/gate/upstream/t"),
+        ];
+        for (public_url, want) in cases {
+            assert_eq!(address(&Url::parse(public_url).unwrap(), "t").as_str(), want);
+        }
+        let own = Url::parse("https://a.test:8443/upstream/t").unwrap();
+        let told = parts(&own, "http-post").map(|(_, value)| value);
+        assert_eq!(told, ["8443", "/upstream/t", "https-post", "a.test"]);
+    }
+}

@@ -1,0 +1,142 @@
+//! Hubs and clouds that tell of changes: what is kept of them, and what they prove.
+
+use std::time::Duration;
+
+use feedgate::domain::poll::{Poll, Trigger};
+use feedgate::domain::resource::ResourceId;
+use feedgate::domain::subscription::{Protocol, Secret};
+use feedgate::domain::upstream::{Offer, Offered, Proposal, State};
+
+use super::{at, entry, on_both_stores, poll, resource, subscribe};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    p53_an_offer_is_kept_until_another_is_made,
+    p53_a_hub_that_verifies_before_it_answers_is_not_overruled,
+    p53_polls_are_rare_while_what_is_new_comes_by_push,
+    p53_an_upstream_that_misses_most_is_doubted,
+    n11_what_is_pushed_and_polled_is_appended_once,
+);
+
+fn proposal(hub: &str, token: &str) -> Offered {
+    Offered::Upstream(Proposal {
+        offer: Offer {
+            protocol: Protocol::WebSub,
+            endpoint: format!("https://{hub}.test/"),
+            topic: "https://feeds.test/a".to_owned(),
+        },
+        token: token.to_owned(),
+        secret: Secret::new("opensesame".to_owned()).unwrap(),
+    })
+}
+
+/// A poll at `secs` that finds this offer.
+fn offering(secs: i64, upstream: Offered) -> Poll {
+    Poll { upstream, ..poll(at(secs), &[]) }
+}
+
+async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://one.test/").await.id.resource;
+    store.record(id, &offering(1, proposal("hub", "t1"))).await.unwrap();
+    let due = store.claim_upstreams(at(2), at(9), 5).await.unwrap();
+    assert_eq!((due.len(), due[0].token.as_str(), due[0].subscribers), (1, "t1", 1));
+    assert_eq!(due[0].state, State::Wanted);
+    assert_eq!(store.claim_upstreams(at(2), at(9), 5).await.unwrap(), [], "it is claimed");
+    assert_eq!(store.claim_upstreams(at(9), at(19), 5).await.unwrap(), due, "its taker died");
+
+    store.record(id, &offering(3, proposal("hub", "t2"))).await.unwrap();
+    assert!(store.upstream("t2").await.unwrap().is_none(), "the same offer changes nothing");
+    store.record(id, &offering(4, Offered::Unknown)).await.unwrap();
+    assert_eq!(store.upstream("t1").await.unwrap().as_ref(), due.first());
+
+    store.record(id, &offering(5, proposal("other", "t3"))).await.unwrap();
+    assert!(store.upstream("t1").await.unwrap().is_none());
+    let due = store.claim_upstreams(at(5), at(9), 5).await.unwrap();
+    assert_eq!(due[0].offer.endpoint, "https://other.test/");
+    store.record(id, &offering(6, Offered::Nothing)).await.unwrap();
+    assert!(store.upstream("t3").await.unwrap().is_none());
+    store.end_upstream(&due[0]).await.unwrap();
+}
+
+async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://one.test/").await.id.resource;
+    store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
+    let mut asked = store.claim_upstreams(at(2), at(9), 5).await.unwrap().remove(0);
+
+    // The door hears first …
+    let mut verified = store.upstream("t").await.unwrap().unwrap();
+    verified.confirm(at(1_000));
+    assert!(store.settle_upstream(&verified, None, at(500)).await.unwrap());
+    // … then the request ends, with what it knew.
+    asked.accepted();
+    assert!(!store.settle_upstream(&asked, Some(at(9)), at(600)).await.unwrap());
+    let kept = store.upstream("t").await.unwrap().unwrap();
+    assert_eq!((kept.state, kept.lease_until, kept.failures), (State::Active, Some(at(1_000)), 0));
+    assert_eq!(store.claim_upstreams(at(499), at(509), 5).await.unwrap(), []);
+    assert_eq!(store.claim_upstreams(at(500), at(509), 5).await.unwrap().len(), 1, "renewal");
+}
+
+/// An active upstream of a resource with a subscriber.
+async fn active(store: &std::sync::Arc<dyn feedgate::store::Store>) -> ResourceId {
+    let id = subscribe(store, "a", "https://one.test/").await.id.resource;
+    store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
+    let mut upstream = store.upstream("t").await.unwrap().unwrap();
+    upstream.confirm(at(1_000_000));
+    store.settle_upstream(&upstream, None, at(500_000)).await.unwrap();
+    id
+}
+
+async fn p53_polls_are_rare_while_what_is_new_comes_by_push(database: Database) {
+    let store = database.open().await;
+    let id = active(&store).await;
+    assert_eq!(resource(&store, id).await.pushed_until, None, "nothing is proved yet");
+    store.push(id, vec![entry("1")], at(10)).await.unwrap();
+    assert_eq!(resource(&store, id).await.pushed_until, Some(at(1_000_000)));
+    store.record(id, &poll(at(20), &["1"])).await.unwrap();
+    assert!(resource(&store, id).await.pushed_until.is_some(), "a poll that finds nothing");
+    store.record(id, &poll(at(30), &["2"])).await.unwrap();
+    assert_eq!(resource(&store, id).await.pushed_until, None, "a poll found it first");
+
+    // A cloud only says that something is new: what the poll then finds is its merit.
+    let upstream = store.upstream("t").await.unwrap().unwrap();
+    store.upstream_told(&upstream, at(40)).await.unwrap();
+    let told = Poll { trigger: Trigger::Ping, ..poll(at(41), &["3"]) };
+    store.record(id, &told).await.unwrap();
+    assert!(resource(&store, id).await.pushed_until.is_some());
+    // What somebody else's ping brings says nothing.
+    let other = Poll { trigger: Trigger::Ping, ..poll(at(4_000), &["4"]) };
+    store.record(id, &other).await.unwrap();
+    assert!(resource(&store, id).await.pushed_until.is_some());
+}
+
+async fn p53_an_upstream_that_misses_most_is_doubted(database: Database) {
+    let store = database.open().await;
+    let id = active(&store).await;
+    store.push(id, vec![entry("first")], at(10)).await.unwrap();
+    for n in 0..19 {
+        store.record(id, &poll(at(20 + n), &[&format!("missed {n}")])).await.unwrap();
+    }
+    let doubted = store.upstream("t").await.unwrap().unwrap();
+    assert_eq!(doubted.state, State::Doubted);
+    assert_eq!(resource(&store, id).await.pushed_until, None);
+    let week = i64::try_from(Duration::from_secs(7 * 86_400).as_secs()).unwrap();
+    assert_eq!(store.claim_upstreams(at(37 + week), at(0), 5).await.unwrap(), []);
+    let again = store.claim_upstreams(at(38 + week), at(40 + week), 5).await.unwrap();
+    assert_eq!(again.len(), 1, "it gets another chance");
+}
+
+async fn n11_what_is_pushed_and_polled_is_appended_once(database: Database) {
+    let store = database.open().await;
+    let id = active(&store).await;
+    let pushed = || store.push(id, vec![entry("1"), entry("2")], at(10));
+    let polled = poll(at(10), &["1", "2", "3"]);
+    let (one, other, third) = tokio::join!(pushed(), store.record(id, &polled), pushed());
+    let new = one.unwrap().new + other.unwrap().new + third.unwrap().new;
+    assert_eq!(new, 3);
+    let log = store.read_after(id, feedgate::domain::record::Seq(0), 10).await.unwrap();
+    let mut ids: Vec<_> = log.iter().map(|record| record.entry_id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["1", "2", "3"]);
+}

@@ -1,0 +1,201 @@
+//! Hubs and clouds that feeds name, from the feed to the subscriber (rule P53).
+
+use http::{Method, StatusCode};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::support::PATIENCE;
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::server::{Asked, Server, client, say};
+use crate::support::subscriber::Subscriber;
+
+/// A feed with these items that names a hub or cloud.
+fn feed(items: std::ops::Range<usize>, names: &str) -> String {
+    let items: String = items
+        .rev()
+        .map(|n| format!("<item><title>Item {n}</title><guid>tag:a.test:{n}</guid></item>"))
+        .collect();
+    format!(
+        "<rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\" \
+         xmlns:source=\"http://source.scripting.com/\"><channel><title>Ships</title>\
+         <link>https://a.test/</link><description>d</description>{names}{items}</channel></rss>"
+    )
+}
+
+/// A gateway that others can reach, a subscriber at it, a publisher.
+struct World {
+    publisher: Publisher,
+    subscriber: Subscriber,
+    gateway: Gateway,
+    topic: String,
+    _database: Database,
+}
+
+impl World {
+    /// Publishes a feed that names somebody, and follows it.
+    async fn following(names: &str) -> World {
+        let publisher = Publisher::start().await;
+        let topic = publisher.url("/feed");
+        let names = names.replace("TOPIC", &topic);
+        publisher.put_rss("/feed", feed(1..3, &names));
+        let subscriber = Subscriber::start().await;
+        let database = Database::new(Kind::Sqlite).await;
+        let gateway = Gateway::start_reachable(&database).await;
+        gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
+        World { publisher, subscriber, gateway, topic, _database: database }
+    }
+
+    async fn hears_of(&self, item: usize) {
+        let title = format!("Item {item}<");
+        self.subscriber.until("/cb", |told| told.iter().any(|n| n.text().contains(&title))).await;
+    }
+}
+
+/// A hub that remembers what it was asked and answers 202.
+struct Hub {
+    server: Server,
+    asked: watch::Sender<Vec<Asked>>,
+}
+
+impl Hub {
+    async fn start() -> Hub {
+        let asked = watch::Sender::new(Vec::new());
+        let seen = asked.clone();
+        let server = Server::start(move |request: Asked| {
+            seen.send_modify(|all| all.push(request));
+            async move { say(StatusCode::ACCEPTED, "") }
+        })
+        .await;
+        Hub { server, asked }
+    }
+
+    /// The form of the first request.
+    async fn asked(&self) -> Vec<(String, String)> {
+        let mut asked = self.asked.subscribe();
+        let first = timeout(PATIENCE, asked.wait_for(|all| !all.is_empty())).await;
+        let first = first.expect("the hub is asked in time").unwrap()[0].clone();
+        url::form_urlencoded::parse(&first.body).into_owned().collect()
+    }
+}
+
+fn value<'a>(form: &'a [(String, String)], name: &str) -> &'a str {
+    form.iter().find(|(held, _)| held == name).map_or("", |(_, value)| value)
+}
+
+/// Verifies as a hub does; status code and text of the answer.
+async fn verify(form: &[(String, String)], topic: &str, lease: &str) -> (StatusCode, String) {
+    let mut url = url::Url::parse(value(form, "hub.callback")).unwrap();
+    url.query_pairs_mut()
+        .append_pair("hub.mode", "subscribe")
+        .append_pair("hub.topic", topic)
+        .append_pair("hub.challenge", "ch<a>llenge")
+        .append_pair("hub.lease_seconds", lease);
+    let answer = client().get(url).send().await.unwrap();
+    (answer.status(), answer.text().await.unwrap())
+}
+
+async fn push(form: &[(String, String)], body: &str, signature: Option<String>) -> StatusCode {
+    let mut request = client()
+        .request(Method::POST, value(form, "hub.callback"))
+        .header("content-type", "application/rss+xml")
+        .body(body.to_owned());
+    if let Some(signature) = signature {
+        request = request.header("x-hub-signature", signature);
+    }
+    request.send().await.unwrap().status()
+}
+
+#[tokio::test]
+async fn p53_a_hub_is_asked_with_a_secret_and_believed_when_it_signs() {
+    let hub = Hub::start().await;
+    let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));
+    let world = World::following(&names).await;
+    let form = hub.asked().await;
+    let expected = [
+        ("hub.mode", "subscribe"),
+        ("hub.topic", &world.topic),
+        ("hub.lease_seconds", "864000"),
+        ("hub.verify", "async"),
+    ];
+    for (name, want) in expected {
+        assert_eq!(value(&form, name), want);
+    }
+    let secret = value(&form, "hub.secret").to_owned();
+    assert_eq!(secret.len(), 32);
+
+    let (status, _) = verify(&form, "https://other.test/", "9").await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "another topic was not asked for");
+    let (status, echoed) = verify(&form, &world.topic, "3600").await;
+    assert_eq!((status, echoed.as_str()), (StatusCode::OK, "ch<a>llenge"));
+
+    // Signed: its entries are taken though the publisher does not have them.
+    let body = feed(3..4, "");
+    let signed = feedgate::wire::signature::sign(
+        feedgate::wire::signature::Method::Sha256,
+        &secret,
+        body.as_bytes(),
+    );
+    assert_eq!(push(&form, &body, Some(signed.clone())).await, StatusCode::OK);
+    world.hears_of(3).await;
+    assert!(!world.publisher.fetches("/feed").is_empty());
+
+    // Not signed, or not rightly: a hint that leads to a poll, and nothing more.
+    let forged = feed(666..667, "");
+    assert_eq!(push(&form, &forged, Some(signed)).await, StatusCode::OK);
+    world.publisher.put_rss("/feed", feed(1..5, &names));
+    assert_eq!(push(&form, &forged, None).await, StatusCode::OK);
+    world.hears_of(4).await;
+    let told = world.subscriber.notified("/cb");
+    assert!(!told.iter().any(|told| told.text().contains("666")), "a stranger is not believed");
+}
+
+#[tokio::test]
+async fn p53_who_has_no_address_of_ours_is_sent_away() {
+    let hub = Hub::start().await;
+    let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));
+    let world = World::following(&names).await;
+    let form = hub.asked().await;
+    let stranger = world.gateway.url("/upstream/0123456789abcdef0123456789abcdef");
+    let wrong = [("hub.callback".to_owned(), stranger)];
+    assert_eq!(push(&wrong, "x", None).await, StatusCode::GONE);
+    assert_eq!(verify(&wrong, &world.topic, "9").await.0, StatusCode::NOT_FOUND);
+
+    // Nor has anybody once the last subscriber has left.
+    let callback = world.subscriber.url("/cb");
+    let leave =
+        [("hub.mode", "unsubscribe"), ("hub.topic", &world.topic), ("hub.callback", &callback)];
+    assert!(world.gateway.superfeedr(&leave).await.0.is_success());
+    assert_eq!(push(&form, "x", None).await, StatusCode::GONE);
+}
+
+#[tokio::test]
+async fn p53_another_gateway_tells_by_websub_and_by_each_kind_of_cloud() {
+    let database = Database::new(Kind::Sqlite).await;
+    let other = Gateway::start(&database, &[]).await;
+    let port = url::Url::parse(&other.url("/")).unwrap().port().unwrap();
+    let cloud = |path: &str, procedure: &str, protocol: &str| {
+        format!(
+            "<cloud domain=\"127.0.0.1\" port=\"{port}\" path=\"{path}\" \
+             registerProcedure=\"{procedure}\" protocol=\"{protocol}\"/>"
+        )
+    };
+    let cases = [
+        format!("<atom:link rel=\"hub\" href=\"{}\"/>", other.url("/hub")),
+        format!("<source:cloud>{}</source:cloud>", other.url("/pleaseNotify")),
+        cloud("/pleaseNotify", "", "http-post"),
+        cloud("/RPC2", "rssCloud.pleaseNotify", "xml-rpc"),
+        cloud("/RPC2", "pleaseNotify", "soap"),
+    ];
+    for (n, names) in cases.iter().enumerate() {
+        let world = World::following(names).await;
+        let at_other = format!("feedgate_subscriptions {}", n + 1);
+        other.measures(&at_other).await;
+        world.publisher.put_rss("/feed", feed(1..4, names));
+        let (status, _) = other.post("/ping", &[("url", &world.topic)]).await;
+        assert!(status.is_success());
+        world.hears_of(3).await;
+        other.comes_to_rest().await;
+    }
+}
