@@ -42,7 +42,7 @@ async fn a_newer_schema_is_refused(database: Database) {
     let settings =
         Settings { url: database.url.clone(), connections: 2, groups: Groups::new(Duration::ZERO) };
     let Err(refused) = store::open(&settings).await else { panic!("it was opened") };
-    assert!(matches!(refused, StoreError::Newer { found: 99, known: 3 }), "{refused}");
+    assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
     let not_ready = running.ready().await.unwrap_err();
     assert_eq!(not_ready.code(), "newer_schema", "a node that was overtaken says so");
 }
