@@ -55,3 +55,7 @@ pub mod cli;
 mod normalized;
 
 pub use normalized::{Normalized, normalize};
+
+mod explain;
+
+pub use explain::{Explanation, explain};

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{error, fs};
 
-use serde_json::{Value, json};
 use url::Url;
 
 use crate::domain::source::Context;
-use crate::normalized::{Normalized, normalize};
+use crate::explain::explain;
+use crate::normalized::normalize;
 
 use super::{Outcome, say};
 
@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// What to write.
     #[arg(long, value_enum, default_value = "atom")]
     format: Format,
-    /// Write what was found and mended instead, as JSON.
+    /// Write instead, as JSON, where each field came from and what was mended.
     #[arg(long)]
     explain: bool,
     /// Guess the language of entries that declare none.
@@ -82,31 +82,18 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// What the options ask for, of one document.
 fn written(bytes: &[u8], context: &Context, args: &Args) -> Result<String, Box<dyn error::Error>> {
+    if args.explain {
+        let explained = explain(bytes, context, args.detect_language)?;
+        return Ok(serde_json::to_string_pretty(&explained.to_json())? + "\n");
+    }
     let mut normalized = normalize(bytes, context)?;
     if args.detect_language {
         normalized.detect_languages();
     }
-    let value = match args.format {
-        _ if args.explain => explanation(&normalized),
-        Format::Json => normalized.to_json(),
-        Format::Atom => return Ok(normalized.to_atom()),
-    };
-    Ok(serde_json::to_string_pretty(&value)? + "\n")
-}
-
-fn explanation(normalized: &Normalized) -> Value {
-    let feed = normalized.feed();
-    let repairs = normalized.repairs().iter();
-    let repairs: Vec<Value> = repairs
-        .map(|repair| json!({"code": repair.code.as_str(), "detail": repair.detail}))
-        .collect();
-    json!({
-        "format": feed.format,
-        "entries": feed.entries.len(),
-        "generated_ids": feed.has_generated_ids(),
-        "moved_to": feed.moved_to,
-        "repairs": repairs,
-    })
+    match args.format {
+        Format::Json => Ok(serde_json::to_string_pretty(&normalized.to_json())? + "\n"),
+        Format::Atom => Ok(normalized.to_atom()),
+    }
 }
 
 /// What is known of a document. A content type that is given by itself counts more

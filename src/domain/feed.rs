@@ -12,6 +12,7 @@
 
 use chrono::{DateTime, FixedOffset};
 
+use super::mark::Mark;
 use super::repair::Repair;
 
 /// A feed.
@@ -58,6 +59,8 @@ pub struct Feed {
     pub moved_to: Option<String>,
     /// What was wrong with the document and had to be mended, as stable codes.
     pub repairs: Vec<Repair>,
+    /// Where it came from, where a trace is kept.
+    pub mark: Mark,
 }
 
 /// An entry.
@@ -95,10 +98,12 @@ pub struct Entry {
     pub base: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
+    /// Where it came from, where a trace is kept.
+    pub mark: Mark,
 }
 
 /// How a text construct is to be read (RFC 4287 `#rfc.section.3.1.1`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TextKind {
     /// Plain text.
     #[default]
@@ -110,7 +115,7 @@ pub enum TextKind {
 }
 
 /// A text construct.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text {
     /// How to read the value.
     pub kind: TextKind,
@@ -123,7 +128,7 @@ pub struct Text {
 }
 
 /// The content of an entry.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Content {
     /// A text construct.
     Text(Text),
@@ -163,6 +168,8 @@ pub struct Person {
     pub uri: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
+    /// Where it came from, where a trace is kept.
+    pub mark: Mark,
 }
 
 /// A link.
@@ -184,6 +191,8 @@ pub struct Link {
     pub attributes: Vec<Attribute>,
     /// What stands inside it.
     pub extensions: Vec<Element>,
+    /// Where it came from, where a trace is kept.
+    pub mark: Mark,
 }
 
 /// A category.
@@ -195,10 +204,12 @@ pub struct Category {
     pub scheme: Option<String>,
     /// What to show.
     pub label: Option<String>,
+    /// Where it came from, where a trace is kept.
+    pub mark: Mark,
 }
 
 /// What made the feed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Generator {
     /// Its name.
     pub name: String,
@@ -221,6 +232,8 @@ pub struct Element {
     pub attributes: Vec<Attribute>,
     /// What it holds, in order.
     pub children: Vec<Node>,
+    /// Where it came from, where a trace is kept.
+    pub mark: Mark,
 }
 
 /// One thing inside an [`Element`].

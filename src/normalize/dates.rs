@@ -26,13 +26,16 @@ pub(super) const NAMESPACE: &str = "tag:feedgate,2026:entry";
 pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     let mut repairs = Vec::new();
     if let Some(now) = context.received_at {
-        drop_absurd(&mut feed.updated, now, &mut repairs);
+        let of_feed = feed.mark;
+        repairs.extend(drop_absurd(&mut feed.updated, now).map(|(repair, _)| repair.of(of_feed)));
         for entry in &mut feed.entries {
             for (name, absurd) in [
-                ("published", drop_absurd(&mut entry.published, now, &mut repairs)),
-                ("updated", drop_absurd(&mut entry.updated, now, &mut repairs)),
+                ("published", drop_absurd(&mut entry.published, now)),
+                ("updated", drop_absurd(&mut entry.updated, now)),
             ] {
-                entry.extensions.extend(absurd.map(|date| kept(name, date)));
+                let Some((repair, date)) = absurd else { continue };
+                repairs.push(repair.of(entry.mark));
+                entry.extensions.push(kept(name, date));
             }
         }
     }
@@ -41,7 +44,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     let of_feed = feed.updated.or(newest).or(received).unwrap_or_default();
     for entry in &mut feed.entries {
         if entry.updated.is_none() && entry.published.is_none() {
-            repairs.push(Repair::new(Code::DateMissing, name_of(entry)));
+            repairs.push(Repair::new(Code::DateMissing, name_of(entry)).of(entry.mark));
         }
         let fallback = entry.published.or(received).unwrap_or(of_feed);
         entry.updated.get_or_insert(fallback);
@@ -51,16 +54,14 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     feed
 }
 
-/// Takes a date away that cannot be meant, and returns it.
+/// Takes a date away that cannot be meant, and returns it with what is told of it.
 fn drop_absurd(
     date: &mut Option<DateTime<FixedOffset>>,
     now: DateTime<Utc>,
-    repairs: &mut Vec<Repair>,
-) -> Option<DateTime<FixedOffset>> {
-    let absurd = date.filter(|date| *date > now + AHEAD || date.year() < FIRST_YEAR)?;
+) -> Option<(Repair, DateTime<FixedOffset>)> {
+    let absurd = date.take_if(|date| *date > now + AHEAD || date.year() < FIRST_YEAR)?;
     let code = if absurd > now { Code::DateInFuture } else { Code::DateBeforeFeeds };
-    repairs.push(Repair::new(code, absurd.to_rfc3339()));
-    date.take()
+    Some((Repair::new(code, absurd.to_rfc3339()), absurd))
 }
 
 /// The date as the source had it, as an extension.
@@ -76,6 +77,7 @@ fn kept(name: &str, date: DateTime<FixedOffset>) -> Element {
         name: "stated".to_owned(),
         attributes: vec![attribute("as", name.to_owned())],
         children: vec![Node::Text(date.to_rfc3339())],
+        ..Element::default()
     }
 }
 

@@ -36,8 +36,8 @@ fn add_point(entry: &mut Entry) {
             namespace: GEORSS.to_owned(),
             prefix: "georss".to_owned(),
             name: "point".to_owned(),
-            attributes: Vec::new(),
             children: vec![Node::Text(text)],
+            ..Element::default()
         });
     }
 }

@@ -78,7 +78,7 @@ fn is_uuid(text: &str) -> bool {
 
 /// The id of an entry, whatever the other entries' are.
 fn entry_id(entry: &Entry, links: &HashMap<String, usize>) -> (String, Option<Repair>) {
-    let repair = |code, id: &str| Some(said(code, id));
+    let repair = |code, id: &str| Some(Repair::new(code, id).of(entry.mark));
     if let Some(id) = as_iri(&entry.id) {
         let wrapped = id != entry.id;
         return (id, if wrapped { repair(Code::IdNotAnIri, &entry.id) } else { None });
@@ -141,8 +141,9 @@ fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
             renamed.insert(at, taken.another(&entries[at].id, mark.as_deref()));
         }
     }
-    repairs.extend(repeated.iter().map(|at| said(Code::EntryRepeated, &entries[*at].id)));
-    repairs.extend(renamed.keys().map(|at| said(Code::IdRepeated, &entries[*at].id)));
+    let said = |code, entry: &Entry| Repair::new(code, &*entry.id).of(entry.mark);
+    repairs.extend(repeated.iter().map(|at| said(Code::EntryRepeated, &entries[*at])));
+    repairs.extend(renamed.keys().map(|at| said(Code::IdRepeated, &entries[*at])));
     for (at, id) in renamed {
         entries[at].id = id;
     }
@@ -201,10 +202,6 @@ fn mark(entry: &Entry, keeper: &Entry, key: Option<&str>) -> Option<String> {
 
 fn content_key(entry: &Entry) -> String {
     hash(&[&title(entry), &body(entry), enclosure(entry)])
-}
-
-fn said(code: Code, id: &str) -> Repair {
-    Repair::new(code, id)
 }
 
 fn date(entry: &Entry) -> Option<chrono::DateTime<chrono::FixedOffset>> {

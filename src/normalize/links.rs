@@ -132,21 +132,25 @@ impl Pass<'_> {
                 link.rel = "alternate".to_owned();
             }
             if link.href.trim().is_empty() {
-                self.repairs.push(repair(Code::LinkDropped, "an empty address"));
+                self.drop(link, "an empty address");
                 return false;
             }
             self.address(&mut link.href);
             link.extensions.iter_mut().for_each(|element| self.element(element));
             if is_unsafe(&link.href) {
-                self.repairs.push(repair(Code::LinkDropped, "an address that runs code"));
+                self.drop(link, "an address that runs code");
                 return false;
             }
             if !iri::is_complete(&link.href) {
-                self.repairs.push(repair(Code::LinkDropped, &link.href));
+                self.drop(link, &link.href);
                 return false;
             }
             true
         });
+    }
+
+    fn drop(&mut self, link: &Link, why: &str) {
+        self.repairs.push(Repair::new(Code::LinkDropped, why).of(link.mark));
     }
 
     /// A scheme that is no address names a vocabulary all the same; it is wrapped, not
@@ -239,8 +243,4 @@ fn is_unsafe(address: &str) -> bool {
         }
         _ => false,
     }
-}
-
-fn repair(code: Code, detail: &str) -> Repair {
-    Repair::new(code, detail)
 }

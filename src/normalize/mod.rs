@@ -22,19 +22,36 @@ use crate::domain::source::Context;
 
 pub use language::detect as detect_language;
 
+/// A pass, under the name by which an explanation calls it.
+type Pass = (&'static str, fn(Feed, &Context) -> Feed);
+
+/// All passes.
+const PASSES: [Pass; 9] = [
+    ("links", links::make_absolute), // everything after it compares addresses
+    ("text", |feed, _| text::settle(feed)),
+    ("language", language::settle),
+    ("dates", dates::settle),
+    ("identity", identity::settle), // falls back on links and text
+    ("people", people::settle),
+    ("activity", |feed, _| activity::settle(feed)),
+    ("geo", |feed, _| geo::settle(feed)),
+    ("settle", |feed, _| settle::settle(feed)),
+];
+
 /// Makes of a parsed feed one that can be stored, compared and sent.
 ///
 /// It does no I/O and reads no clock: where the output must not depend on the time,
 /// leave [`Context::received_at`] empty. Languages are not guessed here, because that
 /// takes longer than all the rest; see [`detect_language`].
 pub fn normalize(feed: Feed, context: &Context) -> Feed {
-    let feed = links::make_absolute(feed, context); // everything after it compares addresses
-    let feed = text::settle(feed);
-    let feed = language::settle(feed, context);
-    let feed = dates::settle(feed, context);
-    let feed = identity::settle(feed, context); // falls back on links and text
-    let feed = people::settle(feed, context);
-    let feed = activity::settle(feed);
-    let feed = geo::settle(feed);
-    settle::settle(feed)
+    PASSES.iter().fold(feed, |feed, (_, pass)| pass(feed, context))
+}
+
+/// The same, and shows `see` what each pass made of the feed.
+pub fn watched(feed: Feed, context: &Context, mut see: impl FnMut(&'static str, &Feed)) -> Feed {
+    PASSES.iter().fold(feed, |feed, (name, pass)| {
+        let feed = pass(feed, context);
+        see(name, &feed);
+        feed
+    })
 }

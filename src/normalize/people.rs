@@ -107,7 +107,13 @@ mod tests {
 
     fn person(name: &str, email: &str, uri: &str) -> Person {
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Person { name: name.to_owned(), email: given(email), uri: given(uri), extensions: vec![] }
+        Person {
+            name: name.to_owned(),
+            email: given(email),
+            uri: given(uri),
+            extensions: vec![],
+            ..Person::default()
+        }
     }
 
     fn settled(authors: Vec<Person>) -> Feed {

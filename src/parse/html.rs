@@ -79,10 +79,15 @@ impl Page {
         self.html.tree.root().children().find_map(ElementRef::wrap).map(Tag)
     }
 
+    /// The element that says what addresses in the page are relative to.
+    pub(super) fn tells_base(&self) -> Option<Tag<'_>> {
+        self.named("base").into_iter().find(|tag| tag.attr("href").is_some())
+    }
+
     /// What addresses in the page are relative to: its `base`, or its own.
     pub(super) fn base(&self, url: &Url) -> Url {
-        let named = self.named("base").into_iter().find_map(|tag| tag.attr("href"));
-        let base = named.and_then(|href| url.join(href.trim()).ok());
+        let told = self.tells_base().and_then(|tag| tag.attr("href"));
+        let base = told.and_then(|href| url.join(href.trim()).ok());
         base.filter(|base| !base.cannot_be_a_base()).unwrap_or_else(|| url.clone())
     }
 
@@ -153,6 +158,16 @@ impl<'p> Tag<'p> {
         self.words("class").any(|held| held == class)
     }
 
+    /// Its number: no other element of the page has it.
+    pub(super) fn number(self) -> usize {
+        std::ptr::from_ref(self.0.value()).addr()
+    }
+
+    /// The element around it.
+    pub(super) fn parent(self) -> Option<Tag<'p>> {
+        self.0.parent().and_then(ElementRef::wrap).map(Tag)
+    }
+
     /// The elements in it, in order.
     pub(super) fn elements(self) -> impl Iterator<Item = Tag<'p>> + use<'p> {
         self.0.children().filter_map(ElementRef::wrap).map(Tag)
@@ -170,10 +185,15 @@ impl<'p> Tag<'p> {
         named.next().filter(|_| named.next().is_none())
     }
 
+    /// The nearest element, itself or around it, that tells its language.
+    pub(super) fn tells_lang(self) -> Option<Tag<'p>> {
+        let around = self.0.ancestors().filter_map(ElementRef::wrap);
+        std::iter::once(self.0).chain(around).map(Tag).find(|tag| tag.attr("lang").is_some())
+    }
+
     /// The language in force, as written.
     pub(super) fn lang(self) -> Option<&'p str> {
-        let own = |tag: ElementRef<'p>| tag.value().attr("lang").map(str::trim);
-        own(self.0).or_else(|| self.0.ancestors().filter_map(ElementRef::wrap).find_map(own))
+        self.tells_lang().and_then(|tag| tag.attr("lang"))
     }
 
     /// What is inside, as HTML.

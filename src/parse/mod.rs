@@ -23,14 +23,17 @@ mod microformats;
 mod modules;
 mod person;
 mod texts;
+mod trace;
 mod tree;
 mod vocabulary;
 
 pub use formats::PAGE;
+pub use trace::{Place, Trace};
 
 use std::borrow::Cow;
 
 use crate::domain::feed::Feed;
+use crate::domain::repair::Repair;
 use crate::domain::source::Context;
 
 /// Entries read from one document (rule S16).
@@ -49,40 +52,59 @@ pub enum NotAFeed {
 
 /// Reads any feed.
 pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
+    read(bytes, context, &mut Trace::default())
+}
+
+/// The same, and where everything in the feed came from.
+pub fn traced(bytes: &[u8], context: &Context) -> Result<(Feed, Trace), NotAFeed> {
+    let mut trace = Trace::kept();
+    let feed = read(bytes, context, &mut trace)?;
+    Ok((feed, trace))
+}
+
+fn read(bytes: &[u8], context: &Context, trace: &mut Trace) -> Result<Feed, NotAFeed> {
     let mut repairs = Vec::new();
     let text = decode::decode(bytes, context.content_type(), &mut repairs);
     let mut feed = match text.trim_start().chars().next() {
         None => return Err(NotAFeed::Empty),
-        Some('{' | '[') => formats::read_json(&text, &mut repairs)?,
+        Some('{' | '[') => formats::read_json(&text, (&mut repairs, &mut *trace))?,
         Some(c)
             if c != '<'
                 && let Some(text) = json::argument(&text) =>
         {
-            formats::read_json(text, &mut repairs)?
+            formats::read_json(text, (&mut repairs, &mut *trace))?
         }
-        Some(_) => {
-            let told = repairs.len();
-            let tidy = tree::tidy(Cow::Borrowed(&*text), &mut repairs);
-            let in_tidy = repairs.len();
-            let tree = tree::build(&tidy, &mut repairs);
-            let before = tree::Before::of(&text, &tidy);
-            for byte in repairs[in_tidy..].iter_mut().filter_map(|repair| repair.byte.as_mut()) {
-                *byte = before.was(*byte);
-            }
-            let url = context.base();
-            let bases = texts::Bases { url: &url };
-            match formats::read(&tree, bases, &mut repairs) {
-                Ok(feed) => feed,
-                Err(why) => {
-                    // What is wrong with a page as XML is not wrong with it as HTML.
-                    repairs.truncate(told);
-                    formats::read_page(&text, &url, &mut repairs).ok_or(why)?
-                }
-            }
-        }
+        Some(_) => read_markup(&text, context, (&mut repairs, &mut *trace))?,
     };
+    trace.finish(&text);
     feed.repairs = repairs;
     Ok(feed)
+}
+
+fn read_markup(
+    text: &str,
+    context: &Context,
+    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
+) -> Result<Feed, NotAFeed> {
+    let url = context.base();
+    let told = repairs.len();
+    let tidy = tree::tidy(Cow::Borrowed(text), repairs);
+    let of_tidy = repairs.len();
+    let tree = tree::build(&tidy, repairs);
+    match formats::read(&tree, texts::Bases { url: &url }, (&mut *repairs, &mut *trace)) {
+        Ok(feed) => {
+            // Whoever looks for it has the text before it was tidied.
+            let before = tree::Before::of(text, &tidy);
+            let bytes = repairs[of_tidy..].iter_mut().filter_map(|repair| repair.byte.as_mut());
+            bytes.chain(trace.bytes()).for_each(|byte| *byte = before.was(*byte));
+            Ok(feed)
+        }
+        Err(why) => {
+            // What is wrong with a page as XML is not wrong with it as HTML.
+            repairs.truncate(told);
+            formats::read_page(text, &url, (repairs, trace)).ok_or(why)
+        }
+    }
 }
 
 #[cfg(test)]

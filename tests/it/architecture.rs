@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["domain"],
     &["parse", "normalize", "render", "wire"],
-    &["normalized"],
+    &["normalized", "explain"],
     &["fetch", "store"],
     &["worker", "metrics"],
     &["ingest", "deliver", "upkeep"],

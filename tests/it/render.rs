@@ -97,7 +97,7 @@ fn element() -> impl Strategy<Value = Element> {
             prefix,
             name,
             attributes,
-            children: vec![],
+            ..Element::default()
         },
     );
     leaf.prop_recursive(3, 8, 3, |inner| {
@@ -107,8 +107,15 @@ fn element() -> impl Strategy<Value = Element> {
 }
 
 fn person() -> impl Strategy<Value = Person> {
-    (text(), of(text()), of(text()), vec(element(), 0..2))
-        .prop_map(|(name, email, uri, extensions)| Person { name, email, uri, extensions })
+    (text(), of(text()), of(text()), vec(element(), 0..2)).prop_map(
+        |(name, email, uri, extensions)| Person {
+            name,
+            email,
+            uri,
+            extensions,
+            ..Person::default()
+        },
+    )
 }
 
 fn link() -> impl Strategy<Value = Link> {
@@ -124,6 +131,7 @@ fn link() -> impl Strategy<Value = Link> {
             length,
             attributes,
             extensions,
+            ..Link::default()
         },
     )
 }
@@ -133,6 +141,7 @@ fn category() -> impl Strategy<Value = Category> {
         term,
         scheme,
         label,
+        ..Category::default()
     })
 }
 

@@ -49,8 +49,7 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
     let old = root.of(&ATOM03) || root.attr("version").is_some_and(|version| version == "0.3");
     let mut feed = Feed { format: if old { "atom0.3" } else { "atom1.0" }, ..Feed::default() };
     if root.named("feed") {
-        let mut home =
-            Home { of: Of::Feed(&mut feed), bases: reading.bases, repairs: reading.repairs };
+        let mut home = reading.home(Of::Feed(&mut feed));
         read_head(root, &mut home);
     }
     let own = |element: El<'_>| {
@@ -64,8 +63,8 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
             base: reading.bases.base(element).map(String::from),
             ..Entry::default()
         };
-        let mut home =
-            Home { of: Of::Entry(&mut entry), bases: reading.bases, repairs: reading.repairs };
+        let mut home = reading.home(Of::Entry(&mut entry));
+        home.begin(element);
         read_children(element, root, &mut home);
         feed.entries.push(entry);
     }
@@ -74,6 +73,7 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
 
 /// Reads what a feed says of itself.
 fn read_head(root: El<'_>, home: &mut Home<'_>) {
+    home.begin(root);
     *home.lang() = root.lang().map(str::to_owned);
     let base = home.bases.base(root).map(String::from);
     if let Some(feed) = home.feed() {
@@ -93,9 +93,7 @@ fn read_children(around: El<'_>, root: El<'_>, home: &mut Home<'_>) {
     let entries =
         |element: El<'_>| own(element) && (element.named("entry") || element.named("item"));
     for child in around.elements().filter(|child| own(*child) && !entries(*child)) {
-        if !read_element(child, home) {
-            home.keep(child);
-        }
+        home.own(child, read_element);
     }
     for child in around.elements().filter(|child| !own(*child)) {
         home.foreign(child);
@@ -208,6 +206,7 @@ fn kept_text(element: El<'_>, home: &Home<'_>) -> Element {
         name: element.name().to_ascii_lowercase(),
         attributes: attributes.collect(),
         children: vec![Node::Text(text.value)],
+        ..Element::default()
     }
 }
 
@@ -233,6 +232,7 @@ fn read_created(element: El<'_>, home: &mut Home<'_>) -> bool {
         name: "created".into(),
         attributes: Vec::new(),
         children: vec![Node::Text(text)],
+        ..Element::default()
     });
     true
 }
@@ -251,6 +251,7 @@ pub(super) fn read_person(element: El<'_>, home: &mut Home<'_>) -> Option<Person
         email: element.filled_child("email"),
         uri,
         extensions: Vec::new(),
+        ..Person::default()
     };
     let items = home.items();
     for child in element.elements() {
@@ -294,6 +295,7 @@ pub(super) fn read_link(element: El<'_>, home: &Home<'_>) -> Link {
         attributes: attributes.collect(),
         // Where the address is a text, what stands in it is no part of the link.
         extensions: href.map_or_else(Vec::new, |_| element.keep_inside(home.items())),
+        ..Link::default()
     }
 }
 
@@ -306,6 +308,7 @@ pub(super) fn read_category(element: El<'_>) -> Category {
         term: term.or_else(|| label.clone()).unwrap_or_default(),
         scheme: named("scheme").or_else(|| named("domain")).map(str::to_owned),
         label,
+        ..Category::default()
     }
 }
 
@@ -315,7 +318,8 @@ pub(super) fn read_source(element: El<'_>, home: &mut Home<'_>) -> Feed {
         return rss::source(element, home);
     }
     let mut feed = Feed { format: "atom1.0", ..Feed::default() };
-    let mut inner = Home { of: Of::Feed(&mut feed), bases: home.bases, repairs: home.repairs };
+    let (repairs, trace) = (&mut *home.repairs, &mut *home.trace);
+    let mut inner = Home { of: Of::Feed(&mut feed), bases: home.bases, repairs, trace };
     read_head(element, &mut inner);
     // What holds for the whole entry is said there.
     let around = element.parent();

@@ -24,10 +24,11 @@ pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
         base: reading.bases.base(root).map(String::from),
         ..Feed::default()
     };
-    let mut home = Home { of: Of::Feed(&mut feed), bases: reading.bases, repairs: reading.repairs };
-    common(root, &mut home);
+    let mut home = reading.home(Of::Feed(&mut feed));
+    home.begin(root);
+    home.reading(root, |home| common(root, home));
     for child in root.elements().filter(|child| !child.named("item") && !child.named("channel")) {
-        read_child(child, &mut home);
+        home.reading(child, |home| read_child(child, home));
     }
     for item in
         root.descendants().filter(|element| element.named("item")).take(crate::parse::MAX_ENTRIES)
@@ -37,11 +38,11 @@ pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
             base: reading.bases.base(item).map(String::from),
             ..Entry::default()
         };
-        let mut home =
-            Home { of: Of::Entry(&mut entry), bases: reading.bases, repairs: reading.repairs };
-        common(item, &mut home);
+        let mut home = reading.home(Of::Entry(&mut entry));
+        home.begin(item);
+        home.reading(item, |home| common(item, home));
         for child in item.elements() {
-            read_child(child, &mut home);
+            home.reading(child, |home| read_child(child, home));
         }
         feed.entries.push(entry);
     }

@@ -4,12 +4,14 @@
 //! value serves where a list is due. Fields without a home in Atom, and extensions, are
 //! kept as elements whose text is the value, as JSON where it is not a string.
 
+use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 
 use crate::domain::feed::{
     Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
 };
 use crate::domain::repair::{Code, Repair};
+use crate::parse::trace::{Filled, Pointer, Trace};
 use crate::parse::{MAX_ENTRIES, NotAFeed, dates, json};
 
 /// Where fields without a home in Atom go.
@@ -29,7 +31,10 @@ const READ: [&str; 31] = [
 const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_created"];
 
 /// Reads a feed out of a JSON text.
-pub(in crate::parse) fn read(text: &str, repairs: &mut Vec<Repair>) -> Result<Feed, NotAFeed> {
+pub(in crate::parse) fn read(
+    text: &str,
+    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
+) -> Result<Feed, NotAFeed> {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(err) => {
@@ -45,62 +50,163 @@ pub(in crate::parse) fn read(text: &str, repairs: &mut Vec<Repair>) -> Result<Fe
     if !known {
         return Err(NotAFeed::Other("JSON of another kind"));
     }
-    let mut feed = Feed {
-        format: if version.ends_with("/1") { "jsonfeed1.0" } else { "jsonfeed1.1" },
-        title: string(&object, "title").map(Text::plain),
-        subtitle: string(&object, "description").map(Text::plain),
-        logo: string(&object, "icon"),
-        icon: string(&object, "favicon"),
-        authors: authors(&object),
-        lang: string(&object, "language"),
-        extensions: extensions(&object),
-        ..Feed::default()
-    };
-    for (field, rel) in [("home_page_url", "alternate"), ("feed_url", "self"), ("next_url", "next")]
-    {
-        feed.links.extend(string(&object, field).map(|href| link(href, rel)));
+    let format = if version.ends_with("/1") { "jsonfeed1.0" } else { "jsonfeed1.1" };
+    let mut feed = Feed { format, ..Feed::default() };
+    let mut reading = Reading { object: &object, item: None, repairs, trace };
+    reading.feed(&mut feed);
+    let items =
+        list(&object, "items").enumerate().filter_map(|(n, item)| Some((n, item.as_object()?)));
+    for (n, item) in items.take(MAX_ENTRIES) {
+        let mut entry = Entry::default();
+        let mut reading = Reading { object: item, item: Some(n), repairs, trace };
+        reading.entry(&mut entry);
+        feed.entries.push(entry);
     }
-    for hub in list(&object, "hubs").filter_map(Value::as_object) {
-        feed.links.extend(string(hub, "url").map(|href| link(href, "hub")));
+    if list(&object, "items").count() > MAX_ENTRIES {
+        let detail = format!("only the first {MAX_ENTRIES} are read");
+        repairs.push(Repair::new(Code::TooManyEntries, detail));
     }
-    let items = list(&object, "items").filter_map(Value::as_object);
-    feed.entries = items.take(MAX_ENTRIES).map(entry).collect();
     Ok(feed)
 }
 
-fn entry(item: &Map<String, Value>) -> Entry {
-    let mut entry = Entry {
-        id: string(item, "id").unwrap_or_default(),
-        title: string(item, "title").map(Text::plain),
-        summary: string(item, "summary").map(Text::plain),
-        published: string(item, "date_published").and_then(|text| dates::parse(&text)),
-        updated: string(item, "date_modified").and_then(|text| dates::parse(&text)),
-        authors: authors(item),
-        lang: string(item, "language"),
-        extensions: extensions(item),
-        ..Entry::default()
-    };
-    entry.links.extend(string(item, "url").map(|href| link(href, "alternate")));
-    // What the item links to or is about; its page, if it has no other.
-    let rel = if entry.links.is_empty() { "alternate" } else { "related" };
-    entry.links.extend(string(item, "external_url").map(|href| link(href, rel)));
-    let plain = string(item, "content_text").map(Text::plain);
-    match string(item, "content_html") {
-        Some(value) => {
-            entry.content =
-                Some(Content::Text(Text { kind: TextKind::Html, value, ..Text::default() }));
-            entry.extensions.extend(plain.map(|text| element("content_text", text.value)));
+/// One object, and what is told about it.
+#[derive(Debug)]
+struct Reading<'r> {
+    object: &'r Map<String, Value>,
+    /// Which item it is; none is the feed.
+    item: Option<usize>,
+    repairs: &'r mut Vec<Repair>,
+    trace: &'r mut Trace,
+}
+
+impl Reading<'_> {
+    fn feed(&mut self, feed: &mut Feed) {
+        self.trace.begin(feed, Pointer { item: None, field: "", index: None });
+        self.text(feed, "title", |feed, text| feed.title = Some(Text::plain(text)));
+        self.text(feed, "description", |feed, text| feed.subtitle = Some(Text::plain(text)));
+        self.text(feed, "icon", |feed, text| feed.logo = Some(text));
+        self.text(feed, "favicon", |feed, text| feed.icon = Some(text));
+        self.text(feed, "language", |feed, text| feed.lang = Some(text));
+        self.authors(feed, |feed| &mut feed.authors);
+        self.extensions(feed, |feed| &mut feed.extensions);
+        for (field, rel) in
+            [("home_page_url", "alternate"), ("feed_url", "self"), ("next_url", "next")]
+        {
+            self.text(feed, field, |feed, href| feed.links.push(link(href, rel)));
         }
-        None => entry.content = plain.map(Content::Text),
+        self.each(feed, "hubs", |feed, hub| {
+            let url = hub.as_object().and_then(|hub| string(hub, "url"));
+            feed.links.extend(url.map(|href| link(href, "hub")));
+        });
     }
-    entry.extensions.extend(string(item, "image").map(thumbnail));
-    for term in list(item, "tags").filter_map(scalar) {
-        entry.categories.push(Category { term, ..Category::default() });
+
+    fn entry(&mut self, entry: &mut Entry) {
+        self.trace.begin(entry, Pointer { item: self.item, field: "", index: None });
+        self.text(entry, "id", |entry, text| entry.id = text);
+        self.text(entry, "title", |entry, text| entry.title = Some(Text::plain(text)));
+        self.text(entry, "summary", |entry, text| entry.summary = Some(Text::plain(text)));
+        self.text(entry, "language", |entry, text| entry.lang = Some(text));
+        self.authors(entry, |entry| &mut entry.authors);
+        self.extensions(entry, |entry| &mut entry.extensions);
+        self.date(entry, "date_published", |entry| &mut entry.published);
+        self.date(entry, "date_modified", |entry| &mut entry.updated);
+        self.text(entry, "url", |entry, href| entry.links.push(link(href, "alternate")));
+        // What the item links to or is about; its page, if it has no other.
+        let rel = if entry.links.is_empty() { "alternate" } else { "related" };
+        self.text(entry, "external_url", |entry, href| entry.links.push(link(href, rel)));
+        self.text(entry, "content_html", |entry, value| {
+            let text = Text { kind: TextKind::Html, value, ..Text::default() };
+            entry.content = Some(Content::Text(text));
+        });
+        self.text(entry, "content_text", |entry, text| match entry.content {
+            Some(_) => entry.extensions.push(element("content_text", text)),
+            None => entry.content = Some(Content::Text(Text::plain(text))),
+        });
+        self.text(entry, "image", |entry, url| entry.extensions.push(thumbnail(url)));
+        self.each(entry, "tags", |entry, tag| {
+            let term = scalar(tag);
+            entry.categories.extend(term.map(|term| Category { term, ..Category::default() }));
+        });
+        self.each(entry, "attachments", |entry, attachment| {
+            entry.links.extend(attachment.as_object().and_then(enclosure));
+        });
     }
-    for attachment in list(item, "attachments").filter_map(Value::as_object) {
-        entry.links.extend(enclosure(attachment));
+
+    /// Reads a field that is a text, if there is any.
+    fn text<F: Filled>(&mut self, of: &mut F, field: &str, fill: impl FnOnce(&mut F, String)) {
+        if let Some(text) = string(self.object, field) {
+            let before = self.trace.before(of);
+            fill(of, text);
+            self.trace.after(before, of, Pointer { item: self.item, field, index: None });
+        }
     }
-    entry
+
+    /// Reads a field that is a list, value by value.
+    fn each<F: Filled>(&mut self, of: &mut F, field: &str, fill: impl Fn(&mut F, &Value)) {
+        let is_list = self.object.get(field).is_some_and(Value::is_array);
+        for (n, value) in list(self.object, field).enumerate() {
+            let before = self.trace.before(of);
+            fill(of, value);
+            let index = is_list.then_some(n);
+            self.trace.after(before, of, Pointer { item: self.item, field, index });
+        }
+    }
+
+    /// Reads a date; a bad one is told, and kept as it is.
+    fn date(
+        &mut self,
+        entry: &mut Entry,
+        field: &str,
+        slot: impl FnOnce(&mut Entry) -> &mut Option<DateTime<FixedOffset>>,
+    ) {
+        let Some(text) = string(self.object, field) else { return };
+        let date = dates::parse(&text);
+        if date.is_none() {
+            let repair = Repair::new(Code::BadDate, text.chars().take(64).collect::<String>());
+            self.repairs.push(repair.of(entry.mark));
+        }
+        self.text(entry, field, |entry, text| match date {
+            Some(date) => *slot(entry) = Some(date),
+            None => entry.extensions.push(element(field, text)),
+        });
+    }
+
+    /// The authors of 1.1 and the one of 1.0, which many write beside each other.
+    fn authors<F: Filled>(&mut self, of: &mut F, people: impl Fn(&mut F) -> &mut Vec<Person>) {
+        for field in ["authors", "author"] {
+            self.each(of, field, |of, author| {
+                let person = person(author);
+                people(of).extend((person != Person::default()).then_some(person));
+            });
+        }
+    }
+
+    /// What has no home in Atom.
+    fn extensions<F: Filled>(&mut self, of: &mut F, kept: impl Fn(&mut F) -> &mut Vec<Element>) {
+        for (field, value) in self.object {
+            let read = READ.contains(&field.as_str()) && !KEPT.contains(&field.as_str());
+            if read || value.is_null() {
+                continue;
+            }
+            let before = self.trace.before(of);
+            let text = scalar(value).unwrap_or_else(|| value.to_string());
+            kept(of).push(element(field, text));
+            self.trace.after(before, of, Pointer { item: self.item, field, index: None });
+        }
+    }
+}
+
+fn person(author: &Value) -> Person {
+    match author {
+        Value::Object(author) => Person {
+            name: string(author, "name").unwrap_or_default(),
+            email: string(author, "email"),
+            uri: string(author, "url"),
+            extensions: string(author, "avatar").map(avatar).into_iter().collect(),
+            ..Person::default()
+        },
+        other => Person { name: scalar(other).unwrap_or_default(), ..Person::default() },
+    }
 }
 
 fn enclosure(attachment: &Map<String, Value>) -> Option<Link> {
@@ -119,26 +225,6 @@ fn enclosure(attachment: &Map<String, Value>) -> Option<Link> {
     })
 }
 
-/// The authors of 1.1 and the one of 1.0, which many write beside each other.
-fn authors(object: &Map<String, Value>) -> Vec<Person> {
-    let mut people: Vec<Person> = Vec::new();
-    for author in list(object, "authors").chain(list(object, "author")) {
-        let person = match author {
-            Value::Object(author) => Person {
-                name: string(author, "name").unwrap_or_default(),
-                email: string(author, "email"),
-                uri: string(author, "url"),
-                extensions: string(author, "avatar").map(avatar).into_iter().collect(),
-            },
-            other => Person { name: scalar(other).unwrap_or_default(), ..Person::default() },
-        };
-        if person != Person::default() {
-            people.push(person);
-        }
-    }
-    people
-}
-
 /// A person's picture, as subscribers know it (seed 003, "author").
 fn avatar(href: String) -> Element {
     let attributes = vec![attribute("rel", "avatar".into()), attribute("href", href)];
@@ -148,6 +234,7 @@ fn avatar(href: String) -> Element {
         name: "link".into(),
         attributes,
         children: Vec::new(),
+        ..Element::default()
     }
 }
 
@@ -159,21 +246,12 @@ fn thumbnail(url: String) -> Element {
         name: "thumbnail".into(),
         attributes: vec![attribute("url", url)],
         children: Vec::new(),
+        ..Element::default()
     }
 }
 
 fn attribute(name: &str, value: String) -> Attribute {
     Attribute { name: name.into(), value, ..Attribute::default() }
-}
-
-/// What has no home in Atom.
-fn extensions(object: &Map<String, Value>) -> Vec<Element> {
-    let kept = object.iter().filter(|(name, value)| {
-        let read = READ.contains(&name.as_str()) && !KEPT.contains(&name.as_str());
-        !read && !value.is_null() && *name != "language"
-    });
-    kept.map(|(name, value)| element(name, scalar(value).unwrap_or_else(|| value.to_string())))
-        .collect()
 }
 
 /// A field as an element; what is no name in XML gets underlines.
@@ -193,6 +271,7 @@ fn element(field: &str, value: String) -> Element {
         name,
         attributes: Vec::new(),
         children: vec![Node::Text(value)],
+        ..Element::default()
     }
 }
 

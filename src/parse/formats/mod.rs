@@ -13,8 +13,9 @@ pub use hfeed::FORMAT as PAGE;
 pub(super) use hfeed::read as read_page;
 pub(super) use jsonfeed::read as read_json;
 
-use super::modules::Home;
+use super::modules::{Home, Of};
 use super::texts::Bases;
+use super::trace::Trace;
 use super::tree::{El, Tree};
 use super::vocabulary::{Vocabulary, keep};
 use super::{MAX_ENTRIES, NotAFeed};
@@ -73,15 +74,23 @@ fn read_xhtml(element: El<'_>, home: &mut Home<'_>) -> bool {
 struct Reading<'r> {
     bases: Bases<'r>,
     repairs: &'r mut Vec<Repair>,
+    trace: &'r mut Trace,
+}
+
+impl Reading<'_> {
+    /// What a feed or an entry is read into.
+    fn home<'h>(&'h mut self, of: Of<'h>) -> Home<'h> {
+        Home { of, bases: self.bases, repairs: self.repairs, trace: self.trace }
+    }
 }
 
 /// Reads the feed in a tree, wherever it is.
 pub(super) fn read(
     tree: &Tree<'_>,
     bases: Bases<'_>,
-    repairs: &mut Vec<Repair>,
+    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
 ) -> Result<Feed, NotAFeed> {
-    let mut reading = Reading { bases, repairs };
+    let mut reading = Reading { bases, repairs, trace };
     let document = tree.document();
     let mut page = false;
     let mut loose = None;

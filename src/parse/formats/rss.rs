@@ -49,7 +49,8 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
         base: reading.bases.base(channel).map(String::from),
         ..Feed::default()
     };
-    let mut home = Home { of: Of::Feed(&mut feed), bases: reading.bases, repairs: reading.repairs };
+    let mut home = reading.home(Of::Feed(&mut feed));
+    home.begin(channel);
     read_channel(&own, &mut home);
     let is_item = |element: El<'t>| {
         (element.named("item") && own.holds(element))
@@ -61,8 +62,8 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
             base: reading.bases.base(element).map(String::from),
             ..Entry::default()
         };
-        let mut home =
-            Home { of: Of::Entry(&mut entry), bases: reading.bases, repairs: reading.repairs };
+        let mut home = reading.home(Of::Entry(&mut entry));
+        home.begin(element);
         read_item(&own, element, &mut home);
         feed.entries.push(entry);
     }
@@ -106,18 +107,14 @@ fn version(root: El<'_>) -> &'static str {
 }
 
 fn read_channel<'t>(own: &Own<'t>, home: &mut Home<'_>) {
-    if let Some(about) = own.channel.attr_of(&RDF, "about").or(own.channel.attr("about")) {
-        *home.id() = about.to_owned();
-    }
+    read_about(own.channel, home);
     // RSS 0.90 and 1.0 have image and text input beside the channel, 2.0 in it.
     let beside =
         own.root.elements().filter(|child| *child != own.channel && own.root != own.channel);
     let children: Vec<El<'t>> = own.channel.elements().chain(beside).collect();
     let skipped = |child: El<'_>| ELSEWHERE.iter().any(|name| child.named(name));
     for child in children.iter().copied().filter(|child| own.holds(*child) && !skipped(*child)) {
-        if !read_of_channel(child, home) {
-            home.keep(child);
-        }
+        home.own(child, read_of_channel);
     }
     for child in children.iter().copied().filter(|child| !own.holds(*child)) {
         let atom_entry = child.named("entry") && is_atom(child);
@@ -181,18 +178,21 @@ fn read_image(image: El<'_>, home: &mut Home<'_>) -> bool {
 }
 
 fn read_item<'t>(own: &Own<'t>, item: El<'t>, home: &mut Home<'_>) {
-    if let Some(about) = item.attr_of(&RDF, "about").or(item.attr("about")) {
-        *home.id() = about.to_owned();
-    }
+    read_about(item, home);
     for child in item.elements().filter(|child| own.holds(*child)) {
-        if !read_of_item(child, home) {
-            home.keep(child);
-        }
+        home.own(child, read_of_item);
     }
     for child in item.elements().filter(|child| !own.holds(*child)) {
         home.foreign(child);
     }
     permalink(item, home);
+}
+
+/// What RDF says that an element is about is its id.
+fn read_about(element: El<'_>, home: &mut Home<'_>) {
+    if let Some(about) = element.attr_of(&RDF, "about").or(element.attr("about")) {
+        home.reading(element, |home| *home.id() = about.to_owned());
+    }
 }
 
 fn read_of_item(child: El<'_>, home: &mut Home<'_>) -> bool {
@@ -267,7 +267,10 @@ fn permalink(item: El<'_>, home: &mut Home<'_>) {
     let linked = home.links().iter().any(|link| link.rel == "alternate");
     if !denied && address && !linked {
         let href = home.bases.href(guid, &text);
-        home.add_link(Link { href, rel: "alternate".into(), ..Link::default() });
+        let link = Link { href, rel: "alternate".into(), ..Link::default() };
+        home.reading(guid, |home| {
+            home.add_link(link);
+        });
     }
 }
 

@@ -9,6 +9,7 @@ use crate::domain::feed::{
 use crate::domain::repair::{Code, Repair};
 use crate::parse::dates;
 use crate::parse::texts::{Bases, line};
+use crate::parse::trace::Trace;
 use crate::parse::tree::{El, Items};
 use chrono::{DateTime, FixedOffset};
 
@@ -39,6 +40,7 @@ pub(in crate::parse) struct Home<'h> {
     pub(in crate::parse) of: Of<'h>,
     pub(in crate::parse) bases: Bases<'h>,
     pub(in crate::parse) repairs: &'h mut Vec<Repair>,
+    pub(in crate::parse) trace: &'h mut Trace,
 }
 
 /// One field of a feed or an entry.
@@ -106,12 +108,58 @@ impl Home<'_> {
         }
     }
 
+    /// What is read from now on comes from inside `element`; `xml:lang` and `xml:base` may
+    /// come from around it.
+    pub(in crate::parse) fn begin(&mut self, element: El<'_>) {
+        let owner = match &mut self.of {
+            Of::Feed(feed) => {
+                self.trace.begin(*feed, element);
+                feed.mark
+            }
+            Of::Entry(entry) => {
+                self.trace.begin(*entry, element);
+                entry.mark
+            }
+        };
+        let lang = element.told_lang().map(|(told, _)| ("lang", told));
+        let base = element.told_bases().next().map(|(told, _)| ("base", told));
+        for (name, told) in lang.into_iter().chain(base) {
+            self.trace.note(owner, name, told);
+        }
+    }
+
+    /// Reads an element by `read`: what that fills came from there.
+    pub(in crate::parse) fn reading(&mut self, element: El<'_>, read: impl FnOnce(&mut Home<'_>)) {
+        let before = match &mut self.of {
+            Of::Feed(feed) => self.trace.before(*feed),
+            Of::Entry(entry) => self.trace.before(*entry),
+        };
+        read(self);
+        match &mut self.of {
+            Of::Feed(feed) => self.trace.after(before, *feed, element),
+            Of::Entry(entry) => self.trace.after(before, *entry, element),
+        }
+    }
+
+    /// Reads an element of the format itself by `read`; one that has no home in Atom, as
+    /// `false` says, is kept.
+    pub(in crate::parse) fn own<'t>(
+        &mut self,
+        element: El<'t>,
+        read: impl FnOnce(El<'t>, &mut Home<'_>) -> bool,
+    ) {
+        self.reading(element, |home| {
+            if !read(element, home) {
+                home.keep(element);
+            }
+        });
+    }
+
     /// Reads an element that is not of the format's own vocabulary.
     pub(in crate::parse) fn foreign(&mut self, element: El<'_>) {
-        let read = element.space().vocabulary().is_some_and(|known| (known.read)(element, self));
-        if !read {
-            self.keep(element);
-        }
+        self.own(element, |element, home| {
+            element.space().vocabulary().is_some_and(|known| (known.read)(element, home))
+        });
     }
 
     /// Keeps an element that has no home in Atom.
@@ -124,9 +172,13 @@ impl Home<'_> {
             }
             None => {
                 let detail = element.name().to_owned();
-                self.repairs.push(Repair::new(Code::OversizedExtension, detail));
+                self.tell(Repair::new(Code::OversizedExtension, detail), element);
             }
         }
+    }
+
+    fn tell(&mut self, repair: Repair, element: El<'_>) {
+        self.repairs.push(Repair { byte: element.start(), ..repair });
     }
 
     /// Makes addresses that are the text of an element absolute, where an `xml:base`
@@ -214,7 +266,7 @@ impl Home<'_> {
         let date = dates::parse(&text);
         if date.is_none() && !text.is_empty() {
             let detail: String = line(&text).chars().take(64).collect();
-            self.repairs.push(Repair::new(Code::BadDate, detail));
+            self.tell(Repair::new(Code::BadDate, detail), element);
         }
         date
     }

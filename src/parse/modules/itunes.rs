@@ -49,7 +49,7 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
             for category in std::iter::once(element).chain(element.descendants()) {
                 let Some(term) = category.attr("text").or(category.attr("term")) else { continue };
                 let (term, scheme) = (term.to_owned(), Some(SCHEME.to_owned()));
-                home.add_category(Category { term, scheme, label: None });
+                home.add_category(Category { term, scheme, label: None, ..Category::default() });
             }
         }
         "keywords" => {
@@ -57,7 +57,7 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
             let separator = if text.contains(',') { ',' } else { ' ' };
             for term in text.split(separator).map(str::trim).filter(|term| !term.is_empty()) {
                 let (term, scheme) = (term.to_owned(), Some(SCHEME.to_owned()));
-                home.add_category(Category { term, scheme, label: None });
+                home.add_category(Category { term, scheme, label: None, ..Category::default() });
             }
         }
         _ => {}

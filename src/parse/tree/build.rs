@@ -313,6 +313,7 @@ impl<'t> Builder<'t> {
         }
         self.faults.tell(repairs);
         Tree {
+            text: self.text,
             nodes: self.nodes,
             attributes: self.attributes,
             spaces: self.spaces.into_list(),

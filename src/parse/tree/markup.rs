@@ -156,6 +156,7 @@ fn shell(element: El<'_>) -> Element {
         name: spelled(known, element.name()).into_owned(),
         attributes: attributes.collect(),
         children: Vec::new(),
+        ..Element::default()
     }
 }
 

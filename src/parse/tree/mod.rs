@@ -34,6 +34,7 @@ const NONE: u32 = u32::MAX;
 /// A tree over a document's text.
 #[derive(Debug)]
 pub(super) struct Tree<'t> {
+    text: &'t str,
     nodes: Vec<Node<'t>>,
     attributes: Vec<Attr<'t>>,
     spaces: Vec<Space<'t>>,
@@ -157,6 +158,18 @@ impl<'t> El<'t> {
             Kind::Element { prefix, .. } => prefix,
             Kind::Text(_) => "",
         }
+    }
+
+    /// Its number: no other element of the tree has it.
+    pub(super) fn number(self) -> usize {
+        self.at as usize
+    }
+
+    /// The byte of the text at which it begins. Its name is a slice of the text, so nobody
+    /// has to keep this; the document begins nowhere.
+    pub(super) fn start(self) -> Option<usize> {
+        let named = if self.prefix().is_empty() { self.name() } else { self.prefix() };
+        offset(self.tree.text, named)?.checked_sub(1)
     }
 
     /// Its namespace.
@@ -324,21 +337,40 @@ impl<'t> El<'t> {
         std::iter::successors(wanted.then_some(self), |element| element.parent())
     }
 
-    /// The language in force, as written. An empty one says that it is unknown.
-    pub(super) fn lang(self) -> Option<&'t str> {
-        self.outward(self.tree.scopes.lang).find_map(|element| {
+    /// The nearest elements, itself first, with an attribute that is `wanted`, and its
+    /// value; nothing unless there is any in the document.
+    fn telling(
+        self,
+        is_there: bool,
+        wanted: impl Fn(El<'t>, &Attr<'t>) -> bool,
+    ) -> impl Iterator<Item = (El<'t>, &'t str)> {
+        self.outward(is_there).filter_map(move |element| {
             let mut held = element.attributes().iter();
-            held.find(|a| a.prefix == "xml" && a.name == "lang").map(|a| a.value.trim())
+            let found = held.find(|attribute| wanted(element, attribute))?;
+            Some((element, found.value.trim()))
         })
     }
 
-    /// The values of the `xml:base` attributes in force, innermost first. The channel of
-    /// CDF has its own (`BASE`, of before there was `xml:base`).
-    pub(super) fn bases(self) -> impl Iterator<Item = &'t str> + use<'t> {
-        self.outward(self.tree.scopes.base).filter_map(|element| {
-            let mut held = element.attributes().iter();
-            held.find(|a| a.is_base_of(element)).map(|a| a.value.trim())
-        })
+    /// The element that tells the language in force, and the language as written. An empty
+    /// one says that it is unknown.
+    pub(super) fn told_lang(self) -> Option<(El<'t>, &'t str)> {
+        self.telling(self.tree.scopes.lang, |_, a| a.prefix == "xml" && a.name == "lang").next()
+    }
+
+    /// The language in force, as written.
+    pub(super) fn lang(self) -> Option<&'t str> {
+        self.told_lang().map(|(_, lang)| lang)
+    }
+
+    /// The elements with `xml:base` attributes in force, innermost first, and the values.
+    /// The channel of CDF has its own (`BASE`, of before there was `xml:base`).
+    pub(super) fn told_bases(self) -> impl Iterator<Item = (El<'t>, &'t str)> {
+        self.telling(self.tree.scopes.base, |element, a| a.is_base_of(element))
+    }
+
+    /// The values of those.
+    pub(super) fn bases(self) -> impl Iterator<Item = &'t str> {
+        self.told_bases().map(|(_, base)| base)
     }
 }
 

@@ -32,24 +32,37 @@ impl Reading<'_> {
     pub(super) fn entry(&mut self, item: Item<'_>) -> Option<Entry> {
         let lang = item.tag.lang().map(str::to_owned);
         let mut entry = Entry { lang, base: self.told.clone(), ..Entry::default() };
+        self.begin(&mut entry, item.tag);
         let held = item.properties();
         let mut verb = None;
         for property in &held {
+            let before = self.trace.before(&mut entry);
             if !self.describe_entry(&mut entry, *property, item) {
                 entry.extensions.extend(self.kept(*property));
             }
+            self.trace.after(before, &mut entry, property.tag);
             let deed = DEEDS.iter().find(|(name, _)| *name == property.name);
             verb = verb.or(deed.map(|(_, verb)| *verb));
         }
+        let before = self.trace.before(&mut entry);
+        self.imply(&mut entry, item, &held);
+        entry.extensions.extend(verb.map(|verb| with_text(ACTIVITY, "verb", verb)));
+        self.trace.after(before, &mut entry, item.tag);
+        let url = entry.links.iter().any(|link| link.rel == "alternate");
+        let says = entry.title.is_some() || entry.summary.is_some() || entry.content.is_some();
+        (url || says).then_some(entry)
+    }
+
+    /// What is said only by how an entry is marked up.
+    fn imply(&self, entry: &mut Entry, item: Item<'_>, held: &[Property<'_>]) {
         if entry.title.is_none() {
-            entry.title = item.implied_name(&held).map(Text::plain);
+            entry.title = item.implied_name(held).map(Text::plain);
         }
         if entry.links.is_empty() {
-            let url = item.implied_url(&held).map(|href| absolute(self.base, href));
+            let url = item.implied_url(held).map(|href| absolute(self.base, href));
             entry.links.extend(url.map(|url| link(url, "alternate")));
         }
-        entry.extensions.extend(coordinates(&held));
-        entry.extensions.extend(verb.map(|verb| with_text(ACTIVITY, "verb", verb)));
+        entry.extensions.extend(coordinates(held));
         let content = held.iter().find(|property| property.name == "content");
         if let (Some(content), Some(title)) = (content, &entry.title)
             && content.tag.text() == title.value
@@ -57,9 +70,6 @@ impl Reading<'_> {
             // A note has no title: what it says is marked up as its name as well.
             entry.title = None;
         }
-        let url = entry.links.iter().any(|link| link.rel == "alternate");
-        let says = entry.title.is_some() || entry.summary.is_some() || entry.content.is_some();
-        (url || says).then_some(entry)
     }
 
     /// Puts a property where Atom or a module of it has it; `false` says that it has

@@ -20,6 +20,7 @@ use crate::domain::repair::{Code, Repair};
 use crate::parse::html::{Page, Tag};
 use crate::parse::microformats::{Form, Item, Property, absolute, outermost};
 use crate::parse::texts::line;
+use crate::parse::trace::{Filled, Trace};
 use crate::parse::{MAX_ENTRIES, html::Go};
 
 /// The format of a feed that is a page: it must never be taken for another feed's.
@@ -46,11 +47,17 @@ struct Reading<'r> {
     base: &'r Url,
     /// The same, where the page says so itself.
     told: Option<String>,
+    told_by: Option<Tag<'r>>,
     repairs: &'r mut Vec<Repair>,
+    trace: &'r mut Trace,
 }
 
 /// Reads the feed in a page that came from `url`; `None` if there is none.
-pub(in crate::parse) fn read(text: &str, url: &Url, repairs: &mut Vec<Repair>) -> Option<Feed> {
+pub(in crate::parse) fn read(
+    text: &str,
+    url: &Url,
+    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
+) -> Option<Feed> {
     // Most pages are told without taking them apart.
     if !(text.contains("h-entry") || text.contains("hentry")) {
         return None;
@@ -60,7 +67,8 @@ pub(in crate::parse) fn read(text: &str, url: &Url, repairs: &mut Vec<Repair>) -
     let base = page.base(url);
     let mut found = Vec::new();
     let told = (base != *url).then(|| base.to_string());
-    let mut reading = Reading { base: &base, told, repairs: &mut found };
+    let told_by = page.tells_base();
+    let mut reading = Reading { base: &base, told, told_by, repairs: &mut found, trace };
     let (item, mut entries) = entries(root, &mut reading)?;
     if page.is_cut {
         let detail = "the rest of the page is not read".to_owned();
@@ -78,6 +86,8 @@ pub(in crate::parse) fn read(text: &str, url: &Url, repairs: &mut Vec<Repair>) -
         entries,
         ..Feed::default()
     };
+    let scope = item.map_or(root, |item| item.tag);
+    reading.begin(&mut feed, scope);
     if let Some(item) = item {
         reading.describe(&mut feed, item);
     }
@@ -119,6 +129,7 @@ impl Reading<'_> {
     /// What the item around the entries says.
     fn describe(&mut self, feed: &mut Feed, item: Item<'_>) {
         for property in item.properties() {
+            let before = self.trace.before(feed);
             let filled = || Some(property.text()).filter(|text| !text.is_empty());
             match property.name {
                 "name" if feed.title.is_none() => feed.title = filled().map(Text::plain),
@@ -132,18 +143,25 @@ impl Reading<'_> {
                 _ if property.item.is_some_and(|item| item.is("h-entry")) => {}
                 _ => feed.extensions.extend(self.kept(property)),
             }
+            self.trace.after(before, feed, property.tag);
         }
     }
 
     /// What the head of the page says.
     fn describe_page(&mut self, feed: &mut Feed, page: &Page, url: &Url) {
         if feed.title.is_none() {
-            let titles = page.named("title").into_iter().map(Tag::text);
-            feed.title = titles.map(Text::plain).find(|title| !title.value.is_empty());
+            let titles = page.named("title").into_iter().map(|tag| (tag, tag.text()));
+            let mut titles = titles.into_iter().filter(|(_, title)| !title.is_empty());
+            if let Some((tag, title)) = titles.next() {
+                let before = self.trace.before(feed);
+                feed.title = Some(Text::plain(title));
+                self.trace.after(before, feed, tag);
+            }
         }
         for tag in page.named("link") {
             let Some(href) = tag.attr("href").filter(|href| !href.is_empty()) else { continue };
             let href = absolute(self.base, href);
+            let before = self.trace.before(feed);
             for rel in tag.words("rel").map(str::to_ascii_lowercase) {
                 let known = LINKS.iter().find(|(name, _)| *name == rel);
                 feed.links.extend(known.map(|(_, rel)| link(href.clone(), rel)));
@@ -151,14 +169,32 @@ impl Reading<'_> {
                     feed.icon.get_or_insert_with(|| href.clone());
                 }
             }
+            self.trace.after(before, feed, tag);
         }
         let mut metas = page.named("meta").into_iter();
         let generator = metas.find(|tag| tag.attr("name") == Some("generator"));
-        feed.generator = generator
-            .and_then(|tag| tag.attr("content"))
-            .map(|name| Generator { name: line(name).into_owned(), ..Generator::default() });
-        if !feed.links.iter().any(|link| link.rel == "alternate") {
+        if let Some((tag, name)) = generator.and_then(|tag| Some((tag, tag.attr("content")?))) {
+            let before = self.trace.before(feed);
+            let name = line(name).into_owned();
+            feed.generator = Some(Generator { name, ..Generator::default() });
+            self.trace.after(before, feed, tag);
+        }
+        if let Some(root) = page.root()
+            && !feed.links.iter().any(|link| link.rel == "alternate")
+        {
+            let before = self.trace.before(feed);
             feed.links.push(link(url.to_string(), "alternate"));
+            self.trace.after(before, feed, root);
+        }
+    }
+
+    /// What is read from now on is of this feed or entry, which is marked up in `tag`.
+    fn begin(&mut self, of: &mut impl Filled, tag: Tag<'_>) {
+        self.trace.begin(of, tag);
+        for (name, told) in [("lang", tag.tells_lang()), ("base", self.told_by)] {
+            if let Some(told) = told {
+                self.trace.note(*of.mark(), name, told);
+            }
         }
     }
 
@@ -229,6 +265,7 @@ fn element((namespace, prefix): (&str, &str), name: &str, attributes: Vec<Attrib
         name: name.to_owned(),
         attributes,
         children: Vec::new(),
+        ..Element::default()
     }
 }
 
@@ -241,7 +278,7 @@ mod tests {
     fn read_page(text: &str) -> (Option<Feed>, Vec<Repair>) {
         let mut repairs = Vec::new();
         let url = Url::parse("https://tides.test/").unwrap();
-        (read(text, &url, &mut repairs), repairs)
+        (read(text, &url, (&mut repairs, &mut Trace::default())), repairs)
     }
 
     /// Pieces of pages, sound and broken.

@@ -44,6 +44,7 @@ impl Reading<'_> {
             email: email.map(|email| bare(&email)).filter(|email| email.contains('@')),
             uri,
             extensions: photo.into_iter().map(avatar).collect(),
+            ..Person::default()
         };
         (person != Person::default()).then_some(person)
     }

@@ -1,0 +1,85 @@
+//! Bytes of a text → lines and columns.
+
+/// Of so many bytes each it is known how many characters come before: whole documents
+/// may be one line.
+const BLOCK_BYTES: usize = 1024;
+
+/// A text in which places are looked up.
+#[derive(Debug)]
+pub(super) struct Lines<'t> {
+    text: &'t str,
+    /// Where lines begin.
+    begins: Vec<usize>,
+    /// How many characters begin before each block.
+    characters: Vec<usize>,
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    /// From 1.
+    pub(super) line: usize,
+    /// In characters, from 1.
+    pub(super) column: usize,
+    /// In bytes, from 0.
+    pub(super) byte: usize,
+}
+
+impl<'t> Lines<'t> {
+    pub(super) fn of(text: &'t str) -> Lines<'t> {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let begins = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        let mut characters = vec![0];
+        for block in text.as_bytes().chunks(BLOCK_BYTES) {
+            let before = characters.last().copied().unwrap_or_default();
+            characters.push(before + starts(block));
+        }
+        Lines { text, begins, characters }
+    }
+
+    pub(super) fn position(&self, byte: usize) -> Position {
+        let byte = byte.min(self.text.len());
+        let line = self.begins.partition_point(|begin| *begin <= byte).max(1);
+        let begin = self.begins.get(line - 1).copied().unwrap_or_default();
+        Position { line, column: self.before(byte) - self.before(begin) + 1, byte }
+    }
+
+    /// How many characters begin before a byte.
+    fn before(&self, byte: usize) -> usize {
+        let block = byte / BLOCK_BYTES;
+        let known = self.characters.get(block).copied().unwrap_or_default();
+        known + starts(&self.text.as_bytes()[block * BLOCK_BYTES..byte])
+    }
+}
+
+/// How many characters begin in these bytes.
+fn starts(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_however_long_the_line() {
+        let long = "é".repeat(3 * BLOCK_BYTES);
+        let text = format!("ab\n{long}<x>\n");
+        let lines = Lines::of(&text);
+        #[rustfmt::skip]
+        let cases = [
+            ("the beginning", 0,                        1, 1),
+            ("in a line",     1,                        1, 2),
+            ("its end",       2,                        1, 3),
+            ("the next line", 3,                        2, 1),
+            ("far out",       text.find('<').unwrap(),  2, 3 * BLOCK_BYTES + 1),
+            ("the last line", text.len(),               3, 1),
+            ("beyond",        text.len() + 9,           3, 1),
+        ];
+        for (why, byte, line, column) in cases {
+            let found = lines.position(byte);
+            assert_eq!((found.line, found.column), (line, column), "{why}");
+        }
+        assert_eq!(Lines::of("").position(0), Position { line: 1, column: 1, byte: 0 });
+    }
+}
