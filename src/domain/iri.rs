@@ -92,8 +92,11 @@ fn is_forbidden(c: char) -> bool {
 /// from which to go on, such as a `urn:`.
 pub fn join<'a>(base: &str, reference: &'a str) -> Cow<'a, str> {
     let reference = reference.trim();
+    if is_absolute(reference) {
+        return encode(reference);
+    }
     let parts = Parts::of(base);
-    if is_absolute(reference) || parts.authority.is_none() {
+    if parts.authority.is_none() {
         return encode(reference);
     }
     let Parts { scheme, authority, path, query } = parts;

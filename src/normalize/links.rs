@@ -234,13 +234,13 @@ impl Pass<'_> {
 
 /// Whether following the address runs code (rule S22).
 fn is_unsafe(address: &str) -> bool {
-    let scheme = iri::scheme(address).unwrap_or_default().to_ascii_lowercase();
-    match scheme.as_str() {
-        "javascript" | "vbscript" => true,
-        "data" => {
-            let lower = address.to_ascii_lowercase();
-            !HARMLESS.iter().any(|harmless| lower.starts_with(harmless))
-        }
-        _ => false,
+    let scheme = iri::scheme(address).unwrap_or_default();
+    if scheme.eq_ignore_ascii_case("data") {
+        let begins = |harmless: &str| {
+            let start = address.get(..harmless.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(harmless))
+        };
+        return !HARMLESS.iter().any(|harmless| begins(harmless));
     }
+    ["javascript", "vbscript"].iter().any(|code| scheme.eq_ignore_ascii_case(code))
 }

@@ -152,12 +152,12 @@ impl<'a> Names<'a> {
         if matches!(namespace, "" | ATOM | XML) || self.prefix(namespace).is_some() {
             return;
         }
-        let uri = as_uri(namespace);
+        let usual = USUAL.iter().find(|(known, _)| *known == namespace).map(|(_, usual)| *usual);
+        let uri = if usual.is_some() { Cow::Borrowed(namespace) } else { as_uri(namespace) };
         if let Some(place) = self.declared.get(&uri) {
             self.places.insert(namespace, *place);
             return;
         }
-        let usual = USUAL.iter().find(|(known, _)| *known == namespace).map(|(_, usual)| *usual);
         let wanted = usual.unwrap_or(wanted);
         // A prefix that a known vocabulary has is that vocabulary's alone: what the
         // source wrote first must not decide what the others are called.

@@ -297,8 +297,19 @@ impl<'t> El<'t> {
         self.elements().next().is_some()
     }
 
+    /// The text in it, if there is nothing else, as in most elements.
+    fn only_text(self) -> Option<&'t str> {
+        match self.tree.nodes.get(self.node().first as usize) {
+            Some(Node { kind: Kind::Text(text), next: NONE, .. }) => Some(text),
+            _ => None,
+        }
+    }
+
     /// All the text below it, in order, as it stands there.
     pub(super) fn raw_text(self) -> Cow<'t, str> {
+        if let Some(text) = self.only_text() {
+            return Cow::Borrowed(text);
+        }
         let mut walk = self.walk();
         let mut text = Cow::Borrowed("");
         while let Some(step) = walk.next() {

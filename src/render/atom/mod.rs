@@ -9,7 +9,7 @@ mod parts;
 mod revision;
 mod status;
 
-use crate::domain::feed::{Entry, Feed, Link, Text};
+use crate::domain::feed::{Content, Entry, Feed, Link, Text};
 use crate::domain::iri;
 use crate::domain::status::Status;
 
@@ -166,10 +166,22 @@ fn begin(document: &Document<'_>, entries_bytes: usize) -> String {
 pub fn whole(feed: &Feed) -> String {
     let head = head(feed);
     let none = Document { head: &head, topic: "", status: None, links: &[], entries: &[] };
-    let mut out = begin(&none, 0);
+    let mut out = begin(&none, feed.entries.iter().map(room).sum());
     feed.entries.iter().for_each(|entry| push_entry(&mut out, entry));
     out.push_str("</feed>\n");
     out
+}
+
+/// About how long an entry becomes, so that the document seldom has to be moved while it
+/// grows: its texts, and what an entry has besides.
+fn room(entry: &Entry) -> usize {
+    let content = match &entry.content {
+        Some(Content::Text(Text { value, .. }) | Content::Media { value, .. }) => value.len(),
+        Some(Content::Xml { value, .. }) => value.len(),
+        Some(Content::Src { .. }) | None => 0,
+    };
+    let summary = entry.summary.as_ref().map_or(0, |text| text.value.len());
+    1_024 + content + content / 4 + summary
 }
 
 /// The head of a resource that has none of its own: it was never fetched with

@@ -101,29 +101,31 @@ fn push_optional_text(out: &mut String, name: &str, text: Option<&Text>) {
 /// Appends a text construct. XHTML that is not well-formed is written as HTML, which
 /// readers repair.
 pub(super) fn push_text_construct(out: &mut String, name: &str, text: &Text) {
-    let value = printable(&text.value);
     // Where an item's end is missing, a tolerant reader takes the next one for its end,
     // unless it is quoted in content.
-    let is_torn = || name != "content" && (value.contains("<entry") || value.contains("<item"));
-    let raw = text.kind == TextKind::Xhtml && is_well_formed(&value) && !is_torn();
+    let is_torn =
+        |value: &str| name != "content" && (value.contains("<entry") || value.contains("<item"));
+    let raw = (text.kind == TextKind::Xhtml)
+        .then(|| printable(&text.value))
+        .filter(|value| is_well_formed(value) && !is_torn(value));
     out.push('<');
     out.push_str(name);
     let kind = match text.kind {
         TextKind::Text => "text",
-        TextKind::Xhtml if raw => "xhtml",
+        TextKind::Xhtml if raw.is_some() => "xhtml",
         TextKind::Html | TextKind::Xhtml => "html",
     };
     push_attribute(out, "type", kind);
     push_lang_and_base(out, text.lang.as_deref(), text.base.as_deref());
     out.push('>');
-    if raw {
+    if let Some(markup) = raw {
         out.push_str("<div");
         push_attribute(out, "xmlns", XHTML);
         out.push('>');
-        out.push_str(&value);
+        out.push_str(&markup);
         out.push_str("</div>");
     } else {
-        push_text(out, &value);
+        push_text(out, &text.value);
     }
     push_end(out, name);
 }

@@ -39,7 +39,7 @@ impl<'t> Builder<'t> {
 
     /// Whether a text is layout for all that is known; it is kept in mind.
     fn is_layout(&mut self, text: &'t str) -> bool {
-        let is_blank = self.top().structure && text.trim_start().is_empty();
+        let is_blank = self.top().structure && is_blank(text);
         if is_blank && self.last_text().is_none() {
             self.layout = text;
             return true;
@@ -136,4 +136,10 @@ impl<'t> Builder<'t> {
             self.push_str(&rest[..close]);
         }
     }
+}
+
+/// Whether there is nothing but white space in a text, most of which is ASCII.
+fn is_blank(text: &str) -> bool {
+    let first = text.bytes().position(|byte| !byte.is_ascii_whitespace());
+    first.is_none_or(|at| !text.as_bytes()[at].is_ascii_graphic() && text.trim_start().is_empty())
 }
