@@ -13,6 +13,7 @@
 //!
 //! A format is one file in `formats`, a module one file in `modules`.
 
+mod bases;
 mod dates;
 mod decode;
 mod formats;
@@ -91,7 +92,11 @@ fn read_markup(
     let tidy = tree::tidy(Cow::Borrowed(text), repairs);
     let of_tidy = repairs.len();
     let tree = tree::build(&tidy, repairs);
-    match formats::read(&tree, texts::Bases { url: &url }, (&mut *repairs, &mut *trace)) {
+    match formats::read(
+        &tree,
+        bases::Bases { url: &url, known: &bases::Known::default() },
+        (&mut *repairs, &mut *trace),
+    ) {
         Ok(feed) => {
             // Whoever looks for it has the text before it was tidied.
             let before = tree::Before::of(text, &tidy);

@@ -7,34 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use memchr::{memchr, memchr_iter};
 use url::Url;
 
+use super::bases::Bases;
 use super::formats::{ATOM03, XHTML};
 use super::tree::{Child, El, resolve_into};
 use crate::domain::feed::{Text, TextKind};
 
-/// What addresses of a document are relative to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bases<'c> {
-    /// The URL the document came from.
-    pub(super) url: &'c Url,
-}
-
 impl Bases<'_> {
-    /// The `xml:base` in force at `element`, absolute; `None` where there is none.
-    pub(super) fn base(&self, element: El<'_>) -> Option<Url> {
-        let mut bases: Vec<&str> = Vec::new();
-        for base in element.bases() {
-            bases.push(base);
-            if Url::parse(base).is_ok() {
-                break;
-            }
-        }
-        if bases.is_empty() {
-            return None;
-        }
-        let outward = bases.iter().rev();
-        Some(outward.fold(self.url.clone(), |around, base| around.join(base).unwrap_or(around)))
-    }
-
     /// An address that stands at `element`: absolute where an `xml:base` says how.
     pub(super) fn href(&self, element: El<'_>, address: &str) -> String {
         self.resolved(element, address).unwrap_or_else(|| address.trim().to_owned())

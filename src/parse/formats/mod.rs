@@ -13,8 +13,8 @@ pub use hfeed::FORMAT as PAGE;
 pub(super) use hfeed::read as read_page;
 pub(super) use jsonfeed::read as read_json;
 
+use super::bases::Bases;
 use super::modules::{Home, Of};
-use super::texts::Bases;
 use super::trace::Trace;
 use super::tree::{El, Tree};
 use super::vocabulary::{Vocabulary, keep};

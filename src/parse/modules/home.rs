@@ -7,8 +7,9 @@ use crate::domain::feed::{
     Category, Content, Element, Entry, Feed, Hints, Link, Node, Person, Text,
 };
 use crate::domain::repair::{Code, Repair};
+use crate::parse::bases::Bases;
 use crate::parse::dates;
-use crate::parse::texts::{Bases, line};
+use crate::parse::texts::line;
 use crate::parse::trace::Trace;
 use crate::parse::tree::{El, Items};
 use chrono::{DateTime, FixedOffset};

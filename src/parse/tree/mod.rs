@@ -383,6 +383,11 @@ impl<'t> El<'t> {
     pub(super) fn bases(self) -> impl Iterator<Item = &'t str> {
         self.told_bases().map(|(_, base)| base)
     }
+
+    /// Which element of its tree it is.
+    pub(super) fn place(self) -> u32 {
+        self.at
+    }
 }
 
 /// One step of a [`Walk`].
