@@ -23,7 +23,7 @@ use super::implied;
 use super::mend::mend;
 use super::spaces::Spaces;
 use super::tokens::{Token, Tokens};
-use super::{Attr, DOCUMENT, Kind, NONE, Node, Scopes, Tree, offset};
+use super::{Attr, DOCUMENT, Kind, NONE, Node, Scope, Tree, offset};
 use crate::domain::repair::{Code, Repair};
 
 /// Elements inside each other (rule S16).
@@ -32,6 +32,10 @@ const DEPTH: usize = 256;
 /// Elements between which white space says nothing.
 const STRUCTURE: [&str; 9] =
     ["rss", "channel", "items", "item", "feed", "entry", "rdf", "image", "author"];
+
+/// Elements inside each other that tell an `xml:base` (rule S16): what one more is relative
+/// to is as long as all of them together. It is not followed.
+const BASES: u32 = 16;
 
 /// HTML elements that are never closed and are no names of any feed format.
 const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
@@ -55,6 +59,7 @@ struct Open<'t> {
     name: &'t str,
     bindings: usize,
     structure: bool,
+    scope: Scope,
 }
 
 #[derive(Debug)]
@@ -73,14 +78,19 @@ struct Builder<'t> {
     /// White space that is layout, unless a text follows it.
     layout: &'t str,
     tag: Tag<'t>,
-    scopes: Scopes,
     broke_off: bool,
     faults: Faults,
 }
 
 impl<'t> Builder<'t> {
     fn new(text: &'t str) -> Builder<'t> {
-        let document = Kind::Element { prefix: "", name: "", space: 0, attributes: (0, 0) };
+        let document = Kind::Element {
+            prefix: "",
+            name: "",
+            space: 0,
+            attributes: (0, 0),
+            scope: Scope::NONE,
+        };
         let node = Node { parent: NONE, next: NONE, first: NONE, last: NONE, kind: document };
         Builder {
             text,
@@ -88,13 +98,18 @@ impl<'t> Builder<'t> {
             nodes: Vec::with_capacity(text.len() / 40 + 8),
             attributes: Vec::with_capacity(text.len() / 200 + 8),
             spaces: Spaces::new(),
-            open: vec![Open { node: DOCUMENT, name: "", bindings: 0, structure: true }],
+            open: vec![Open {
+                node: DOCUMENT,
+                name: "",
+                bindings: 0,
+                structure: true,
+                scope: Scope::NONE,
+            }],
             too_deep: 0,
             guesses: false,
             is_sound: true,
             layout: "",
             tag: Tag::default(),
-            scopes: Scopes::default(),
             broke_off: false,
             faults: Faults::default(),
         }
@@ -174,8 +189,8 @@ impl<'t> Builder<'t> {
         self.declare(&tag);
         let (prefix, name) = split(tag.name);
         let space = self.spaces.of_element(prefix);
-        let attributes = self.keep_attributes(&tag);
-        let node = self.append(Kind::Element { prefix, name, space, attributes });
+        let (attributes, scope) = self.keep_attributes(&tag);
+        let node = self.append(Kind::Element { prefix, name, space, attributes, scope });
         let void = || {
             let mut names = VOID.iter();
             prefix.is_empty() && names.any(|void| name.eq_ignore_ascii_case(void))
@@ -185,7 +200,7 @@ impl<'t> Builder<'t> {
             self.spaces.leave(bindings);
         } else {
             let structure = STRUCTURE.iter().any(|known| name.eq_ignore_ascii_case(known));
-            self.open.push(Open { node, name: tag.name, bindings, structure });
+            self.open.push(Open { node, name: tag.name, bindings, structure, scope });
         }
         self.tag = tag;
     }
@@ -208,19 +223,30 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn keep_attributes(&mut self, tag: &Tag<'t>) -> (u32, u32) {
+    /// Keeps the attributes of the element that is appended next; says which they are,
+    /// and who tells what is in force at it.
+    fn keep_attributes(&mut self, tag: &Tag<'t>) -> ((u32, u32), Scope) {
+        let itself = index(self.nodes.len());
+        let mut scope = self.top().scope;
         let from = index(self.attributes.len());
         for (name, value) in &tag.attributes {
             if *name == "xmlns" || name.starts_with("xmlns:") {
                 continue;
             }
             let (prefix, name) = split(name);
-            self.scopes.base |= name.eq_ignore_ascii_case("base");
-            self.scopes.lang |= prefix == "xml" && name == "lang";
+            if prefix == "xml" && name == "lang" {
+                scope.lang = itself;
+            } else if matches!(prefix, "" | "xml")
+                && name.eq_ignore_ascii_case("base")
+                && scope.bases < BASES
+            {
+                scope.base = itself;
+                scope.bases += 1;
+            }
             let space = self.spaces.of_attribute(prefix);
             self.attributes.push(Attr { prefix, name, space, value: entities::attribute(value) });
         }
-        (from, index(self.attributes.len()))
+        ((from, index(self.attributes.len())), scope)
     }
 
     /// Ends what cannot hold the element that begins now.
@@ -317,7 +343,6 @@ impl<'t> Builder<'t> {
             nodes: self.nodes,
             attributes: self.attributes,
             spaces: self.spaces.into_list(),
-            scopes: self.scopes,
             cut,
         }
     }

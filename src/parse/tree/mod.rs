@@ -38,17 +38,24 @@ pub(super) struct Tree<'t> {
     nodes: Vec<Node<'t>>,
     attributes: Vec<Attr<'t>>,
     spaces: Vec<Space<'t>>,
-    scopes: Scopes,
     /// The item that was open when the document broke off in the middle of it.
     cut: Option<u32>,
 }
 
-/// Whether `xml:base` (or `base`) and `xml:lang` occur at all: most documents have neither, and then
-/// nobody has to look up the tree for them.
-#[derive(Clone, Copy, Debug, Default)]
-struct Scopes {
-    base: bool,
-    lang: bool,
+/// Which elements tell the `xml:base` (or `base`) and the `xml:lang` in force at an element:
+/// itself or the nearest around it. Who looks for them goes from one to the next of those
+/// and not through all that is around, which may be much.
+#[derive(Clone, Copy, Debug)]
+struct Scope {
+    base: u32,
+    lang: u32,
+    /// How many tell a base.
+    bases: u32,
+}
+
+impl Scope {
+    /// That of a document.
+    const NONE: Scope = Scope { base: NONE, lang: NONE, bases: 0 };
 }
 
 #[derive(Debug)]
@@ -63,7 +70,7 @@ struct Node<'t> {
 #[derive(Debug)]
 enum Kind<'t> {
     Text(Cow<'t, str>),
-    Element { prefix: &'t str, name: &'t str, space: u32, attributes: (u32, u32) },
+    Element { prefix: &'t str, name: &'t str, space: u32, attributes: (u32, u32), scope: Scope },
 }
 
 impl<'t> Kind<'t> {
@@ -343,19 +350,27 @@ impl<'t> El<'t> {
         self.elements().filter(|element| element.named(name)).find_map(El::filled)
     }
 
-    /// It and what is around it, innermost first; nothing unless `wanted`.
-    fn outward(self, wanted: bool) -> impl Iterator<Item = El<'t>> + use<'t> {
-        std::iter::successors(wanted.then_some(self), |element| element.parent())
+    fn scope(self) -> Scope {
+        match &self.node().kind {
+            Kind::Element { scope, .. } => *scope,
+            Kind::Text(_) => Scope::NONE,
+        }
     }
 
-    /// The nearest elements, itself first, with an attribute that is `wanted`, and its
-    /// value; nothing unless there is any in the document.
+    /// The elements that `teller` leads to, itself first, with an attribute that is
+    /// `wanted`, and its value.
     fn telling(
         self,
-        is_there: bool,
+        teller: impl Fn(Scope) -> u32,
         wanted: impl Fn(El<'t>, &Attr<'t>) -> bool,
     ) -> impl Iterator<Item = (El<'t>, &'t str)> {
-        self.outward(is_there).filter_map(move |element| {
+        let next = move |element: El<'t>| {
+            let at = teller(element.scope());
+            (at != NONE).then_some(El { tree: self.tree, at })
+        };
+        let first = next(self);
+        let tellers = std::iter::successors(first, move |element| element.parent().and_then(&next));
+        tellers.filter_map(move |element| {
             let mut held = element.attributes().iter();
             let found = held.find(|attribute| wanted(element, attribute))?;
             Some((element, found.value.trim()))
@@ -365,7 +380,7 @@ impl<'t> El<'t> {
     /// The element that tells the language in force, and the language as written. An empty
     /// one says that it is unknown.
     pub(super) fn told_lang(self) -> Option<(El<'t>, &'t str)> {
-        self.telling(self.tree.scopes.lang, |_, a| a.prefix == "xml" && a.name == "lang").next()
+        self.telling(|scope| scope.lang, |_, a| a.prefix == "xml" && a.name == "lang").next()
     }
 
     /// The language in force, as written.
@@ -376,7 +391,7 @@ impl<'t> El<'t> {
     /// The elements with `xml:base` attributes in force, innermost first, and the values.
     /// The channel of CDF has its own (`BASE`, of before there was `xml:base`).
     pub(super) fn told_bases(self) -> impl Iterator<Item = (El<'t>, &'t str)> {
-        self.telling(self.tree.scopes.base, |element, a| a.is_base_of(element))
+        self.telling(|scope| scope.base, |element, a| a.is_base_of(element))
     }
 
     /// The values of those.
