@@ -18,6 +18,7 @@
 //! [`Resources::record`]: crate::store::Resources::record
 
 mod look;
+mod meaning;
 mod offered;
 mod push;
 mod records;
@@ -106,10 +107,10 @@ impl Ingest {
             Some(forbidden) => forbidden,
             None => look::look(&self.fetch, due, now).await,
         };
-        let new = records::records(&*self.store, resource, &seen.found, now).await?;
-        let new = new.unwrap_or_else(|| {
+        let records = records::records(&*self.store, resource, &mut seen.found, now).await?;
+        let records = records.unwrap_or_else(|| {
             seen.found = look::Found::Trouble(look::Trouble::ours());
-            Vec::new()
+            records::Records::default()
         });
         let own = self.settings.upstream_url.as_ref();
         let upstream =
@@ -118,7 +119,7 @@ impl Ingest {
         let bounds = self.bounds(now).await?;
         let terms =
             report::Terms { bounds, dice: worker::dice(), porn_rank: self.settings.porn_rank };
-        let mut poll = report::report(due, seen, new, &terms);
+        let mut poll = report::report(due, seen, records, &terms);
         poll.poll.upstream = upstream;
         if let Some(verdict) = &verdict {
             refusals::wait_with_all(&mut poll.poll, resource, verdict, worker::dice());

@@ -9,13 +9,13 @@ use tracing::error;
 use url::Url;
 
 use crate::domain::feed::Link;
-use crate::domain::record::{Record, Seq};
+use crate::domain::record::{Reach, Record, RecordKind, Seq};
 use crate::domain::resource::{Kind, Resource, ResourceId};
 use crate::domain::source::Context;
 use crate::domain::subscription::{Due, Format};
 use crate::parse;
 use crate::render;
-use crate::store::{Store, StoreError};
+use crate::store::{Owed, Store, StoreError};
 
 /// The most records in one delivery (rule D2); what is left is due again at once.
 const MOST_RECORDS: usize = 100;
@@ -59,6 +59,7 @@ struct Key {
     after: Seq,
     owed: Seq,
     format: Format,
+    least: Reach,
     is_open: bool,
 }
 
@@ -82,6 +83,7 @@ impl Composer {
             after: subscription.cursor,
             owed: due.owed,
             format: subscription.format,
+            least: subscription.updates.least(),
             is_open: subscription.account.is_none(),
         };
         if let Some(load) = self.cached(&key) {
@@ -117,20 +119,31 @@ impl Composer {
         }))
     }
 
-    /// The new entries, newest first (row N-16).
+    /// The new entries, newest first (row N-16), each as it was last said to be.
     async fn entries(&self, key: &Key, resource: &Resource) -> Result<Option<Load>, StoreError> {
-        let mut records = self.store.read_after(key.resource, key.after, MOST_RECORDS).await?;
-        records.retain(|record| record.seq <= key.owed);
-        let (Some(first), Some(last)) = (records.first(), records.last()) else {
+        let (mut after, limit) = (key.after, MOST_RECORDS);
+        let (records, last) = loop {
+            let owed = Owed { after, upto: key.owed, least: key.least, limit };
+            let mut records = self.store.owed(key.resource, &owed).await?;
+            // What stands between records that are not sent is told with them.
+            let is_all = records.len() < limit;
+            let last = records.last().filter(|_| !is_all).map_or(key.owed, |record| record.seq);
+            leave_out_replaced(&mut records, key.format);
+            if is_all || !records.is_empty() {
+                break (records, last);
+            }
+            after = last;
+        };
+        let Some(waiting_since) = records.first().map(|record| record.at) else {
             return Ok(None);
         };
-        let (first, last, waiting_since) = (first.seq, last.seq, Some(first.at));
         let atom = document(resource, &records, &self.links(key));
         let (content_type, body) = match key.format {
             Format::Json => (JSON, json(resource, &key.topic, atom)),
             Format::Atom | Format::Raw => (ATOM, atom),
         };
         let (content_type, body) = (content_type.to_owned(), body.into());
+        let (first, waiting_since) = (Seq(key.after.0 + 1), Some(waiting_since));
         Ok(Some(Load { content_type, body, first, last, waiting_since }))
     }
 
@@ -153,6 +166,14 @@ impl Composer {
         // What a panic interrupted can only be an entry that is missing.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Of an entry that stands there more than once the newest is enough. JSON has no word for
+/// one that was taken back.
+fn leave_out_replaced(records: &mut Vec<Record>, format: Format) {
+    let replaced: Vec<Seq> = records.iter().filter_map(|record| record.predecessor).collect();
+    let says = |record: &Record| format != Format::Json || record.kind != RecordKind::Deleted;
+    records.retain(|record| !replaced.contains(&record.seq) && says(record));
 }
 
 fn document(resource: &Resource, records: &[Record], links: &[Link]) -> String {
@@ -213,6 +234,7 @@ mod tests {
             after: Seq(0),
             owed: Seq(1),
             format: Format::Atom,
+            least: Reach::Fresh,
             is_open: true,
         };
         let load = |bytes| Load {

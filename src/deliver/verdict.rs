@@ -141,7 +141,7 @@ fn retry_after_s(headers: &HeaderMap, now: DateTime<Utc>) -> u64 {
 mod tests {
     use super::*;
     use crate::domain::resource::ResourceId;
-    use crate::domain::subscription::{Format, Protocol};
+    use crate::domain::subscription::{Format, Protocol, Updates};
     use crate::domain::topic::{Callback, Topic};
     use bytes::Bytes;
     use http::StatusCode;
@@ -154,6 +154,7 @@ mod tests {
             callback: Callback::parse("http://b.test/").unwrap(),
             protocol,
             format: Format::Atom,
+            updates: Updates::default(),
             secret: None,
             cursor: Seq(0),
             failures,

@@ -11,6 +11,7 @@
 //! surrounds it stays, because readers may ask for it.
 
 use chrono::{DateTime, FixedOffset};
+use serde::{Deserialize, Serialize};
 
 use super::mark::Mark;
 use super::repair::Repair;
@@ -54,6 +55,8 @@ pub struct Feed {
     pub entries: Vec<Entry>,
     /// What the document says about when to come back.
     pub hints: Hints,
+    /// What its entries are to be known by from now on (rule N2).
+    pub known_by: KnownBy,
     /// Where the document says it has moved (`<redirect><newLocation>`, seed 002);
     /// an empty text says that it is gone.
     pub moved_to: Option<String>,
@@ -61,6 +64,18 @@ pub struct Feed {
     pub repairs: Vec<Repair>,
     /// Where it came from, where a trace is kept.
     pub mark: Mark,
+}
+
+/// What the entries of a feed are known by (rule N2). A feed only climbs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KnownBy {
+    /// Their ids; where one has none, its link, and so on.
+    #[default]
+    Id,
+    /// Their links, because ids repeat or are missing; where several have one link, what
+    /// they say.
+    Link,
 }
 
 /// An entry.
@@ -82,6 +97,8 @@ pub struct Entry {
     pub published: Option<DateTime<FixedOffset>>,
     /// `atom:updated`.
     pub updated: Option<DateTime<FixedOffset>>,
+    /// Whether its dates had to be made up (rule N9).
+    pub date_assumed: bool,
     /// `atom:author`.
     pub authors: Vec<Person>,
     /// `atom:contributor`.

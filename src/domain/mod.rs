@@ -12,6 +12,7 @@ pub mod iri;
 pub mod limit;
 pub mod mark;
 pub mod moves;
+pub mod novelty;
 pub mod ping;
 pub mod plain;
 pub mod poll;

@@ -4,8 +4,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
+use super::feed::KnownBy;
 use super::moves::Sighting;
-use super::record::NewRecord;
+use super::novelty::Document;
+use super::record::Digest;
 use super::resource::Kind;
 use super::schedule::Demand;
 use super::status::Status;
@@ -76,6 +78,10 @@ pub struct Polling {
     /// When a whole document was last asked for although "not modified" had been
     /// answered (rule P9).
     pub doubted_at: Option<DateTime<Utc>>,
+    /// What entries are known by (rule N2).
+    pub known_by: KnownBy,
+    /// When that last changed.
+    pub known_by_since: Option<DateTime<Utc>>,
 }
 
 /// Why a poll was made.
@@ -110,6 +116,23 @@ pub struct Body {
     pub bytes: Vec<u8>,
 }
 
+/// What a poll has for the log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Found {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The entries of a feed: all of them, because each is judged beside the others.
+    Feed(Document),
+    /// What a resource that is no feed holds now, if its body has changed (rule N12).
+    Revision {
+        /// The Atom id of the revision.
+        entry_id: String,
+        /// The revision as one self-contained Atom `<entry>` element.
+        atom: String,
+    },
+}
+
 /// Everything one poll leaves in the store, in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poll {
@@ -136,8 +159,11 @@ pub struct Poll {
     pub body: Option<Body>,
     /// The hub or cloud that the resource advertises.
     pub upstream: Offered,
-    /// What may be new, oldest first. What is already known is dropped by the store.
-    pub records: Vec<NewRecord>,
+    /// What the body says; a body with the same meaning is no other (rule P11). `None`
+    /// where every byte counts.
+    pub meaning: Option<Digest>,
+    /// What may be new. What is already known is dropped by the store.
+    pub found: Found,
     /// Whether nobody is to be told of these records, because they were there before
     /// anybody was watching: the cursors of the subscriptions there are move to the
     /// new head, or first body, with it (rule N5).

@@ -36,16 +36,74 @@ impl EntryKey {
     }
 }
 
-/// An entry on its way into the log; it gets its number when it is appended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewRecord {
-    /// Its key; what is already known under it is not appended again.
-    pub key: EntryKey,
-    /// The Atom id of the entry.
-    pub entry_id: String,
-    /// The entry as one self-contained Atom `<entry>` element. What was published
-    /// never changes, even when the normalizer gets better.
-    pub atom: String,
+/// What something says, as 16 bytes of a SHA-256: enough to see that it changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(pub [u8; 16]);
+
+impl Digest {
+    /// Of parts, which are told apart from one another.
+    pub fn of(parts: &[&str]) -> Digest {
+        use sha2::{Digest as _, Sha256};
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part);
+        }
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&hasher.finalize()[..16]);
+        Digest(digest)
+    }
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// An entry that was not known, or a revision of a resource that is no feed.
+    New,
+    /// A known entry that says something else than it did (rule N7).
+    Update,
+    /// An entry that was not known and is old: kept, and sent to nobody (rule N5).
+    Old,
+    /// A known entry that its publisher has taken back (rule N8).
+    Deleted,
+}
+
+impl RecordKind {
+    /// The word kept in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RecordKind::New => "new",
+            RecordKind::Update => "update",
+            RecordKind::Old => "old",
+            RecordKind::Deleted => "deleted",
+        }
+    }
+
+    /// Reads the word kept in the store.
+    pub fn from_word(word: &str) -> Option<RecordKind> {
+        let all = [RecordKind::New, RecordKind::Update, RecordKind::Old, RecordKind::Deleted];
+        all.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// Whom a record is sent to. Each reaches those of all that come after it in this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reach {
+    /// Nobody.
+    Nobody,
+    /// Those who asked for updates.
+    Askers,
+    /// Those too who did not refuse them: the publisher says that it is an update, now.
+    Fresh,
+    /// All subscribers.
+    Everybody,
+}
+
+impl Reach {
+    /// The number kept in the store; the greater, the more it reaches.
+    pub fn number(self) -> i64 {
+        self as i64
+    }
 }
 
 /// One numbered item of a log.
@@ -55,8 +113,13 @@ pub struct Record {
     pub seq: Seq,
     /// When it was appended.
     pub at: DateTime<Utc>,
+    /// What it is.
+    pub kind: RecordKind,
+    /// The record of the same entry that it takes the place of.
+    pub predecessor: Option<Seq>,
     /// The Atom id of the entry.
     pub entry_id: String,
-    /// The entry as one self-contained Atom `<entry>` element.
+    /// The entry as one self-contained Atom `<entry>` element, or `at:deleted-entry`. What
+    /// was published never changes, even when the normalizer gets better.
     pub atom: String,
 }

@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use url::Url;
 
+use super::feed::KnownBy;
+
 /// Where a document came from, and what its server said of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
@@ -14,12 +16,14 @@ pub struct Context {
     /// When it was received: the date of an entry that has none (rule N9). `None`
     /// where output must depend on nothing but the input.
     pub received_at: Option<DateTime<Utc>>,
+    /// What the entries of this feed are known by, as was learnt before (rule N2).
+    pub known_by: KnownBy,
 }
 
 impl Context {
     /// Only a URL is known.
     pub fn of(url: Url) -> Context {
-        Context { url, headers: Vec::new(), received_at: None }
+        Context { url, headers: Vec::new(), received_at: None, known_by: KnownBy::default() }
     }
 
     /// The value of the first header of this name (in lower case).

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::account::AccountId;
-use super::record::Seq;
+use super::record::{Reach, Seq};
 use super::resource::ResourceId;
 use super::topic::{Callback, Topic};
 
@@ -96,6 +96,44 @@ impl Format {
     }
 }
 
+/// Which updates of entries a subscriber is sent (rule N7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Updates {
+    /// None.
+    Never,
+    /// Those of which the publisher says that they are updates, and new: as Superfeedr.
+    #[default]
+    Fresh,
+    /// All.
+    Always,
+}
+
+impl Updates {
+    /// The word kept in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Updates::Never => "never",
+            Updates::Fresh => "fresh",
+            Updates::Always => "always",
+        }
+    }
+
+    /// Reads the word kept in the store.
+    pub fn from_word(word: &str) -> Option<Updates> {
+        let all = [Updates::Never, Updates::Fresh, Updates::Always];
+        all.into_iter().find(|updates| updates.as_str() == word)
+    }
+
+    /// The least reach of the records that are sent.
+    pub fn least(self) -> Reach {
+        match self {
+            Updates::Never => Reach::Everybody,
+            Updates::Fresh => Reach::Fresh,
+            Updates::Always => Reach::Askers,
+        }
+    }
+}
+
 /// The key a subscriber gave us for `X-Hub-Signature`.
 ///
 /// Fewer than 200 bytes (WebSub `#subscriber-sends-subscription-request`). Debug
@@ -178,6 +216,8 @@ pub struct Wish {
     pub protocol: Protocol,
     /// What to send; told apart only by WebSub.
     pub format: Format,
+    /// Which updates to send.
+    pub updates: Updates,
     /// For signing.
     pub secret: Option<Secret>,
     /// How long it lasts.
@@ -208,10 +248,12 @@ pub struct Subscription {
     pub protocol: Protocol,
     /// What to send.
     pub format: Format,
+    /// Which updates to send.
+    pub updates: Updates,
     /// For signing.
     pub secret: Option<Secret>,
     /// The last number acknowledged: of a record, or of a body version for
-    /// [`Format::Raw`].
+    /// [`Format::Raw`], as which all of rssCloud's count.
     pub cursor: Seq,
     /// Consecutive failed attempts.
     pub failures: u32,

@@ -29,6 +29,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use ipnet::IpNet;
 use url::Url;
 
+use crate::domain::feed::KnownBy;
 use crate::domain::poll::Validators;
 use crate::domain::schedule::Class;
 use crate::domain::source::Context;
@@ -187,6 +188,7 @@ impl Document {
             url: self.url.clone(),
             headers: headers.collect(),
             received_at: Some(received_at),
+            known_by: KnownBy::default(),
         }
     }
 }

@@ -155,7 +155,9 @@ async fn read(answer: Result<Answer, FetchError>, due: &DueResource, now: DateTi
     if fresh.hash == due.resource.polling.body_hash {
         return Found::Same(fresh);
     }
-    match parse_aside(document.body.clone(), document.context(now)).await {
+    let known_by = due.resource.polling.known_by;
+    let context = Context { known_by, ..document.context(now) };
+    match parse_aside(document.body.clone(), context).await {
         // A page with entries marked up in it, but not those of the feed (rule P52).
         Some(Ok(feed)) if feed.format == parse::PAGE && is_known_as_feed(due) => {
             Found::Trouble(Trouble::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))

@@ -8,11 +8,13 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 use url::Url;
 
+use crate::domain::poll::Found;
 use crate::domain::resource::Resource;
 use crate::domain::source::Context;
 use crate::store::StoreError;
 
 use super::Ingest;
+use super::records::Records;
 use super::{look, records};
 
 /// A document as an upstream sent it.
@@ -36,13 +38,15 @@ impl Ingest {
         let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(0) };
         let content_type = pushed.content_type.into_iter();
         let headers = content_type.map(|value| ("content-type".to_owned(), value)).collect();
-        let context = Context { url, headers, received_at: Some(now) };
-        let Some(Ok(feed)) = look::parse_aside(pushed.body, context).await else {
+        let known_by = resource.polling.known_by;
+        let context = Context { url, headers, received_at: Some(now), known_by };
+        let Some(Ok(mut feed)) = look::parse_aside(pushed.body, context).await else {
             debug!(resource = resource.id.0, "what an upstream sent is no feed");
             return Ok(0);
         };
-        let records = records::of_feed(&*self.store, resource, &feed).await?;
-        let appended = self.store.push(resource.id, records.unwrap_or_default(), now).await?;
+        let records = records::of_feed(&*self.store, resource, &mut feed, now).await?;
+        let Some(Records { found: Found::Feed(document), .. }) = records else { return Ok(0) };
+        let appended = self.store.push(resource.id, document, now).await?;
         self.metrics.fetched(0, appended.new);
         Ok(appended.new)
     }

@@ -1,4 +1,8 @@
-//! What was found → records for the log, oldest first.
+//! What was found → what there is for the log.
+//!
+//! The store judges what is new, in the transaction that appends. Here the same judge is
+//! asked beforehand, with what the store knows by then, so that only those entries are
+//! rendered of which a record can come: that takes longer than all the rest.
 
 use std::error::Error;
 
@@ -6,62 +10,118 @@ use chrono::{DateTime, FixedOffset, Utc};
 use tracing::error;
 
 use crate::domain::feed::{Entry, Feed};
-use crate::domain::record::{EntryKey, NewRecord};
+use crate::domain::novelty::{self, Document, Judgement, Standing};
+use crate::domain::poll;
+use crate::domain::record::Digest;
 use crate::domain::resource::Resource;
 use crate::normalize;
 use crate::render;
 use crate::store::{Store, StoreError};
 
 use super::look::{Found, Fresh};
+use super::meaning;
 
-/// The records that may be new, oldest first.
-///
-/// The store is asked which entries it has not seen, so that only those are worked
-/// on; its append is the judge. `None` says that the work on them panicked.
+/// What a poll has for the log, and how much of it seems to be news.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    /// For the store.
+    pub(super) found: poll::Found,
+    /// What the body says, if that is not its bytes.
+    pub(super) meaning: Option<Digest>,
+    /// New entries, or a new revision.
+    pub(super) new: usize,
+    /// Known entries that say something else.
+    pub(super) updated: usize,
+}
+
+/// What there is for the log. `None` says that the work on it panicked.
 pub(super) async fn records(
     store: &dyn Store,
     resource: &Resource,
-    found: &Found,
+    found: &mut Found,
     now: DateTime<Utc>,
-) -> Result<Option<Vec<NewRecord>>, StoreError> {
+) -> Result<Option<Records>, StoreError> {
     match found {
-        Found::Feed { feed, .. } => of_feed(store, resource, feed).await,
-        Found::Other(fresh) => Ok(Some(vec![revision(resource, fresh, now)])),
-        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => Ok(Some(Vec::new())),
+        Found::Feed { feed, .. } => of_feed(store, resource, feed, now).await,
+        Found::Other(fresh) => {
+            let found = revision(resource, fresh, now);
+            Ok(Some(Records { found, new: 1, ..Records::default() }))
+        }
+        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => {
+            Ok(Some(Records::default()))
+        }
     }
 }
 
-/// The entries of a feed that may be new, oldest first; `None` as above.
+/// What there is of a feed; `None` as above.
 pub(super) async fn of_feed(
     store: &dyn Store,
     resource: &Resource,
-    feed: &Feed,
-) -> Result<Option<Vec<NewRecord>>, StoreError> {
-    let keys: Vec<EntryKey> = feed.entries.iter().map(|entry| EntryKey::of(&entry.id)).collect();
-    let unknown = store.unknown(resource.id, &keys).await?;
-    let entries = feed.entries.iter().zip(keys);
-    let new = entries.filter(|(_, key)| unknown.contains(key));
-    let mut new: Vec<_> = new.map(|(entry, key)| (entry.clone(), key)).collect();
-    if !is_oldest_first(feed) {
-        new.reverse();
-    }
-    Ok(rendered_aside(new).await)
+    feed: &mut Feed,
+    now: DateTime<Utc>,
+) -> Result<Option<Records>, StoreError> {
+    let known_by = resource.polling.known_by;
+    let taken = std::mem::take(feed);
+    let read = aside(move || {
+        let renamed = (taken.known_by != known_by).then(|| normalize::ids(&taken, taken.known_by));
+        let document = Document::of(&taken, is_oldest_first(&taken), renamed, now);
+        (meaning::of(&taken), document, taken)
+    });
+    let Some((meaning, document, taken)) = read.await else { return Ok(None) };
+    *feed = taken;
+    entries(store, resource, feed, document, meaning).await
+}
+
+/// The entries of a document, those rendered that the log may need.
+async fn entries(
+    store: &dyn Store,
+    resource: &Resource,
+    feed: &mut Feed,
+    document: Document,
+    meaning: Digest,
+) -> Result<Option<Records>, StoreError> {
+    let known = store.known(resource.id, &document.keys()).await?;
+    let standing = Standing::of(resource.kind, &resource.status, &resource.polling);
+    let judgement = novelty::judge(&document, &known, &standing, document.at);
+    let (new, updated) = (judgement.news(), judgement.updated());
+    let taken = std::mem::take(feed);
+    let rendered = aside(move || {
+        let document = rendered(&taken, document, &judgement);
+        (document, taken)
+    });
+    let Some((document, taken)) = rendered.await else { return Ok(None) };
+    *feed = taken;
+    let found = poll::Found::Feed(document);
+    Ok(Some(Records { found, meaning: Some(meaning), new, updated }))
 }
 
 /// Works where it does not hold up others, and outlives a panic (rule S47).
-async fn rendered_aside(new: Vec<(Entry, EntryKey)>) -> Option<Vec<NewRecord>> {
-    let render = move || new.into_iter().map(|(entry, key)| entry_record(entry, key)).collect();
-    tokio::task::spawn_blocking(render)
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work)
         .await
         .inspect_err(|err| error!(error = err as &dyn Error, "making records panicked"))
         .ok()
 }
 
-fn entry_record(mut entry: Entry, key: EntryKey) -> NewRecord {
+fn rendered(feed: &Feed, mut document: Document, judgement: &Judgement) -> Document {
+    let last = feed.entries.len().saturating_sub(1);
+    let oldest_first = is_oldest_first(feed);
+    let verdicts = judgement.verdicts.iter().enumerate();
+    for (at, _) in verdicts.filter(|(_, verdict)| verdict.is_appended()) {
+        let entry = &feed.entries[if oldest_first { at } else { last - at }];
+        document.candidates[at].atom = Some(render_entry(entry.clone()));
+    }
+    for (at, _) in &judgement.deleted {
+        let deletion = &mut document.deletions[*at];
+        deletion.atom = Some(render::atom::deletion(&deletion.element));
+    }
+    document
+}
+
+fn render_entry(mut entry: Entry) -> String {
     // Guessing takes longer than everything else together, so only new entries get it.
     normalize::detect_language(&mut entry);
-    let atom = render::atom::entry(&entry);
-    NewRecord { key, entry_id: entry.id, atom }
+    render::atom::entry(&entry)
 }
 
 /// Whether the document lists its entries oldest first. Feeds list them newest first
@@ -74,18 +134,15 @@ fn is_oldest_first(feed: &Feed) -> bool {
     rising > falling
 }
 
-/// A revision of something that is no feed.
-///
-/// Its key holds the number that the revision will have, because content that comes
-/// back after it was something else is news again (rule N12).
-fn revision(resource: &Resource, fresh: &Fresh, now: DateTime<Utc>) -> NewRecord {
-    let number = resource.body_version + 1;
-    let key = EntryKey::of(&format!("revision {number} {}", fresh.hash));
+/// A revision of something that is no feed. It is appended if the body is another than the
+/// last one, so content that comes back after it was something else is news again (rule
+/// N12).
+fn revision(resource: &Resource, fresh: &Fresh, now: DateTime<Utc>) -> poll::Found {
     let body = &fresh.body;
     let topic = resource.topic.as_str();
     let (entry_id, atom) =
         render::atom::revision(topic, body.content_type.as_deref(), &body.bytes, now);
-    NewRecord { key, entry_id, atom }
+    poll::Found::Revision { entry_id, atom }
 }
 
 #[cfg(test)]
@@ -102,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_lists_the_newest_first_unless_its_dates_rise() {
+    fn n10_a_feed_lists_the_newest_first_unless_its_dates_rise() {
         let cases: [(&str, &[Option<u32>], bool); 5] = [
             ("as usual", &[Some(3), Some(2), Some(1)], false),
             ("the other way round", &[Some(1), Some(2), Some(3)], true),

@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::domain::feed::{Feed, Text};
 use crate::domain::poll::{Poll, Polling};
 use crate::domain::rank;
-use crate::domain::record::NewRecord;
 use crate::domain::repair;
 use crate::domain::resource::{Kind, Resource};
 use crate::domain::schedule::{self, Bounds, Held, News, Plan, Setback};
@@ -18,6 +17,7 @@ use crate::render;
 use crate::store::DueResource;
 
 use super::look::{Found, Fresh, Seen};
+use super::records::Records;
 
 /// What is said of a document in which everything is new.
 const WINDOW_OVERRUN: &str = "; window overrun: all are new, and some may have been missed";
@@ -44,13 +44,8 @@ pub(super) struct Terms {
     pub(super) porn_rank: bool,
 }
 
-/// Puts together what a poll leaves behind. `records` are those that may be new.
-pub(super) fn report(
-    due: &DueResource,
-    seen: Seen,
-    records: Vec<NewRecord>,
-    terms: &Terms,
-) -> Report {
+/// Puts together what a poll leaves behind. `records` are what it has for the log.
+pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Terms) -> Report {
     let resource = &due.resource;
     let now = seen.at + seen.took;
     let outcome = outcome(&seen.found, &records);
@@ -61,7 +56,7 @@ pub(super) fn report(
         pushed: resource.pushed_until.is_some_and(|until| until > now),
         polling: remembered(resource, &seen),
     };
-    let found = for_schedule(&seen, records.len());
+    let found = for_schedule(&seen, records.new);
     let plan = schedule::plan(held, &found, &terms.bounds, now, terms.dice);
     let mut status = status(resource, &seen, &plan);
     if let Found::Feed { feed, .. } = &seen.found {
@@ -85,7 +80,8 @@ pub(super) fn report(
         feed_head: feed.as_deref().map(render::atom::stored_head),
         body: fresh.map(|fresh| fresh.body),
         upstream: Offered::Unknown,
-        records,
+        meaning: records.meaning,
+        found: records.found,
         silent: kind.is_some_and(|kind| kind != resource.kind),
         next_fetch,
         demand,
@@ -96,11 +92,11 @@ pub(super) fn report(
 }
 
 /// The stable word for what was found.
-fn outcome(found: &Found, records: &[NewRecord]) -> &'static str {
+fn outcome(found: &Found, records: &Records) -> &'static str {
     match found {
         Found::NotModified { .. } => "not_modified",
         Found::Same(_) => "ok_same",
-        Found::Feed { .. } | Found::Other(_) if records.is_empty() => "ok_same",
+        Found::Feed { .. } | Found::Other(_) if records.new + records.updated == 0 => "ok_same",
         Found::Feed { .. } | Found::Other(_) => "ok_new",
         Found::Trouble(trouble) => trouble.code,
     }
@@ -122,7 +118,12 @@ fn remembered(resource: &Resource, seen: &Seen) -> Polling {
         polling.doubted_at = Some(seen.at);
     }
     match &seen.found {
-        Found::Feed { feed, .. } => feed.format.clone_into(&mut polling.format),
+        Found::Feed { feed, .. } => {
+            feed.format.clone_into(&mut polling.format);
+            if polling.known_by != feed.known_by {
+                (polling.known_by, polling.known_by_since) = (feed.known_by, Some(seen.at));
+            }
+        }
         Found::Other(_) => polling.format.clear(),
         Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => {}
     }
@@ -278,7 +279,7 @@ mod tests {
     }
 
     fn told(due: &DueResource, hours: i64, found: Found) -> Poll {
-        report(due, seen(hours, found), Vec::new(), &TERMS).poll
+        report(due, seen(hours, found), Records::default(), &TERMS).poll
     }
 
     #[test]

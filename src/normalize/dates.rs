@@ -12,6 +12,9 @@ use crate::domain::source::Context;
 /// clocks differ, so a little ahead is not ahead.
 const AHEAD: TimeDelta = TimeDelta::minutes(10);
 
+/// "> 24 h future ⇒ treat as absent" (rule N9): the date of an event, or no date at all.
+const FAR: TimeDelta = TimeDelta::hours(24);
+
 /// "before 1990 ⇒ treat as absent" (rule N9): no feed is that old, so it is the default
 /// of some program.
 const FIRST_YEAR: i32 = 1990;
@@ -29,13 +32,16 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
         let of_feed = feed.mark;
         repairs.extend(drop_absurd(&mut feed.updated, now).map(|(repair, _)| repair.of(of_feed)));
         for entry in &mut feed.entries {
-            for (name, absurd) in [
-                ("published", drop_absurd(&mut entry.published, now)),
-                ("updated", drop_absurd(&mut entry.updated, now)),
-            ] {
-                let Some((repair, date)) = absurd else { continue };
+            for (name, date) in
+                [("published", &mut entry.published), ("updated", &mut entry.updated)]
+            {
+                let Some((repair, absurd)) = drop_absurd(date, now) else { continue };
+                // A clock that is wrong by hours belongs to something that is there now.
+                if absurd > now && absurd <= now + FAR {
+                    *date = Some(now.fixed_offset());
+                }
                 repairs.push(repair.of(entry.mark));
-                entry.extensions.push(kept(name, date));
+                entry.extensions.push(kept(name, absurd));
             }
         }
     }
@@ -44,6 +50,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     let of_feed = feed.updated.or(newest).or(received).unwrap_or_default();
     for entry in &mut feed.entries {
         if entry.updated.is_none() && entry.published.is_none() {
+            entry.date_assumed = true;
             repairs.push(Repair::new(Code::DateMissing, name_of(entry)).of(entry.mark));
         }
         let fallback = entry.published.or(received).unwrap_or(of_feed);
@@ -51,6 +58,17 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     }
     feed.updated = Some(of_feed);
     feed.repairs.append(&mut repairs);
+    feed
+}
+
+/// Dates that had to be made up, "in document order, 1 ms apart" (rule N9): readers order
+/// by them, and feeds list the newest first (rule N10).
+pub(super) fn tell_apart(mut feed: Feed, context: &Context) -> Feed {
+    let Some(received) = context.received_at else { return feed };
+    let assumed = feed.entries.iter_mut().filter(|entry| entry.date_assumed);
+    for (entry, age) in assumed.zip(0..) {
+        entry.updated = Some((received - TimeDelta::milliseconds(age)).fixed_offset());
+    }
     feed
 }
 

@@ -8,6 +8,9 @@
 //! | neither | `tag:feedgate,2026:` and a hash of title, content and enclosure; flagged |
 //! | an id that several entries have | the oldest keeps it, the others get a hash behind it |
 //!
+//! A feed whose ids repeat, or are there in part only, is known by its links from then on
+//! ([`KnownBy`]): an id that several entries had at one time says nothing at another.
+//!
 //! What holds here: an id depends on nothing but the entry and the entries beside it:
 //! not on the time, the gateway, the feed's address or the order of the document. Dates
 //! are never part of it, because they drift.
@@ -16,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use crate::domain::feed::{Content, Entry, Feed, Link, Text};
+use crate::domain::feed::{Content, Entry, Feed, KnownBy, Link, Text};
 use crate::domain::iri;
 use crate::domain::repair::{Code, Repair};
 use crate::domain::source::Context;
@@ -33,6 +36,10 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
             source.id = as_iri(&source.id).unwrap_or_default();
         }
     }
+    feed.known_by = context.known_by.max(known_by(&feed.entries));
+    if context.known_by == KnownBy::Link {
+        feed.entries.iter_mut().for_each(|entry| entry.id.clear());
+    }
     let without_id = feed.entries.iter().any(|entry| entry.id.trim().is_empty());
     let links = if without_id { link_counts(&feed.entries) } else { HashMap::new() };
     let mut repairs = Vec::new();
@@ -45,6 +52,40 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     tell_apart(&mut feed.entries, &mut repairs);
     feed.repairs.append(&mut repairs);
     feed
+}
+
+/// The ids that the entries of a normalized feed have when they are known by something
+/// else, in their order.
+pub(super) fn ids(feed: &Feed, by: KnownBy) -> Vec<String> {
+    let mut entries = feed.entries.clone();
+    if by == KnownBy::Link {
+        entries.iter_mut().for_each(|entry| entry.id.clear());
+    }
+    let links = link_counts(&entries);
+    let ids: Vec<String> = entries.iter().map(|entry| entry_id(entry, &links).0).collect();
+    ids
+}
+
+/// "> 5 % (and ≥ 2) of a document's guids are empty or repeat" (rule N2).
+const DOUBTFUL: (usize, usize) = (2, 20);
+
+/// What the entries of a document are best known by. Where none has an id, nothing is lost
+/// by waiting for one.
+fn known_by(entries: &[Entry]) -> KnownBy {
+    let mut ids: HashMap<&str, Vec<&Entry>> = HashMap::new();
+    for entry in entries {
+        ids.entry(entry.id.trim()).or_default().push(entry);
+    }
+    let empty = ids.remove("").map_or(0, |without| without.len());
+    if ids.is_empty() {
+        return KnownBy::Id;
+    }
+    // The same twice is a repetition and no other entry.
+    let others = |same: &Vec<&Entry>| same[1..].iter().filter(|entry| **entry != same[0]).count();
+    let doubtful = empty + ids.values().map(others).sum::<usize>();
+    let (least, share) = DOUBTFUL;
+    let is_doubtful = doubtful >= least && doubtful * share > entries.len();
+    if is_doubtful { KnownBy::Link } else { KnownBy::Id }
 }
 
 /// The feed's own id, else its own address.
@@ -302,6 +343,44 @@ mod tests {
     fn a_generated_id_never_changes() {
         let want = "tag:feedgate,2026:b8f23f0f9c008924e16dffad3f313e89";
         assert_eq!(ids(vec![entry("", "", "Spring tide")]), [want]);
+    }
+
+    #[test]
+    fn n02_ids_that_cannot_be_relied_on_are_given_up_for_links() {
+        let numbered = |ids: &[&str]| -> Vec<Entry> {
+            let made = ids.iter().enumerate();
+            made.map(|(n, id)| entry(id, &format!("http://a.test/{n}"), "t")).collect()
+        };
+        let long = |ids: [&'static str; 3]| -> Vec<String> {
+            let rest = (0..60).map(|n| format!("urn:x:{n}"));
+            ids.into_iter().map(str::to_owned).chain(rest).collect()
+        };
+        let good: Vec<&str> = vec!["urn:1", "urn:2", "urn:3", "urn:4"];
+        #[rustfmt::skip]
+        let cases: [(&str, Vec<String>, KnownBy); 7] = [
+            ("all of them good",       good.iter().map(|id| (*id).to_owned()).collect(),        KnownBy::Id),
+            ("one repeats",            ["urn:1", "urn:1", "urn:3"].map(str::to_owned).into(),   KnownBy::Id),
+            ("two repeat",             ["urn:1", "urn:1", "urn:1"].map(str::to_owned).into(),   KnownBy::Link),
+            ("two are empty",          ["urn:1", "", " "].map(str::to_owned).into(),            KnownBy::Link),
+            ("all are",                ["", "", ""].map(str::to_owned).into(),                  KnownBy::Id),
+            ("two of many",            long(["urn:a", "urn:a", "urn:a"]),                       KnownBy::Id),
+            ("the empty one of many",  long(["", "", "urn:a"]),                                 KnownBy::Id),
+        ];
+        for (why, ids, want) in cases {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            assert_eq!(known_by(&numbered(&ids)), want, "{why}");
+        }
+        let context = Context {
+            known_by: KnownBy::Link,
+            ..Context::of(Url::parse("https://a.test/feed").unwrap())
+        };
+        let feed = Feed { entries: numbered(&good), ..Feed::default() };
+        let ids = ids_of(&settle(feed, &context));
+        assert_eq!(ids[..2], ["http://a.test/0", "http://a.test/1"], "and it stays so");
+    }
+
+    fn ids_of(feed: &Feed) -> Vec<String> {
+        feed.entries.iter().map(|entry| entry.id.clone()).collect()
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod repeats;
 mod settle;
 mod text;
 
-use crate::domain::feed::Feed;
+use crate::domain::feed::{Feed, KnownBy};
 use crate::domain::source::Context;
 
 pub use language::detect as detect_language;
@@ -26,7 +26,7 @@ pub use language::detect as detect_language;
 type Pass = (&'static str, fn(Feed, &Context) -> Feed);
 
 /// All passes.
-const PASSES: [Pass; 9] = [
+const PASSES: [Pass; 10] = [
     ("links", links::make_absolute), // everything after it compares addresses
     ("text", |feed, _| text::settle(feed)),
     ("language", language::settle),
@@ -35,6 +35,7 @@ const PASSES: [Pass; 9] = [
     ("people", people::settle),
     ("activity", |feed, _| activity::settle(feed)),
     ("geo", |feed, _| geo::settle(feed)),
+    ("order", dates::tell_apart), // what is the same was dropped before
     ("settle", |feed, _| settle::settle(feed)),
 ];
 
@@ -54,4 +55,10 @@ pub fn watched(feed: Feed, context: &Context, mut see: impl FnMut(&'static str, 
         see(name, &feed);
         feed
     })
+}
+
+/// The ids that the entries of a normalized feed will have if they are known by something
+/// else from now on (rule N2), in their order.
+pub fn ids(feed: &Feed, by: KnownBy) -> Vec<String> {
+    identity::ids(feed, by)
 }

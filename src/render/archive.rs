@@ -157,6 +157,7 @@ fn link(rel: &str, href: String) -> Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::RecordKind;
     use chrono::DateTime;
 
     fn archive(head: i64) -> Archive<'static> {
@@ -167,6 +168,8 @@ mod tests {
     fn records(after: i64, last: i64) -> Vec<Record> {
         let record = |n: i64| Record {
             seq: Seq(n),
+            kind: RecordKind::New,
+            predecessor: None,
             at: DateTime::from_timestamp(n, 0).unwrap_or_default(),
             entry_id: format!("urn:x:{n}"),
             atom: format!(

@@ -5,18 +5,20 @@
 //! subscriptions locks it too. So numbers have no gaps, two nodes that found the same
 //! change append it once, and no cursor is read while its head moves.
 
-use std::collections::HashSet;
+use sha2::{Digest as _, Sha256};
 
 use chrono::{DateTime, Utc};
-use sha2::{Digest, Sha256};
 
-use super::sql::{self, Value, params};
+use super::records::{After, Records, append};
+use super::sql::{self, params};
+use super::tell::tell;
 use super::tx::{Tx, Wake};
-use super::{Appended, StoreError, hosts, moves, pings, upstreams};
+use super::{Appended, StoreError, entries, hosts, moves, pings, upstreams};
 use crate::domain::limit::Groups;
-use crate::domain::poll::{Body, Poll, Trigger};
-use crate::domain::record::{EntryKey, NewRecord, Seq};
-use crate::domain::resource::ResourceId;
+use crate::domain::novelty::{self, Document, Judgement, Standing, Verdict};
+use crate::domain::poll::{Body, Found, Poll, Polling, Trigger};
+use crate::domain::record::{Digest, Reach, RecordKind, Seq};
+use crate::domain::resource::{Kind, ResourceId};
 use crate::domain::status::Status;
 
 /// What the row held when it was locked.
@@ -24,7 +26,9 @@ struct Before {
     host: String,
     head: i64,
     body_version: i64,
+    kind: Kind,
     status: Status,
+    polling: Polling,
     /// 1: a ping came since the poll began; 2: the poll answers one.
     pinged: i64,
     spacing_us: i64,
@@ -38,15 +42,26 @@ pub(super) async fn record(
     mut poll: Poll,
 ) -> Result<Appended, StoreError> {
     let before = lock(tx, id).await?;
-    let records = unknown(tx, id, std::mem::take(&mut poll.records)).await?;
-    let new = records.len();
-    let head = before.head + new as i64;
-    append(tx, id, before.head, records, poll.at).await?;
     let body_version = match poll.body.take() {
-        Some(body) => keep_body(tx, id, before.body_version, body).await?,
+        Some(body) => keep_body(tx, id, before.body_version, (body, poll.meaning)).await?,
         None => before.body_version,
     };
-    move_on(tx, id, &before, &poll, (head, body_version)).await?;
+    let mut after = match std::mem::take(&mut poll.found) {
+        Found::Feed(mut document) => {
+            let (after, judgement) = keep_entries(tx, id, &before, &mut document, poll.at).await?;
+            entries::note(tx, id, &document, &judgement).await?;
+            judged(&judgement, &before, &mut poll);
+            after
+        }
+        Found::Revision { entry_id, atom } if body_version > before.body_version => {
+            let mut records = Records::after(before.head);
+            records.push(RecordKind::New, Reach::Everybody, None, (entry_id, atom));
+            append(tx, id, poll.at, records).await?
+        }
+        Found::Revision { .. } | Found::Nothing => Records::after(before.head).appended(),
+    };
+    after.body_version = body_version;
+    move_on(tx, id, &before, &poll, &after).await?;
     hosts::release(tx, &before.host, !poll.status.is_failing(), poll.at).await?;
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
@@ -54,49 +69,50 @@ pub(super) async fn record(
     if let Some(url) = &poll.site_url {
         pings::name(tx, id, "site", url).await?;
     }
-    keep_outcome(tx, id, &poll, new, before.pinged != 0).await?;
-    if new > 0 {
-        upstreams::count(tx, id, (new, poll.trigger), poll.at).await?;
+    keep_outcome(tx, id, &poll, after.news, before.pinged != 0).await?;
+    if after.entries > 0 {
+        upstreams::count(tx, id, (after.entries, poll.trigger), poll.at).await?;
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
-    if poll.silent {
-        // A body after the first is a change of it, whatever it has turned out to be.
-        let there_before = if before.body_version == 0 { body_version } else { 0 };
-        skip(tx, id, &before, (head, there_before)).await?;
-    }
-    if head > before.head || body_version > before.body_version {
-        make_due(tx, id, poll.at, (head, body_version)).await?;
-    }
-    Ok(Appended { head: Seq(head), new })
+    tell(tx, id, (poll.at, poll.silent), (before.stands_at(), &after)).await?;
+    Ok(Appended { head: Seq(after.head), new: after.news })
 }
 
 /// Keeps what an upstream sent: records, and nothing else of the resource changes but
-/// that there are more of them.
+/// that there are more of them. It may hold less than the document, so it says nothing of
+/// what else the document holds.
 pub(super) async fn push(
     tx: &Tx<'_>,
     id: ResourceId,
-    records: Vec<NewRecord>,
+    mut document: Document,
     at: DateTime<Utc>,
 ) -> Result<Appended, StoreError> {
     const GROW: &str = "update resources set head = $2, status = $3 where id = $1";
     let before = lock(tx, id).await?;
-    let records = unknown(tx, id, records).await?;
-    let new = records.len();
-    let head = before.head + new as i64;
-    if new > 0 {
-        append(tx, id, before.head, records, at).await?;
+    let (mut after, _) = keep_entries(tx, id, &before, &mut document, at).await?;
+    after.body_version = before.body_version;
+    if after.head > before.head {
         let mut status = before.status.clone();
-        status.entries_count_since_last_maintenance += new as u64;
-        tx.execute(GROW, params![id.0, head, sql::json(&status)]).await?;
-        upstreams::count(tx, id, (new, Trigger::Push), at).await?;
-        make_due(tx, id, at, (head, before.body_version)).await?;
+        status.entries_count_since_last_maintenance += after.entries as u64;
+        tx.execute(GROW, params![id.0, after.head, sql::json(&status)]).await?;
+        tell(tx, id, (at, false), (before.stands_at(), &after)).await?;
     }
-    Ok(Appended { head: Seq(head), new })
+    if after.entries > 0 {
+        upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
+    }
+    Ok(Appended { head: Seq(after.head), new: after.news })
+}
+
+impl Before {
+    /// The head and the version of the body.
+    fn stands_at(&self) -> (i64, i64) {
+        (self.head, self.body_version)
+    }
 }
 
 async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
-        select host, head, body_version, status, pinged, spacing
+        select host, head, body_version, kind, status, polling, pinged, spacing
           from resources
          where id = $1
            {for update}";
@@ -106,93 +122,107 @@ async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
         host: row.text()?,
         head: row.int()?,
         body_version: row.int()?,
+        kind: row.word(Kind::from_word)?,
         status: row.json()?,
+        polling: row.json()?,
         pinged: row.int()?,
         spacing_us: row.int()?,
     })
 }
 
-/// Those whose key the log does not know, each key once.
-async fn unknown(
+/// Judges the entries of a document, appends what is new, and keeps what was learnt.
+async fn keep_entries(
     tx: &Tx<'_>,
     id: ResourceId,
-    mut records: Vec<NewRecord>,
-) -> Result<Vec<NewRecord>, StoreError> {
-    let mut known = known(tx, id, records.iter().map(|record| &record.key)).await?;
-    records.retain(|record| known.insert(record.key.0.to_vec()));
-    Ok(records)
-}
-
-/// Which of `keys` the log knows.
-pub(super) async fn known(
-    tx: &Tx<'_>,
-    id: ResourceId,
-    keys: impl Iterator<Item = &EntryKey>,
-) -> Result<HashSet<Vec<u8>>, StoreError> {
-    const KNOWN: &str = "
-        select key from entry_keys where resource_id = $1 and key in ({blobs $2})";
-    let keys: Vec<_> = keys.map(|key| key.0.to_vec()).collect();
-    if keys.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let known = tx.query(KNOWN, params![id.0, Value::Blobs(keys)]).await?;
-    known.into_iter().map(|mut row| row.blob()).collect()
-}
-
-/// Numbers `records` from `head` + 1 and keeps them with their keys.
-async fn append(
-    tx: &Tx<'_>,
-    id: ResourceId,
-    head: i64,
-    records: Vec<NewRecord>,
+    before: &Before,
+    document: &mut Document,
     at: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    const KEYS: &str = "
-        insert into entry_keys (resource_id, key, seen_at)
-        select cast($1 as bigint), given.key, cast($2 as bigint) from {rows}";
-    const RECORDS: &str = "
-        insert into records (resource_id, seq, at, entry_hash, entry_id, atom)
-        select cast($1 as bigint), given.seq, cast($2 as bigint), given.entry_hash,
-               given.entry_id, given.atom
-          from {rows}";
-    let keys = records.iter().map(|record| record.key.0.to_vec()).collect();
-    tx.execute_rows(KEYS, params![id.0, at], &[("key", Value::Blobs(keys))]).await?;
+) -> Result<(After, Judgement), StoreError> {
+    let known = entries::known(tx, id, document.keys()).await?;
+    let standing = Standing::of(before.kind, &before.status, &before.polling);
+    let judgement = novelty::judge(document, &known, &standing, document.at);
 
-    let seqs = (head + 1..).take(records.len()).collect();
-    let hashes = records.iter().map(|record| EntryKey::of(&record.entry_id).0.to_vec());
-    let hashes = hashes.collect();
-    let (ids, atoms) = records.into_iter().map(|record| (record.entry_id, record.atom)).unzip();
-    let columns = [
-        ("seq", Value::Ints(seqs)),
-        ("entry_hash", Value::Blobs(hashes)),
-        ("entry_id", Value::Texts(ids)),
-        ("atom", Value::Texts(atoms)),
-    ];
-    tx.execute_rows(RECORDS, params![id.0, at], &columns).await.map(drop)
+    let mut records = Records::after(before.head);
+    let mut seqs = Vec::with_capacity(judgement.verdicts.len());
+    for (candidate, verdict) in document.candidates.iter_mut().zip(&judgement.verdicts) {
+        let (kind, reach, predecessor) = match verdict {
+            Verdict::New(Reach::Nobody) => (RecordKind::Old, Reach::Nobody, None),
+            Verdict::New(reach) => (RecordKind::New, *reach, None),
+            Verdict::Updated(known, reach) => (RecordKind::Update, *reach, Some(known.newest.0)),
+            _ => {
+                seqs.push(None);
+                continue;
+            }
+        };
+        // What was judged otherwise before it came here has not been rendered; it will be
+        // seen again.
+        let atom = candidate.atom.take();
+        let rendered = atom.map(|atom| (candidate.entry_id.clone(), atom));
+        seqs.push(rendered.map(|entry| records.push(kind, reach, predecessor, entry)));
+    }
+    let (mut gone, mut gone_seqs) = (Vec::new(), Vec::new());
+    for (at, known) in &judgement.deleted {
+        let deletion = &mut document.deletions[*at];
+        let Some(atom) = deletion.atom.take() else { continue };
+        let element = (deletion.entry_id.clone(), atom);
+        let predecessor = Some(known.newest.0);
+        gone.push(known.first.0);
+        gone_seqs.push(records.push(RecordKind::Deleted, Reach::Askers, predecessor, element));
+    }
+    let after = append(tx, id, at, records).await?;
+    entries::learn(tx, id, document, &judgement, &seqs).await?;
+    entries::take_back(tx, id, gone, gone_seqs).await?;
+    Ok((after, judgement))
 }
 
-/// Keeps the newest body. Returns its version, which is `version` still if the bytes
-/// are those already kept.
+/// How long something that was put off waits: just longer than two updates must be apart.
+const PUT_OFF: chrono::TimeDelta = chrono::TimeDelta::seconds(61);
+
+/// Lets status and schedule know how the entries were judged.
+fn judged(judgement: &Judgement, before: &Before, poll: &mut Poll) {
+    if let Some(remark) = judgement.remark() {
+        poll.status.http_message = format!("{}; {remark}", poll.status.http_message);
+    }
+    poll.status.bozo_rank = judgement.bozo_rank(poll.status.bozo_rank);
+    if judgement.is_put_off() {
+        // Validators go with what was kept of a body (rule P7), and not all of this was.
+        poll.polling.validators = before.polling.validators.clone();
+        poll.polling.body_hash.clone_from(&before.polling.body_hash);
+        poll.next_fetch = poll.next_fetch.min(poll.at + PUT_OFF);
+        poll.status.next_fetch = Some(poll.next_fetch);
+    }
+}
+
+/// Keeps the newest body. Returns its version, which is `version` still if the bytes are
+/// those already kept, or mean the same (rule P11).
 async fn keep_body(
     tx: &Tx<'_>,
     id: ResourceId,
     version: i64,
-    body: Body,
+    (body, meaning): (Body, Option<Digest>),
 ) -> Result<i64, StoreError> {
-    const SAME: &str = "select 1 from bodies where resource_id = $1 and hash = $2";
+    const KEPT: &str = "select hash, coalesce(meaning, hash) from bodies where resource_id = $1";
     const KEEP: &str = "
-        insert into bodies (resource_id, version, content_type, hash, bytes)
-        values ($1, $2, $3, $4, $5)
+        insert into bodies (resource_id, version, content_type, hash, meaning, bytes)
+        values ($1, $2, $3, $4, $5, $6)
             on conflict (resource_id) do update
            set version = excluded.version, content_type = excluded.content_type,
-               hash = excluded.hash, bytes = excluded.bytes";
+               hash = excluded.hash, meaning = excluded.meaning, bytes = excluded.bytes";
     let hash = Sha256::digest(&body.bytes).to_vec();
-    if tx.first(SAME, params![id.0, hash.clone()]).await?.is_some() {
-        return Ok(version);
+    let meaning = meaning.map_or_else(|| hash.clone(), |meaning| meaning.0.to_vec());
+    let mut now = version + 1;
+    if let Some(mut kept) = tx.first(KEPT, params![id.0]).await? {
+        let is_same = kept.blob()? == hash;
+        if is_same || kept.blob()? == meaning {
+            now = version;
+        }
+        if is_same {
+            return Ok(version);
+        }
     }
-    let params = params![id.0, version + 1, body.content_type, hash, body.bytes];
+    let params = params![id.0, now, body.content_type, hash, meaning, body.bytes];
     tx.execute(KEEP, params).await?;
-    Ok(version + 1)
+    Ok(now)
 }
 
 /// Brings the resource's own row up to date and ends the claim.
@@ -201,7 +231,7 @@ async fn move_on(
     id: ResourceId,
     before: &Before,
     poll: &Poll,
-    (head, body_version): (i64, i64),
+    after: &After,
 ) -> Result<(), StoreError> {
     const MOVE_ON: &str = "
         update resources
@@ -216,7 +246,7 @@ async fn move_on(
         last_maintenance_at: before.status.last_maintenance_at,
         velocity: before.status.velocity,
         entries_count_since_last_maintenance: before.status.entries_count_since_last_maintenance
-            + head.abs_diff(before.head),
+            + after.entries as u64,
         ..poll.status.clone()
     };
     // What a ping told of may have been written after the server answered.
@@ -225,8 +255,8 @@ async fn move_on(
     let next_fetch = if pinged { poll.next_fetch.min(poll.at + spacing) } else { poll.next_fetch };
     let params = params![
         id.0,
-        head,
-        body_version,
+        after.head,
+        after.body_version,
         sql::json(&status),
         sql::json(&poll.polling),
         status.is_failing(),
@@ -265,44 +295,4 @@ async fn keep_outcome(
         pinged || poll.trigger == Trigger::Ping,
     ];
     tx.execute(KEEP, params).await.map(drop)
-}
-
-/// Makes every live subscription due that is now behind. One that is being told, or
-/// waits for a retry, already has a later time: what is new comes with that (rule D2).
-async fn make_due(
-    tx: &Tx<'_>,
-    id: ResourceId,
-    at: DateTime<Utc>,
-    (head, body_version): (i64, i64),
-) -> Result<(), StoreError> {
-    const BEHIND: &str = "
-        update subscriptions
-           set due_at = $2
-         where resource_id = $1 and due_at is null and lease_until > $2
-           and cursor < case when format = 'raw' then cast($4 as bigint)
-                             else cast($3 as bigint) end";
-    if tx.execute(BEHIND, params![id.0, at, head, body_version]).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
-    }
-    Ok(())
-}
-
-/// Moves those who had been told everything past what nobody is to be told: up to `head`,
-/// or `body_version` where that is further.
-async fn skip(
-    tx: &Tx<'_>,
-    id: ResourceId,
-    before: &Before,
-    (head, body_version): (i64, i64),
-) -> Result<(), StoreError> {
-    const SKIP: &str = "
-        update subscriptions
-           set cursor = case when format <> 'raw' then cast($3 as bigint)
-                             when cursor < cast($2 as bigint) then cast($2 as bigint)
-                             else cursor end
-         where resource_id = $1 and due_at is null
-           and cursor >= case when format = 'raw' then cast($4 as bigint)
-                              else cast($5 as bigint) end";
-    let params = params![id.0, body_version, head, before.body_version, before.head];
-    tx.execute(SKIP, params).await.map(drop)
 }

@@ -4,9 +4,10 @@ use async_trait::async_trait;
 
 use super::db::Db;
 use super::sql::{Row, Value, params};
-use super::{Log, StoreError, append};
+use super::{Log, Owed, Span, StoreError, entries};
+use crate::domain::novelty::Known;
 use crate::domain::poll::Body;
-use crate::domain::record::{EntryKey, Record, Seq};
+use crate::domain::record::{EntryKey, Record, RecordKind, Seq};
 use crate::domain::resource::ResourceId;
 
 #[async_trait]
@@ -18,7 +19,7 @@ impl Log for Db {
         limit: usize,
     ) -> Result<Vec<Record>, StoreError> {
         const AFTER: &str = "
-            select seq, at, entry_id, atom
+            select seq, at, kind, predecessor, entry_id, atom
               from records
              where resource_id = $1 and seq > $2
              order by seq
@@ -27,33 +28,52 @@ impl Log for Db {
         rows.into_iter().map(record).collect()
     }
 
-    async fn read_before(
-        &self,
-        id: ResourceId,
-        before: Option<Seq>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError> {
-        const BEFORE: &str = "
-            select seq, at, entry_id, atom
+    async fn owed(&self, id: ResourceId, owed: &Owed) -> Result<Vec<Record>, StoreError> {
+        const OWED: &str = "
+            select seq, at, kind, predecessor, entry_id, atom
               from records
-             where resource_id = $1 and seq < $2
-             order by seq desc
-             limit $3";
-        let before = before.map_or(i64::MAX, |seq| seq.0);
-        let rows = self.rows(BEFORE, params![id.0, before, most(limit)]).await?;
+             where resource_id = $1 and seq > $2 and seq <= $3 and reach >= $4
+             order by seq
+             limit $5";
+        let (after, upto) = (owed.after.0, owed.upto.0);
+        let params = params![id.0, after, upto, owed.least.number(), most(owed.limit)];
+        let rows = self.rows(OWED, params).await?;
         rows.into_iter().map(record).collect()
     }
 
-    async fn unknown(
-        &self,
-        id: ResourceId,
-        keys: &[EntryKey],
-    ) -> Result<Vec<EntryKey>, StoreError> {
-        let asked = keys.to_vec();
-        let known =
-            self.read(move |tx| Box::pin(async move { append::known(tx, id, asked.iter()).await }));
-        let known = known.await?;
-        Ok(keys.iter().filter(|key| !known.contains(key.0.as_slice())).copied().collect())
+    async fn read_current(&self, id: ResourceId, span: &Span) -> Result<Vec<Record>, StoreError> {
+        // What has been replaced is named by what replaced it.
+        const OLDEST: &str = "
+            select seq, at, kind, predecessor, entry_id, atom
+              from records r
+             where resource_id = $1 and seq > $2 and seq < $3 and kind <> 'deleted'
+               and not exists (select 1 from records n
+                                where n.resource_id = r.resource_id and n.predecessor = r.seq)
+             order by seq
+             limit $4";
+        const NEWEST: &str = "
+            select seq, at, kind, predecessor, entry_id, atom
+              from records r
+             where resource_id = $1 and seq > $2 and seq < $3 and kind <> 'deleted'
+               and not exists (select 1 from records n
+                                where n.resource_id = r.resource_id and n.predecessor = r.seq)
+             order by seq desc
+             limit $4";
+        let after = span.after.map_or(0, |seq| seq.0);
+        let before = span.before.map_or(i64::MAX, |seq| seq.0);
+        let sql = if span.after.is_some() { OLDEST } else { NEWEST };
+        let rows = self.rows(sql, params![id.0, after, before, most(span.limit)]).await?;
+        let mut records: Vec<Record> =
+            rows.into_iter().map(record).collect::<Result<_, StoreError>>()?;
+        if span.after.is_some() {
+            records.reverse();
+        }
+        Ok(records)
+    }
+
+    async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError> {
+        let keys = keys.to_vec();
+        self.read(move |tx| Box::pin(entries::known(tx, id, keys))).await
     }
 
     async fn seq_of(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError> {
@@ -96,5 +116,12 @@ pub(super) fn most(limit: usize) -> i64 {
 }
 
 fn record(mut row: Row) -> Result<Record, StoreError> {
-    Ok(Record { seq: Seq(row.int()?), at: row.time()?, entry_id: row.text()?, atom: row.text()? })
+    Ok(Record {
+        seq: Seq(row.int()?),
+        at: row.time()?,
+        kind: row.word(RecordKind::from_word)?,
+        predecessor: row.opt_int()?.map(Seq),
+        entry_id: row.text()?,
+        atom: row.text()?,
+    })
 }

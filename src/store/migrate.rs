@@ -13,6 +13,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("hosts", include_str!("../../migrations/0002_hosts.sql")),
     ("schedule", include_str!("../../migrations/0003_schedule.sql")),
     ("upstream", include_str!("../../migrations/0004_upstream.sql")),
+    ("entries", include_str!("../../migrations/0005_entries.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -30,14 +30,17 @@ mod accounts;
 mod append;
 mod claims;
 mod deliveries;
+mod entries;
 mod hosts;
 mod intents;
 mod log;
 mod moves;
 mod pings;
+mod records;
 mod resources;
 mod schedule;
 mod subscriptions;
+mod tell;
 mod upkeep;
 mod upstreams;
 
@@ -47,7 +50,8 @@ use crate::domain::limit::Groups;
 
 pub use ports::{
     Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves, News,
-    Pings, Resources, Room, Schedule, Settled, Store, StoreError, Subscriptions, Upkeep, Upstreams,
+    Owed, Pings, Resources, Room, Schedule, Settled, Span, Store, StoreError, Subscriptions,
+    Upkeep, Upstreams,
 };
 
 /// Where the store is.

@@ -11,9 +11,10 @@ use crate::domain::account::{Access, AccountId, NewToken, TokenHash, TokenInfo};
 use crate::domain::host::{Host, Refused, Verdict};
 use crate::domain::intent::{DueIntent, Intent};
 use crate::domain::moves::Move;
+use crate::domain::novelty::{Document, Known};
 use crate::domain::ping::{Change, Ping};
 use crate::domain::poll::{Body, Poll, Trigger};
-use crate::domain::record::{EntryKey, NewRecord, Record, Seq};
+use crate::domain::record::{EntryKey, Reach, Record, Seq};
 use crate::domain::resource::{Resource, ResourceId};
 use crate::domain::robots::Robots;
 use crate::domain::subscription::{Due, Subscription, SubscriptionId, Wish};
@@ -143,11 +144,13 @@ pub trait Resources: Send + Sync {
     /// Appends what is new to the log and keeps everything else a poll found, in one
     /// transaction; ends the claim.
     ///
-    /// Records whose key the log knows are dropped; the rest are numbered from
-    /// head + 1 in the order given, and every subscription that is now behind becomes
-    /// due, unless the poll is `silent`. Two nodes that found the same change append it
-    /// once. A ping that came while the poll ran makes the resource due again as soon as
-    /// its spacing allows, because what it told of may have come after the answer.
+    /// Which entries are new, or say something else than before, is judged here
+    /// ([`crate::domain::novelty::judge`]); they are numbered from head + 1 in the order
+    /// given, and every subscription that is now behind, and is sent some of them, becomes
+    /// due, unless the poll is `silent`. A revision of what is no feed is appended if the
+    /// body is another. Two nodes that found the same change append it once. A ping that
+    /// came while the poll ran makes the resource due again as soon as its spacing allows,
+    /// because what it told of may have come after the answer.
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError>;
 
     /// Appends what is new of what an upstream sent, as [`record`](Self::record) does;
@@ -155,9 +158,33 @@ pub trait Resources: Send + Sync {
     async fn push(
         &self,
         id: ResourceId,
-        records: Vec<NewRecord>,
+        document: Document,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError>;
+}
+
+/// Which records a delivery may bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owed {
+    /// All after this one,
+    pub after: Seq,
+    /// up to and with this one,
+    pub upto: Seq,
+    /// that reach this far,
+    pub least: Reach,
+    /// but no more than so many.
+    pub limit: usize,
+}
+
+/// Which entries to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Those after this record, the oldest of them; `None` reads the newest.
+    pub after: Option<Seq>,
+    /// Those before this one; `None` reads up to the head.
+    pub before: Option<Seq>,
+    /// How many at most.
+    pub limit: usize,
 }
 
 /// What is kept.
@@ -171,18 +198,16 @@ pub trait Log: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Record>, StoreError>;
 
-    /// Up to `limit` records before `before` (from the head if `None`), descending.
-    async fn read_before(
-        &self,
-        id: ResourceId,
-        before: Option<Seq>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError>;
+    /// What a subscription is owed: records of at least this reach, ascending.
+    async fn owed(&self, id: ResourceId, owed: &Owed) -> Result<Vec<Record>, StoreError>;
 
-    /// Which of these keys the log does not know yet, in the order given. The append is
-    /// the judge of what is new; this only saves work on what is not.
-    async fn unknown(&self, id: ResourceId, keys: &[EntryKey])
-    -> Result<Vec<EntryKey>, StoreError>;
+    /// Entries as they are now, newest first: what was replaced by an update, or taken back,
+    /// is left out.
+    async fn read_current(&self, id: ResourceId, span: &Span) -> Result<Vec<Record>, StoreError>;
+
+    /// What is known under these keys. The append judges again; this only saves work on
+    /// what is not new.
+    async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError>;
 
     /// The number of the newest record with this Atom id.
     async fn seq_of(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError>;

@@ -9,8 +9,9 @@ use super::sql::{self, Row, params};
 use super::tx::{Tx, Wake};
 use super::{Appended, DueResource, Resources, Room, StoreError, append, hosts, pings};
 use crate::domain::limit::Groups;
+use crate::domain::novelty::Document;
 use crate::domain::poll::{Poll, Polling, Trigger};
-use crate::domain::record::{NewRecord, Seq};
+use crate::domain::record::Seq;
 use crate::domain::resource::{Kind, Resource, ResourceId};
 use crate::domain::status::Status;
 use crate::domain::topic::Topic;
@@ -107,10 +108,10 @@ impl Resources for Db {
     async fn push(
         &self,
         id: ResourceId,
-        records: Vec<NewRecord>,
+        document: Document,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
-        self.write(move |tx| Box::pin(append::push(tx, id, records, now))).await
+        self.write(move |tx| Box::pin(append::push(tx, id, document, now))).await
     }
 }
 

@@ -17,7 +17,7 @@ use crate::domain::limit::Groups;
 use crate::domain::record::Seq;
 use crate::domain::resource::{Resource, ResourceId};
 use crate::domain::subscription::{
-    Due, Format, Protocol, Secret, Subscription, SubscriptionId, Wish,
+    Due, Format, Protocol, Secret, Subscription, SubscriptionId, Updates, Wish,
 };
 use crate::domain::topic::{Callback, Topic};
 
@@ -25,7 +25,7 @@ use crate::domain::topic::{Callback, Topic};
 macro_rules! subscription_columns {
     () => {
         "s.resource_id, s.id, s.account_id, r.topic, s.callback, s.protocol, s.procedure,
-         s.format, s.secret, s.cursor, s.failures, s.failing_since, s.lease_until,
+         s.format, s.updates, s.secret, s.cursor, s.failures, s.failing_since, s.lease_until,
          s.created_at"
     };
 }
@@ -145,14 +145,15 @@ async fn make(
 ) -> Result<(), StoreError> {
     const MAKE: &str = "
         insert into subscriptions (resource_id, account_id, callback, host, protocol,
-                                   procedure, format, secret, cursor, lease_until, created_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+                                   procedure, format, updates, secret, cursor, lease_until,
+                                   created_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     const COUNT: &str = "update resources set subscribers = subscribers + 1 where id = $1";
     #[rustfmt::skip]
     let params = params![
         resource.id.0, number(wish.account), wish.callback.as_str(), wish.callback.host(),
         wish.protocol.as_str(), wish.protocol.procedure(), wish.format.as_str(),
-        wish.secret.as_ref().map(Secret::expose), end(resource, wish.format),
+        wish.updates.as_str(), wish.secret.as_ref().map(Secret::expose), end(resource, wish.format),
         wish.lease.end(now), now,
     ];
     tx.execute(MAKE, params).await?;
@@ -176,7 +177,7 @@ async fn renew(
     const RENEW: &str = "
         update subscriptions
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
-               failures = 0, failing_since = null,
+               updates = $11, failures = 0, failing_since = null,
                replay_from = case when cast($10 as bigint) = 0 then replay_from
                                   when claimed_until > $8 then cast($6 as bigint) end,
                due_at = case when claimed_until > $8 then due_at
@@ -196,7 +197,7 @@ async fn renew(
     let params = params![
         known.id.resource.0, known.id.number, wish.protocol.procedure(), wish.format.as_str(),
         wish.secret.as_ref().map(Secret::expose), cursor, wish.lease.end(now), now, owed,
-        i64::from(changed),
+        i64::from(changed), wish.updates.as_str(),
     ];
     tx.execute(RENEW, params).await?;
     if cursor < owed {
@@ -273,6 +274,7 @@ pub(super) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
         callback: callback(row)?,
         protocol: protocol(row)?,
         format: row.word(Format::from_word)?,
+        updates: row.word(Updates::from_word)?,
         secret: secret(row)?,
         cursor: Seq(row.int()?),
         failures: row.small()?,

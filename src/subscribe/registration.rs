@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use url::{Host, Url};
 
 use super::{Refusal, Subscribe, verify};
-use crate::domain::subscription::{Format, Lease, Protocol, Wish};
+use crate::domain::subscription::{Format, Lease, Protocol, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
 
 /// Resources of one registration looked at side by side: one caller does not make us
@@ -110,7 +110,9 @@ impl Subscribe {
             topic,
             callback,
             protocol: handler.protocol.clone(),
-            format: Format::Atom,
+            // What is told is that the document changed, with whichever entries.
+            format: Format::Raw,
+            updates: Updates::default(),
             secret: None,
             lease: Lease::RSSCLOUD,
         };

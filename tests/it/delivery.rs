@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate::deliver::{Deliver, Settings};
-use feedgate::domain::poll::{Body, Poll, Polling, Trigger};
-use feedgate::domain::record::{EntryKey, NewRecord, Seq};
+use feedgate::domain::novelty::{Candidate, Document};
+use feedgate::domain::poll::{Body, Found, Poll, Polling, Trigger};
+use feedgate::domain::record::Seq;
 use feedgate::domain::resource::{Kind, ResourceId};
 use feedgate::domain::schedule::Demand;
 use feedgate::domain::status::Status;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Secret, Subscription, Wish};
+use feedgate::domain::subscription::{
+    Format, Lease, Protocol, Secret, Subscription, Updates, Wish,
+};
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::domain::upstream::Offered;
 use feedgate::fetch::{self, Fetch};
@@ -84,6 +87,7 @@ impl Node {
             callback: Callback::parse(callback).unwrap(),
             protocol: Protocol::WebSub,
             format: Format::Atom,
+            updates: Updates::default(),
             secret: None,
             lease: Lease::from(Duration::from_secs(3_600)),
         };
@@ -94,15 +98,16 @@ impl Node {
     /// Appends entries with these numbers, in this order.
     async fn append(&self, id: ResourceId, numbers: impl Iterator<Item = usize>) {
         let mut poll = poll(Kind::Feed);
-        poll.records = numbers.map(record).collect();
+        let candidates = numbers.map(record).collect();
+        poll.found = Found::Feed(Document { at: poll.at, candidates, ..Document::default() });
         self.store.record(id, &poll).await.unwrap();
     }
 
     /// Publishes another body, of a resource that is no feed.
     async fn change_body(&self, id: ResourceId, content_type: Option<&str>, bytes: &[u8]) {
         let mut poll = poll(Kind::Other);
-        let hash = format!("{:?}", worker::now());
-        poll.records = vec![NewRecord { key: EntryKey::of(&hash), ..record(0) }];
+        let Candidate { entry_id, atom, .. } = record(0);
+        poll.found = Found::Revision { entry_id, atom: atom.unwrap() };
         let content_type = content_type.map(str::to_owned);
         poll.body = Some(Body { content_type, bytes: bytes.to_vec() });
         self.store.record(id, &poll).await.unwrap();
@@ -128,13 +133,13 @@ impl Node {
     }
 }
 
-fn record(number: usize) -> NewRecord {
+fn record(number: usize) -> Candidate {
     let entry_id = format!("tag:tides.test,2026:{number}");
     let atom = format!(
         "<entry xmlns=\"http://www.w3.org/2005/Atom\"><id>{entry_id}</id><title>{number}</title>\
          <updated>2026-11-20T16:00:00Z</updated></entry>\n"
     );
-    NewRecord { key: EntryKey::of(&entry_id), entry_id, atom }
+    Candidate::of_id(&entry_id, atom)
 }
 
 fn poll(kind: Kind) -> Poll {
@@ -151,7 +156,8 @@ fn poll(kind: Kind) -> Poll {
         feed_head: None,
         body: None,
         upstream: Offered::Unknown,
-        records: Vec::new(),
+        meaning: None,
+        found: Found::Nothing,
         silent: false,
         next_fetch: now + Duration::from_secs(3_600),
         demand: Demand::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use feedgate::domain::record::Seq;
 use feedgate::domain::resource::{Kind, Resource};
-use feedgate::domain::subscription::{Format, Lease, Protocol, Wish};
+use feedgate::domain::subscription::{Format, Lease, Protocol, Updates, Wish};
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::fetch::{self, Fetch};
 use feedgate::ingest::{Ingest, Settings};
@@ -81,6 +81,7 @@ impl Bench {
             callback: Callback::parse(format!("https://b.test/{}", format.as_str())).unwrap(),
             protocol: Protocol::WebSub,
             format,
+            updates: Updates::default(),
             secret: None,
             lease: Lease::from(Duration::from_secs(3_600)),
         };

@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use chrono::DateTime;
 use feedgate::domain::ping::Change;
-use feedgate::domain::record::{Record, Seq};
+use feedgate::domain::record::{Record, RecordKind, Seq};
 use feedgate::domain::status::Status;
 use feedgate::render::archive::Archive;
 use feedgate::render::atom::{self, Document};
@@ -73,7 +73,8 @@ fn records(after: i64, last: i64) -> Vec<Record> {
         let (content_type, bytes) = contents[usize::try_from(number).unwrap() % contents.len()];
         let at = DateTime::from_timestamp(number, 0).unwrap();
         let (entry_id, atom) = atom::revision(TOPIC, Some(content_type), bytes, at);
-        Record { seq: Seq(number), at, entry_id, atom }
+        let kind = RecordKind::New;
+        Record { seq: Seq(number), at, kind, predecessor: None, entry_id, atom }
     };
     (after + 1..=last).map(record).collect()
 }

@@ -24,7 +24,7 @@ use crate::http::exchange::Asked;
 use crate::http::params::Refused;
 use crate::parse;
 use crate::render::atom;
-use crate::store::Filter;
+use crate::store::{Filter, Span};
 use crate::wire::form::Form;
 
 /// "less than 200 feeds" (Superfeedr's API, row R-5).
@@ -50,7 +50,7 @@ pub(super) async fn retrieve(
     let count = retrieve::count(form)?;
     let mut newest: Vec<(&Resource, Record)> = Vec::new();
     for (id, resource) in &resources {
-        let read = gateway.store.read_before(*id, None, count).await;
+        let read = gateway.store.read_current(*id, &Span { limit: count, ..Span::default() }).await;
         let records = read.map_err(|err| broken(&err))?;
         newest.extend(records.into_iter().map(|record| (resource, record)));
     }

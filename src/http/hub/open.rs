@@ -9,7 +9,7 @@ use warp::reply::Response;
 
 use super::{account, forbidden, publish};
 use crate::domain::intent::{Intent, Mode};
-use crate::domain::subscription::{Format, Lease, Protocol, Secret, Wish};
+use crate::domain::subscription::{Format, Lease, Protocol, Secret, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::Purpose;
 use crate::http::Gateway;
@@ -82,6 +82,7 @@ fn intent(form: &Form, mode: Mode) -> Result<Intent, Refused> {
         callback,
         protocol: Protocol::WebSub,
         format: Format::Raw,
+        updates: Updates::default(), // the whole topic goes out, whatever changed in it
         secret: secret.transpose()?,
         lease: Lease::websub(lease(form)?),
     };

@@ -24,7 +24,7 @@ use crate::http::exchange::{Asked, as_strangers_words, empty, is_known, set, wit
 use crate::http::params::Refused;
 use crate::parse;
 use crate::render::{atom, json};
-use crate::store::{Filter, StoreError};
+use crate::store::{Filter, Span, StoreError};
 use crate::wire::form::Form;
 
 /// Entries if nobody says otherwise, and at most (row R-3).
@@ -162,7 +162,7 @@ async fn grown(
     Ok(None)
 }
 
-/// The records asked for, newest first.
+/// The records asked for, newest first, each entry as it is now.
 async fn records(
     gateway: &Gateway,
     form: &Form,
@@ -171,17 +171,8 @@ async fn records(
     let count = count(form)?;
     let before = seq(gateway, form, resource, "before").await?;
     let after = seq(gateway, form, resource, "after").await?;
-    let read = match after {
-        Some(after) => {
-            let mut newer = gateway.store.read_after(resource.id, after, count).await;
-            if let Ok(newer) = &mut newer {
-                newer.retain(|record| before.is_none_or(|before| record.seq < before));
-                newer.reverse();
-            }
-            newer
-        }
-        None => gateway.store.read_before(resource.id, before, count).await,
-    };
+    let span = Span { after, before, limit: count };
+    let read = gateway.store.read_current(resource.id, &span).await;
     read.map_err(|err| broken(&err))
 }
 

@@ -8,7 +8,7 @@ use super::{forbidden, retrieve};
 use crate::domain::account::Access;
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::record::Seq;
-use crate::domain::subscription::{Format, Lease, Protocol, Secret, Wish};
+use crate::domain::subscription::{Format, Lease, Protocol, Secret, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::{FetchError, Purpose};
 use crate::http::Gateway;
@@ -51,6 +51,7 @@ pub(super) async fn carry_out(
         callback,
         protocol: Protocol::WebSub,
         format: format(asked, form)?.unwrap_or(Format::Atom),
+        updates: updates(form)?,
         secret: secret(form)?,
         lease: Lease::ACCOUNT,
     };
@@ -145,6 +146,16 @@ pub(super) fn format(asked: &Asked, form: &Form) -> Result<Option<Format>, Refus
             _ => None,
         }
     }))
+}
+
+/// `updates=true` or `false`; without it as Superfeedr does it (rule N7).
+fn updates(form: &Form) -> Result<Updates, Refused> {
+    match form.get("updates").map(str::to_ascii_lowercase).as_deref() {
+        None | Some("") => Ok(Updates::Fresh),
+        Some("true" | "1") => Ok(Updates::Always),
+        Some("false" | "0") => Ok(Updates::Never),
+        Some(word) => Err(unprocessable(format!("updates must be true or false, not {word}."))),
+    }
 }
 
 /// The first kind that is one; several may be listed.

@@ -9,8 +9,9 @@ mod parts;
 mod revision;
 mod status;
 
-use crate::domain::feed::{Content, Entry, Feed, Link, Text};
+use crate::domain::feed::{Content, Element, Entry, Feed, Link, Text};
 use crate::domain::iri;
+use crate::domain::novelty::Deletion;
 use crate::domain::status::Status;
 
 use super::names::{ATOM, Names};
@@ -71,6 +72,8 @@ pub fn stored_head(feed: &Feed) -> String {
         _ => Some(link.clone()),
     };
     let mut ours = Feed { entries: Vec::new(), links: Vec::new(), ..shallow(feed) };
+    // What was taken back stands in the log, once.
+    ours.extensions.retain(|element| !Deletion::is(element));
     for link in feed.links.iter().filter_map(kept) {
         if !ours.links.contains(&link) {
             ours.links.push(link);
@@ -99,6 +102,19 @@ fn shallow(feed: &Feed) -> Feed {
         extensions: feed.extensions.clone(),
         ..Feed::default()
     }
+}
+
+/// That an entry was taken back, as one self-contained element (RFC 6721, `#section-3`).
+pub fn deletion(element: &Element) -> String {
+    let mut out = format!("<at:deleted-entry xmlns:at=\"{}\"", element.namespace);
+    for name in ["ref", "when"] {
+        let given = element.attributes.iter().find(|attribute| attribute.name == name);
+        if let Some(attribute) = given {
+            push_attribute(&mut out, name, &attribute.value);
+        }
+    }
+    out.push_str("/>\n");
+    out
 }
 
 /// An entry as one self-contained element.

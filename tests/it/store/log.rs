@@ -3,7 +3,7 @@
 use feedgate::domain::poll::Body;
 use feedgate::domain::record::{EntryKey, Seq};
 use feedgate::domain::status::Status;
-use feedgate::store::Appended;
+use feedgate::store::{Appended, Span};
 
 use super::{at, entry, on_both_stores, poll, resource, subscribe, topic};
 use crate::support::postgres::Database;
@@ -26,16 +26,20 @@ async fn what_a_poll_found_is_kept(database: Database) {
     let records = store.read_after(made.id, Seq::NONE, 10).await.unwrap();
     let kept: Vec<_> = records.iter().map(|r| (r.seq.0, r.at, r.entry_id.as_str())).collect();
     assert_eq!(kept, [(1, at(1), "one"), (2, at(1), "two")]);
-    assert_eq!(records[0].atom, entry("one").atom);
+    assert_eq!(Some(&records[0].atom), entry("one").atom.as_ref());
 
-    let back = store.read_before(made.id, None, 10).await.unwrap();
+    let span = Span { limit: 10, ..Span::default() };
+    let back = store.read_current(made.id, &span).await.unwrap();
     assert_eq!(back.iter().map(|r| r.seq.0).collect::<Vec<_>>(), [2, 1], "newest first");
-    assert_eq!(store.read_before(made.id, Some(Seq(2)), 10).await.unwrap(), records[..1]);
+    let before = Span { before: Some(Seq(2)), ..span };
+    assert_eq!(store.read_current(made.id, &before).await.unwrap(), records[..1]);
     assert_eq!(store.read_after(made.id, Seq(1), 10).await.unwrap(), records[1..]);
     assert_eq!(store.seq_of(made.id, "two").await.unwrap(), Some(Seq(2)));
     assert_eq!(store.seq_of(made.id, "three").await.unwrap(), None);
     let keys = ["three", "one", "four"].map(EntryKey::of);
-    assert_eq!(store.unknown(made.id, &keys).await.unwrap(), [keys[0], keys[2]]);
+    let known = store.known(made.id, &keys).await.unwrap();
+    let first = keys.map(|key| known.get(key).map(|entry| entry.first));
+    assert_eq!(first, [None, Some(Seq(1)), None]);
 
     let mut second = poll(at(5), &["three"]);
     second.feed_head = Some("<title>A</title>".to_owned());

@@ -4,6 +4,7 @@ mod accounts;
 mod claims;
 mod crash;
 mod deliveries;
+mod entries;
 mod hosts;
 mod intents;
 mod log;
@@ -20,12 +21,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate::domain::poll::{Poll, Polling, Trigger};
-use feedgate::domain::record::{EntryKey, NewRecord};
+use feedgate::domain::novelty::{Candidate, Document};
+use feedgate::domain::poll::{Found, Poll, Polling, Trigger};
 use feedgate::domain::resource::{Resource, ResourceId};
 use feedgate::domain::schedule::Demand;
 use feedgate::domain::status::Status;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Subscription, Wish};
+use feedgate::domain::subscription::{Format, Lease, Protocol, Subscription, Updates, Wish};
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::domain::upstream::Offered;
 use feedgate::store::{Filter, Room, Store};
@@ -76,6 +77,7 @@ fn wish(topic_name: &str, callback: &str) -> Wish {
         callback: Callback::parse(callback).unwrap(),
         protocol: Protocol::WebSub,
         format: Format::Atom,
+        updates: Updates::default(),
         secret: None,
         lease: Lease::from(Duration::from_secs(3_600)),
     }
@@ -85,12 +87,13 @@ async fn subscribe(store: &Arc<dyn Store>, topic_name: &str, callback: &str) -> 
     store.subscribe(&wish(topic_name, callback), at(0)).await.unwrap()
 }
 
-fn entry(id: &str) -> NewRecord {
-    NewRecord {
-        key: EntryKey::of(id),
-        entry_id: id.to_owned(),
-        atom: format!("<entry><id>{id}</id></entry>"),
-    }
+fn entry(id: &str) -> Candidate {
+    Candidate::of_id(id, format!("<entry><id>{id}</id></entry>"))
+}
+
+/// A document that was fetched at `at` and holds these entries, oldest first.
+fn document(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Found {
+    Found::Feed(Document { at, candidates, ..Document::default() })
 }
 
 /// A poll that ended at `at` and found these entries.
@@ -107,7 +110,8 @@ fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         feed_head: None,
         body: None,
         upstream: Offered::Unknown,
-        records: ids.iter().map(|id| entry(id)).collect(),
+        meaning: None,
+        found: document(at, ids.iter().map(|id| entry(id)).collect()),
         silent: false,
         next_fetch: at + Duration::from_secs(600),
         demand: Demand::default(),

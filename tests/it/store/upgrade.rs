@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use feedgate::domain::record::Seq;
+use feedgate::domain::record::{EntryKey, Seq};
 
-use super::{at, room};
+use super::{at, poll, room};
 use crate::support::postgres::{Database, Kind};
 
 /// The first schema, as it was released.
@@ -30,7 +30,8 @@ const HELD: &str = "
     values ('https://a.tumblr.com/rss', 'https://a.tumblr.com/rss', 'a.tumblr.com:443', 'feed', 1,
             '{\"title\":\"Tides\"}', '{\"failures\":3}', 1, 1, 1, 1);
     insert into records (resource_id, seq, at, entry_hash, entry_id, atom)
-    select id, 1, 1, '', 'tag:a,2026:1', '<entry/>' from resources;
+    select id, 1, 1, {key}, 'tag:a,2026:1', '<entry/>' from resources;
+    insert into entry_keys (resource_id, key, seen_at) select id, {key}, 1 from resources;
     insert into hosts (host, cool_until) values ('a.tumblr.com:443', 1);";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,7 +45,12 @@ async fn a_database_made_by_the_first_schema_opens_with_all_that_it_holds() {
             fs::create_dir_all(Path::new(file).parent().unwrap()).unwrap();
         }
         database.run(&schema).await;
-        database.run(HELD).await;
+        let key = hex::encode(EntryKey::of("tag:a,2026:1").0);
+        let key = match kind {
+            Kind::Sqlite => format!("x'{key}'"),
+            Kind::Postgres => format!("'\\x{key}'"),
+        };
+        database.run(&HELD.replace("{key}", &key)).await;
 
         let store = database.open().await;
         store.ready().await.unwrap();
@@ -54,6 +60,8 @@ async fn a_database_made_by_the_first_schema_opens_with_all_that_it_holds() {
         assert_eq!(records[0].entry_id, "tag:a,2026:1");
         let due = store.claim_resources(at(0), at(60), &room()).await.unwrap();
         assert_eq!(due[0].resource, held);
+        let appended = store.record(held.id, &poll(at(1), &["tag:a,2026:1"])).await.unwrap();
+        assert_eq!(appended.new, 0, "what was known is known, and no update");
         assert_eq!(store.group(&held.fetch_url), "tumblr.com");
     }
 }

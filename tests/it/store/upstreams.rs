@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use feedgate::domain::novelty::{Candidate, Document};
 use feedgate::domain::poll::{Poll, Trigger};
 use feedgate::domain::resource::ResourceId;
 use feedgate::domain::subscription::{Protocol, Secret};
@@ -33,6 +34,11 @@ fn proposal(hub: &str, token: &str) -> Offered {
 /// A poll at `secs` that finds this offer.
 fn offering(secs: i64, upstream: Offered) -> Poll {
     Poll { upstream, ..poll(at(secs), &[]) }
+}
+
+/// A document that a hub sent, with these entries.
+fn pushed(candidates: Vec<Candidate>) -> Document {
+    Document { at: at(10), candidates, ..Document::default() }
 }
 
 async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
@@ -92,7 +98,7 @@ async fn p53_polls_are_rare_while_what_is_new_comes_by_push(database: Database) 
     let store = database.open().await;
     let id = active(&store).await;
     assert_eq!(resource(&store, id).await.pushed_until, None, "nothing is proved yet");
-    store.push(id, vec![entry("1")], at(10)).await.unwrap();
+    store.push(id, pushed(vec![entry("1")]), at(10)).await.unwrap();
     assert_eq!(resource(&store, id).await.pushed_until, Some(at(1_000_000)));
     store.record(id, &poll(at(20), &["1"])).await.unwrap();
     assert!(resource(&store, id).await.pushed_until.is_some(), "a poll that finds nothing");
@@ -114,7 +120,7 @@ async fn p53_polls_are_rare_while_what_is_new_comes_by_push(database: Database) 
 async fn p53_an_upstream_that_misses_most_is_doubted(database: Database) {
     let store = database.open().await;
     let id = active(&store).await;
-    store.push(id, vec![entry("first")], at(10)).await.unwrap();
+    store.push(id, pushed(vec![entry("first")]), at(10)).await.unwrap();
     for n in 0..19 {
         store.record(id, &poll(at(20 + n), &[&format!("missed {n}")])).await.unwrap();
     }
@@ -130,9 +136,9 @@ async fn p53_an_upstream_that_misses_most_is_doubted(database: Database) {
 async fn n11_what_is_pushed_and_polled_is_appended_once(database: Database) {
     let store = database.open().await;
     let id = active(&store).await;
-    let pushed = || store.push(id, vec![entry("1"), entry("2")], at(10));
+    let sent = || store.push(id, pushed(vec![entry("1"), entry("2")]), at(10));
     let polled = poll(at(10), &["1", "2", "3"]);
-    let (one, other, third) = tokio::join!(pushed(), store.record(id, &polled), pushed());
+    let (one, other, third) = tokio::join!(sent(), store.record(id, &polled), sent());
     let new = one.unwrap().new + other.unwrap().new + third.unwrap().new;
     assert_eq!(new, 3);
     let log = store.read_after(id, feedgate::domain::record::Seq(0), 10).await.unwrap();
