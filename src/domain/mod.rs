@@ -13,6 +13,7 @@ pub mod limit;
 pub mod mark;
 pub mod moves;
 pub mod novelty;
+pub mod offer;
 pub mod ping;
 pub mod plain;
 pub mod poll;

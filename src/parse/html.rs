@@ -9,6 +9,12 @@
 //!   pieces and stopped as soon as a page goes beyond what any real one has.
 //! * Scripts are not run and not read; what is in a `template` is not in the page.
 
+mod css;
+mod normal;
+mod xml;
+
+pub(super) use css::Css;
+
 use std::ops::Deref;
 
 use html5ever::driver::{self, ParseOpts, Parser};
@@ -199,6 +205,11 @@ impl<'p> Tag<'p> {
     /// What is inside, as HTML.
     pub(super) fn markup(self) -> String {
         self.0.inner_html().trim().to_owned()
+    }
+
+    /// The element itself with all in it, as HTML.
+    pub(super) fn outer(self) -> String {
+        self.0.html()
     }
 
     /// What is read of it: its text on one line, pictures by what stands for them.

@@ -11,9 +11,11 @@
 //! * Nothing recurses over input, nothing a document declares for itself is expanded, and
 //!   no network is touched (rules S14, S16).
 //!
-//! A format is one file in `formats`, a module one file in `modules`.
+//! A format is one file in `formats`, a module one file in `modules`. What is no feed, or
+//! only a part of a document, is read by `content`.
 
 mod bases;
+mod content;
 mod dates;
 mod decode;
 mod formats;
@@ -22,13 +24,19 @@ mod html;
 mod json;
 mod microformats;
 mod modules;
+mod offers;
+mod part;
+mod path;
 mod person;
 mod texts;
 mod trace;
 mod tree;
 mod vocabulary;
 
+pub use content::{Content, NoPart, content};
 pub use formats::PAGE;
+pub use offers::WELL_KNOWN;
+pub use part::{BadPart, Part};
 pub use trace::{Place, Trace};
 
 use std::borrow::Cow;

@@ -1,0 +1,50 @@
+//! Feeds that a page offers to whoever came to it looking for one.
+
+use serde::{Deserialize, Serialize};
+
+/// One feed that a page names (rule P52). Nothing is known of it but what the page says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Offer {
+    /// Its address, absolute.
+    pub href: String,
+    /// The media type that the page gives it; empty if it gives none.
+    pub mime: String,
+    /// The title that the page gives it, on one line; empty if it gives none.
+    pub title: String,
+}
+
+/// The most that is told of in one sentence.
+const MOST_NAMED: usize = 3;
+
+/// What is offered, in a sentence; `None` if nothing is.
+pub fn sentence(offers: &[Offer]) -> Option<String> {
+    let named: Vec<&str> =
+        offers.iter().take(MOST_NAMED).map(|offer| offer.href.as_str()).collect();
+    let rest = match offers.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match offers.len() {
+        0 => None,
+        1 => Some(format!("the page offers a feed: {}", named[0])),
+        _ => Some(format!("the page offers feeds: {}{rest}", named.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_is_told_in_a_sentence_of_bounded_length() {
+        let offers: Vec<Offer> = (1..=5)
+            .map(|n| Offer { href: format!("https://a.test/{n}"), ..Offer::default() })
+            .collect();
+        assert_eq!(sentence(&offers[..0]), None);
+        assert_eq!(sentence(&offers[..1]).unwrap(), "the page offers a feed: https://a.test/1");
+        let want = "the page offers feeds: https://a.test/1, https://a.test/2, https://a.test/3 \
+                    and 2 more";
+        assert_eq!(sentence(&offers).unwrap(), want);
+    }
+}

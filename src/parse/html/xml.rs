@@ -1,0 +1,54 @@
+//! XML as a page, so that the same selectors find elements in it.
+//!
+//! Names are kept with their prefix and in their case, and are in no namespace: nothing
+//! in XML is HTML here, whatever it is called.
+
+use html5ever::{Attribute, LocalName, QualName, ns};
+use scraper::node::{Element, Text};
+use scraper::{Html, Node};
+
+use super::{DEPTH, NODES, Page};
+use crate::parse::tree::{Child, El};
+
+impl Page {
+    /// The elements of a tree, as many as a page may have.
+    pub(in crate::parse) fn of_xml(document: El<'_>) -> Page {
+        let mut html = Html::new_document();
+        let mut is_cut = false;
+        let mut waiting = vec![(document, html.tree.root().id(), 0)];
+        while let Some((element, at, depth)) = waiting.pop() {
+            for child in element.children() {
+                if html.tree.nodes().len() >= NODES || depth >= DEPTH {
+                    is_cut = true;
+                    break;
+                }
+                let node = match &child {
+                    Child::Text(text) => Node::Text(Text { text: (&**text).into() }),
+                    Child::Element(element) => Node::Element(made(*element)),
+                };
+                let Some(mut around) = html.tree.get_mut(at) else { break };
+                let made = around.append(node).id();
+                if let Child::Element(element) = child {
+                    waiting.push((element, made, depth + 1));
+                }
+            }
+        }
+        Page { html, is_cut }
+    }
+}
+
+fn made(element: El<'_>) -> Element {
+    let attributes = element
+        .attributes()
+        .iter()
+        .map(|held| Attribute { name: name(held.prefix, held.name), value: (&*held.value).into() });
+    Element::new(name(element.prefix(), element.name()), attributes.collect())
+}
+
+fn name(prefix: &str, local: &str) -> QualName {
+    let whole = match prefix {
+        "" => LocalName::from(local),
+        _ => LocalName::from(format!("{prefix}:{local}")),
+    };
+    QualName::new(None, ns!(), whole)
+}

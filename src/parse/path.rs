@@ -1,0 +1,233 @@
+//! JSONPath (RFC 9535) on a document, within bounds.
+//!
+//! Path and document are both strangers'. The crate that evaluates paths cannot be told
+//! to stop, so what a path will cost is estimated beforehand from how it is made and how
+//! large the document is, and one that may cost too much is not evaluated. What takes
+//! long to read, filters within filters, is turned down by [`super::part`].
+
+use serde_json::Value;
+use serde_json_path::JsonPath;
+
+/// Nodes looked at in one document: about a second.
+const STEPS: u64 = 10_000_000;
+
+/// A pattern is compiled for each node it is tried on, which takes as long as looking at
+/// so many nodes.
+const PATTERN_STEPS: u64 = 100_000;
+
+/// A path.
+#[derive(Debug)]
+pub(super) struct Path {
+    path: JsonPath,
+    /// As it was read.
+    text: String,
+}
+
+impl Path {
+    /// Reads a path. The forms that older descriptions of JSONPath have and RFC 9535 has
+    /// not are put into its words; the error says where the text is none.
+    pub(super) fn parse(text: &str) -> Result<Path, String> {
+        let text = modern(text);
+        let path = JsonPath::parse(&text).map_err(|err| err.to_string())?;
+        Ok(Path { path, text })
+    }
+
+    /// The values it leads to: the value itself if the path can lead to one only, else an
+    /// array. `None` is nothing; the error says that it may take too long.
+    pub(super) fn select(&self, document: &Value) -> Result<Option<Value>, TooCostly> {
+        let (nodes, depth) = measured(document);
+        let shape = Shape::of(&self.text);
+        if shape.steps(nodes, depth) > STEPS {
+            return Err(TooCostly);
+        }
+        let found = self.path.query(document).all();
+        Ok(match found.as_slice() {
+            [] => None,
+            [one] if shape.is_singular => Some((*one).clone()),
+            many => Some(many.iter().map(|value| (*value).clone()).collect()),
+        })
+    }
+}
+
+/// Looking for a part would take too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooCostly;
+
+/// Goessner's JSONPath lets the root go without `$`, and counts from the end with a
+/// script: `[(@.length-1)]`.
+fn modern(text: &str) -> String {
+    let text = text.trim();
+    let rooted = match text.chars().next() {
+        Some('$') => text.to_owned(),
+        Some('.' | '[') | None => format!("${text}"),
+        Some(_) => format!("$.{text}"),
+    };
+    let mut out = String::with_capacity(rooted.len());
+    let mut rest = rooted.as_str();
+    while let Some(at) = rest.find("[(@.length") {
+        let (before, script) = rest.split_at(at);
+        out.push_str(before);
+        let inside = &script["[(@.length".len()..];
+        let Some((number, after)) = inside.split_once(")]") else { break };
+        let number: String = number.split_whitespace().collect();
+        out.push('[');
+        out.push_str(&number);
+        out.push(']');
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// How many values there are in a document, and how deep they lie.
+fn measured(document: &Value) -> (u64, u64) {
+    let (mut nodes, mut deepest) = (0, 1);
+    let mut waiting = vec![(document, 1)];
+    while let Some((value, depth)) = waiting.pop() {
+        nodes += 1;
+        deepest = depth.max(deepest);
+        match value {
+            Value::Array(values) => waiting.extend(values.iter().map(|value| (value, depth + 1))),
+            Value::Object(members) => {
+                waiting.extend(members.values().map(|value| (value, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    (nodes, deepest)
+}
+
+/// What of a path makes it costly.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Shape {
+    /// `..`: each further one visits a node once for each node around it.
+    descents: u32,
+    /// Questions about the whole document within a filter.
+    absolutes: u32,
+    /// How often selectors that are listed side by side may repeat a node.
+    repeats: u64,
+    /// Functions that take a pattern.
+    patterns: u32,
+    /// Whether it can lead to one value only.
+    is_singular: bool,
+}
+
+impl Shape {
+    fn of(text: &str) -> Shape {
+        let mut shape = Shape { repeats: 1, is_singular: true, ..Shape::default() };
+        let mut brackets: Vec<u64> = Vec::new();
+        let mut quote = None;
+        let mut escaped = false;
+        let bytes = text.as_bytes();
+        for (at, byte) in bytes.iter().enumerate() {
+            if let Some(open) = quote {
+                if !escaped && *byte == open {
+                    quote = None;
+                }
+                escaped = *byte == b'\\' && !escaped;
+                continue;
+            }
+            match byte {
+                b'\'' | b'"' => quote = Some(*byte),
+                b'[' | b'(' => brackets.push(1),
+                b']' | b')' => {
+                    let listed = brackets.pop().unwrap_or(1);
+                    shape.repeats = shape.repeats.saturating_mul(listed);
+                }
+                b',' => {
+                    shape.is_singular = false;
+                    brackets.last_mut().into_iter().for_each(|listed| *listed += 1);
+                }
+                b'*' | b'?' | b':' => shape.is_singular = false,
+                b'.' if bytes.get(at + 1) == Some(&b'.') => {
+                    shape.is_singular = false;
+                    shape.descents += 1;
+                }
+                b'$' if at > 0 && !is_one(&text[at + 1..]) => shape.absolutes += 1,
+                _ => {}
+            }
+        }
+        shape.patterns = (text.matches("match(").count() + text.matches("search(").count()) as u32;
+        shape
+    }
+
+    /// The most nodes looked at in a document of so many, so deep.
+    fn steps(&self, nodes: u64, depth: u64) -> u64 {
+        let patterns = if self.patterns > 0 { PATTERN_STEPS } else { 1 };
+        nodes
+            .saturating_mul(depth.saturating_pow(self.descents.saturating_sub(1)))
+            .saturating_mul(nodes.saturating_pow(self.absolutes))
+            .saturating_mul(self.repeats)
+            .saturating_mul(patterns)
+    }
+}
+
+/// Whether what follows a `$` names one value: names and numbers and no choice.
+fn is_one(rest: &str) -> bool {
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || "_.[]'\"-".contains(c)));
+    let path = &rest[..end.unwrap_or(rest.len())];
+    let next = rest[path.len()..].chars().next();
+    !path.contains("..") && !matches!(next, Some('*' | '?' | ':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn store() -> Value {
+        json!({ "store": {
+            "book": [
+                { "category": "reference", "title": "Tides", "price": 8.95 },
+                { "category": "fiction", "title": "Ebb", "isbn": "0-1", "price": 12.99 },
+            ],
+            "bicycle": { "color": "red", "price": 19.95 },
+        } })
+    }
+
+    #[test]
+    fn paths_lead_to_values() {
+        #[rustfmt::skip]
+        let cases = [
+            ("one value is itself",          "$.store.bicycle.price",          Some(json!(19.95))),
+            ("in brackets too",              "$['store']['book'][-1]['isbn']", Some(json!("0-1"))),
+            ("several are an array",         "$.store.book[*].title",          Some(json!(["Tides", "Ebb"]))),
+            ("and so is one that might be several", "$..isbn",                 Some(json!(["0-1"]))),
+            ("a filter",                     "$..book[?@.price < 10].title",   Some(json!(["Tides"]))),
+            ("in parentheses, as of old",    "$..book[?(@.isbn)].title",       Some(json!(["Ebb"]))),
+            ("a count from the end, as of old", "$..book[(@.length-1)].title", Some(json!(["Ebb"]))),
+            ("a comparison with the whole",  "$..book[?@.price < $.store.bicycle.price].isbn", Some(json!(["0-1"]))),
+            ("a pattern",                    "$..book[?match(@.title, 'T.*')].price", Some(json!([8.95]))),
+            ("without its root",             "store.bicycle.color",            Some(json!("red"))),
+            ("nothing",                      "$.store.car",                    None),
+        ];
+        for (why, path, want) in cases {
+            assert_eq!(Path::parse(path).unwrap().select(&store()), Ok(want), "{why}: {path}");
+        }
+        for none in ["$.", "$[", "$..", "$.a[?foo(@)]", "$ .a b"] {
+            assert!(Path::parse(none).is_err(), "{none}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_may_take_long_is_not_evaluated() {
+        let wide: Value = (0..20_000).map(|n| json!({ "id": n })).collect();
+        let cases: [(&str, bool); 7] = [
+            ("$..id", true),
+            ("$[?@.id > 19990].id", true),
+            ("$[?@.id == $[0].id]", true),
+            ("$[?@.id == count($[*])]", false),
+            ("$[?$[?@.id]]", false),
+            ("$[?search(@.id, 'a')]", false),
+            ("$[*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*]", false),
+        ];
+        for (path, is_done) in cases {
+            let found = Path::parse(path).unwrap().select(&wide);
+            assert_eq!(found.is_ok(), is_done, "{path}");
+        }
+        let nested = (0..120).fold(json!(1), |inner, _| json!({ "a": inner }));
+        let often = Path::parse("$..a..a..a..a..a").unwrap();
+        assert_eq!(often.select(&nested), Err(TooCostly));
+    }
+}
