@@ -17,14 +17,18 @@
 //!
 //! [`Resources::record`]: crate::store::Resources::record
 
+mod found;
 mod look;
 mod meaning;
 mod offered;
+mod offers;
 mod push;
+mod read;
 mod records;
 mod refusals;
 mod report;
 mod robots;
+mod shares;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -45,6 +49,7 @@ use crate::metrics::Metrics;
 use crate::store::{DueResource, Store, StoreError};
 use crate::worker::{self, Hosts, Place, Work};
 
+pub use offers::feeds_offered;
 pub use push::Pushed;
 
 /// What the operator decides about polling.
@@ -66,6 +71,7 @@ pub struct Ingest {
     store: Arc<dyn Store>,
     fetch: Fetch,
     hosts: Hosts,
+    shares: shares::Shares,
     metrics: Metrics,
     settings: Settings,
     dial: Arc<Dial>,
@@ -94,7 +100,8 @@ impl Ingest {
         settings: Settings,
     ) -> Ingest {
         let hosts = Hosts::new(PER_HOST, store.news().resources);
-        Ingest { store, fetch, hosts, metrics, settings, dial: Arc::default() }
+        let (shares, dial) = (shares::Shares::default(), Arc::default());
+        Ingest { store, fetch, hosts, shares, metrics, settings, dial }
     }
 
     /// Polls a claimed resource once and records what came of it.
@@ -105,7 +112,7 @@ impl Ingest {
         let resource = &due.resource;
         let mut seen = match self.forbidden(due, now).await? {
             Some(forbidden) => forbidden,
-            None => look::look(&self.fetch, due, now).await,
+            None => look::look(&self.fetch, &self.shares, due, now).await,
         };
         let records = records::records(&*self.store, resource, &mut seen.found, now).await?;
         let records = records.unwrap_or_else(|| {

@@ -1,6 +1,10 @@
 //! Feeds that a page offers to whoever came to it looking for one.
 
 use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::plain::collapse;
+use super::topic::Topic;
 
 /// One feed that a page names (rule P52). Nothing is known of it but what the page says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +16,40 @@ pub struct Offer {
     pub mime: String,
     /// The title that the page gives it, on one line; empty if it gives none.
     pub title: String,
+}
+
+/// Media types of feeds. `application/json` is that of most other things as well.
+const TYPES: [&str; 6] = [
+    "application/atom+xml",
+    "application/rss+xml",
+    "application/rdf+xml",
+    "application/feed+json",
+    "application/xml",
+    "text/xml",
+];
+/// A title longer than this is cut.
+const TITLE_CHARS: usize = 100;
+
+/// The media type in a label, if it is that of a feed.
+pub fn feed_type(label: &str) -> Option<&'static str> {
+    let essence = label.split(';').next().unwrap_or_default().trim();
+    TYPES.into_iter().find(|known| essence.eq_ignore_ascii_case(known))
+}
+
+impl Offer {
+    /// A feed at `href`, which may be relative to `base`; `None` if it could not be
+    /// subscribed to, or is WordPress's interface for programs and no feed.
+    pub fn new(base: &Url, href: &str, mime: &str, title: &str) -> Option<Offer> {
+        let mut url = base.join(href.trim()).ok()?;
+        url.set_fragment(None);
+        let topic = Topic::parse(url.as_str()).ok()?;
+        let offer = Offer {
+            href: topic.as_str().to_owned(),
+            mime: mime.to_owned(),
+            title: collapse(title).chars().take(TITLE_CHARS).collect(),
+        };
+        Some(offer).filter(|_| !url.path().contains("/wp-json/"))
+    }
 }
 
 /// The most that is told of in one sentence.

@@ -7,6 +7,7 @@ use super::asked::Asked;
 use super::feed::KnownBy;
 use super::moves::Sighting;
 use super::novelty::Document;
+use super::offer::Offer;
 use super::record::Digest;
 use super::resource::Kind;
 use super::schedule::Demand;
@@ -41,6 +42,11 @@ pub struct Polling {
     pub validators: Validators,
     /// SHA-256 of the last body, in hex (rule P11).
     pub body_hash: String,
+    /// The same for all content that differs in nothing that counts, of what is no feed
+    /// (rule N12): SHA-256 in hex, empty for a feed.
+    pub gate: String,
+    /// The feeds that the last page offered (rule P52).
+    pub offers: Vec<Offer>,
     /// The format of the last feed; empty for what is no feed, or was read before
     /// formats were remembered.
     pub format: String,

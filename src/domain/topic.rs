@@ -31,6 +31,12 @@ impl Topic {
         &self.0
     }
 
+    /// What follows the first `#`, as it was written: the part of the resource that is
+    /// watched (row S-18). `None` if that is the whole.
+    pub fn fragment(&self) -> Option<&str> {
+        self.0.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty())
+    }
+
     /// The URL to fetch first: the topic without its fragment, which names a part
     /// of the resource and is never sent (RFC 9110 `#target.resource`).
     pub fn fetch_url(&self) -> Url {
@@ -151,6 +157,11 @@ mod tests {
     fn a_fragment_is_not_fetched() {
         let topic = Topic::parse("https://a.test/page#.h-entry").unwrap();
         assert_eq!(topic.fetch_url().as_str(), "https://a.test/page");
+        assert_eq!(topic.fragment(), Some(".h-entry"));
+        for whole in ["https://a.test/page", "https://a.test/page#"] {
+            assert_eq!(Topic::parse(whole).unwrap().fragment(), None, "{whole}");
+        }
+        assert_eq!(Topic::parse("https://a.test/page##x").unwrap().fragment(), Some("#x"));
     }
 
     #[test]

@@ -14,7 +14,9 @@ pub(super) fn offered(found: &Found, resource: &Resource, own: &Url) -> Offered 
     let (feed, fresh) = match found {
         Found::Feed { feed, fresh } => (Some(&**feed), fresh),
         Found::Other(fresh) => (None, fresh),
-        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => return Offered::Unknown,
+        Found::NotModified { .. } | Found::Same(_) | Found::Partless(_) | Found::Trouble(_) => {
+            return Offered::Unknown;
+        }
     };
     let offer = Offer::of(&fresh.links, feed, &resource.fetch_url);
     match offer.filter(|offer| !offer.is_within(own)) {

@@ -35,7 +35,11 @@ impl Ingest {
         pushed: Pushed,
         now: DateTime<Utc>,
     ) -> Result<usize, StoreError> {
-        let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(0) };
+        // Of a part of a document, only a poll knows what it is.
+        let is_part = resource.topic.fragment().is_some();
+        let Some(url) = Url::parse(&resource.fetch_url).ok().filter(|_| !is_part) else {
+            return Ok(0);
+        };
         let content_type = pushed.content_type.into_iter();
         let headers = content_type.map(|value| ("content-type".to_owned(), value)).collect();
         let known_by = resource.polling.known_by;

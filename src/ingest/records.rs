@@ -47,7 +47,7 @@ pub(super) async fn records(
             let found = revision(resource, fresh, now);
             Ok(Some(Records { found, new: 1, ..Records::default() }))
         }
-        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => {
+        Found::NotModified { .. } | Found::Same(_) | Found::Partless(_) | Found::Trouble(_) => {
             Ok(Some(Records::default()))
         }
     }

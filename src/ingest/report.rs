@@ -5,7 +5,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::domain::feed::{Feed, Text};
+use crate::domain::offer;
 use crate::domain::poll::{Poll, Polling};
 use crate::domain::rank;
 use crate::domain::repair;
@@ -16,7 +19,7 @@ use crate::domain::upstream::Offered;
 use crate::render;
 use crate::store::DueResource;
 
-use super::look::{Found, Fresh, Seen};
+use super::look::{Found, Fresh, NO_PART, Partless, Seen};
 use super::records::Records;
 
 /// What is said of a document in which everything is new.
@@ -62,7 +65,10 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
     if let Found::Feed { feed, .. } = &seen.found {
         status.porn_rank = terms.porn_rank.then(|| rank::porn(feed));
     }
-    let Plan { polling, next_fetch, demand, .. } = plan;
+    let Plan { mut polling, next_fetch, demand, .. } = plan;
+    if let Found::Partless(_) = &seen.found {
+        lack(&mut polling, &resource.polling, now);
+    }
     let (feed, fresh) = match seen.found {
         Found::Feed { feed, fresh } => (Some(feed), Some(fresh)),
         Found::Other(fresh) => (None, Some(fresh)),
@@ -98,6 +104,7 @@ fn outcome(found: &Found, records: &Records) -> &'static str {
         Found::Same(_) => "ok_same",
         Found::Feed { .. } | Found::Other(_) if records.new + records.updated == 0 => "ok_same",
         Found::Feed { .. } | Found::Other(_) => "ok_new",
+        Found::Partless(_) => NO_PART,
         Found::Trouble(trouble) => trouble.code,
     }
 }
@@ -105,7 +112,7 @@ fn outcome(found: &Found, records: &Records) -> &'static str {
 fn kind(found: &Found) -> Option<Kind> {
     match found {
         Found::Feed { .. } => Some(Kind::Feed),
-        Found::Other(_) => Some(Kind::Other),
+        Found::Other(_) | Found::Partless(_) => Some(Kind::Other),
         Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => None,
     }
 }
@@ -124,15 +131,35 @@ fn remembered(resource: &Resource, seen: &Seen) -> Polling {
                 (polling.known_by, polling.known_by_since) = (feed.known_by, Some(seen.at));
             }
         }
-        Found::Other(_) => polling.format.clear(),
+        Found::Other(_) | Found::Partless(_) => polling.format.clear(),
         Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => {}
     }
     if let Found::Feed { fresh, .. } | Found::Other(fresh) | Found::Same(fresh) = &seen.found {
+        polling.gate.clone_from(&fresh.gate);
+        polling.offers.clone_from(&fresh.offers);
+    }
+    if let Some(fresh) = usable(&seen.found) {
         polling.validators = fresh.validators.clone();
         polling.body_hash.clone_from(&fresh.hash);
         polling.body_bytes = fresh.body.bytes.len().try_into().unwrap_or(u32::MAX);
     }
     polling
+}
+
+/// What is remembered of an answer that could be used.
+fn usable(found: &Found) -> Option<&Fresh> {
+    match found {
+        Found::Feed { fresh, .. } | Found::Other(fresh) | Found::Same(fresh) => Some(fresh),
+        Found::Partless(Partless { fresh, .. }) => fresh.as_ref(),
+        Found::NotModified { .. } | Found::Trouble(_) => None,
+    }
+}
+
+/// Counts polls without the part that is watched: who is told of trouble that lasts is
+/// told of this as well (rule P33).
+fn lack(polling: &mut Polling, before: &Polling, now: DateTime<Utc>) {
+    polling.failures = before.failures.saturating_add(1);
+    polling.failing_since = Some(before.failing_since.unwrap_or(now));
 }
 
 /// What was found, as the schedule wants to know it.
@@ -144,6 +171,13 @@ fn for_schedule(seen: &Seen, new: usize) -> schedule::Found {
             schedule::Found::News(News::of(feed, fresh.hint_s, new, seen.at))
         }
         Found::Other(fresh) => schedule::Found::News(News::of_other(fresh.hint_s, new)),
+        // The server does what it should, and the part may come back at any time.
+        Found::Partless(Partless { fresh: None, hint_s, .. }) => {
+            schedule::Found::NotModified { hint_s: *hint_s }
+        }
+        Found::Partless(Partless { hint_s, .. }) => {
+            schedule::Found::Same { hint_s: hint_s.unwrap_or_default() }
+        }
         Found::Trouble(trouble) => schedule::Found::Trouble(Setback {
             class: trouble.class,
             retry_after_s: trouble.retry_after_s,
@@ -190,11 +224,19 @@ fn status(resource: &Resource, seen: &Seen, plan: &Plan) -> Status {
             (status.generated_ids, status.bozo_rank) = (false, 0.0);
             status.last_parse = Some(seen.at);
         }
+        Found::Partless(lacking) => {
+            say(&mut status, 200, &lacking.why);
+            NO_PART.clone_into(&mut status.error);
+            status.last_parse = Some(seen.at);
+        }
         Found::Trouble(trouble) => {
             say(&mut status, trouble.http_code, &trouble.message);
             let gone = schedule::is_gone(&plan.polling, seen.at);
             status.error = if gone { "gone" } else { trouble.code }.to_owned();
         }
+    }
+    if let (false, Some(offers)) = (status.is_failing(), offer::sentence(&plan.polling.offers)) {
+        status.http_message = format!("{}; {offers}", status.http_message);
     }
     let is_gone = |status: &Status| status.error == "gone";
     if before.is_failing() != status.is_failing() || is_gone(before) != is_gone(&status) {
@@ -222,8 +264,6 @@ fn bytes(fresh: &Fresh) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chrono::{DateTime, Utc};
-
     use super::super::look::Trouble;
     use super::*;
     use crate::domain::feed::Entry;
@@ -275,7 +315,15 @@ mod tests {
     fn fresh() -> Fresh {
         let validators = Validators { etag: Some(b"\"1\"".to_vec()), ..Validators::default() };
         let body = Body { content_type: None, bytes: Vec::new() };
-        Fresh { validators, hash: "00".to_owned(), hint_s: 0, body, links: Vec::new() }
+        Fresh {
+            validators,
+            hash: "00".to_owned(),
+            hint_s: 0,
+            body,
+            gate: String::new(),
+            offers: Vec::new(),
+            links: Vec::new(),
+        }
     }
 
     fn told(due: &DueResource, hours: i64, found: Found) -> Poll {

@@ -1,0 +1,150 @@
+//! An answer → what was found: a feed, something else, a part of it, or trouble.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use tracing::error;
+
+use crate::domain::feed::Feed;
+use crate::domain::resource::Kind;
+use crate::domain::source::Context;
+use crate::domain::topic::Topic;
+use crate::fetch::{Answer, FetchError};
+use crate::normalize;
+use crate::parse::{self, Content, NotAFeed, Part};
+use crate::store::DueResource;
+
+use super::found::{Found, Fresh, NO_PART, Partless, Trouble};
+use super::offers::feeds_offered;
+
+/// What is said of a page where a feed was before.
+const PAGE_FOR_FEED: &str = "not the feed any more: looks like an HTML page";
+
+/// What a document was read as.
+enum Read {
+    Feed(Box<Feed>),
+    /// No feed, in a place where one was known.
+    NotAFeed(NotAFeed),
+    Other(Content),
+    /// The part that is watched is not there, in a sentence.
+    NoPart(String),
+}
+
+/// Makes of an answer what was found.
+pub(super) async fn read(
+    answer: Result<Answer, FetchError>,
+    due: &DueResource,
+    now: DateTime<Utc>,
+) -> Found {
+    // What has not changed still lacks what it lacked.
+    let lacking =
+        (due.resource.status.error == NO_PART).then(|| due.resource.status.http_message.clone());
+    let document = match (answer, lacking.clone()) {
+        (Ok(Answer::NotModified { hint_s }), Some(why)) => {
+            return Found::Partless(Partless { why, fresh: None, hint_s });
+        }
+        (Ok(Answer::NotModified { hint_s }), None) => return Found::NotModified { hint_s },
+        (Ok(Answer::Document(document)), _) => *document,
+        (Err(err), _) => return Found::Trouble(Trouble::of(&err)),
+    };
+    let mut fresh = Fresh::of(&document);
+    if fresh.hash == due.resource.polling.body_hash {
+        return match lacking {
+            Some(why) => Found::Partless(Partless::of(why, fresh)),
+            None => fresh.same_as(due),
+        };
+    }
+    let known_by = due.resource.polling.known_by;
+    let context = Context { known_by, ..document.context(now) };
+    match read_aside(document.body.clone(), context.clone(), due).await {
+        // A page with entries marked up in it, but not those of the feed (rule P52).
+        Some(Read::Feed(feed)) if feed.format == parse::PAGE && is_known_as_feed(due) => {
+            Found::Trouble(Trouble::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
+        }
+        Some(Read::Feed(feed)) => Found::Feed { feed, fresh },
+        // A login page, a parked domain: usually over in hours, and never the feed.
+        Some(Read::NotAFeed(why)) => {
+            Found::Trouble(Trouble::unusable("not_a_feed", why.to_string()))
+        }
+        Some(Read::Other(content)) => {
+            fresh.gate = content.gate;
+            fresh.offers = feeds_offered(&context, content.offers);
+            fresh.body = content.part.unwrap_or(fresh.body);
+            match fresh.gate == due.resource.polling.gate {
+                true => Found::Same(fresh),
+                false => Found::Other(fresh),
+            }
+        }
+        Some(Read::NoPart(why)) => Found::Partless(Partless::of(why, fresh)),
+        None => Found::Trouble(Trouble::ours()),
+    }
+}
+
+impl Fresh {
+    /// The same bytes as before: what was read of them still holds.
+    fn same_as(mut self, due: &DueResource) -> Found {
+        self.gate.clone_from(&due.resource.polling.gate);
+        self.offers.clone_from(&due.resource.polling.offers);
+        Found::Same(self)
+    }
+}
+
+impl Partless {
+    fn of(why: String, fresh: Fresh) -> Partless {
+        let hint_s = Some(fresh.hint_s);
+        Partless { why, fresh: Some(fresh), hint_s }
+    }
+}
+
+/// Whether a resource was known as a feed before, and not for what its pages hold.
+fn is_known_as_feed(due: &DueResource) -> bool {
+    due.resource.kind == Kind::Feed && due.resource.polling.format != parse::PAGE
+}
+
+async fn read_aside(body: Bytes, context: Context, due: &DueResource) -> Option<Read> {
+    let topic = due.resource.topic.clone();
+    let was_feed = due.resource.kind == Kind::Feed;
+    aside(move || read_document(&body, &context, &topic, was_feed)).await
+}
+
+/// Reads a feed as [`read`] does.
+pub(super) async fn parse_aside(
+    body: Bytes,
+    context: Context,
+) -> Option<Result<Box<Feed>, NotAFeed>> {
+    let parse = move || {
+        let feed = parse::parse(&body, &context)?;
+        Ok(Box::new(normalize::normalize(feed, &context)))
+    };
+    aside(parse).await
+}
+
+/// Works where it does not hold up others, and outlives a reader that panics (rule S47);
+/// `None` says that it did.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.inspect_err(|err| error!(error = err as &dyn Error, "the parser panicked")).ok()
+}
+
+/// A fragment makes a part of whatever is there, but one that may be nothing but a place
+/// to scroll to makes none of a feed.
+fn read_document(body: &[u8], context: &Context, topic: &Topic, was_feed: bool) -> Read {
+    let part = match topic.fragment().map(Part::parse).transpose() {
+        Ok(part) => part,
+        Err(why) => return Read::NoPart(format!("the part behind # cannot be read: {why}")),
+    };
+    if part.as_ref().is_none_or(Part::is_anchor) {
+        match parse::parse(body, context) {
+            Ok(feed) if part.is_none() || feed.format != parse::PAGE => {
+                return Read::Feed(Box::new(normalize::normalize(feed, context)));
+            }
+            Err(why) if was_feed => return Read::NotAFeed(why),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    match parse::content(body, context, part.as_ref()) {
+        Ok(content) => Read::Other(content),
+        Err(why) => Read::NoPart(why.to_string()),
+    }
+}
