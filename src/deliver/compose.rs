@@ -90,12 +90,14 @@ impl Composer {
             return Ok(Some(load));
         }
         let Some(resource) = self.store.get(key.resource).await? else { return Ok(None) };
-        // "If you're subscribing to arbitrary content resources, we will send you the
-        // exact content of the resource" (seed 003), unless JSON was asked for.
+        // What a resource is may change; what fits it is told when there is something to
+        // send.
         let load = match (key.format, resource.kind) {
             (Format::Raw, _) => self.raw(&key, true).await?,
-            (Format::Atom, Kind::Other) => self.raw(&key, false).await?,
-            (Format::Atom | Format::Json, _) => self.entries(&key, &resource).await?,
+            (Format::Fitting, Kind::Other) => self.raw(&key, false).await?,
+            (Format::Atom | Format::Json | Format::Fitting, _) => {
+                self.entries(&key, &resource).await?
+            }
         };
         if let Some(load) = &load {
             self.lock().keep(key, load.clone());
@@ -140,7 +142,7 @@ impl Composer {
         let atom = document(resource, &records, &self.links(key));
         let (content_type, body) = match key.format {
             Format::Json => (JSON, json(resource, &key.topic, atom)),
-            Format::Atom | Format::Raw => (ATOM, atom),
+            Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
         };
         let (content_type, body) = (content_type.to_owned(), body.into());
         let (first, waiting_since) = (Seq(key.after.0 + 1), Some(waiting_since));

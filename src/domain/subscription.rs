@@ -77,21 +77,32 @@ pub enum Format {
     /// The topic as it is: same bytes, same content type (WebSub
     /// `#content-distribution`). The cursor then runs over body versions.
     Raw,
+    /// What fits: Atom for a feed, and "the exact content of the resource" (seed 003)
+    /// for anything else, whichever it is when there is something to send. It is what
+    /// those get who did not say what they want (row S-7).
+    Fitting,
 }
 
 impl Format {
-    /// The word kept in the store and on the wire.
+    /// The word kept in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Atom => "atom",
             Format::Json => "json",
             Format::Raw => "raw",
+            Format::Fitting => "fitting",
         }
+    }
+
+    /// The word that a subscriber is told: who did not say what they want is sent Atom,
+    /// as far as there is a feed.
+    pub fn told(self) -> &'static str {
+        if self == Format::Fitting { Format::Atom.as_str() } else { self.as_str() }
     }
 
     /// Reads the word in any case.
     pub fn from_word(word: &str) -> Option<Format> {
-        let all = [Format::Atom, Format::Json, Format::Raw];
+        let all = [Format::Atom, Format::Json, Format::Raw, Format::Fitting];
         all.into_iter().find(|format| format.as_str().eq_ignore_ascii_case(word))
     }
 }

@@ -10,6 +10,7 @@ mod auth;
 mod combined;
 mod jsonp;
 mod list;
+mod offers;
 mod open;
 mod publish;
 mod retrieve;

@@ -168,6 +168,9 @@ pub(super) fn sentence(what: &str, refusal: &Refusal) -> Option<String> {
         Refusal::Unreadable(url) => Some(format!(
             "The {what} was cancelled because there was an error reading the resource at URL {url}."
         )),
+        Refusal::BadPart(why) => Some(format!(
+            "The {what} was cancelled because the part behind # cannot be watched: {why}."
+        )),
         Refusal::NotVerified(_)
         | Refusal::Forbidden(..)
         | Refusal::NoHandler

@@ -133,7 +133,7 @@ async fn subscribe(
 fn end(resource: &Resource, format: Format) -> i64 {
     match format {
         Format::Raw => resource.body_version,
-        Format::Atom | Format::Json => resource.head.0,
+        Format::Atom | Format::Json | Format::Fitting => resource.head.0,
     }
 }
 

@@ -15,6 +15,7 @@
 //! * What cannot be done at once waits in the store, and survives a restart.
 
 pub mod intents;
+mod offers;
 mod pings;
 pub mod registration;
 mod verify;
@@ -30,12 +31,13 @@ use url::Url;
 
 use crate::domain::account::AccountId;
 use crate::domain::intent::{Intent, Mode};
-use crate::domain::resource::{Kind, Resource};
-use crate::domain::subscription::{Format, Protocol, Wish};
+use crate::domain::resource::Resource;
+use crate::domain::subscription::{Protocol, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::{Fetch, FetchError, Purpose};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
+use crate::parse::{BadPart, Part};
 use crate::store::{Filter, Store, StoreError};
 
 pub use verify::NotVerified;
@@ -85,6 +87,9 @@ pub enum Refusal {
     /// The topic or the callback is at an address that no request is made to.
     #[error("no request is made to this address")]
     Forbidden(Purpose, #[source] FetchError),
+    /// The topic's fragment names no part of any resource.
+    #[error("the part behind # cannot be watched")]
+    BadPart(#[source] BadPart),
     /// The resource cannot be read.
     #[error("there was an error reading the resource at URL {0}")]
     Unreadable(String),
@@ -108,6 +113,7 @@ impl Refusal {
         match self {
             Self::NotVerified(why) => why.code(),
             Self::Forbidden(_, why) => why.code(),
+            Self::BadPart(_) => "bad_fragment",
             Self::Unreadable(_) => "unreadable_resource",
             Self::NoHandler => "bad_handler",
             Self::NoSubscription => "no_subscription",
@@ -155,6 +161,7 @@ impl Subscribe {
             None => Ok(()),
         };
         refused(&wish.topic.fetch_url(), Purpose::Topic)?;
+        check_part(&wish.topic)?;
         match wish.callback.is_null_device() {
             true => Ok(()),
             false => refused(&wish.callback.url(), Purpose::Callback),
@@ -197,8 +204,8 @@ impl Subscribe {
         let wish = &intent.wish;
         match intent.mode {
             Mode::Subscribe => {
-                let resource = self.look(&wish.topic, now).await?;
-                self.store.subscribe(&fitting(wish, &resource), now).await?;
+                self.look(&wish.topic, now).await?;
+                self.store.subscribe(wish, now).await?;
             }
             Mode::Unsubscribe => {
                 let protocol = Some(Protocol::WebSub.as_str());
@@ -224,13 +231,10 @@ impl Subscribe {
     }
 }
 
-/// "If you're subscribing to arbitrary content resources, we will send you the exact
-/// content of the resource" (seed 003). Atom is what is sent to those who did not say
-/// what they want, so for what is no feed it means the content as it is.
-fn fitting(wish: &Wish, resource: &Resource) -> Wish {
-    let mut wish = wish.clone();
-    if resource.kind == Kind::Other && wish.format == Format::Atom {
-        wish.format = Format::Raw;
+/// A part that could never be found is refused before anybody waits for it.
+fn check_part(topic: &Topic) -> Result<(), Refusal> {
+    match topic.fragment().map(Part::parse).transpose() {
+        Ok(_) => Ok(()),
+        Err(why) => Err(Refusal::BadPart(why)),
     }
-    wish
 }

@@ -94,6 +94,7 @@ impl Subscribe {
     ) -> Result<(), Refusal> {
         let unreadable = || Refusal::Unreadable(url.to_owned());
         let topic = Topic::parse(url).map_err(|_| unreadable())?;
+        super::check_part(&topic)?;
         let callback = handler.callback().ok_or(Refusal::NoHandler)?;
 
         let resource = self.look(&topic, now).await?;

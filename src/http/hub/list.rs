@@ -89,7 +89,7 @@ fn subscription(listed: &Listed, is_detailed: bool) -> Value {
         feed["status"] = whole["status"].take();
     }
     json!({ "subscription": {
-        "format": subscription.format.as_str(),
+        "format": subscription.format.told(),
         "endpoint": subscription.callback.as_str(),
         "secret": subscription.secret.as_ref().map(|secret| secret.expose()),
         "feed": feed,

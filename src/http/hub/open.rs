@@ -7,7 +7,7 @@
 use http::StatusCode;
 use warp::reply::Response;
 
-use super::{account, forbidden, publish};
+use super::{account, forbidden, offers, publish};
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::subscription::{Format, Lease, Protocol, Secret, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
@@ -22,19 +22,19 @@ use crate::worker;
 /// Answers whatever is asked at `/hub`.
 pub(super) async fn answer(gateway: &Gateway, asked: &Asked) -> Response {
     match carry_out(gateway, asked).await {
-        Ok(status) => empty(status),
+        Ok(response) => response,
         Err(refused) => refused.reply(),
     }
 }
 
-async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<StatusCode, Refused> {
+async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<Response, Refused> {
     let form = params::read(asked, Bodies::Forms)?;
     let mode = match form.get("hub.mode") {
         Some("publish") => {
             let named = publish::publish(gateway, &form).await;
             return match named.map_err(|err| account::broken(&err))? {
                 0 => Err(bad("hub.url is missing: it must name the topic that changed.")),
-                _ => Ok(StatusCode::NO_CONTENT),
+                _ => Ok(empty(StatusCode::NO_CONTENT)),
             };
         }
         Some(word) => Mode::from_word(word).ok_or_else(|| {
@@ -45,8 +45,13 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<StatusCode, Refus
     let intent = intent(&form, mode)?;
     let verification = verification(&form)?;
     match gateway.subscribe.carry_out(&intent, verification, worker::now()).await {
-        Ok(Done::Now) => Ok(StatusCode::NO_CONTENT),
-        Ok(Done::Later) => Ok(StatusCode::ACCEPTED),
+        Ok(Done::Now) => {
+            let mut response = empty(StatusCode::NO_CONTENT);
+            let found = gateway.subscribe.offers(&intent.wish.topic, false).await;
+            offers::announce(&mut response, &found.map_err(|err| account::broken(&err))?);
+            Ok(response)
+        }
+        Ok(Done::Later) => Ok(empty(StatusCode::ACCEPTED)),
         Err(Refusal::NotVerified(why)) => Err(Refused::new(
             StatusCode::CONFLICT,
             format!("The callback did not confirm the {}: {why}.", mode.as_str()),
@@ -59,6 +64,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<StatusCode, Refus
             };
             Err(bad(format!("{name} cannot be used: {why}.")))
         }
+        // What has a fragment did not get this far.
         Err(refusal) => Err(account::broken(&refusal)),
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use warp::reply::Response;
 
 use super::account::{Answer, broken, number, unprocessable};
-use super::{combined, jsonp, subscribe};
+use super::{combined, jsonp, offers, subscribe};
 use crate::domain::account::Access;
 use crate::domain::feed::{Feed, Link};
 use crate::domain::record::{Record, Seq};
@@ -230,7 +230,9 @@ async fn raw(gateway: &Gateway, resource: &Resource) -> Result<Answer, StoreErro
     };
     let content_type = body.content_type.as_deref().unwrap_or("application/octet-stream");
     let response = with_type(StatusCode::OK, content_type, body.bytes);
-    Ok(Answer::Reply(dressed(response, &format!("\"{}-{version}-raw\"", resource.id))))
+    let mut response = dressed(response, &format!("\"{}-{version}-raw\"", resource.id));
+    offers::announce(&mut response, &resource.polling.offers);
+    Ok(Answer::Reply(response))
 }
 
 /// Weak, because the times in the status move with each fetch and are no news.

@@ -174,7 +174,7 @@ fn holds(condition: &Condition, listed: &Listed) -> bool {
             .any(|held| held.to_lowercase().contains(text)),
         Condition::Feed(address) => address.fits(topic),
         Condition::Endpoint(address) => address.fits(endpoint),
-        Condition::Format(word) => subscription.format.as_str() == word,
+        Condition::Format(word) => subscription.format.told() == word,
         Condition::Velocity(range) => range.holds(status.velocity as f64),
         Condition::Bozo(range) => range.holds(status.bozo_rank),
         Condition::Porn(range) => status.porn_rank.is_some_and(|rank| range.holds(rank)),

@@ -4,15 +4,16 @@
 use http::StatusCode;
 
 use super::account::{Answer, broken, unprocessable};
-use super::{forbidden, retrieve};
+use super::{forbidden, offers, retrieve};
 use crate::domain::account::Access;
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::record::Seq;
+use crate::domain::resource::Kind;
 use crate::domain::subscription::{Format, Lease, Protocol, Secret, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::{FetchError, Purpose};
 use crate::http::Gateway;
-use crate::http::exchange::Asked;
+use crate::http::exchange::{Asked, empty};
 use crate::http::params::Refused;
 use crate::store::Filter;
 use crate::subscribe::{Done, NotVerified, Refusal, Verification};
@@ -50,7 +51,7 @@ pub(super) async fn carry_out(
         topic,
         callback,
         protocol: Protocol::WebSub,
-        format: format(asked, form)?.unwrap_or(Format::Atom),
+        format: format(asked, form)?.unwrap_or(Format::Fitting),
         updates: updates(form)?,
         secret: secret(form)?,
         lease: Lease::ACCOUNT,
@@ -60,10 +61,20 @@ pub(super) async fn carry_out(
     let done = gateway.subscribe.carry_out(&intent, verification(form)?, worker::now()).await;
     match done.map_err(refused)? {
         Done::Later => Ok(Answer::Done(StatusCode::ACCEPTED)),
-        Done::Now if mode == Mode::Subscribe && form.is_set("retrieve") => {
-            retrieve::retrieve(gateway, asked, form, access).await
+        Done::Now if mode == Mode::Unsubscribe => Ok(Answer::Done(StatusCode::NO_CONTENT)),
+        Done::Now => {
+            let found = gateway.subscribe.offers(&intent.wish.topic, form.is_set("discover"));
+            let offers = found.await.map_err(|err| broken(&err))?;
+            let mut response = match form.is_set("retrieve") {
+                true => match retrieve::retrieve(gateway, asked, form, access).await? {
+                    Answer::Reply(response) => response,
+                    other => return Ok(other),
+                },
+                false => empty(StatusCode::NO_CONTENT),
+            };
+            offers::announce(&mut response, &offers);
+            Ok(Answer::Reply(response))
         }
-        Done::Now => Ok(Answer::Done(StatusCode::NO_CONTENT)),
     }
 }
 
@@ -91,10 +102,15 @@ pub(super) async fn replay(
     };
     let owed = match listed.subscription.format {
         Format::Raw => listed.resource.body_version,
-        Format::Atom | Format::Json => listed.resource.head.0,
+        Format::Atom | Format::Json | Format::Fitting => listed.resource.head.0,
     };
     // The body of a resource is kept in its newest version only.
-    let most = if listed.subscription.format == Format::Raw { 1 } else { MOST_REPLAYED };
+    let is_body = match listed.subscription.format {
+        Format::Raw => true,
+        Format::Fitting => listed.resource.kind == Kind::Other,
+        Format::Atom | Format::Json => false,
+    };
+    let most = if is_body { 1 } else { MOST_REPLAYED };
     let cursor = Seq((owed - count.clamp(1, most)).max(0));
     let replayed = gateway.store.replay(listed.subscription.id, cursor, worker::now()).await;
     replayed.map_err(|err| broken(&err))?;
@@ -136,7 +152,8 @@ fn secret(form: &Form) -> Result<Option<Secret>, Refused> {
 pub(super) fn format(asked: &Asked, form: &Form) -> Result<Option<Format>, Refused> {
     let named = form.get("format").map(|word| {
         let sentence = || format!("format must be atom, json or raw, not {word}.");
-        Format::from_word(word).ok_or_else(|| unprocessable(sentence()))
+        let format = Format::from_word(word).filter(|format| *format != Format::Fitting);
+        format.ok_or_else(|| unprocessable(sentence()))
     });
     Ok(named.transpose()?.or_else(|| {
         let accept = asked.header("accept").to_ascii_lowercase();
@@ -181,6 +198,9 @@ fn refused(refusal: Refusal) -> Refused {
                 Purpose::Topic => format!("{BAD_TOPIC} ({why})"),
                 Purpose::Callback => format!("{BAD_CALLBACK} ({why})"),
             })
+        }
+        Refusal::BadPart(why) => {
+            unprocessable(format!("{BAD_TOPIC} (The part behind # cannot be watched: {why})"))
         }
         Refusal::NotVerified(NotVerified::Unreachable(why)) => {
             let why = match why {
