@@ -44,7 +44,7 @@ mod tests {
         };
         let (atom, rss) = ("application/atom+xml", "application/rss+xml");
         let guess = offer("/rss", "");
-        assert_eq!(feeds_offered(&context, vec![guess.clone()]), [guess.clone()]);
+        assert_eq!(feeds_offered(&context, vec![guess.clone()]), std::slice::from_ref(&guess));
         let value =
             "<atom>; rel=\"alternate\"; type=\"application/atom+xml\", </fr>; rel=alternate";
         context.headers.push(("link".to_owned(), value.to_owned()));

@@ -69,10 +69,9 @@ impl Shares {
 
     /// The document with these validators is still the newest.
     pub(super) fn confirm(&self, due: &DueResource, validators: &Validators, at: DateTime<Utc>) {
-        if let Some((fetched, document)) = self.lock().documents.get_mut(&due.resource.fetch_url) {
-            if document.validators == *validators {
-                *fetched = at;
-            }
+        match self.lock().documents.get_mut(&due.resource.fetch_url) {
+            Some((fetched, document)) if document.validators == *validators => *fetched = at,
+            Some(_) | None => {}
         }
     }
 

@@ -86,10 +86,9 @@ impl Document {
         let label = label.unwrap_or_default().to_ascii_lowercase();
         let start = text.trim_start();
         let is_called_json = label.contains("json");
-        if start.starts_with(['{', '[']) || is_called_json {
-            if let Some(value) = json(start) {
-                return Document::Json(value);
-            }
+        let looks_like_json = start.starts_with(['{', '[']) || is_called_json;
+        if let Some(value) = looks_like_json.then(|| json(start)).flatten() {
+            return Document::Json(value);
         }
         let head = start[..start.floor_char_boundary(1_024)].to_ascii_lowercase();
         let is_page = head.contains("<!doctype html") || head.contains("<html");

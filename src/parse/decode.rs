@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_believed_only_where_bytes_leave_a_choice() {
+    fn p51_labels_are_believed_only_where_bytes_leave_a_choice() {
         let utf16: Vec<u8> = "<a>é</a>".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let marked = [b"\xff\xfe".as_slice(), &utf16].concat();
         let utf32: Vec<u8> = "<a>é</a>".chars().flat_map(|c| (c as u32).to_be_bytes()).collect();

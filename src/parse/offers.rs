@@ -68,11 +68,9 @@ impl Found<'_> {
     }
 
     fn keep(&mut self, href: &str, mime: &str, title: &str) {
-        let offer = Offer::new(self.base, href, mime, title);
-        if let Some(offer) = offer.filter(|_| self.offers.len() < MOST) {
-            if self.known.insert(offer.href.clone()) {
-                self.offers.push(offer);
-            }
+        if self.offers.len() < MOST {
+            let offer = Offer::new(self.base, href, mime, title);
+            self.offers.extend(offer.filter(|offer| self.known.insert(offer.href.clone())));
         }
     }
 }

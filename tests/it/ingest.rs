@@ -1,5 +1,7 @@
 //! One poll from end to end: what a publisher serves, and what is kept of it.
 
+mod parts;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

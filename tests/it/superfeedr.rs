@@ -277,7 +277,7 @@ async fn what_is_no_feed_is_retrieved_as_it_is() {
     let world = World::subscribed("atom").await;
     world.publisher.put("/page", "text/html; charset=utf-8", "<p>High water at noon</p>");
     let page = world.publisher.url("/page");
-    world.gateway.subscribe_superfeedr(&page, &world.subscriber.url("/page"), "atom").await;
+    world.gateway.subscribe_superfeedr(&page, &world.subscriber.url("/page"), "").await;
     let query = [("hub.mode", "retrieve"), ("hub.topic", &page)];
     let got = world.ask(Method::GET, &query, &[]).await;
     assert_eq!(got.text, "<p>High water at noon</p>");
