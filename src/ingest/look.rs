@@ -11,8 +11,8 @@ use crate::fetch::{Answer, Ask, Fetch, Fetched};
 use crate::store::DueResource;
 
 pub(super) use super::found::{Found, Fresh, NO_PART, Partless, Trouble};
-use super::read::read;
 pub(super) use super::read::parse_aside;
+use super::read::read;
 use super::shares::Shares;
 
 /// How often documents that point to another one are followed (as HTTP redirects are,
