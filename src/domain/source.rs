@@ -5,6 +5,11 @@ use url::Url;
 
 use super::feed::KnownBy;
 
+/// The longest address that others are relative to, in bytes: as long as a topic may be.
+/// Each of them becomes at least as long, and a document may hold a hundred thousand (rule
+/// S16).
+pub const LONGEST_BASE_BYTES: usize = 2048;
+
 /// Where a document came from, and what its server said of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
@@ -37,7 +42,7 @@ impl Context {
     pub fn base(&self) -> Url {
         let located = self.header("content-location").and_then(|at| self.url.join(at).ok());
         // `javascript:` and the like are no place that anything is relative to.
-        let located = located.filter(|url| !url.cannot_be_a_base());
+        let located = located.filter(is_base);
         located.unwrap_or_else(|| self.url.clone())
     }
 
@@ -45,4 +50,9 @@ impl Context {
     pub fn content_type(&self) -> Option<&str> {
         self.header("content-type")
     }
+}
+
+/// Whether addresses may be relative to `url`.
+pub fn is_base(url: &Url) -> bool {
+    !url.cannot_be_a_base() && url.as_str().len() <= LONGEST_BASE_BYTES
 }

@@ -19,6 +19,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     settle_list(&mut feed.contributors);
     let stand_in = stand_in(&feed, context);
     let named = feed.authors.iter().any(|author| *author != stand_in);
+    let inherited = first_of(&feed.authors);
     for entry in &mut feed.entries {
         settle_list(&mut entry.authors);
         settle_list(&mut entry.contributors);
@@ -28,7 +29,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
         }
         let source_names = entry.source.as_ref().is_some_and(|source| !source.authors.is_empty());
         if entry.authors.is_empty() && named && !source_names {
-            entry.authors.clone_from(&feed.authors);
+            entry.authors = inherited.to_vec();
         }
     }
     if feed.authors.is_empty() {
@@ -37,6 +38,37 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
         feed.authors.push(stand_in);
     }
     feed
+}
+
+/// Authors of a feed that each of its entries has as well, by what is said of them in bytes:
+/// there may be thousands of entries. Real feeds need a tenth.
+const INHERITED_BYTES: usize = 16 * 1024;
+
+/// As many of the authors as entries may inherit.
+fn first_of(authors: &[Person]) -> &[Person] {
+    let mut bytes = 0;
+    let within = authors.iter().take_while(|author| {
+        bytes += size(author);
+        bytes <= INHERITED_BYTES
+    });
+    &authors[..within.count()]
+}
+
+/// What is said of a person, in bytes.
+fn size(person: &Person) -> usize {
+    fn of(element: &Element) -> usize {
+        let attributes = element.attributes.iter();
+        let attributes: usize =
+            attributes.map(|held| held.namespace.len() + held.name.len() + held.value.len()).sum();
+        let children = element.children.iter().map(|child| match child {
+            Node::Text(text) => text.len(),
+            Node::Element(child) => of(child),
+        });
+        element.namespace.len() + element.name.len() + attributes + children.sum::<usize>()
+    }
+    let told = [person.email.as_deref(), person.uri.as_deref()];
+    let told: usize = told.into_iter().flatten().map(str::len).sum();
+    person.name.len() + told + person.extensions.iter().map(of).sum::<usize>()
 }
 
 /// Who a feed is by that names nobody: its title, else its host.
@@ -134,6 +166,14 @@ mod tests {
         for (given, want) in cases {
             assert_eq!(settled(vec![given]).authors, [want]);
         }
+    }
+
+    #[test]
+    fn an_entry_has_no_more_of_the_authors_of_its_feed_than_it_can_bear() {
+        let long = person(&"J".repeat(INHERITED_BYTES), "", "");
+        let named = settled(vec![person("Jo", "", ""), long]);
+        assert_eq!(named.entries[0].authors, [person("Jo", "", "")]);
+        assert_eq!(named.authors.len(), 2);
     }
 
     #[test]

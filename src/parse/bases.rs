@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use url::Url;
 
 use super::tree::El;
+use crate::domain::source::LONGEST_BASE_BYTES;
 
 /// How many are kept. A page of a feed has a few; a document made to hurt has one in every
 /// element, and each is as long as all around it together.
@@ -46,7 +47,8 @@ impl Bases<'_> {
     pub(super) fn base(&self, element: El<'_>) -> Option<Url> {
         let mut around = None;
         let mut unknown = Vec::new();
-        for (holder, base) in element.told_bases() {
+        let short = |(_, base): &(El<'_>, &str)| base.len() <= LONGEST_BASE_BYTES;
+        for (holder, base) in element.told_bases().filter(short) {
             around = self.known.get(holder);
             if around.is_some() {
                 break;
@@ -61,7 +63,9 @@ impl Bases<'_> {
         }
         let outermost = around.unwrap_or_else(|| self.url.clone());
         Some(unknown.into_iter().rev().fold(outermost, |around, (holder, base)| {
-            let joined = around.join(base).unwrap_or(around);
+            let joined = around.join(base).ok();
+            let joined = joined.filter(|url| url.as_str().len() <= LONGEST_BASE_BYTES);
+            let joined = joined.unwrap_or(around);
             self.known.keep(holder, &joined);
             joined
         }))

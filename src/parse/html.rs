@@ -22,6 +22,9 @@ use html5ever::tendril::{StrTendril, TendrilSink};
 use scraper::{ElementRef, Html, HtmlTreeSink, Node};
 use url::Url;
 
+use super::tree::LONGEST_TAG_BYTES;
+use crate::domain::source::is_base;
+
 /// Elements inside each other; browsers do not nest deeper either.
 const DEPTH: usize = 512;
 
@@ -94,7 +97,7 @@ impl Page {
     pub(super) fn base(&self, url: &Url) -> Url {
         let told = self.tells_base().and_then(|tag| tag.attr("href"));
         let base = told.and_then(|href| url.join(href.trim()).ok());
-        base.filter(|base| !base.cannot_be_a_base()).unwrap_or_else(|| url.clone())
+        base.filter(is_base).unwrap_or_else(|| url.clone())
     }
 
     /// All elements of this name.
@@ -199,7 +202,8 @@ impl<'p> Tag<'p> {
 
     /// The language in force, as written.
     pub(super) fn lang(self) -> Option<&'p str> {
-        self.tells_lang().and_then(|tag| tag.attr("lang"))
+        let told = self.tells_lang().and_then(|tag| tag.attr("lang"));
+        told.filter(|lang| lang.len() <= LONGEST_TAG_BYTES)
     }
 
     /// What is inside, as HTML.

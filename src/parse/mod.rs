@@ -194,6 +194,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_once_is_not_said_a_million_times() {
+        let long = "x/".repeat(50_000);
+        let entries = "<entry xml:lang='l'><link href='y'/><n:z n:w=''/></entry>".repeat(1_000);
+        let texts = [
+            format!("<feed xml:base='{long}'>{entries}</feed>"),
+            format!("<feed xml:lang='{long}'>{}</feed>", entries.replace(" xml:lang='l'", "")),
+            format!("<feed xmlns:n='{long}'>{entries}</feed>"),
+            format!("<a xmlns:n='u'>{}{entries}", "<b xml:base='c/'>".repeat(200)),
+        ];
+        for text in texts {
+            let feed = parse(text.as_bytes(), &context()).unwrap();
+            let entry = format!("{:?}", feed.entries[500]);
+            assert!(entry.len() < 3_000, "{entry}");
+        }
+    }
+
+    #[test]
     fn only_so_many_entries_are_read() {
         let text = format!("<feed>{}</feed>", "<entry/>".repeat(MAX_ENTRIES + 7));
         let feed = parse(text.as_bytes(), &context()).unwrap();

@@ -112,9 +112,10 @@ fn read_channel<'t>(own: &Own<'t>, home: &mut Home<'_>) {
     let beside =
         own.root.elements().filter(|child| *child != own.channel && own.root != own.channel);
     let children: Vec<El<'t>> = own.channel.elements().chain(beside).collect();
+    let built = children.iter().any(|child| child.named("lastBuildDate"));
     let skipped = |child: El<'_>| ELSEWHERE.iter().any(|name| child.named(name));
     for child in children.iter().copied().filter(|child| own.holds(*child) && !skipped(*child)) {
-        home.own(child, read_of_channel);
+        home.own(child, |child, home| read_of_channel(child, built, home));
     }
     for child in children.iter().copied().filter(|child| !own.holds(*child)) {
         let atom_entry = child.named("entry") && is_atom(child);
@@ -124,7 +125,8 @@ fn read_channel<'t>(own: &Own<'t>, home: &mut Home<'_>) {
     }
 }
 
-fn read_of_channel(child: El<'_>, home: &mut Home<'_>) -> bool {
+/// Reads an element of a channel, of which is known whether it says when it was `built`.
+fn read_of_channel(child: El<'_>, built: bool, home: &mut Home<'_>) -> bool {
     let name = child.lower_name();
     match name.as_ref() {
         "description" | "tagline" | "subtitle" => {
@@ -149,11 +151,7 @@ fn read_of_channel(child: El<'_>, home: &mut Home<'_>) -> bool {
                 None => false,
             }
         }
-        "pubdate" => {
-            let later =
-                child.parent().is_some_and(|around| around.child("lastBuildDate").is_some());
-            !later && home.set_updated(child)
-        }
+        "pubdate" => !built && home.set_updated(child),
         "generator" => atom::set_generator(child, home),
         "image" => read_image(child, home),
         _ => {

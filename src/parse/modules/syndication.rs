@@ -14,7 +14,7 @@ const HOUR_S: u32 = 3600;
 fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
     let text = element.text();
     let Some(hints) = home.hints() else { return false };
-    if element.named("updatePeriod") {
+    if element.named("updatePeriod") && hints.update_period_s.is_none() {
         let hours = match text.to_ascii_lowercase().as_str() {
             "hourly" => 1,
             "daily" => 24,

@@ -18,6 +18,10 @@ use crate::domain::feed::{Attribute, Element, Node};
 /// values: a quarter of what one entry may hold (rule S16).
 const KEPT_BYTES: usize = 256 * 1024;
 
+/// Elements inside each other in what is kept. It is less than the tree has, because what
+/// is written around it must be read again as well.
+const KEPT_DEPTH: usize = 240;
+
 /// Person constructs.
 const PERSONS: [&str; 2] = ["author", "contributor"];
 
@@ -71,6 +75,7 @@ impl<'t> El<'t> {
     pub(in super::super) fn keep(self, items: Items) -> Option<Element> {
         let mut stack = vec![shell(self)];
         let mut bytes = 0;
+        let mut too_deep = 0;
         let mut walk = self.walk();
         while let Some(step) = walk.next() {
             match step {
@@ -78,12 +83,14 @@ impl<'t> El<'t> {
                     walk.skip(element);
                     walk.next(); // what is skipped is left all the same
                 }
+                Step::Enter(_) if stack.len() >= KEPT_DEPTH => too_deep += 1,
                 Step::Enter(element) => stack.push(shell(element)),
                 Step::Text(text) => {
                     bytes += text.len();
                     let top = stack.last_mut()?;
                     top.children.push(Node::Text(text.to_owned()));
                 }
+                Step::Leave(_) if too_deep > 0 => too_deep -= 1,
                 Step::Leave(_) => {
                     let mut done = stack.pop()?;
                     tidy_space(&mut done);
@@ -171,12 +178,15 @@ struct Writer<'t, 'r> {
 impl<'t> Writer<'t, '_> {
     fn inside(mut self, top: El<'t>) -> String {
         let mut walk = top.walk();
+        let mut too_deep = 0;
         while let Some(step) = walk.next() {
             match step {
                 Step::Text(text) => self.out.push_str(&partial_escape(text)),
                 Step::Enter(element) if !is_name(element.name()) => walk.skip(element),
+                Step::Enter(_) if self.open.len() >= KEPT_DEPTH => too_deep += 1,
                 Step::Enter(element) => self.start(element),
                 Step::Leave(element) if !is_name(element.name()) => {}
+                Step::Leave(_) if too_deep > 0 => too_deep -= 1,
                 Step::Leave(element) => self.end(element),
             }
         }

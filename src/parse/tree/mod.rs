@@ -31,6 +31,10 @@ use super::vocabulary::Vocabulary;
 const DOCUMENT: u32 = 0;
 const NONE: u32 = u32::MAX;
 
+/// The longest tag of a language that is one, in bytes: each entry has it, and a document
+/// may hold thousands (rule S16).
+pub(super) const LONGEST_TAG_BYTES: usize = 64;
+
 /// A tree over a document's text.
 #[derive(Debug)]
 pub(super) struct Tree<'t> {
@@ -385,7 +389,7 @@ impl<'t> El<'t> {
 
     /// The language in force, as written.
     pub(super) fn lang(self) -> Option<&'t str> {
-        self.told_lang().map(|(_, lang)| lang)
+        self.told_lang().map(|(_, lang)| lang).filter(|lang| lang.len() <= LONGEST_TAG_BYTES)
     }
 
     /// The elements with `xml:base` attributes in force, innermost first, and the values.

@@ -12,6 +12,10 @@ use super::super::vocabulary::{self, Vocabulary};
 /// Bindings in force at one place (rule S16).
 const BINDINGS: usize = 128;
 
+/// The longest name of a namespace: every entry that has an element of it says it again.
+/// What is declared longer is taken as undeclared.
+const LONGEST_URI_BYTES: usize = 1024;
+
 /// Namespaces in one document. What is declared beyond is taken as undeclared.
 const SPACES: usize = 4096;
 
@@ -77,7 +81,7 @@ impl<'t> Spaces<'t> {
 
     /// Binds `prefix` (empty for the default namespace) to `uri`.
     pub(super) fn bind(&mut self, prefix: &'t str, uri: Cow<'t, str>) {
-        if self.bindings.len() < BINDINGS {
+        if self.bindings.len() < BINDINGS && uri.len() <= LONGEST_URI_BYTES {
             let space = self.intern(uri);
             self.bindings.push((prefix, space));
         }
@@ -104,6 +108,7 @@ impl<'t> Spaces<'t> {
         }
         let space = match vocabulary::by_prefix(prefix) {
             Some(usual) => self.intern(Cow::Borrowed(usual.uri())),
+            None if prefix.len() > LONGEST_URI_BYTES => 0,
             None => self.intern(Cow::Owned(format!("urn:undeclared:{prefix}"))),
         };
         if self.undeclared.len() < BINDINGS {
