@@ -71,3 +71,40 @@ impl Normalized {
         self.feed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use url::Url;
+
+    #[test]
+    fn what_is_written_is_written_the_same_when_it_is_read_again() {
+        let item = |inside: &str| {
+            format!("<rss><channel><title>t</title><item>{inside}</item></channel></rss>")
+        };
+        let deep = "<x:a>".repeat(300) + "b" + &"</x:a>".repeat(300);
+        let bold = "<b>".repeat(300) + "b" + &"</b>".repeat(300);
+        let atom = "<entry xmlns='http://www.w3.org/2005/Atom'><title>n</title></entry>";
+        #[rustfmt::skip]
+        let cases = [
+            ("a base beside the item",     "<rss><item/><channel xml:base='http://b.test/'/></rss>".to_owned()),
+            ("white space at a reference", item("<author>x&gt;\n<b>y</b>\n&lt;</author>")),
+            ("a line's end in a keyword",  item("<category>a\nb</category>")),
+            ("encoded three times",        item("<title>cafÃƒÂ©</title>")),
+            ("one id, other dates",        item("<guid>a</guid></item><item><guid>a</guid><pubDate>2002-09-07</pubDate></item><item><guid>a</guid><pubDate>2003-09-07</pubDate>")),
+            ("deep elements",              item(&deep)),
+            ("deep markup",                format!("<entry><title type='xhtml'>{bold}</title></entry>")),
+            ("an entry in an extension",   item(&format!("<x:a>{atom}</x:a>"))),
+            ("an entry in a title",        format!("<entry><title type='xhtml'><div>{atom}</div></title></entry>")),
+            ("a channel in a title",       "<feed><title><p xmlns=''>x<channel/>y</p></title><entry/></feed>".to_owned()),
+            ("an item in a person",        "<rss><channel><author><name>a</name><item/></author></channel></rss>".to_owned()),
+            ("elements of XML itself",     item("<xml:a xml:b=''/>")),
+        ];
+        let context = Context::of(Url::parse("http://a.test/").unwrap());
+        for (why, document) in cases {
+            let once = normalize(document.as_bytes(), &context).unwrap().to_atom();
+            let twice = normalize(once.as_bytes(), &context).unwrap().to_atom();
+            assert_eq!(twice, once, "{why}");
+        }
+    }
+}

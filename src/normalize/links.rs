@@ -44,6 +44,10 @@ pub(super) fn make_absolute(mut feed: Feed, context: &Context) -> Feed {
     let mut pass = Pass { base: base.as_str(), repairs: Vec::new() };
     pass.feed(&mut feed);
     for entry in &mut feed.entries {
+        if feed.base.is_some() {
+            // It lies outside of what has that base, but will be written inside.
+            entry.base.get_or_insert_with(|| base.to_string());
+        }
         pass.entry(entry);
     }
     feed.repairs.append(&mut pass.repairs);

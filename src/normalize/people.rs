@@ -40,7 +40,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     feed
 }
 
-/// Authors of a feed that each of its entries has as well, by what is said of them in bytes:
+/// Authors of a feed that each of its entries has as well, by what they take in bytes:
 /// there may be thousands of entries. Real feeds need a tenth.
 const INHERITED_BYTES: usize = 16 * 1024;
 
@@ -54,7 +54,10 @@ fn first_of(authors: &[Person]) -> &[Person] {
     &authors[..within.count()]
 }
 
-/// What is said of a person, in bytes.
+/// What a person takes besides what is said, in bytes.
+const PERSON_BYTES: usize = 256;
+
+/// What a person takes, in bytes, more or less.
 fn size(person: &Person) -> usize {
     fn of(element: &Element) -> usize {
         let attributes = element.attributes.iter();
@@ -68,7 +71,7 @@ fn size(person: &Person) -> usize {
     }
     let told = [person.email.as_deref(), person.uri.as_deref()];
     let told: usize = told.into_iter().flatten().map(str::len).sum();
-    person.name.len() + told + person.extensions.iter().map(of).sum::<usize>()
+    PERSON_BYTES + person.name.len() + told + person.extensions.iter().map(of).sum::<usize>()
 }
 
 /// Who a feed is by that names nobody: its title, else its host.

@@ -37,6 +37,9 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Pieces in which the parser is fed, small enough that little can go wrong in one.
 const PIECE_BYTES: usize = 1024;
 
+/// What an element counts for beside texts.
+const ELEMENT_BYTES: usize = 16;
+
 /// Attributes that one tag may have, as far as that can be told before it ends: the
 /// parser compares each of them with all before it.
 const SEPARATORS: usize = 16 * 1024;
@@ -56,11 +59,12 @@ pub(super) struct Tag<'p>(ElementRef<'p>);
 /// Whatever is in a page: elements, texts, comments.
 type Held<'p> = <ElementRef<'p> as Deref>::Target;
 
-/// Whether a walk goes on inside what it came to.
+/// Whether a walk goes on inside what it came to, past it, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Go {
     Inside,
     Past,
+    Stop,
 }
 
 impl Page {
@@ -237,6 +241,21 @@ impl<'p> Tag<'p> {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// How much is inside, in bytes of its texts and some for each element; nobody counts
+    /// on from `most`.
+    pub(super) fn size(self, most: usize) -> usize {
+        let mut size = 0;
+        self.visit(|node| {
+            size += match node.value() {
+                Node::Text(piece) => piece.len(),
+                Node::Element(_) => ELEMENT_BYTES,
+                _ => 0,
+            };
+            if size < most { Go::Inside } else { Go::Stop }
+        });
+        size.min(most)
+    }
+
     /// Comes to the elements below, in order, and inside those for which `at` says so.
     pub(super) fn walk(self, mut at: impl FnMut(Tag<'p>) -> Go) {
         self.visit(|node| ElementRef::wrap(node).map_or(Go::Inside, |element| at(Tag(element))));
@@ -248,6 +267,9 @@ impl<'p> Tag<'p> {
         while let Some(node) = next {
             let hidden = matches!(node.value(), Node::Fragment);
             let go = if hidden { Go::Past } else { at(node) };
+            if go == Go::Stop {
+                break;
+            }
             let inside = if go == Go::Inside { node.first_child() } else { None };
             next = inside.or_else(|| {
                 let mut around = node.ancestors().take_while(|around| *around != top);

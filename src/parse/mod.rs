@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn what_is_said_once_is_not_said_a_million_times() {
-        let long = "x/".repeat(50_000);
-        let entries = "<entry xml:lang='l'><link href='y'/><n:z n:w=''/></entry>".repeat(1_000);
+        let long = "x/".repeat(10_000);
+        let entries = "<entry xml:lang='l'><link href='y'/><n:z n:w=''/></entry>".repeat(100);
         let texts = [
             format!("<feed xml:base='{long}'>{entries}</feed>"),
             format!("<feed xml:lang='{long}'>{}</feed>", entries.replace(" xml:lang='l'", "")),
@@ -205,7 +205,7 @@ mod tests {
         ];
         for text in texts {
             let feed = parse(text.as_bytes(), &context()).unwrap();
-            let entry = format!("{:?}", feed.entries[500]);
+            let entry = format!("{:?}", feed.entries[50]);
             assert!(entry.len() < 3_000, "{entry}");
         }
     }

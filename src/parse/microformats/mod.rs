@@ -25,6 +25,13 @@ const KINDS: [&str; 15] = [
 /// Properties of one item: as much as several people would ever write into one.
 const PROPERTIES: usize = 256;
 
+/// How often properties may hold what is in their item: in each other, or several on one
+/// element. What does not fit is left out; three times is usual.
+const OFTEN: usize = 8;
+
+/// Beside that, an item may hold so much in any case.
+const ROOM_BYTES: usize = 64 * 1024;
+
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item<'p> {
@@ -84,11 +91,19 @@ impl<'p> Item<'p> {
     /// Its properties, in order.
     pub(super) fn properties(self) -> Vec<Property<'p>> {
         let mut found = Vec::new();
+        let mut room = OFTEN * self.tag.size(usize::MAX) + ROOM_BYTES;
         self.tag.walk(|tag| {
             let item = Item::at(tag);
             let mut add = |form, name| {
-                if found.len() < PROPERTIES {
+                if found.len() >= PROPERTIES {
+                    return;
+                }
+                let size = tag.size(room);
+                if size < room {
+                    room -= size;
                     found.push(Property { name, form, tag, item });
+                } else {
+                    room /= 2; // so that not even looking costs much
                 }
             };
             if self.is_classic {
@@ -237,6 +252,15 @@ mod tests {
             };
             assert_eq!(with_item(html, names).join(" "), want, "{why}");
         }
+    }
+
+    #[test]
+    fn properties_hold_only_so_much_of_what_is_in_their_item() {
+        let names: String = ('a'..='z').map(|c| format!("p-x{c} ")).collect();
+        let html = format!("<p class=h-entry><b class='{names}'>{}", "x".repeat(ROOM_BYTES));
+        with_item(&html, |item| {
+            assert_eq!(item.properties().len(), OFTEN + 1);
+        });
     }
 
     #[test]
