@@ -98,6 +98,8 @@ mod tests {
             ("an entry in a title",        format!("<entry><title type='xhtml'><div>{atom}</div></title></entry>")),
             ("a channel in a title",       "<feed><title><p xmlns=''>x<channel/>y</p></title><entry/></feed>".to_owned()),
             ("an item in a person",        "<rss><channel><author><name>a</name><item/></author></channel></rss>".to_owned()),
+            ("a long prefix",              item(&format!("<{}:a/>", "ÿ".repeat(200)))),
+            ("a long namespace",           item(&format!("<x:a xmlns:x='{}'/>", "ÿ".repeat(300)))),
             ("elements of XML itself",     item("<xml:a xml:b=''/>")),
         ];
         let context = Context::of(Url::parse("http://a.test/").unwrap());

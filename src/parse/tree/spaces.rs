@@ -8,13 +8,21 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::super::vocabulary::{self, Vocabulary};
+use crate::domain::iri;
 
 /// Bindings in force at one place (rule S16).
 const BINDINGS: usize = 128;
 
 /// The longest name of a namespace: every entry that has an element of it says it again.
 /// What is declared longer is taken as undeclared.
-const LONGEST_URI_BYTES: usize = 1024;
+const LONGEST_URI_BYTES: usize = 2048;
+
+/// The longest that is no URI: it becomes one by escapes, of three bytes for each.
+const LONGEST_NAME_BYTES: usize = 512;
+
+/// The longest prefix that nobody declared and that is told apart from others: it becomes
+/// a name of a namespace.
+const LONGEST_PREFIX_BYTES: usize = 256;
 
 /// Namespaces in one document. What is declared beyond is taken as undeclared.
 const SPACES: usize = 4096;
@@ -81,7 +89,7 @@ impl<'t> Spaces<'t> {
 
     /// Binds `prefix` (empty for the default namespace) to `uri`.
     pub(super) fn bind(&mut self, prefix: &'t str, uri: Cow<'t, str>) {
-        if self.bindings.len() < BINDINGS && uri.len() <= LONGEST_URI_BYTES {
+        if self.bindings.len() < BINDINGS && is_sayable(&uri) {
             let space = self.intern(uri);
             self.bindings.push((prefix, space));
         }
@@ -108,7 +116,7 @@ impl<'t> Spaces<'t> {
         }
         let space = match vocabulary::by_prefix(prefix) {
             Some(usual) => self.intern(Cow::Borrowed(usual.uri())),
-            None if prefix.len() > LONGEST_URI_BYTES => 0,
+            None if prefix.len() > LONGEST_PREFIX_BYTES => 0,
             None => self.intern(Cow::Owned(format!("urn:undeclared:{prefix}"))),
         };
         if self.undeclared.len() < BINDINGS {
@@ -135,4 +143,11 @@ impl<'t> Spaces<'t> {
         self.known.insert(uri, space);
         space
     }
+}
+
+/// Whether the name of a namespace is short enough to be said again and again.
+fn is_sayable(uri: &str) -> bool {
+    let plain = |c: char| iri::is_unreserved(c) || ":/?@!$&'()*+,;=#%".contains(c);
+    let is_uri = || iri::scheme(uri).is_some() && uri.chars().all(plain);
+    uri.len() <= LONGEST_NAME_BYTES || (uri.len() <= LONGEST_URI_BYTES && is_uri())
 }
