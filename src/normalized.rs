@@ -100,6 +100,8 @@ mod tests {
             ("an item in a person",        "<rss><channel><author><name>a</name><item/></author></channel></rss>".to_owned()),
             ("a long prefix",              item(&format!("<{}:a/>", "ÿ".repeat(200)))),
             ("a long namespace",           item(&format!("<x:a xmlns:x='{}'/>", "ÿ".repeat(300)))),
+            ("no address in other words",  "<feed xmlns:x='urn:x'><author><name>n</name><x:email>a <b/>b</x:email></author><entry/></feed>".to_owned()),
+            ("prefixes in order",          "<feed><entry><author><name>n</name><x:y xmlns:x='urn:x'/><a:link xmlns:a='http://www.w3.org/2005/Atom'/></author></entry></feed>".to_owned()),
             ("elements of XML itself",     item("<xml:a xml:b=''/>")),
         ];
         let context = Context::of(Url::parse("http://a.test/").unwrap());

@@ -101,34 +101,31 @@ impl<'a> Names<'a> {
 
     fn add_people(&mut self, people: &'a [Person]) {
         for person in people {
-            self.add_foreign(&person.extensions);
+            self.add_elements(&person.extensions);
         }
     }
 
     fn add_links(&mut self, links: &'a [Link]) {
         for link in links {
-            if link.attributes.iter().any(|a| matches!(a.namespace.as_str(), "" | ATOM)) {
-                self.add(RSS, "");
+            for attribute in &link.attributes {
+                match attribute.namespace.as_str() {
+                    "" | ATOM => self.add(RSS, ""),
+                    namespace => self.add(namespace, &attribute.prefix),
+                }
             }
-            self.add_attributes(&link.attributes);
             self.add_elements(&link.extensions);
         }
     }
 
-    /// Elements that stand where Atom's own may not.
-    fn add_foreign(&mut self, elements: &'a [Element]) {
-        if elements.iter().any(|element| element.namespace == ATOM) {
-            self.add(RSS, "");
-        }
-        self.add_elements(elements);
-    }
-
-    /// Extensions of a feed or an entry, and what is inside them.
+    /// Extensions, and what is inside them; Atom's own may not stand there. All are in the
+    /// order in which they are written, so that they have it when they are read again.
     fn add_elements(&mut self, elements: &'a [Element]) {
-        if elements.iter().any(|element| element.namespace == ATOM) {
-            self.add(RSS, "");
+        for element in elements {
+            if element.namespace == ATOM {
+                self.add(RSS, "");
+            }
+            self.add_element(element);
         }
-        elements.iter().for_each(|element| self.add_element(element));
     }
 
     fn add_element(&mut self, element: &'a Element) {

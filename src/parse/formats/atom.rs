@@ -246,9 +246,15 @@ pub(super) fn read_person(element: El<'_>, home: &mut Home<'_>) -> Option<Person
         let child = element.child(name)?;
         child.filled().map(|uri| home.bases.href(child, &uri))
     });
+    // What is no address becomes part of the name; that must not happen again when somebody
+    // else's element, which is kept as well, is read again.
+    let own_email = |child: &El<'_>| {
+        let own = is_atom(*child) || is_plain(*child);
+        child.named("email") && (own || child.space().uri() == element.space().uri())
+    };
     let mut person = Person {
         name: element.filled_child("name").unwrap_or_default(),
-        email: element.filled_child("email"),
+        email: element.elements().filter(own_email).find_map(El::filled),
         uri,
         extensions: Vec::new(),
         ..Person::default()
