@@ -10,6 +10,7 @@ mod migrate;
 mod normalize;
 mod poll;
 mod serve;
+mod simulate;
 mod token;
 
 use std::error::Error;
@@ -38,6 +39,7 @@ enum Command {
     Demo(demo::Args),
     Normalize(normalize::Args),
     Poll(poll::Args),
+    SimulateSchedule(simulate::Args),
     Token(token::Args),
     Migrate(migrate::Args),
     CheckConfig(check_config::Args),
@@ -51,6 +53,7 @@ pub async fn run() -> ExitCode {
         Command::Demo(args) => demo::run(&args).await,
         Command::Normalize(args) => normalize::run(&args),
         Command::Poll(args) => poll::run(&args).await,
+        Command::SimulateSchedule(args) => simulate::run(&args),
         Command::Token(args) => token::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::CheckConfig(args) => check_config::run(&args),

@@ -24,6 +24,7 @@ mod rsscloud;
 mod schemas;
 mod second_opinion;
 mod shutdown;
+mod simulate;
 mod store;
 mod superfeedr;
 mod support;

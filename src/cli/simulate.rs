@@ -1,0 +1,138 @@
+//! `feedgate simulate-schedule FILE.csv`: what the schedule makes of a trace of
+//! publication times, and what other programs' formulas would.
+//!
+//! Ours is played by the code that `serve` runs, with the settings that `serve` would
+//! have; time is simulated, nothing is fetched. The dice are seeded, so the same trace
+//! gives the same table.
+
+mod play;
+mod policy;
+mod trace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::{Outcome, say};
+use crate::config::Config;
+use crate::domain::schedule::K_LEAST;
+
+use play::{Rules, Score};
+use policy::Policy;
+
+/// Play a trace of publication times through the schedule, and through those of others.
+///
+/// FILE.csv has two columns, a feed (any name) and the time at which one of its entries
+/// was published, in RFC 3339 or in seconds since 1970; a first line of headings and
+/// lines that begin with # are passed over. Prints, for each policy, how often it polls
+/// and how long after their publication entries are found.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The trace.
+    #[arg(value_name = "FILE.csv")]
+    file: PathBuf,
+    /// Days at the beginning in which policies learn and nothing is measured; by default
+    /// a third of the trace, thirty at most.
+    #[arg(long, value_name = "DAYS")]
+    warm_up: Option<f64>,
+    /// Polls per feed and day to which the second table scales all policies; by default
+    /// what ours needs.
+    #[arg(long, value_name = "POLLS")]
+    budget: Option<f64>,
+    /// Entries that a feed's document holds.
+    #[arg(long, value_name = "ENTRIES", default_value_t = 20)]
+    window: usize,
+    /// Seeds the dice.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Read settings from this TOML file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// How often a policy is scaled anew to meet a budget.
+const ROUNDS: usize = 12;
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let (config, _) = Config::load(args.config.clone(), &[])?;
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|err| format!("cannot read {}: {err}", args.file.display()))?;
+    let trace = trace::read(&text).map_err(|why| format!("{}: {why}", args.file.display()))?;
+    let days = (trace.end_s - trace.start_s) as f64 / 86_400.0;
+    let warm_up = args.warm_up.unwrap_or_else(|| (days / 3.0).min(30.0));
+    if !(0.0..days).contains(&warm_up) {
+        return Err(format!("--warm-up must be less than the {days:.1} days of the trace").into());
+    }
+    let rules = Rules {
+        measured_from_s: trace.start_s + (warm_up * 86_400.0) as i64,
+        window: args.window.max(1),
+        min_period_s: config.min_period_s,
+        seed: args.seed,
+    };
+    let entries: usize = trace.feeds.iter().map(Vec::len).sum();
+    say(format!(
+        "{} feeds, {entries} entries, {days:.1} days, of which {warm_up:.1} are not measured",
+        trace.feeds.len()
+    ));
+
+    say("\nas their authors set them");
+    say(headings());
+    let mut ours = 0.0;
+    for policy in Policy::ALL {
+        let score = play::play(&trace, policy, 1.0, &rules);
+        if policy == Policy::Ours {
+            ours = score.polls_a_day;
+        }
+        say(row(policy, &score));
+    }
+    let budget = args.budget.unwrap_or(ours);
+    say(format!("\nscaled to {budget:.1} polls per feed and day"));
+    say(headings());
+    for policy in Policy::ALL {
+        say(row(
+            policy,
+            &scaled(policy, budget, |scale| play::play(&trace, policy, scale, &rules)),
+        ));
+    }
+    if budget > ours * 1.01 {
+        say(format!(
+            "\nours stays at k = {K_LEAST}, which polls {ours:.1} times: more would not be spent"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The score of a policy at the scale at which it polls as often as `budget` allows, as
+/// nearly as it can.
+fn scaled(policy: Policy, budget: f64, play: impl Fn(f64) -> Score) -> Score {
+    let mut scale = 1.0;
+    let mut score = play(scale);
+    for _ in 0..ROUNDS {
+        let off = score.polls_a_day / budget;
+        if (off - 1.0).abs() < 0.005 {
+            break;
+        }
+        scale = policy.bounded(scale * off);
+        score = play(scale);
+    }
+    score
+}
+
+fn headings() -> String {
+    let columns = ["polls/day", "mean", "p50", "p90", "per feed", "missed"];
+    let columns: String = columns.iter().map(|column| format!("{column:>10}")).collect();
+    format!("{:<28}{columns}", "policy (delays in minutes)")
+}
+
+fn row(policy: Policy, score: &Score) -> String {
+    let minutes = |secs: f64| format!("{:>10.1}", secs / 60.0);
+    format!(
+        "{:<28}{:>10.1}{}{}{}{}{:>10}",
+        policy.name(),
+        score.polls_a_day,
+        minutes(score.mean_s),
+        minutes(score.p50_s),
+        minutes(score.p90_s),
+        minutes(score.per_feed_s),
+        score.missed
+    )
+}
