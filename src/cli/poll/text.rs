@@ -7,6 +7,7 @@ use http::HeaderMap;
 
 use super::{Polled, beginning, shown, tame};
 use crate::domain::feed::Feed;
+use crate::domain::poll::Polling;
 use crate::domain::schedule::Bound;
 use crate::fetch::{Answer, Document, FetchError, Hop};
 
@@ -36,6 +37,8 @@ pub(super) fn tell(polled: &Polled<'_>) -> String {
     }
     if polled.is_worth_repeating() {
         schedule(polled, &mut out);
+    } else {
+        line(&mut out, "next", "the same each time, until the URL or the settings are mended");
     }
     out.trim_end().to_owned()
 }
@@ -72,9 +75,15 @@ fn body(polled: &Polled<'_>, document: &Document, out: &mut String) {
         place.set_password(None).ok();
         line(out, "moved", &format!("for good, to {place}"));
     }
-    if document.validators.is_empty() {
-        line(out, "validators", "none: every poll fetches the whole body");
-    }
+    let held = (document.validators.etag.is_some(), document.validators.last_modified.is_some());
+    let promise = "next time, so that it need not be sent if nothing changed";
+    let validators = match held {
+        (true, true) => format!("its ETag and Last-Modified are sent back {promise}"),
+        (true, false) => format!("its ETag is sent back {promise}"),
+        (false, true) => format!("its Last-Modified is sent back {promise}"),
+        (false, false) => "none: every poll fetches the whole body".to_owned(),
+    };
+    line(out, "validators", &validators);
 }
 
 fn failed(err: &FetchError, out: &mut String) {
@@ -92,6 +101,8 @@ fn understood(feed: &Feed, out: &mut String) {
     if let Some(place) = &feed.moved_to {
         line(out, "moved", &format!("says the document, to \"{}\"", tame(place)));
     }
+    let told = "nobody is told of what a first poll finds; later ones tell what is new since";
+    line(out, "news", told);
     for entry in feed.entries.iter().take(MOST_LISTED) {
         let title = entry.title.as_ref().map_or("(no title)", |title| title.value.as_str());
         let date = entry.published.or(entry.updated);
@@ -106,15 +117,17 @@ fn understood(feed: &Feed, out: &mut String) {
 }
 
 fn schedule(polled: &Polled<'_>, out: &mut String) {
-    let asked = &polled.plan.polling.asked;
+    let Polling { asked, entries_per_hour, .. } = &polled.plan.polling;
+    let [headers, ttl, syndication] = asked.wishes(*entries_per_hour);
     let wishes = [
-        ("headers say it is good for", asked.headers_s),
-        ("ttl asks for", asked.ttl_s),
-        ("sy:updatePeriod asks for", asked.syndication_s),
+        ("headers say it is good for", asked.headers_s, headers),
+        ("ttl asks for", asked.ttl_s, ttl),
+        ("sy:updatePeriod asks for", asked.syndication_s, syndication),
     ];
-    for (what, secs) in wishes {
+    for (what, secs, counted) in wishes {
+        let ignored = if counted.secs < secs { ", not followed: it publishes faster" } else { "" };
         if secs > 0 {
-            line(out, "hint", &format!("{what} {secs} s"));
+            line(out, "hint", &format!("{what} {secs} s{ignored}"));
         }
     }
     if !asked.skip_hours.is_empty() {
@@ -134,11 +147,17 @@ fn schedule(polled: &Polled<'_>, out: &mut String) {
         };
         line(out, bound, &format!("{}: {}", span(step.secs), step.reason));
     }
-    let (period, reason) = (polled.plan.period.as_secs(), polled.plan.period.reason());
-    line(out, "period", &format!("{period} s: {reason}"));
+    let period = polled.plan.period;
+    let secs = period.as_secs();
+    line(out, "period", &format!("{secs} s ({}): {}", span(secs), period.reason()));
     let time = |at: chrono::DateTime<chrono::Utc>| at.to_rfc3339_opts(SecondsFormat::Secs, true);
     let (first, last) = (polled.plan.next_fetch, polled.latest);
-    line(out, "next", &format!("between {} and {}", time(first), time(last)));
+    let spread = match (&polled.fetched.result, period.is_promised()) {
+        (Err(_), _) => "spread, so that what failed together does not come back together",
+        (Ok(_), true) => "spread, so that polls do not fall on one moment",
+        (Ok(_), false) => "the second poll comes anywhere in its first period, later ones by it",
+    };
+    line(out, "next", &format!("between {} and {}: {spread}", time(first), time(last)));
 }
 
 /// Seconds, as people say them.

@@ -162,6 +162,7 @@ impl Player<'_> {
         let held = Held {
             kind: if is_first { Kind::Unknown } else { Kind::Feed },
             subscribers: 0,
+            pushed: false,
             polling: std::mem::take(&mut self.polling),
         };
         let bounds = Bounds { min_period_s: self.rules.min_period_s, k: K_LEAST * self.scale };

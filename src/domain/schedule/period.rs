@@ -65,6 +65,11 @@ impl Period {
         self.reason
     }
 
+    /// Whether all of it was promised to somebody.
+    pub fn is_promised(self) -> bool {
+        self.least_s >= self.secs
+    }
+
     /// The next fetch after one at `now`. `dice` is random in 0 to 1: it spreads polls
     /// that were begun together (rule P44).
     pub fn next(self, now: DateTime<Utc>, dice: f64) -> DateTime<Utc> {
@@ -77,7 +82,7 @@ impl Period {
     /// (rule P44, "initial phase").
     pub fn next_after_first(self, now: DateTime<Utc>, dice: f64) -> DateTime<Utc> {
         let secs = f64::from(self.secs);
-        if self.least_s >= self.secs {
+        if self.is_promised() {
             return self.next(now, dice);
         }
         self.between(now, (0.0, secs), dice)
