@@ -71,9 +71,9 @@ GET http://127.0.0.1:PORT/f
   < HTTP/1.1 200 OK after … ms
   < cache-control: max-age=600
   < etag: \"1\"
-  < content-length: 402
+  < content-length: 401
 
-body        402 bytes received, 402 decoded
+body        401 bytes received, 401 decoded
 begins      <rss version=\"2.0\" xmlns:sy=\"http://purl.org/rss/1.0/modules/syndication
 validators  its ETag is sent back next time, so that it need not be sent if nothing changed
 took        … ms
