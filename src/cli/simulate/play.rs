@@ -196,11 +196,11 @@ mod tests {
     use super::*;
 
     const RULES: Rules =
-        Rules { measured_from_s: 10 * 86_400, window: 20, min_period_s: 60, seed: 7 };
+        Rules { measured_from_s: 70 * 86_400, window: 20, min_period_s: 60, seed: 7 };
 
-    /// Feeds that publish every so many minutes for 30 days.
+    /// Feeds that publish every so many minutes for 100 days.
     fn trace(gaps_min: &[i64]) -> Trace {
-        let end_s = 30 * 86_400;
+        let end_s = 100 * 86_400;
         let feeds = gaps_min.iter().map(|gap| (0..=end_s / (gap * 60)).map(move |n| n * gap * 60));
         Trace { feeds: feeds.map(Iterator::collect).collect(), start_s: 0, end_s }
     }
