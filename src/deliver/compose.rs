@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use tracing::error;
 use url::Url;
 
-use crate::domain::feed::Link;
+use crate::domain::feed::{Feed, Link};
 use crate::domain::record::{Reach, Record, RecordKind, Seq};
 use crate::domain::resource::{Kind, Resource, ResourceId};
 use crate::domain::source::Context;
@@ -41,6 +41,19 @@ pub(super) struct Load {
     pub(super) last: Seq,
     /// When the first of its records was appended.
     pub(super) waiting_since: Option<DateTime<Utc>>,
+    /// What it says of the status.
+    pub(super) says: Says,
+}
+
+/// What a load says of the resource's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// Nothing.
+    NoStatus,
+    /// How it is, with what else there is.
+    Status,
+    /// How it is, and nothing else: its version.
+    StatusOnly(i64),
 }
 
 /// Composes bodies.
@@ -61,6 +74,8 @@ struct Key {
     format: Format,
     least: Reach,
     is_open: bool,
+    /// The version of the status, if only that is told; else 0.
+    status: i64,
 }
 
 impl Composer {
@@ -74,10 +89,25 @@ impl Composer {
         if subscription.protocol.is_rsscloud() {
             let first = Seq(subscription.cursor.0 + 1);
             let (content_type, body) = (String::new(), Bytes::new());
-            let (last, waiting_since) = (due.owed, None);
-            return Ok(Some(Load { content_type, body, first, last, waiting_since }));
+            let (last, waiting_since, says) = (due.owed, None, Says::NoStatus);
+            return Ok(Some(Load { content_type, body, first, last, waiting_since, says }));
         }
+        let is_behind = subscription.cursor < due.owed;
+        let status = if due.status > subscription.status_told { due.status } else { 0 };
+        if is_behind || status == 0 {
+            let news = self.load(due, 0).await?;
+            if news.is_some() || status == 0 {
+                return Ok(news);
+            }
+        }
+        self.load(due, status).await
+    }
+
+    /// What `due` is owed: entries or bodies, or only `status` if that is not 0.
+    async fn load(&self, due: &Due, status: i64) -> Result<Option<Load>, StoreError> {
+        let subscription = &due.subscription;
         let key = Key {
+            status,
             resource: subscription.id.resource,
             topic: subscription.topic.as_str().to_owned(),
             after: subscription.cursor,
@@ -93,6 +123,7 @@ impl Composer {
         // What a resource is may change; what fits it is told when there is something to
         // send.
         let load = match (key.format, resource.kind) {
+            _ if status > 0 => Some(self.status_only(&key, &resource)),
             (Format::Raw, _) => self.raw(&key, true).await?,
             (Format::Fitting, Kind::Other) => self.raw(&key, false).await?,
             (Format::Atom | Format::Json | Format::Fitting, _) => {
@@ -118,6 +149,7 @@ impl Composer {
             first: Seq(key.after.0 + 1),
             last,
             waiting_since: None,
+            says: Says::NoStatus,
         }))
     }
 
@@ -146,7 +178,29 @@ impl Composer {
         };
         let (content_type, body) = (content_type.to_owned(), body.into());
         let (first, waiting_since) = (Seq(key.after.0 + 1), Some(waiting_since));
-        Ok(Some(Load { content_type, body, first, last, waiting_since }))
+        let says = Says::Status;
+        Ok(Some(Load { content_type, body, first, last, waiting_since, says }))
+    }
+
+    /// How the resource is, without entries (rule P33).
+    fn status_only(&self, key: &Key, resource: &Resource) -> Load {
+        let atom = document(resource, &[], &self.links(key));
+        let (content_type, body) = match key.format {
+            Format::Json => {
+                let feed = read_again(resource, &atom);
+                let json = render::json::status_only(&feed, &key.topic, &resource.status);
+                (JSON, json.to_string())
+            }
+            Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
+        };
+        Load {
+            content_type: content_type.to_owned(),
+            body: body.into(),
+            first: Seq(key.after.0 + 1),
+            last: key.after.max(key.owed),
+            waiting_since: None,
+            says: Says::StatusOnly(key.status),
+        }
     }
 
     /// The links of the document itself, as in the `Link` header.
@@ -191,12 +245,16 @@ fn document(resource: &Resource, records: &[Record], links: &[Link]) -> String {
 
 /// JSON is a view of the same entries, so it is made from the same document.
 fn json(resource: &Resource, topic: &str, atom: String) -> String {
-    let context = Context::of(resource.topic.fetch_url());
-    let feed = parse::parse(atom.as_bytes(), &context).unwrap_or_else(|err| {
-        error!(resource = resource.id.0, error = %err, "our own Atom cannot be read");
-        crate::domain::feed::Feed::default()
-    });
+    let feed = read_again(resource, &atom);
     render::json::document(&feed, topic, &resource.status).to_string()
+}
+
+fn read_again(resource: &Resource, atom: &str) -> Feed {
+    let context = Context::of(resource.topic.fetch_url());
+    parse::parse(atom.as_bytes(), &context).unwrap_or_else(|err| {
+        error!(resource = resource.id.0, error = %err, "our own Atom cannot be read");
+        Feed::default()
+    })
 }
 
 /// Bodies made lately, the oldest forgotten first.
@@ -238,6 +296,7 @@ mod tests {
             format: Format::Atom,
             least: Reach::Fresh,
             is_open: true,
+            status: 0,
         };
         let load = |bytes| Load {
             content_type: ATOM.to_owned(),
@@ -245,6 +304,7 @@ mod tests {
             first: Seq(1),
             last: Seq(1),
             waiting_since: None,
+            says: Says::Status,
         };
         let mut cache = Cache::default();
         for n in 0..8 {

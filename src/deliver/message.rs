@@ -11,7 +11,7 @@ use crate::fetch::Call;
 use crate::wire::{signature, soap, xmlrpc};
 
 use super::Settings;
-use super::compose::Load;
+use super::compose::{Load, Says};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const XML: &str = "text/xml; charset=utf-8";
@@ -76,10 +76,16 @@ fn push_websub(
     put(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
     put(headers, X_TOPIC, topic);
     put(headers, X_CALLBACK, subscription.callback.as_str());
-    let range = format!("{}-{}", load.first, load.last);
+    let what = match load.says {
+        Says::StatusOnly(version) => format!("status-{version}"),
+        Says::NoStatus | Says::Status => {
+            let range = format!("{}-{}", load.first, load.last);
+            put(headers, X_SEQ, &range);
+            range
+        }
+    };
     let id = subscription.id;
-    put(headers, WEBHOOK_ID, &format!("{}.{}.{range}", id.resource, id.number));
-    put(headers, X_SEQ, &range);
+    put(headers, WEBHOOK_ID, &format!("{}.{}.{what}", id.resource, id.number));
     if subscription.failures > 0 {
         put(headers, X_RETRIED, &subscription.failures.to_string());
     }

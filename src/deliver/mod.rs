@@ -34,7 +34,7 @@ use crate::store::{Settled, Store, StoreError};
 use crate::wire::signature::Method;
 use crate::worker::{self, Hosts, Place, Work};
 
-use compose::Composer;
+use compose::{Composer, Says};
 use settle::Settler;
 use verdict::{Turn, Verdict};
 
@@ -92,10 +92,15 @@ impl Deliver {
         let subscription = &due.subscription;
         let id = subscription.id;
         let Some(load) = self.composer.compose(due).await? else {
-            return Ok(Settled::Delivered { id, cursor: due.owed });
+            let (cursor, status) = (due.owed, due.status);
+            return Ok(Settled::Delivered { id, cursor, status });
+        };
+        let status = match load.says {
+            Says::NoStatus => subscription.status_told,
+            Says::Status | Says::StatusOnly(_) => due.status,
         };
         if subscription.callback.is_null_device() {
-            return Ok(Settled::Delivered { id, cursor: load.last });
+            return Ok(Verdict::Told.settled(id, load.last, status));
         }
         let call = message::call(subscription, &load, &self.settings);
         let begun = Instant::now();
@@ -120,7 +125,7 @@ impl Deliver {
         {
             self.metrics.waited((worker::now() - at).to_std().unwrap_or_default());
         }
-        Ok(verdict.settled(id, load.last))
+        Ok(verdict.settled(id, load.last, status))
     }
 
     async fn call(&self, call: Call, begun: Instant) -> Result<Reply, FetchError> {

@@ -37,10 +37,10 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// As the store takes it.
-    pub(super) fn settled(self, id: SubscriptionId, last: Seq) -> Settled {
+    /// As the store takes it: told up to `last`, and of `status`.
+    pub(super) fn settled(self, id: SubscriptionId, last: Seq, status: i64) -> Settled {
         match self {
-            Verdict::Told => Settled::Delivered { id, cursor: last },
+            Verdict::Told => Settled::Delivered { id, cursor: last, status },
             Verdict::Failed(retry_at) => Settled::Failed { id, retry_at },
             Verdict::Ended => Settled::Ended { id },
         }
@@ -141,7 +141,7 @@ fn retry_after_s(headers: &HeaderMap, now: DateTime<Utc>) -> u64 {
 mod tests {
     use super::*;
     use crate::domain::resource::ResourceId;
-    use crate::domain::subscription::{Format, Protocol, Updates};
+    use crate::domain::subscription::{Format, Protocol, Statuses, Updates};
     use crate::domain::topic::{Callback, Topic};
     use bytes::Bytes;
     use http::StatusCode;
@@ -155,6 +155,8 @@ mod tests {
             protocol,
             format: Format::Atom,
             updates: Updates::default(),
+            statuses: Statuses::default(),
+            status_told: 0,
             secret: None,
             cursor: Seq(0),
             failures,

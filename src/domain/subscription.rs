@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use super::account::AccountId;
 use super::record::{Reach, Seq};
 use super::resource::ResourceId;
+use super::status::Status;
 use super::topic::{Callback, Topic};
 
 /// How a subscriber is told.
@@ -145,6 +146,45 @@ impl Updates {
     }
 }
 
+/// Which changes of a resource's status a subscriber is told of although there are no
+/// entries to tell (rule P33).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Statuses {
+    /// Those that last: failing for hours, gone, moved, well again.
+    #[default]
+    Transitions,
+    /// Each, at once.
+    Always,
+    /// None.
+    Never,
+}
+
+impl Statuses {
+    /// The word kept in the store and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Statuses::Transitions => "transitions",
+            Statuses::Always => "always",
+            Statuses::Never => "never",
+        }
+    }
+
+    /// Reads the word in any case.
+    pub fn from_word(word: &str) -> Option<Statuses> {
+        let all = [Statuses::Transitions, Statuses::Always, Statuses::Never];
+        all.into_iter().find(|statuses| statuses.as_str().eq_ignore_ascii_case(word))
+    }
+
+    /// The version of `status` that is news to such a subscriber; 0 if none ever is.
+    pub fn version(self, status: &Status) -> i64 {
+        match self {
+            Statuses::Transitions => status.announced.version,
+            Statuses::Always => status.version,
+            Statuses::Never => 0,
+        }
+    }
+}
+
 /// The key a subscriber gave us for `X-Hub-Signature`.
 ///
 /// Fewer than 200 bytes (WebSub `#subscriber-sends-subscription-request`). Debug
@@ -229,6 +269,8 @@ pub struct Wish {
     pub format: Format,
     /// Which updates to send.
     pub updates: Updates,
+    /// Which changes of the status to tell by themselves.
+    pub statuses: Statuses,
     /// For signing.
     pub secret: Option<Secret>,
     /// How long it lasts.
@@ -261,6 +303,10 @@ pub struct Subscription {
     pub format: Format,
     /// Which updates to send.
     pub updates: Updates,
+    /// Which changes of the status to tell by themselves.
+    pub statuses: Statuses,
+    /// The version of the status it was told last ([`Statuses::version`]).
+    pub status_told: i64,
     /// For signing.
     pub secret: Option<Secret>,
     /// The last number acknowledged: of a record, or of a body version for
@@ -284,6 +330,8 @@ pub struct Due {
     /// The number up to which it is owed: the head of the log, or the body version
     /// for [`Format::Raw`].
     pub owed: Seq,
+    /// The version of the status that it is owed ([`Statuses::version`]).
+    pub status: i64,
 }
 
 #[cfg(test)]

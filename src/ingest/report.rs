@@ -242,6 +242,8 @@ fn status(resource: &Resource, seen: &Seen, plan: &Plan) -> Status {
     if before.is_failing() != status.is_failing() || is_gone(before) != is_gone(&status) {
         status.version = before.version + 1;
     }
+    let state = status.state(&plan.polling, seen.at);
+    status.announced.consider(state, seen.at);
     status
 }
 

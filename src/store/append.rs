@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 
 use super::records::{After, Records, append};
 use super::sql::{self, params};
-use super::tell::tell;
+use super::tell::{tell, tell_status};
 use super::tx::{Tx, Wake};
 use super::{Appended, StoreError, entries, hosts, moves, pings, upstreams};
 use crate::domain::limit::Groups;
@@ -61,7 +61,11 @@ pub(super) async fn record(
         Found::Revision { .. } | Found::Nothing => Records::after(before.head).appended(),
     };
     after.body_version = body_version;
+    if poll.fetch_url.is_some() {
+        poll.status.has_moved(poll.at);
+    }
     move_on(tx, id, &before, &poll, &after).await?;
+    tell_status(tx, id, (&before.status, &poll.status), poll.at).await?;
     hosts::release(tx, &before.host, !poll.status.is_failing(), poll.at).await?;
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
@@ -239,7 +243,8 @@ async fn move_on(
                next_fetch = $7, due_at = $7, claimed_until = null, pinged = $8,
                fetched_at = $9, put_off_why = null,
                kind = coalesce($10, kind), site_url = coalesce($11, site_url),
-               feed_head = coalesce($12, feed_head), least_s = $13, unit_ms = $14
+               feed_head = coalesce($12, feed_head), least_s = $13, unit_ms = $14,
+               status_version = $15, status_news = $16
          where id = $1";
     // Upkeep may have measured the resource since it was claimed.
     let status = Status {
@@ -268,6 +273,8 @@ async fn move_on(
         poll.feed_head.as_deref(),
         i64::from(poll.demand.least_s),
         i64::try_from(poll.demand.unit_ms).unwrap_or(i64::MAX),
+        status.version,
+        status.announced.version,
     ];
     tx.execute(MOVE_ON, params).await?;
     if pinged {

@@ -68,6 +68,19 @@ const QUEUE: Queue = Queue {
            {skip locked}",
 };
 
+/// The version of the status of a resource `r` that a subscription with this option is
+/// owed (`Statuses::version`).
+macro_rules! status_owed {
+    ($statuses:literal) => {
+        concat!(
+            "case ",
+            $statuses,
+            " when 'always' then r.status_version
+                when 'transitions' then r.status_news else 0 end"
+        )
+    };
+}
+
 /// Hands out due subscriptions.
 pub(super) async fn claim(
     tx: &Tx<'_>,
@@ -88,8 +101,9 @@ pub(super) async fn claim(
     const CLAIMED: &str = concat!(
         "select ",
         subscription_columns!(),
-        ", s.tried
-           from {rows}
+        ", s.tried, ",
+        status_owed!("s.statuses"),
+        " from {rows}
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
            join resources r on r.id = s.resource_id"
     );
@@ -101,7 +115,8 @@ pub(super) async fn claim(
 }
 
 fn due(mut row: Row) -> Result<Due, StoreError> {
-    Ok(Due { subscription: subscription(&mut row)?, owed: Seq(row.int()?) })
+    let subscription = subscription(&mut row)?;
+    Ok(Due { subscription, owed: Seq(row.int()?), status: row.int()? })
 }
 
 /// Keeps how deliveries ended.
@@ -122,9 +137,9 @@ pub(super) async fn settle(
         (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for one in settled {
         match one {
-            Settled::Delivered { id, cursor } => {
-                let furthest = delivered.entry(id).or_insert(cursor.0);
-                *furthest = cursor.0.max(*furthest);
+            Settled::Delivered { id, cursor, status } => {
+                let (furthest, latest) = delivered.entry(id).or_insert((cursor.0, status));
+                (*furthest, *latest) = (cursor.0.max(*furthest), status.max(*latest));
             }
             Settled::Failed { id, retry_at: Some(at) } => {
                 waiting.insert(id, at.timestamp_micros());
@@ -137,7 +152,10 @@ pub(super) async fn settle(
             }
         }
     }
-    let mut rows = tx.query_rows(DELIVERED, params![now], &columns("told", &delivered)).await?;
+    let [resources, ids, told] = columns("told", &cursors(&delivered));
+    let statuses = ("status", Value::Ints(delivered.values().map(|(_, status)| *status).collect()));
+    let delivered = [resources, ids, told, statuses];
+    let mut rows = tx.query_rows(DELIVERED, params![now], &delivered).await?;
     rows.extend(tx.query_rows(WAITING, params![now], &columns("retry_at", &waiting)).await?);
     rows.extend(tx.query_rows(FAILED, params![now], &columns("none", &failed)).await?);
     end(tx, &ended).await?;
@@ -184,12 +202,18 @@ macro_rules! of_given {
 const DELIVERED: &str = concat!(
     "update subscriptions
         set failures = 0, failing_since = null, claimed_until = null, replay_from = null,
+            status_told = case when given.status > status_told then given.status
+                               else status_told end,
             cursor = ",
     cursor_after!("given.told"),
     ", due_at = case when ",
     cursor_after!("given.told"),
     " < ",
     owed!(),
+    " then cast($1 as bigint) when given.status < ",
+    status_owed!("statuses"),
+    " and status_told < ",
+    status_owed!("statuses"),
     " then cast($1 as bigint) end",
     of_given!()
 );
@@ -204,6 +228,8 @@ const WAITING: &str = concat!(
     cursor_after!("cursor"),
     " < ",
     owed!(),
+    " or status_told < ",
+    status_owed!("statuses"),
     " then given.retry_at end",
     of_given!()
 );
@@ -236,6 +262,10 @@ fn id_of(settled: &Settled) -> SubscriptionId {
     match settled {
         Settled::Delivered { id, .. } | Settled::Failed { id, .. } | Settled::Ended { id } => *id,
     }
+}
+
+fn cursors(delivered: &BTreeMap<SubscriptionId, (i64, i64)>) -> BTreeMap<SubscriptionId, i64> {
+    delivered.iter().map(|(id, (cursor, _))| (*id, *cursor)).collect()
 }
 
 fn columns(

@@ -13,7 +13,7 @@ use super::subscriptions::{account, callback, number, protocol, secret};
 use super::tx::{Tx, Wake};
 use super::{Intents, StoreError, claims, resources};
 use crate::domain::intent::{DueIntent, Intent, Mode};
-use crate::domain::subscription::{Format, Lease, Secret, Updates, Wish};
+use crate::domain::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
 
 #[async_trait]
 impl Intents for Db {
@@ -30,7 +30,7 @@ impl Intents for Db {
     ) -> Result<Vec<DueIntent>, StoreError> {
         const DUE: &str = "
             select id, attempts, mode, account_id, topic, callback, protocol, procedure, format,
-                   updates, secret, lease_s, verify_token
+                   updates, statuses, secret, lease_s, verify_token
               from intents
              where due_at <= $1
              order by due_at
@@ -75,11 +75,13 @@ async fn intend(tx: &Tx<'_>, intent: Intent, now: DateTime<Utc>) -> Result<(), S
     // Nothing is left to conflict with unless another node was quicker just now.
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
-                             format, updates, secret, lease_s, verify_token, due_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                             format, updates, statuses, secret, lease_s, verify_token,
+                             due_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
             on conflict (hash) do update
            set id = excluded.id, mode = excluded.mode, procedure = excluded.procedure,
-               format = excluded.format, updates = excluded.updates, secret = excluded.secret, lease_s = excluded.lease_s,
+               format = excluded.format, updates = excluded.updates,
+               statuses = excluded.statuses, secret = excluded.secret, lease_s = excluded.lease_s,
                verify_token = excluded.verify_token, attempts = 0, due_at = excluded.due_at";
     let wish = &intent.wish;
     let hash = hash(wish);
@@ -88,7 +90,8 @@ async fn intend(tx: &Tx<'_>, intent: Intent, now: DateTime<Utc>) -> Result<(), S
     let params = params![
         hash, intent.mode.as_str(), number(wish.account), wish.topic.as_str(),
         wish.callback.as_str(), wish.protocol.as_str(), wish.protocol.procedure(),
-        wish.format.as_str(), wish.updates.as_str(), wish.secret.as_ref().map(Secret::expose),
+        wish.format.as_str(), wish.updates.as_str(), wish.statuses.as_str(),
+        wish.secret.as_ref().map(Secret::expose),
         i64::try_from(wish.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, now,
     ];
     tx.execute(KEEP, params).await?;
@@ -118,6 +121,7 @@ fn due_intent(id: i64, mut row: Row) -> Result<DueIntent, StoreError> {
         protocol: protocol(&mut row)?,
         format: row.word(Format::from_word)?,
         updates: row.word(Updates::from_word)?,
+        statuses: row.word(Statuses::from_word)?,
         secret: secret(&mut row)?,
         lease: Lease::from(Duration::from_secs(row.count()?)),
     };

@@ -14,6 +14,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("schedule", include_str!("../../migrations/0003_schedule.sql")),
     ("upstream", include_str!("../../migrations/0004_upstream.sql")),
     ("entries", include_str!("../../migrations/0005_entries.sql")),
+    ("statuses", include_str!("../../migrations/0006_statuses.sql")),
 ];
 
 /// The newest schema this program knows.

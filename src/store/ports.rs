@@ -249,6 +249,8 @@ pub enum Settled {
         id: SubscriptionId,
         /// The last number acknowledged.
         cursor: Seq,
+        /// The version of the status that it was told with it.
+        status: i64,
     },
     /// It did not. The cursor stays.
     Failed {

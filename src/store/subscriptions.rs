@@ -17,7 +17,7 @@ use crate::domain::limit::Groups;
 use crate::domain::record::Seq;
 use crate::domain::resource::{Resource, ResourceId};
 use crate::domain::subscription::{
-    Due, Format, Protocol, Secret, Subscription, SubscriptionId, Updates, Wish,
+    Due, Format, Protocol, Secret, Statuses, Subscription, SubscriptionId, Updates, Wish,
 };
 use crate::domain::topic::{Callback, Topic};
 
@@ -25,7 +25,7 @@ use crate::domain::topic::{Callback, Topic};
 macro_rules! subscription_columns {
     () => {
         "s.resource_id, s.id, s.account_id, r.topic, s.callback, s.protocol, s.procedure,
-         s.format, s.updates, s.secret, s.cursor, s.failures, s.failing_since, s.lease_until,
+         s.format, s.updates, s.statuses, s.status_told, s.secret, s.cursor, s.failures, s.failing_since, s.lease_until,
          s.created_at"
     };
 }
@@ -145,15 +145,17 @@ async fn make(
 ) -> Result<(), StoreError> {
     const MAKE: &str = "
         insert into subscriptions (resource_id, account_id, callback, host, protocol,
-                                   procedure, format, updates, secret, cursor, lease_until,
+                                   procedure, format, updates, statuses, status_told, secret,
+                                   cursor, lease_until,
                                    created_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
     const COUNT: &str = "update resources set subscribers = subscribers + 1 where id = $1";
     #[rustfmt::skip]
     let params = params![
         resource.id.0, number(wish.account), wish.callback.as_str(), wish.callback.host(),
         wish.protocol.as_str(), wish.protocol.procedure(), wish.format.as_str(),
-        wish.updates.as_str(), wish.secret.as_ref().map(Secret::expose), end(resource, wish.format),
+        wish.updates.as_str(), wish.statuses.as_str(), wish.statuses.version(&resource.status),
+        wish.secret.as_ref().map(Secret::expose), end(resource, wish.format),
         wish.lease.end(now), now,
     ];
     tx.execute(MAKE, params).await?;
@@ -177,11 +179,13 @@ async fn renew(
     const RENEW: &str = "
         update subscriptions
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
-               updates = $11, failures = 0, failing_since = null,
+               updates = $11, statuses = $12, status_told = $13, failures = 0,
+               failing_since = null,
                replay_from = case when cast($10 as bigint) = 0 then replay_from
                                   when claimed_until > $8 then cast($6 as bigint) end,
                due_at = case when claimed_until > $8 then due_at
-                             when cast($6 as bigint) < cast($9 as bigint) then $8 end
+                             when cast($6 as bigint) < cast($9 as bigint) then $8
+                             when cast($13 as bigint) < cast($14 as bigint) then $8 end
          where resource_id = $1 and id = $2";
     let owed = end(resource, wish.format);
     let behind = known.cursor.0 < end(resource, known.format);
@@ -193,14 +197,16 @@ async fn renew(
         (true, true) => (owed - 1).max(0),
         (true, false) => owed,
     };
+    let status = wish.statuses.version(&resource.status);
+    let status_told = if known.statuses == wish.statuses { known.status_told } else { status };
     #[rustfmt::skip]
     let params = params![
         known.id.resource.0, known.id.number, wish.protocol.procedure(), wish.format.as_str(),
         wish.secret.as_ref().map(Secret::expose), cursor, wish.lease.end(now), now, owed,
-        i64::from(changed), wish.updates.as_str(),
+        i64::from(changed), wish.updates.as_str(), wish.statuses.as_str(), status_told, status,
     ];
     tx.execute(RENEW, params).await?;
-    if cursor < owed {
+    if cursor < owed || status_told < status {
         tx.wake(Wake::Subscriptions).await?;
     }
     Ok(())
@@ -275,6 +281,8 @@ pub(super) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
         protocol: protocol(row)?,
         format: row.word(Format::from_word)?,
         updates: row.word(Updates::from_word)?,
+        statuses: row.word(Statuses::from_word)?,
+        status_told: row.int()?,
         secret: secret(row)?,
         cursor: Seq(row.int()?),
         failures: row.small()?,

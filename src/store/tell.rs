@@ -9,6 +9,7 @@ use super::sql::params;
 use super::tx::{Tx, Wake};
 use crate::domain::record::Reach;
 use crate::domain::resource::ResourceId;
+use crate::domain::status::Status;
 
 /// The least reach of the records that a subscription is sent (`Updates::least`).
 macro_rules! least_reach {
@@ -34,6 +35,31 @@ pub(super) async fn tell(
     }
     if after.head > head || after.body_version > body_version {
         make_due(tx, id, at, after).await?;
+    }
+    Ok(())
+}
+
+/// Makes due whom a change of the status concerns (rule P33).
+pub(super) async fn tell_status(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    (before, after): (&Status, &Status),
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const LAGGING: &str = "
+        update subscriptions
+           set due_at = $2
+         where resource_id = $1 and due_at is null and lease_until > $2
+           and status_told < case statuses when 'always' then cast($3 as bigint)
+                                           when 'transitions' then cast($4 as bigint)
+                                           else 0 end";
+    let versions = |status: &Status| (status.version, status.announced.version);
+    if versions(before) == versions(after) {
+        return Ok(());
+    }
+    let (version, news) = versions(after);
+    if tx.execute(LAGGING, params![id.0, at, version, news]).await? > 0 {
+        tx.wake(Wake::Subscriptions).await?;
     }
     Ok(())
 }

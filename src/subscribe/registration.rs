@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use url::{Host, Url};
 
 use super::{Refusal, Subscribe, verify};
-use crate::domain::subscription::{Format, Lease, Protocol, Updates, Wish};
+use crate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
 
 /// Resources of one registration looked at side by side: one caller does not make us
@@ -114,6 +114,7 @@ impl Subscribe {
             // What is told is that the document changed, with whichever entries.
             format: Format::Raw,
             updates: Updates::default(),
+            statuses: Statuses::Never,
             secret: None,
             lease: Lease::RSSCLOUD,
         };

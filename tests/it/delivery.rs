@@ -3,6 +3,7 @@
 mod bounds;
 mod cursors;
 mod messages;
+mod statuses;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use feedgate::domain::resource::{Kind, ResourceId};
 use feedgate::domain::schedule::Demand;
 use feedgate::domain::status::Status;
 use feedgate::domain::subscription::{
-    Format, Lease, Protocol, Secret, Subscription, Updates, Wish,
+    Format, Lease, Protocol, Secret, Statuses, Subscription, Updates, Wish,
 };
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::domain::upstream::Offered;
@@ -88,6 +89,7 @@ impl Node {
             protocol: Protocol::WebSub,
             format: Format::Atom,
             updates: Updates::default(),
+            statuses: Statuses::default(),
             secret: None,
             lease: Lease::from(Duration::from_secs(3_600)),
         };

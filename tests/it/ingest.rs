@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use feedgate::domain::record::Seq;
 use feedgate::domain::resource::{Kind, Resource};
-use feedgate::domain::subscription::{Format, Lease, Protocol, Updates, Wish};
+use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::fetch::{self, Fetch};
 use feedgate::ingest::{Ingest, Settings};
@@ -84,6 +84,7 @@ impl Bench {
             protocol: Protocol::WebSub,
             format,
             updates: Updates::default(),
+            statuses: Statuses::default(),
             secret: None,
             lease: Lease::from(Duration::from_secs(3_600)),
         };

@@ -330,3 +330,27 @@ async fn several_feeds_are_retrieved_by_their_callback() {
     let query = [("hub.mode", "retrieve"), ("hub.callback", "http://nobody.test/")];
     assert_eq!(world.ask(Method::GET, &query, &[]).await.status, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn p33_who_subscribes_says_which_changes_of_the_status_to_tell() {
+    let world = World::subscribed("atom").await;
+    for (word, status) in [
+        ("transitions", StatusCode::NO_CONTENT),
+        ("Always", StatusCode::NO_CONTENT),
+        ("never", StatusCode::NO_CONTENT),
+        ("", StatusCode::NO_CONTENT),
+        ("sometimes", StatusCode::UNPROCESSABLE_ENTITY),
+    ] {
+        let callback = world.subscriber.url("/cb");
+        let query = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", world.topic.as_str()),
+            ("hub.callback", callback.as_str()),
+            ("status", word),
+        ];
+        let got = world.ask(Method::POST, &query, &[]).await;
+        assert_eq!(got.status, status, "{word}: {}", got.text);
+        let wants_words = status == StatusCode::UNPROCESSABLE_ENTITY;
+        assert_eq!(got.text.contains("transitions, always or never"), wants_words, "{}", got.text);
+    }
+}

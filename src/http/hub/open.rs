@@ -9,7 +9,7 @@ use warp::reply::Response;
 
 use super::{account, forbidden, offers, publish};
 use crate::domain::intent::{Intent, Mode};
-use crate::domain::subscription::{Format, Lease, Protocol, Secret, Updates, Wish};
+use crate::domain::subscription::{Format, Lease, Protocol, Secret, Statuses, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::Purpose;
 use crate::http::Gateway;
@@ -89,6 +89,7 @@ fn intent(form: &Form, mode: Mode) -> Result<Intent, Refused> {
         protocol: Protocol::WebSub,
         format: Format::Raw,
         updates: Updates::default(), // the whole topic goes out, whatever changed in it
+        statuses: Statuses::Never,   // nor has the topic a place for a status
         secret: secret.transpose()?,
         lease: Lease::websub(lease(form)?),
     };

@@ -9,7 +9,7 @@ use crate::domain::account::Access;
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::record::Seq;
 use crate::domain::resource::Kind;
-use crate::domain::subscription::{Format, Lease, Protocol, Secret, Updates, Wish};
+use crate::domain::subscription::{Format, Lease, Protocol, Secret, Statuses, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::{FetchError, Purpose};
 use crate::http::Gateway;
@@ -46,13 +46,15 @@ pub(super) async fn carry_out(
         }
         None => return Err(unprocessable(BAD_CALLBACK)),
     };
+    let format = format(asked, form)?.unwrap_or(Format::Fitting);
     let wish = Wish {
         account: Some(access.account),
         topic,
         callback,
         protocol: Protocol::WebSub,
-        format: format(asked, form)?.unwrap_or(Format::Fitting),
+        format,
         updates: updates(form)?,
+        statuses: statuses(form, format)?,
         secret: secret(form)?,
         lease: Lease::ACCOUNT,
     };
@@ -173,6 +175,19 @@ fn updates(form: &Form) -> Result<Updates, Refused> {
         Some("false" | "0") => Ok(Updates::Never),
         Some(word) => Err(unprocessable(format!("updates must be true or false, not {word}."))),
     }
+}
+
+/// `status=transitions`, `always` or `never`: which changes of the status are told by
+/// themselves (rule P33).
+fn statuses(form: &Form, format: Format) -> Result<Statuses, Refused> {
+    let asked = match form.get("status").filter(|word| !word.is_empty()) {
+        Some(word) => Statuses::from_word(word).ok_or_else(|| {
+            unprocessable(format!("status must be transitions, always or never, not {word}."))
+        })?,
+        None => Statuses::default(),
+    };
+    // A topic as it is has no place for a status.
+    Ok(if format == Format::Raw { Statuses::Never } else { asked })
 }
 
 /// The first kind that is one; several may be listed.

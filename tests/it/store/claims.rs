@@ -37,7 +37,7 @@ async fn a_subscription_that_lags_is_handed_out(database: Database) {
     assert_eq!((due.len(), due[0].owed), (1, Seq(1)));
     assert_eq!(due[0].subscription, sub);
     assert_eq!(store.claim_subscriptions(at(4), at(30), &room()).await.unwrap(), [], "claimed");
-    let done = Settled::Delivered { id: sub.id, cursor: Seq(1) };
+    let done = Settled::Delivered { id: sub.id, cursor: Seq(1), status: 0 };
     store.settle(&[done], at(4)).await.unwrap();
     assert_eq!(store.claim_subscriptions(at(99), at(100), &room()).await.unwrap(), []);
 }

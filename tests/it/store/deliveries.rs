@@ -36,7 +36,7 @@ async fn settle(store: &Arc<dyn Store>, seconds: i64, settled: Settled) {
 }
 
 fn delivered(id: SubscriptionId, cursor: i64) -> Settled {
-    Settled::Delivered { id, cursor: Seq(cursor) }
+    Settled::Delivered { id, cursor: Seq(cursor), status: 0 }
 }
 
 /// The subscription as it stands, if it stands.

@@ -12,6 +12,7 @@ mod moves;
 mod opening;
 mod pings;
 mod properties;
+mod statuses;
 mod subscriptions;
 mod upgrade;
 mod upkeep;
@@ -26,7 +27,9 @@ use feedgate::domain::poll::{Found, Poll, Polling, Trigger};
 use feedgate::domain::resource::{Resource, ResourceId};
 use feedgate::domain::schedule::Demand;
 use feedgate::domain::status::Status;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Subscription, Updates, Wish};
+use feedgate::domain::subscription::{
+    Format, Lease, Protocol, Statuses, Subscription, Updates, Wish,
+};
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::domain::upstream::Offered;
 use feedgate::store::{Filter, Room, Store};
@@ -78,6 +81,7 @@ fn wish(topic_name: &str, callback: &str) -> Wish {
         protocol: Protocol::WebSub,
         format: Format::Atom,
         updates: Updates::default(),
+        statuses: Statuses::default(),
         secret: None,
         lease: Lease::from(Duration::from_secs(3_600)),
     }

@@ -84,7 +84,10 @@ async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
     store.record(told.id.resource, &found).await.unwrap();
     let behind = subscribe(&store, "a", "https://behind.test/").await;
     assert_eq!(behind.cursor, Seq(3));
-    store.settle(&[Settled::Delivered { id: told.id, cursor: Seq(3) }], at(2)).await.unwrap();
+    store
+        .settle(&[Settled::Delivered { id: told.id, cursor: Seq(3), status: 0 }], at(2))
+        .await
+        .unwrap();
     assert!(store.replay(behind.id, Seq(0), at(2)).await.unwrap());
 
     let mut raw = wish("a", "https://told.test/");
@@ -109,11 +112,11 @@ async fn a_change_of_format_during_a_delivery_starts_its_own_count(database: Dat
     let mut raw = wish("a", "https://callback.test/");
     raw.format = Format::Raw;
     store.subscribe(&raw, at(3)).await.unwrap();
-    store.settle(&[Settled::Delivered { id, cursor: Seq(3) }], at(4)).await.unwrap();
+    store.settle(&[Settled::Delivered { id, cursor: Seq(3), status: 0 }], at(4)).await.unwrap();
 
     let due = store.claim_subscriptions(at(5), at(9), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(1)), "records tell nothing of bodies");
-    store.settle(&[Settled::Delivered { id, cursor: Seq(1) }], at(6)).await.unwrap();
+    store.settle(&[Settled::Delivered { id, cursor: Seq(1), status: 0 }], at(6)).await.unwrap();
     store.record(id.resource, &with_body(7, &[], b"y")).await.unwrap();
     let due = store.claim_subscriptions(at(8), at(9), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(2)));

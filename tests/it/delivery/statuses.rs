@@ -1,0 +1,102 @@
+//! A status that is told by itself (rule P33).
+
+use feedgate::domain::poll::{Found, Poll};
+use feedgate::domain::resource::{Kind, ResourceId};
+use feedgate::domain::status::{Announced, Status};
+use feedgate::domain::subscription::{Format, Protocol, Statuses};
+
+use super::{Node, TOPIC, poll, secret};
+use crate::store::on_both_stores;
+use crate::support::postgres::Database;
+use crate::support::subscriber::{Mood, Subscriber, is_signed};
+
+on_both_stores!(
+    p33_a_status_without_entries_is_told_to_who_wants_it,
+    p33_a_status_is_told_again_until_it_is_acknowledged,
+);
+
+/// The resource is failing, which is news.
+async fn fail(node: &Node, id: ResourceId) {
+    let status = Status {
+        http_code: 500,
+        http_message: "the server answered 500".to_owned(),
+        error: "http_status".to_owned(),
+        version: 1,
+        announced: Announced { version: 1, ..Announced::default() },
+        ..Status::default()
+    };
+    let failed = Poll { found: Found::Nothing, status, kind: None, ..poll(Kind::Feed) };
+    node.store.record(id, &failed).await.unwrap();
+}
+
+async fn p33_a_status_without_entries_is_told_to_who_wants_it(database: Database) {
+    let node = Node::start(&database).await;
+    let subscriber = Subscriber::start().await;
+    let mut ids = Vec::new();
+    for (path, format, statuses) in [
+        ("/atom", Format::Atom, Statuses::Transitions),
+        ("/json", Format::Json, Statuses::Always),
+        ("/never", Format::Atom, Statuses::Never),
+    ] {
+        let callback = subscriber.url(path);
+        let wanted = node.subscribe(&callback, |wish| {
+            (wish.format, wish.statuses, wish.secret) = (format, statuses, secret());
+        });
+        ids.push(wanted.await.id);
+    }
+    let callback = subscriber.url("/cloud");
+    let cloud = node.subscribe(&callback, |wish| {
+        (wish.protocol, wish.statuses) = (Protocol::HttpPost, Statuses::Never);
+    });
+    cloud.await;
+    fail(&node, ids[0].resource).await;
+
+    for path in ["/atom", "/json"] {
+        subscriber.until(path, |told| told.len() == 1).await;
+    }
+    let atom = subscriber.notified("/atom").remove(0);
+    assert_eq!(atom.header("content-type"), Some("application/atom+xml"));
+    let id = format!("{}.{}.status-1", ids[0].resource, ids[0].number);
+    assert_eq!(atom.header("webhook-id"), Some(id.as_str()));
+    assert_eq!(atom.header("x-feedgate-seq"), None, "no number of the log is told");
+    assert!(is_signed(&atom, "opensesame"));
+    let text = atom.text();
+    assert!(text.contains("<http code=\"500\">the server answered 500</http>"), "{text}");
+    assert!(!text.contains("<entry"), "{text}");
+    crate::schemas::assert_valid("atom.rng", &[("status".to_owned(), text)]);
+
+    let json = subscriber.notified("/json").remove(0);
+    let json: serde_json::Value = serde_json::from_slice(&json.body).unwrap();
+    assert_eq!((&json["status"]["code"], &json["status"]["feed"]), (&500.into(), &TOPIC.into()));
+    assert!(json.get("items").is_none(), "row N-13: {json}");
+
+    // Entries come after it, and go to all.
+    node.append(ids[0].resource, 1..=1).await;
+    for (path, times) in [("/atom", 2), ("/json", 2), ("/never", 1), ("/cloud", 1)] {
+        subscriber.until(path, |told| told.len() == times).await;
+    }
+    node.stop().await;
+    assert_eq!(subscriber.notified("/never").len(), 1, "the entry and nothing else");
+}
+
+async fn p33_a_status_is_told_again_until_it_is_acknowledged(database: Database) {
+    let node = Node::start(&database).await;
+    let subscriber = Subscriber::start().await;
+    subscriber.set("/", Mood::Failing(500));
+    let callback = subscriber.url("/");
+    let id = node.subscribe(&callback, |_| {}).await.id;
+    fail(&node, id.resource).await;
+    node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
+    assert_eq!(node.now(&callback).await.unwrap().status_told, 0);
+    subscriber.set("/", Mood::Willing);
+    // A renewal tries at once what waits for its retry.
+    node.subscribe(&callback, |_| {}).await;
+    node.until(&callback, |held| held.is_some_and(|held| held.status_told == 1)).await;
+    let ids: Vec<_> = subscriber
+        .notified("/")
+        .iter()
+        .map(|asked| asked.header("webhook-id").unwrap().to_owned())
+        .collect();
+    assert!(ids.len() >= 2 && ids.iter().all(|id| *id == ids[0]), "the same message: {ids:?}");
+    node.stop().await;
+}

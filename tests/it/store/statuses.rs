@@ -1,0 +1,102 @@
+//! Whom a change of a resource's status makes due (rule P33).
+
+use std::sync::Arc;
+
+use feedgate::domain::poll::{Found, Poll};
+use feedgate::domain::status::{Announced, Status};
+use feedgate::domain::subscription::{Format, Statuses, Subscription};
+use feedgate::store::{Settled, Store};
+
+use super::{at, on_both_stores, poll, room, wish};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    p33_a_change_of_status_makes_due_whom_it_concerns,
+    p33_a_status_waits_for_its_retry_and_goes_with_entries,
+    p33_who_subscribes_begins_with_the_status_there_is,
+);
+
+async fn subscribe(store: &Arc<dyn Store>, statuses: Statuses, seconds: i64) -> Subscription {
+    let mut wish = wish("a", &format!("https://{}.test/", statuses.as_str()));
+    wish.statuses = statuses;
+    store.subscribe(&wish, at(seconds)).await.unwrap()
+}
+
+/// A poll after which the status has these versions: of every change, and of those that
+/// last.
+fn changed(seconds: i64, version: i64, lasting: i64) -> Poll {
+    let announced = Announced { version: lasting, ..Announced::default() };
+    let error = "http_status".to_owned();
+    let status = Status { http_code: 500, error, version, announced, ..Status::default() };
+    Poll { found: Found::Nothing, status, ..poll(at(seconds), &[]) }
+}
+
+/// Takes what is due, with a claim of ten seconds: the options of whom, and the versions
+/// of the status they are owed.
+async fn take(store: &Arc<dyn Store>, seconds: i64) -> Vec<(Statuses, i64)> {
+    let due = store.claim_subscriptions(at(seconds), at(seconds + 10), &room()).await.unwrap();
+    due.iter().map(|due| (due.subscription.statuses, due.status)).collect()
+}
+
+async fn told(store: &Arc<dyn Store>, subscription: &Subscription, seconds: i64, status: i64) {
+    let (id, cursor) = (subscription.id, subscription.cursor);
+    store.settle(&[Settled::Delivered { id, cursor, status }], at(seconds)).await.unwrap();
+}
+
+async fn p33_a_change_of_status_makes_due_whom_it_concerns(database: Database) {
+    let store = database.open().await;
+    subscribe(&store, Statuses::Never, 0).await;
+    let lasting = subscribe(&store, Statuses::Transitions, 0).await;
+    let every = subscribe(&store, Statuses::Always, 0).await;
+    let id = lasting.id.resource;
+    store.record(id, &changed(1, 1, 0)).await.unwrap();
+    assert_eq!(take(&store, 1).await, [(Statuses::Always, 1)], "a hiccup");
+    told(&store, &every, 2, 1).await;
+    store.record(id, &changed(3, 1, 0)).await.unwrap();
+    assert_eq!(take(&store, 3).await, [], "nothing has changed");
+    store.record(id, &changed(4, 1, 1)).await.unwrap();
+    assert_eq!(take(&store, 4).await, [(Statuses::Transitions, 1)], "it lasts");
+    // It changes once more while the callback is being told.
+    store.record(id, &changed(5, 2, 2)).await.unwrap();
+    told(&store, &lasting, 6, 1).await;
+    let mut due = take(&store, 6).await;
+    due.sort_by_key(|(statuses, _)| statuses.as_str());
+    assert_eq!(due, [(Statuses::Always, 2), (Statuses::Transitions, 2)]);
+}
+
+async fn p33_a_status_waits_for_its_retry_and_goes_with_entries(database: Database) {
+    let store = database.open().await;
+    let lasting = subscribe(&store, Statuses::Transitions, 0).await;
+    let id = lasting.id;
+    store.record(id.resource, &changed(1, 1, 1)).await.unwrap();
+    assert_eq!(take(&store, 1).await.len(), 1);
+    let failed = Settled::Failed { id, retry_at: Some(at(60)) };
+    store.settle(&[failed], at(2)).await.unwrap();
+    assert_eq!(take(&store, 59).await, [], "not before its time");
+    assert_eq!(take(&store, 60).await.len(), 1);
+    // The claim ends with nobody having said how the delivery ended.
+    assert_eq!(take(&store, 70).await.len(), 1, "at least once");
+
+    let status = changed(0, 1, 1).status;
+    let with_entries = Poll { status, ..poll(at(71), &["1", "2"]) };
+    store.record(id.resource, &with_entries).await.unwrap();
+    let cursor = feedgate::domain::record::Seq(2);
+    store.settle(&[Settled::Delivered { id, cursor, status: 1 }], at(72)).await.unwrap();
+    assert_eq!(take(&store, 99).await, [], "both were told at once");
+}
+
+async fn p33_who_subscribes_begins_with_the_status_there_is(database: Database) {
+    let store = database.open().await;
+    let first = subscribe(&store, Statuses::Never, 0).await;
+    store.record(first.id.resource, &changed(1, 3, 2)).await.unwrap();
+    for (statuses, want) in [(Statuses::Transitions, 2), (Statuses::Always, 3)] {
+        assert_eq!(subscribe(&store, statuses, 2).await.status_told, want);
+    }
+    assert_eq!(take(&store, 3).await, []);
+    let mut renewed = wish("a", "https://never.test/");
+    renewed.statuses = Statuses::Always;
+    let renewed = store.subscribe(&renewed, at(4)).await.unwrap();
+    assert_eq!((renewed.id, renewed.status_told), (first.id, 3), "who changes their mind too");
+    assert_eq!(renewed.format, Format::Atom);
+    assert_eq!(take(&store, 5).await, []);
+}
