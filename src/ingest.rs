@@ -49,8 +49,8 @@ use crate::metrics::Metrics;
 use crate::store::{DueResource, Store, StoreError};
 use crate::worker::{self, Hosts, Place, Work};
 
-pub use offers::feeds_offered;
 pub use push::Pushed;
+pub use read::{Reading, read_document};
 
 /// What the operator decides about polling.
 #[derive(Clone, Debug)]

@@ -18,13 +18,11 @@ use url::Url;
 
 use super::{Outcome, say};
 use crate::config::Config;
-use crate::domain::feed::Feed;
 use crate::domain::poll::{Polling, Validators};
 use crate::domain::resource::Kind;
 use crate::domain::schedule::{self, Bounds, Found, Held, News, Plan, Setback};
-use crate::fetch::{Answer, Ask, Document, Fetch, FetchError, Fetched};
-use crate::normalize;
-use crate::parse::{self, NotAFeed};
+use crate::fetch::{Answer, Ask, Fetch, FetchError, Fetched};
+use crate::ingest::{self, Reading};
 use crate::worker;
 
 /// Fetch a URL once and tell what happened on the way, what was understood, and when it
@@ -44,8 +42,8 @@ pub(super) struct Args {
 /// Everything there is to tell.
 struct Polled<'a> {
     fetched: &'a Fetched,
-    /// The document as a feed, or why it is none; nothing if there is no document.
-    read: Option<Result<Feed, NotAFeed>>,
+    /// What the document is; nothing if there is none.
+    read: Option<Reading>,
     /// When it would be polled again, at the earliest, and why.
     plan: Plan,
     /// The same at the latest.
@@ -70,18 +68,22 @@ pub(super) async fn run(args: &Args) -> Outcome {
     let validators = Validators::default();
     let ask = Ask { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
     let fetched = fetch.get(ask).await;
-    let polled = read(&fetched, &config.bounds(), worker::now());
+    let polled = read(&fetched, &args.url, &config.bounds(), worker::now());
     say(if args.json { json::tell(&polled) } else { text::tell(&polled) });
     Ok(if fetched.result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// What `serve` would make of the first fetch of a resource.
-fn read<'a>(fetched: &'a Fetched, bounds: &Bounds, now: DateTime<Utc>) -> Polled<'a> {
+fn read<'a>(fetched: &'a Fetched, url: &str, bounds: &Bounds, now: DateTime<Utc>) -> Polled<'a> {
     let document = match &fetched.result {
         Ok(Answer::Document(document)) => Some(&**document),
         _ => None,
     };
-    let read = document.map(|document| feed(document, now));
+    let fragment = url.split_once('#').map(|(_, fragment)| fragment);
+    let fragment = fragment.filter(|fragment| !fragment.is_empty());
+    let read = document.map(|document| {
+        ingest::read_document(&document.body, &document.context(now), fragment, false)
+    });
     let hint_s = document.map_or(0, |document| document.hint_s);
     let found = match (&fetched.result, &read) {
         (Err(err), _) => Found::Trouble(Setback {
@@ -91,8 +93,10 @@ fn read<'a>(fetched: &'a Fetched, bounds: &Bounds, now: DateTime<Utc>) -> Polled
                 _ => None,
             },
         }),
-        (Ok(_), Some(Ok(feed))) => Found::News(News::of(feed, hint_s, feed.entries.len(), now)),
-        (Ok(_), Some(Err(_))) => Found::News(News::of_other(hint_s, 1)),
+        (Ok(_), Some(Reading::Feed(feed))) => {
+            Found::News(News::of(feed, hint_s, feed.entries.len(), now))
+        }
+        (Ok(_), Some(_)) => Found::News(News::of_other(hint_s, 1)),
         (Ok(_), None) => Found::NotModified { hint_s: None },
     };
     let plan = |dice| {
@@ -106,12 +110,6 @@ fn read<'a>(fetched: &'a Fetched, bounds: &Bounds, now: DateTime<Utc>) -> Polled
     };
     let latest = plan(1.0).next_fetch;
     Polled { fetched, read, plan: plan(0.0), latest }
-}
-
-fn feed(document: &Document, now: DateTime<Utc>) -> Result<Feed, NotAFeed> {
-    let context = document.context(now);
-    let feed = parse::parse(&document.body, &context)?;
-    Ok(normalize::normalize(feed, &context))
 }
 
 /// A header as it may be shown: secrets masked, and nothing that a terminal would obey.

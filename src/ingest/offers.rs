@@ -7,7 +7,7 @@ use crate::wire::link;
 /// Those that the server names in `Link` headers first, then those of the page. Links in
 /// the page that only look like feeds, and so have no media type, count if nothing else
 /// is there.
-pub fn feeds_offered(context: &Context, of_page: Vec<Offer>) -> Vec<Offer> {
+pub(super) fn feeds_offered(context: &Context, of_page: Vec<Offer>) -> Vec<Offer> {
     let base = context.base();
     let values = context.headers.iter().filter(|(name, _)| name == "link");
     let links = link::read(values.map(|(_, value)| value.as_str()));

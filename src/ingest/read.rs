@@ -9,7 +9,6 @@ use tracing::error;
 use crate::domain::feed::Feed;
 use crate::domain::resource::Kind;
 use crate::domain::source::Context;
-use crate::domain::topic::Topic;
 use crate::fetch::{Answer, FetchError};
 use crate::normalize;
 use crate::parse::{self, Content, NotAFeed, Part};
@@ -22,12 +21,16 @@ use super::offers::feeds_offered;
 const PAGE_FOR_FEED: &str = "not the feed any more: looks like an HTML page";
 
 /// What a document was read as.
-enum Read {
+#[derive(Debug)]
+pub enum Reading {
+    /// A feed, normalized.
     Feed(Box<Feed>),
     /// No feed, in a place where one was known.
     NotAFeed(NotAFeed),
-    Other(Content),
-    /// The part that is watched is not there, in a sentence.
+    /// Something that is no feed, or the part of it that was asked for. `None` stands for
+    /// why, where only a part was looked for.
+    Other(Content, Option<NotAFeed>),
+    /// The part that was asked for is not there, in a sentence.
     NoPart(String),
 }
 
@@ -57,26 +60,26 @@ pub(super) async fn read(
     }
     let known_by = due.resource.polling.known_by;
     let context = Context { known_by, ..document.context(now) };
-    match read_aside(document.body.clone(), context.clone(), due).await {
+    match read_aside(document.body.clone(), context, due).await {
         // A page with entries marked up in it, but not those of the feed (rule P52).
-        Some(Read::Feed(feed)) if feed.format == parse::PAGE && is_known_as_feed(due) => {
+        Some(Reading::Feed(feed)) if feed.format == parse::PAGE && is_known_as_feed(due) => {
             Found::Trouble(Trouble::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
         }
-        Some(Read::Feed(feed)) => Found::Feed { feed, fresh },
+        Some(Reading::Feed(feed)) => Found::Feed { feed, fresh },
         // A login page, a parked domain: usually over in hours, and never the feed.
-        Some(Read::NotAFeed(why)) => {
+        Some(Reading::NotAFeed(why)) => {
             Found::Trouble(Trouble::unusable("not_a_feed", why.to_string()))
         }
-        Some(Read::Other(content)) => {
+        Some(Reading::Other(content, _)) => {
             fresh.gate = content.gate;
-            fresh.offers = feeds_offered(&context, content.offers);
+            fresh.offers = content.offers;
             fresh.body = content.part.unwrap_or(fresh.body);
             match fresh.gate == due.resource.polling.gate {
                 true => Found::Same(fresh),
                 false => Found::Other(fresh),
             }
         }
-        Some(Read::NoPart(why)) => Found::Partless(Partless::of(why, fresh)),
+        Some(Reading::NoPart(why)) => Found::Partless(Partless::of(why, fresh)),
         None => Found::Trouble(Trouble::ours()),
     }
 }
@@ -102,10 +105,10 @@ fn is_known_as_feed(due: &DueResource) -> bool {
     due.resource.kind == Kind::Feed && due.resource.polling.format != parse::PAGE
 }
 
-async fn read_aside(body: Bytes, context: Context, due: &DueResource) -> Option<Read> {
+async fn read_aside(body: Bytes, context: Context, due: &DueResource) -> Option<Reading> {
     let topic = due.resource.topic.clone();
     let was_feed = due.resource.kind == Kind::Feed;
-    aside(move || read_document(&body, &context, &topic, was_feed)).await
+    aside(move || read_document(&body, &context, topic.fragment(), was_feed)).await
 }
 
 /// Reads a feed as [`read`] does.
@@ -127,24 +130,34 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     done.inspect_err(|err| error!(error = err as &dyn Error, "the parser panicked")).ok()
 }
 
-/// A fragment makes a part of whatever is there, but one that may be nothing but a place
-/// to scroll to makes none of a feed.
-fn read_document(body: &[u8], context: &Context, topic: &Topic, was_feed: bool) -> Read {
-    let part = match topic.fragment().map(Part::parse).transpose() {
+/// Reads a document. A fragment makes a part of whatever is there, but one that may be
+/// nothing but a place to scroll to makes none of a feed.
+pub fn read_document(
+    body: &[u8],
+    context: &Context,
+    fragment: Option<&str>,
+    was_feed: bool,
+) -> Reading {
+    let part = match fragment.map(Part::parse).transpose() {
         Ok(part) => part,
-        Err(why) => return Read::NoPart(format!("the part behind # cannot be read: {why}")),
+        Err(why) => return Reading::NoPart(format!("the part behind # cannot be read: {why}")),
     };
+    let mut why_not = None;
     if part.as_ref().is_none_or(Part::is_anchor) {
         match parse::parse(body, context) {
             Ok(feed) if part.is_none() || feed.format != parse::PAGE => {
-                return Read::Feed(Box::new(normalize::normalize(feed, context)));
+                return Reading::Feed(Box::new(normalize::normalize(feed, context)));
             }
-            Err(why) if was_feed => return Read::NotAFeed(why),
-            Ok(_) | Err(_) => {}
+            Err(why) if was_feed => return Reading::NotAFeed(why),
+            Err(why) => why_not = Some(why),
+            Ok(_) => {}
         }
     }
     match parse::content(body, context, part.as_ref()) {
-        Ok(content) => Read::Other(content),
-        Err(why) => Read::NoPart(why.to_string()),
+        Ok(mut content) => {
+            content.offers = feeds_offered(context, content.offers);
+            Reading::Other(content, why_not)
+        }
+        Err(why) => Reading::NoPart(why.to_string()),
     }
 }

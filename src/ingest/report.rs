@@ -156,7 +156,7 @@ fn usable(found: &Found) -> Option<&Fresh> {
 }
 
 /// Counts polls without the part that is watched: who is told of trouble that lasts is
-/// told of this as well (rule P33).
+/// told of this as well.
 fn lack(polling: &mut Polling, before: &Polling, now: DateTime<Utc>) {
     polling.failures = before.failures.saturating_add(1);
     polling.failing_since = Some(before.failing_since.unwrap_or(now));

@@ -15,6 +15,7 @@ mod listener;
 mod main_job;
 mod nodes;
 mod normalize;
+mod parts;
 mod polling;
 mod readme;
 mod real_feeds;

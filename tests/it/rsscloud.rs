@@ -123,7 +123,7 @@ async fn a_page_that_is_no_feed_can_be_watched_too() {
     world.publisher.put("/outline", "text/x-opml", "<opml><body/></opml>");
     let world = World { topic: world.publisher.url("/outline"), ..world };
     assert!(worked(&world.register("http-post", "/cb", &[]).await));
-    world.publisher.put("/outline", "text/x-opml", "<opml><body> </body></opml>");
+    world.publisher.put("/outline", "text/x-opml", "<opml><body><outline text='x'/></body></opml>");
     let (_, text) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
     assert!(worked(&text), "{text}");
     world.subscriber.until("/cb", |told| told.len() == 2).await;

@@ -9,6 +9,8 @@ use super::{Polled, beginning, shown};
 use crate::domain::feed::Feed;
 use crate::domain::schedule::Bound;
 use crate::fetch::{Answer, Document, Fetched, Hop};
+use crate::ingest::Reading;
+use crate::parse::{Content, NotAFeed};
 
 /// The whole story, indented.
 pub(super) fn tell(polled: &Polled<'_>) -> String {
@@ -24,8 +26,10 @@ pub(super) fn tell(polled: &Polled<'_>) -> String {
         "wire_bytes": fetched.wire_bytes,
         "result": result,
         "feed": polled.read.as_ref().map(|read| match read {
-            Ok(feed) => understood(feed),
-            Err(why) => json!({ "error": why.to_string() }),
+            Reading::Feed(feed) => understood(feed),
+            Reading::Other(content, why) => other(content, why.as_ref()),
+            Reading::NotAFeed(why) => json!({ "error": why.to_string() }),
+            Reading::NoPart(why) => json!({ "error": why }),
         }),
         "schedule": polled.is_worth_repeating().then(|| schedule(polled)),
     });
@@ -81,6 +85,23 @@ fn understood(feed: &Feed) -> Value {
         "moved_to": feed.moved_to,
         "entries": entries.collect::<Vec<_>>(),
         "repairs": repairs.collect::<Vec<_>>(),
+    })
+}
+
+/// What is no feed, or a part of it; and the feeds that a page offers.
+fn other(content: &Content, why: Option<&NotAFeed>) -> Value {
+    let part = content.part.as_ref().map(|part| {
+        json!({
+            "content_type": part.content_type,
+            "bytes": part.bytes.len(),
+            "begins": beginning(&part.bytes),
+        })
+    });
+    let kind = content.kind;
+    json!({
+        "error": why.map(ToString::to_string).unwrap_or_else(|| format!("a part of {kind}")),
+        "part": part,
+        "offers": content.offers,
     })
 }
 

@@ -10,6 +10,8 @@ use crate::domain::feed::Feed;
 use crate::domain::poll::Polling;
 use crate::domain::schedule::Bound;
 use crate::fetch::{Answer, Document, FetchError, Hop};
+use crate::ingest::Reading;
+use crate::parse::{Content, NotAFeed};
 
 /// The most that is listed of anything.
 const MOST_LISTED: usize = 10;
@@ -31,8 +33,12 @@ pub(super) fn tell(polled: &Polled<'_>) -> String {
     }
     line(&mut out, "took", &format!("{took} ms"));
     match &polled.read {
-        Some(Ok(feed)) => understood(feed, &mut out),
-        Some(Err(why)) => line(&mut out, "feed", &format!("none: {}", tame(&why.to_string()))),
+        Some(Reading::Feed(feed)) => understood(feed, &mut out),
+        Some(Reading::Other(content, why)) => other(content, why.as_ref(), &mut out),
+        Some(Reading::NotAFeed(why)) => {
+            line(&mut out, "feed", &format!("none: {}", tame(&why.to_string())));
+        }
+        Some(Reading::NoPart(why)) => line(&mut out, "part", &format!("none: {}", tame(why))),
         None => {}
     }
     if polled.is_worth_repeating() {
@@ -114,6 +120,23 @@ fn understood(feed: &Feed, out: &mut String) {
         line(out, "mended", &format!("{}: {}", repair.code, tame(&repair.detail)));
     }
     rest(feed.repairs.len(), "mended", out);
+}
+
+/// What is no feed, or a part of it; and the feeds that a page offers.
+fn other(content: &Content, why: Option<&NotAFeed>, out: &mut String) {
+    if let Some(why) = why {
+        line(out, "feed", &format!("none: {}", tame(&why.to_string())));
+    }
+    if let Some(part) = &content.part {
+        let mime = part.content_type.as_deref().unwrap_or_default();
+        line(out, "part", &format!("{} bytes of {}", part.bytes.len(), tame(mime)));
+        line(out, "begins", &beginning(&part.bytes));
+    }
+    for offer in &content.offers {
+        let about = [offer.mime.as_str(), offer.title.as_str()];
+        let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
+        line(out, "offers", &tame(&format!("{}  {}", offer.href, about.join(", "))));
+    }
 }
 
 fn schedule(polled: &Polled<'_>, out: &mut String) {

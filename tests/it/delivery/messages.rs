@@ -72,12 +72,12 @@ async fn a_raw_body_arrives_byte_for_byte(database: Database) {
     let subscriber = Subscriber::start().await;
     let raw = subscriber.url("/raw");
     let resource = node.subscribe(&raw, |wish| wish.format = Format::Raw).await.id.resource;
-    // What is no feed is sent as it is to whoever did not ask for JSON.
-    node.subscribe(&subscriber.url("/atom"), |_| {}).await;
+    // What is no feed is sent as it is to whoever asked for nothing.
+    node.subscribe(&subscriber.url("/any"), |wish| wish.format = Format::Fitting).await;
     let latin1 = b"<?xml version='1.0' encoding='iso-8859-1'?><t>caf\xe9</t>\r\n";
     let content_type = "application/xml;charset=ISO-8859-1; x=\"y\"";
     node.change_body(resource, Some(content_type), latin1).await;
-    for path in ["/raw", "/atom"] {
+    for path in ["/raw", "/any"] {
         let got = only(&subscriber, path).await;
         assert_eq!(got.header("content-type"), Some(content_type), "{path}");
         assert_eq!(got.body.as_ref(), latin1, "{path}: not decoded and encoded again (B8)");

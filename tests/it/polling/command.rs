@@ -158,6 +158,28 @@ async fn a_failed_fetch_ends_with_1_and_what_is_no_feed_does_not() {
 }
 
 #[tokio::test]
+async fn p52_a_trace_shows_what_a_page_offers_and_the_part_that_is_asked_for() {
+    let origin = Origin::start().await;
+    let page = "<html><head><link rel=alternate type=application/rss+xml title=Tides href=/f></head>\
+                <body><p class=x>High</p><p>Low";
+    origin.script("/page", [answer("200 OK", &["Content-Type: text/html"], page)]);
+    let told = text(&poll(&[&origin.url("/page")], &[]).await);
+    let want = format!("offers      {}  application/rss+xml, Tides\n", origin.url("/f"));
+    assert!(told.contains(&want), "{told}");
+    let told = text(&poll(&[&origin.url("/page#.x")], &[]).await);
+    assert!(told.contains("<p class=\"x\">High</p>\n"), "{told}");
+    let told = text(&poll(&[&origin.url("/page#.y")], &[]).await);
+    assert!(told.contains("none: nothing in an HTML page matches .y"), "{told}");
+    let output = poll(&["--json", &origin.url("/page")], &[]).await;
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["feed"]["offers"][0]["href"], origin.url("/f"));
+    assert!(
+        origin.requests().iter().all(|asked| asked.target() == "/page"),
+        "and asks for no more"
+    );
+}
+
+#[tokio::test]
 async fn s10_proxies_named_in_the_environment_are_not_used() {
     let (origin, proxy) = (Origin::start().await, Origin::start().await);
     origin.script("/f", [answer("200 OK", &[], RSS)]);
