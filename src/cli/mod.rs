@@ -4,6 +4,7 @@
 //! go to standard error, so that answers can be piped.
 
 mod check_config;
+mod consume;
 mod demo;
 mod healthcheck;
 mod migrate;
@@ -39,6 +40,7 @@ enum Command {
     Demo(demo::Args),
     Normalize(normalize::Args),
     Poll(poll::Args),
+    Consume(consume::Args),
     SimulateSchedule(simulate::Args),
     Token(token::Args),
     Migrate(migrate::Args),
@@ -53,6 +55,7 @@ pub async fn run() -> ExitCode {
         Command::Demo(args) => demo::run(&args).await,
         Command::Normalize(args) => normalize::run(&args),
         Command::Poll(args) => poll::run(&args).await,
+        Command::Consume(args) => consume::run(args).await,
         Command::SimulateSchedule(args) => simulate::run(&args),
         Command::Token(args) => token::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,

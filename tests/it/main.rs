@@ -6,6 +6,7 @@ mod archive;
 mod bot;
 mod commands;
 mod config;
+mod consume;
 mod delivery;
 mod demo;
 mod explain;

@@ -1,0 +1,284 @@
+//! The way through an archive: back to the last entry that was taken, then forward again.
+//!
+//! ```text
+//! recent ──prev──► 3 ──prev──► 2   here it is
+//!                              2 ──next──► 3 ──next──► 4 (which was "recent")
+//! ```
+//!
+//! The way back only finds the place; entries are taken on the way forward, each document
+//! being read again. So nothing is held but one document, and what the publisher adds or
+//! archives meanwhile is neither missed nor taken twice: documents that are archived do
+//! not change, and the newest only grows at its top.
+
+use std::collections::HashSet;
+
+use url::Url;
+
+use crate::domain::feed::Entry;
+
+use super::place::BadPlace;
+
+/// One document of an archive.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Page {
+    /// Its entries, newest first, as they stand.
+    pub(super) entries: Vec<Entry>,
+    /// The document with the entries before these.
+    pub(super) prev: Option<Url>,
+    /// The document with the entries after these.
+    pub(super) next: Option<Url>,
+}
+
+/// Where documents come from.
+pub(super) trait Pages {
+    /// The document at `url`.
+    async fn get(&mut self, url: &Url) -> Result<Page, Stopped>;
+}
+
+/// What takes entries.
+pub(super) trait Take {
+    /// Takes one entry. Only when this has succeeded is it behind us.
+    async fn take(&self, entry: &Entry) -> Result<(), Stopped>;
+}
+
+/// What remembers the last entry that was taken.
+pub(super) trait Place {
+    /// Its id; `None` if none ever was.
+    fn id(&self) -> Option<&str>;
+
+    /// Moves on.
+    fn keep(&mut self, id: &str) -> Result<(), BadPlace>;
+}
+
+/// Why reading stopped. What was taken before stays taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Stopped {
+    /// A document could not be had.
+    #[error("cannot read {url}: {reason}")]
+    Unreadable {
+        /// Which.
+        url: String,
+        /// Why.
+        reason: String,
+        /// Whether it may be otherwise soon.
+        passing: bool,
+    },
+    /// The archive does not hold the entry to begin behind.
+    #[error(
+        "the archive does not hold the entry {0}, behind which to begin; begin with --from \
+         another, or with the oldest by removing the state file"
+    )]
+    PlaceLost(String),
+    /// The links of the documents lead in a circle.
+    #[error("the archive's links lead in a circle at {0}")]
+    Circle(Url),
+    /// The command did not take an entry.
+    #[error("the entry {id} was not taken: {reason}")]
+    NotTaken {
+        /// Which.
+        id: String,
+        /// Why.
+        reason: String,
+    },
+    /// The place could not be kept.
+    #[error(transparent)]
+    Place(#[from] BadPlace),
+}
+
+impl Stopped {
+    /// Whether trying again later, and nothing else, may help.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, Stopped::Unreadable { passing: true, .. } | Stopped::NotTaken { .. })
+    }
+}
+
+/// Takes all entries behind the place, oldest first. Returns how many there were.
+pub(super) async fn catch_up<S: Pages, P: Place, T: Take>(
+    pages: &mut S,
+    recent: &Url,
+    place: &mut P,
+    taker: &T,
+) -> Result<usize, Stopped> {
+    let (mut page, mut newer) = find(pages, recent, place.id()).await?;
+    let mut seen = HashSet::new();
+    let mut taken = 0;
+    loop {
+        for entry in page.entries[..newer].iter().rev() {
+            taker.take(entry).await?;
+            place.keep(&entry.id)?;
+            taken += 1;
+        }
+        let Some(next) = page.next else { return Ok(taken) };
+        if !seen.insert(next.clone()) {
+            return Err(Stopped::Circle(next));
+        }
+        page = pages.get(&next).await?;
+        newer = page.entries.len();
+    }
+}
+
+/// The document that holds the entry `id`, or the oldest if there is no id, and how many
+/// of its entries are newer.
+async fn find<S: Pages>(
+    pages: &mut S,
+    recent: &Url,
+    id: Option<&str>,
+) -> Result<(Page, usize), Stopped> {
+    let mut seen = HashSet::from([recent.clone()]);
+    let mut page = pages.get(recent).await?;
+    loop {
+        let found = id.and_then(|id| page.entries.iter().position(|entry| entry.id == id));
+        if let Some(newer) = found {
+            return Ok((page, newer));
+        }
+        let Some(prev) = page.prev.take() else {
+            return match id {
+                Some(id) => Err(Stopped::PlaceLost(id.to_owned())),
+                None => {
+                    let all = page.entries.len();
+                    Ok((page, all))
+                }
+            };
+        };
+        if !seen.insert(prev.clone()) {
+            return Err(Stopped::Circle(prev));
+        }
+        page = pages.get(&prev).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// An archive whose publisher adds entries whenever somebody looks.
+    struct Growing {
+        /// Entries that there are.
+        head: usize,
+        /// How many come with each look, in turn.
+        coming: Vec<usize>,
+        size: usize,
+    }
+
+    impl Growing {
+        fn url(page: usize) -> Url {
+            Url::parse(&format!("https://a.test/documents/{page}")).unwrap()
+        }
+
+        fn recent() -> Url {
+            Url::parse("https://a.test/recent").unwrap()
+        }
+
+        fn newest(&self) -> usize {
+            self.head.div_ceil(self.size).max(1)
+        }
+    }
+
+    impl Pages for Growing {
+        async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+            self.head += self.coming.pop().unwrap_or_default();
+            let newest = self.newest();
+            let (number, is_recent) = match url.path().rsplit('/').next().unwrap() {
+                "recent" => (newest, true),
+                number => (number.parse().unwrap(), false),
+            };
+            let (from, to) = ((number - 1) * self.size, (number * self.size).min(self.head));
+            let entry = |n: usize| Entry { id: format!("e{n}"), ..Entry::default() };
+            Ok(Page {
+                entries: (from + 1..=to).rev().map(entry).collect(),
+                prev: (number > 1).then(|| Growing::url(number - 1)),
+                next: (number < newest && !is_recent).then(|| Growing::url(number + 1)),
+            })
+        }
+    }
+
+    #[derive(Default)]
+    struct Memory(Option<String>);
+
+    impl Place for Memory {
+        fn id(&self) -> Option<&str> {
+            self.0.as_deref()
+        }
+
+        fn keep(&mut self, id: &str) -> Result<(), BadPlace> {
+            self.0 = Some(id.to_owned());
+            Ok(())
+        }
+    }
+
+    /// Takes entries; every `stumbles`-th attempt fails.
+    struct Taker {
+        taken: RefCell<Vec<String>>,
+        attempts: RefCell<usize>,
+        stumbles: usize,
+    }
+
+    impl Take for Taker {
+        async fn take(&self, entry: &Entry) -> Result<(), Stopped> {
+            *self.attempts.borrow_mut() += 1;
+            if self.attempts.borrow().is_multiple_of(self.stumbles) {
+                let (id, reason) = (entry.id.clone(), "it stumbled".to_owned());
+                return Err(Stopped::NotTaken { id, reason });
+            }
+            self.taken.borrow_mut().push(entry.id.clone());
+            Ok(())
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn each_entry_is_taken_once_and_in_order_while_others_come(
+            size in 1_usize..6,
+            head in 0_usize..30,
+            coming in proptest::collection::vec(0_usize..5, 0..60),
+            stumbles in 2_usize..9,
+            runs in 1_usize..6,
+        ) {
+            let mut archive = Growing { head, coming, size };
+            let (taken, attempts) = (RefCell::default(), RefCell::default());
+            let taker = Taker { taken, attempts, stumbles };
+            let mut place = Memory::default();
+            let recent = Growing::recent();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            for _ in 0..runs {
+                let run = catch_up(&mut archive, &recent, &mut place, &taker);
+                let ended = runtime.block_on(run);
+                assert!(ended.as_ref().map_or_else(Stopped::is_passing, |_| true), "{ended:?}");
+            }
+            // Nobody writes any more, and nothing stumbles.
+            archive.coming.clear();
+            let taker = Taker { stumbles: usize::MAX, ..taker };
+            let run = catch_up(&mut archive, &recent, &mut place, &taker);
+            runtime.block_on(run).unwrap();
+            let want: Vec<String> = (1..=archive.head).map(|n| format!("e{n}")).collect();
+            assert_eq!(taker.taken.into_inner(), want);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_that_the_archive_does_not_hold_is_lost() {
+        let mut archive = Growing { head: 7, coming: Vec::new(), size: 3 };
+        let mut place = Memory(Some("elsewhere".to_owned()));
+        let (taken, attempts) = (RefCell::default(), RefCell::default());
+        let taker = Taker { taken, attempts, stumbles: usize::MAX };
+        let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
+        assert!(matches!(run, Err(Stopped::PlaceLost(_))), "{run:?}");
+        assert_eq!(taker.taken.into_inner().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn links_in_a_circle_are_not_followed_for_ever() {
+        struct Circle;
+        impl Pages for Circle {
+            async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+                Ok(Page { prev: Some(url.clone()), ..Page::default() })
+            }
+        }
+        let (taken, attempts) = (RefCell::default(), RefCell::default());
+        let taker = Taker { taken, attempts, stumbles: usize::MAX };
+        let run = catch_up(&mut Circle, &Growing::recent(), &mut Memory::default(), &taker).await;
+        assert!(matches!(run, Err(Stopped::Circle(_))), "{run:?}");
+    }
+}
