@@ -1,5 +1,6 @@
 //! One poll from end to end: what a publisher serves, and what is kept of it.
 
+mod news;
 mod parts;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::support::publisher::Publisher;
 use crate::support::server::{Server, say};
 
 on_both_stores!(
-    what_was_there_before_is_told_to_nobody,
+    n05_what_was_there_before_is_told_to_nobody,
     numbers_ascend_with_age_whichever_way_the_document_runs,
     a_document_that_cannot_be_read_costs_no_entry,
     a_page_with_entries_marked_up_is_a_feed_and_stays_one,
@@ -35,7 +36,7 @@ on_both_stores!(
     trouble_is_shown_and_over_as_soon_as_it_is_over,
     a_server_that_says_slow_down_is_left_alone_altogether,
     p40_what_robots_txt_forbids_us_by_name_is_not_fetched,
-    content_that_comes_back_is_news_again,
+    n12_content_that_comes_back_is_news_again,
     a_ping_that_contradicts_a_304_is_believed_once_a_day,
     polls_at_the_same_time_are_one_poll,
 );
@@ -56,7 +57,7 @@ impl Bench {
             allow_callbacks: Vec::new(),
             fetch_timeout: Duration::from_secs(30),
             callback_timeout: Duration::from_secs(10),
-            body_limit_bytes: 1_000_000,
+            body_limit_bytes: 10_000_000,
             host_spacing: Duration::ZERO,
         });
         let claim = Duration::from_secs(60);
@@ -109,7 +110,7 @@ fn room() -> Room {
     Room { limit: 1_000, per_host: 1_000, busy: Vec::new() }
 }
 
-async fn what_was_there_before_is_told_to_nobody(database: Database) {
+async fn n05_what_was_there_before_is_told_to_nobody(database: Database) {
     let bench = Bench::start(&database).await;
     bench.subscribe("/feed", Format::Atom).await;
     bench.subscribe("/feed", Format::Raw).await;
@@ -249,7 +250,7 @@ async fn p40_what_robots_txt_forbids_us_by_name_is_not_fetched(database: Databas
     assert_eq!(asked, ["/robots.txt", "/feed"], "the rules are read once a day");
 }
 
-async fn content_that_comes_back_is_news_again(database: Database) {
+async fn n12_content_that_comes_back_is_news_again(database: Database) {
     let bench = Bench::start(&database).await;
     for (content, head) in [("one", 1), ("two", 2), ("two", 2), ("one", 3)] {
         bench.publisher.put("/page", "text/plain", content);

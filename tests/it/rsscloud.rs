@@ -130,6 +130,26 @@ async fn a_page_that_is_no_feed_can_be_watched_too() {
 }
 
 #[tokio::test]
+async fn an_edit_is_told_and_a_new_build_date_is_not() {
+    let world = World::new(&[]).await;
+    let feed = rss("tides", 1..3);
+    let link = "<link>https://tides.test/</link>";
+    let date = "<lastBuildDate>Sat, 07 Sep 2002 00:00:01 GMT</lastBuildDate>";
+    let dated = feed.replace(link, &format!("{link}{date}"));
+    let edited = feed.replace("The text of 1", "The corrected text of 1");
+    assert!(worked(&world.register("http-post", "/cb", &[]).await));
+    for (document, told) in [(dated, 1), (edited, 2)] {
+        world.publisher.put_rss("/feed", document);
+        let (_, text) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
+        assert!(worked(&text), "{text}");
+        world.subscriber.until("/cb", |heard| heard.len() >= told).await;
+        world.gateway.comes_to_rest().await;
+        // The first call was the test of the handler.
+        assert_eq!(world.subscriber.notified("/cb").len(), told);
+    }
+}
+
+#[tokio::test]
 async fn only_our_own_proxy_says_where_a_request_comes_from() {
     let world = World::new(&[("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1/32")]).await;
     let form = format!(

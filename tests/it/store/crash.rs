@@ -12,7 +12,7 @@ use feedgate::store::{self, Settings};
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe};
 use crate::support::postgres::Database;
 
-on_both_stores!(an_append_survives_whole_or_not_at_all);
+on_both_stores!(n13_an_append_survives_whole_or_not_at_all);
 
 /// Tells the child where to append.
 const CHILD: &str = "FEEDGATE_TEST_APPEND_TO";
@@ -41,7 +41,7 @@ async fn the_child_that_is_killed() {
     }
 }
 
-async fn an_append_survives_whole_or_not_at_all(database: Database) {
+async fn n13_an_append_survives_whole_or_not_at_all(database: Database) {
     let store = database.open().await;
     let sub = subscribe(&store, "a", "https://callback.test/").await.id;
     let mut acknowledged = 0;
