@@ -20,6 +20,7 @@
 mod found;
 mod look;
 mod meaning;
+mod moves;
 mod offered;
 mod offers;
 mod push;
@@ -28,6 +29,7 @@ mod records;
 mod refusals;
 mod report;
 mod robots;
+mod sense;
 mod shares;
 
 use std::error::Error;
@@ -75,6 +77,7 @@ pub struct Ingest {
     metrics: Metrics,
     settings: Settings,
     dial: Arc<Dial>,
+    sense: Arc<sense::Sense>,
 }
 
 /// `k` of the schedule as this node last read it.
@@ -101,7 +104,8 @@ impl Ingest {
     ) -> Ingest {
         let hosts = Hosts::new(PER_HOST, store.news().resources);
         let (shares, dial) = (shares::Shares::default(), Arc::default());
-        Ingest { store, fetch, hosts, shares, metrics, settings, dial }
+        let sense = Arc::new(sense::Sense::new());
+        Ingest { store, fetch, hosts, shares, metrics, settings, dial, sense }
     }
 
     /// Polls a claimed resource once and records what came of it.
@@ -122,7 +126,9 @@ impl Ingest {
         let own = self.settings.upstream_url.as_ref();
         let upstream =
             own.map_or(Offered::Unknown, |own| offered::offered(&seen.found, resource, own));
+        let is_our_fault = self.is_our_fault(due, &seen).await?;
         let verdict = self.heed(due, &seen).await?;
+        let sighted = moves::sighted(resource, &seen, records.new);
         let bounds = self.bounds(now).await?;
         let terms =
             report::Terms { bounds, dice: worker::dice(), porn_rank: self.settings.porn_rank };
@@ -130,6 +136,12 @@ impl Ingest {
         poll.poll.upstream = upstream;
         if let Some(verdict) = &verdict {
             refusals::wait_with_all(&mut poll.poll, resource, verdict, worker::dice());
+        }
+        if is_our_fault {
+            sense::hold_harmless(&mut poll.poll, resource, worker::dice());
+            poll.outcome = sense::OWN_OUTAGE;
+        } else {
+            moves::follow(&mut poll.poll, resource, &sighted);
         }
         let appended = self.store.record(resource.id, &poll.poll).await?;
         self.metrics.polled(poll.outcome, due.trigger.as_str(), poll.took);
@@ -228,6 +240,7 @@ impl Work for Ingest {
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
         let now = worker::now();
+        self.mind_the_clock(now).await?;
         let room = self.hosts.room(limit);
         let due = self.store.claim_resources(now, now + self.settings.claim, &room).await?;
         let taken = due.into_iter().map(|due| {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
@@ -25,6 +26,7 @@ pub struct Metrics {
     poll_seconds: Histogram,
     fetched_bytes: Counter,
     records: Counter,
+    cut_off: Gauge,
     deliveries: Counters<2>,
     delivery_seconds: Histogram,
     delivery_delay_seconds: Histogram,
@@ -46,6 +48,7 @@ impl Metrics {
             poll_seconds: seconds(),
             fetched_bytes: Counter::default(),
             records: Counter::default(),
+            cut_off: Gauge::default(),
             deliveries: Family::default(),
             delivery_seconds: seconds(),
             delivery_delay_seconds: seconds(),
@@ -62,6 +65,8 @@ impl Metrics {
         let help = "Received from publishers, before content decoding";
         registry.register_with_unit("fetched", help, Unit::Bytes, metrics.fetched_bytes.clone());
         registry.register("records", "Records appended to logs", metrics.records.clone());
+        let help = "Whether most fetches of this node fail in the same way: its own outage";
+        registry.register("cut_off", help, metrics.cut_off.clone());
         let help = "Attempts to deliver, by protocol and result";
         registry.register("deliveries", help, metrics.deliveries.clone());
         let help = "From the start of an attempt to the callback's answer";
@@ -99,6 +104,11 @@ impl Metrics {
     pub fn fetched(&self, wire_bytes: u64, records: usize) {
         self.fetched_bytes.inc_by(wire_bytes);
         self.records.inc_by(records as u64);
+    }
+
+    /// This node is cut off, or is not any more.
+    pub fn cut_off(&self, is_cut_off: bool) {
+        self.cut_off.set(is_cut_off.into());
     }
 
     /// An attempt to deliver ended. `result` is `ok` or why not.

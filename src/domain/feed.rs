@@ -297,6 +297,17 @@ impl Text {
     }
 }
 
+impl Element {
+    /// The text it holds, without the elements in it.
+    pub fn text(&self) -> String {
+        let texts = self.children.iter().filter_map(|node| match node {
+            Node::Text(text) => Some(text.as_str()),
+            Node::Element(_) => None,
+        });
+        texts.collect()
+    }
+}
+
 impl Feed {
     /// Whether ids of entries had to be made up.
     pub fn has_generated_ids(&self) -> bool {

@@ -6,6 +6,7 @@
 pub mod account;
 pub mod asked;
 pub mod feed;
+pub mod herd;
 pub mod host;
 pub mod intent;
 pub mod iri;
@@ -14,6 +15,7 @@ pub mod mark;
 pub mod moves;
 pub mod novelty;
 pub mod offer;
+pub mod outage;
 pub mod ping;
 pub mod plain;
 pub mod poll;

@@ -1,6 +1,6 @@
 //! One fetch with everything that follows, and what it leaves behind.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
@@ -88,6 +88,28 @@ pub struct Polling {
     pub known_by: KnownBy,
     /// When that last changed.
     pub known_by_since: Option<DateTime<Utc>>,
+}
+
+/// A server that says "not modified" for so long …
+const STUCK_FOR: TimeDelta = TimeDelta::days(8);
+/// … in so many polls is asked for the whole document (rule P9).
+const STUCK_TIMES: u32 = 8;
+/// A whole document is asked for in spite of validators once a day at most (rule P9:
+/// "Never more than one such unconditional GET per feed per day").
+const DOUBT_EVERY: TimeDelta = TimeDelta::hours(24);
+
+impl Polling {
+    /// Whether "not modified" may be doubted again.
+    pub fn may_doubt(&self, now: DateTime<Utc>) -> bool {
+        self.doubted_at.is_none_or(|at| now >= at + DOUBT_EVERY)
+    }
+
+    /// Whether the server has said "not modified" for so long that it is doubted.
+    pub fn is_stuck(&self, now: DateTime<Utc>) -> bool {
+        self.since_whole >= STUCK_TIMES
+            && self.whole_at.is_some_and(|at| now >= at + STUCK_FOR)
+            && self.may_doubt(now)
+    }
 }
 
 /// Why a poll was made.
@@ -183,4 +205,32 @@ pub struct Poll {
     pub status: Status,
     /// What the poller remembers.
     pub polling: Polling,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p09_a_server_that_says_not_modified_for_eight_days_is_doubted_once_a_day() {
+        let days = |days: i64| DateTime::UNIX_EPOCH + TimeDelta::days(days);
+        let stuck = |whole: i64, since_whole, doubted: Option<i64>| Polling {
+            whole_at: Some(days(whole)),
+            since_whole,
+            doubted_at: doubted.map(days),
+            ..Polling::default()
+        };
+        #[rustfmt::skip]
+        let cases = [
+            ("eight days, eight polls",   stuck(12, 8, None),     true),
+            ("seven days",                stuck(13, 99, None),    false),
+            ("seven polls",               stuck(0, 7, None),      false),
+            ("it was doubted today",      stuck(0, 99, Some(20)), false),
+            ("it was doubted yesterday",  stuck(0, 99, Some(19)), true),
+            ("nothing ever came",         Polling::default(),     false),
+        ];
+        for (why, polling, want) in cases {
+            assert_eq!(polling.is_stuck(days(20)), want, "{why}");
+        }
+    }
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::domain::poll::{Trigger, Validators};
-use crate::fetch::{Answer, Ask, Fetch, Fetched};
+use crate::fetch::{Answer, Ask, Fetch, Fetched, Place};
 use crate::store::DueResource;
 
 pub(super) use super::found::{Found, Fresh, NO_PART, Partless, Trouble};
+use super::moves;
 pub(super) use super::read::parse_aside;
 use super::read::read;
 use super::shares::Shares;
@@ -18,9 +19,6 @@ use super::shares::Shares;
 /// How often documents that point to another one are followed (as HTTP redirects are,
 /// rule P18).
 const MOST_MOVES: usize = 5;
-/// How often at most a "not modified" is doubted (rule P9: "Never more than one such
-/// unconditional GET per feed per day").
-const DOUBT_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// One look at a resource.
 #[derive(Debug)]
@@ -33,6 +31,8 @@ pub(super) struct Seen {
     pub(super) wire_bytes: u64,
     /// Whether a "not modified" was doubted.
     pub(super) doubted: bool,
+    /// Where the resource was found to be.
+    pub(super) place: Place,
     /// What was found.
     pub(super) found: Found,
 }
@@ -46,13 +46,17 @@ pub(super) async fn look(
 ) -> Seen {
     if let Some((at, document)) = shares.take(due, now) {
         let found = read(Ok(Answer::Document(Box::new(document))), due, at).await;
-        return Seen { at, took: Duration::ZERO, wire_bytes: 0, doubted: false, found };
+        let (took, place) = (Duration::ZERO, Place::Unknown);
+        return Seen { at, took, wire_bytes: 0, doubted: false, place, found };
     }
     let polling = &due.resource.polling;
-    let mut fetched = get(fetch, due, &due.resource.fetch_url, &polling.validators).await;
-    let doubted = is_doubtful(&fetched, due, now);
-    if doubted {
-        fetched = get(fetch, due, &due.resource.fetch_url, &Validators::default()).await;
+    let (url, whole) = (&due.resource.fetch_url, Validators::default());
+    let mut doubted = polling.is_stuck(now);
+    let validators = if doubted { &whole } else { &polling.validators };
+    let mut fetched = get(fetch, due, url, validators).await;
+    if is_doubtful(&fetched, due, now) {
+        doubted = true;
+        fetched = get(fetch, due, url, &whole).await;
     }
     match &fetched.result {
         Ok(Answer::Document(document)) => shares.keep(due, document, now),
@@ -64,6 +68,7 @@ pub(super) async fn look(
         took: fetched.took,
         wire_bytes: fetched.wire_bytes,
         doubted,
+        place: fetched.place,
         found: read(fetched.result, due, now).await,
     };
     for _ in 0..MOST_MOVES {
@@ -72,6 +77,7 @@ pub(super) async fn look(
         let fetched = get(fetch, due, &place, &polling.validators).await;
         seen.took += fetched.took;
         seen.wire_bytes += fetched.wire_bytes;
+        seen.place = moves::sent_on(seen.place, &place, fetched.place);
         seen.found = read(fetched.result, due, now).await;
     }
     if matches!(&seen.found, Found::Feed { feed, .. } if feed.moved_to.is_some()) {
@@ -87,8 +93,7 @@ async fn get(fetch: &Fetch, due: &DueResource, url: &str, validators: &Validator
 
 /// Whether the publisher says that it changed while its server says that it did not.
 fn is_doubtful(fetched: &Fetched, due: &DueResource, now: DateTime<Utc>) -> bool {
-    let doubted_at = due.resource.polling.doubted_at;
     due.trigger == Trigger::Ping
         && matches!(fetched.result, Ok(Answer::NotModified { .. }))
-        && doubted_at.is_none_or(|at| now >= at + DOUBT_EVERY)
+        && due.resource.polling.may_doubt(now)
 }

@@ -134,11 +134,14 @@ fn remembered(resource: &Resource, seen: &Seen) -> Polling {
         Found::Other(_) | Found::Partless(_) => polling.format.clear(),
         Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => {}
     }
+    polling.since_whole = polling.since_whole.saturating_add(1);
+    polling.whole_at.get_or_insert(seen.at);
     if let Found::Feed { fresh, .. } | Found::Other(fresh) | Found::Same(fresh) = &seen.found {
         polling.gate.clone_from(&fresh.gate);
         polling.offers.clone_from(&fresh.offers);
     }
     if let Some(fresh) = usable(&seen.found) {
+        (polling.whole_at, polling.since_whole) = (Some(seen.at), 0);
         polling.validators = fresh.validators.clone();
         polling.body_hash.clone_from(&fresh.hash);
         polling.body_bytes = fresh.body.bytes.len().try_into().unwrap_or(u32::MAX);
@@ -275,6 +278,7 @@ mod tests {
     use crate::domain::resource::ResourceId;
     use crate::domain::schedule::Class;
     use crate::domain::topic::Topic;
+    use crate::fetch::Place;
 
     const TERMS: Terms = Terms {
         bounds: Bounds { min_period_s: 60, k: schedule::K_LEAST },
@@ -305,7 +309,8 @@ mod tests {
     }
 
     fn seen(hours: i64, found: Found) -> Seen {
-        Seen { at: at(hours), took: Duration::ZERO, wire_bytes: 0, doubted: false, found }
+        let (took, place) = (Duration::ZERO, Place::Here);
+        Seen { at: at(hours), took, wire_bytes: 0, doubted: false, place, found }
     }
 
     fn trouble(http_code: u16, retry_after_s: Option<u32>) -> Found {

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::domain::robots::Robots;
 use crate::domain::schedule::Class;
-use crate::fetch::RobotsAnswer;
+use crate::fetch::{Place, RobotsAnswer};
 use crate::store::{DueResource, StoreError};
 
 use super::Ingest;
@@ -72,6 +72,7 @@ impl Trouble {
 impl Seen {
     /// A look that was not made.
     pub(super) fn nothing(at: DateTime<Utc>, why: Trouble) -> Seen {
-        Seen { at, took: Duration::ZERO, wire_bytes: 0, doubted: false, found: Found::Trouble(why) }
+        let (took, place, found) = (Duration::ZERO, Place::Unknown, Found::Trouble(why));
+        Seen { at, took, wire_bytes: 0, doubted: false, place, found }
     }
 }

@@ -244,7 +244,7 @@ async fn move_on(
                fetched_at = $9, put_off_why = null,
                kind = coalesce($10, kind), site_url = coalesce($11, site_url),
                feed_head = coalesce($12, feed_head), least_s = $13, unit_ms = $14,
-               status_version = $15, status_news = $16
+               status_version = $15, status_news = $16, period = $17
          where id = $1";
     // Upkeep may have measured the resource since it was claimed.
     let status = Status {
@@ -275,6 +275,7 @@ async fn move_on(
         i64::try_from(poll.demand.unit_ms).unwrap_or(i64::MAX),
         status.version,
         status.announced.version,
+        i64::from(status.period_s),
     ];
     tx.execute(MOVE_ON, params).await?;
     if pinged {

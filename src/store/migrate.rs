@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("upstream", include_str!("../../migrations/0004_upstream.sql")),
     ("entries", include_str!("../../migrations/0005_entries.sql")),
     ("statuses", include_str!("../../migrations/0006_statuses.sql")),
+    ("herd", include_str!("../../migrations/0007_herd.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -36,6 +36,7 @@ mod intents;
 mod log;
 mod moves;
 mod pings;
+mod queue;
 mod records;
 mod resources;
 mod schedule;
@@ -50,7 +51,7 @@ use crate::domain::limit::Groups;
 
 pub use ports::{
     Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves, News,
-    Owed, Pings, Resources, Room, Schedule, Settled, Span, Store, StoreError, Subscriptions,
+    Owed, Pings, Queue, Resources, Room, Schedule, Settled, Span, Store, StoreError, Subscriptions,
     Upkeep, Upstreams,
 };
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Notify;
 
 use crate::domain::account::{Access, AccountId, NewToken, TokenHash, TokenInfo};
@@ -32,6 +32,7 @@ pub trait Store:
     + Upstreams
     + Hosts
     + Moves
+    + Queue
     + Schedule
     + Upkeep
     + Send
@@ -49,6 +50,7 @@ impl<T> Store for T where
         + Upstreams
         + Hosts
         + Moves
+        + Queue
         + Schedule
         + Upkeep
         + Send
@@ -420,6 +422,21 @@ pub trait Hosts: Send + Sync {
         until: DateTime<Utc>,
         why: &str,
     ) -> Result<(), StoreError>;
+}
+
+/// Bringing what is due into order after something unusual.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Spreads what is overdue over the time to come, if it is a herd (rule P46). Returns
+    /// how many were spread.
+    async fn release_herd(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
+
+    /// Makes what is due later than its period and `slack` from now due after its period,
+    /// because a clock was wrong when that was decided (rule P47). Returns how many.
+    async fn pull_back(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError>;
+
+    /// Makes those of these that would be polled later due at `at`. Returns how many.
+    async fn hurry(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
 /// Where resources were fetched before (rule P20).

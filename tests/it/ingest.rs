@@ -2,6 +2,7 @@
 
 mod news;
 mod parts;
+mod places;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -12,6 +12,7 @@ mod moves;
 mod opening;
 mod pings;
 mod properties;
+mod queue;
 mod statuses;
 mod subscriptions;
 mod upgrade;

@@ -1,0 +1,143 @@
+//! After a standstill: what is overdue is not asked for all at once (rule P46), and a clock
+//! that was set does not leave it waiting for days (rule P47).
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::resource::ResourceId;
+
+/// So many may be overdue without being a herd.
+pub const FEW: usize = 100;
+/// A herd is let go at this rate at least, polls a second: a small gateway has a normal
+/// rate that would take it hours.
+const LEAST_PER_S: f64 = 10.0;
+/// The clock was set if it went on by this much more, or less, than time did.
+const JUMP: TimeDelta = TimeDelta::minutes(5);
+
+/// A resource whose time has come and gone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overdue {
+    /// Which.
+    pub id: ResourceId,
+    /// When it was due.
+    pub due_at: DateTime<Utc>,
+    /// Seconds between two of its polls.
+    pub period_s: u32,
+    /// How many wait for it.
+    pub subscribers: u32,
+    /// Whether somebody said that it changed.
+    pub pinged: bool,
+}
+
+impl Overdue {
+    /// How urgent it is: its lateness in periods, weighed by who waits.
+    fn urgency(&self, now: DateTime<Utc>) -> f64 {
+        let late_s = (now - self.due_at).as_seconds_f64().max(0.0);
+        let weight = 1.0 + f64::from(self.subscribers).ln_1p();
+        late_s / f64::from(self.period_s.max(60)) * weight
+    }
+}
+
+/// When each is to be polled: what was pinged first, then the most urgent, at no more than
+/// twice the normal rate. However many polls a resource has missed, it is given one.
+pub fn release(
+    mut overdue: Vec<Overdue>,
+    polls_per_day: f64,
+    now: DateTime<Utc>,
+) -> Vec<(ResourceId, DateTime<Utc>)> {
+    if overdue.len() <= FEW {
+        return Vec::new();
+    }
+    let order = |one: &Overdue| (!one.pinged, -one.urgency(now));
+    overdue.sort_by(|a, b| {
+        let ((a_last, a), (b_last, b)) = (order(a), order(b));
+        a_last.cmp(&b_last).then(a.total_cmp(&b))
+    });
+    let per_s = (2.0 * polls_per_day / 86_400.0).max(LEAST_PER_S);
+    let at = |n: usize| now + TimeDelta::microseconds((n as f64 / per_s * 1e6) as i64);
+    overdue.iter().enumerate().map(|(n, one)| (one.id, at(n))).collect()
+}
+
+/// Compares the clock with the time that has passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    last: Option<(Duration, DateTime<Utc>)>,
+}
+
+/// What a look at the clock tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It is the first look: nobody knows how long we stood still.
+    First,
+    /// It goes as it should.
+    Steady,
+    /// It was set, or we were asleep.
+    Jumped,
+}
+
+impl Clock {
+    /// Looks at it: `passed` is the time since some moment that stays the same.
+    pub fn look(&mut self, passed: Duration, now: DateTime<Utc>) -> Look {
+        let Some((passed_then, then)) = self.last.replace((passed, now)) else {
+            return Look::First;
+        };
+        let passed = TimeDelta::from_std(passed.saturating_sub(passed_then)).unwrap_or_default();
+        let ahead = (now - then) - passed;
+        if ahead.abs() > JUMP { Look::Jumped } else { Look::Steady }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(secs)
+    }
+
+    fn overdue(id: i64, late_s: i64, period_s: u32, subscribers: u32) -> Overdue {
+        let (id, due_at) = (ResourceId(id), at(-late_s));
+        Overdue { id, due_at, period_s, subscribers, pinged: false }
+    }
+
+    #[test]
+    fn p46_the_pinged_and_the_most_urgent_go_first() {
+        let mut herd: Vec<Overdue> = (100..300).map(|id| overdue(id, 60, 3_600, 1)).collect();
+        herd.push(overdue(1, 3_600, 3_600, 1));
+        herd.push(overdue(2, 3_600, 600, 1)); // missed six polls
+        herd.push(overdue(3, 3_600, 3_600, 10_000));
+        herd.push(Overdue { pinged: true, ..overdue(4, 1, 3_600, 1) });
+        let released = release(herd, 0.0, at(0));
+        let first: Vec<i64> = released.iter().take(4).map(|(id, _)| id.0).collect();
+        assert_eq!(first, [4, 2, 3, 1]);
+        assert_eq!(released.len(), 204, "one poll for each, however many it missed");
+    }
+
+    #[test]
+    fn p46_no_more_than_twice_the_normal_rate_is_let_go() {
+        let herd = |many: i64| (0..many).map(|id| overdue(id, 60, 3_600, 1)).collect::<Vec<_>>();
+        let normal = 24.0 * 20_000.0; // polls a day of 20,000 resources: 5.6 a second
+        let last = |many, normal| release(herd(many), normal, at(0)).last().unwrap().1;
+        assert_eq!((last(20_000, normal) - at(0)).num_seconds(), 1_799, "in half an hour");
+        assert_eq!((last(6_000, 100.0) - at(0)).num_seconds(), 599, "a small one in ten minutes");
+        assert_eq!(release(herd(100), normal, at(0)), [], "few are no herd");
+    }
+
+    #[test]
+    fn p47_a_clock_that_was_set_is_noticed() {
+        #[rustfmt::skip]
+        let cases = [
+            ("it goes on",            10,  10,     Look::Steady),
+            ("it drifts",            100,  350,    Look::Steady),
+            ("it was set forward",    10,  400,    Look::Jumped),
+            ("it was set back",       10,  -400,   Look::Jumped),
+            ("we were asleep",         1,  86_400, Look::Jumped),
+        ];
+        for (why, passed, wall, want) in cases {
+            let mut clock = Clock::default();
+            assert_eq!(clock.look(Duration::from_secs(5), at(0)), Look::First);
+            assert_eq!(clock.look(Duration::from_secs(5 + passed), at(wall)), want, "{why}");
+        }
+    }
+}

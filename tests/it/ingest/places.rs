@@ -1,0 +1,184 @@
+//! Where a resource is, and whether its server can be believed, over days: rules P9, P20,
+//! P22, P23 and P32. Time is handed in.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use feedgate::domain::poll::Trigger;
+use feedgate::domain::resource::Resource;
+use feedgate::domain::topic::Topic;
+use feedgate::store::DueResource;
+
+use super::Bench;
+use crate::store::on_both_stores;
+use crate::support::feeds::rss;
+use crate::support::origin::{Origin, Step, answer};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    p09_a_server_that_says_not_modified_for_eight_days_is_asked_for_the_whole,
+    p20_a_permanent_redirect_is_followed_after_a_week,
+    p20_a_portal_that_answers_for_everybody_moves_nothing,
+    p22_a_document_that_says_it_has_moved_is_as_good_as_a_redirect,
+    p23_an_address_that_a_feed_gives_for_itself_is_told_and_not_followed,
+    p32_while_most_servers_fail_alike_no_resource_is_blamed,
+);
+
+/// Polls `url` on that day, as the schedule would.
+async fn poll_on(bench: &Bench, url: &str, day: i64) -> Resource {
+    let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000 + day);
+    poll_at(bench, url, now).await
+}
+
+async fn poll_at(bench: &Bench, url: &str, now: DateTime<Utc>) -> Resource {
+    let resource = bench.store.ensure(&Topic::parse(url).unwrap(), now).await.unwrap();
+    let until = now + TimeDelta::minutes(1);
+    let resource = bench.store.claim_resource(resource.id, now, until).await.unwrap().unwrap();
+    let due = DueResource { resource, trigger: Trigger::Schedule };
+    bench.ingest.poll(&due, now).await.unwrap();
+    bench.store.get(due.resource.id).await.unwrap().unwrap()
+}
+
+/// What was asked for, `robots.txt` left out.
+fn asked(origin: &Origin) -> Vec<String> {
+    let asked = origin.requests().into_iter().map(|request| request.target().to_owned());
+    asked.filter(|target| target != "/robots.txt").collect()
+}
+
+fn moved(to: &str) -> Step {
+    answer("301 Moved Permanently", &[&format!("Location: {to}")], "")
+}
+
+async fn p09_a_server_that_says_not_modified_for_eight_days_is_asked_for_the_whole(
+    database: Database,
+) {
+    let bench = Bench::start(&database).await;
+    let origin = Origin::start().await;
+    let fresh = |last| answer("200 OK", &["ETag: \"stuck\""], rss("tides", 1..=last));
+    let same = || answer("304 Not Modified", &[], "");
+    let steps = [fresh(1)].into_iter().chain((0..8).map(|_| same())).chain([fresh(2), same()]);
+    origin.script("/feed", steps);
+    let mut heads = Vec::new();
+    for day in 0..=11 {
+        heads.push(poll_on(&bench, &origin.url("/feed"), day).await.head.0);
+    }
+    assert_eq!(heads, [1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2]);
+    let requests = origin.requests();
+    let whole = requests.iter().filter(|request| request.target() == "/feed");
+    let whole: Vec<_> = whole.map(|request| request.header("if-none-match").is_none()).collect();
+    let unconditional: Vec<_> = (0..).zip(whole).filter(|(_, whole)| *whole).collect();
+    assert_eq!(unconditional, [(0, true), (9, true)], "on the first day and on the ninth");
+}
+
+async fn p20_a_permanent_redirect_is_followed_after_a_week(database: Database) {
+    let bench = Bench::start(&database).await;
+    let origin = Origin::start().await;
+    let feed = answer("200 OK", &["ETag: \"1\""], rss("tides", 1..=2));
+    origin.script("/old", [feed.clone(), moved("/new")]);
+    origin.script("/new", [feed, answer("304 Not Modified", &[], "")]);
+    let old = origin.url("/old");
+    let mut resource = poll_on(&bench, &old, 0).await;
+    for day in [1, 3, 5, 7] {
+        resource = poll_on(&bench, &old, day).await;
+        assert_eq!(resource.fetch_url, old, "day {day}");
+    }
+    let before = resource.status.version;
+    resource = poll_on(&bench, &old, 8).await;
+    assert_eq!((resource.topic.as_str(), &resource.fetch_url), (old.as_str(), &origin.url("/new")));
+    assert_eq!(resource.status.version, before + 1, "a move is a transition");
+    assert!(resource.status.http_message.contains("moved for good"), "{:?}", resource.status);
+    let log = bench.store.moves(resource.id).await.unwrap();
+    assert_eq!((log.len(), &log[0].from, &log[0].to), (1, &old, &origin.url("/new")));
+
+    let so_far = asked(&origin).len();
+    let resource = poll_on(&bench, &old, 9).await;
+    assert_eq!(asked(&origin)[so_far..], ["/new"], "no detour any more (rule P21)");
+    assert_eq!(origin.last().header("if-none-match"), Some("\"1\""));
+    assert_eq!((resource.head.0, resource.status.http_code), (2, 304), "and nothing came twice");
+}
+
+async fn p20_a_portal_that_answers_for_everybody_moves_nothing(database: Database) {
+    let bench = Bench::start(&database).await;
+    let origin = Origin::start().await;
+    let feed = answer("200 OK", &[], rss("tides", 1..=2));
+    origin.script("/feed", [feed, moved("/login")]);
+    origin.script("/login", [answer("200 OK", &["Content-Type: text/html"], "<html><form>")]);
+    let url = origin.url("/feed");
+    for day in 0..=20 {
+        let resource = poll_on(&bench, &url, day).await;
+        assert_eq!(resource.fetch_url, url);
+    }
+    let other = answer("200 OK", &[], rss("another", 5..=9));
+    origin.script("/login", [other]);
+    for day in 21..=40 {
+        let resource = poll_on(&bench, &url, day).await;
+        assert_eq!((resource.fetch_url.as_str(), day), (url.as_str(), day), "another feed");
+        if day == 21 {
+            break;
+        }
+    }
+}
+
+async fn p22_a_document_that_says_it_has_moved_is_as_good_as_a_redirect(database: Database) {
+    let bench = Bench::start(&database).await;
+    let origin = Origin::start().await;
+    let feed = answer("200 OK", &[], rss("tides", 1..=2));
+    let place = format!("<redirect><newLocation>{}</newLocation></redirect>", origin.url("/new"));
+    origin.script("/old", [feed.clone(), answer("200 OK", &[], place)]);
+    origin.script("/new", [feed]);
+    let old = origin.url("/old");
+    let mut places = Vec::new();
+    for day in [0, 1, 3, 5, 7, 8] {
+        places.push(poll_on(&bench, &old, day).await.fetch_url == origin.url("/new"));
+    }
+    assert_eq!(places, [false, false, false, false, false, true]);
+}
+
+async fn p23_an_address_that_a_feed_gives_for_itself_is_told_and_not_followed(database: Database) {
+    let bench = Bench::start(&database).await;
+    let origin = Origin::start().await;
+    let told = |head: &str| {
+        let feed = format!(
+            "<rss version='2.0' xmlns:itunes='http://www.itunes.com/dtds/podcast-1.0.dtd'
+                  xmlns:atom='http://www.w3.org/2005/Atom'><channel><title>Tides</title>{head}
+             <item><guid isPermaLink='false'>tag:a,2026:1</guid></item></channel></rss>"
+        );
+        answer("200 OK", &[], feed)
+    };
+    let own = format!("<atom:link rel='self' href='{}/'/>", origin.url("/feed"));
+    let cases = [
+        ("<atom:link rel='self' href='https://b.test/feed'/>", "https://b.test/feed"),
+        ("<itunes:new-feed-url> https://c.test/feed </itunes:new-feed-url>", "https://c.test/feed"),
+        (own.as_str(), ""),
+    ];
+    for (day, (head, want)) in (0..).zip(cases) {
+        origin.script("/feed", [told(head)]);
+        let resource = poll_on(&bench, &origin.url("/feed"), day).await;
+        let message = &resource.status.http_message;
+        let announced = message.split("announces another address: ").nth(1).unwrap_or_default();
+        assert_eq!(announced, want, "{head}");
+        assert_eq!(resource.fetch_url, origin.url("/feed"));
+    }
+}
+
+async fn p32_while_most_servers_fail_alike_no_resource_is_blamed(database: Database) {
+    let bench = Bench::start(&database).await;
+    let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000);
+    let mut polled = Vec::new();
+    for _ in 0..25 {
+        // A server of its own for each, which is gone.
+        let url = Origin::start().await.url("/feed");
+        polled.push(poll_at(&bench, &url, now).await);
+    }
+    let blamed = polled.iter().filter(|resource| resource.polling.failures > 0).count();
+    assert_eq!(blamed, 19, "until it is known");
+    let last = polled.last().unwrap();
+    assert_eq!((last.status.error.as_str(), last.polling.failing_since), ("", None));
+    assert!(last.status.period_reason.contains("our own network"), "{:?}", last.status);
+    for resource in &polled {
+        let held = bench.store.get(resource.id).await.unwrap().unwrap();
+        assert!(held.next_fetch <= now + TimeDelta::minutes(4), "it is asked again soon");
+    }
+    let origin = Origin::start().await;
+    origin.script("/feed", [answer("500 Internal Server Error", &[], "")]);
+    let ill = poll_at(&bench, &origin.url("/feed"), now).await;
+    assert_eq!(ill.polling.failures, 1, "who answers is judged by the answer");
+}
