@@ -174,6 +174,7 @@ pub(super) fn sentence(what: &str, refusal: &Refusal) -> Option<String> {
         Refusal::NotVerified(_)
         | Refusal::Forbidden(..)
         | Refusal::NoHandler
+        | Refusal::Superseded
         | Refusal::NoSubscription
         | Refusal::Several(_) => Some(format!(
             "The {what} was cancelled because the call failed when we tested the handler."

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::db::Db;
 use super::log::most;
 use super::sql::{Row, Value, params};
-use super::subscriptions::{account, callback, number, protocol, secret};
+use super::subscriptions::{account, callback, number, protocol, secret, subscribe, unsubscribe};
 use super::tx::{Tx, Wake};
 use super::{Intents, StoreError, claims, resources};
 use crate::domain::intent::{DueIntent, Intent, Mode};
@@ -17,9 +17,9 @@ use crate::domain::subscription::{Format, Lease, Secret, Statuses, Updates, Wish
 
 #[async_trait]
 impl Intents for Db {
-    async fn intend(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn intend(&self, intent: &Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError> {
         let intent = intent.clone();
-        self.write(move |tx| Box::pin(intend(tx, intent, now))).await
+        self.write(move |tx| Box::pin(intend(tx, intent, due_at))).await
     }
 
     async fn claim_intents(
@@ -60,18 +60,56 @@ impl Intents for Db {
         retried.await.map(drop)
     }
 
+    async fn settle_intent(
+        &self,
+        id: i64,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let (intent, groups) = (intent.clone(), self.groups.clone());
+        let settled = self.write(move |tx| {
+            Box::pin(async move {
+                // Whoever takes its place waits for this row, and so comes after.
+                if tx.execute(END, params![id]).await? == 0 {
+                    return Ok(false);
+                }
+                let wish = intent.wish;
+                match intent.mode {
+                    Mode::Subscribe => subscribe(tx, &groups, wish, now).await.map(drop)?,
+                    Mode::Unsubscribe => {
+                        let protocol = Some(wish.protocol.as_str());
+                        let (topic, callback) = (wish.topic.as_str(), wish.callback.as_str());
+                        unsubscribe(tx, wish.account, (topic, callback), protocol)
+                            .await
+                            .map(drop)?;
+                    }
+                }
+                Ok(true)
+            })
+        });
+        settled.await
+    }
+
     async fn end_intent(&self, id: i64) -> Result<(), StoreError> {
-        const END: &str = "delete from intents where id = $1";
         let ended =
             self.write(move |tx| Box::pin(async move { tx.execute(END, params![id]).await }));
         ended.await.map(drop)
     }
+
+    async fn supersede(&self, wish: &Wish) -> Result<(), StoreError> {
+        let hash = hash(wish);
+        let forgotten =
+            self.write(move |tx| Box::pin(async move { tx.execute(FORGET, params![hash]).await }));
+        forgotten.await.map(drop)
+    }
 }
 
+const END: &str = "delete from intents where id = $1";
+const FORGET: &str = "delete from intents where hash = $1";
+
 /// Keeps an intent in place of an older one. It gets a number of its own, so that
-/// whoever is still busy with the older one cannot end it.
-async fn intend(tx: &Tx<'_>, intent: Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
-    const FORGET: &str = "delete from intents where hash = $1";
+/// whoever is still busy with the older one can neither end nor settle it.
+async fn intend(tx: &Tx<'_>, intent: Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError> {
     // Nothing is left to conflict with unless another node was quicker just now.
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
@@ -82,7 +120,8 @@ async fn intend(tx: &Tx<'_>, intent: Intent, now: DateTime<Utc>) -> Result<(), S
            set id = excluded.id, mode = excluded.mode, procedure = excluded.procedure,
                format = excluded.format, updates = excluded.updates,
                statuses = excluded.statuses, secret = excluded.secret, lease_s = excluded.lease_s,
-               verify_token = excluded.verify_token, attempts = 0, due_at = excluded.due_at";
+               verify_token = excluded.verify_token, attempts = 0, due_at = excluded.due_at
+        returning id";
     let wish = &intent.wish;
     let hash = hash(wish);
     tx.execute(FORGET, params![hash.clone()]).await?;
@@ -92,10 +131,11 @@ async fn intend(tx: &Tx<'_>, intent: Intent, now: DateTime<Utc>) -> Result<(), S
         wish.callback.as_str(), wish.protocol.as_str(), wish.protocol.procedure(),
         wish.format.as_str(), wish.updates.as_str(), wish.statuses.as_str(),
         wish.secret.as_ref().map(Secret::expose),
-        i64::try_from(wish.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, now,
+        i64::try_from(wish.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, due_at,
     ];
-    tx.execute(KEEP, params).await?;
-    tx.wake(Wake::Intents).await
+    let kept = tx.first(KEEP, params).await?;
+    tx.wake(Wake::Intents).await?;
+    kept.ok_or_else(|| StoreError::Corrupt("an intent vanished".to_owned()))?.int()
 }
 
 /// What an intent is about: account, topic, callback and protocol. Together they are

@@ -319,9 +319,9 @@ pub trait Subscriptions: Send + Sync {
 /// What still has to be verified.
 #[async_trait]
 pub trait Intents: Send + Sync {
-    /// Keeps an intent, due at once. A newer one for the same account, topic, callback
-    /// and protocol takes the place of an older.
-    async fn intend(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError>;
+    /// Keeps an intent, due at `due_at`, and returns its number. A newer one for the same
+    /// account, topic, callback and protocol takes the place of an older.
+    async fn intend(&self, intent: &Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError>;
 
     /// Takes up to `limit` intents due at `now` and hides them until `until`.
     async fn claim_intents(
@@ -334,8 +334,22 @@ pub trait Intents: Send + Sync {
     /// Puts an intent off, one attempt older.
     async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError>;
 
-    /// Forgets an intent: it was carried out or refused.
+    /// Does what an intent says, now that its callback has agreed, and forgets it, in one
+    /// transaction. `false`, and nothing changes, if it is not held any more: a newer one has
+    /// taken its place, or somebody else has carried it out.
+    async fn settle_intent(
+        &self,
+        id: i64,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+
+    /// Forgets an intent: it was refused.
     async fn end_intent(&self, id: i64) -> Result<(), StoreError>;
+
+    /// Forgets the intent for the account, topic, callback and protocol of `wish`, if there
+    /// is one: what is asked now is newer.
+    async fn supersede(&self, wish: &Wish) -> Result<(), StoreError>;
 }
 
 /// What others told us.

@@ -45,24 +45,11 @@ impl Subscriptions for Db {
         callback: &Callback,
         protocol: Option<&str>,
     ) -> Result<bool, StoreError> {
-        const RESOURCE: &str = "select id from resources where topic = $1 {for update}";
-        const END: &str = "
-            delete from subscriptions
-             where resource_id = $1 and account_id = $2 and callback = $3
-               and protocol = coalesce($4, protocol)";
-        let topic = topic.as_str().to_owned();
-        let callback = callback.as_str().to_owned();
+        let (topic, callback) = (topic.as_str().to_owned(), callback.as_str().to_owned());
         let protocol = protocol.map(str::to_owned);
         let ended = self.write(move |tx| {
             Box::pin(async move {
-                let Some(mut row) = tx.first(RESOURCE, params![topic]).await? else {
-                    return Ok(false);
-                };
-                let id = row.int()?;
-                let params = params![id, number(account), callback, protocol];
-                let ended = tx.execute(END, params).await?;
-                count_off(tx, &vec![id; ended as usize]).await?;
-                Ok(ended > 0)
+                unsubscribe(tx, account, (&topic, &callback), protocol.as_deref()).await
             })
         });
         ended.await
@@ -100,7 +87,7 @@ impl Subscriptions for Db {
 
 /// Renews the subscription or makes it. The resource stays locked from first to last,
 /// so any number of callers may do this at once.
-async fn subscribe(
+pub(super) async fn subscribe(
     tx: &Tx<'_>,
     groups: &Groups,
     wish: Wish,
@@ -127,6 +114,28 @@ async fn subscribe(
     }
     let kept = tx.first(FIND, named).await?;
     subscription(&mut kept.ok_or_else(|| StoreError::Corrupt("a subscription vanished".into()))?)
+}
+
+/// Ends the subscription to a topic with a callback, in all protocols if none is named.
+pub(super) async fn unsubscribe(
+    tx: &Tx<'_>,
+    account: Option<AccountId>,
+    (topic, callback): (&str, &str),
+    protocol: Option<&str>,
+) -> Result<bool, StoreError> {
+    const RESOURCE: &str = "select id from resources where topic = $1 {for update}";
+    const END: &str = "
+        delete from subscriptions
+         where resource_id = $1 and account_id = $2 and callback = $3
+           and protocol = coalesce($4, protocol)";
+    let Some(mut row) = tx.first(RESOURCE, params![topic]).await? else {
+        return Ok(false);
+    };
+    let id = row.int()?;
+    let params = params![id, number(account), callback, protocol.map(str::to_owned)];
+    let ended = tx.execute(END, params).await?;
+    count_off(tx, &vec![id; ended as usize]).await?;
+    Ok(ended > 0)
 }
 
 /// What a new subscriber of this format has been told: all there is.

@@ -26,7 +26,7 @@ const WAITS: [Duration; 4] = [
 ];
 /// Longer than a verification with the first look at a resource can take, so that no
 /// intent is handed out twice while it is worked on.
-const CLAIM: Duration = Duration::from_secs(120);
+pub(super) const CLAIM: Duration = Duration::from_secs(120);
 
 /// The work of verifying intents.
 pub struct Intents {
@@ -42,8 +42,8 @@ impl Intents {
     async fn carry_out(&self, due: &DueIntent) -> Result<(), StoreError> {
         let subscribe = &self.subscribe;
         let Err(why) = subscribe.verify(&due.intent).await else {
-            subscribe.settle(&due.intent, worker::now()).await?;
-            return subscribe.store.end_intent(due.id).await;
+            // Whatever took its place meanwhile is verified by itself.
+            return subscribe.settle(due.id, &due.intent, worker::now()).await.map(drop);
         };
         let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
         if due.attempts == 0 || wait.is_none() {

@@ -96,6 +96,9 @@ pub enum Refusal {
     /// Domain, port and path do not make an address.
     #[error("the parts of the handler make no address")]
     NoHandler,
+    /// The same was asked once more, or its contrary, before the callback had agreed.
+    #[error("a newer request has taken the place of this one")]
+    Superseded,
     /// An unsubscription without a callback fits no subscription.
     #[error("there is no subscription to this topic")]
     NoSubscription,
@@ -116,6 +119,7 @@ impl Refusal {
             Self::BadPart(_) => "bad_fragment",
             Self::Unreadable(_) => "unreadable_resource",
             Self::NoHandler => "bad_handler",
+            Self::Superseded => "superseded",
             Self::NoSubscription => "no_subscription",
             Self::Several(_) => "several_subscriptions",
             Self::Store(err) => err.code(),
@@ -141,15 +145,46 @@ impl Subscribe {
             self.check(&intent.wish)?;
         }
         match verification {
-            Verification::None => {}
-            Verification::Sync => self.verify(intent).await?,
+            Verification::None => self.vouched(intent, now).await?,
+            Verification::Sync => self.verified_now(intent, now).await?,
             Verification::Async => {
                 self.store.intend(intent, now).await?;
                 return Ok(Done::Later);
             }
         }
-        self.settle(intent, now).await?;
         Ok(Done::Now)
+    }
+
+    /// Asks the callback while the subscriber waits. Meanwhile the intent is kept like any
+    /// other, so that of two requests the newer one has the last word.
+    async fn verified_now(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), Refusal> {
+        let id = self.store.intend(intent, now + intents::CLAIM).await?;
+        if let Err(why) = self.verify(intent).await {
+            self.store.end_intent(id).await?;
+            return Err(why.into());
+        }
+        match self.settle(id, intent, now).await? {
+            true => Ok(()),
+            false => Err(Refusal::Superseded),
+        }
+    }
+
+    /// Does at once what an account vouches for; what still waits to be verified is older.
+    async fn vouched(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let wish = &intent.wish;
+        self.store.supersede(wish).await?;
+        match intent.mode {
+            Mode::Subscribe => {
+                self.look(&wish.topic, now).await?;
+                self.store.subscribe(wish, now).await.map(drop)
+            }
+            Mode::Unsubscribe => {
+                let protocol = Some(Protocol::WebSub.as_str());
+                let ended =
+                    self.store.unsubscribe(wish.account, &wish.topic, &wish.callback, protocol);
+                ended.await.map(drop)
+            }
+        }
     }
 
     /// WebSub `#subscription-validation` leaves it to the hub which topics and callbacks
@@ -199,20 +234,17 @@ impl Subscribe {
         verified
     }
 
-    /// Does what a verified intent says.
-    async fn settle(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let wish = &intent.wish;
-        match intent.mode {
-            Mode::Subscribe => {
-                self.look(&wish.topic, now).await?;
-                self.store.subscribe(wish, now).await?;
-            }
-            Mode::Unsubscribe => {
-                let protocol = Some(Protocol::WebSub.as_str());
-                self.store.unsubscribe(wish.account, &wish.topic, &wish.callback, protocol).await?;
-            }
+    /// Does what a verified intent says; `false` if a newer one has taken its place.
+    async fn settle(
+        &self,
+        id: i64,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        if intent.mode == Mode::Subscribe {
+            self.look(&intent.wish.topic, now).await?;
         }
-        Ok(())
+        self.store.settle_intent(id, intent, now).await
     }
 
     /// Makes sure of the resource, and reads it unless it is being watched already.

@@ -56,6 +56,9 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<Response, Refused
             StatusCode::CONFLICT,
             format!("The callback did not confirm the {}: {why}.", mode.as_str()),
         )),
+        Err(refusal @ Refusal::Superseded) => {
+            Err(Refused::new(StatusCode::CONFLICT, format!("Not done: {refusal}.")))
+        }
         Err(Refusal::Forbidden(purpose, why)) => {
             let why = forbidden(purpose, &why);
             let name = match purpose {

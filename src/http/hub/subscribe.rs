@@ -227,6 +227,7 @@ fn refused(refusal: Refusal) -> Refused {
         Refusal::NotVerified(why) => unprocessable(format!(
             "Your callback URL didn't echo the challenge. Please make sure it does. ({why})"
         )),
+        Refusal::Superseded => unprocessable(format!("Not done: {refusal}.")),
         Refusal::NoSubscription => unprocessable("You are not subscribed to this topic."),
         Refusal::Several(many) => unprocessable(format!(
             "You have {many} subscriptions to this topic. Please name the hub.callback."

@@ -3,13 +3,15 @@
 use feedgate::domain::intent::{Intent, Mode};
 use feedgate::domain::subscription::{Format, Protocol, Secret};
 
-use super::{at, on_both_stores, wish};
+use super::{at, listed, on_both_stores, wish};
 use crate::support::postgres::Database;
 
 on_both_stores!(
     an_intent_waits_until_it_is_ended,
     a_newer_intent_takes_the_place_of_an_older,
     one_wish_intended_many_times_at_once_is_one_intent,
+    an_intent_that_was_replaced_settles_nothing,
+    an_intent_is_settled_once,
 );
 
 fn intent(callback: &str) -> Intent {
@@ -69,4 +71,40 @@ async fn one_wish_intended_many_times_at_once_is_one_intent(database: Database) 
         done.unwrap();
     }
     assert_eq!(store.claim_intents(at(2), at(9), 50).await.unwrap().len(), 1);
+}
+
+async fn an_intent_that_was_replaced_settles_nothing(database: Database) {
+    let store = database.open().await;
+    let subscribe = intent("https://callback.test/");
+    let unsubscribe = Intent { mode: Mode::Unsubscribe, ..subscribe.clone() };
+
+    // The older one asks to subscribe, and its callback is slow to agree.
+    let older = store.intend(&subscribe, at(1)).await.unwrap();
+    let newer = store.intend(&unsubscribe, at(2)).await.unwrap();
+    assert!(store.settle_intent(newer, &unsubscribe, at(3)).await.unwrap());
+    assert!(!store.settle_intent(older, &subscribe, at(4)).await.unwrap());
+    assert_eq!(listed(&store).await, []);
+
+    // The other way round.
+    let older = store.intend(&unsubscribe, at(5)).await.unwrap();
+    let newer = store.intend(&subscribe, at(6)).await.unwrap();
+    assert!(store.settle_intent(newer, &subscribe, at(7)).await.unwrap());
+    assert!(!store.settle_intent(older, &unsubscribe, at(8)).await.unwrap());
+    assert_eq!(listed(&store).await.len(), 1);
+
+    // What an account vouches for is done at once, and is newer than what waits.
+    let waiting = store.intend(&unsubscribe, at(9)).await.unwrap();
+    store.supersede(&subscribe.wish).await.unwrap();
+    assert!(!store.settle_intent(waiting, &unsubscribe, at(10)).await.unwrap());
+    assert_eq!(listed(&store).await.len(), 1);
+}
+
+async fn an_intent_is_settled_once(database: Database) {
+    let nodes = [database.open().await, database.open().await];
+    let intent = intent("https://callback.test/");
+    let id = nodes[0].intend(&intent, at(1)).await.unwrap();
+    let settling = nodes.each_ref().map(|node| node.settle_intent(id, &intent, at(2)));
+    let settled = futures_util::future::join_all(settling).await;
+    assert_eq!(settled.into_iter().filter(|settled| *settled.as_ref().unwrap()).count(), 1);
+    assert_eq!(nodes[0].gauges(at(3)).await.unwrap().intents, 0);
 }
