@@ -122,7 +122,9 @@ impl Deliver {
         tell(subscription, verdict, result);
         if verdict == Verdict::Told
             && let Some(at) = load.waiting_since
+            && load.first > due.told_before
         {
+            // What a replay brings again has not waited for us.
             self.metrics.waited((worker::now() - at).to_std().unwrap_or_default());
         }
         Ok(verdict.settled(id, load.last, status))

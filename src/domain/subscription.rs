@@ -332,6 +332,8 @@ pub struct Due {
     pub owed: Seq,
     /// The version of the status that it is owed ([`Statuses::version`]).
     pub status: i64,
+    /// The number up to which it had been told before a replay set its cursor back.
+    pub told_before: Seq,
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub(super) async fn claim(
     const CLAIMED: &str = concat!(
         "select ",
         subscription_columns!(),
-        ", s.tried, ",
+        ", s.tried, s.told_before, ",
         status_owed!("s.statuses"),
         " from {rows}
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
@@ -116,7 +116,8 @@ pub(super) async fn claim(
 
 fn due(mut row: Row) -> Result<Due, StoreError> {
     let subscription = subscription(&mut row)?;
-    Ok(Due { subscription, owed: Seq(row.int()?), status: row.int()? })
+    let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
+    Ok(Due { subscription, owed, told_before, status: row.int()? })
 }
 
 /// Keeps how deliveries ended.
@@ -204,6 +205,8 @@ const DELIVERED: &str = concat!(
         set failures = 0, failing_since = null, claimed_until = null, replay_from = null,
             status_told = case when given.status > status_told then given.status
                                else status_told end,
+            told_before = case when replay_from is not null and told_before < given.told
+                               then given.told else told_before end,
             cursor = ",
     cursor_after!("given.told"),
     ", due_at = case when ",
@@ -301,6 +304,7 @@ pub(super) async fn replay(
         update subscriptions
            set cursor = case when claimed_until > $4 then cursor else $3 end,
                replay_from = case when claimed_until > $4 then cast($3 as bigint) end,
+               told_before = case when told_before < cursor then cursor else told_before end,
                due_at = case when claimed_until > $4 then due_at else $4 end
          where resource_id = $1 and id = $2 and cursor >= $3";
     resources::lock(tx, vec![id.resource.0]).await?;

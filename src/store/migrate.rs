@@ -16,6 +16,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("entries", include_str!("../../migrations/0005_entries.sql")),
     ("statuses", include_str!("../../migrations/0006_statuses.sql")),
     ("herd", include_str!("../../migrations/0007_herd.sql")),
+    ("replays", include_str!("../../migrations/0008_replays.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -192,6 +192,7 @@ async fn renew(
                failing_since = null,
                replay_from = case when cast($10 as bigint) = 0 then replay_from
                                   when claimed_until > $8 then cast($6 as bigint) end,
+               told_before = case when cast($10 as bigint) = 0 then told_before else 0 end,
                due_at = case when claimed_until > $8 then due_at
                              when cast($6 as bigint) < cast($9 as bigint) then $8
                              when cast($13 as bigint) < cast($14 as bigint) then $8 end

@@ -37,6 +37,7 @@ const TOPIC: &str = "https://tides.test/feed?a=1&b=2";
 /// A delivering node: a store, and the worker on it.
 struct Node {
     store: Arc<dyn Store>,
+    metrics: Metrics,
     stop: CancellationToken,
     worker: JoinHandle<()>,
 }
@@ -66,12 +67,13 @@ impl Node {
             signature: Method::Sha1,
         };
         let news = store.news().subscriptions;
-        let deliver = Deliver::new(Arc::clone(&store), fetch, Metrics::new(), settings);
+        let metrics = Metrics::new();
+        let deliver = Deliver::new(Arc::clone(&store), fetch, metrics.clone(), settings);
         let idle = Duration::from_millis(100);
         let pace = Pace { at_once, idle, drain: Duration::from_secs(15) };
         let stop = CancellationToken::new();
         let worker = tokio::spawn(worker::run(Arc::new(deliver), pace, news, stop.clone()));
-        Node { store, stop, worker }
+        Node { store, metrics, stop, worker }
     }
 
     /// Ends it in good order.

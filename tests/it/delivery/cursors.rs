@@ -14,6 +14,7 @@ on_both_stores!(
     what_failed_is_brought_with_what_came_since,
     many_records_come_in_order_in_several_deliveries,
     a_callback_that_nobody_serves_keeps_its_subscription,
+    what_is_brought_again_is_not_late,
 );
 
 async fn only_a_2xx_moves_the_cursor(database: Database) {
@@ -104,5 +105,25 @@ async fn a_callback_that_nobody_serves_keeps_its_subscription(database: Database
     node.append(resource, 1..=1).await;
     node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
     assert_eq!(node.now(&callback).await.unwrap().cursor, Seq(0));
+    node.stop().await;
+}
+
+async fn what_is_brought_again_is_not_late(database: Database) {
+    let node = Node::start(&database).await;
+    let subscriber = Subscriber::start().await;
+    let callback = subscriber.url("/");
+    let id = node.subscribe(&callback, |_| {}).await.id;
+    node.append(id.resource, 1..=2).await;
+    node.until(&callback, told(2)).await;
+    node.store.replay(id, Seq(0), feedgate::worker::now()).await.unwrap();
+    subscriber.until("/", |told| told.len() == 2).await;
+    node.until(&callback, told(2)).await;
+    node.append(id.resource, 3..=3).await;
+    node.until(&callback, told(3)).await;
+
+    let text = node.metrics.encode();
+    for line in ["feedgate_delivery_seconds_count 3", "feedgate_delivery_delay_seconds_count 2"] {
+        assert!(text.lines().any(|held| held == line), "{line} not in:\n{text}");
+    }
     node.stop().await;
 }
