@@ -4,6 +4,7 @@
 //!
 //! * A client has a limited time to send the headers of a request, its first one
 //!   included, so that silent connections cannot fill the table.
+//! * A client who takes nothing of its answer for a minute is cut off (rule S19).
 //! * No more than so many connections are open; further ones wait in the kernel's
 //!   backlog.
 //! * Told to stop, the listener accepts no more, lets requests in hand finish, and
@@ -31,6 +32,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
+
+use super::patient::Patient;
 
 /// Room for the headers of one request. A topic and a callback of 2 kB each, percent
 /// encoded in a query, need 12 kB.
@@ -214,6 +217,7 @@ type Watcher = hyper_util::server::graceful::Watcher;
 
 impl Connection {
     async fn serve(&self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+        let stream = Patient::new(stream);
         let Some(tls) = &self.tls else {
             return self.talk(stream, peer, watcher).await;
         };

@@ -23,6 +23,7 @@ mod hub;
 pub mod listener;
 mod metrics;
 mod params;
+mod patient;
 mod ping_form;
 mod rpc;
 mod rsscloud;
