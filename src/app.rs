@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use url::Url;
@@ -18,7 +19,7 @@ use crate::deliver::Deliver;
 use crate::domain::account::{NewToken, Rights, TokenHash};
 use crate::fetch::Fetch;
 use crate::http::listener::{ListenError, Listener};
-use crate::http::{self, Gateway};
+use crate::http::{self, Gateway, Strangers};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
 use crate::store::{self, Store, StoreError};
@@ -98,6 +99,7 @@ impl Running {
             store: kept(),
             subscribe,
             upstreams: upstreams.clone(),
+            strangers: Strangers::new(settings.stranger_calls_per_min, Instant::now()),
             settings,
             metrics,
             stop: stop.clone(),

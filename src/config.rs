@@ -89,6 +89,10 @@ pub struct Config {
     pub signature: Method,
     /// How long claimed work belongs to this node.
     pub claim: Duration,
+    /// Registrations, subscriptions and pings a minute from one public address.
+    pub stranger_calls_per_min: usize,
+    /// Networks that `/metrics` is shown to.
+    pub metrics_networks: Vec<IpNet>,
     /// Records in one archive document.
     pub page_records: usize,
     /// What is logged, in the words of `tracing`'s filter.
@@ -205,6 +209,8 @@ impl Config {
             delivery_timeout: from.secs("FEEDGATE_DELIVERY_TIMEOUT_S", 60),
             signature: from.signature("FEEDGATE_SIGNATURE"),
             claim: from.secs("FEEDGATE_CLAIM_S", 3_600),
+            stranger_calls_per_min: from.count("FEEDGATE_STRANGER_CALLS_PER_MIN", 1_000_000),
+            metrics_networks: from.networks("FEEDGATE_METRICS_NETWORKS"),
             page_records: from.count("FEEDGATE_PAGE_RECORDS", 1_000),
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
@@ -293,6 +299,8 @@ impl Config {
             public_url: public_url.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             ping_spacing: self.ping_spacing,
+            stranger_calls_per_min: self.stranger_calls_per_min,
+            metrics_networks: self.metrics_networks.clone(),
             page_records: self.page_records,
             contact: self.contact.clone(),
             bot_addresses: self.bot_addresses.clone(),

@@ -75,7 +75,8 @@ pub(super) fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     allowed.iter().any(|net| net.contains(&ip))
 }
 
-fn is_public(ip: IpAddr) -> bool {
+/// Whether `ip` is an address of the public internet.
+pub fn is_public(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => !INNER_V4.iter().any(|net| net.contains(&ip)),
         IpAddr::V6(ip) => PUBLIC_V6.contains(&ip) && !INNER_V6.iter().any(|net| net.contains(&ip)),

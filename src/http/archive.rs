@@ -2,7 +2,7 @@
 //!
 //! An archived document never changes and may be kept for a year; the recent one must
 //! be asked for again. Topics with a password in them are somebody's secret: their
-//! archives are shown to nobody here.
+//! archives are shown to nobody here (rule S48).
 
 use std::sync::Arc;
 

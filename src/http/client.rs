@@ -31,6 +31,15 @@ pub(super) fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> I
     client
 }
 
+/// Whether `peer` passes on a request of somebody it may name, but whom it is not believed
+/// to name.
+pub(super) fn is_hidden(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> bool {
+    let peer = peer.to_canonical();
+    let is_passed_on = ["x-forwarded-for", "forwarded", "via", "x-real-ip"];
+    is_passed_on.iter().any(|name| headers.contains_key(*name))
+        && !trusted.iter().any(|network| network.contains(&peer))
+}
+
 /// An address, perhaps with a port, perhaps in brackets.
 fn parse(hop: &str) -> Option<IpAddr> {
     let bare = hop.strip_prefix('[').and_then(|rest| rest.split(']').next());
@@ -66,6 +75,26 @@ mod tests {
             }
             let got = address(peer.parse().unwrap(), &headers, &trusted);
             assert_eq!(got, want.parse::<IpAddr>().unwrap(), "{why}");
+        }
+    }
+
+    #[test]
+    fn whoever_comes_through_an_unknown_proxy_is_hidden() {
+        #[rustfmt::skip]
+        let cases = [
+            ("who comes by itself",            "127.0.0.1", None,                    false),
+            ("a proxy nobody told us of",      "127.0.0.1", Some("x-forwarded-for"), true),
+            ("in the words of RFC 7239",       "127.0.0.1", Some("forwarded"),       true),
+            ("one that names nobody",          "127.0.0.1", Some("via"),             true),
+            ("our own proxy",                  "10.0.0.1",  Some("x-forwarded-for"), false),
+        ];
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        for (why, peer, header, want) in cases {
+            let mut headers = HeaderMap::new();
+            if let Some(name) = header {
+                headers.insert(name, "127.0.0.1".parse().unwrap());
+            }
+            assert_eq!(is_hidden(peer.parse().unwrap(), &headers, &trusted), want, "{why}");
         }
     }
 }

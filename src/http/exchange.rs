@@ -42,6 +42,8 @@ pub(super) struct Asked {
     pub(super) headers: HeaderMap,
     /// Who asks; `None` where the listener could not tell.
     pub(super) client: Option<IpAddr>,
+    /// Whether it is not known who is behind `client`: it is a proxy, and none of ours.
+    pub(super) is_hidden: bool,
     /// With what body.
     pub(super) body: Bytes,
 }
@@ -98,8 +100,9 @@ impl Door {
             .and(warp::body::stream())
             .then(move |from_path, method, query, headers, peer, body| {
                 let (gateway, handle) = (Arc::clone(&gateway), handle.clone());
-                let client = whose(peer, &headers, &gateway);
-                let asked = Asked { method, query, headers, client, body: Bytes::new() };
+                let (client, is_hidden) = whose(peer, &headers, &gateway);
+                let body_read = Bytes::new();
+                let asked = Asked { method, query, headers, client, is_hidden, body: body_read };
                 let handle = move |gateway, asked| handle(gateway, asked, from_path);
                 async move { self.answer(gateway, asked, body, handle).await }
             })
@@ -195,10 +198,12 @@ fn class(status: StatusCode) -> &'static str {
     }
 }
 
-fn whose(peer: Option<PeerAddr>, headers: &HeaderMap, gateway: &Gateway) -> Option<IpAddr> {
-    peer.map(|PeerAddr(peer)| {
-        client::address(peer.ip(), headers, &gateway.settings.trusted_proxies)
-    })
+/// Who asks, and whether that is only a proxy.
+fn whose(peer: Option<PeerAddr>, headers: &HeaderMap, gateway: &Gateway) -> (Option<IpAddr>, bool) {
+    let Some(PeerAddr(peer)) = peer else { return (None, true) };
+    let (peer, trusted) = (peer.ip(), &gateway.settings.trusted_proxies);
+    let client = client::address(peer, headers, trusted);
+    (Some(client), client::is_hidden(peer, headers, trusted))
 }
 
 /// Reads a body, counting: `Content-Length` may be missing, and may lie. Nobody holds a

@@ -1,16 +1,18 @@
 //! `/metrics`, in the OpenMetrics text format: what this node counted, and what the
-//! store can tell at the moment.
+//! store can tell at the moment. It is shown to the operator's networks only (rule S45).
 
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::StatusCode;
+use ipnet::IpNet;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::Gateway;
-use super::exchange::{Asked, Door, out_of_order, with_type};
+use super::exchange::{Asked, Door, out_of_order, plain, with_type};
 use crate::store::Gauges;
 use crate::worker;
 
@@ -21,7 +23,11 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     DOOR.open(gateway, warp::path!("metrics").boxed(), answer)
 }
 
-async fn answer(gateway: Arc<Gateway>, _: Asked) -> Response {
+async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
+    if !is_shown(&asked, &gateway.settings.metrics_networks) {
+        let why = "Metrics are shown to the networks in FEEDGATE_METRICS_NETWORKS only.";
+        return plain(StatusCode::FORBIDDEN, why);
+    }
     let gauges = match gateway.store.gauges(worker::now()).await {
         Ok(gauges) => gauges,
         Err(err) => return out_of_order(&err),
@@ -30,6 +36,13 @@ async fn answer(gateway: Arc<Gateway>, _: Asked) -> Response {
     write(&gauges, &mut text);
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     with_type(StatusCode::OK, content_type, text)
+}
+
+/// Who comes through a proxy that is not ours may be anybody, whatever the address of the
+/// proxy.
+fn is_shown(asked: &Asked, networks: &[IpNet]) -> bool {
+    let is_listed = |ip: IpAddr| networks.iter().any(|network| network.contains(&ip));
+    !asked.is_hidden && asked.client.is_some_and(is_listed)
 }
 
 fn write(gauges: &Gauges, text: &mut String) {

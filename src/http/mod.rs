@@ -28,6 +28,7 @@ mod ping_form;
 mod rpc;
 mod rsscloud;
 mod soap_rpc;
+mod strangers;
 mod upstream;
 
 use std::sync::Arc;
@@ -47,6 +48,8 @@ use crate::upstream::Upstreams;
 
 use exchange::nothing_here;
 
+pub use strangers::Strangers;
+
 /// What the operator decides about the doors.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -60,6 +63,10 @@ pub struct Settings {
     pub contact: Option<String>,
     /// The networks that fetches come from, as far as the operator publishes them.
     pub bot_addresses: Vec<IpNet>,
+    /// Registrations, subscriptions and pings a minute from one public address.
+    pub stranger_calls_per_min: usize,
+    /// Networks that `/metrics` is shown to (rule S45).
+    pub metrics_networks: Vec<IpNet>,
     /// Records in one archive document.
     pub page_records: usize,
 }
@@ -74,6 +81,8 @@ pub struct Gateway {
     pub upstreams: Option<Arc<Upstreams>>,
     /// What the operator decides.
     pub settings: Settings,
+    /// How much those may ask who have no account.
+    pub strangers: Strangers,
     /// What is counted.
     pub metrics: Metrics,
     /// Cancelled when feedgate ends: who is kept waiting is answered then.

@@ -1,9 +1,9 @@
 //! The parameters of a request, read from wherever this door takes them.
 
-use http::StatusCode;
+use http::{StatusCode, header};
 use warp::reply::Response;
 
-use super::exchange::{Asked, plain};
+use super::exchange::{Asked, plain, set};
 use crate::wire::form::{BadForm, Form};
 use crate::wire::multipart;
 
@@ -26,17 +26,23 @@ pub(super) struct Refused {
     pub(super) status: StatusCode,
     /// A sentence that says what was wrong.
     pub(super) why: String,
+    /// After how long it could be taken, in seconds, where that is known.
+    pub(super) retry_after_s: Option<u64>,
 }
 
 impl Refused {
     /// With this code and sentence.
     pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Refused {
-        Refused { status, why: why.into() }
+        Refused { status, why: why.into(), retry_after_s: None }
     }
 
     /// The plain reply.
     pub(super) fn reply(&self) -> Response {
-        plain(self.status, &self.why)
+        let mut reply = plain(self.status, &self.why);
+        if let Some(wait_s) = self.retry_after_s {
+            set(&mut reply, header::RETRY_AFTER, &wait_s.to_string());
+        }
+        reply
     }
 }
 

@@ -38,7 +38,7 @@ async fn take(gateway: &Gateway, asked: &Asked) -> Result<(), (StatusCode, Strin
     let form = params::read(asked, Bodies::Any).map_err(|refused| (refused.status, refused.why))?;
     let text = |name| form.get(name).unwrap_or_default().to_owned();
     let ping = [text("name"), text("url"), text("rssUrl")];
-    rpc::weblog_ping(gateway, ping).await.map_err(|why| (StatusCode::BAD_REQUEST, why))
+    rpc::weblog_ping(gateway, asked, ping).await.map_err(|why| (StatusCode::BAD_REQUEST, why))
 }
 
 fn page(status: StatusCode, sentence: &str) -> Response {

@@ -97,6 +97,7 @@ async fn carry_out(
         Procedure::Ping => {
             arity("ping", params, 1, 1)?;
             let url = texts(params).remove(0);
+            gateway.strangers.admit(asked, 1)?;
             take(gateway, Source::RssCloud, [String::new(), url, String::new()]).await?;
             Ok(Value::Boolean(true))
         }
@@ -104,7 +105,7 @@ async fn carry_out(
             arity("ping", params, 2, 4)?;
             let mut texts = texts(params);
             let url = texts.remove(1);
-            Ok(flerror(weblog_ping(gateway, [texts.remove(0), url, String::new()]).await))
+            Ok(flerror(weblog_ping(gateway, asked, [texts.remove(0), url, String::new()]).await))
         }
         Procedure::WeblogExtendedPing => {
             arity("extendedPing", params, 3, 5)?;
@@ -113,7 +114,7 @@ async fn carry_out(
             // have the page that changed third and the feed fourth (seed 002).
             let feed = texts.remove(if params.len() == 3 { 2 } else { 3 });
             let url = texts.remove(1);
-            Ok(flerror(weblog_ping(gateway, [texts.remove(0), url, feed]).await))
+            Ok(flerror(weblog_ping(gateway, asked, [texts.remove(0), url, feed]).await))
         }
     }
 }
@@ -161,6 +162,7 @@ pub(super) async fn register(
 ) -> Result<(), String> {
     let urls = urls.iter().map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
     let (handler, urls) = rsscloud::handler(named, urls.collect(), asked)?;
+    gateway.strangers.admit(asked, urls.len())?;
     let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
     done.map_err(|refusal| rsscloud::sentence("subscription", &refusal).unwrap_or_else(broken))
 }
@@ -188,6 +190,7 @@ pub(super) async fn take(
 /// Checks and keeps a weblog's ping. The error is a sentence for its sender.
 pub(super) async fn weblog_ping(
     gateway: &Gateway,
+    asked: &Asked,
     [name, url, feed_url]: [String; 3],
 ) -> Result<(), String> {
     // Some senders swap name and address.
@@ -199,6 +202,7 @@ pub(super) async fn weblog_ping(
     if !is_address(&url) {
         return Err(format!("The weblog's address must be an http or https URL, not \"{url}\"."));
     }
+    gateway.strangers.admit(asked, 1)?;
     let feed_url = if is_address(&feed_url) { feed_url } else { String::new() };
     take(gateway, Source::Weblogs, [name, url, feed_url]).await
 }

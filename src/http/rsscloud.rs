@@ -16,6 +16,7 @@ use warp::reply::Response;
 use super::Gateway;
 use super::exchange::{Asked, Door, out_of_order, with_type};
 use super::params::{self, Bodies};
+use super::strangers::TooMuch;
 use crate::domain::ping::{Ping, Source};
 use crate::domain::subscription::Protocol;
 use crate::subscribe::Refusal;
@@ -62,9 +63,16 @@ impl From<String> for No {
     }
 }
 
+impl From<TooMuch> for No {
+    fn from(much: TooMuch) -> No {
+        No::Because(much.sentence())
+    }
+}
+
 async fn please_notify(gateway: &Gateway, asked: &Asked) -> Result<&'static str, No> {
     let form = params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(refused.reply()))?;
     let (handler, urls) = registration(&form, asked)?;
+    gateway.strangers.admit(asked, urls.len())?;
     let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
     done.map(|()| REGISTERED).map_err(|refusal| no("subscription", &refusal))
 }
@@ -142,6 +150,7 @@ pub(super) fn handler(
 async fn take_ping(gateway: &Gateway, asked: &Asked) -> Result<&'static str, No> {
     let form = params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(refused.reply()))?;
     require(&form, &["url"])?;
+    gateway.strangers.admit(asked, 1)?;
     let ping = Ping {
         at: worker::now(),
         source: Source::RssCloud,

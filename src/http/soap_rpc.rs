@@ -44,19 +44,20 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
             if url.is_empty() {
                 return Err("Can't call \"ping\" because there aren't enough parameters.".into());
             }
+            gateway.strangers.admit(asked, 1)?;
             rpc::take(gateway, Source::RssCloud, [String::new(), url, String::new()]).await?;
             Ok(soap::response(method, true))
         }
         Some(Procedure::Ping | Procedure::WeblogPing) => {
             let (name, url) = (text(&["weblogname"], 0), text(&["weblogurl"], 1));
-            let done = rpc::weblog_ping(gateway, [name, url, String::new()]).await;
+            let done = rpc::weblog_ping(gateway, asked, [name, url, String::new()]).await;
             Ok(flerror(method, done))
         }
         Some(Procedure::WeblogExtendedPing) => {
             let (name, url) = (text(&["weblogname"], 0), text(&["weblogurl"], 1));
             let place = if call.params.len() == 3 { 2 } else { 3 };
             let feed = text(&["rssurl", "feedurl"], place);
-            Ok(flerror(method, rpc::weblog_ping(gateway, [name, url, feed]).await))
+            Ok(flerror(method, rpc::weblog_ping(gateway, asked, [name, url, feed]).await))
         }
         None => Err(format!("Can't make the call because \"{method}\" is not defined.")),
     }

@@ -147,7 +147,7 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_topic_with_a_password_is_shown_to_nobody() {
+async fn s48_a_topic_with_a_password_is_shown_to_nobody() {
     let world = World::new().await;
     let secret = world.topic.replace("http://", "http://me:opensesame@");
     world.gateway.subscribe_superfeedr(&secret, "http://127.0.0.1:9/dev/null", "atom").await;

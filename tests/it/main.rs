@@ -28,6 +28,7 @@ mod second_opinion;
 mod shutdown;
 mod simulate;
 mod store;
+mod strangers;
 mod superfeedr;
 mod support;
 mod trouble;

@@ -51,7 +51,7 @@ pub(super) async fn answer(gateway: &Gateway, asked: &Asked) -> Response {
 async fn carry_out(gateway: &Gateway, asked: &Asked, form: &Form) -> Result<Answer, Refused> {
     let mode = form.get("hub.mode").unwrap_or_default().to_ascii_lowercase();
     if mode == "publish" {
-        publish::publish(gateway, form).await.map_err(|err| broken(&err))?;
+        publish::publish(gateway, asked, form).await?;
         return Ok(Answer::Done(StatusCode::NO_CONTENT)); // whatever was named (row P-2)
     }
     let known = ["subscribe", "unsubscribe", "list", "retrieve", "replay", "authenticate"];

@@ -31,8 +31,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<Response, Refused
     let form = params::read(asked, Bodies::Forms)?;
     let mode = match form.get("hub.mode") {
         Some("publish") => {
-            let named = publish::publish(gateway, &form).await;
-            return match named.map_err(|err| account::broken(&err))? {
+            return match publish::publish(gateway, asked, &form).await? {
                 0 => Err(bad("hub.url is missing: it must name the topic that changed.")),
                 _ => Ok(empty(StatusCode::NO_CONTENT)),
             };
@@ -44,6 +43,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<Response, Refused
     };
     let intent = intent(&form, mode)?;
     let verification = verification(&form)?;
+    gateway.strangers.admit(asked, 1)?;
     match gateway.subscribe.carry_out(&intent, verification, worker::now()).await {
         Ok(Done::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);

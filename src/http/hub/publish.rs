@@ -2,9 +2,11 @@
 //!
 //! Nobody is asked who they are, and nobody is told which topics are watched.
 
+use super::account::broken;
 use crate::domain::ping::{Ping, Source};
 use crate::http::Gateway;
-use crate::store::StoreError;
+use crate::http::exchange::Asked;
+use crate::http::params::Refused;
 use crate::wire::form::Form;
 use crate::worker;
 
@@ -12,8 +14,13 @@ use crate::worker;
 const MOST_TOPICS: usize = 100;
 
 /// Takes the pings; returns how many addresses were named.
-pub(super) async fn publish(gateway: &Gateway, form: &Form) -> Result<usize, StoreError> {
+pub(super) async fn publish(
+    gateway: &Gateway,
+    asked: &Asked,
+    form: &Form,
+) -> Result<usize, Refused> {
     let named = addresses(form);
+    gateway.strangers.admit(asked, named.len())?;
     for url in &named {
         let ping = Ping {
             at: worker::now(),
@@ -22,7 +29,8 @@ pub(super) async fn publish(gateway: &Gateway, form: &Form) -> Result<usize, Sto
             url: url.clone(),
             feed_url: None,
         };
-        gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await?;
+        let taken = gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await;
+        taken.map_err(|err| broken(&err))?;
     }
     Ok(named.len())
 }

@@ -1,0 +1,100 @@
+//! What those may ask who have no account, and what they are shown.
+
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::server::client;
+
+/// Behind a proxy on this machine, which says whom it speaks for.
+const PROXIED: (&str, &str) = ("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1");
+const STRANGER: &str = "8.8.8.8";
+
+async fn ask(gateway: &Gateway, path: &str, body: (&str, &str)) -> (StatusCode, String) {
+    let (content_type, body) = body;
+    let asked = client().post(gateway.url(path)).header(CONTENT_TYPE, content_type);
+    let asked = asked.header("x-forwarded-for", STRANGER).body(body.to_owned());
+    let answer = asked.send().await.unwrap();
+    let status = answer.status();
+    assert_eq!(answer.headers().contains_key(RETRY_AFTER), status.as_u16() == 429, "{path}");
+    (status, answer.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn s26_one_address_can_ask_only_so_much_at_every_door() {
+    let database = Database::new(Kind::Sqlite).await;
+    let settings = [PROXIED, ("FEEDGATE_STRANGER_CALLS_PER_MIN", "1")];
+    let gateway = Gateway::start(&database, &settings).await;
+    let form = "application/x-www-form-urlencoded";
+    let (name, url) = ("<string>A</string>", "<string>http://a.test/</string>");
+    let call = |method: &str, params: &[&str]| {
+        let params: String =
+            params.iter().map(|p| format!("<param><value>{p}</value></param>")).collect();
+        format!(
+            "<methodCall><methodName>{method}</methodName><params>{params}</params></methodCall>"
+        )
+    };
+    let weblog = call("weblogUpdates.ping", &[name, url]);
+    let first = ask(&gateway, "/RPC2", ("text/xml", &weblog)).await;
+    assert!(first.1.contains("Thanks for the ping."), "{}", first.1);
+
+    let cloud = call("rssCloud.ping", &[url]);
+    let envelope = "<e:Envelope xmlns:e=\"http://schemas.xmlsoap.org/soap/envelope/\"><e:Body>\
+                    <ping><url>http://a.test/</url></ping></e:Body></e:Envelope>";
+    let publish = "hub.mode=publish&hub.url=http://a.test/";
+    let subscribe = "hub.mode=subscribe&hub.topic=http://a.test/&hub.callback=http://b.test/";
+    let register = "notifyProcedure=&port=80&path=/&protocol=http-post&url1=http://a.test/";
+    #[rustfmt::skip]
+    let cases = [
+        ("/hub",                   form,       publish,          429, "Your address asks too much"),
+        ("/hub",                   form,       subscribe,        429, "Your address asks too much"),
+        ("/",                      form,       publish,          429, "Your address asks too much"),
+        ("/rsscloud/pleaseNotify", form,       register,         200, "<notifyResult success=\"false\" msg=\"Your"),
+        ("/rsscloud/ping",         form,       "url=http://a.test/", 200, "<result success=\"false\" msg=\"Your"),
+        ("/RPC2",                  "text/xml", cloud.as_str(),   200, "<fault>"),
+        ("/RPC2",                  "text/xml", weblog.as_str(),  200, "<name>flerror</name><value><boolean>1</boolean>"),
+        ("/RPC2",                  "text/xml", envelope,         500, "Your address asks too much"),
+        ("/pingSiteForm",          form,       "name=A&url=http://a.test/", 400, "Your address asks too much"),
+    ];
+    for (path, content_type, body, status, words) in cases {
+        let (got, text) = ask(&gateway, path, (content_type, body)).await;
+        assert_eq!(got, status, "{path} {body}: {text}");
+        assert!(text.contains(words), "{path} {body}: {text}");
+    }
+    // This machine is the operator's.
+    let form = [("hub.mode", "publish"), ("hub.url", "http://a.test/")];
+    for _ in 0..3 {
+        assert_eq!(gateway.post("/hub", &form).await.0, StatusCode::NO_CONTENT);
+    }
+}
+
+#[tokio::test]
+async fn s45_metrics_are_shown_to_the_operators_networks_only() {
+    let database = Database::new(Kind::Sqlite).await;
+    let metrics = |gateway: &Gateway, through: Option<&str>| {
+        let asked = client().get(gateway.url("/metrics"));
+        let asked = match through {
+            Some(client) => asked.header("x-forwarded-for", client),
+            None => asked,
+        };
+        async move { asked.send().await.unwrap().status() }
+    };
+    let open = Gateway::start(&database, &[]).await;
+    assert_eq!(metrics(&open, None).await, StatusCode::OK);
+    let why = "a proxy that nobody told us of passes on what its client made up";
+    assert_eq!(metrics(&open, Some("127.0.0.1")).await, StatusCode::FORBIDDEN, "{why}");
+    drop(open);
+
+    let proxied = Gateway::start(&database, &[PROXIED]).await;
+    assert_eq!(metrics(&proxied, Some(STRANGER)).await, StatusCode::FORBIDDEN);
+    assert_eq!(metrics(&proxied, Some("10.1.2.3")).await, StatusCode::OK);
+    drop(proxied);
+
+    let listed = [("FEEDGATE_METRICS_NETWORKS", "10.0.0.0/8")];
+    let url = |gateway: &Gateway| gateway.url("/metrics");
+    let closed = Gateway::start(&database, &listed).await;
+    let answer = client().get(url(&closed)).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+    assert!(answer.text().await.unwrap().contains("FEEDGATE_METRICS_NETWORKS"));
+}
