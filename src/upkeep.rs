@@ -27,6 +27,9 @@ const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
 /// How long pings and fetch outcomes are kept: changes.xml looks back an hour, an
 /// operator a week.
 const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long a resource is kept that nobody watches (rule S44): who subscribes again within
+/// it is not told of old entries.
+const KEEP_UNWATCHED: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// The wall clock was set if it differs by more from the one that is never set.
 const JUMP_S: f64 = 300.0;
 
@@ -41,16 +44,19 @@ enum Chore {
     Measure,
     /// Forgets old pings and fetch outcomes.
     Prune,
+    /// Forgets resources that nobody watches any more.
+    Forget,
     /// Turns the dial of the poll budget.
     Steer,
 }
 
 /// All of them, and how often at most each is done in all nodes together.
-const CHORES: [(Chore, Duration); 5] = [
+const CHORES: [(Chore, Duration); 6] = [
     (Chore::Expire, Duration::from_secs(60)),
     (Chore::DropFailing, Duration::from_secs(30 * 60)),
     (Chore::Measure, Duration::from_secs(10 * 60)),
     (Chore::Prune, Duration::from_secs(3_600)),
+    (Chore::Forget, Duration::from_secs(3_600)),
     (Chore::Steer, Duration::from_secs(60)),
 ];
 
@@ -149,6 +155,7 @@ impl Chore {
             Chore::DropFailing => "drop_failing",
             Chore::Measure => "measure",
             Chore::Prune => "prune",
+            Chore::Forget => "forget",
             Chore::Steer => "steer",
         }
     }
@@ -174,6 +181,7 @@ impl Chore {
             Chore::DropFailing => store.drop_failing(MOST_ERRORS).await?,
             Chore::Measure => store.measure(now - MEASURE_EVERY, now).await?,
             Chore::Prune => store.prune(now - KEEP).await?,
+            Chore::Forget => store.forget_unwatched(now - KEEP_UNWATCHED, now).await?,
             Chore::Steer => steer(store, settings).await?,
         };
         if done > 0 {

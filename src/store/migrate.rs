@@ -8,7 +8,7 @@ use super::sql::params;
 use super::tx::Tx;
 
 /// All migrations, in order; the first has number 1.
-const MIGRATIONS: &[(&str, &str)] = &[
+pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("log", include_str!("../../migrations/0001_log.sql")),
     ("hosts", include_str!("../../migrations/0002_hosts.sql")),
     ("schedule", include_str!("../../migrations/0003_schedule.sql")),
@@ -17,6 +17,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("statuses", include_str!("../../migrations/0006_statuses.sql")),
     ("herd", include_str!("../../migrations/0007_herd.sql")),
     ("replays", include_str!("../../migrations/0008_replays.sql")),
+    ("unwatched", include_str!("../../migrations/0009_unwatched.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -31,6 +31,7 @@ mod append;
 mod claims;
 mod deliveries;
 mod entries;
+mod forget;
 mod hosts;
 mod intents;
 mod log;

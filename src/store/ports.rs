@@ -532,6 +532,15 @@ pub trait Upkeep: Send + Sync {
     /// `before`. Returns how many.
     async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
 
+    /// Drops resources that have had no subscriber since `before`, with all that is kept of
+    /// them; those that have none at `now` for the first time are noted. Returns how many were
+    /// dropped (rule S44).
+    async fn forget_unwatched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError>;
+
     /// Numbers for `/metrics`.
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError>;
 

@@ -158,7 +158,10 @@ async fn make(
                                    cursor, lease_until,
                                    created_at)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-    const COUNT: &str = "update resources set subscribers = subscribers + 1 where id = $1";
+    const COUNT: &str = "
+        update resources
+           set subscribers = subscribers + 1, unwatched_since = null
+         where id = $1";
     #[rustfmt::skip]
     let params = params![
         resource.id.0, number(wish.account), wish.callback.as_str(), wish.callback.host(),

@@ -10,7 +10,7 @@ use super::db::Db;
 use super::sql::{self, Row, Value, params};
 use super::subscriptions::count_off;
 use super::tx::Tx;
-use super::{Gauges, News, StoreError, Upkeep, migrate, resources};
+use super::{Gauges, News, StoreError, Upkeep, forget, migrate, resources};
 use crate::domain::status::Status;
 
 /// Rows changed in one transaction: little enough that nobody waits long for it.
@@ -100,6 +100,22 @@ impl Upkeep for Db {
             }
         }
         Ok(dropped)
+    }
+
+    async fn forget_unwatched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        while self.write(move |tx| Box::pin(forget::note(tx, now, BATCH))).await? > 0 {}
+        let mut dropped = 0;
+        loop {
+            let some = self.write(move |tx| Box::pin(forget::forget(tx, before, now))).await?;
+            dropped += some;
+            if some == 0 {
+                return Ok(dropped);
+            }
+        }
     }
 
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError> {

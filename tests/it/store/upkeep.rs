@@ -18,6 +18,7 @@ on_both_stores!(
     the_budget_adds_up_what_all_resources_want,
     the_dial_is_shared_and_kept,
     p47_what_a_fast_clock_planned_is_set_back,
+    s44_what_nobody_watches_is_forgotten_in_the_end,
     gauges_count_what_there_is,
     news_wake_who_waits,
 );
@@ -86,6 +87,40 @@ async fn velocity_is_what_was_appended_in_a_cycle(database: Database) {
     let after = resource(&store, id).await.status;
     assert_eq!((after.velocity, after.entries_count_since_last_maintenance), (2, 1));
     assert_eq!(after.last_maintenance_at, Some(at(DAY)));
+}
+
+async fn s44_what_nobody_watches_is_forgotten_in_the_end(database: Database) {
+    const DAY: i64 = 86_400;
+    let store = database.open().await;
+    let kept = subscribe(&store, "kept", "https://callback.test/").await.id.resource;
+    let left = subscribe(&store, "left", "https://callback.test/").await.id.resource;
+    store.record(left, &poll(at(1), &["1", "2"])).await.unwrap();
+    let one = wish("left", "https://callback.test/");
+    let ended = store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap();
+    let never = store.ensure(&topic("never"), at(0)).await.unwrap().id;
+    assert!(ended);
+
+    let forget = |days: i64| store.forget_unwatched(at((days - 30) * DAY), at(days * DAY));
+    assert_eq!(forget(1).await.unwrap(), 0, "now it is noted");
+    // Who comes back is told of nothing old, and begins the thirty days anew by leaving.
+    assert_eq!(store.subscribe(&one, at(29 * DAY)).await.unwrap().id.resource, left);
+    store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap();
+    assert_eq!(forget(30).await.unwrap(), 0);
+    // What is being read is let be.
+    let claimed = store.claim_resource(never, at(31 * DAY), at(31 * DAY + 60)).await.unwrap();
+    assert!(claimed.is_some());
+    assert_eq!(forget(31).await.unwrap(), 0);
+    assert_eq!(forget(32).await.unwrap(), 1, "nobody ever came");
+    assert_eq!(store.get(never).await.unwrap(), None);
+    assert!(store.get(left).await.unwrap().is_some());
+    assert_eq!(forget(61).await.unwrap(), 1);
+    assert_eq!(store.get(left).await.unwrap(), None);
+    assert!(store.get(kept).await.unwrap().is_some());
+
+    // It can be watched again, from the start.
+    let again = store.subscribe(&one, at(62 * DAY)).await.unwrap().id.resource;
+    assert_ne!(again, left);
+    assert_eq!(store.record(again, &poll(at(62 * DAY), &["1"])).await.unwrap().new, 1);
 }
 
 async fn gauges_count_what_there_is(database: Database) {
