@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use http::HeaderMap;
-use http::header::RETRY_AFTER;
 
 use crate::domain::record::Seq;
 use crate::domain::subscription::{Subscription, SubscriptionId};
-use crate::fetch::{FetchError, Reply};
+use crate::fetch::{FetchError, Reply, freshness};
 use crate::store::Settled;
 
 /// When a WebSub delivery that failed is tried again, after the first failure, the
@@ -22,8 +20,6 @@ const RSSCLOUD_STEPS_S: [u64; 2] = [10, 60];
 /// The least that a callback is left alone which is asked too much: 429, 503, 504 and
 /// timeouts.
 const OVERLOADED_S: u64 = 60;
-/// The most that a `Retry-After` can ask for.
-const LONGEST_ASKED_S: u64 = 86_400;
 
 /// What becomes of the subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +111,8 @@ fn wait(
         wait_s = wait_s.max(OVERLOADED_S);
     }
     if let Ok(reply) = answer {
-        wait_s = wait_s.max(retry_after_s(&reply.headers, now).min(LONGEST_ASKED_S));
+        let asked_s = freshness::retry_after_s(&reply.headers, now.into());
+        wait_s = wait_s.max(asked_s.unwrap_or(0).into());
     }
     Some(Duration::from_secs(wait_s))
 }
@@ -127,16 +124,6 @@ fn is_overloaded(answer: &Result<Reply, FetchError>) -> bool {
     }
 }
 
-/// What `Retry-After` asks for, in either form; a date in the past is now.
-fn retry_after_s(headers: &HeaderMap, now: DateTime<Utc>) -> u64 {
-    let Some(text) = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()) else {
-        return 0;
-    };
-    let date = || httpdate::parse_http_date(text).ok();
-    let until = |date| (DateTime::<Utc>::from(date) - now).num_seconds().try_into().ok();
-    text.trim().parse().ok().or_else(|| date().and_then(until)).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,7 +131,8 @@ mod tests {
     use crate::domain::subscription::{Format, Protocol, Statuses, Updates};
     use crate::domain::topic::{Callback, Topic};
     use bytes::Bytes;
-    use http::StatusCode;
+    use http::header::{DATE, RETRY_AFTER};
+    use http::{HeaderMap, StatusCode};
 
     fn subscription(protocol: Protocol, failures: u32) -> Subscription {
         Subscription {
@@ -217,6 +205,17 @@ mod tests {
             let got = judge(&subscription, &answer(status, retry_after), at(0), 0.5);
             assert_eq!(got, Verdict::Failed(want.map(at)), "{why}");
         }
+    }
+
+    #[test]
+    fn a_callback_whose_clock_is_off_is_understood() {
+        let mut reply = answer(503, Some("Thu, 01 Jan 1970 05:02:00 GMT"));
+        if let Ok(reply) = &mut reply {
+            let date = "Thu, 01 Jan 1970 05:00:00 GMT"; // it is midnight
+            reply.headers.insert(DATE, date.parse().unwrap());
+        }
+        let got = judge(&subscription(Protocol::WebSub, 0), &reply, at(0), 0.5);
+        assert_eq!(got, Verdict::Failed(Some(at(120))));
     }
 
     #[test]
