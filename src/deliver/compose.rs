@@ -173,7 +173,7 @@ impl Composer {
         };
         let atom = document(resource, &records, &self.links(key));
         let (content_type, body) = match key.format {
-            Format::Json => (JSON, json(resource, &key.topic, atom)),
+            Format::Json => (JSON, json(resource, &key.topic, &atom)),
             Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
         };
         let (content_type, body) = (content_type.to_owned(), body.into());
@@ -187,7 +187,7 @@ impl Composer {
         let atom = document(resource, &[], &self.links(key));
         let (content_type, body) = match key.format {
             Format::Json => {
-                let feed = read_again(resource, &atom);
+                let feed = read_back(resource, &atom);
                 let json = render::json::status_only(&feed, &key.topic, &resource.status);
                 (JSON, json.to_string())
             }
@@ -244,12 +244,13 @@ fn document(resource: &Resource, records: &[Record], links: &[Link]) -> String {
 }
 
 /// JSON is a view of the same entries, so it is made from the same document.
-fn json(resource: &Resource, topic: &str, atom: String) -> String {
-    let feed = read_again(resource, &atom);
+fn json(resource: &Resource, topic: &str, atom: &str) -> String {
+    let feed = read_back(resource, atom);
     render::json::document(&feed, topic, &resource.status).to_string()
 }
 
-fn read_again(resource: &Resource, atom: &str) -> Feed {
+/// The feed in a document of ours, made of what is stored of `resource`.
+pub fn read_back(resource: &Resource, atom: &str) -> Feed {
     let context = Context::of(resource.topic.fetch_url());
     parse::parse(atom.as_bytes(), &context).unwrap_or_else(|err| {
         error!(resource = resource.id.0, error = %err, "our own Atom cannot be read");

@@ -14,15 +14,14 @@ use super::list;
 use super::retrieve::{self, Shelf};
 use super::search::Search;
 use super::subscribe;
+use crate::deliver::read_back;
 use crate::domain::account::Access;
 use crate::domain::feed::{Feed, Link, Person, Text};
 use crate::domain::record::Record;
 use crate::domain::resource::{Resource, ResourceId};
-use crate::domain::source::Context;
 use crate::http::Gateway;
 use crate::http::exchange::Asked;
 use crate::http::params::Refused;
-use crate::parse;
 use crate::render::atom;
 use crate::store::{Filter, Span};
 use crate::wire::form::Form;
@@ -92,9 +91,7 @@ fn sourced(mut record: Record, resource: &Resource) -> Record {
         links: &[own],
         entries: &[&record.atom],
     });
-    // Our own Atom can be read; if not, the entry is as good as it was.
-    let context = Context::of(resource.topic.fetch_url());
-    let feed = parse::parse(text.as_bytes(), &context).unwrap_or_default();
+    let feed = read_back(resource, &text); // if it cannot be read, the entry stays as it was
     if feed.entries.first().is_none_or(|entry| entry.source.is_some()) {
         return record;
     }

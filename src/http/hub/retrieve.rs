@@ -13,16 +13,15 @@ use warp::reply::Response;
 
 use super::account::{Answer, broken, number, unprocessable};
 use super::{combined, jsonp, offers, subscribe};
+use crate::deliver::read_back;
 use crate::domain::account::Access;
-use crate::domain::feed::{Feed, Link};
+use crate::domain::feed::Link;
 use crate::domain::record::{Record, Seq};
 use crate::domain::resource::{Kind, Resource};
-use crate::domain::source::Context;
 use crate::domain::subscription::Format;
 use crate::http::Gateway;
 use crate::http::exchange::{Asked, as_strangers_words, empty, is_known, set, with_type};
 use crate::http::params::Refused;
-use crate::parse;
 use crate::render::{atom, json};
 use crate::store::{Filter, Span, StoreError};
 use crate::wire::form::Form;
@@ -210,8 +209,7 @@ fn as_atom(gateway: &Gateway, shelf: &Shelf<'_>) -> String {
 fn as_json(gateway: &Gateway, shelf: &Shelf<'_>) -> Value {
     let Shelf { resource, records, .. } = shelf;
     let text = as_atom(gateway, shelf);
-    let context = Context::of(resource.topic.fetch_url());
-    let mut feed = parse::parse(text.as_bytes(), &context).unwrap_or_else(|_| Feed::default());
+    let mut feed = read_back(resource, &text);
     // The order is ours, whatever a reader thinks of the dates.
     let order: Vec<&str> = records.iter().map(|record| record.entry_id.as_str()).collect();
     feed.entries.sort_by_key(|entry| order.iter().position(|id| *id == entry.id));
