@@ -1,20 +1,15 @@
 //! The request that brings a load to a callback, in the words of its protocol.
 
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
-use url::form_urlencoded;
 
 use crate::domain::subscription::{Protocol, Subscription};
 use crate::fetch::Call;
-use crate::wire::{signature, soap, xmlrpc};
+use crate::wire::{rsscloud, signature};
 
 use super::Settings;
 use super::compose::{Load, Says};
-
-const FORM: &str = "application/x-www-form-urlencoded";
-const XML: &str = "text/xml; charset=utf-8";
 
 const X_HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature");
 const X_TOPIC: HeaderName = HeaderName::from_static("x-pubsubhubbub-topic");
@@ -22,7 +17,6 @@ const X_CALLBACK: HeaderName = HeaderName::from_static("x-pubsubhubbub-callback"
 const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
 const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
-const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 
 /// Where a subscriber finds the hub it came by: `/` with an account, `/hub` without.
 pub(super) fn hub(public_url: &Url, is_open: bool) -> Url {
@@ -34,32 +28,19 @@ pub(super) fn hub(public_url: &Url, is_open: bool) -> Url {
 
 /// The request.
 pub(super) fn call(subscription: &Subscription, load: &Load, settings: &Settings) -> Call {
-    let topic = subscription.topic.as_str();
-    let (content_type, body) = match &subscription.protocol {
-        Protocol::WebSub => (load.content_type.as_str(), load.body.clone()),
-        Protocol::HttpPost => (FORM, form(topic)),
-        Protocol::XmlRpc { procedure } => (XML, xmlrpc::call(procedure, topic).into()),
-        Protocol::Soap { procedure } => (XML, soap::call(procedure, topic).into()),
-    };
-    let mut headers = HeaderMap::new();
-    put(&mut headers, CONTENT_TYPE, content_type);
-    match &subscription.protocol {
-        Protocol::WebSub => push_websub(&mut headers, subscription, load, settings),
-        Protocol::Soap { .. } => {
-            // As UserLand's own implementation had it: the path of the responder.
-            let action = format!("\"{}\"", subscription.callback.url().path());
-            put(&mut headers, SOAP_ACTION, &action);
+    let (protocol, url) = (&subscription.protocol, subscription.callback.url());
+    let mut headers = rsscloud::headers(protocol, &url);
+    let body = match protocol {
+        Protocol::WebSub => {
+            put(&mut headers, CONTENT_TYPE, &load.content_type);
+            push_websub(&mut headers, subscription, load, settings);
+            load.body.clone()
         }
-        Protocol::HttpPost | Protocol::XmlRpc { .. } => {}
-    }
-    Call { method: Method::POST, url: subscription.callback.url(), headers, body }
-}
-
-/// rssCloud: "a single parameter, the URL of the feed that updated" (seed 000, "HTTP
-/// POST interface").
-fn form(topic: &str) -> Bytes {
-    let form = form_urlencoded::Serializer::new(String::new()).append_pair("url", topic).finish();
-    form.into()
+        Protocol::HttpPost | Protocol::XmlRpc { .. } | Protocol::Soap { .. } => {
+            rsscloud::changed(protocol, subscription.topic.as_str()).into()
+        }
+    };
+    Call { method: Method::POST, url, headers, body }
 }
 
 /// What WebSub asks for (`#content-distribution`) and what Superfeedr's clients read

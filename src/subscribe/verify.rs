@@ -4,14 +4,13 @@
 //! answers is read up to a limit and never kept.
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use url::Url;
 
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::subscription::Protocol;
 use crate::fetch::{Call, Fetch, FetchError, Reply};
-use crate::wire::{soap, xmlrpc};
+use crate::wire::{rsscloud, soap, xmlrpc};
 
 /// Why a callback is taken not to have agreed.
 #[derive(Debug, thiserror::Error)]
@@ -145,23 +144,8 @@ async fn post(
     callback: Url,
     topic: &str,
 ) -> Result<Reply, NotVerified> {
-    let mut headers = HeaderMap::new();
-    let (content_type, body) = match protocol {
-        Protocol::HttpPost | Protocol::WebSub => {
-            let mut form = url::form_urlencoded::Serializer::new(String::new());
-            ("application/x-www-form-urlencoded", form.append_pair("url", topic).finish())
-        }
-        Protocol::XmlRpc { procedure } => ("text/xml", xmlrpc::call(procedure, topic)),
-        Protocol::Soap { procedure } => {
-            // The action is the path, as UserLand's servers have it.
-            let action = HeaderValue::from_str(&format!("\"{}\"", callback.path()));
-            if let Ok(action) = action {
-                headers.insert(HeaderName::from_static("soapaction"), action);
-            }
-            ("text/xml; charset=utf-8", soap::call(procedure, topic))
-        }
-    };
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let headers = rsscloud::headers(protocol, &callback);
+    let body = rsscloud::changed(protocol, topic);
     let call = Call { method: Method::POST, url: callback, headers, body: body.into() };
     successful(fetch.call(call).await)
 }

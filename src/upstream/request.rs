@@ -5,13 +5,14 @@
 //! it answers, and its answer says whether it will tell (seed 000, "REST interface").
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::header::ACCEPT;
+use http::{HeaderValue, Method, StatusCode};
 use url::{Url, form_urlencoded};
 
 use crate::domain::subscription::{Lease, Protocol};
 use crate::domain::upstream::Upstream;
 use crate::fetch::{Call, Fetch, FetchError, Reply};
+use crate::wire::rsscloud;
 use crate::wire::soap::{self, Parameter};
 use crate::wire::xml;
 use crate::wire::xmlrpc::{self, Value};
@@ -69,32 +70,24 @@ pub(super) async fn send(
     let own = address(public_url, &upstream.token);
     let endpoint = Url::parse(&upstream.offer.endpoint)
         .map_err(|err| NoPush::Unreachable(FetchError::BadUrl(err.to_string())))?;
-    let mut headers = HeaderMap::new();
-    let (content_type, body) = match &upstream.offer.protocol {
-        Protocol::WebSub => (FORM, websub(upstream, mode, &own)),
+    let protocol = &upstream.offer.protocol;
+    let mut headers = rsscloud::headers(protocol, &endpoint);
+    let body = match protocol {
+        Protocol::WebSub => websub(upstream, mode, &own),
         Protocol::HttpPost => {
             headers.insert(ACCEPT, HeaderValue::from_static("application/xml, text/xml;q=0.9"));
-            (FORM, please_notify(upstream, &own))
+            please_notify(upstream, &own)
         }
-        Protocol::XmlRpc { procedure } => ("text/xml", by_xmlrpc(upstream, procedure, &own)),
-        Protocol::Soap { procedure } => {
-            let action = HeaderValue::from_str(&format!("\"{}\"", endpoint.path()));
-            if let Ok(action) = action {
-                headers.insert(HeaderName::from_static("soapaction"), action);
-            }
-            ("text/xml; charset=utf-8", by_soap(upstream, procedure, &own))
-        }
+        Protocol::XmlRpc { procedure } => by_xmlrpc(upstream, procedure, &own),
+        Protocol::Soap { procedure } => by_soap(upstream, procedure, &own),
     };
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     let call = Call { method: Method::POST, url: endpoint, headers, body: body.into() };
     let reply = fetch.call(call).await.map_err(NoPush::Unreachable)?;
     if !reply.status.is_success() {
         return Err(NoPush::Status(reply.status));
     }
-    judge(&upstream.offer.protocol, &reply)
+    judge(protocol, &reply)
 }
-
-const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Where this upstream is to tell us.
 fn address(public_url: &Url, token: &str) -> Url {
@@ -210,6 +203,8 @@ fn notify_result(body: &Bytes) -> Option<(bool, String)> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     fn reply(body: &str) -> Reply {
