@@ -281,16 +281,7 @@ pub(super) fn read_link(element: El<'_>, home: &Home<'_>) -> Link {
     let text = element.text();
     let rel = named("rel").unwrap_or("alternate");
     let foreign = element.attributes().iter().filter(|a| !matches!(a.prefix, "" | "xml"));
-    let attributes = foreign.map(|attribute| {
-        let space = element.space_of(attribute);
-        let prefix = space.vocabulary().map_or(attribute.prefix, |known| known.prefix);
-        Attribute {
-            namespace: space.uri().to_owned(),
-            prefix: prefix.to_owned(),
-            name: attribute.name.to_owned(),
-            value: attribute.value.clone().into_owned(),
-        }
-    });
+    let attributes = foreign.map(|attribute| element.keep_attribute(attribute, &attribute.value));
     Link {
         href: home.bases.href(element, href.unwrap_or(&text)),
         rel: rel.strip_prefix(IANA).unwrap_or(rel).to_owned(),

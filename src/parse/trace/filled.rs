@@ -58,20 +58,27 @@ pub(in crate::parse) trait Filled {
     fn prints(&self) -> Vec<(&'static str, Print)>;
 }
 
-impl Filled for Feed {
-    fn mark(&mut self) -> &mut Mark {
-        &mut self.mark
-    }
+/// The fields that feeds and entries have alike.
+macro_rules! mark_and_lists {
+    () => {
+        fn mark(&mut self) -> &mut Mark {
+            &mut self.mark
+        }
 
-    fn lists(&mut self) -> [&mut dyn List; LISTS] {
-        [
-            &mut self.authors,
-            &mut self.contributors,
-            &mut self.links,
-            &mut self.categories,
-            &mut self.extensions,
-        ]
-    }
+        fn lists(&mut self) -> [&mut dyn List; LISTS] {
+            [
+                &mut self.authors,
+                &mut self.contributors,
+                &mut self.links,
+                &mut self.categories,
+                &mut self.extensions,
+            ]
+        }
+    };
+}
+
+impl Filled for Feed {
+    mark_and_lists!();
 
     fn prints(&self) -> Vec<(&'static str, Print)> {
         let generator = self.generator.as_ref();
@@ -91,19 +98,7 @@ impl Filled for Feed {
 }
 
 impl Filled for Entry {
-    fn mark(&mut self) -> &mut Mark {
-        &mut self.mark
-    }
-
-    fn lists(&mut self) -> [&mut dyn List; LISTS] {
-        [
-            &mut self.authors,
-            &mut self.contributors,
-            &mut self.links,
-            &mut self.categories,
-            &mut self.extensions,
-        ]
-    }
+    mark_and_lists!();
 
     fn prints(&self) -> Vec<(&'static str, Print)> {
         let content = self.content.as_ref().map_or(Print::Nothing, |content| match content {

@@ -11,7 +11,7 @@ use quick_xml::escape::{escape, partial_escape};
 
 use super::super::formats::{XHTML, XML, atom_vocabulary, is_atom, is_plain, rss_vocabulary};
 use super::super::vocabulary::spelled;
-use super::{El, Step};
+use super::{Attr, El, Step};
 use crate::domain::feed::{Attribute, Element, Node};
 
 /// The greatest element without a home in Atom that is kept, in bytes of its texts and
@@ -60,6 +60,18 @@ impl<'t> El<'t> {
     /// What is inside, as XML that can stand anywhere.
     pub(in super::super) fn xml(self, resolve: Resolve<'_>) -> String {
         Writer { out: String::new(), open: vec![None], resolve }.inside(self)
+    }
+
+    /// One of its attributes, to be kept with this value.
+    pub(in super::super) fn keep_attribute(self, attribute: &Attr<'t>, value: &str) -> Attribute {
+        let space = self.space_of(attribute);
+        let prefix = space.vocabulary().map_or(attribute.prefix, |known| known.prefix);
+        Attribute {
+            namespace: space.uri().to_owned(),
+            prefix: prefix.to_owned(),
+            name: attribute.name.to_owned(),
+            value: value.to_owned(),
+        }
     }
 
     /// The elements inside, to be kept; those that are too big are left out.
@@ -147,16 +159,9 @@ fn shell(element: El<'_>) -> Element {
     } else {
         space.vocabulary()
     };
-    let attributes = element.attributes().iter().map(|attribute| {
-        let space = element.space_of(attribute);
-        let prefix = space.vocabulary().map_or(attribute.prefix, |known| known.prefix);
-        Attribute {
-            namespace: space.uri().to_owned(),
-            prefix: prefix.to_owned(),
-            name: attribute.name.to_owned(),
-            value: attribute.value.trim().to_owned(),
-        }
-    });
+    let attributes = element.attributes().iter();
+    let attributes =
+        attributes.map(|attribute| element.keep_attribute(attribute, attribute.value.trim()));
     Element {
         namespace: known.map_or(space.uri(), |known| known.uri()).to_owned(),
         prefix: known.map_or(element.prefix(), |known| known.prefix).to_owned(),
