@@ -221,34 +221,35 @@ const DELIVERED: &str = concat!(
     of_given!()
 );
 
-const WAITING: &str = concat!(
-    "update subscriptions
-        set failures = failures + 1, failing_since = coalesce(failing_since, $1),
-            claimed_until = null, replay_from = null,
-            cursor = ",
-    cursor_after!("cursor"),
-    ", due_at = case when ",
+/// What ends a claim without moving its cursor on; `$due` says when it is due again.
+macro_rules! failed {
+    ($($due:expr),*) => {
+        concat!(
+            "update subscriptions
+                set failures = failures + 1, failing_since = coalesce(failing_since, $1),
+                    claimed_until = null, replay_from = null,
+                    cursor = ",
+            cursor_after!("cursor"),
+            ", due_at = case when ",
+            $($due,)*
+            " end",
+            of_given!()
+        )
+    };
+}
+
+const WAITING: &str = failed!(
     cursor_after!("cursor"),
     " < ",
     owed!(),
     " or status_told < ",
     status_owed!("statuses"),
-    " then given.retry_at end",
-    of_given!()
+    " then given.retry_at"
 );
 
 /// Due at once only if there is more than what was tried.
-const FAILED: &str = concat!(
-    "update subscriptions
-        set failures = failures + 1, failing_since = coalesce(failing_since, $1),
-            claimed_until = null, replay_from = null,
-            cursor = ",
-    cursor_after!("cursor"),
-    ", due_at = case when replay_from is not null or tried < ",
-    owed!(),
-    " then cast($1 as bigint) end",
-    of_given!()
-);
+const FAILED: &str =
+    failed!("replay_from is not null or tried < ", owed!(), " then cast($1 as bigint)");
 
 /// Locks the resources: for writing if their subscribers are to be counted anew, else
 /// so that many may settle side by side.

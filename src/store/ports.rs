@@ -21,41 +21,19 @@ use crate::domain::subscription::{Due, Subscription, SubscriptionId, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::domain::upstream::Upstream;
 
-/// Everything at once.
-pub trait Store:
-    Accounts
-    + Resources
-    + Log
-    + Subscriptions
-    + Intents
-    + Pings
-    + Upstreams
-    + Hosts
-    + Moves
-    + Queue
-    + Schedule
-    + Upkeep
-    + Send
-    + Sync
-{
+/// Names the ports that make a store.
+macro_rules! store_of {
+    ($($port:ident)*) => {
+        /// Everything at once.
+        pub trait Store: $($port +)* Send + Sync {}
+
+        impl<T> Store for T where T: $($port +)* Send + Sync {}
+    };
 }
 
-impl<T> Store for T where
-    T: Accounts
-        + Resources
-        + Log
-        + Subscriptions
-        + Intents
-        + Pings
-        + Upstreams
-        + Hosts
-        + Moves
-        + Queue
-        + Schedule
-        + Upkeep
-        + Send
-        + Sync
-{
+store_of! {
+    Accounts Resources Log Subscriptions Intents Pings Upstreams Hosts
+    Moves Queue Schedule Upkeep
 }
 
 /// Accounts and their tokens.
