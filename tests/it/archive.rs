@@ -4,37 +4,22 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH}
 use http::{Method, StatusCode};
 use reqwest::Response;
 
-use crate::support::feeds::{entry_id, entry_ids, link, rss};
-use crate::support::gateway::Gateway;
-use crate::support::postgres::{Database, Kind};
-use crate::support::publisher::Publisher;
+use crate::support::feeds::{entry_id, entry_ids, link};
 use crate::support::reader::Reader;
 use crate::support::server::client;
-use crate::support::subscriber::Subscriber;
-
-struct World {
-    publisher: Publisher,
-    gateway: Gateway,
-    topic: String,
-    _subscriber: Subscriber,
-    _database: Database,
-}
+use crate::support::world::World;
 
 impl World {
     /// A feed of five entries, in documents of two.
-    async fn new() -> World {
-        let publisher = Publisher::start().await;
-        publisher.put_rss("/feed", rss("tides", 1..6));
-        let topic = publisher.url("/feed");
-        let subscriber = Subscriber::start().await;
-        let database = Database::new(Kind::Sqlite).await;
-        let gateway = Gateway::start(&database, &[("FEEDGATE_PAGE_RECORDS", "2")]).await;
-        gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
-        World { publisher, gateway, topic, _subscriber: subscriber, _database: database }
+    async fn with_archive() -> World {
+        let world = World::with_tides(5, &[("FEEDGATE_PAGE_RECORDS", "2")]).await;
+        let callback = world.subscriber.url("/cb");
+        world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
+        world
     }
 
-    async fn publish(&self, n: usize) {
-        self.publisher.put_rss("/feed", rss("tides", 1..n + 1));
+    async fn publish_and_wait(&self, n: usize) {
+        self.put_tides(n);
         let form = [("hub.mode", "publish"), ("hub.url", self.topic.as_str())];
         assert_eq!(self.gateway.post("/", &form).await.0, StatusCode::NO_CONTENT);
         self.gateway.archive_holds(&self.topic, &entry_id("tides", n)).await;
@@ -57,7 +42,7 @@ fn header(answer: &Response, name: HeaderName) -> String {
 
 #[tokio::test]
 async fn the_chain_leads_from_the_newest_entry_to_the_oldest() {
-    let world = World::new().await;
+    let world = World::with_archive().await;
     let mut next = Some(world.recent().await);
     let mut pages = Vec::new();
     while let Some(url) = next {
@@ -83,7 +68,7 @@ async fn the_chain_leads_from_the_newest_entry_to_the_oldest() {
 
 #[tokio::test]
 async fn an_archived_document_never_changes_again() {
-    let world = World::new().await;
+    let world = World::with_archive().await;
     let recent = world.recent().await;
     let via = link(&get(&recent).await.text().await.unwrap(), "via").unwrap();
     let prev = link(&get(&recent).await.text().await.unwrap(), "prev-archive").unwrap();
@@ -92,8 +77,8 @@ async fn an_archived_document_never_changes_again() {
     assert_eq!(header(&open, CACHE_CONTROL), "public, max-age=30");
     let (etag, text) = (header(&before, ETAG), before.text().await.unwrap());
 
-    world.publish(6).await;
-    world.publish(7).await;
+    world.publish_and_wait(6).await;
+    world.publish_and_wait(7).await;
     let after = get(&prev).await;
     assert_eq!(header(&after, ETAG), etag);
     assert_eq!(after.text().await.unwrap(), text);
@@ -106,12 +91,12 @@ async fn an_archived_document_never_changes_again() {
 
 #[tokio::test]
 async fn a_reader_misses_nothing_between_two_visits() {
-    let world = World::new().await;
+    let world = World::with_archive().await;
     let recent = world.recent().await;
     let mut reader = Reader::default();
     reader.catch_up(&recent).await.unwrap();
     for n in 6..10 {
-        world.publish(n).await;
+        world.publish_and_wait(n).await;
     }
     reader.catch_up(&recent).await.unwrap();
     let want: Vec<String> = (1..10).map(|n| entry_id("tides", n)).collect();
@@ -120,7 +105,7 @@ async fn a_reader_misses_nothing_between_two_visits() {
 
 #[tokio::test]
 async fn documents_can_be_asked_for_again_and_by_their_head() {
-    let world = World::new().await;
+    let world = World::with_archive().await;
     for url in [world.recent().await, world.recent().await.replace("recent", "documents/1")] {
         let answer = get(&url).await;
         let (etag, text) = (header(&answer, ETAG), answer.text().await.unwrap());
@@ -136,7 +121,7 @@ async fn documents_can_be_asked_for_again_and_by_their_head() {
 
 #[tokio::test]
 async fn what_is_not_there_is_not_found() {
-    let world = World::new().await;
+    let world = World::with_archive().await;
     let home = world.recent().await.replace("/recent", "");
     for path in ["/documents/0", "/documents/4", "/documents/x", "/documents/01", "/nothing", ""] {
         let answer = get(&format!("{home}{path}")).await;
@@ -148,7 +133,7 @@ async fn what_is_not_there_is_not_found() {
 
 #[tokio::test]
 async fn s48_a_topic_with_a_password_is_shown_to_nobody() {
-    let world = World::new().await;
+    let world = World::with_archive().await;
     let secret = world.topic.replace("http://", "http://me:opensesame@");
     world.gateway.subscribe_superfeedr(&secret, "http://127.0.0.1:9/dev/null", "atom").await;
     let (status, text) = world.gateway.fetch(&world.gateway.archive_of(&secret)).await;

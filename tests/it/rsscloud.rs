@@ -4,29 +4,14 @@ use futures_util::future::join_all;
 use http::{Method, StatusCode};
 
 use crate::support::feeds::rss;
-use crate::support::gateway::Gateway;
-use crate::support::postgres::{Database, Kind};
-use crate::support::publisher::Publisher;
 use crate::support::server::client;
-use crate::support::subscriber::{Mood, Subscriber, named};
-
-struct World {
-    publisher: Publisher,
-    subscriber: Subscriber,
-    gateway: Gateway,
-    topic: String,
-    _database: Database,
-}
+use crate::support::subscriber::{Mood, named};
+use crate::support::world::World;
 
 impl World {
-    async fn new(settings: &[(&str, &str)]) -> World {
-        let publisher = Publisher::start().await;
-        publisher.put_rss("/feed", rss("tides", 1..3));
-        let topic = publisher.url("/feed?a=1&b=2");
-        let subscriber = Subscriber::start().await;
-        let database = Database::new(Kind::Sqlite).await;
-        let gateway = Gateway::start(&database, settings).await;
-        World { publisher, subscriber, gateway, topic, _database: database }
+    /// One whose topic has a query.
+    async fn with_query(settings: &[(&str, &str)]) -> World {
+        World::with_tides(2, settings).await.about("/feed?a=1&b=2")
     }
 
     async fn register(&self, protocol: &str, path: &str, further: &[(&str, &str)]) -> String {
@@ -42,8 +27,8 @@ impl World {
     }
 
     /// Publishes item `n`, and pings.
-    async fn publish(&self, n: usize) {
-        self.publisher.put_rss("/feed", rss("tides", 1..n + 1));
+    async fn publish_and_ping(&self, n: usize) {
+        self.put_tides(n);
         let (status, text) = self.gateway.post("/rsscloud/ping", &[("url", &self.topic)]).await;
         assert!(status == StatusCode::OK && text.contains("Thanks for the ping."), "{text}");
     }
@@ -55,11 +40,11 @@ fn worked(answer: &str) -> bool {
 
 #[tokio::test]
 async fn each_handler_is_told_in_its_own_protocol() {
-    let world = World::new(&[]).await;
+    let world = World::with_query(&[]).await;
     for protocol in ["http-post", "xml-rpc", "soap"] {
         assert!(worked(&world.register(protocol, &format!("/{protocol}"), &[]).await));
     }
-    world.publish(3).await;
+    world.publish_and_ping(3).await;
     for protocol in ["http-post", "xml-rpc", "soap"] {
         let path = format!("/{protocol}");
         // The first call is the test of the handler.
@@ -77,7 +62,7 @@ async fn each_handler_is_told_in_its_own_protocol() {
 
 #[tokio::test]
 async fn a_handler_elsewhere_must_echo_a_challenge() {
-    let world = World::new(&[]).await;
+    let world = World::with_query(&[]).await;
     let domain = [("domain", "127.0.0.1")];
     assert!(worked(&world.register("http-post", "/cb?own=1", &domain).await));
     let asked = world.subscriber.asked("/cb").remove(0);
@@ -94,11 +79,11 @@ async fn a_handler_elsewhere_must_echo_a_challenge() {
 
 #[tokio::test]
 async fn registrations_side_by_side_are_all_kept() {
-    let world = World::new(&[]).await;
+    let world = World::with_query(&[]).await;
     let paths: Vec<String> = (0..30).map(|n| format!("/cb{n}")).collect();
     let answers = join_all(paths.iter().map(|path| world.register("http-post", path, &[]))).await;
     assert!(answers.iter().all(|answer| worked(answer)));
-    world.publish(3).await;
+    world.publish_and_ping(3).await;
     for path in &paths {
         world.subscriber.until(path, |told| told.len() == 2).await;
     }
@@ -106,12 +91,12 @@ async fn registrations_side_by_side_are_all_kept() {
 
 #[tokio::test]
 async fn a_refused_registration_leaves_the_one_before_it() {
-    let world = World::new(&[]).await;
+    let world = World::with_query(&[]).await;
     assert!(worked(&world.register("http-post", "/cb", &[]).await));
     world.subscriber.set("/cb", Mood::Failing(500));
     assert!(!worked(&world.register("xml-rpc", "/cb", &[]).await));
     world.subscriber.set("/cb", Mood::Willing);
-    world.publish(3).await;
+    world.publish_and_ping(3).await;
     world.subscriber.until("/cb", |told| told.len() == 3).await;
     let told = world.subscriber.notified("/cb").pop().unwrap();
     assert_eq!(told.form("url").as_deref(), Some(world.topic.as_str()));
@@ -119,9 +104,9 @@ async fn a_refused_registration_leaves_the_one_before_it() {
 
 #[tokio::test]
 async fn a_page_that_is_no_feed_can_be_watched_too() {
-    let world = World::new(&[]).await;
+    let world = World::with_query(&[]).await;
     world.publisher.put("/outline", "text/x-opml", "<opml><body/></opml>");
-    let world = World { topic: world.publisher.url("/outline"), ..world };
+    let world = world.about("/outline");
     assert!(worked(&world.register("http-post", "/cb", &[]).await));
     world.publisher.put("/outline", "text/x-opml", "<opml><body><outline text='x'/></body></opml>");
     let (_, text) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
@@ -131,7 +116,7 @@ async fn a_page_that_is_no_feed_can_be_watched_too() {
 
 #[tokio::test]
 async fn an_edit_is_told_and_a_new_build_date_is_not() {
-    let world = World::new(&[]).await;
+    let world = World::with_query(&[]).await;
     let feed = rss("tides", 1..3);
     let link = "<link>https://tides.test/</link>";
     let date = "<lastBuildDate>Sat, 07 Sep 2002 00:00:01 GMT</lastBuildDate>";
@@ -151,7 +136,7 @@ async fn an_edit_is_told_and_a_new_build_date_is_not() {
 
 #[tokio::test]
 async fn only_our_own_proxy_says_where_a_request_comes_from() {
-    let world = World::new(&[("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1/32")]).await;
+    let world = World::with_query(&[("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1/32")]).await;
     let form = format!(
         "port={}&path=/cb&protocol=http-post&url1={}",
         world.subscriber.port(),
@@ -199,7 +184,7 @@ async fn registrations_are_answered_as_by_the_deployed_servers_to_the_letter() {
         "The subscription was cancelled because the call failed when we tested the handler.";
     const PROTOCOL: &str = "Can't accept the subscription because the protocol, \
         &lt;i&gt;HTTP-POST&lt;/i&gt;, is unsupported.";
-    let world = World::new(&[]).await;
+    let world = World::with_query(&[]).await;
     world.subscriber.set("/no", Mood::Refusing);
     let port = world.subscriber.port().to_string();
     let nowhere = world.publisher.url("/nowhere");
@@ -227,7 +212,7 @@ async fn registrations_are_answered_as_by_the_deployed_servers_to_the_letter() {
 
 #[tokio::test]
 async fn pings_are_answered_as_by_the_deployed_servers_to_the_letter() {
-    let world = World::new(&[]).await;
+    let world = World::with_query(&[]).await;
     let nowhere = world.publisher.url("/nowhere");
     #[rustfmt::skip]
     let cases: [Case<'_>; 3] = [

@@ -7,22 +7,11 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::support::feeds::{entry_id, entry_ids, link, rss};
-use crate::support::gateway::Gateway;
-use crate::support::postgres::{Database, Kind};
-use crate::support::publisher::Publisher;
 use crate::support::server::client;
-use crate::support::subscriber::Subscriber;
+use crate::support::world::World;
 
 /// `tester:s3cret`
 const BASIC: &str = "Basic dGVzdGVyOnMzY3JldA==";
-
-struct World {
-    publisher: Publisher,
-    subscriber: Subscriber,
-    gateway: Gateway,
-    topic: String,
-    _database: Database,
-}
 
 /// An answer, read to its end.
 struct Got {
@@ -44,14 +33,10 @@ impl Got {
 impl World {
     /// With a feed of three entries, and a subscription to it in this format.
     async fn subscribed(format: &str) -> World {
-        let publisher = Publisher::start().await;
-        publisher.put_rss("/feed", rss("tides", 1..4));
-        let topic = publisher.url("/feed");
-        let subscriber = Subscriber::start().await;
-        let database = Database::new(Kind::Sqlite).await;
-        let gateway = Gateway::start(&database, &[]).await;
-        gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), format).await;
-        World { publisher, subscriber, gateway, topic, _database: database }
+        let world = World::with_tides(3, &[]).await;
+        let callback = world.subscriber.url("/cb");
+        world.gateway.subscribe_superfeedr(&world.topic, &callback, format).await;
+        world
     }
 
     async fn ask(&self, method: Method, query: &[(&str, &str)], headers: &[(&str, &str)]) -> Got {

@@ -7,9 +7,8 @@ use tokio::time::timeout;
 use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
-use crate::support::publisher::Publisher;
 use crate::support::server::{Asked, Server, client, say};
-use crate::support::subscriber::Subscriber;
+use crate::support::world::World;
 
 /// A feed with these items that names a hub or cloud.
 fn feed(items: std::ops::Range<usize>, names: &str) -> String {
@@ -24,27 +23,15 @@ fn feed(items: std::ops::Range<usize>, names: &str) -> String {
     )
 }
 
-/// A gateway that others can reach, a subscriber at it, a publisher.
-struct World {
-    publisher: Publisher,
-    subscriber: Subscriber,
-    gateway: Gateway,
-    topic: String,
-    _database: Database,
-}
-
 impl World {
     /// Publishes a feed that names somebody, and follows it.
     async fn following(names: &str) -> World {
-        let publisher = Publisher::start().await;
-        let topic = publisher.url("/feed");
-        let names = names.replace("TOPIC", &topic);
-        publisher.put_rss("/feed", feed(1..3, &names));
-        let subscriber = Subscriber::start().await;
-        let database = Database::new(Kind::Sqlite).await;
-        let gateway = Gateway::start_reachable(&database).await;
-        gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
-        World { publisher, subscriber, gateway, topic, _database: database }
+        let world = World::reachable().await;
+        let names = names.replace("TOPIC", &world.topic);
+        world.publisher.put_rss("/feed", feed(1..3, &names));
+        let callback = world.subscriber.url("/cb");
+        world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
+        world
     }
 
     async fn hears_of(&self, item: usize) {

@@ -3,32 +3,11 @@
 use http::{Method, StatusCode};
 
 use crate::support::feeds::rss;
-use crate::support::gateway::Gateway;
-use crate::support::postgres::{Database, Kind};
-use crate::support::publisher::Publisher;
 use crate::support::server::client;
-use crate::support::subscriber::{Mood, Subscriber, is_signed};
-
-/// A publisher with one feed, a subscriber, and a gateway between them.
-struct World {
-    publisher: Publisher,
-    subscriber: Subscriber,
-    gateway: Gateway,
-    topic: String,
-    _database: Database,
-}
+use crate::support::subscriber::{Mood, is_signed};
+use crate::support::world::World;
 
 impl World {
-    async fn new() -> World {
-        let publisher = Publisher::start().await;
-        publisher.put_rss("/feed", rss("tides", 1..3));
-        let topic = publisher.url("/feed");
-        let subscriber = Subscriber::start().await;
-        let database = Database::new(Kind::Sqlite).await;
-        let gateway = Gateway::start(&database, &[]).await;
-        World { publisher, subscriber, gateway, topic, _database: database }
-    }
-
     async fn hub(&self, mode: &str, callback: &str, further: &[(&str, &str)]) -> StatusCode {
         let callback = self.subscriber.url(callback);
         let form = [("hub.mode", mode), ("hub.topic", &self.topic), ("hub.callback", &callback)];
@@ -36,8 +15,8 @@ impl World {
     }
 
     /// Publishes item `n`, and says so.
-    async fn publish(&self, n: usize) {
-        self.publisher.put_rss("/feed", rss("tides", 1..n + 1));
+    async fn publish_and_tell(&self, n: usize) {
+        self.put_tides(n);
         let form = [("hub.mode", "publish"), ("hub.url", &self.topic)];
         assert_eq!(self.gateway.post("/hub", &form).await.0, StatusCode::NO_CONTENT);
     }
@@ -47,7 +26,7 @@ const SYNC: (&str, &str) = ("hub.verify", "sync");
 
 #[tokio::test]
 async fn a_callback_is_asked_exactly_what_the_specification_says() {
-    let world = World::new().await;
+    let world = World::with_tides(2, &[]).await;
     let further = [("hub.verify_token", "to ken"), ("hub.secret", "s")];
     let status = world.hub("subscribe", "/cb?hub.mode=mine&x=%20a", &further).await;
     assert_eq!(status, StatusCode::ACCEPTED);
@@ -70,7 +49,7 @@ async fn a_callback_is_asked_exactly_what_the_specification_says() {
 
 #[tokio::test]
 async fn leases_are_granted_within_bounds_and_challenges_are_used_once() {
-    let world = World::new().await;
+    let world = World::with_tides(2, &[]).await;
     let cases = [("60", "300"), ("3600", "3600"), ("99999999999999999999999", "864000")];
     for (asked, _) in cases {
         assert!(
@@ -89,11 +68,11 @@ async fn leases_are_granted_within_bounds_and_challenges_are_used_once() {
 
 #[tokio::test]
 async fn a_subscriber_is_sent_the_topic_as_it_is_and_signed() {
-    let world = World::new().await;
+    let world = World::with_tides(2, &[]).await;
     assert!(
         world.hub("subscribe", "/cb?id=7", &[("hub.secret", "s3cret"), SYNC]).await.is_success()
     );
-    world.publish(3).await;
+    world.publish_and_tell(3).await;
     world.subscriber.until("/cb", |told| !told.is_empty()).await;
     let told = world.subscriber.notified("/cb").remove(0);
     assert_eq!(told.text(), rss("tides", 1..4));
@@ -107,7 +86,7 @@ async fn a_subscriber_is_sent_the_topic_as_it_is_and_signed() {
 
 #[tokio::test]
 async fn what_a_callback_refuses_changes_nothing() {
-    let world = World::new().await;
+    let world = World::with_tides(2, &[]).await;
     assert!(world.hub("subscribe", "/cb", &[("hub.secret", "old"), SYNC]).await.is_success());
     world.subscriber.set("/cb", Mood::Refusing);
     let status = world.hub("subscribe", "/cb", &[("hub.secret", "new"), SYNC]).await;
@@ -116,19 +95,19 @@ async fn what_a_callback_refuses_changes_nothing() {
     assert_eq!(status, StatusCode::CONFLICT);
 
     world.subscriber.set("/cb", Mood::Willing);
-    world.publish(3).await;
+    world.publish_and_tell(3).await;
     world.subscriber.until("/cb", |told| !told.is_empty()).await;
     assert!(is_signed(&world.subscriber.notified("/cb")[0], "old"));
 }
 
 #[tokio::test]
 async fn a_renewal_replaces_the_secret_and_may_drop_it() {
-    let world = World::new().await;
+    let world = World::with_tides(2, &[]).await;
     for (n, secret) in [(3, Some("one")), (4, Some("two")), (5, None)] {
         let further: Vec<_> =
             secret.map(|secret| ("hub.secret", secret)).into_iter().chain([SYNC]).collect();
         assert!(world.hub("subscribe", "/cb", &further).await.is_success());
-        world.publish(n).await;
+        world.publish_and_tell(n).await;
         world.subscriber.until("/cb", |told| told.len() == n - 2).await;
         let told = world.subscriber.notified("/cb").pop().unwrap();
         match secret {
@@ -140,7 +119,7 @@ async fn a_renewal_replaces_the_secret_and_may_drop_it() {
 
 #[tokio::test]
 async fn who_has_unsubscribed_is_told_no_more() {
-    let world = World::new().await;
+    let world = World::with_tides(2, &[]).await;
     for callback in ["/stays", "/goes"] {
         assert!(world.hub("subscribe", callback, &[SYNC]).await.is_success());
     }
@@ -149,14 +128,14 @@ async fn who_has_unsubscribed_is_told_no_more() {
     assert_eq!(asked.query("hub.mode"), Some("unsubscribe"));
     assert_eq!(asked.query("hub.lease_seconds"), None);
 
-    world.publish(3).await;
+    world.publish_and_tell(3).await;
     world.subscriber.until("/stays", |told| !told.is_empty()).await;
     assert_eq!(world.subscriber.notified("/goes").len(), 0);
 }
 
 #[tokio::test]
 async fn a_body_without_a_length_is_counted_while_it_is_read() {
-    let world = World::new().await;
+    let world = World::with_tides(2, &[]).await;
     let send = |bytes: usize| {
         let chunk = Ok::<_, std::io::Error>(vec![b'x'; bytes]);
         let body = reqwest::Body::wrap_stream(futures_util::stream::iter([chunk]));

@@ -12,6 +12,7 @@ pub(crate) mod publisher;
 pub(crate) mod reader;
 pub(crate) mod server;
 pub(crate) mod subscriber;
+pub(crate) mod world;
 
 use std::time::Duration;
 
