@@ -81,7 +81,6 @@ pub(super) fn follow(poll: &mut Poll, before: &Resource, sighted: &Sighted) {
         poll.fetch_url = Some(to.as_str().to_owned());
         poll.polling.moved = None;
         poll.status.http_message.push_str(&format!("; moved for good to {}", shown(to)));
-        poll.status.has_moved(poll.at);
     }
 }
 
