@@ -144,10 +144,27 @@ mod tests {
         let cases = [
             ("nobody asks",                       none.clone(),                                       0.0, 0),
             ("headers",                           Asked { headers_s: 600, ..none.clone() },           9.0, 600),
-            ("p14 ttl counts whatever was seen",  Asked { ttl_s: 7_200, ..none.clone() },             9.0, 7_200),
-            ("p14 sy of a feed that keeps to it", Asked { syndication_s: 7_200, ..none.clone() },     0.5, 7_200),
-            ("p14 sy of one that does not",       Asked { syndication_s: 7_200, ..none.clone() },     0.6, 0),
+            ("ttl",                               Asked { ttl_s: 7_200, ..none.clone() },             0.1, 7_200),
+            ("the syndication module",            Asked { syndication_s: 7_200, ..none.clone() },     0.1, 7_200),
             ("the longest",                       Asked { headers_s: 60, ttl_s: 120, syndication_s: 90, ..none }, 0.1, 120),
+        ];
+        for (why, asked, per_hour, want) in cases {
+            let longest = asked.wishes(per_hour).into_iter().map(|wish| wish.secs).max();
+            assert_eq!(longest, Some(want), "{why}");
+        }
+    }
+
+    #[test]
+    fn p14_a_default_that_nobody_chose_does_not_hold_off_a_feed_that_is_faster() {
+        let none = Asked::default();
+        let ttl = || Asked { ttl_s: 7_200, ..none.clone() };
+        let syndication = || Asked { syndication_s: 7_200, ..none.clone() };
+        #[rustfmt::skip]
+        let cases = [
+            ("ttl counts while the feed keeps to it",  ttl(),         0.5, 7_200),
+            ("ttl counts whatever was seen",           ttl(),         9.0, 7_200),
+            ("sy of a feed that keeps to it",          syndication(), 0.5, 7_200),
+            ("sy of one that does not",                syndication(), 0.6, 0),
         ];
         for (why, asked, per_hour, want) in cases {
             let longest = asked.wishes(per_hour).into_iter().map(|wish| wish.secs).max();

@@ -1,5 +1,6 @@
 //! One poll from end to end: what a publisher serves, and what is kept of it.
 
+mod kept;
 mod news;
 mod parts;
 mod places;

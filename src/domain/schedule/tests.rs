@@ -153,47 +153,106 @@ fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
     }
 }
 
-#[test]
-fn p24_to_p31_trouble_puts_the_next_poll_off_and_never_for_good() {
-    use Class::{Denied, Gone, Lookup, Missing, Network, NoName, Server, SlowDown, Tls, Unusable};
-    let setback = |class| Setback { class, retry_after_s: None };
-    let told = |class, secs| Setback { class, retry_after_s: Some(secs) };
-    let failed = |failures| Polling { failures, ..steady(24.0) }; // every 684 s
-    let busy = || steady(24.0 * 100.0);
-    let month = || Polling { failing_since: Some(at(-30 * 24)), ..failed(60) };
-    let gone = || Polling { failing_since: Some(at(-48)), gone: 2, ..failed(60) };
-    #[rustfmt::skip]
-    let cases = [
-        ("p29 the first time, the period",        failed(0),  setback(Server),           684, "failure_backoff"),
-        ("p29 but five minutes",                  busy(),     setback(Network),          300, "failure_backoff"),
-        ("p29 each time doubles",                 failed(3),  setback(Server),         5_472, "failure_backoff"),
-        ("p29 up to a day",                       failed(60), setback(Missing),       86_400, "failure_backoff"),
-        ("p30 after a month up to a week",        month(),    setback(Missing),      604_800, "dead"),
-        ("p30 also without a name",               month(),    setback(NoName),       604_800, "dead"),
-        ("p29 a silent resolver is not its fault", month(),   setback(Lookup),        86_400, "failure_backoff"),
-        ("what people must mend gets an hour",    failed(0),  setback(Tls),            3_600, "failure_backoff"),
-        ("credentials too",                       busy(),     setback(Denied),         3_600, "failure_backoff"),
-        ("what is gone, once a month",            gone(),     setback(Gone),       2_592_000, "gone"),
-        ("p31 a broken document: six hours",      failed(9),  setback(Unusable),      21_600, "failure_backoff"),
-        ("p31 even after a month",                month(),    setback(Unusable),      21_600, "failure_backoff"),
-        ("never reached is not given up either",  Polling::default(), setback(Network),  684, "failure_backoff"),
-        ("p25 Retry-After counts",                failed(0),  told(Server, 7_200),     7_200, "retry_after"),
-        ("p25 for a day at most",                 failed(0),  told(Server, 99_999),   86_400, "retry_after"),
-        ("p25 and what is longer wins",           failed(9),  told(Server, 7_200),    86_400, "failure_backoff"),
-        ("p26 slow down: no ladder",              failed(3),  told(SlowDown, 60),        684, "rate"),
-        ("p26 slow down: ten minutes at least",   busy(),     setback(SlowDown),         600, "slow_down"),
-        ("p26 doubling",       Polling { slow_downs: 2, ..busy() }, setback(SlowDown), 2_400, "slow_down"),
-        ("p26 to six hours",  Polling { slow_downs: 99, ..busy() }, setback(SlowDown), 21_600, "slow_down"),
-    ];
+/// What failed so often already, and is polled every 684 s when it is well.
+fn failed(failures: u32) -> Polling {
+    Polling { failures, ..steady(24.0) }
+}
+
+/// What is polled as often as anything.
+fn busy() -> Polling {
+    steady(24.0 * 100.0)
+}
+
+/// What has been failing for a month.
+fn dead() -> Polling {
+    Polling { failing_since: Some(at(-30 * 24)), ..failed(60) }
+}
+
+fn setback(class: Class) -> Setback {
+    Setback { class, retry_after_s: None }
+}
+
+fn told(class: Class, secs: u32) -> Setback {
+    Setback { class, retry_after_s: Some(secs) }
+}
+
+/// Checks the seconds to the next poll after a setback, and the word for why; and that
+/// everything is forgotten once it is well again.
+fn stays_away(cases: &[(&str, Polling, Setback, u32, &str)]) {
     for (why, polling, setback, want, code) in cases {
-        let before = polling.failures;
-        let plan = planned(polling, &Found::Trouble(setback));
-        assert_eq!((plan.period.as_secs(), plan.period.reason().word()), (want, code), "{why}");
-        let counts = u32::from(setback.class != SlowDown);
-        assert_eq!(plan.polling.failures, before + counts, "{why}");
+        let plan = planned(polling.clone(), &Found::Trouble(*setback));
+        assert_eq!((plan.period.as_secs(), plan.period.reason().word()), (*want, *code), "{why}");
+        let counts = u32::from(setback.class != Class::SlowDown);
+        assert_eq!(plan.polling.failures, polling.failures + counts, "{why}");
         let well = planned(plan.polling, &SAME).polling;
         assert_eq!((well.failures, well.gone, well.slow_downs), (0, 0, 0), "{why}");
     }
+}
+
+#[test]
+fn p25_retry_after_is_a_floor_for_a_day_at_most() {
+    use Class::{Server, SlowDown};
+    #[rustfmt::skip]
+    stays_away(&[
+        ("it counts",                          failed(0),  told(Server, 7_200),     7_200, "retry_after"),
+        ("for a day at most",                  failed(0),  told(Server, 99_999),   86_400, "retry_after"),
+        ("what is longer wins",                failed(9),  told(Server, 7_200),    86_400, "failure_backoff"),
+        ("a moment that has passed is none",   failed(0),  told(Server, 0),           684, "failure_backoff"),
+        ("with a 429 too",                     busy(),     told(SlowDown, 7_200),   7_200, "retry_after"),
+    ]);
+}
+
+#[test]
+fn p26_a_slow_down_is_ten_minutes_doubled_and_no_sign_of_death() {
+    use Class::SlowDown;
+    let again = |slow_downs| Polling { slow_downs, ..busy() };
+    #[rustfmt::skip]
+    stays_away(&[
+        ("no ladder",              failed(3),  told(SlowDown, 60),        684, "rate"),
+        ("ten minutes at least",   busy(),     setback(SlowDown),         600, "slow_down"),
+        ("doubling",               again(2),   setback(SlowDown),       2_400, "slow_down"),
+        ("to six hours",           again(99),  setback(SlowDown),      21_600, "slow_down"),
+    ]);
+}
+
+#[test]
+fn p29_each_failure_doubles_the_wait_up_to_a_day() {
+    use Class::{Denied, Lookup, Missing, Network, Server, Tls};
+    #[rustfmt::skip]
+    stays_away(&[
+        ("the first time, the period",          failed(0),  setback(Server),      684, "failure_backoff"),
+        ("but five minutes",                    busy(),     setback(Network),     300, "failure_backoff"),
+        ("each time doubles",                   failed(3),  setback(Server),    5_472, "failure_backoff"),
+        ("up to a day",                         failed(60), setback(Missing),  86_400, "failure_backoff"),
+        ("a silent resolver is not its fault",  dead(),     setback(Lookup),   86_400, "failure_backoff"),
+        ("what people must mend gets an hour",  failed(0),  setback(Tls),       3_600, "failure_backoff"),
+        ("credentials too",                     busy(),     setback(Denied),    3_600, "failure_backoff"),
+    ]);
+}
+
+#[test]
+fn p30_nothing_is_given_up_for_ever() {
+    use Class::{Gone, Missing, Network, NoName};
+    let gone = Polling { failing_since: Some(at(-48)), gone: 2, ..failed(60) };
+    let never = Polling::default();
+    #[rustfmt::skip]
+    stays_away(&[
+        ("after a month, once a week",      dead(), setback(Missing),   604_800, "dead"),
+        ("also without a name",             dead(), setback(NoName),    604_800, "dead"),
+        ("what is gone, once a month",      gone,   setback(Gone),    2_592_000, "gone"),
+        ("nor what was never reached",      never,  setback(Network),       684, "failure_backoff"),
+    ]);
+}
+
+#[test]
+fn p31_a_broken_document_is_asked_for_again_within_six_hours() {
+    use Class::Unusable;
+    #[rustfmt::skip]
+    stays_away(&[
+        ("the first time",       failed(0), setback(Unusable),     684, "failure_backoff"),
+        ("six hours at most",    failed(9), setback(Unusable),  21_600, "failure_backoff"),
+        ("even after a month",   dead(),    setback(Unusable),  21_600, "failure_backoff"),
+    ]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! It speaks TCP only: what it sends is what the test wrote down, and what it was asked
 //! is kept as it came. A path plays its steps in turn and then the last one for ever; a
-//! path without steps is a 404. Every connection and every request is counted.
+//! path without steps is a 404. Every connection and every request is counted. Instead of
+//! steps a function may decide what to play; then requests are its to keep.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -35,8 +36,12 @@ pub(crate) struct Origin {
     _task: AbortOnDropHandle<()>,
 }
 
+/// Decides what happens to a request.
+type Play = Box<dyn Fn(&Request) -> Step + Send + Sync>;
+
 #[derive(Default)]
 struct Shared {
+    play: Option<Play>,
     scripts: Mutex<HashMap<String, Vec<Step>>>,
     requests: Mutex<Vec<Request>>,
     connections: Mutex<usize>,
@@ -76,9 +81,19 @@ impl Origin {
 
     /// A server on a free port of another address of this machine.
     pub(crate) async fn start_at(ip: &str) -> Origin {
+        Origin::start_shared(ip, Shared::default()).await
+    }
+
+    /// A server whose answers `play` decides.
+    pub(crate) async fn playing(play: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Origin {
+        let shared = Shared { play: Some(Box::new(play)), ..Shared::default() };
+        Origin::start_shared("127.0.0.1", shared).await
+    }
+
+    async fn start_shared(ip: &str, shared: Shared) -> Origin {
         let listener = TcpListener::bind((ip, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::new(shared);
         let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Origin { address, shared, _task: AbortOnDropHandle::new(task) }
     }
@@ -149,8 +164,14 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> std::io::Result<()> {
     let mut unread = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut unread).await? {
-        let step = next_step(&shared, request.target());
-        shared.requests.lock().unwrap().push(request);
+        let step = match &shared.play {
+            Some(play) => play(&request),
+            None => {
+                let step = next_step(&shared, request.target());
+                shared.requests.lock().unwrap().push(request);
+                step
+            }
+        };
         let answering = Answering::begin(&shared);
         match step {
             Step::Send(bytes) => {
