@@ -24,6 +24,7 @@ mod real_feeds;
 mod refused;
 mod render;
 mod rsscloud;
+mod rules;
 mod schemas;
 mod score;
 mod second_opinion;
