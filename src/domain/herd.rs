@@ -106,7 +106,7 @@ mod tests {
         let mut herd: Vec<Overdue> = (100..300).map(|id| overdue(id, 60, 3_600, 1)).collect();
         herd.push(overdue(1, 3_600, 3_600, 1));
         herd.push(overdue(2, 3_600, 600, 1)); // missed six polls
-        herd.push(overdue(3, 3_600, 3_600, 10_000));
+        herd.push(overdue(3, 3_600, 3_600, 1_000));
         herd.push(Overdue { pinged: true, ..overdue(4, 1, 3_600, 1) });
         let released = release(herd, 0.0, at(0));
         let first: Vec<i64> = released.iter().take(4).map(|(id, _)| id.0).collect();
