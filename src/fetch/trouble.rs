@@ -35,7 +35,7 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
         format!("tls: {}", tls_class(tls))
     } else if err.is_connect() {
         "connect: the connection failed".to_owned()
-    } else if is_http2(err) {
+    } else if is_http2(err) && url.scheme() == "https" {
         "h2: the server broke the HTTP/2 protocol".to_owned()
     } else if causes.iter().any(is_parse) {
         "http: the answer is not HTTP".to_owned()
@@ -60,8 +60,16 @@ pub(super) fn exact(err: &reqwest::Error) -> String {
 }
 
 /// Whether the server broke the rules of HTTP/2, or does not want to speak it.
+///
+/// A server may also end a new connection before our request is on its way; then nothing
+/// is told but that it was never sent.
 pub(super) fn is_http2(err: &reqwest::Error) -> bool {
-    causes(err).iter().any(|cause| cause.to_string().starts_with("http2 error"))
+    let broken = |cause: &&(dyn Error + 'static)| {
+        let never_sent =
+            cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
+        never_sent || cause.to_string().starts_with("http2 error")
+    };
+    causes(err).iter().any(broken)
 }
 
 /// Whether the connection ended before any answer began.
