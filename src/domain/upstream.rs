@@ -132,7 +132,7 @@ pub struct Upstream {
 
 /// What an upstream has proved so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct Proof {
     /// Entries that came by push first.
     pub pushed: u32,
     /// Entries that a poll found although they should have been pushed.
@@ -141,16 +141,16 @@ pub struct Record {
     pub last_was_pushed: bool,
 }
 
-impl Record {
+impl Proof {
     /// So many new entries came, by push or found by a poll.
-    pub fn after(self, entries: u32, by_push: bool) -> Record {
+    pub fn after(self, entries: u32, by_push: bool) -> Proof {
         let (mut pushed, mut missed) = (self.pushed, self.missed);
         let count = if by_push { &mut pushed } else { &mut missed };
         *count = count.saturating_add(entries);
         while pushed.saturating_add(missed) > REMEMBERED {
             (pushed, missed) = (pushed / 2, missed / 2);
         }
-        Record { pushed, missed, last_was_pushed: by_push }
+        Proof { pushed, missed, last_was_pushed: by_push }
     }
 
     /// Whether it is treated as no push at all: less than half came by it (rule P53).
@@ -168,7 +168,7 @@ impl Record {
 impl Offer {
     /// What a document offers. `links` are the relation and absolute target of the links
     /// in the answer's headers, which count before those in the document (WebSub
-    /// `#discovery`); `url` is where the document was found.
+    /// `#discovery`); `url` is where the resource is fetched.
     ///
     /// A hub counts before a cloud, because it sends what is new and signs it;
     /// `<source:cloud>` before `<cloud>`, which cannot say "https".
@@ -180,6 +180,10 @@ impl Offer {
         };
         let own = header("self").or_else(|| element("self")).filter(|own| is_address(own));
         let topic = own.map_or(url, String::as_str).to_owned();
+        // The password of a private feed is no business of its hub's (rule S49).
+        if !is_address(&topic) || !is_address(url) {
+            return None;
+        }
 
         let hub = header("hub").filter(|hub| is_address(hub)).or_else(|| element("hub"));
         if let Some(hub) = hub {
@@ -201,8 +205,12 @@ impl Offer {
 
     /// Whether it is an address below `own`: nobody need tell us what we tell ourselves.
     pub fn is_within(&self, own: &Url) -> bool {
-        let is_own = |url: Url| url.origin() == own.origin();
-        Url::parse(&self.endpoint).is_ok_and(is_own)
+        let home = own.path().trim_end_matches('/');
+        Url::parse(&self.endpoint).is_ok_and(|url| {
+            let below = url.path().strip_prefix(home);
+            url.origin() == own.origin()
+                && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     /// When to ask for more time, if what is given now lasts for `lease`.
@@ -363,6 +371,30 @@ mod tests {
     }
 
     #[test]
+    fn s49_a_private_feed_is_named_to_nobody() {
+        let hub = feed(&[("hub", "https://h.test/"), ("self", "https://a.test/feed")], vec![]);
+        assert_eq!(told(Offer::of(&[], Some(&hub), "https://u:p@a.test/feed")), None);
+    }
+
+    #[test]
+    fn our_own_hub_is_below_our_address() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/hub",       "https://a.test/",      true),
+            ("https://a.test/gate/hub",  "https://a.test/gate/", true),
+            ("https://a.test/gate",      "https://a.test/gate/", true),
+            ("https://a.test/gatehouse", "https://a.test/gate",  false),
+            ("https://a.test/hub",       "https://a.test/gate/", false),
+            ("https://b.test/hub",       "https://a.test/",      false),
+        ];
+        for (endpoint, own, want) in cases {
+            let endpoint = endpoint.to_owned();
+            let offer = Offer { protocol: Protocol::WebSub, endpoint, topic: URL.to_owned() };
+            assert_eq!(offer.is_within(&Url::parse(own).unwrap()), want, "{offer:?} {own}");
+        }
+    }
+
+    #[test]
     fn p53_clouds_are_read_as_publishers_write_them() {
         let of = |element: Element| told(Offer::of(&[], Some(&feed(&[], vec![element])), URL));
         let rest = [("domain", "c.test"), ("port", "80"), ("path", "/RPC2")];
@@ -386,7 +418,7 @@ mod tests {
 
     #[test]
     fn p53_a_push_is_relied_on_while_it_comes_first() {
-        let none = Record::default();
+        let none = Proof::default();
         assert!(!none.is_relied_on(), "nothing is proved yet");
         let good = none.after(1, true);
         assert!(good.is_relied_on());

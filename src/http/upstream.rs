@@ -28,10 +28,33 @@ const DOOR: Door =
 /// The routes of this door.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let token = warp::path!("upstream" / String).boxed();
-    DOOR.open_with(gateway, token, |gateway, asked, token: String| async move {
+    let known = DOOR.open_with(gateway, token, |gateway, asked, token: String| async move {
         let Some(upstreams) = &gateway.upstreams else { return nobody() };
         answer(upstreams, &asked, &token).await.unwrap_or_else(|err| out_of_order(&err))
-    })
+    });
+    strangers(gateway).or(known).unify().boxed()
+}
+
+/// Who pushes without a token of ours is sent away before the body is read.
+fn strangers(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let gateway = Arc::clone(gateway);
+    warp::path!("upstream" / String)
+        .and(warp::post())
+        .and_then(move |token: String| {
+            let gateway = Arc::clone(&gateway);
+            async move {
+                let known = match &gateway.upstreams {
+                    Some(upstreams) => upstreams.known(&token).await,
+                    None => Ok(None),
+                };
+                match known {
+                    Ok(Some(_)) => Err(warp::reject::not_found()),
+                    Ok(None) => Ok(nobody()),
+                    Err(err) => Ok(out_of_order(&err)),
+                }
+            }
+        })
+        .boxed()
 }
 
 async fn answer(upstreams: &Upstreams, asked: &Asked, token: &str) -> Result<Response, StoreError> {

@@ -9,8 +9,9 @@ use tracing::debug;
 use url::Url;
 
 use crate::domain::poll::Found;
-use crate::domain::resource::Resource;
+use crate::domain::resource::{Kind, Resource};
 use crate::domain::source::Context;
+use crate::parse;
 use crate::store::StoreError;
 
 use super::Ingest;
@@ -35,11 +36,11 @@ impl Ingest {
         pushed: Pushed,
         now: DateTime<Utc>,
     ) -> Result<usize, StoreError> {
-        // Of a part of a document, only a poll knows what it is.
-        let is_part = resource.topic.fragment().is_some();
-        let Some(url) = Url::parse(&resource.fetch_url).ok().filter(|_| !is_part) else {
+        // What a part of a document is, or what is no feed yet, only a poll knows.
+        if resource.topic.fragment().is_some() || resource.kind != Kind::Feed {
             return Ok(0);
-        };
+        }
+        let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(0) };
         let content_type = pushed.content_type.into_iter();
         let headers = content_type.map(|value| ("content-type".to_owned(), value)).collect();
         let known_by = resource.polling.known_by;
@@ -48,6 +49,10 @@ impl Ingest {
             debug!(resource = resource.id.0, "what an upstream sent is no feed");
             return Ok(0);
         };
+        // A page with entries marked up in it, but not those of the feed (rule P52).
+        if feed.format == parse::PAGE && resource.polling.format != parse::PAGE {
+            return Ok(0);
+        }
         let records = records::of_feed(&*self.store, resource, &mut feed, now).await?;
         let Some(Records { found: Found::Feed(document), .. }) = records else { return Ok(0) };
         let appended = self.store.push(resource.id, document, now).await?;

@@ -375,11 +375,13 @@ pub trait Upstreams: Send + Sync {
     async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError>;
 
     /// Keeps that it told of a change at `now`: what a poll then finds is its merit.
+    /// `false` if it did so less than `spacing` ago.
     async fn upstream_told(
         &self,
         upstream: &Upstream,
+        spacing: Duration,
         now: DateTime<Utc>,
-    ) -> Result<(), StoreError>;
+    ) -> Result<bool, StoreError>;
 }
 
 /// What is known of publishers' servers.

@@ -1,6 +1,8 @@
 //! Hubs and clouds that tell us of changes: which are to be asked, and what they have
 //! proved.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
@@ -13,7 +15,7 @@ use super::{StoreError, Upstreams, claims};
 use crate::domain::poll::Trigger;
 use crate::domain::resource::ResourceId;
 use crate::domain::subscription::Secret;
-use crate::domain::upstream::{self, Offer, Offered, Proposal, Record, State, Upstream};
+use crate::domain::upstream::{self, Offer, Offered, Proof, Proposal, State, Upstream};
 
 /// What a poll finds this soon after an upstream told of a change came by push.
 const TOLD_BEFORE: chrono::Duration = chrono::Duration::minutes(5);
@@ -42,14 +44,24 @@ impl Upstreams for Db {
               join resources r on r.id = u.resource_id
              order by u.due_at"
         );
+        // It is asked for from now on: a hub may verify before it answers. Who gets another
+        // chance begins anew.
         const CLAIM: &str = "
-            update upstreams set due_at = $1 from {rows}
+            update upstreams
+               set due_at = $1,
+                   pushed = case when state = 'doubted' then 0 else pushed end,
+                   missed = case when state = 'doubted' then 0 else missed end,
+                   state = case when state = 'active' then state else 'asked' end
+              from {rows}
              where upstreams.resource_id = given.resource_id";
         let claimed = self.write(move |tx| {
             Box::pin(async move {
                 let rows = tx.query(DUE, params![now, most(limit)]).await?;
-                let due: Vec<Upstream> =
+                let mut due: Vec<Upstream> =
                     rows.into_iter().filter_map(|row| claims::readable(read(row))).collect();
+                for upstream in due.iter_mut().filter(|held| held.state != State::Active) {
+                    upstream.state = State::Asked;
+                }
                 let ids = due.iter().map(|upstream| upstream.resource.0).collect();
                 let ids = [("resource_id", Value::Ints(ids))];
                 tx.execute_rows(CLAIM, params![until], &ids).await?;
@@ -76,12 +88,9 @@ impl Upstreams for Db {
         claimed_until: Option<DateTime<Utc>>,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        // Who gets another chance begins anew.
         const SETTLE: &str = "
             update upstreams
-               set pushed = case when state = 'doubted' then 0 else pushed end,
-                   missed = case when state = 'doubted' then 0 else missed end,
-                   state = $3, lease_until = $4, failures = $5, due_at = $6
+               set state = $3, lease_until = $4, failures = $5, due_at = $6
              where resource_id = $1 and token = $2 and due_at = coalesce($7, due_at)";
         #[rustfmt::skip]
         let values = params![
@@ -104,28 +113,36 @@ impl Upstreams for Db {
     async fn upstream_told(
         &self,
         upstream: &Upstream,
+        spacing: Duration,
         now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
-        const TOLD: &str =
-            "update upstreams set pushed_at = $3 where resource_id = $1 and token = $2";
+    ) -> Result<bool, StoreError> {
+        const TOLD: &str = "
+            update upstreams set pushed_at = $3
+             where resource_id = $1 and token = $2 and (pushed_at is null or pushed_at <= $4)";
         let (id, token) = (upstream.resource.0, upstream.token.clone());
         let told = self.write(move |tx| {
-            Box::pin(async move { tx.execute(TOLD, params![id, token, now]).await })
+            let params = params![id, token, now, now - spacing].to_vec();
+            Box::pin(async move { tx.execute(TOLD, &params).await })
         });
-        told.await.map(drop)
+        Ok(told.await? > 0)
     }
 }
 
-/// Keeps what a document offered. The same offer again changes nothing; another one is
-/// asked for at once, and the earlier is forgotten: its pushes are answered with 410,
-/// which ends it.
+/// How long after another offer it is asked for: a document that names another hub each
+/// time it is read must not be a way of sending us to them all.
+const ANOTHER_AFTER: chrono::Duration = chrono::Duration::hours(1);
+
+/// Keeps what a document offered. The same offer again changes nothing. The first is asked
+/// for at once, another later and as if it were the one that failed before; the earlier is
+/// forgotten, and its pushes are answered with 410, which ends it. A doubt outlives a
+/// document without an offer.
 pub(super) async fn offer(
     tx: &Tx<'_>,
     id: ResourceId,
     offered: Offered,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const FORGET: &str = "delete from upstreams where resource_id = $1";
+    const FORGET: &str = "delete from upstreams where resource_id = $1 and state <> 'doubted'";
     const KEEP: &str = "
         insert into upstreams (resource_id, protocol, procedure, endpoint, topic, token, secret,
                                state, due_at)
@@ -133,8 +150,10 @@ pub(super) async fn offer(
             on conflict (resource_id) do update
            set protocol = excluded.protocol, procedure = excluded.procedure,
                endpoint = excluded.endpoint, topic = excluded.topic, token = excluded.token,
-               secret = excluded.secret, state = excluded.state, due_at = excluded.due_at,
-               lease_until = null, failures = 0, pushed = 0, missed = 0, relied = 0,
+               secret = excluded.secret, state = excluded.state,
+               due_at = case when upstreams.state = 'doubted' and upstreams.due_at > $9
+                             then upstreams.due_at else cast($9 as bigint) end,
+               lease_until = null, pushed = 0, missed = 0, relied = 0,
                pushed_at = null
          where upstreams.protocol <> excluded.protocol
             or upstreams.procedure <> excluded.procedure
@@ -147,7 +166,7 @@ pub(super) async fn offer(
             #[rustfmt::skip]
             let params = params![
                 id.0, offer.protocol.as_str(), offer.protocol.procedure(), offer.endpoint,
-                offer.topic, token, secret.expose(), at,
+                offer.topic, token, secret.expose(), at, at + ANOTHER_AFTER,
             ];
             tx.execute(KEEP, params).await.map(drop)
         }
@@ -174,7 +193,7 @@ pub(super) async fn count(
          where resource_id = $1";
     let Some(mut row) = tx.first(PROVED, params![id.0, at]).await? else { return Ok(()) };
     let proved =
-        Record { pushed: row.small()?, missed: row.small()?, last_was_pushed: row.int()? != 0 };
+        Proof { pushed: row.small()?, missed: row.small()?, last_was_pushed: row.int()? != 0 };
     let was_told = row.opt_time()?.is_some_and(|told| at - told < TOLD_BEFORE);
     let by_push = match trigger {
         Trigger::Push => true,

@@ -131,7 +131,14 @@ impl Upstreams {
     pub async fn known(&self, token: &str) -> Result<Option<(Upstream, Resource)>, StoreError> {
         let Some(upstream) = self.store.upstream(token).await? else { return Ok(None) };
         let resource = self.store.get(upstream.resource).await?;
-        Ok(resource.filter(|held| held.subscribers > 0).map(|resource| (upstream, resource)))
+        match resource.filter(|held| held.subscribers > 0) {
+            Some(resource) => Ok(Some((upstream, resource))),
+            None => {
+                // What it is told now ends it there, so it must not be relied on here.
+                self.store.end_upstream(&upstream).await?;
+                Ok(None)
+            }
+        }
     }
 
     /// A hub verifies that we asked: whether we did, for this topic. If so, it holds for
@@ -159,8 +166,9 @@ impl Upstreams {
         self.store.settle_upstream(&upstream, None, due_at).await.map(drop)
     }
 
-    /// An upstream tells of a change. What a hub sent and signed is taken as it is;
-    /// everything is polled besides, because a push may hold less than the document.
+    /// An upstream tells of a change. What a hub sent and signed is taken as it is, unless
+    /// it comes sooner after the last than a ping may; everything is polled besides,
+    /// because a push may hold less than the document.
     pub async fn told(
         &self,
         upstream: &Upstream,
@@ -171,13 +179,14 @@ impl Upstreams {
         let protocol = upstream.offer.protocol.as_str();
         let is_signed = upstream.offer.protocol == Protocol::WebSub
             && signature::holds(signature, upstream.secret.expose(), &body);
-        self.store.upstream_told(upstream, now).await?;
-        if is_signed {
+        let spacing = self.settings.ping_spacing;
+        let is_due = self.store.upstream_told(upstream, spacing, now).await?;
+        if is_signed && is_due {
             let pushed = Pushed { content_type, body };
             let new = self.ingest.push(resource, pushed, now).await?;
             debug!(resource = resource.id.0, new, "an upstream sent what is new");
         }
-        let result = if is_signed { "signed" } else { "hint" };
+        let result = if is_signed && is_due { "signed" } else { "hint" };
         self.metrics.upstream_told(protocol, result);
         let ping = Ping {
             at: now,
@@ -186,7 +195,7 @@ impl Upstreams {
             url: resource.topic.as_str().to_owned(),
             feed_url: None,
         };
-        self.store.receive(&ping, self.settings.ping_spacing).await.map(drop)
+        self.store.receive(&ping, spacing).await.map(drop)
     }
 }
 
