@@ -17,7 +17,7 @@ use crate::domain::offer::Offer;
 use crate::domain::poll::Body;
 use crate::domain::source::Context;
 
-/// The longest part that is made of several that were found.
+/// The longest part, several that were found together.
 const LONGEST_BYTES: usize = 10 * 1024 * 1024;
 
 /// Content, or a part of it.
@@ -122,7 +122,7 @@ impl Document {
     fn whole(self, bytes: &[u8], context: &Context) -> Content {
         let kind = self.kind();
         let (gate, offers) = match self {
-            Document::Json(value) => (canonical(&value), Vec::new()),
+            Document::Json(value) => (canonical(value), Vec::new()),
             Document::Page(page) => (normal(page.root()), offers::of_page(&page, context)),
             Document::Xml(page) => (normal(page.root()), Vec::new()),
             Document::Text | Document::Binary => (String::new(), Vec::new()),
@@ -141,10 +141,11 @@ impl Document {
             Document::Json(value) => {
                 let path = part.path.as_ref();
                 let path = path.ok_or_else(|| unfit("a JSONPath does, such as $.name"))?;
-                let found = path.select(value).map_err(|path::TooCostly| costly())?;
-                let found = found.ok_or_else(missing)?;
+                let found = path.select(value, LONGEST_BYTES);
+                let found = found.map_err(|path::TooCostly| costly())?.ok_or_else(missing)?;
                 let essence = essence(label, "json").unwrap_or("application/json");
-                (canonical(&found), found.to_string(), essence.to_owned())
+                let bytes = found.to_string();
+                (canonical(found), bytes, essence.to_owned())
             }
             Document::Page(page) | Document::Xml(page) => {
                 let css = part.css.as_ref();
@@ -183,8 +184,7 @@ fn json(text: &str) -> Option<Value> {
 }
 
 /// JSON without white space, members in the order of their names.
-fn canonical(value: &Value) -> String {
-    let mut value = value.clone();
+fn canonical(mut value: Value) -> String {
     value.sort_all_objects();
     value.to_string()
 }

@@ -3,7 +3,11 @@
 //! Path and document are both strangers'. The crate that evaluates paths cannot be told
 //! to stop, so what a path will cost is estimated beforehand from how it is made and how
 //! large the document is, and one that may cost too much is not evaluated. What takes
-//! long to read, filters within filters, is turned down by [`super::part`].
+//! long to read, filters within filters, is turned down by [`super::part`]. A value may be
+//! found many times over, and within others that are found, so how long all of them are
+//! together is told before any is copied.
+
+use std::io;
 
 use serde_json::Value;
 use serde_json_path::JsonPath;
@@ -33,14 +37,23 @@ impl Path {
     }
 
     /// The values it leads to: the value itself if the path can lead to one only, else an
-    /// array. `None` is nothing; the error says that it may take too long.
-    pub(super) fn select(&self, document: &Value) -> Result<Option<Value>, TooCostly> {
+    /// array. `None` is nothing; the error says that it may take too long, or that they
+    /// are longer than `longest` bytes together.
+    pub(super) fn select(
+        &self,
+        document: &Value,
+        longest: usize,
+    ) -> Result<Option<Value>, TooCostly> {
         let (nodes, depth) = measured(document);
         let shape = Shape::of(&self.text);
         if shape.steps(nodes, depth) > STEPS {
             return Err(TooCostly);
         }
         let found = self.path.query(document).all();
+        let mut room = Room(longest);
+        for value in &found {
+            serde_json::to_writer(&mut room, value).map_err(|_| TooCostly)?;
+        }
         Ok(match found.as_slice() {
             [] => None,
             [one] if shape.is_singular => Some((*one).clone()),
@@ -49,9 +62,23 @@ impl Path {
     }
 }
 
-/// Looking for a part would take too long.
+/// Looking for a part would take too long, or copying it too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooCostly;
+
+/// Takes so many bytes, keeps none, and fails with the first for which there is no room.
+struct Room(usize);
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::Other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Goessner's JSONPath lets the root go without `$`, and counts from the end with a
 /// script: `[(@.length-1)]`.
@@ -203,7 +230,11 @@ mod tests {
             ("nothing",                      "$.store.car",                    None),
         ];
         for (why, path, want) in cases {
-            assert_eq!(Path::parse(path).unwrap().select(&store()), Ok(want), "{why}: {path}");
+            assert_eq!(
+                Path::parse(path).unwrap().select(&store(), 1_000),
+                Ok(want),
+                "{why}: {path}"
+            );
         }
         for none in ["$.", "$[", "$..", "$.a[?foo(@)]", "$ .a b"] {
             assert!(Path::parse(none).is_err(), "{none}");
@@ -223,11 +254,31 @@ mod tests {
             ("$[*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*]", false),
         ];
         for (path, is_done) in cases {
-            let found = Path::parse(path).unwrap().select(&wide);
+            let found = Path::parse(path).unwrap().select(&wide, usize::MAX);
             assert_eq!(found.is_ok(), is_done, "{path}");
         }
         let nested = (0..120).fold(json!(1), |inner, _| json!({ "a": inner }));
         let often = Path::parse("$..a..a..a..a..a").unwrap();
-        assert_eq!(often.select(&nested), Err(TooCostly));
+        assert_eq!(often.select(&nested, usize::MAX), Err(TooCostly));
+    }
+
+    #[test]
+    fn values_that_are_found_many_times_over_are_not_copied() {
+        let text = "x".repeat(98);
+        let nested = (0..120).fold(json!(text), |inner, _| json!({ "a": inner }));
+        let listed = json!([text]);
+        let repeated = format!("$[{}0]", "0,".repeat(99));
+        #[rustfmt::skip]
+        let cases: [(&str, &Value, usize, bool); 5] = [
+            ("$..*",    &nested, 10_000, false),
+            (&repeated, &listed, 10_000, true),
+            (&repeated, &listed, 9_999,  false),
+            ("$[0]",    &listed, 100,    true),
+            ("$[0]",    &listed, 99,     false),
+        ];
+        for (path, document, longest, is_done) in cases {
+            let found = Path::parse(path).unwrap().select(document, longest);
+            assert_eq!(found.is_ok(), is_done, "{path} in {longest} bytes");
+        }
     }
 }
