@@ -13,6 +13,9 @@ use super::path::Path;
 /// Brackets inside each other. Both readers work harder with each, and nobody needs more.
 const DEPTH: usize = 8;
 
+/// Characters of a fragment, decoded. What is found takes time for each selector in it.
+const LONGEST: usize = 512;
+
 /// A part.
 #[derive(Debug)]
 pub struct Part {
@@ -33,12 +36,18 @@ pub enum BadPart {
     /// It has too many brackets inside each other.
     #[error("it has more than {DEPTH} brackets inside each other")]
     TooDeep,
+    /// It is too long.
+    #[error("it has more than {LONGEST} characters")]
+    TooLong,
 }
 
 impl Part {
     /// Reads a fragment, percent-encoded or not.
     pub fn parse(fragment: &str) -> Result<Part, BadPart> {
         let text = percent_decode_str(fragment).decode_utf8_lossy().trim().to_owned();
+        if text.chars().nth(LONGEST).is_some() {
+            return Err(BadPart::TooLong);
+        }
         if is_too_deep(&text) {
             return Err(BadPart::TooDeep);
         }
@@ -113,8 +122,10 @@ mod tests {
     #[test]
     fn fragments_made_to_hurt_are_read_or_refused_at_once() {
         for open in ["(", "[", "[?", ":not(", "@[?", "$[?(", "$[?@[?"] {
-            let _ = Part::parse(&open.repeat(2_048 / open.len()));
-            let _ = Part::parse(&format!("${}", open.repeat(2_000 / open.len())));
+            let _ = Part::parse(&open.repeat(LONGEST / open.len()));
+            let _ = Part::parse(&format!("${}", open.repeat((LONGEST - 1) / open.len())));
         }
+        assert!(Part::parse(&"%C3%A9".repeat(LONGEST)).is_ok(), "characters, not bytes");
+        assert_eq!(Part::parse(&"a".repeat(LONGEST + 1)).unwrap_err(), BadPart::TooLong);
     }
 }

@@ -1,8 +1,9 @@
 //! CSS selectors on a page, within a number of steps.
 //!
 //! Page and selector are both strangers', and some pairs take time that grows with the
-//! square of the page and worse: `a ~ b` looks at all elements before each one. So each
-//! step from element to element is counted, and from the last one on nothing is found.
+//! square of the page and worse: `a ~ b` looks at all elements before each one, and
+//! `[a*=x]` at all of an attribute. So each step from element to element is counted, and
+//! each look at one, and from the last one on nothing is found.
 
 use std::cell::Cell;
 
@@ -19,9 +20,12 @@ use selectors::{Element, OpaqueElement};
 
 use super::{Page, Tag};
 
-/// Steps taken in one page: well under a second, and fifty for each element of a very
+/// Steps taken in one page: well under a second, and a hundred for each element of a very
 /// long page.
-const STEPS: u64 = 4_000_000;
+const STEPS: u64 = 8_000_000;
+
+/// Bytes of an attribute that are looked through in one step.
+const BYTES_PER_STEP: usize = 16;
 
 /// A list of selectors.
 #[derive(Debug)]
@@ -42,7 +46,7 @@ impl Css {
         let mut caches = SelectorCaches::default();
         let mut found = Vec::new();
         let mut next = page.root().map(|root| *root.0);
-        while let Some(node) = next {
+        while let Some(node) = next.filter(|_| left.get() > 0) {
             let element = ElementRef::wrap(node);
             let is_hit = element.is_some_and(|element| self.hits(element, &left, &mut caches));
             if let Some(element) = element.filter(|_| is_hit) {
@@ -68,7 +72,9 @@ impl Css {
         );
         let counted = Counted { element, left };
         let mut each = self.0.slice().iter();
-        each.any(|one| matches_selector(one, 0, None, &counted, &mut context))
+        each.any(|one| {
+            counted.step().is_some() && matches_selector(one, 0, None, &counted, &mut context)
+        })
     }
 }
 
@@ -82,9 +88,33 @@ struct Counted<'a> {
 impl Counted<'_> {
     /// Takes a step; `None` once all are taken.
     fn step(&self) -> Option<()> {
-        let left = self.left.get().saturating_sub(1);
+        self.steps(1)
+    }
+
+    /// Takes so many steps; `None` once all are taken.
+    fn steps(&self, taken: usize) -> Option<()> {
+        let left = self.left.get().saturating_sub(taken as u64);
         self.left.set(left);
         (left > 0).then_some(())
+    }
+
+    /// The steps that a look through the attributes takes. What is sought in any case is
+    /// compared anew at each place.
+    fn attr_steps(&self, name: &str, operation: &AttrSelectorOperation<&CssString>) -> usize {
+        let each = match operation {
+            AttrSelectorOperation::WithValue {
+                case_sensitivity: CaseSensitivity::AsciiCaseInsensitive,
+                value,
+                ..
+            } => value.as_ref().len().max(1),
+            _ => 1,
+        };
+        let attrs = self.element.value().attrs();
+        let steps = attrs.map(|(key, value)| {
+            let len = if key == name { value.len() } else { 0 };
+            1 + len.saturating_mul(each) / BYTES_PER_STEP
+        });
+        steps.fold(1, usize::saturating_add)
     }
 }
 
@@ -136,7 +166,7 @@ impl Element for Counted<'_> {
     }
 
     fn has_local_name(&self, name: &CssLocalName) -> bool {
-        self.element.has_local_name(name)
+        self.step().is_some() && self.element.has_local_name(name)
     }
 
     fn has_namespace(&self, namespace: &Namespace) -> bool {
@@ -153,7 +183,8 @@ impl Element for Counted<'_> {
         name: &CssLocalName,
         operation: &AttrSelectorOperation<&CssString>,
     ) -> bool {
-        self.element.attr_matches(namespace, name, operation)
+        let steps = self.attr_steps(&name.0, operation);
+        self.steps(steps).is_some() && self.element.attr_matches(namespace, name, operation)
     }
 
     fn match_non_ts_pseudo_class(
@@ -183,11 +214,11 @@ impl Element for Counted<'_> {
     }
 
     fn has_id(&self, id: &CssLocalName, case: CaseSensitivity) -> bool {
-        self.element.has_id(id, case)
+        self.step().is_some() && self.element.has_id(id, case)
     }
 
     fn has_class(&self, name: &CssLocalName, case: CaseSensitivity) -> bool {
-        self.element.has_class(name, case)
+        self.step().is_some() && self.element.has_class(name, case)
     }
 
     fn has_custom_state(&self, _name: &CssLocalName) -> bool {
@@ -203,11 +234,14 @@ impl Element for Counted<'_> {
     }
 
     fn is_empty(&self) -> bool {
-        self.element.is_empty()
+        let mut nodes = self.element.children();
+        nodes.all(|node| {
+            self.step().is_some() && !node.value().is_element() && !node.value().is_text()
+        })
     }
 
     fn is_root(&self) -> bool {
-        self.element.is_root()
+        self.step().is_some() && self.element.is_root()
     }
 
     fn add_element_unique_hashes(&self, _filter: &mut BloomFilter) -> bool {
@@ -235,6 +269,8 @@ mod tests {
             ("li:nth-child(2)",     &["y"]),
             ("ul:has(.c) li:not(.c)", &["x"]),
             ("p",                   &[]),
+            ("li:empty, :root > *:not(head) > div", &["z"]),
+            ("[CLASS*='B' i][class$=c]", &["y"]),
             ("[id='2']",            &["y"]),
         ];
         for (selector, want) in cases {
@@ -257,5 +293,12 @@ mod tests {
         for selector in ["u ~ p", "p:has(~ u)"] {
             assert!(Css::parse(selector).unwrap().select(&wide).is_none(), "{selector}");
         }
+        let many = format!("{}u", "u,".repeat(250));
+        assert!(Css::parse(&many).unwrap().select(&wide).is_none(), "many selectors");
+
+        let long = Page::read(&format!("<p a='{}'>", "x".repeat(1_000_000)));
+        assert!(Css::parse("[a*=xy], [a*=y i]").unwrap().select(&long).is_some());
+        let slow = format!("[a*={}y i]", "x".repeat(200));
+        assert!(Css::parse(&slow).unwrap().select(&long).is_none(), "a long attribute");
     }
 }
