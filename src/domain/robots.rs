@@ -8,8 +8,12 @@ use serde::{Deserialize, Serialize};
 
 /// What we are called there.
 const OUR_NAME: &str = "feedgate";
-/// The most rules that are kept.
+/// The most rules that are kept …
 const MOST_RULES: usize = 1_000;
+/// … the longest of them, which is as long as any path, …
+const LONGEST_RULE: usize = 2_048;
+/// … and the most bytes of all of them: each is compared with each path.
+const MOST_BYTES: usize = 64 * 1_024;
 
 /// What one `robots.txt` says to us.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +33,7 @@ impl Robots {
     pub fn parse(text: &str) -> Robots {
         let mut robots = Robots::default();
         let (mut ours, mut in_rules) = (false, true);
+        let mut room = MOST_BYTES;
         for line in text.trim_start_matches('\u{feff}').lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else { continue };
@@ -42,9 +47,14 @@ impl Robots {
                 key @ ("allow" | "disallow") => {
                     in_rules = true;
                     // "Disallow:" without a path forbids nothing.
-                    if ours && !value.is_empty() && robots.rules.len() < MOST_RULES {
-                        let allow = key == "allow";
-                        robots.rules.push(Rule { allow, pattern: encoded(value) });
+                    if !ours || value.is_empty() || value.len() > LONGEST_RULE {
+                        continue;
+                    }
+                    let (allow, pattern) = (key == "allow", encoded(value));
+                    let is_short = pattern.len() <= LONGEST_RULE.min(room);
+                    if is_short && robots.rules.len() < MOST_RULES {
+                        room -= pattern.len();
+                        robots.rules.push(Rule { allow, pattern });
                     }
                 }
                 _ => {}
@@ -56,7 +66,7 @@ impl Robots {
     /// Whether we may fetch a path with its query. The longest rule decides, and of two
     /// equally long ones the one that allows (RFC 9309 `#the-allow-and-disallow-lines`).
     pub fn allows(&self, path: &str) -> bool {
-        let fits = self.rules.iter().filter(|rule| fits(rule.pattern.as_bytes(), path.as_bytes()));
+        let fits = self.rules.iter().filter(|rule| fits(&rule.pattern, path));
         let decides = fits.max_by_key(|rule| (rule.pattern.len(), rule.allow));
         decides.is_none_or(|rule| rule.allow)
     }
@@ -82,34 +92,23 @@ fn encoded(pattern: &str) -> String {
 }
 
 /// Whether `path` begins with `pattern`, in which `*` stands for anything and a closing `$`
-/// for the end.
-fn fits(pattern: &[u8], path: &[u8]) -> bool {
-    let (pattern, to_the_end) = match pattern.strip_suffix(b"$") {
+/// for the end. Each part between stars is taken where it is first found, so that no place
+/// of the path is looked at twice.
+fn fits(pattern: &str, path: &str) -> bool {
+    let (pattern, to_the_end) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),
         None => (pattern, false),
     };
-    // Where to try again if what follows a `*` does not fit: a later place for it.
-    let (mut at, mut of, mut again) = (0, 0, None);
-    loop {
-        match pattern.get(of) {
-            Some(b'*') => {
-                again = Some((of + 1, at));
-                of += 1;
-                continue;
-            }
-            Some(byte) if path.get(at) == Some(byte) => {
-                (at, of) = (at + 1, of + 1);
-                continue;
-            }
-            None if !to_the_end || at == path.len() => return true,
-            _ => {}
-        }
-        let Some((after, from)) = again.filter(|(_, from)| *from < path.len()) else {
-            return false;
-        };
-        again = Some((after, from + 1));
-        (at, of) = (from + 1, after);
+    let Some((first, others)) = pattern.split_once('*') else {
+        return path.strip_prefix(pattern).is_some_and(|rest| !to_the_end || rest.is_empty());
+    };
+    let Some(mut rest) = path.strip_prefix(first) else { return false };
+    let (between, last) = others.rsplit_once('*').unwrap_or(("", others));
+    for part in between.split('*') {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
     }
+    if to_the_end { rest.ends_with(last) } else { rest.contains(last) }
 }
 
 #[cfg(test)]
@@ -156,6 +155,8 @@ mod tests {
             ("*feed",        "/my/feed",        true),
             ("/feed$",       "/feed",           true),
             ("/feed$",       "/feed/",          false),
+            ("/a*a$",        "/a",              false),
+            ("/*/x/*/y$",    "/x/x/y/y",        true),
             ("/é",           "/%C3%A9/feed",    true),
             ("/a**********b", "/aaaaaaaaaaaaaa", false),
         ];
@@ -163,5 +164,20 @@ mod tests {
             let robots = Robots::parse(&format!("User-agent: feedgate\nDisallow: {pattern}"));
             assert_eq!(!robots.allows(path), want, "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn rules_made_to_hurt_are_compared_in_no_time_or_not_kept() {
+        let of = |rules: &str| Robots::parse(&format!("User-agent: feedgate\n{rules}"));
+        let long = |len: usize| of(&format!("Disallow: /{}", "a".repeat(len - 1)));
+        assert_eq!([long(2_048).rules.len(), long(2_049).rules.len()], [1, 0]);
+        assert_eq!(of(&format!("Disallow: /{}", "é".repeat(1_000))).rules.len(), 0, "encoded");
+
+        let stars = format!("Disallow: /{}b\n", "*a".repeat(1_000));
+        let many = of(&(stars.repeat(100) + "Disallow: /private"));
+        let bytes: usize = many.rules.iter().map(|rule| rule.pattern.len()).sum();
+        assert!(bytes <= 65_536, "{bytes}");
+        assert!(many.allows(&format!("/{}", "a".repeat(2_000))));
+        assert!(!many.allows("/private"), "a short one has room still");
     }
 }
