@@ -54,7 +54,7 @@ pub struct Refused {
     pub at: DateTime<Utc>,
     /// With what status code.
     pub http_code: u16,
-    /// Seconds for which it asked to be left alone, if it said so.
+    /// Seconds for which it asked to be left alone, if it said so; 0 says nothing.
     pub retry_after_s: Option<u32>,
 }
 
@@ -100,7 +100,9 @@ impl Host {
         if !is_slow_down && !is_busy {
             return None;
         }
-        let asked = refused.retry_after_s.map(|secs| Duration::from_secs(secs.into()));
+        // Who says zero asks for no rest, which no refusal means (rule P26).
+        let asked = refused.retry_after_s.filter(|secs| *secs > 0);
+        let asked = asked.map(|secs| Duration::from_secs(secs.into()));
         let doubled = SLOW_DOWN * 2_u32.pow(self.slow_downs.min(10));
         let pause = asked.unwrap_or(doubled.min(LONGEST_SLOW_DOWN)).min(LONGEST_ASKED);
         let until = (refused.at + pause).max(self.cool_until.unwrap_or(refused.at));
@@ -169,6 +171,7 @@ mod tests {
             ("429: the group",                        again(0), refused(429, Some(60)),     seen(1, 0, 1), Some(60)),
             ("p25 for a day at most",                 again(0), refused(429, Some(u32::MAX)), seen(1, 0, 1), Some(86_400)),
             ("p26 429 without a time: ten minutes",   again(0), refused(429, None),         seen(1, 0, 1), Some(600)),
+            ("p26 and with none: no less",            again(1), refused(429, Some(0)),      seen(1, 0, 1), Some(1_200)),
             ("p26 doubling",                          again(3), refused(429, None),         seen(1, 0, 1), Some(4_800)),
             ("p26 up to six hours",                   again(9), refused(429, None),         seen(1, 0, 1), Some(21_600)),
             ("an earlier end shortens nothing",       cooling,  refused(429, Some(60)),     seen(1, 0, 1), Some(9_000)),
