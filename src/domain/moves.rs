@@ -28,8 +28,9 @@ pub struct Sighting {
     pub times: u32,
     /// Whether what is there was ever seen to be what the resource holds.
     pub proven: bool,
-    /// Whether somebody took this very move back: it is not made again by itself.
-    pub unwanted: bool,
+    /// Targets of moves that somebody took back: those are not made again by themselves,
+    /// whatever else is seen in between.
+    pub undone: Vec<String>,
 }
 
 /// A move that was made.
@@ -66,9 +67,19 @@ pub enum Seen {
 }
 
 impl Sighting {
-    /// A target to which somebody does not want to follow.
-    pub fn unwanted(to: String, now: DateTime<Utc>) -> Sighting {
-        Sighting { to, since: Some(now), unwanted: true, ..Sighting::default() }
+    /// What is known once somebody has taken a move to `to` back.
+    pub fn undone(before: Option<&Sighting>, to: String) -> Sighting {
+        let mut held = before.and_then(Sighting::ended).unwrap_or_default();
+        if !held.undone.contains(&to) {
+            held.undone.push(to);
+        }
+        held
+    }
+
+    /// What stays known when the target is not seen any more, or was followed.
+    pub fn ended(&self) -> Option<Sighting> {
+        let undone = self.undone.clone();
+        (!undone.is_empty()).then(|| Sighting { undone, ..Sighting::default() })
     }
 
     /// What is known after one more poll of `from`, and whether to follow now.
@@ -80,18 +91,19 @@ impl Sighting {
     ) -> (Option<Sighting>, bool) {
         let (to, is_usable, is_alike) = match seen {
             Seen::Nothing => return (before.cloned(), false),
-            Seen::Here => return (before.filter(|held| held.unwanted).cloned(), false),
+            Seen::Here => return (before.and_then(Sighting::ended), false),
             Seen::Moved { to, is_usable, is_alike } => (to, *is_usable, *is_alike),
         };
         let same = before.filter(|held| held.to == to.as_str());
-        let mut held = same.cloned().unwrap_or_default();
+        let ended = || before.and_then(Sighting::ended).unwrap_or_default();
+        let mut held = same.cloned().unwrap_or_else(ended);
         held.to = to.as_str().to_owned();
         held.times = held.times.saturating_add(1);
         held.proven |= is_alike;
         let since = *held.since.get_or_insert(now);
         let for_long = held.times >= SEEN_TIMES && now >= since + SEEN_FOR && held.proven;
         let secured = held.times >= SECURED_TIMES && is_secured(from, to);
-        let follow = is_usable && !held.unwanted && (for_long || secured);
+        let follow = is_usable && !held.undone.contains(&held.to) && (for_long || secured);
         (Some(held), follow)
     }
 }
@@ -178,18 +190,30 @@ mod tests {
 
     #[test]
     fn p20_a_move_that_was_taken_back_is_not_made_again() {
-        let mut held = Some(Sighting::unwanted(B.to_owned(), at(0)));
-        for (hours, seen) in
-            [(1, moved(B, true, true)), (2, Seen::Here), (900, moved(B, true, true))]
-        {
+        const C: &str = "https://c.test/feed";
+        let mut held = Some(Sighting::undone(None, B.to_owned()));
+        let mut poll = |hours, seen: &Seen| {
+            let mut followed = false;
             for _ in 0..5 {
-                let (after, follow) = Sighting::after(held.as_ref(), A, &seen, at(hours));
-                assert!(!follow);
-                held = after;
+                let (after, follow) = Sighting::after(held.as_ref(), A, seen, at(hours));
+                (held, followed) = (after, followed || follow);
             }
+            followed
+        };
+        #[rustfmt::skip]
+        let cases = [
+            ("at once",                        1,     moved(B, true, true), false),
+            ("it is where it was",             2,     Seen::Here,           false),
+            ("after a long time",              900,   moved(B, true, true), false),
+            ("another place was not unwanted", 901,   moved(C, true, true), false),
+            ("and may be followed",            1_100, moved(C, true, true), true),
+            ("which brings nothing back",      1_101, moved(B, true, true), false),
+            ("even after a long time",         2_000, moved(B, true, true), false),
+        ];
+        for (why, hours, seen, want) in cases {
+            assert_eq!(poll(hours, &seen), want, "{why}");
         }
-        let elsewhere = moved("https://c.test/", true, true);
-        let (held, _) = Sighting::after(held.as_ref(), A, &elsewhere, at(901));
-        assert!(!held.unwrap().unwanted, "another place may be followed");
+        let both = Sighting::undone(held.as_ref(), C.to_owned());
+        assert_eq!(both.undone, [B, C]);
     }
 }

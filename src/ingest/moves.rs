@@ -79,7 +79,7 @@ pub(super) fn follow(poll: &mut Poll, before: &Resource, sighted: &Sighted) {
     let moves::Seen::Moved { to, .. } = &sighted.place else { return };
     if follows && to.as_str() != before.fetch_url {
         poll.fetch_url = Some(to.as_str().to_owned());
-        poll.polling.moved = None;
+        poll.polling.moved = poll.polling.moved.as_ref().and_then(Sighting::ended);
         poll.status.http_message.push_str(&format!("; moved for good to {}", shown(to)));
     }
 }

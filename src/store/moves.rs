@@ -102,7 +102,7 @@ async fn undo(
     }
     tx.execute(UNDO, params![id.0, number, now]).await?;
     fetch_at(tx, groups, id, &undone.from).await?;
-    polling.moved = Some(Sighting::unwanted(undone.to, now));
+    polling.moved = Some(Sighting::undone(polling.moved.as_ref(), undone.to));
     tx.execute(REMEMBER, params![id.0, sql::json(&polling), now]).await?;
     tx.wake(Wake::Resources).await?;
     Ok(true)

@@ -25,7 +25,7 @@ async fn p20_a_move_is_logged_and_can_be_taken_back(database: Database) {
     assert!(!store.undo_move(id, log[0].number, at(10)).await.unwrap(), "once");
     let back = resource(&store, id).await;
     assert_eq!(back.fetch_url, "https://feeds.test/a");
-    assert!(back.polling.moved.is_some_and(|moved| moved.unwanted && moved.to == NEW));
+    assert!(back.polling.moved.is_some_and(|moved| moved.undone == [NEW]));
     assert_eq!(store.moves(id).await.unwrap()[0].undone_at, Some(at(9)));
     let due = store.claim_resources(at(9), at(10), &room()).await.unwrap();
     assert_eq!(due[0].resource.id, id, "it is asked where it was, at once");
