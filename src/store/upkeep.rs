@@ -86,8 +86,17 @@ impl Upkeep for Db {
             delete from robots
              where origin in (select origin from robots
                                where asked_at < $1 order by asked_at limit $2)";
+        // A learned pause has shrunk to nothing by then (rule P28).
+        const HOSTS: &str = "
+            delete from hosts
+             where host in (select host from hosts
+                             where free_at < $1
+                               and (cool_until is null or cool_until < $1)
+                               and (slowed_at is null or slowed_at < $1)
+                               and (well_at is null or well_at < $1)
+                             limit $2 {skip locked})";
         let mut dropped = 0;
-        for sql in [PINGS, FETCHES, REFUSALS, ROBOTS] {
+        for sql in [PINGS, FETCHES, REFUSALS, ROBOTS, HOSTS] {
             loop {
                 let drop = self.write(move |tx| {
                     Box::pin(async move { tx.execute(sql, params![before, BATCH]).await })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate::domain::host::Refused;
+use feedgate::domain::host::{Host, Refused};
 use feedgate::domain::limit::Groups;
 use feedgate::domain::resource::ResourceId;
 use feedgate::domain::topic::Topic;
@@ -22,6 +22,7 @@ on_both_stores!(
     p27_a_503_concerns_its_url_until_there_are_three,
     p27_a_403_counts_only_while_nobody_is_answered_well,
     p28_a_learned_pause_is_kept_for_all_nodes,
+    what_was_learned_of_a_server_is_dropped_once_it_is_old,
     a_new_table_of_groups_sorts_the_resources_again,
 );
 
@@ -171,8 +172,8 @@ async fn p28_a_learned_pause_is_kept_for_all_nodes(database: Database) {
     let [store, other] = nodes(&database).await;
     let first = watch(&store, "https://a.tumblr.com/rss").await;
     let second = watch(&store, "https://b.tumblr.com/rss").await;
-    let mut slow_down = refused(&store, first, 429, at(0));
-    slow_down.retry_after_s = Some(0);
+    let mut slow_down = refused(&store, first, 429, at(-1));
+    slow_down.retry_after_s = Some(1);
     for _ in 0..3 {
         store.refuse(&slow_down).await.unwrap();
     }
@@ -181,6 +182,19 @@ async fn p28_a_learned_pause_is_kept_for_all_nodes(database: Database) {
     ends(&other, first, 1).await;
     assert_eq!(claimed(&other, 8_999).await, []);
     assert_eq!(claimed(&other, 9_000).await, [second]);
+}
+
+async fn what_was_learned_of_a_server_is_dropped_once_it_is_old(database: Database) {
+    let [store, other] = nodes(&database).await;
+    let id = watch(&store, "https://a.tumblr.com/rss").await;
+    let mut slow_down = refused(&store, id, 429, at(0));
+    slow_down.retry_after_s = Some(60);
+    store.refuse(&slow_down).await.unwrap();
+    let learned = store.host("tumblr.com").await.unwrap();
+    store.prune(at(60)).await.unwrap();
+    assert_eq!(other.host("tumblr.com").await.unwrap(), learned, "its rest is not over");
+    store.prune(at(61)).await.unwrap();
+    assert_eq!(other.host("tumblr.com").await.unwrap(), Host::default());
 }
 
 async fn a_new_table_of_groups_sorts_the_resources_again(database: Database) {
