@@ -63,16 +63,21 @@ const METADATA: [IpAddr; 7] = [
 
 /// Whether a request may go to `ip`: it is public, or the operator listed it.
 pub(super) fn may_reach(ip: IpAddr, allowed: &[IpNet]) -> bool {
-    is_listed(ip, allowed) || (is_public(ip) && !METADATA.contains(&ip.to_canonical()))
+    is_listed(ip, allowed) || (is_public(ip) && !is_metadata(ip))
 }
 
 /// Whether the operator listed `ip`.
 pub(super) fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     let ip = ip.to_canonical();
-    if METADATA.contains(&ip) {
+    if is_metadata(ip) {
         return allowed.contains(&IpNet::from(ip));
     }
     allowed.iter().any(|net| net.contains(&ip))
+}
+
+/// Whether `ip` is where a cloud hands out its secrets (rule S7).
+pub fn is_metadata(ip: IpAddr) -> bool {
+    METADATA.contains(&ip.to_canonical())
 }
 
 /// Whether `ip` is an address of the public internet.

@@ -3,10 +3,14 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use http::StatusCode;
+use http::header::{HeaderValue, LOCATION};
+
 use crate::support::feeds::{entry_id, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
+use crate::support::server::{Server, say};
 use crate::support::subscriber::Subscriber;
 
 /// Runs `feedgate consume` in `folder`.
@@ -83,4 +87,19 @@ async fn an_entry_that_a_command_does_not_take_is_offered_again() {
     let taken = std::fs::read_to_string(folder.path().join("taken")).unwrap();
     let want: Vec<String> = (1..6).map(|n| entry_id("tides", n)).collect();
     assert_eq!(taken.lines().collect::<Vec<_>>(), want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s3_an_inner_archive_does_not_lead_to_other_inner_addresses() {
+    let server = Server::start(|_| async {
+        let mut answer = say(StatusCode::FOUND, "");
+        let inner = HeaderValue::from_static("http://127.0.0.2:8080/");
+        answer.headers_mut().insert(LOCATION, inner);
+        answer
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let refused = consume(folder.path(), &server.url("/recent"), &[]).await;
+    let said = complaint(&refused);
+    assert!(!refused.status.success() && said.contains("127.0.0.2 leads to"), "{refused:?}");
 }

@@ -2,8 +2,9 @@
 //! once and in order, from wherever it was left (seed 004, "Consuming feeds").
 //!
 //! It works with any provider that links its documents by `prev-archive` and
-//! `next-archive` (RFC 5005), newest entry first. All that it remembers is the id of the
-//! last entry that was taken.
+//! `next-archive` (RFC 5005), newest entry first. All that it remembers is which entry
+//! was taken last: its id and what it said, since an update is an entry under an old id
+//! (rule N7).
 
 mod handler;
 mod pages;
@@ -30,7 +31,7 @@ use place::PlaceFile;
 pub(super) struct Args {
     /// The recent document of the archive.
     url: Url,
-    /// Begin behind the entry with this id. Without it, or a place kept by --state, begin
+    /// Begin behind the newest entry with this id. Without it, or a place kept by --state, begin
     /// with the oldest entry there is.
     #[arg(long, value_name = "ID")]
     from: Option<String>,
@@ -68,7 +69,10 @@ pub(super) async fn run(args: Args) -> Outcome {
     let mut place = PlaceFile::open(args.state, args.from)?;
     let handler = Handler::new(args.exec, args.format);
     loop {
-        let caught_up = walk::catch_up(&mut web, &args.url, &mut place, &handler).await;
+        let caught_up = match web.open().await {
+            Ok(()) => walk::catch_up(&mut web, &args.url, &mut place, &handler).await,
+            Err(err) => Err(err),
+        };
         match (caught_up, args.every) {
             (Ok(_), None) => return Ok(ExitCode::SUCCESS),
             (Ok(_), Some(_)) => {}

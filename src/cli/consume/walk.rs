@@ -9,6 +9,10 @@
 //! being read again. So nothing is held but one document, and what the publisher adds or
 //! archives meanwhile is neither missed nor taken twice: documents that are archived do
 //! not change, and the newest only grows at its top.
+//!
+//! An archive may hold an entry and, further on, its updates under the same id (rule N7).
+//! The place is one of them and not the id; see [`find`] for where it is if none says what
+//! the entry said.
 
 use std::collections::HashSet;
 
@@ -16,7 +20,7 @@ use url::Url;
 
 use crate::domain::feed::Entry;
 
-use super::place::BadPlace;
+use super::place::{BadPlace, Mark};
 
 /// One document of an archive.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,11 +47,11 @@ pub(super) trait Take {
 
 /// What remembers the last entry that was taken.
 pub(super) trait Place {
-    /// Its id; `None` if none ever was.
-    fn id(&self) -> Option<&str>;
+    /// Which it is; `None` if none ever was.
+    fn mark(&self) -> Option<&Mark>;
 
     /// Moves on.
-    fn keep(&mut self, id: &str) -> Result<(), BadPlace>;
+    fn keep(&mut self, mark: Mark) -> Result<(), BadPlace>;
 }
 
 /// Why reading stopped. What was taken before stays taken.
@@ -99,13 +103,13 @@ pub(super) async fn catch_up<S: Pages, P: Place, T: Take>(
     place: &mut P,
     taker: &T,
 ) -> Result<usize, Stopped> {
-    let (mut page, mut newer) = find(pages, recent, place.id()).await?;
+    let (mut page, mut newer) = find(pages, recent, place.mark()).await?;
     let mut seen = HashSet::new();
     let mut taken = 0;
     loop {
         for entry in page.entries[..newer].iter().rev() {
             taker.take(entry).await?;
-            place.keep(&entry.id)?;
+            place.keep(Mark::of(entry))?;
             taken += 1;
         }
         let Some(next) = page.next else { return Ok(taken) };
@@ -117,23 +121,32 @@ pub(super) async fn catch_up<S: Pages, P: Place, T: Take>(
     }
 }
 
-/// The document that holds the entry `id`, or the oldest if there is no id, and how many
+/// The document that holds the marked entry, or the oldest if none is marked, and how many
 /// of its entries are newer.
+///
+/// Of several that the mark fits it is the newest. If there are only others with its id,
+/// because the archive or the way entries are written has changed since, it is the oldest
+/// of those: an entry taken twice is better than one missed.
 async fn find<S: Pages>(
     pages: &mut S,
     recent: &Url,
-    id: Option<&str>,
+    mark: Option<&Mark>,
 ) -> Result<(Page, usize), Stopped> {
     let mut seen = HashSet::from([recent.clone()]);
     let mut page = pages.get(recent).await?;
+    let mut namesake = None;
     loop {
-        let found = id.and_then(|id| page.entries.iter().position(|entry| entry.id == id));
-        if let Some(newer) = found {
-            return Ok((page, newer));
+        if let Some(mark) = mark {
+            if let Some(newer) = page.entries.iter().position(|entry| mark.is_of(entry)) {
+                return Ok((page, newer));
+            }
+            if let Some(newer) = page.entries.iter().rposition(|entry| entry.id == mark.id) {
+                namesake = Some((page.clone(), newer));
+            }
         }
         let Some(prev) = page.prev.take() else {
-            return match id {
-                Some(id) => Err(Stopped::PlaceLost(id.to_owned())),
+            return match mark {
+                Some(mark) => namesake.ok_or_else(|| Stopped::PlaceLost(mark.id.clone())),
                 None => {
                     let all = page.entries.len();
                     Ok((page, all))
@@ -152,6 +165,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
+    use crate::domain::feed::Text;
 
     /// An archive whose publisher adds entries whenever somebody looks.
     struct Growing {
@@ -160,6 +174,8 @@ mod tests {
         /// How many come with each look, in turn.
         coming: Vec<usize>,
         size: usize,
+        /// How many ids there are; further entries are updates (rule N7).
+        ids: usize,
     }
 
     impl Growing {
@@ -185,7 +201,11 @@ mod tests {
                 number => (number.parse().unwrap(), false),
             };
             let (from, to) = ((number - 1) * self.size, (number * self.size).min(self.head));
-            let entry = |n: usize| Entry { id: format!("e{n}"), ..Entry::default() };
+            let entry = |n: usize| Entry {
+                id: format!("e{}", n % self.ids),
+                title: Some(Text::plain(n.to_string())),
+                ..Entry::default()
+            };
             Ok(Page {
                 entries: (from + 1..=to).rev().map(entry).collect(),
                 prev: (number > 1).then(|| Growing::url(number - 1)),
@@ -195,15 +215,15 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Memory(Option<String>);
+    struct Memory(Option<Mark>);
 
     impl Place for Memory {
-        fn id(&self) -> Option<&str> {
-            self.0.as_deref()
+        fn mark(&self) -> Option<&Mark> {
+            self.0.as_ref()
         }
 
-        fn keep(&mut self, id: &str) -> Result<(), BadPlace> {
-            self.0 = Some(id.to_owned());
+        fn keep(&mut self, mark: Mark) -> Result<(), BadPlace> {
+            self.0 = Some(mark);
             Ok(())
         }
     }
@@ -222,7 +242,7 @@ mod tests {
                 let (id, reason) = (entry.id.clone(), "it stumbled".to_owned());
                 return Err(Stopped::NotTaken { id, reason });
             }
-            self.taken.borrow_mut().push(entry.id.clone());
+            self.taken.borrow_mut().push(entry.title.as_ref().unwrap().to_plain());
             Ok(())
         }
     }
@@ -231,12 +251,13 @@ mod tests {
         #[test]
         fn each_entry_is_taken_once_and_in_order_while_others_come(
             size in 1_usize..6,
+            ids in 1_usize..40,
             head in 0_usize..30,
             coming in proptest::collection::vec(0_usize..5, 0..60),
             stumbles in 2_usize..9,
             runs in 1_usize..6,
         ) {
-            let mut archive = Growing { head, coming, size };
+            let mut archive = Growing { head, coming, size, ids };
             let (taken, attempts) = (RefCell::default(), RefCell::default());
             let taker = Taker { taken, attempts, stumbles };
             let mut place = Memory::default();
@@ -252,20 +273,32 @@ mod tests {
             let taker = Taker { stumbles: usize::MAX, ..taker };
             let run = catch_up(&mut archive, &recent, &mut place, &taker);
             runtime.block_on(run).unwrap();
-            let want: Vec<String> = (1..=archive.head).map(|n| format!("e{n}")).collect();
+            let want: Vec<String> = (1..=archive.head).map(|n| n.to_string()).collect();
             assert_eq!(taker.taken.into_inner(), want);
         }
     }
 
     #[tokio::test]
     async fn a_place_that_the_archive_does_not_hold_is_lost() {
-        let mut archive = Growing { head: 7, coming: Vec::new(), size: 3 };
-        let mut place = Memory(Some("elsewhere".to_owned()));
+        let mut archive = Growing { head: 7, coming: Vec::new(), size: 3, ids: 7 };
+        let elsewhere = Entry { id: "elsewhere".to_owned(), ..Entry::default() };
+        let mut place = Memory(Some(Mark::of(&elsewhere)));
         let (taken, attempts) = (RefCell::default(), RefCell::default());
         let taker = Taker { taken, attempts, stumbles: usize::MAX };
         let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
         assert!(matches!(run, Err(Stopped::PlaceLost(_))), "{run:?}");
         assert_eq!(taker.taken.into_inner().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn n7_a_place_that_says_something_else_now_is_the_oldest_of_its_id() {
+        let mut archive = Growing { head: 9, coming: Vec::new(), size: 3, ids: 4 };
+        let other = Entry { id: "e2".to_owned(), ..Entry::default() };
+        let mut place = Memory(Some(Mark::of(&other)));
+        let (taken, attempts) = (RefCell::default(), RefCell::default());
+        let taker = Taker { taken, attempts, stumbles: usize::MAX };
+        catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await.unwrap();
+        assert_eq!(taker.taken.into_inner(), ["3", "4", "5", "6", "7", "8", "9"]);
     }
 
     #[tokio::test]
