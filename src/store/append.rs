@@ -65,7 +65,6 @@ pub(super) async fn record(
         poll.status.has_moved(poll.at);
     }
     move_on(tx, id, &before, &poll, &after).await?;
-    tell_status(tx, id, (&before.status, &poll.status), poll.at).await?;
     hosts::release(tx, &before.host, !poll.status.is_failing(), poll.at).await?;
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
@@ -79,6 +78,7 @@ pub(super) async fn record(
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
     tell(tx, id, (poll.at, poll.silent), (before.stands_at(), &after)).await?;
+    tell_status(tx, id, (&before.status, &poll.status), poll.at).await?;
     Ok(Appended { head: Seq(after.head), new: after.news })
 }
 

@@ -110,7 +110,8 @@ async fn pass_over(
 }
 
 /// Moves those who had been told everything past what nobody is to be told: up to `head`,
-/// or `body_version` where that is further.
+/// or `body_version` where that is further. Of who is being told of the status, or waits to
+/// be, the cursor moves as well: settling never moves one back.
 async fn skip(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -122,7 +123,7 @@ async fn skip(
            set cursor = case when format <> 'raw' then cast($3 as bigint)
                              when cursor < cast($2 as bigint) then cast($2 as bigint)
                              else cursor end
-         where resource_id = $1 and due_at is null
+         where resource_id = $1
            and cursor >= case when format = 'raw' then cast($4 as bigint)
                               else cast($5 as bigint) end";
     let params = params![id.0, body_version, head, before.1, before.0];

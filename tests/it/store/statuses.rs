@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use feedgate::domain::poll::{Found, Poll};
+use feedgate::domain::record::Seq;
 use feedgate::domain::status::{Announced, Status};
 use feedgate::domain::subscription::{Format, Statuses, Subscription};
 use feedgate::store::{Settled, Store};
 
-use super::{at, on_both_stores, poll, room, wish};
+use super::{at, listed, on_both_stores, poll, room, wish};
 use crate::support::postgres::Database;
 
 on_both_stores!(
     p33_a_change_of_status_makes_due_whom_it_concerns,
     p33_a_status_waits_for_its_retry_and_goes_with_entries,
     p33_who_subscribes_begins_with_the_status_there_is,
+    n05_the_first_document_is_no_news_to_who_is_owed_a_status,
 );
 
 async fn subscribe(store: &Arc<dyn Store>, statuses: Statuses, seconds: i64) -> Subscription {
@@ -80,7 +82,7 @@ async fn p33_a_status_waits_for_its_retry_and_goes_with_entries(database: Databa
     let status = changed(0, 1, 1).status;
     let with_entries = Poll { status, ..poll(at(71), &["1", "2"]) };
     store.record(id.resource, &with_entries).await.unwrap();
-    let cursor = feedgate::domain::record::Seq(2);
+    let cursor = Seq(2);
     store.settle(&[Settled::Delivered { id, cursor, status: 1 }], at(72)).await.unwrap();
     assert_eq!(take(&store, 99).await, [], "both were told at once");
 }
@@ -99,4 +101,36 @@ async fn p33_who_subscribes_begins_with_the_status_there_is(database: Database) 
     assert_eq!((renewed.id, renewed.status_told), (first.id, 3), "who changes their mind too");
     assert_eq!(renewed.format, Format::Atom);
     assert_eq!(take(&store, 5).await, []);
+}
+
+async fn n05_the_first_document_is_no_news_to_who_is_owed_a_status(database: Database) {
+    let store = database.open().await;
+    let wished = |name: &str| {
+        let mut wish = wish(name, &format!("https://{name}.test/"));
+        wish.statuses = Statuses::Always;
+        wish
+    };
+    for (name, is_failing_before, is_in_hand) in
+        [("told-by-the-same-poll", false, false), ("due", true, false), ("in-hand", true, true)]
+    {
+        let held = store.subscribe(&wished(name), at(0)).await.unwrap();
+        let id = held.id;
+        if is_failing_before {
+            store.record(id.resource, &changed(1, 1, 0)).await.unwrap();
+        }
+        if is_in_hand {
+            assert_eq!(take(&store, 1).await, [(Statuses::Always, 1)]);
+        }
+        let status = Status { version: 2, ..Status::default() };
+        let first = Poll { status, silent: true, ..poll(at(2), &["1", "2"]) };
+        store.record(id.resource, &first).await.unwrap();
+        if is_in_hand {
+            told(&store, &held, 3, 1).await;
+        }
+        let due = store.claim_subscriptions(at(4), at(60), &room()).await.unwrap();
+        let due: Vec<_> = due.iter().map(|due| (due.subscription.cursor, due.owed)).collect();
+        assert_eq!(due, [(Seq(2), Seq(2))], "{name}: the status, and no entry");
+        store.settle(&[Settled::Delivered { id, cursor: Seq(2), status: 2 }], at(5)).await.unwrap();
+    }
+    assert!(listed(&store).await.iter().all(|held| held.cursor == Seq(2)));
 }
