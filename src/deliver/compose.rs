@@ -12,7 +12,7 @@ use crate::domain::feed::{Feed, Link};
 use crate::domain::record::{Reach, Record, RecordKind, Seq};
 use crate::domain::resource::{Kind, Resource, ResourceId};
 use crate::domain::source::Context;
-use crate::domain::subscription::{Due, Format};
+use crate::domain::subscription::{Due, Format, Statuses};
 use crate::parse;
 use crate::render;
 use crate::store::{Owed, Store, StoreError};
@@ -50,8 +50,8 @@ pub(super) struct Load {
 pub(super) enum Says {
     /// Nothing.
     NoStatus,
-    /// How it is, with what else there is.
-    Status,
+    /// How it is, with what else there is: its version, as [`Statuses::version`] counts.
+    Status(i64),
     /// How it is, and nothing else: its version.
     StatusOnly(i64),
 }
@@ -74,8 +74,13 @@ struct Key {
     format: Format,
     least: Reach,
     is_open: bool,
-    /// The version of the status, if only that is told; else 0.
+    /// The version of the status that is owed at least; 0 where the body says none. What was
+    /// made when the status was another is not sent as if it said this one (rule P33).
     status: i64,
+    /// Which changes of the status that version counts.
+    statuses: Statuses,
+    /// Whether only the status is told.
+    is_status_only: bool,
 }
 
 impl Composer {
@@ -93,21 +98,24 @@ impl Composer {
             return Ok(Some(Load { content_type, body, first, last, waiting_since, says }));
         }
         let is_behind = subscription.cursor < due.owed;
-        let status = if due.status > subscription.status_told { due.status } else { 0 };
-        if is_behind || status == 0 {
-            let news = self.load(due, 0).await?;
-            if news.is_some() || status == 0 {
+        let is_status_owed = due.status > subscription.status_told;
+        if is_behind || !is_status_owed {
+            let news = self.load(due, false).await?;
+            if news.is_some() || !is_status_owed {
                 return Ok(news);
             }
         }
-        self.load(due, status).await
+        self.load(due, true).await
     }
 
-    /// What `due` is owed: entries or bodies, or only `status` if that is not 0.
-    async fn load(&self, due: &Due, status: i64) -> Result<Option<Load>, StoreError> {
+    /// What `due` is owed: entries or bodies, or only the status.
+    async fn load(&self, due: &Due, is_status_only: bool) -> Result<Option<Load>, StoreError> {
         let subscription = &due.subscription;
+        let says_status = is_status_only || subscription.format != Format::Raw;
         let key = Key {
-            status,
+            status: if says_status { due.status } else { 0 },
+            statuses: if says_status { subscription.statuses } else { Statuses::Never },
+            is_status_only,
             resource: subscription.id.resource,
             topic: subscription.topic.as_str().to_owned(),
             after: subscription.cursor,
@@ -123,7 +131,7 @@ impl Composer {
         // What a resource is may change; what fits it is told when there is something to
         // send.
         let load = match (key.format, resource.kind) {
-            _ if status > 0 => Some(self.status_only(&key, &resource)),
+            _ if is_status_only => Some(self.status_only(&key, &resource)),
             (Format::Raw, _) => self.raw(&key, true).await?,
             (Format::Fitting, Kind::Other) => self.raw(&key, false).await?,
             (Format::Atom | Format::Json | Format::Fitting, _) => {
@@ -178,7 +186,7 @@ impl Composer {
         };
         let (content_type, body) = (content_type.to_owned(), body.into());
         let (first, waiting_since) = (Seq(key.after.0 + 1), Some(waiting_since));
-        let says = Says::Status;
+        let says = Says::Status(key.statuses.version(&resource.status));
         Ok(Some(Load { content_type, body, first, last, waiting_since, says }))
     }
 
@@ -199,7 +207,7 @@ impl Composer {
             first: Seq(key.after.0 + 1),
             last: key.after.max(key.owed),
             waiting_since: None,
-            says: Says::StatusOnly(key.status),
+            says: Says::StatusOnly(key.statuses.version(&resource.status)),
         }
     }
 
@@ -298,6 +306,8 @@ mod tests {
             least: Reach::Fresh,
             is_open: true,
             status: 0,
+            statuses: Statuses::Never,
+            is_status_only: false,
         };
         let load = |bytes| Load {
             content_type: ATOM.to_owned(),
@@ -305,7 +315,7 @@ mod tests {
             first: Seq(1),
             last: Seq(1),
             waiting_since: None,
-            says: Says::Status,
+            says: Says::NoStatus,
         };
         let mut cache = Cache::default();
         for n in 0..8 {

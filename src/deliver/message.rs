@@ -59,7 +59,7 @@ fn push_websub(
     put(headers, X_CALLBACK, subscription.callback.as_str());
     let what = match load.says {
         Says::StatusOnly(version) => format!("status-{version}"),
-        Says::NoStatus | Says::Status => {
+        Says::NoStatus | Says::Status(_) => {
             let range = format!("{}-{}", load.first, load.last);
             put(headers, X_SEQ, &range);
             range

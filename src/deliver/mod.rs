@@ -99,7 +99,7 @@ impl Deliver {
         };
         let status = match load.says {
             Says::NoStatus => subscription.status_told,
-            Says::Status | Says::StatusOnly(_) => due.status,
+            Says::Status(rendered) | Says::StatusOnly(rendered) => rendered,
         };
         if subscription.callback.is_null_device() {
             return Ok(Verdict::Told.settled(id, load.last, status));

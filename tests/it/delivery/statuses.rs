@@ -13,6 +13,7 @@ use crate::support::subscriber::{Mood, Subscriber, is_signed};
 on_both_stores!(
     p33_a_status_without_entries_is_told_to_who_wants_it,
     p33_a_status_is_told_again_until_it_is_acknowledged,
+    p33_a_status_goes_with_entries_as_it_is_then,
 );
 
 /// The resource is failing, which is news.
@@ -98,5 +99,25 @@ async fn p33_a_status_is_told_again_until_it_is_acknowledged(database: Database)
         .map(|asked| asked.header("webhook-id").unwrap().to_owned())
         .collect();
     assert!(ids.len() >= 2 && ids.iter().all(|id| *id == ids[0]), "the same message: {ids:?}");
+    node.stop().await;
+}
+
+async fn p33_a_status_goes_with_entries_as_it_is_then(database: Database) {
+    let node = Node::start(&database).await;
+    let subscriber = Subscriber::start().await;
+    subscriber.set("/", Mood::Failing(500));
+    let callback = subscriber.url("/");
+    let id = node.subscribe(&callback, |_| {}).await.id;
+    node.append(id.resource, 1..=1).await;
+    node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
+    // It changes while the entry waits for its retry.
+    fail(&node, id.resource).await;
+    subscriber.set("/", Mood::Willing);
+    node.subscribe(&callback, |_| {}).await;
+    node.until(&callback, |held| held.is_some_and(|held| held.status_told == 1)).await;
+    let told: Vec<String> = subscriber.notified("/").iter().map(|asked| asked.text()).collect();
+    let is_last = |text: &&String| text.contains("<http code=\"500\"");
+    assert_eq!(told.iter().filter(is_last).count(), 1, "{told:?}");
+    assert!(told.iter().all(|text| text.contains("<entry")), "in one message: {told:?}");
     node.stop().await;
 }
