@@ -123,11 +123,14 @@ pub(super) async fn parse_aside(
     aside(parse).await
 }
 
-/// Works where it does not hold up others, and outlives a reader that panics (rule S47);
-/// `None` says that it did.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+/// Works where it does not hold up others, and outlives a panic (rule S47); `None` says that
+/// there was one.
+pub(super) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.inspect_err(|err| error!(error = err as &dyn Error, "the parser panicked")).ok()
+    done.inspect_err(|err| error!(error = err as &dyn Error, "the work on a document panicked"))
+        .ok()
 }
 
 /// Reads a document. A fragment makes a part of whatever is there, but one that may be

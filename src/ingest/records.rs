@@ -4,10 +4,7 @@
 //! asked beforehand, with what the store knows by then, so that only those entries are
 //! rendered of which a record can come: that takes longer than all the rest.
 
-use std::error::Error;
-
 use chrono::{DateTime, FixedOffset, Utc};
-use tracing::error;
 
 use crate::domain::feed::{Entry, Feed};
 use crate::domain::novelty::{self, Document, Judgement, Standing};
@@ -20,6 +17,7 @@ use crate::store::{Store, StoreError};
 
 use super::look::{Found, Fresh};
 use super::meaning;
+use super::read::aside;
 
 /// What a poll has for the log, and how much of it seems to be news.
 #[derive(Debug, Default)]
@@ -93,14 +91,6 @@ async fn entries(
     *feed = taken;
     let found = poll::Found::Feed(document);
     Ok(Some(Records { found, meaning: Some(meaning), new, updated }))
-}
-
-/// Works where it does not hold up others, and outlives a panic (rule S47).
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .inspect_err(|err| error!(error = err as &dyn Error, "making records panicked"))
-        .ok()
 }
 
 fn rendered(feed: &Feed, mut document: Document, judgement: &Judgement) -> Document {
