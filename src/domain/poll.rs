@@ -175,6 +175,9 @@ pub struct Poll {
     pub took_ms: u32,
     /// Bytes received, before content decoding.
     pub wire_bytes: u64,
+    /// Whether the server answered as it should. The status does not tell: one that says
+    /// that all is well may be older than this poll (rule P32).
+    pub answered_well: bool,
     /// What the resource is now; `None` leaves it.
     pub kind: Option<Kind>,
     /// Where it is polled from now on; `None` leaves it.

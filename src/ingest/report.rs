@@ -59,6 +59,7 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
         pushed: resource.pushed_until.is_some_and(|until| until > now),
         polling: remembered(resource, &seen),
     };
+    let answered_well = !matches!(seen.found, Found::Trouble(_));
     let found = for_schedule(&seen, records.new);
     let plan = schedule::plan(held, &found, &terms.bounds, now, terms.dice);
     let mut status = status(resource, &seen, &plan);
@@ -80,6 +81,7 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
         outcome: outcome.to_owned(),
         took_ms: seen.took.as_millis().try_into().unwrap_or(u32::MAX),
         wire_bytes: seen.wire_bytes,
+        answered_well,
         kind,
         fetch_url: None,
         site_url: feed.as_deref().and_then(site_url),

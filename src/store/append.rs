@@ -65,7 +65,7 @@ pub(super) async fn record(
         poll.status.has_moved(poll.at);
     }
     move_on(tx, id, &before, &poll, &after).await?;
-    hosts::release(tx, &before.host, !poll.status.is_failing(), poll.at).await?;
+    hosts::release(tx, &before.host, poll.answered_well, poll.at).await?;
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
     }
@@ -144,7 +144,7 @@ async fn keep_entries(
 ) -> Result<(After, Judgement), StoreError> {
     let known = entries::known(tx, id, document.keys()).await?;
     let standing = Standing::of(before.kind, &before.status, &before.polling);
-    let judgement = novelty::judge(document, &known, &standing, document.at);
+    let mut judgement = novelty::judge(document, &known, &standing, document.at);
 
     let mut records = Records::after(before.head);
     let mut seqs = Vec::with_capacity(judgement.verdicts.len());
@@ -158,16 +158,20 @@ async fn keep_entries(
                 continue;
             }
         };
-        // What was judged otherwise before it came here has not been rendered; it will be
-        // seen again.
+        // What was judged otherwise before it came here has not been rendered: the document
+        // is read again.
         let atom = candidate.atom.take();
+        judgement.is_unrendered |= atom.is_none();
         let rendered = atom.map(|atom| (candidate.entry_id.clone(), atom));
         seqs.push(rendered.map(|entry| records.push(kind, reach, predecessor, entry)));
     }
     let (mut gone, mut gone_seqs) = (Vec::new(), Vec::new());
     for (at, known) in &judgement.deleted {
         let deletion = &mut document.deletions[*at];
-        let Some(atom) = deletion.atom.take() else { continue };
+        let Some(atom) = deletion.atom.take() else {
+            judgement.is_unrendered = true;
+            continue;
+        };
         let element = (deletion.entry_id.clone(), atom);
         let predecessor = Some(known.newest.0);
         gone.push(known.first.0);

@@ -154,6 +154,7 @@ fn poll(kind: Kind) -> Poll {
         outcome: "ok_new".to_owned(),
         took_ms: 1,
         wire_bytes: 1,
+        answered_well: true,
         kind: Some(kind),
         fetch_url: None,
         site_url: None,

@@ -113,6 +113,9 @@ pub struct Judgement {
     pub renamed: usize,
     /// Whether this seems to be another feed than before (rule N5).
     pub is_another_feed: bool,
+    /// Whether something that is to be appended was not rendered, because it was judged
+    /// otherwise before: the document is to be read again.
+    pub is_unrendered: bool,
 }
 
 impl Judgement {
@@ -133,7 +136,8 @@ impl Judgement {
 
     /// Whether there is something that has to be looked at again.
     pub fn is_put_off(&self) -> bool {
-        self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::PutOff(_)))
+        let waits = |verdict: &Verdict| matches!(verdict, Verdict::PutOff(_));
+        self.is_unrendered || self.verdicts.iter().any(waits)
     }
 
     /// Whether there is anything to keep, apart from what was seen once more.

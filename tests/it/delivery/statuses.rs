@@ -26,7 +26,8 @@ async fn fail(node: &Node, id: ResourceId) {
         announced: Announced { version: 1, ..Announced::default() },
         ..Status::default()
     };
-    let failed = Poll { found: Found::Nothing, status, kind: None, ..poll(Kind::Feed) };
+    let (found, answered_well) = (Found::Nothing, false);
+    let failed = Poll { found, status, answered_well, kind: None, ..poll(Kind::Feed) };
     node.store.record(id, &failed).await.unwrap();
 }
 

@@ -21,6 +21,7 @@ on_both_stores!(
     n06_what_left_long_ago_is_forgotten_and_what_is_there_is_not,
     n07_an_update_is_due_for_whom_it_concerns,
     n07_an_update_that_comes_too_soon_is_looked_for_again,
+    p07_what_was_not_rendered_is_looked_for_again,
     n08_what_is_taken_back_is_no_longer_shown,
     n11_nodes_that_find_the_same_update_append_it_once,
     n12_a_revision_is_news_if_the_body_is_another,
@@ -214,6 +215,31 @@ async fn n07_an_update_that_comes_too_soon_is_looked_for_again(database: Databas
     assert_eq!(held.polling.body_hash, "b", "what was not kept is not known (rule P7)");
     assert_eq!(held.next_fetch, at(159) + TimeDelta::seconds(61));
     assert_eq!(store.record(id, &with_hash(220, "c")).await.unwrap().new, 1);
+}
+
+async fn p07_what_was_not_rendered_is_looked_for_again(database: Database) {
+    let store = database.open().await;
+    let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
+    let with_hash = |seconds, candidates: Vec<Candidate>, hash: &str| {
+        let mut found = found(seconds, candidates);
+        found.polling.body_hash = hash.to_owned();
+        found
+    };
+    store.record(id, &with_hash(1, vec![entry(1, "a")], "a")).await.unwrap();
+    // Both were thought to be known as they are when records were made.
+    let unrendered = |n, text| Candidate { atom: None, ..entry(n, text) };
+    for (seconds, unrendered) in [(100, unrendered(2, "b")), (300, unrendered(1, "edited"))] {
+        let both = vec![entry(1, "a"), unrendered];
+        let document = if seconds == 100 { both } else { both[1..].to_vec() };
+        assert_eq!(store.record(id, &with_hash(seconds, document, "b")).await.unwrap().new, 0);
+        let held = resource(&store, id).await;
+        assert_eq!(held.polling.body_hash, "a", "what was not kept is not known");
+        assert_eq!(held.next_fetch, at(seconds) + TimeDelta::seconds(61));
+    }
+    let rendered = vec![entry(1, "edited"), entry(2, "b")];
+    let appended = store.record(id, &with_hash(400, rendered, "b")).await.unwrap();
+    assert_eq!((appended.new, appended.head), (2, Seq(3)));
+    assert_eq!(resource(&store, id).await.polling.body_hash, "b");
 }
 
 async fn n08_what_is_taken_back_is_no_longer_shown(database: Database) {

@@ -116,8 +116,10 @@ async fn p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one(da
     let verdict = store.refuse(&refused(&store, all[0], 429, at(0))).await.unwrap().unwrap();
     assert_eq!(verdict.leave_alone.0, at(600), "rule P26");
     let mut put_off = poll(at(0), &[]);
-    (put_off.next_fetch, put_off.status.error) = (at(600), "http_status".to_owned());
+    (put_off.next_fetch, put_off.answered_well) = (at(600), false);
     store.record(all[0], &put_off).await.unwrap();
+    let slow_downs = store.host("tumblr.com").await.unwrap().slow_downs;
+    assert_eq!(slow_downs, 1, "a status as before is no answer (rule P32)");
 
     let waits = resource(&other, all[1]).await;
     assert_eq!(waits.status.next_fetch, Some(at(602)), "the pause has doubled (rule P28)");

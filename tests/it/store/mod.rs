@@ -109,6 +109,7 @@ fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         outcome: "ok_new".to_owned(),
         took_ms: 12,
         wire_bytes: 345,
+        answered_well: true,
         kind: None,
         fetch_url: None,
         site_url: None,

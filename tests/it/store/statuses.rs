@@ -30,7 +30,7 @@ fn changed(seconds: i64, version: i64, lasting: i64) -> Poll {
     let announced = Announced { version: lasting, ..Announced::default() };
     let error = "http_status".to_owned();
     let status = Status { http_code: 500, error, version, announced, ..Status::default() };
-    Poll { found: Found::Nothing, status, ..poll(at(seconds), &[]) }
+    Poll { found: Found::Nothing, status, answered_well: false, ..poll(at(seconds), &[]) }
 }
 
 /// Takes what is due, with a claim of ten seconds: the options of whom, and the versions
