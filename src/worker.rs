@@ -40,6 +40,13 @@ pub fn dice() -> f64 {
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 
+/// 128 random bits in hex, used once: a challenge, a token, a secret (rule S34).
+pub fn nonce() -> String {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).expect("the system has random numbers, or TLS would fail too");
+    hex::encode(bits)
+}
+
 /// A kind of work that waits in the store.
 pub trait Work: Send + Sync + 'static {
     /// One unit of it.

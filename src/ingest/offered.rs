@@ -5,11 +5,12 @@ use url::Url;
 use crate::domain::resource::Resource;
 use crate::domain::subscription::Secret;
 use crate::domain::upstream::{Offer, Offered, Proposal};
+use crate::worker::nonce;
 
 use super::look::Found;
 
 /// The hub or cloud that a document advertises. Nobody need tell us what we tell
-/// ourselves: our own hub is none, nor one that we cannot name.
+/// ourselves: our own hub is none.
 pub(super) fn offered(found: &Found, resource: &Resource, own: &Url) -> Offered {
     let (feed, fresh) = match found {
         Found::Feed { feed, fresh } => (Some(&**feed), fresh),
@@ -20,17 +21,11 @@ pub(super) fn offered(found: &Found, resource: &Resource, own: &Url) -> Offered 
     };
     let offer = Offer::of(&fresh.links, feed, &resource.fetch_url);
     match offer.filter(|offer| !offer.is_within(own)) {
-        Some(offer) => proposal(offer).map_or(Offered::Unknown, Offered::Upstream),
+        Some(offer) => Offered::Upstream(Proposal { offer, token: nonce(), secret: secret() }),
         None => Offered::Nothing,
     }
 }
 
-/// An offer with what a subscription would need; `None` if the system gives no random
-/// numbers just now.
-fn proposal(offer: Offer) -> Option<Proposal> {
-    let random = || {
-        let mut bits = [0; 16];
-        getrandom::fill(&mut bits).ok().map(|()| hex::encode(bits))
-    };
-    Some(Proposal { offer, token: random()?, secret: Secret::new(random()?)? })
+fn secret() -> Secret {
+    Secret::new(nonce()).expect("a nonce is shorter than a secret may be")
 }

@@ -11,6 +11,7 @@ use crate::domain::intent::{Intent, Mode};
 use crate::domain::subscription::Protocol;
 use crate::fetch::{Call, Fetch, FetchError, Reply};
 use crate::wire::{rsscloud, soap, xmlrpc};
+use crate::worker::nonce;
 
 /// Why a callback is taken not to have agreed.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +64,7 @@ impl NotVerified {
 /// response body equal to the hub.challenge parameter"; one line end behind it is let
 /// pass (rule D13).
 pub(super) async fn intent(fetch: &Fetch, intent: &Intent) -> Result<(), NotVerified> {
-    let challenge = challenge();
+    let challenge = nonce();
     let wish = &intent.wish;
     let lease = wish.lease.as_secs().to_string();
     let mut query = vec![("hub.mode", intent.mode.as_str()), ("hub.topic", wish.topic.as_str())];
@@ -101,7 +102,7 @@ pub(super) async fn challenged(
     callback: Url,
     topic: &str,
 ) -> Result<(), NotVerified> {
-    let challenge = challenge();
+    let challenge = nonce();
     let query = [("url", topic), ("challenge", &challenge)];
     let reply = get(fetch, callback, &query).await?;
     let body = String::from_utf8_lossy(&reply.body);
@@ -172,13 +173,6 @@ fn successful(answer: Result<Reply, FetchError>) -> Result<Reply, NotVerified> {
     }
 }
 
-/// 128 random bits, used once (rule S34).
-fn challenge() -> String {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits).expect("the system has random numbers, or TLS would fail too");
-    hex::encode(bits)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -207,7 +201,7 @@ mod tests {
 
     #[test]
     fn challenges_are_random_and_long() {
-        let (one, other) = (challenge(), challenge());
+        let (one, other) = (nonce(), nonce());
         assert_eq!(one.len(), 32);
         assert_ne!(one, other);
     }
