@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::domain::herd::{Clock, Look};
 use crate::domain::schedule;
 use crate::store::{Store, StoreError};
 use crate::worker;
@@ -30,8 +31,6 @@ const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long a resource is kept that nobody watches (rule S44): who subscribes again within
 /// it is not told of old entries.
 const KEEP_UNWATCHED: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// The wall clock was set if it differs by more from the one that is never set.
-const JUMP_S: f64 = 300.0;
 
 /// One kind of upkeep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,13 +69,10 @@ pub struct Settings {
 /// Keeps house until `stop` is cancelled.
 pub async fn run(store: Arc<dyn Store>, settings: Settings, stop: CancellationToken) {
     let mut before = worker::now();
-    let mut clock = Clock::new(before);
-    if let Err(err) = set_back(&*store, before).await {
-        error!(error = &err as &dyn Error, "what a wrong clock left could not be mended");
-    }
+    let (began, mut clock) = (Instant::now(), Clock::default());
     loop {
         let now = worker::now();
-        if clock.has_jumped(now)
+        if clock.look(began.elapsed(), now) != Look::Steady
             && let Err(err) = set_back(&*store, now).await
         {
             error!(error = &err as &dyn Error, "what a wrong clock left could not be mended");
@@ -94,32 +90,6 @@ pub async fn run(store: Arc<dyn Store>, settings: Settings, stop: CancellationTo
             () = stop.cancelled() => break,
             () = sleep(TICK) => {}
         }
-    }
-}
-
-/// Two clocks, one of which is never set.
-#[derive(Debug)]
-struct Clock {
-    wall: DateTime<Utc>,
-    steady: Instant,
-}
-
-impl Clock {
-    fn new(now: DateTime<Utc>) -> Clock {
-        Clock { wall: now, steady: Instant::now() }
-    }
-
-    /// Whether the wall clock was set since it was last asked (rule P47).
-    fn has_jumped(&mut self, now: DateTime<Utc>) -> bool {
-        let passed = self.steady.elapsed().as_secs_f64();
-        let shown = (now - self.wall).as_seconds_f64();
-        *self = Clock::new(now);
-        let jump_s = shown - passed;
-        if jump_s.abs() <= JUMP_S {
-            return false;
-        }
-        warn!(jump_s, "the clock was set; what was planned with the old one is put right");
-        true
     }
 }
 
@@ -194,20 +164,6 @@ impl Chore {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn p47_a_clock_that_is_set_is_noticed() {
-        let start = DateTime::UNIX_EPOCH;
-        let mut clock = Clock::new(start);
-        tokio::time::advance(Duration::from_secs(20)).await;
-        assert!(!clock.has_jumped(start + Duration::from_secs(21)), "it runs on");
-        tokio::time::advance(Duration::from_secs(20)).await;
-        assert!(clock.has_jumped(start + Duration::from_secs(3_600)), "an hour ahead");
-        tokio::time::advance(Duration::from_secs(20)).await;
-        assert!(clock.has_jumped(start + Duration::from_secs(60)), "and back");
-        tokio::time::advance(Duration::from_secs(20)).await;
-        assert!(!clock.has_jumped(start + Duration::from_secs(80)), "and on");
-    }
 
     #[test]
     fn the_failing_are_dropped_at_the_top_of_the_hour_only() {

@@ -140,4 +140,20 @@ mod tests {
             assert_eq!(clock.look(Duration::from_secs(5 + passed), at(wall)), want, "{why}");
         }
     }
+
+    #[test]
+    fn p47_each_look_is_compared_with_the_one_before() {
+        let mut clock = Clock::default();
+        #[rustfmt::skip]
+        let looks = [
+            ("the first",         0,     0, Look::First),
+            ("it runs on",       20,    21, Look::Steady),
+            ("an hour ahead",    40, 3_600, Look::Jumped),
+            ("and back",         60,    60, Look::Jumped),
+            ("and on",           80,    80, Look::Steady),
+        ];
+        for (why, passed, wall, want) in looks {
+            assert_eq!(clock.look(Duration::from_secs(passed), at(wall)), want, "{why}");
+        }
+    }
 }
