@@ -10,6 +10,31 @@ use crate::domain::poll::Body;
 use crate::domain::record::{EntryKey, Record, RecordKind, Seq};
 use crate::domain::resource::ResourceId;
 
+/// The columns of a record `r`, as [`record`] reads them.
+macro_rules! record_columns {
+    () => {
+        "r.seq, r.at, r.kind, r.predecessor, r.entry_id, r.atom"
+    };
+}
+
+/// Records between two numbers that nothing has replaced: what has been is named by what
+/// replaced it.
+macro_rules! current {
+    ($order:literal) => {
+        concat!(
+            "select ",
+            record_columns!(),
+            " from records r
+              where r.resource_id = $1 and r.seq > $2 and r.seq < $3 and r.kind <> 'deleted'
+                and not exists (select 1 from records n
+                                 where n.resource_id = r.resource_id and n.predecessor = r.seq)
+              order by r.seq ",
+            $order,
+            " limit $4"
+        )
+    };
+}
+
 #[async_trait]
 impl Log for Db {
     async fn read_after(
@@ -18,23 +43,27 @@ impl Log for Db {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Record>, StoreError> {
-        const AFTER: &str = "
-            select seq, at, kind, predecessor, entry_id, atom
-              from records
-             where resource_id = $1 and seq > $2
-             order by seq
-             limit $3";
+        const AFTER: &str = concat!(
+            "select ",
+            record_columns!(),
+            " from records r
+              where r.resource_id = $1 and r.seq > $2
+              order by r.seq
+              limit $3"
+        );
         let rows = self.rows(AFTER, params![id.0, after.0, most(limit)]).await?;
         rows.into_iter().map(record).collect()
     }
 
     async fn owed(&self, id: ResourceId, owed: &Owed) -> Result<Vec<Record>, StoreError> {
-        const OWED: &str = "
-            select seq, at, kind, predecessor, entry_id, atom
-              from records
-             where resource_id = $1 and seq > $2 and seq <= $3 and reach >= $4
-             order by seq
-             limit $5";
+        const OWED: &str = concat!(
+            "select ",
+            record_columns!(),
+            " from records r
+              where r.resource_id = $1 and r.seq > $2 and r.seq <= $3 and r.reach >= $4
+              order by r.seq
+              limit $5"
+        );
         let (after, upto) = (owed.after.0, owed.upto.0);
         let params = params![id.0, after, upto, owed.least.number(), most(owed.limit)];
         let rows = self.rows(OWED, params).await?;
@@ -42,23 +71,8 @@ impl Log for Db {
     }
 
     async fn read_current(&self, id: ResourceId, span: &Span) -> Result<Vec<Record>, StoreError> {
-        // What has been replaced is named by what replaced it.
-        const OLDEST: &str = "
-            select seq, at, kind, predecessor, entry_id, atom
-              from records r
-             where resource_id = $1 and seq > $2 and seq < $3 and kind <> 'deleted'
-               and not exists (select 1 from records n
-                                where n.resource_id = r.resource_id and n.predecessor = r.seq)
-             order by seq
-             limit $4";
-        const NEWEST: &str = "
-            select seq, at, kind, predecessor, entry_id, atom
-              from records r
-             where resource_id = $1 and seq > $2 and seq < $3 and kind <> 'deleted'
-               and not exists (select 1 from records n
-                                where n.resource_id = r.resource_id and n.predecessor = r.seq)
-             order by seq desc
-             limit $4";
+        const OLDEST: &str = current!("asc");
+        const NEWEST: &str = current!("desc");
         let after = span.after.map_or(0, |seq| seq.0);
         let before = span.before.map_or(i64::MAX, |seq| seq.0);
         let sql = if span.after.is_some() { OLDEST } else { NEWEST };
