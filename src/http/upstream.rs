@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use http::{Method, StatusCode, header};
+use http::{StatusCode, header};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -25,48 +25,66 @@ use crate::wire::{soap, xmlrpc};
 const DOOR: Door =
     Door { name: "upstream", methods: &["GET", "POST"], body_limit_bytes: 10 * 1024 * 1024 };
 
-/// The routes of this door.
+/// The routes of this door. Who pushes without a token of ours is sent away before the body
+/// is read.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let token = warp::path!("upstream" / String).boxed();
-    let known = DOOR.open_with(gateway, token, |gateway, asked, token: String| async move {
-        let Some(upstreams) = &gateway.upstreams else { return nobody() };
-        answer(upstreams, &asked, &token).await.unwrap_or_else(|err| out_of_order(&err))
-    });
-    strangers(gateway).or(known).unify().boxed()
-}
-
-/// Who pushes without a token of ours is sent away before the body is read.
-fn strangers(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let gateway = Arc::clone(gateway);
-    warp::path!("upstream" / String)
+    let held = Arc::clone(gateway);
+    let pushing = token
+        .clone()
         .and(warp::post())
         .and_then(move |token: String| {
-            let gateway = Arc::clone(&gateway);
-            async move {
-                let known = match &gateway.upstreams {
-                    Some(upstreams) => upstreams.known(&token).await,
-                    None => Ok(None),
-                };
-                match known {
-                    Ok(Some(_)) => Err(warp::reject::not_found()),
-                    Ok(None) => Ok(nobody()),
-                    Err(err) => Ok(out_of_order(&err)),
-                }
-            }
+            let gateway = Arc::clone(&held);
+            async move { pusher(&gateway, &token).await.map_err(warp::reject::custom) }
         })
-        .boxed()
+        .boxed();
+    let push = DOOR.open_with(gateway, pushing, |_, asked, pusher| async move {
+        told(&asked, pusher).await.unwrap_or_else(|err| out_of_order(&err))
+    });
+    let ask = DOOR.open_with(gateway, token, |gateway, asked, token: String| async move {
+        let Some(upstreams) = &gateway.upstreams else { return nobody() };
+        asked_back(upstreams, &asked, &token).await.unwrap_or_else(|err| out_of_order(&err))
+    });
+    push.recover(sent_away).unify().or(ask).unify().boxed()
 }
 
-async fn answer(upstreams: &Upstreams, asked: &Asked, token: &str) -> Result<Response, StoreError> {
-    let known = upstreams.known(token).await?;
-    if asked.method == Method::POST {
-        return match known {
-            Some((upstream, resource)) => told(upstreams, asked, &upstream, &resource).await,
-            None => Ok(nobody()),
-        };
+/// Who pushes, and for what.
+type Pusher = (Arc<Upstreams>, Upstream, Resource);
+
+/// Why a push is not read.
+#[derive(Debug)]
+enum Unread {
+    /// Nobody was given this address.
+    Nobody,
+    /// The store failed.
+    Broken(StoreError),
+}
+
+impl warp::reject::Reject for Unread {}
+
+async fn pusher(gateway: &Gateway, token: &str) -> Result<Pusher, Unread> {
+    let upstreams = gateway.upstreams.as_ref().ok_or(Unread::Nobody)?;
+    let known = upstreams.known(token).await.map_err(Unread::Broken)?;
+    let (upstream, resource) = known.ok_or(Unread::Nobody)?;
+    Ok((Arc::clone(upstreams), upstream, resource))
+}
+
+async fn sent_away(rejection: warp::Rejection) -> Result<Response, warp::Rejection> {
+    match rejection.find::<Unread>() {
+        Some(Unread::Nobody) => Ok(nobody()),
+        Some(Unread::Broken(err)) => Ok(out_of_order(err)),
+        None => Err(rejection),
     }
+}
+
+/// A hub or a cloud asks whether we asked.
+async fn asked_back(
+    upstreams: &Upstreams,
+    asked: &Asked,
+    token: &str,
+) -> Result<Response, StoreError> {
+    let known = upstreams.known(token).await?.map(|(upstream, _)| upstream);
     let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
-    let known = known.map(|(upstream, _)| upstream);
     match query.get("hub.mode") {
         Some(mode) => intent(upstreams, known, mode, &query).await,
         None => Ok(challenge(known.as_ref(), &query)),
@@ -112,17 +130,15 @@ fn challenge(known: Option<&Upstream>, query: &Form) -> Response {
 
 /// Something changed. The answer is in the words of the protocol.
 async fn told(
-    upstreams: &Upstreams,
     asked: &Asked,
-    upstream: &Upstream,
-    resource: &Resource,
+    (upstreams, upstream, resource): Pusher,
 ) -> Result<Response, StoreError> {
     let content_type = asked.headers.get(header::CONTENT_TYPE);
     let content_type =
         content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let signature = asked.header("x-hub-signature");
     let push = (signature, content_type, asked.body.clone());
-    upstreams.told(upstream, resource, push).await?;
+    upstreams.told(&upstream, &resource, push).await?;
     let xml = |body: String| with_type(StatusCode::OK, "text/xml; charset=utf-8", body);
     Ok(match &upstream.offer.protocol {
         Protocol::XmlRpc { .. } => xml(xmlrpc::response(&Value::Boolean(true))),
