@@ -79,7 +79,7 @@ pub(super) struct Walk<'a> {
     wire_bytes: u64,
     /// Whether the last request ended without an answer on a connection that stood.
     cut_off: bool,
-    /// Whether it ended because the server cannot speak HTTP/2 after all.
+    /// Whether it may have ended because the server cannot speak HTTP/2 after all.
     broke_http2: bool,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Walk<'a> {
                 // The server closed the connection just as we used it again.
                 Err(_) if self.was_stale() => continue,
                 // Now it is spoken to in HTTP/1.1.
-                Err(_) if self.broke_http2 => continue,
+                Err(_) if self.broke_http2 && self.inner.topics.give_up_http2(&self.at) => continue,
                 result => result?,
             };
             let status = response.status();
@@ -220,8 +220,7 @@ impl<'a> Walk<'a> {
             Ok(Err(err)) => {
                 hop.trouble = Some(trouble::exact(&err));
                 self.cut_off = trouble::is_cut_off(&err);
-                self.broke_http2 =
-                    trouble::is_http2(&err) && self.inner.topics.give_up_http2(&self.at);
+                self.broke_http2 = trouble::is_http2(&err, &self.at);
                 Err(trouble::from_client(&err, &self.at))
             }
             Ok(Ok(response)) => {

@@ -35,7 +35,7 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
         format!("tls: {}", tls_class(tls))
     } else if err.is_connect() {
         "connect: the connection failed".to_owned()
-    } else if is_http2(err) && url.scheme() == "https" {
+    } else if is_http2(err, url) {
         "h2: the server broke the HTTP/2 protocol".to_owned()
     } else if causes.iter().any(is_parse) {
         "http: the answer is not HTTP".to_owned()
@@ -59,27 +59,33 @@ pub(super) fn exact(err: &reqwest::Error) -> String {
     told.join(": ")
 }
 
-/// Whether the server broke the rules of HTTP/2, or does not want to speak it.
+/// Whether the server at `url` broke the rules of HTTP/2, or does not want to speak it.
 ///
-/// A server may also end a new connection before our request is on its way; then nothing
-/// is told but that it was never sent.
-pub(super) fn is_http2(err: &reqwest::Error) -> bool {
+/// A server may also end a new connection before our request is on its way, or while it
+/// is: then nothing is told but that it could not be sent, in one of four ways, by the
+/// moment at which the end was noticed.
+pub(super) fn is_http2(err: &reqwest::Error, url: &Url) -> bool {
     let broken = |cause: &&(dyn Error + 'static)| {
-        let never_sent =
-            cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
-        never_sent || cause.to_string().starts_with("http2 error")
+        let never_sent = cause
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(|err| err.is_canceled() || err.is_closed());
+        never_sent || is_reset(cause) || cause.to_string().starts_with("http2 error")
     };
-    causes(err).iter().any(broken)
+    url.scheme() == "https" && !err.is_connect() && causes(err).iter().any(broken)
 }
 
 /// Whether the connection ended before any answer began.
 pub(super) fn is_cut_off(err: &reqwest::Error) -> bool {
     let closed = |cause: &&(dyn Error + 'static)| {
-        let by_peer = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-        cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
-            || matches!(by_peer, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
+        is_reset(cause)
+            || cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
     };
     !err.is_connect() && causes(err).iter().any(closed)
+}
+
+fn is_reset(cause: &&(dyn Error + 'static)) -> bool {
+    let by_peer = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(by_peer, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
 }
 
 fn is_parse(cause: &&(dyn Error + 'static)) -> bool {
