@@ -14,6 +14,7 @@ mod explain;
 mod ingest;
 mod killed;
 mod listener;
+mod log_page;
 mod main_job;
 mod nodes;
 mod normalize;

@@ -3,6 +3,7 @@
 //! feedgate, its databases and every socket are real; only publishers and subscribers
 //! are made up. Whoever waits, waits for a condition, and gives up after [`PATIENCE`].
 
+pub(crate) mod browser;
 pub(crate) mod changed;
 pub(crate) mod feeds;
 pub(crate) mod gateway;
