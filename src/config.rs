@@ -73,6 +73,14 @@ pub struct Config {
     pub bot_addresses: Vec<IpNet>,
     /// Between two fetches of one resource because of pings.
     pub ping_spacing: Duration,
+    /// Whether pings are answered when all have been told, unless they say otherwise.
+    pub ping_waits: bool,
+    /// How long such an answer is waited for.
+    pub ping_wait: Duration,
+    /// What else publishers call the doors of the cloud.
+    pub cloud_aliases: http::Aliases,
+    /// Whether a registration is told when it ends.
+    pub cloud_expires: bool,
     /// The shortest period of any resource, in seconds.
     pub min_period_s: u32,
     /// Polls a second, of all nodes together.
@@ -201,6 +209,10 @@ impl Config {
             contact: from.text("FEEDGATE_CONTACT"),
             bot_addresses: from.networks("FEEDGATE_BOT_ADDRESSES"),
             ping_spacing: from.millis("FEEDGATE_PING_SPACING_MS"),
+            ping_waits: from.switch("FEEDGATE_PING_WAIT"),
+            ping_wait: from.secs("FEEDGATE_PING_WAIT_S", 600),
+            cloud_aliases: from.aliases("FEEDGATE_CLOUD_PATHS", "FEEDGATE_CLOUD_PROCEDURES"),
+            cloud_expires: from.switch("FEEDGATE_CLOUD_EXPIRES"),
             min_period_s: from.number("FEEDGATE_MIN_PERIOD_S", 1, 86_400) as u32,
             polls_per_s: from.number("FEEDGATE_POLLS_PER_S", 1, 1_000_000) as u32,
             porn_rank: from.switch("FEEDGATE_PORN_RANK"),
@@ -299,6 +311,10 @@ impl Config {
             public_url: public_url.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             ping_spacing: self.ping_spacing,
+            ping_waits: self.ping_waits,
+            ping_wait: self.ping_wait,
+            tells_expiry: self.cloud_expires,
+            aliases: self.cloud_aliases.clone(),
             stranger_calls_per_min: self.stranger_calls_per_min,
             metrics_networks: self.metrics_networks.clone(),
             page_records: self.page_records,

@@ -10,6 +10,7 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
 use crate::domain::limit::Groups;
+use crate::http::Aliases;
 use crate::wire::signature::Method;
 
 use super::settings::Setting;
@@ -92,6 +93,21 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
             self.fault(name, format!("domains such as example.org=5,example.net; {part} is none"));
             Vec::new()
         })
+    }
+
+    pub(super) fn aliases(&mut self, paths: &str, procedures: &str) -> Aliases {
+        let mut aliases = Aliases::default();
+        let given =
+            (self.text(paths).unwrap_or_default(), self.text(procedures).unwrap_or_default());
+        if let Err(part) = aliases.add_paths(&given.0) {
+            let what = "paths such as /cloud/register,/cloud/changed=ping,/xmlrpc=call";
+            self.fault(paths, format!("{what}; {part} is none"));
+        }
+        if let Err(part) = aliases.add_procedures(&given.1) {
+            let what = "procedures such as cloud.register,cloud.changed=ping";
+            self.fault(procedures, format!("{what}; {part} is none"));
+        }
+        aliases
     }
 
     pub(super) fn url(&mut self, name: &str) -> Option<Url> {

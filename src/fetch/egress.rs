@@ -131,6 +131,19 @@ impl Way {
         self.guard.check(url)
     }
 
+    /// Whether the host in `url` is at `ip`.
+    pub(super) async fn leads_to(&self, url: &Url, ip: IpAddr) -> bool {
+        match url.host() {
+            Some(Host::Ipv4(own)) => IpAddr::V4(own) == ip.to_canonical(),
+            Some(Host::Ipv6(own)) => IpAddr::V6(own).to_canonical() == ip.to_canonical(),
+            Some(Host::Domain(name)) => {
+                let found = self.guard.resolve(name).await.unwrap_or_default();
+                found.iter().any(|own| own.to_canonical() == ip.to_canonical())
+            }
+            None => false,
+        }
+    }
+
     /// Notes what the name in `url` leads to until dropped, for traces.
     pub(super) fn watch(&self, url: &Url) -> Watch {
         let name = url.host_str().unwrap_or_default().to_owned();

@@ -365,6 +365,12 @@ impl Fetch {
         Fetch { inner: Arc::new(inner) }
     }
 
+    /// Whether the callback at `url` is at the address `ip`, as far as the guard lets us
+    /// know.
+    pub async fn leads_to(&self, url: &Url, ip: IpAddr) -> bool {
+        self.inner.callbacks.leads_to(url, ip).await
+    }
+
     /// Why no request to `url` would ever be made, as far as the URL itself tells: by an
     /// address in it, a name that is inner by its form, or its port. Nothing is looked up.
     pub fn refuses(&self, url: &Url, purpose: Purpose) -> Option<FetchError> {

@@ -239,6 +239,20 @@ pub(super) fn plain(status: StatusCode, text: &str) -> Response {
     with_type(status, "text/plain; charset=utf-8", format!("{text}\n"))
 }
 
+/// The same reply; where the method was not allowed, people are told `how` to ask.
+pub(super) fn explained(reply: Response, how: &str) -> Response {
+    if reply.status() != StatusCode::METHOD_NOT_ALLOWED {
+        return reply;
+    }
+    let mut told = plain(StatusCode::METHOD_NOT_ALLOWED, how);
+    for (name, value) in reply.headers() {
+        if *name != header::CONTENT_LENGTH {
+            told.headers_mut().insert(name, value.clone());
+        }
+    }
+    told
+}
+
 /// A reply without a body.
 pub(super) fn empty(status: StatusCode) -> Response {
     status.into_response()

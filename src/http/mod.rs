@@ -13,6 +13,7 @@
 //!
 //! [`PeerAddr`]: listener::PeerAddr
 
+mod aliases;
 mod archive;
 mod bot;
 mod changes;
@@ -48,6 +49,7 @@ use crate::upstream::Upstreams;
 
 use exchange::nothing_here;
 
+pub use aliases::Aliases;
 pub use strangers::Strangers;
 
 /// What the operator decides about the doors.
@@ -59,6 +61,14 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// Between two fetches of one resource because of pings.
     pub ping_spacing: Duration,
+    /// Whether pings are answered when all have been told, unless they say otherwise.
+    pub ping_waits: bool,
+    /// How long such an answer is waited for.
+    pub ping_wait: Duration,
+    /// Whether a registration is told when it ends.
+    pub tells_expiry: bool,
+    /// What else publishers call the doors of the cloud.
+    pub aliases: Aliases,
     /// Whom the owner of a polled server may write to: a mail address, a URL or a text.
     pub contact: Option<String>,
     /// The networks that fetches come from, as far as the operator publishes them.
@@ -104,6 +114,8 @@ pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(rsscloud::routes(&gateway))
         .unify()
         .or(rpc::routes(&gateway))
+        .unify()
+        .or(aliases::routes(&gateway))
         .unify()
         .or(ping_form::routes(&gateway))
         .unify()

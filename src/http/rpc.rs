@@ -15,16 +15,32 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::Gateway;
-use super::exchange::{Asked, Door, with_type};
+use super::aliases::Role;
+use super::exchange::{Asked, Door, explained, with_type};
 use super::rsscloud::{self, Named, PINGED};
 use super::soap_rpc;
 use crate::domain::ping::{Ping, Source};
+use crate::subscribe::Refusal;
+use crate::wire::form::Form;
 use crate::wire::soap;
 use crate::wire::xmlrpc::{self, Value};
 use crate::worker;
 
 /// The longest call (rule S20).
 const DOOR: Door = Door { name: "rpc", methods: &["POST"], body_limit_bytes: 64 * 1024 };
+/// What people are told who look at this address with a browser.
+const HELP: &str = "POST an XML-RPC call or a SOAP envelope here: rssCloud.hello, \
+    rssCloud.pleaseNotify, rssCloud.ping, weblogUpdates.ping, weblogUpdates.extendedPing or \
+    system.listMethods.";
+/// What `system.listMethods` tells.
+const METHODS: [&str; 6] = [
+    "rssCloud.hello",
+    "rssCloud.pleaseNotify",
+    "rssCloud.ping",
+    "weblogUpdates.ping",
+    "weblogUpdates.extendedPing",
+    "system.listMethods",
+];
 /// Every fault has this code, as with the deployed servers.
 const FAULT: i32 = 4;
 /// weblogs.com's interface: names of up to 1024 characters …
@@ -36,11 +52,14 @@ const LONGEST_URL: usize = 2_048;
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let rpc = warp::path!("RPC2").or(warp::path!("rpc2")).unify().or(warp::path!("rpc")).unify();
     let rpc = rpc.or(warp::path!("weblogUpdates")).unify(); // where UserLand's SOAP went
-    DOOR.open(gateway, rpc.boxed(), answer)
+    DOOR.open(gateway, rpc.boxed(), answer).map(|reply| explained(reply, HELP)).boxed()
 }
 
-async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
-    if soap::is_envelope(&asked.body) {
+/// Answers a call, in the protocol it came in.
+pub(super) async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
+    // What cannot be read at all is answered in the protocol that its headers speak of.
+    let is_action = asked.headers.contains_key("soapaction");
+    if soap::is_envelope(&asked.body) || (is_action && xmlrpc::read_call(&asked.body).is_err()) {
         return soap_rpc::answer(&gateway, &asked).await;
     }
     let body = match xmlrpc::read_call(&asked.body) {
@@ -61,6 +80,7 @@ pub(super) enum Procedure {
     Ping,
     WeblogPing,
     WeblogExtendedPing,
+    ListMethods,
 }
 
 impl Procedure {
@@ -75,8 +95,18 @@ impl Procedure {
             "ping" => Procedure::Ping,
             "pleasenotify" | "rsspleasenotify" => Procedure::PleaseNotify,
             "hello" => Procedure::Hello,
+            "listmethods" => Procedure::ListMethods,
             _ => return None,
         })
+    }
+
+    /// The same, with what the operator's publishers call them besides.
+    pub(super) fn find(gateway: &Gateway, method: &str) -> Option<Procedure> {
+        match gateway.settings.aliases.procedure(method) {
+            Some(Role::Register) => Some(Procedure::PleaseNotify),
+            Some(Role::Ping) => Some(Procedure::Ping),
+            Some(Role::Cancel | Role::Call) | None => Procedure::named(method),
+        }
     }
 }
 
@@ -86,10 +116,13 @@ async fn carry_out(
     method: &str,
     params: &[Value],
 ) -> Result<Value, String> {
-    let procedure = Procedure::named(method)
+    let procedure = Procedure::find(gateway, method)
         .ok_or_else(|| format!("Can't make the call because \"{method}\" is not defined."))?;
     match procedure {
         Procedure::Hello => Ok(Value::Boolean(true)),
+        Procedure::ListMethods => {
+            Ok(Value::Array(METHODS.iter().map(|name| Value::Text((*name).to_owned())).collect()))
+        }
         Procedure::PleaseNotify => {
             arity("pleaseNotify", params, 5, 6)?;
             please_notify(gateway, asked, params).await
@@ -97,8 +130,7 @@ async fn carry_out(
         Procedure::Ping => {
             arity("ping", params, 1, 1)?;
             let url = texts(params).remove(0);
-            gateway.strangers.admit(asked, 1)?;
-            take(gateway, Source::RssCloud, [String::new(), url, String::new()]).await?;
+            cloud_ping(gateway, asked, url).await?;
             Ok(Value::Boolean(true))
         }
         Procedure::WeblogPing => {
@@ -164,7 +196,33 @@ pub(super) async fn register(
     let (handler, urls) = rsscloud::handler(named, urls.collect(), asked)?;
     gateway.strangers.admit(asked, urls.len())?;
     let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
-    done.map_err(|refusal| rsscloud::sentence("subscription", &refusal).unwrap_or_else(broken))
+    done.map(drop)
+        .map_err(|refusal| rsscloud::sentence("subscription", &refusal).unwrap_or_else(broken))
+}
+
+/// Takes a ping of rssCloud's: any is taken that is well formed, whatever it names.
+pub(super) async fn cloud_ping(
+    gateway: &Gateway,
+    asked: &Asked,
+    url: String,
+) -> Result<(), String> {
+    gateway.strangers.admit(asked, 1)?;
+    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    let name = String::new();
+    if !rsscloud::waits(gateway, &query) {
+        return take(gateway, Source::RssCloud, [name, url, String::new()]).await;
+    }
+    let ping = Ping {
+        at: worker::now(),
+        source: Source::RssCloud,
+        name,
+        url: url.trim().to_owned(),
+        feed_url: None,
+    };
+    match rsscloud::tell_all(gateway, &ping).await {
+        Err(err @ Refusal::Store(_)) => Err(not_kept(&err)),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Keeps a ping: name, address, and the feed's address or nothing.
@@ -181,10 +239,12 @@ pub(super) async fn take(
         feed_url: Some(feed_url.trim().to_owned()).filter(|feed| !feed.is_empty()),
     };
     let taken = gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await;
-    taken.map(|_| ()).map_err(|err| {
-        tracing::error!(error = &err as &dyn std::error::Error, "a ping could not be kept");
-        broken()
-    })
+    taken.map(|_| ()).map_err(|err| not_kept(&err))
+}
+
+fn not_kept(err: &(dyn std::error::Error + 'static)) -> String {
+    tracing::error!(error = err, "a ping could not be kept");
+    broken()
 }
 
 /// Checks and keeps a weblog's ping. The error is a sentence for its sender.
@@ -244,6 +304,7 @@ mod tests {
             ("weblogUpdates.ping",               Some(Procedure::WeblogPing)),
             ("weblogUpdates.extendedPing",       Some(Procedure::WeblogExtendedPing)),
             ("rssUpdate",                        Some(Procedure::WeblogPing)),
+            ("system.listMethods",               Some(Procedure::ListMethods)),
             ("system.multicall",                 None),
             ("foo.bar",                          None),
         ];

@@ -1,29 +1,36 @@
-//! rssCloud over REST: `pleaseNotify` and `ping` (seed 000), under the walkthrough's
-//! paths and under those of the deployed servers.
+//! rssCloud over REST: `pleaseNotify`, `ping` (seed 000) and `cancel`, under the
+//! walkthrough's paths, under those of the deployed servers, and wherever else the
+//! operator's publishers say (`aliases`).
 //!
 //! Answers are XML or JSON by `Accept`, which is looked at before anything is done.
 //! A refusal is a 200 with `success="false"`: that is the protocol, and its clients
-//! read nothing else. The sentences are the deployed servers' to the letter, because
-//! clients show and compare them.
+//! read nothing else.
+
+mod answer;
 
 use std::sync::Arc;
 
-use http::StatusCode;
+use chrono::SecondsFormat;
+use serde_json::json;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::Gateway;
-use super::exchange::{Asked, Door, out_of_order, with_type};
+use super::exchange::{Asked, Door, explained};
 use super::params::{self, Bodies};
-use super::strangers::TooMuch;
 use crate::domain::ping::{Ping, Source};
 use crate::domain::subscription::Protocol;
 use crate::subscribe::Refusal;
+use crate::subscribe::cancellation::Cancelled;
 use crate::subscribe::registration::Handler;
 use crate::wire::form::Form;
-use crate::wire::xml::{escaped, is_name};
+use crate::wire::xml::is_name;
 use crate::worker;
+
+use answer::{No, Said, answer, no};
+
+pub(super) use answer::sentence;
 
 const DOOR: Door = Door { name: "rsscloud", methods: &["POST"], body_limit_bytes: 100 * 1024 };
 /// The most resources of one registration (rule S26).
@@ -35,56 +42,65 @@ pub(super) const REGISTERED: &str = "Thanks for the registration. It worked. Whe
     expire in 25. Keep on truckin!";
 /// What a ping is answered.
 pub(super) const PINGED: &str = "Thanks for the ping.";
+/// What a cancellation is answered.
+const CANCELLED: &str = "The subscription is cancelled. You will not be notified any more.";
+
+/// What people are told who look at these addresses with a browser.
+const HELP_REGISTER: &str = "To be notified when a resource changes, POST a form here with \
+    port, path, protocol (http-post, https-post, xml-rpc or soap), url1, url2 and so on; \
+    notifyProcedure for xml-rpc and soap; and domain, if notifications are to go elsewhere than \
+    to the address you call from.";
+const HELP_PING: &str = "To say that a resource has changed, POST a form here with its url. \
+    With wait=1 the answer comes when its subscribers have been told.";
+const HELP_CANCEL: &str = "To be notified no more, POST a form here with path, url and, as far as \
+    they were given when registering, port, protocol and domain.";
 
 /// The routes of this door.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let register = warp::path!("pleaseNotify").or(warp::path!("rsscloud" / "pleaseNotify"));
     let ping = warp::path!("ping").or(warp::path!("rsscloud" / "ping"));
-    let register = DOOR.open(gateway, register.unify().boxed(), |gateway, asked| async move {
-        answer(&asked, "notifyResult", please_notify(&gateway, &asked)).await
-    });
-    let ping = DOOR.open(gateway, ping.unify().boxed(), |gateway, asked| async move {
-        answer(&asked, "result", take_ping(&gateway, &asked)).await
-    });
-    register.or(ping).unify().boxed()
+    let cancel = warp::path!("cancel").or(warp::path!("rsscloud" / "cancel"));
+    let register = DOOR.open(gateway, register.unify().boxed(), registered);
+    let ping = DOOR.open(gateway, ping.unify().boxed(), pinged);
+    let cancel = DOOR.open(gateway, cancel.unify().boxed(), cancelled);
+    let register = register.map(|reply| explained(reply, HELP_REGISTER));
+    let ping = ping.map(|reply| explained(reply, HELP_PING));
+    let cancel = cancel.map(|reply| explained(reply, HELP_CANCEL));
+    register.or(ping).unify().or(cancel).unify().boxed()
 }
 
-/// Why a request did not succeed.
-enum No {
-    /// In the protocol's words.
-    Because(String),
-    /// Otherwise.
-    Reply(Response),
+/// Answers a registration.
+pub(super) async fn registered(gateway: Arc<Gateway>, asked: Asked) -> Response {
+    answer(&asked, "notifyResult", please_notify(&gateway, &asked)).await
 }
 
-impl From<String> for No {
-    fn from(why: String) -> No {
-        No::Because(why)
-    }
+/// Answers a ping.
+pub(super) async fn pinged(gateway: Arc<Gateway>, asked: Asked) -> Response {
+    answer(&asked, "result", take_ping(&gateway, &asked)).await
 }
 
-impl From<TooMuch> for No {
-    fn from(much: TooMuch) -> No {
-        No::Because(much.sentence())
-    }
+/// Answers a cancellation.
+pub(super) async fn cancelled(gateway: Arc<Gateway>, asked: Asked) -> Response {
+    answer(&asked, "cancelResult", cancel(&gateway, &asked)).await
 }
 
-async fn please_notify(gateway: &Gateway, asked: &Asked) -> Result<&'static str, No> {
+async fn please_notify(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
     let form = params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(refused.reply()))?;
     let (handler, urls) = registration(&form, asked)?;
     gateway.strangers.admit(asked, urls.len())?;
     let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
-    done.map(|()| REGISTERED).map_err(|refusal| no("subscription", &refusal))
+    let lease_until = done.map_err(|refusal| no("subscription", &refusal))?;
+    let mut said = Said::from(REGISTERED);
+    if gateway.settings.tells_expiry {
+        let expires = lease_until.to_rfc3339_opts(SecondsFormat::Secs, true);
+        said.further.push(("expires", json!(expires)));
+    }
+    Ok(said)
 }
 
 fn registration(form: &Form, asked: &Asked) -> Result<(Handler, Vec<String>), String> {
     require(form, &["port", "path", "protocol"])?;
     let text = |name| form.get(name).unwrap_or_default().to_owned();
-    let urls: Vec<String> = form
-        .pairs()
-        .filter(|(name, value)| is_url_key(name) && !value.trim().is_empty())
-        .map(|(_, value)| value.trim().to_owned())
-        .collect();
     let named = Named {
         procedure: text("notifyProcedure"),
         port: text("port"),
@@ -92,7 +108,12 @@ fn registration(form: &Form, asked: &Asked) -> Result<(Handler, Vec<String>), St
         protocol: text("protocol"),
         domain: form.get("domain").map(str::to_owned),
     };
-    handler(named, urls, asked)
+    handler(named, urls(form), asked)
+}
+
+fn urls(form: &Form) -> Vec<String> {
+    let urls = form.pairs().filter(|(name, value)| is_url_key(name) && !value.trim().is_empty());
+    urls.map(|(_, value)| value.trim().to_owned()).collect()
 }
 
 /// A registration as any of the interfaces got it.
@@ -136,18 +157,21 @@ pub(super) fn handler(
         }
         _ => {}
     }
-    if urls.is_empty() {
-        return Err("No resources specified.".to_owned());
-    }
-    if urls.len() > MOST_URLS {
-        return Err(format!("Can't accept more than {MOST_URLS} resources at once."));
-    }
+    check_number(&urls)?;
     let domain = named.domain.filter(|domain| !domain.trim().is_empty());
     let (port, path) = (named.port, named.path);
     Ok((Handler { tls, protocol, domain, port, path, caller: asked.client }, urls))
 }
 
-async fn take_ping(gateway: &Gateway, asked: &Asked) -> Result<&'static str, No> {
+fn check_number(urls: &[String]) -> Result<(), String> {
+    match urls.len() {
+        0 => Err("No resources specified.".to_owned()),
+        1..=MOST_URLS => Ok(()),
+        _ => Err(format!("Can't accept more than {MOST_URLS} resources at once.")),
+    }
+}
+
+async fn take_ping(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
     let form = params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(refused.reply()))?;
     require(&form, &["url"])?;
     gateway.strangers.admit(asked, 1)?;
@@ -158,37 +182,46 @@ async fn take_ping(gateway: &Gateway, asked: &Asked) -> Result<&'static str, No>
         url: form.get("url").unwrap_or_default().to_owned(),
         feed_url: None,
     };
+    let mut said = Said::from(PINGED);
+    if waits(gateway, &form) {
+        let told = tell_all(gateway, &ping).await.map_err(|refusal| no("ping", &refusal))?;
+        said.further.push(("told", json!(told)));
+        return Ok(said);
+    }
     let done = gateway.subscribe.ping_readable(&ping, gateway.settings.ping_spacing).await;
-    done.map(|()| PINGED).map_err(|refusal| no("ping", &refusal))
+    done.map(|()| said).map_err(|refusal| no("ping", &refusal))
 }
 
-/// The protocol's sentence for a refusal of a `subscription` or a `ping`.
-fn no(what: &str, refusal: &Refusal) -> No {
-    match sentence(what, refusal) {
-        Some(sentence) => No::Because(sentence),
-        None => No::Reply(out_of_order(refusal)),
-    }
+/// Whether whoever pings wants the answer when all have been told, or is given it then by
+/// the operator's will.
+pub(super) fn waits(gateway: &Gateway, form: &Form) -> bool {
+    if form.has("wait") { form.is_set("wait") } else { gateway.settings.ping_waits }
 }
 
-/// The protocol's sentence for a refusal; `None` if the fault is ours.
-pub(super) fn sentence(what: &str, refusal: &Refusal) -> Option<String> {
-    match refusal {
-        Refusal::Store(_) => None,
-        Refusal::Unreadable(url) => Some(format!(
-            "The {what} was cancelled because there was an error reading the resource at URL {url}."
-        )),
-        Refusal::BadPart(why) => Some(format!(
-            "The {what} was cancelled because the part behind # cannot be watched: {why}."
-        )),
-        Refusal::NotVerified(_)
-        | Refusal::Forbidden(..)
-        | Refusal::NoHandler
-        | Refusal::Superseded
-        | Refusal::NoSubscription
-        | Refusal::Several(_) => Some(format!(
-            "The {what} was cancelled because the call failed when we tested the handler."
-        )),
-    }
+/// Takes a ping and waits, within bounds, until the subscribers have been told; returns how
+/// many were.
+pub(super) async fn tell_all(gateway: &Gateway, ping: &Ping) -> Result<u64, Refusal> {
+    let settings = &gateway.settings;
+    gateway.subscribe.ping_and_wait(ping, settings.ping_spacing, settings.ping_wait).await
+}
+
+async fn cancel(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
+    let form = params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(refused.reply()))?;
+    require(&form, &["path"])?;
+    let urls = urls(&form);
+    check_number(&urls)?;
+    gateway.strangers.admit(asked, urls.len())?;
+    let text = |name| form.get(name).map(str::to_owned);
+    let cancelled = Cancelled {
+        protocol: text("protocol"),
+        domain: text("domain"),
+        port: text("port"),
+        path: text("path").unwrap_or_default(),
+        // Who comes through a proxy of somebody's has not shown where it comes from.
+        caller: asked.client.filter(|_| !asked.is_hidden),
+    };
+    let done = gateway.subscribe.cancel(&cancelled, &urls).await;
+    done.map(|()| Said::from(CANCELLED)).map_err(|refusal| no("cancellation", &refusal))
 }
 
 fn require(form: &Form, names: &[&str]) -> Result<(), String> {
@@ -204,79 +237,4 @@ fn missing(names: &[&str]) -> String {
 /// servers.
 fn is_url_key(name: &str) -> bool {
     name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("url"))
-}
-
-/// Words a result as the caller can read it; does the work only if it can.
-async fn answer(
-    asked: &Asked,
-    element: &str,
-    work: impl Future<Output = Result<&'static str, No>>,
-) -> Response {
-    let Some(as_json) = wants_json(asked.header("accept")) else {
-        let why = "Not Acceptable"; // no line end: what clients compare is the deployed servers'
-        return with_type(StatusCode::NOT_ACCEPTABLE, "text/plain; charset=utf-8", why);
-    };
-    let (success, msg) = match work.await {
-        Ok(msg) => (true, msg.to_owned()),
-        Err(No::Because(msg)) => (false, msg),
-        Err(No::Reply(response)) => return response,
-    };
-    if as_json {
-        let body = serde_json::json!({ "success": success, "msg": msg }).to_string();
-        return with_type(StatusCode::OK, "application/json; charset=utf-8", body);
-    }
-    let body = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n\
-         <{element} success=\"{success}\" msg=\"{}\"/>",
-        escaped(&msg)
-    );
-    with_type(StatusCode::OK, "text/xml; charset=utf-8", body)
-}
-
-/// Whether an `Accept` header prefers JSON to XML; `None` if it takes neither.
-fn wants_json(accept: &str) -> Option<bool> {
-    if accept.trim().is_empty() {
-        return Some(false);
-    }
-    let mut best: Option<(f32, bool)> = None;
-    for range in accept.split(',') {
-        let mut parts = range.split(';').map(str::trim);
-        let as_json = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
-            "application/json" => true,
-            "text/xml" | "application/xml" | "text/*" | "application/*" | "*/*" => false,
-            _ => continue,
-        };
-        let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
-        if quality > 0.0 && best.is_none_or(|(before, _)| quality > before) {
-            best = Some((quality, as_json));
-        }
-    }
-    best.map(|(_, as_json)| as_json)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_caller_chooses_the_form_of_the_answer() {
-        #[rustfmt::skip]
-        let cases = [
-            ("",                              Some(false)),
-            ("*/*",                           Some(false)),
-            ("text/html,*/*",                 Some(false)),
-            ("text/xml",                      Some(false)),
-            ("application/xml",               Some(false)),
-            ("application/json",              Some(true)),
-            ("application/json, text/xml",    Some(true)),
-            ("application/json;q=0.5, text/xml", Some(false)),
-            ("Application/JSON; charset=utf-8", Some(true)),
-            ("application/json;q=0",          None),
-            ("text/html",                     None),
-            ("text/plain",                    None),
-        ];
-        for (accept, want) in cases {
-            assert_eq!(wants_json(accept), want, "{accept}");
-        }
-    }
 }

@@ -10,7 +10,6 @@ use super::Gateway;
 use super::exchange::{Asked, with_type};
 use super::rpc::{self, Procedure};
 use super::rsscloud::{Named, PINGED};
-use crate::domain::ping::Source;
 use crate::wire::soap::{self, Call};
 
 /// Answers a call in an envelope.
@@ -33,7 +32,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
     };
     // UserLand's weblogs interface calls its procedure `ping` too; it has a name.
     let is_weblogs = call.params.len() > 1;
-    match Procedure::named(method) {
+    match Procedure::find(gateway, method) {
         Some(Procedure::Hello) => Ok(soap::response(method, true)),
         Some(Procedure::PleaseNotify) => {
             please_notify(gateway, asked, call).await?;
@@ -44,8 +43,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
             if url.is_empty() {
                 return Err("Can't call \"ping\" because there aren't enough parameters.".into());
             }
-            gateway.strangers.admit(asked, 1)?;
-            rpc::take(gateway, Source::RssCloud, [String::new(), url, String::new()]).await?;
+            rpc::cloud_ping(gateway, asked, url).await?;
             Ok(soap::response(method, true))
         }
         Some(Procedure::Ping | Procedure::WeblogPing) => {
@@ -59,7 +57,9 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
             let feed = text(&["rssurl", "feedurl"], place);
             Ok(flerror(method, rpc::weblog_ping(gateway, asked, [name, url, feed]).await))
         }
-        None => Err(format!("Can't make the call because \"{method}\" is not defined.")),
+        Some(Procedure::ListMethods) | None => {
+            Err(format!("Can't make the call because \"{method}\" is not defined."))
+        }
     }
 }
 

@@ -12,8 +12,9 @@ use super::resources;
 use super::sql::{Row, Value, params};
 use super::subscriptions::{count_off, subscription, subscription_columns};
 use super::tx::{Tx, Wake};
-use super::{Room, Settled, StoreError};
+use super::{Numbers, Room, Settled, StoreError, Telling};
 use crate::domain::record::Seq;
+use crate::domain::resource::ResourceId;
 use crate::domain::subscription::{Due, SubscriptionId};
 
 /// Subscriptions whose cursor lags. One whose lease has ended is told no more.
@@ -202,7 +203,7 @@ macro_rules! of_given {
 
 const DELIVERED: &str = concat!(
     "update subscriptions
-        set failures = 0, failing_since = null, claimed_until = null, replay_from = null,
+        set failures = 0, errors = 0, failing_since = null, claimed_until = null, replay_from = null,
             status_told = case when given.status > status_told then given.status
                                else status_told end,
             told_before = case when replay_from is not null and told_before < given.told
@@ -227,6 +228,10 @@ macro_rules! failed {
         concat!(
             "update subscriptions
                 set failures = failures + 1, failing_since = coalesce(failing_since, $1),
+                    errors = errors + case when errors = 0 or tried > errors_upto
+                                           then 1 else 0 end,
+                    errors_upto = case when errors = 0 or tried > errors_upto
+                                       then tried else errors_upto end,
                     claimed_until = null, replay_from = null,
                     cursor = ",
             cursor_after!("cursor"),
@@ -291,6 +296,29 @@ async fn end(tx: &Tx<'_>, ended: &BTreeMap<SubscriptionId, i64>) -> Result<(), S
     let gone = tx.query_rows(END, &[], &columns("none", ended)).await?;
     let gone = gone.into_iter().map(|mut row| row.int());
     count_off(tx, &gone.collect::<Result<Vec<_>, StoreError>>()?).await
+}
+
+/// How far subscribers have been told of what came after `before`.
+pub(super) async fn telling(
+    tx: &Tx<'_>,
+    resource: ResourceId,
+    before: Numbers,
+    now: DateTime<Utc>,
+) -> Result<Telling, StoreError> {
+    const TELLING: &str = "
+        select coalesce(sum(case when s.format = 'raw'
+                                 then case when s.cursor >= r.body_version
+                                            and r.body_version > $3 then 1 else 0 end
+                                 else case when s.cursor >= r.head
+                                            and r.head > $2 then 1 else 0 end end), 0),
+               coalesce(sum(case when s.claimed_until > $4 or s.due_at <= $4
+                                 then 1 else 0 end), 0)
+          from subscriptions s
+          join resources r on r.id = s.resource_id
+         where s.resource_id = $1 and s.lease_until > $4";
+    let params = [resource.0.into(), before.head.0.into(), before.body_version.into(), now.into()];
+    let Some(mut row) = tx.first(TELLING, &params).await? else { return Ok(Telling::default()) };
+    Ok(Telling { told: row.count()?, waiting: row.count()? })
 }
 
 /// Sets a cursor back. A delivery in hand is left to end first: it would move the

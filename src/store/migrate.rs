@@ -18,6 +18,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("herd", include_str!("../../migrations/0007_herd.sql")),
     ("replays", include_str!("../../migrations/0008_replays.sql")),
     ("unwatched", include_str!("../../migrations/0009_unwatched.sql")),
+    ("errors", include_str!("../../migrations/0010_errors.sql")),
 ];
 
 /// The newest schema this program knows.

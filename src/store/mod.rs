@@ -52,8 +52,8 @@ use crate::domain::limit::Groups;
 
 pub use ports::{
     Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves, News,
-    Owed, Pings, Queue, Resources, Room, Schedule, Settled, Span, Store, StoreError, Subscriptions,
-    Upkeep, Upstreams,
+    Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled, Span, Store, StoreError,
+    Subscriptions, Telling, Upkeep, Upstreams,
 };
 
 /// Where the store is.

@@ -285,6 +285,14 @@ pub trait Subscriptions: Send + Sync {
     /// meanwhile is due again at once. A cursor never moves back.
     async fn settle(&self, settled: &[Settled], now: DateTime<Utc>) -> Result<(), StoreError>;
 
+    /// How far the subscribers of a resource have been told of what came after `before`.
+    async fn telling(
+        &self,
+        resource: ResourceId,
+        before: Numbers,
+        now: DateTime<Utc>,
+    ) -> Result<Telling, StoreError>;
+
     /// Makes the subscription due again from an earlier cursor.
     async fn replay(
         &self,
@@ -292,6 +300,24 @@ pub trait Subscriptions: Send + Sync {
         cursor: Seq,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
+}
+
+/// Where a resource's numbers stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// The last of its records.
+    pub head: Seq,
+    /// That of its newest body.
+    pub body_version: i64,
+}
+
+/// How far the subscribers of a resource have been told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Telling {
+    /// How many know all there is, some of it new.
+    pub told: u64,
+    /// How many are being told, or are to be told now.
+    pub waiting: u64,
 }
 
 /// What still has to be verified.

@@ -11,7 +11,9 @@ use super::log::most;
 use super::resources::{ensure, resource, resource_columns, topic};
 use super::sql::{Row, Value, params};
 use super::tx::{Tx, Wake};
-use super::{Filter, Listed, Room, Settled, StoreError, Subscriptions, deliveries};
+use super::{
+    Filter, Listed, Numbers, Room, Settled, StoreError, Subscriptions, Telling, deliveries,
+};
 use crate::domain::account::AccountId;
 use crate::domain::limit::Groups;
 use crate::domain::record::Seq;
@@ -73,6 +75,15 @@ impl Subscriptions for Db {
     async fn settle(&self, settled: &[Settled], now: DateTime<Utc>) -> Result<(), StoreError> {
         let settled = settled.to_vec();
         self.write(move |tx| Box::pin(deliveries::settle(tx, settled, now))).await
+    }
+
+    async fn telling(
+        &self,
+        resource: ResourceId,
+        before: Numbers,
+        now: DateTime<Utc>,
+    ) -> Result<Telling, StoreError> {
+        self.read(move |tx| Box::pin(deliveries::telling(tx, resource, before, now))).await
     }
 
     async fn replay(
@@ -191,7 +202,8 @@ async fn renew(
     const RENEW: &str = "
         update subscriptions
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
-               updates = $11, statuses = $12, status_told = $13, failures = 0,
+               updates = $11, statuses = $12, status_told = $13, failures = 0, errors = 0,
+               errors_upto = 0,
                failing_since = null,
                replay_from = case when cast($10 as bigint) = 0 then replay_from
                                   when claimed_until > $8 then cast($6 as bigint) end,

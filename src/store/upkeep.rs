@@ -50,11 +50,11 @@ impl Upkeep for Db {
     async fn drop_failing(&self, errors: u32) -> Result<u64, StoreError> {
         const FAILING: &str = "
             select resource_id, id from subscriptions
-             where failures >= $1 and protocol <> 'websub' order by id limit $2";
+             where errors >= $1 and protocol <> 'websub' order by id limit $2";
         const END: &str = "
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
-               and failures >= $1
+               and errors >= $1
             returning resource_id";
         self.drop_in_batches(FAILING, END, errors.into()).await
     }

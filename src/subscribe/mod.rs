@@ -14,10 +14,12 @@
 //!   before its first subscription, so that nobody is sent years of old entries.
 //! * What cannot be done at once waits in the store, and survives a restart.
 
+pub mod cancellation;
 pub mod intents;
 mod offers;
 mod pings;
 pub mod registration;
+mod telling;
 mod verify;
 
 use std::sync::Arc;
@@ -56,6 +58,7 @@ pub struct Subscribe {
     ingest: Ingest,
     metrics: Metrics,
     probes: Semaphore,
+    waiting: Semaphore,
 }
 
 /// Whether a callback is asked before its subscription changes, and when.
@@ -130,7 +133,14 @@ impl Refusal {
 impl Subscribe {
     /// Puts the parts together.
     pub fn new(store: Arc<dyn Store>, fetch: Fetch, ingest: Ingest, metrics: Metrics) -> Subscribe {
-        Subscribe { store, fetch, ingest, metrics, probes: Semaphore::new(PROBES) }
+        Subscribe {
+            store,
+            fetch,
+            ingest,
+            metrics,
+            probes: Semaphore::new(PROBES),
+            waiting: Semaphore::new(telling::WAITING),
+        }
     }
 
     /// Carries out an intent of a WebSub or Superfeedr subscriber, or keeps it for

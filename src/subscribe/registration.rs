@@ -70,20 +70,21 @@ fn host(text: &str) -> Option<Host> {
 
 impl Subscribe {
     /// Registers `handler` for each of `urls`. It has worked if it worked for one of
-    /// them, as with the deployed servers; else the first refusal says why.
+    /// them, as with the deployed servers, and lasts until the time that is returned; else
+    /// the first refusal says why.
     pub async fn register(
         &self,
         handler: &Handler,
         urls: &[String],
         now: DateTime<Utc>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<DateTime<Utc>, Refusal> {
         let each: Vec<_> =
             urls.iter().map(|url| self.register_one(handler, url, now).boxed()).collect();
         let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
-        if done.iter().any(Result::is_ok) {
-            return Ok(());
+        match done.iter().flatten().min() {
+            Some(lease_until) => Ok(*lease_until),
+            None => done.into_iter().next().unwrap_or(Err(Refusal::NoSubscription)),
         }
-        done.into_iter().next().unwrap_or(Err(Refusal::NoSubscription))
     }
 
     async fn register_one(
@@ -91,7 +92,7 @@ impl Subscribe {
         handler: &Handler,
         url: &str,
         now: DateTime<Utc>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<DateTime<Utc>, Refusal> {
         let unreadable = || Refusal::Unreadable(url.to_owned());
         let topic = Topic::parse(url).map_err(|_| unreadable())?;
         super::check_part(&topic)?;
@@ -118,8 +119,7 @@ impl Subscribe {
             secret: None,
             lease: Lease::RSSCLOUD,
         };
-        self.store.subscribe(&wish, now).await?;
-        Ok(())
+        Ok(self.store.subscribe(&wish, now).await?.lease_until)
     }
 
     /// A `domain` may be anybody's, so it is asked with a challenge; the procedures of

@@ -113,6 +113,23 @@ pub(super) async fn challenged(
     }
 }
 
+/// An rssCloud handler agrees to be told no more by answering with the challenge, or
+/// with 410, as handlers do that have gone.
+pub(super) async fn cancelled(
+    fetch: &Fetch,
+    callback: Url,
+    topic: &str,
+) -> Result<(), NotVerified> {
+    let challenge = nonce();
+    let query = [("url", topic), ("cancel", &challenge)];
+    let reply = match get(fetch, callback, &query).await {
+        Err(NotVerified::Status(StatusCode::GONE)) => return Ok(()),
+        reply => reply?,
+    };
+    let body = String::from_utf8_lossy(&reply.body);
+    if body.trim() == challenge { Ok(()) } else { Err(NotVerified::Challenge) }
+}
+
 /// rssCloud without a challenge: "My server does a test call of the handler before
 /// adding the subscription" (seed 000). With `strict`, the handler must answer in its
 /// protocol: a web server that answers anything with 200 does not agree to be called.

@@ -1,5 +1,11 @@
 //! rssCloud: registrations are kept, and handlers told in their own protocol.
 
+mod cancelling;
+mod names;
+mod waiting;
+
+use chrono::{DateTime, Utc};
+use feedgate::worker::now;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 
@@ -162,6 +168,15 @@ fn result(element: &str, success: bool, msg: &str) -> String {
     )
 }
 
+/// An answer without one of its attributes, and the value of that.
+fn without(answer: &str, attribute: &str) -> (String, Option<String>) {
+    let Some((before, after)) = answer.split_once(&format!(" {attribute}=\"")) else {
+        return (answer.to_owned(), None);
+    };
+    let (value, after) = after.split_once('"').unwrap();
+    (format!("{before}{after}"), Some(value.to_owned()))
+}
+
 /// A form, whether it succeeds, and what is said.
 type Case<'a> = (&'a [(&'a str, &'a str)], bool, &'a str);
 
@@ -204,9 +219,13 @@ async fn registrations_are_answered_as_by_the_deployed_servers_to_the_letter() {
         (&[("port", ""), ("path", ""), post, feed],      false, UNTESTED),
     ];
     for (form, success, msg) in cases {
-        let answer = world.gateway.post("/pleaseNotify", form).await;
+        let (status, text) = world.gateway.post("/pleaseNotify", form).await;
+        let (text, expires) = without(&text, "expires");
         let want = result("notifyResult", success, msg);
-        assert_eq!(answer, (StatusCode::OK, want), "{form:?}");
+        assert_eq!((status, text), (StatusCode::OK, want), "{form:?}");
+        // "They expire after 25 hours" (seed 000).
+        let hours = expires.map(|at| (at.parse::<DateTime<Utc>>().unwrap() - now()).num_minutes());
+        assert_eq!(hours.map(|minutes| minutes / 15), success.then_some(25 * 4 - 1), "{form:?}");
     }
 }
 

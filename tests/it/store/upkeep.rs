@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use feedgate::domain::poll::Poll;
+use feedgate::domain::record::Seq;
 use feedgate::domain::schedule::{Demand, K_LEAST};
 use feedgate::domain::subscription::{Lease, Protocol};
 use feedgate::store::{Gauges, Settled};
@@ -14,6 +15,7 @@ on_both_stores!(
     a_chore_is_done_by_one_node_at_a_time,
     ended_leases_are_dropped,
     rsscloud_callbacks_that_keep_failing_are_dropped,
+    errors_count_only_while_they_follow_each_other,
     velocity_is_what_was_appended_in_a_cycle,
     the_budget_adds_up_what_all_resources_want,
     the_dial_is_shared_and_kept,
@@ -50,7 +52,8 @@ async fn ended_leases_are_dropped(database: Database) {
     assert_eq!(store.claim_resources(at(99), at(100), &room()).await.unwrap(), []);
 }
 
-/// Seed 000: "after three consecutive errors".
+/// Seed 000: "after three consecutive errors". One change is one error, however often it is
+/// tried.
 async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
     let store = database.open().await;
     let mut ids = Vec::new();
@@ -59,15 +62,55 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
         wish.protocol = protocol;
         ids.push(store.subscribe(&wish, at(0)).await.unwrap().id);
     }
-    for errors in 1..=3 {
-        assert_eq!(store.drop_failing(3).await.unwrap(), 0, "after {} errors", errors - 1);
-        let failed = ids.iter().map(|id| Settled::Failed { id: *id, retry_at: None });
-        store.settle(&failed.collect::<Vec<_>>(), at(errors)).await.unwrap();
+    for change in 1..=3 {
+        store.record(ids[0].resource, &poll(at(change), &[&change.to_string()])).await.unwrap();
+        for attempt in 1..=4 {
+            let (now, again) = (at(10 * change + attempt), at(10 * change + attempt + 1));
+            assert_eq!(store.drop_failing(3).await.unwrap(), 0, "change {change}, {attempt}");
+            let due = store.claim_subscriptions(now, again, &room()).await.unwrap();
+            assert_eq!(due.len(), 2, "change {change}, attempt {attempt}");
+            let failed = ids.iter().map(|id| Settled::Failed { id: *id, retry_at: Some(again) });
+            store.settle(&failed.collect::<Vec<_>>(), now).await.unwrap();
+            if change == 3 {
+                break;
+            }
+        }
     }
     assert_eq!(store.drop_failing(3).await.unwrap(), 1);
     let left = listed(&store).await;
-    assert_eq!((left.len(), left[0].id, left[0].failures), (1, ids[0], 3));
+    assert_eq!((left.len(), left[0].id, left[0].failures), (1, ids[0], 9));
     assert_eq!(resource(&store, ids[0].resource).await.subscribers, 1);
+}
+
+/// A success, or a renewal, forgets the errors before it.
+async fn errors_count_only_while_they_follow_each_other(database: Database) {
+    let store = database.open().await;
+    let mut wish = wish("a", "https://callback.test/");
+    wish.protocol = Protocol::HttpPost;
+    let id = store.subscribe(&wish, at(0)).await.unwrap().id;
+    for change in 1..=8 {
+        store.record(id.resource, &poll(at(change), &[&change.to_string()])).await.unwrap();
+        assert_eq!(store.claim_subscriptions(at(change), at(99), &room()).await.unwrap().len(), 1);
+        let settled = match change {
+            3 => Settled::Delivered { id, cursor: Seq(change), status: 0 },
+            _ => Settled::Failed { id, retry_at: None },
+        };
+        store.settle(&[settled], at(change)).await.unwrap();
+        if change == 5 {
+            // What waits for a renewal is tried at once, and fails once more.
+            store.subscribe(&wish, at(change)).await.unwrap();
+            assert_eq!(
+                store.claim_subscriptions(at(change), at(99), &room()).await.unwrap().len(),
+                1
+            );
+            store.settle(&[Settled::Failed { id, retry_at: None }], at(change)).await.unwrap();
+        }
+        let want = u64::from(change == 7);
+        assert_eq!(store.drop_failing(3).await.unwrap(), want, "change {change}");
+        if want == 1 {
+            break;
+        }
+    }
 }
 
 async fn velocity_is_what_was_appended_in_a_cycle(database: Database) {

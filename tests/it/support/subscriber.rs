@@ -28,6 +28,8 @@ pub(crate) enum Mood {
     Refusing,
     /// Never answers.
     Hanging,
+    /// Agrees to be told no more, if asked so.
+    Leaving,
 }
 
 /// Callbacks on one port. A clone is the same subscriber.
@@ -131,9 +133,10 @@ async fn answer(asked: &Asked, mood: Mood) -> Answer {
         Mood::Failing(code) if asked.method == Method::POST => {
             return say(StatusCode::from_u16(code).unwrap(), "");
         }
-        Mood::Failing(_) | Mood::Willing => {}
+        Mood::Failing(_) | Mood::Willing | Mood::Leaving => {}
     }
-    let challenge = asked.query("hub.challenge").or(asked.query("challenge"));
+    let leaving = asked.query("cancel").filter(|_| mood == Mood::Leaving);
+    let challenge = asked.query("hub.challenge").or(asked.query("challenge")).or(leaving);
     say(StatusCode::OK, challenge.unwrap_or("ok").to_owned())
 }
 
