@@ -19,6 +19,7 @@ mod main_job;
 mod nodes;
 mod normalize;
 mod parts;
+mod peer_defects;
 mod polling;
 mod readme;
 mod real_feeds;

@@ -1,5 +1,5 @@
-//! Every rule of polling and of new entries has a test that is named for it, and every
-//! test that a document names exists.
+//! Every rule of polling and of new entries, and every fault of the hubs before us, has a
+//! test that is named for it, and every test that a document names exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::architecture::{files, root};
 
-/// The last rule on polling, and on new entries.
-const LAST: [(char, u32); 2] = [('p', 54), ('n', 13)];
+/// The last rule on polling and on new entries, and the last fault.
+const LAST: [(char, u32); 3] = [('p', 54), ('n', 13), ('b', 13)];
 
 #[test]
 fn every_rule_has_a_test_that_is_named_for_it() {
@@ -89,7 +89,7 @@ fn functions(file: &Path) -> Vec<String> {
 /// The rules that a test is named for: `p12_p13_wishes_…` for two of them.
 fn rules(test: &str) -> Vec<String> {
     let is_rule = |word: &&str| {
-        let number = word.trim_start_matches(['p', 'n']);
+        let number = word.trim_start_matches(['p', 'n', 'b']);
         number.len() == 2 && word.len() == 3 && number.chars().all(|c| c.is_ascii_digit())
     };
     test.split('_').take_while(is_rule).map(str::to_owned).collect()

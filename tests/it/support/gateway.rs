@@ -54,6 +54,7 @@ impl Gateway {
             ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8"),
             ("FEEDGATE_HOST_SPACING_MS", "0"),
             ("FEEDGATE_PING_SPACING_MS", "0"),
+            ("FEEDGATE_PING_WAIT_S", "60"),
             ("FEEDGATE_LOG", "warn"),
         ];
         let all = defaults.iter().chain(settings);

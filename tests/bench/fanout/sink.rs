@@ -1,0 +1,207 @@
+//! The publisher and all subscribers: one thread that answers and counts.
+//!
+//! It reads no more of a request than it must, because its work is done on the same machine
+//! as that which is measured.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use super::Trouble;
+
+/// Subscribers are spread over this machine's addresses, each at one of its own.
+const ON_A_NET: usize = 250;
+/// Connections that may wait to be taken.
+const BACKLOG: u32 = 4_096;
+/// A feed of the usual size.
+const FEED_BYTES: usize = 20_000;
+
+/// What the thread and whoever asks share.
+struct State {
+    /// Notifications of each subscriber since the beginning.
+    told: Vec<AtomicUsize>,
+    /// Subscribers that have been told at least once.
+    reached: AtomicUsize,
+    version: AtomicU64,
+    /// When the first and the last subscriber was first told.
+    times: Mutex<(Option<Instant>, Option<Instant>)>,
+}
+
+/// A publisher with one feed, and its subscribers.
+pub(crate) struct Sink {
+    port: u16,
+    state: Arc<State>,
+}
+
+impl Sink {
+    /// Starts one with so many subscribers.
+    pub(crate) fn start(many: usize) -> Result<Sink, Trouble> {
+        let state = Arc::new(State {
+            told: (0..many).map(|_| AtomicUsize::new(0)).collect(),
+            reached: AtomicUsize::new(0),
+            version: AtomicU64::new(0),
+            times: Mutex::default(),
+        });
+        let (listens, port) = mpsc::channel();
+        let shared = Arc::clone(&state);
+        thread::spawn(move || run(shared, &listens));
+        let port = port.recv()??;
+        Ok(Sink { port, state })
+    }
+
+    /// The port of all.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The feed.
+    pub(crate) fn topic(&self) -> String {
+        format!("http://127.0.0.1:{}/feed", self.port)
+    }
+
+    /// The address of a subscriber.
+    pub(crate) fn domain(&self, n: usize) -> String {
+        let octet = |n: usize| u8::try_from(n % ON_A_NET + 1).unwrap_or(u8::MAX);
+        let (nets, rest) = (n / (ON_A_NET * ON_A_NET), n / ON_A_NET);
+        Ipv4Addr::new(127, octet(nets + 1), octet(rest), octet(n)).to_string()
+    }
+
+    /// Where a subscriber is told.
+    pub(crate) fn callback(&self, n: usize) -> String {
+        format!("http://{}:{}/{n}", self.domain(n), self.port)
+    }
+
+    /// Changes the feed, and counts from here.
+    pub(crate) fn begin(&self) {
+        self.state.told.iter().for_each(|told| told.store(0, Ordering::Relaxed));
+        self.state.reached.store(0, Ordering::Relaxed);
+        *self.state.times.lock().unwrap_or_else(PoisonError::into_inner) = (None, None);
+        self.state.version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many subscribers have been told.
+    pub(crate) fn told(&self) -> usize {
+        self.state.reached.load(Ordering::SeqCst)
+    }
+
+    /// How many notifications there were beyond one for each subscriber.
+    pub(crate) fn twice(&self) -> usize {
+        let beyond = |told: &AtomicUsize| told.load(Ordering::Relaxed).saturating_sub(1);
+        self.state.told.iter().map(beyond).sum()
+    }
+
+    /// When the first and the last were told, counted from `begun`.
+    pub(crate) fn course(&self, begun: Instant) -> (Duration, Duration) {
+        let (first, last) = *self.state.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = |at: Option<Instant>| at.unwrap_or(begun).saturating_duration_since(begun);
+        (since(first), since(last))
+    }
+}
+
+/// Tells where it listens, and answers until the process ends.
+fn run(state: Arc<State>, listens: &mpsc::Sender<std::io::Result<u16>>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let begun = runtime.and_then(|runtime| {
+        let inside = runtime.enter();
+        let listener = listen()?;
+        let port = listener.local_addr()?.port();
+        drop(inside);
+        Ok((runtime, listener, port))
+    });
+    match begun {
+        Ok((runtime, listener, port)) => {
+            if listens.send(Ok(port)).is_ok() {
+                runtime.block_on(serve(listener, state));
+            }
+        }
+        Err(err) => listens.send(Err(err)).unwrap_or_default(),
+    }
+}
+
+fn listen() -> std::io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
+    socket.listen(BACKLOG)
+}
+
+async fn serve(listener: TcpListener, state: Arc<State>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            // Whoever hangs up has had the answer.
+            let _ = talk(stream, &state).await;
+        });
+    }
+}
+
+async fn talk(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
+    let mut buffer = Vec::with_capacity(1_024);
+    while let Some(end) = read_request(&mut stream, &mut buffer).await? {
+        let answer = answer(&String::from_utf8_lossy(&buffer[..end]), state);
+        stream.write_all(answer.as_bytes()).await?;
+        buffer.drain(..end);
+    }
+    Ok(())
+}
+
+/// Reads until a request is complete, and says where it ends.
+async fn read_request(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+) -> std::io::Result<Option<usize>> {
+    loop {
+        if let Some(head) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
+            let length = text.split("content-length:").nth(1).and_then(|rest| {
+                rest.split_whitespace().next().and_then(|number| number.parse::<usize>().ok())
+            });
+            let end = head + 4 + length.unwrap_or(0);
+            if buffer.len() >= end {
+                return Ok(Some(end));
+            }
+        }
+        if stream.read_buf(buffer).await? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+fn answer(request: &str, state: &State) -> String {
+    let target = request.split_whitespace().nth(1).unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let body = if path == "/feed" {
+        feed(state.version.load(Ordering::SeqCst))
+    } else if let Some(challenge) = query.split("challenge=").nth(1) {
+        challenge.to_owned()
+    } else {
+        path[1..].parse().map(|n: usize| state.count(n)).unwrap_or_default();
+        String::new()
+    };
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+impl State {
+    fn count(&self, n: usize) {
+        let Some(told) = self.told.get(n) else { return };
+        if told.fetch_add(1, Ordering::Relaxed) == 0 {
+            let now = Some(Instant::now());
+            let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+            *times = (times.0.or(now), now);
+            self.reached.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn feed(version: u64) -> String {
+    format!(
+        "<rss version='2.0'><channel><title>Tides</title><link>http://tides.test/</link>\
+         <description>{}</description><item><title>Version {version}</title>\
+         <guid isPermaLink='false'>tides-{version}</guid></item></channel></rss>",
+        "High and low. ".repeat(FEED_BYTES / 14)
+    )
+}

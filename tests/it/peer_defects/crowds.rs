@@ -1,0 +1,123 @@
+//! Many subscribers of one feed: all are told, and one more costs no more than the first.
+
+use std::fs;
+use std::sync::Arc;
+
+use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
+use feedgate::domain::topic::{Callback, Topic};
+use feedgate::store::Store;
+use feedgate::worker::now;
+use futures_util::StreamExt;
+use futures_util::stream;
+use tokio::time::{Duration, sleep, timeout};
+
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use sink::Sink;
+
+/// The one of the benchmark, in which there are a hundred thousand of them.
+#[path = "../../bench/fanout/sink.rs"]
+mod sink;
+
+/// What goes wrong stops the test.
+type Trouble = Box<dyn std::error::Error + Send + Sync>;
+
+/// Subscriptions made side by side, so that they are committed together.
+const AT_ONCE: usize = 200;
+/// Between two looks at the sink, which is another thread.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+fn wish(topic: &str, callback: String) -> Wish {
+    Wish {
+        account: None,
+        topic: Topic::parse(topic).unwrap(),
+        callback: Callback::parse(callback).unwrap(),
+        protocol: Protocol::HttpPost,
+        format: Format::Raw,
+        updates: Updates::default(),
+        statuses: Statuses::Never,
+        secret: None,
+        lease: Lease::RSSCLOUD,
+    }
+}
+
+async fn subscribe(store: &Arc<dyn Store>, wishes: impl Iterator<Item = Wish>) {
+    let subscribing =
+        wishes.map(|wish| async move { store.subscribe(&wish, now()).await.unwrap() });
+    stream::iter(subscribing).buffer_unordered(AT_ONCE).count().await;
+}
+
+/// The deployed hub called all of them in one moment, with one timer for all, and gave up
+/// those who came last. `cargo bench --bench fanout` does this with a hundred times as many.
+#[tokio::test(flavor = "multi_thread")]
+async fn b06_of_a_thousand_subscribers_each_is_told_once() {
+    const MANY: usize = 1_000;
+    let sink = Sink::start(MANY).unwrap();
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[("FEEDGATE_DELIVERY_AT_ONCE", "64")]).await;
+    let (port, topic) = (sink.port().to_string(), sink.topic());
+    let form = [
+        ("domain", sink.domain(0)),
+        ("port", port),
+        ("path", "/0".to_owned()),
+        ("protocol", "http-post".to_owned()),
+        ("url1", topic.clone()),
+    ];
+    let form = form.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let (_, text) = gateway.post("/pleaseNotify", &form).await;
+    assert!(text.contains("success=\"true\""), "{text}");
+    let store = database.open().await;
+    subscribe(&store, (1..MANY).map(|n| wish(&topic, sink.callback(n)))).await;
+    store.close().await;
+
+    sink.begin();
+    let begun = std::time::Instant::now();
+    let (_, text) = gateway.post("/ping", &[("url", &topic)]).await;
+    assert!(text.contains("success=\"true\""), "{text}");
+    let all = async {
+        while sink.told() < MANY {
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    let in_time = timeout(Duration::from_secs(120), all).await.is_ok();
+    let (first, last) = sink.course(begun);
+    assert!(in_time, "{} of {MANY} were told, {first:?} to {last:?}", sink.told());
+    gateway.comes_to_rest().await;
+    assert_eq!(sink.twice(), 0, "nobody is told twice");
+}
+
+/// The deployed hub wrote its whole store anew: two seconds for 300,000 subscriptions.
+#[tokio::test(flavor = "multi_thread")]
+async fn b12_a_registration_among_many_writes_no_more_than_one_among_few() {
+    const MANY: usize = 100_000;
+    let database = Database::new(Kind::Sqlite).await;
+    let store = database.open().await;
+    let topic = "https://feeds.test/a";
+    let first = store.subscribe(&wish(topic, "https://0.test/".to_owned()), now()).await.unwrap();
+    let few = written(&database, &store, topic, "https://few.test/").await;
+    let more = format!(
+        "with recursive n (n) as (select 1 union all select n + 1 from n where n < {MANY})
+         insert into subscriptions (resource_id, account_id, callback, host, protocol, procedure,
+                                    format, updates, statuses, status_told, cursor, lease_until,
+                                    created_at)
+         select {}, 0, 'https://' || n || '.test/', n || '.test:443', 'http-post', '', 'raw',
+                'fresh', 'never', 0, 0, 9000000000000000, 0
+           from n",
+        first.id.resource
+    );
+    database.run(&more).await;
+    let many = written(&database, &store, topic, "https://many.test/").await;
+    // The pages of the row, of its resource and of each index; the indexes are some deeper.
+    assert!(many < 2 * few + 64 * 1_024, "{few} bytes were written among few, {many} among many");
+    store.close().await;
+}
+
+/// The bytes that one more subscription writes.
+async fn written(database: &Database, store: &Arc<dyn Store>, topic: &str, callback: &str) -> u64 {
+    database.run("pragma wal_checkpoint(truncate)").await;
+    store.subscribe(&wish(topic, callback.to_owned()), now()).await.unwrap();
+    let path = database.url.strip_prefix("sqlite:").unwrap();
+    let written = fs::metadata(format!("{path}-wal")).unwrap().len();
+    assert!(written > 0, "what is written stands in {path}-wal");
+    written
+}
