@@ -1,6 +1,6 @@
 -- Where each log is cut into pages, and by what names records go in an archive.
 
--- One row is one page of a log. It is decided when a record is appended; a page that is
+-- One row is one page of a log. It is decided when a record is appended, and a page that is
 -- followed by another never changes again.
 create table pages (
     resource_id bigint not null references resources (id),
@@ -22,7 +22,7 @@ select resource_id, (seq - 1) / {page_records} + 1, min(seq), max(seq), sum(octe
 
 -- 1: a record before it has the id of its entry, and it goes by another in archives.
 alter table records add column again bigint not null default 0;
--- What the record it takes the place of goes by in archives, as page::Named::kept has it;
+-- What the record it takes the place of goes by in archives, as page::Named::kept has it.
 -- null: it replaces none.
 alter table records add column replaces text;
 
