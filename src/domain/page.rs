@@ -193,16 +193,16 @@ mod tests {
     #[test]
     fn a_page_is_full_by_records_or_by_bytes_and_a_long_record_has_one_of_its_own() {
         let small = Cut { records: 3, bytes: 100 };
-        let cases: [(&[i64], &[(i64, i64)]); 6] = [
-            (&[], &[]),
-            (&[1, 1, 1], &[(1, 3)]),
-            (&[1, 1, 1, 1], &[(1, 3), (4, 4)]),
-            (&[50, 50, 1], &[(1, 2), (3, 3)]),
-            (&[50, 51, 1], &[(1, 1), (2, 3)]),
-            (&[1, 101, 1], &[(1, 1), (2, 2), (3, 3)]),
+        let cases = [
+            (vec![], vec![]),
+            (vec![1, 1, 1], vec![(1, 3)]),
+            (vec![1, 1, 1, 1], vec![(1, 3), (4, 4)]),
+            (vec![50, 50, 1], vec![(1, 2), (3, 3)]),
+            (vec![50, 51, 1], vec![(1, 1), (2, 3)]),
+            (vec![1, 101, 1], vec![(1, 1), (2, 2), (3, 3)]),
         ];
         for (lengths, want) in cases {
-            assert_eq!(cut(small, lengths), want, "{lengths:?}");
+            assert_eq!(cut(small, &lengths), want, "{lengths:?}");
         }
     }
 
