@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::app::{create_token, open_store};
-use crate::domain::account::Rights;
+use crate::domain::account::{Right, Rights};
 use crate::worker;
 
 use super::{Outcome, Settings, say};
@@ -32,7 +32,7 @@ enum What {
         /// What to call the token.
         #[arg(long, default_value = "", value_parser = name)]
         name: String,
-        /// What it allows: subscribe, unsubscribe, list, retrieve, admin.
+        /// What it allows: subscribe, unsubscribe, list, retrieve, admin, publish.
         #[arg(long, default_value = "subscribe,unsubscribe,list,retrieve", value_parser = rights)]
         rights: Rights,
     },
@@ -105,6 +105,7 @@ fn tame(what: &str, text: &str) -> Result<String, String> {
 
 fn rights(words: &str) -> Result<Rights, String> {
     Rights::from_words(words).map_err(|word| {
-        format!("{word} is no right; there are subscribe, unsubscribe, list, retrieve, admin")
+        let known: Vec<&str> = Right::ALL.into_iter().map(Right::as_str).collect();
+        format!("{word} is no right; there are {}", known.join(", "))
     })
 }

@@ -19,12 +19,20 @@ pub enum Right {
     Retrieve,
     /// Manage accounts and the gateway itself.
     Admin,
+    /// Save feeds in the account's own folder below `/storage`; ours, not Superfeedr's.
+    Publish,
 }
 
 impl Right {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Right; 5] =
-        [Right::Subscribe, Right::Unsubscribe, Right::List, Right::Retrieve, Right::Admin];
+    pub const ALL: [Right; 6] = [
+        Right::Subscribe,
+        Right::Unsubscribe,
+        Right::List,
+        Right::Retrieve,
+        Right::Admin,
+        Right::Publish,
+    ];
 
     /// Its name on the wire and on the command line.
     pub fn as_str(self) -> &'static str {
@@ -34,6 +42,7 @@ impl Right {
             Right::List => "list",
             Right::Retrieve => "retrieve",
             Right::Admin => "admin",
+            Right::Publish => "publish",
         }
     }
 
@@ -117,6 +126,23 @@ pub struct TokenInfo {
     pub created_at: DateTime<Utc>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<DateTime<Utc>>,
+}
+
+/// An account as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountInfo {
+    /// What its owner signs in with.
+    pub login: String,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// Whether it has a password.
+    pub has_password: bool,
+    /// How many live tokens it has.
+    pub tokens: u64,
+    /// How many files it stores.
+    pub files: u64,
+    /// How many bytes they have in all.
+    pub bytes: u64,
 }
 
 /// The SHA-256 of a token. Tokens are 256 random bits, so a plain hash suffices

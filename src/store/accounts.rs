@@ -1,4 +1,4 @@
-//! Accounts and their tokens.
+//! Accounts, their tokens and their passwords.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -7,7 +7,10 @@ use super::db::Db;
 use super::sql::{Row, params};
 use super::tx::Tx;
 use super::{Accounts, StoreError};
-use crate::domain::account::{Access, AccountId, NewToken, Rights, TokenHash, TokenInfo};
+use crate::domain::account::{
+    Access, AccountId, AccountInfo, NewToken, Rights, TokenHash, TokenInfo,
+};
+use crate::domain::password::PasswordHash;
 
 #[async_trait]
 impl Accounts for Db {
@@ -54,6 +57,84 @@ impl Accounts for Db {
             .write(move |tx| Box::pin(async move { tx.execute(REVOKE, params![id, now]).await }));
         Ok(revoked.await? > 0)
     }
+
+    async fn create_account(
+        &self,
+        login: &str,
+        password: &PasswordHash,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        const MAKE: &str = "
+            insert into accounts (login, password, created_at) values ($1, $2, $3)
+                on conflict (login) do nothing";
+        let params = [login.into(), password.as_str().into(), now.into()];
+        let made = self.write(move |tx| Box::pin(async move { tx.execute(MAKE, &params).await }));
+        Ok(made.await? > 0)
+    }
+
+    async fn set_password(&self, login: &str, password: &PasswordHash) -> Result<bool, StoreError> {
+        const SET: &str = "update accounts set password = $2 where login = $1";
+        let params = [login.into(), password.as_str().into()];
+        let set = self.write(move |tx| Box::pin(async move { tx.execute(SET, &params).await }));
+        Ok(set.await? > 0)
+    }
+
+    async fn password(&self, login: &str) -> Result<Option<(AccountId, PasswordHash)>, StoreError> {
+        const KEPT: &str =
+            "select id, password from accounts where login = $1 and password is not null";
+        let params = [login.into()];
+        let found = self.read(move |tx| Box::pin(async move { tx.first(KEPT, &params).await }));
+        let Some(mut row) = found.await? else { return Ok(None) };
+        let (id, kept) = (AccountId(row.int()?), row.text()?);
+        let kept = PasswordHash::kept(kept);
+        let kept = kept.ok_or_else(|| StoreError::Corrupt("a password's hash is none".to_owned()));
+        Ok(Some((id, kept?)))
+    }
+
+    async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError> {
+        const ALL: &str = "
+            select a.login, a.created_at, case when a.password is null then 0 else 1 end,
+                   (select count(*) from tokens t
+                     where t.account_id = a.id and t.revoked_at is null),
+                   (select count(*) from files f where f.account_id = a.id),
+                   (select cast(coalesce(sum(f.bytes), 0) as bigint) from files f
+                     where f.account_id = a.id)
+              from accounts a
+             order by a.login";
+        let rows = self.read(|tx| Box::pin(tx.query(ALL, &[]))).await?;
+        rows.into_iter().map(account_info).collect()
+    }
+
+    async fn close_account(&self, login: &str, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        const ACCOUNT: &str = "update accounts set password = null where login = $1 returning id";
+        const TOKENS: &str =
+            "update tokens set revoked_at = $2 where account_id = $1 and revoked_at is null";
+        const FILES: &str = "delete from files where account_id = $1";
+        let login = login.to_owned();
+        self.write(move |tx| {
+            Box::pin(async move {
+                let Some(mut account) = tx.first(ACCOUNT, params![login]).await? else {
+                    return Ok(false);
+                };
+                let account = account.int()?;
+                tx.execute(TOKENS, params![account, now]).await?;
+                tx.execute(FILES, params![account]).await?;
+                Ok(true)
+            })
+        })
+        .await
+    }
+}
+
+fn account_info(mut row: Row) -> Result<AccountInfo, StoreError> {
+    Ok(AccountInfo {
+        login: row.text()?,
+        created_at: row.time()?,
+        has_password: row.int()? != 0,
+        tokens: row.count()?,
+        files: row.count()?,
+        bytes: row.count()?,
+    })
 }
 
 async fn create_token(tx: &Tx<'_>, token: NewToken, now: DateTime<Utc>) -> Result<i64, StoreError> {

@@ -17,8 +17,6 @@ macro_rules! record_columns {
     };
 }
 
-pub(super) use record_columns;
-
 /// Records between two numbers that nothing has replaced: what has been is named by what
 /// replaced it.
 macro_rules! current {
@@ -131,8 +129,7 @@ pub(super) fn most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// Reads [`record_columns`].
-pub(super) fn record(mut row: Row) -> Result<Record, StoreError> {
+fn record(mut row: Row) -> Result<Record, StoreError> {
     Ok(Record {
         seq: Seq(row.int()?),
         at: row.time()?,

@@ -36,12 +36,12 @@ mod hosts;
 mod intents;
 mod log;
 mod moves;
-mod pages;
 mod pings;
 mod queue;
 mod records;
 mod resources;
 mod schedule;
+mod storage;
 mod subscriptions;
 mod tell;
 mod upkeep;
@@ -50,12 +50,11 @@ mod upstreams;
 use std::sync::Arc;
 
 use crate::domain::limit::Groups;
-use crate::domain::page::Cut;
 
 pub use ports::{
-    Accounts, Appended, Archives, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves,
-    News, Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled, Span, Store, StoreError,
-    Subscriptions, Telling, Upkeep, Upstreams,
+    Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves, News,
+    Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled, Span, Storage, Store,
+    StoreError, Subscriptions, Telling, Upkeep, Upstreams,
 };
 
 /// Where the store is.
@@ -69,8 +68,6 @@ pub struct Settings {
     /// Which servers are limited together, and how far apart the fetches from them are.
     /// All nodes must be given the same.
     pub groups: Groups,
-    /// How much a page of a log takes. All nodes should be given the same.
-    pub cut: Cut,
 }
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.

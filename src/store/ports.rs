@@ -7,17 +7,18 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Notify;
 
-use crate::domain::account::{Access, AccountId, NewToken, TokenHash, TokenInfo};
+use crate::domain::account::{Access, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo};
 use crate::domain::host::{Host, Refused, Verdict};
 use crate::domain::intent::{DueIntent, Intent};
 use crate::domain::moves::Move;
 use crate::domain::novelty::{Document, Known};
-use crate::domain::page::{Archived, Held, Page, Retention};
+use crate::domain::password::PasswordHash;
 use crate::domain::ping::{Change, Ping};
 use crate::domain::poll::{Body, Poll, Trigger};
 use crate::domain::record::{EntryKey, Reach, Record, Seq};
 use crate::domain::resource::{Resource, ResourceId};
 use crate::domain::robots::Robots;
+use crate::domain::storage::{Condition, Content, Kept, Quota, Segment, StoredFile};
 use crate::domain::subscription::{Due, Subscription, SubscriptionId, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::domain::upstream::Upstream;
@@ -33,8 +34,8 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log Archives Subscriptions Intents Pings Upstreams Hosts
-    Moves Queue Schedule Upkeep
+    Accounts Resources Log Subscriptions Intents Pings Upstreams Hosts
+    Moves Queue Schedule Storage Upkeep
 }
 
 /// Accounts and their tokens.
@@ -57,6 +58,52 @@ pub trait Accounts: Send + Sync {
 
     /// Ends a token; `false` if there is none of that number left to end.
     async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError>;
+
+    /// Makes an account with a password; `false` if there is one with this login.
+    async fn create_account(
+        &self,
+        login: &str,
+        password: &PasswordHash,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+
+    /// Gives an account another password; `false` if there is no such account.
+    async fn set_password(&self, login: &str, password: &PasswordHash) -> Result<bool, StoreError>;
+
+    /// The account with this login and what is kept of its password, if it has one.
+    async fn password(&self, login: &str) -> Result<Option<(AccountId, PasswordHash)>, StoreError>;
+
+    /// All accounts, by login.
+    async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError>;
+
+    /// Closes an account: its password, its live tokens and its files end at once. Its
+    /// login stays taken, because its subscriptions go by it. `false` if there is none.
+    async fn close_account(&self, login: &str, now: DateTime<Utc>) -> Result<bool, StoreError>;
+}
+
+/// Files that are stored for accounts.
+#[async_trait]
+pub trait Storage: Send + Sync {
+    /// Keeps a file of an account, by its login and name, if the condition holds and it
+    /// fits into the quota. What is the same as before keeps its time.
+    async fn keep_file(
+        &self,
+        place: (&Segment, &Segment),
+        content: &Content,
+        only: (&Condition, Quota),
+        now: DateTime<Utc>,
+    ) -> Result<Kept, StoreError>;
+
+    /// The file of this login and name.
+    async fn file(&self, login: &Segment, name: &Segment)
+    -> Result<Option<StoredFile>, StoreError>;
+
+    /// Removes a file: `None` if there is none, `false` if the condition does not hold.
+    async fn remove_file(
+        &self,
+        place: (&Segment, &Segment),
+        condition: &Condition,
+    ) -> Result<Option<bool>, StoreError>;
 }
 
 /// A resource handed out to be polled.
@@ -195,30 +242,6 @@ pub trait Log: Send + Sync {
 
     /// The newest body and its version.
     async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError>;
-}
-
-/// Logs by their pages.
-#[async_trait]
-pub trait Archives: Send + Sync {
-    /// A page of a log; `None` asks for the newest. There is always a first one, unless it
-    /// was dropped; `None` if there is none of this number now.
-    async fn page(&self, id: ResourceId, number: Option<i64>) -> Result<Option<Held>, StoreError>;
-
-    /// The number of the oldest page that is kept: those before it were dropped.
-    async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError>;
-
-    /// The records of a page, ascending, with what they go by in an archive. Which those
-    /// are was decided when they were appended.
-    async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError>;
-
-    /// Drops the pages that are not to be kept, the oldest of each log first, and their
-    /// records with them. What a subscription is still owed stays, and so does what is
-    /// known of the entries (rule N6). Returns how many pages were dropped.
-    async fn drop_pages(
-        &self,
-        retention: &Retention,
-        now: DateTime<Utc>,
-    ) -> Result<u64, StoreError>;
 }
 
 /// Which subscriptions to list.

@@ -1,0 +1,224 @@
+//! Passwords of people, and what is kept of them.
+//!
+//! A password is chosen by a person, so it is hashed slowly: argon2id with the least that
+//! OWASP's "Password Storage Cheat Sheet" asks for (19 MiB, two passes, one lane). What is
+//! kept names its own cost, so the cost can rise without anybody's password being lost.
+//! Hashing takes tens of milliseconds and all of the memory: whoever asks for it does so
+//! off the threads that serve requests (`publish::sign_in`).
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use subtle::ConstantTimeEq;
+
+/// Memory for one hash, in KiB.
+const MEMORY_KIB: u32 = 19 * 1024;
+/// How often the memory is gone through.
+const PASSES: u32 = 2;
+/// How much of it is done side by side.
+const LANES: u32 = 1;
+/// What a stored hash may at most ask for: more would be an attack by whoever can write to
+/// the database.
+const MOST_MEMORY_KIB: u32 = 1024 * 1024;
+/// The length of a hash.
+const HASH_BYTES: usize = 32;
+/// The length of a salt.
+pub const SALT_BYTES: usize = 16;
+/// The shortest password, in characters (NIST SP 800-63B `#memsecretver`: "at least 8").
+pub const SHORTEST_CHARS: usize = 8;
+/// The longest, in bytes: what is longer is no password.
+pub const LONGEST_BYTES: usize = 1_024;
+
+/// A password as it was typed. It cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+/// Why a text is no password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPassword {
+    /// It can be guessed.
+    #[error("a password has at least {SHORTEST_CHARS} characters")]
+    TooShort,
+    /// Nobody types this.
+    #[error("a password has at most {LONGEST_BYTES} bytes")]
+    TooLong,
+    /// No form can send it.
+    #[error("a password holds no control characters")]
+    Control,
+}
+
+impl BadPassword {
+    /// A word for programs, listed in `docs/errors.md`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::TooShort | Self::TooLong | Self::Control => "bad_password",
+        }
+    }
+}
+
+impl Password {
+    /// A password that somebody chose.
+    pub fn chosen(text: &str) -> Result<Password, BadPassword> {
+        if text.chars().count() < SHORTEST_CHARS {
+            return Err(BadPassword::TooShort);
+        }
+        if text.len() > LONGEST_BYTES {
+            return Err(BadPassword::TooLong);
+        }
+        if text.chars().any(char::is_control) {
+            return Err(BadPassword::Control);
+        }
+        Ok(Password(text.to_owned()))
+    }
+
+    /// What somebody sent to sign in; `None` if it can be nobody's, being too long.
+    pub fn sent(text: &str) -> Option<Password> {
+        (text.len() <= LONGEST_BYTES).then(|| Password(text.to_owned()))
+    }
+
+    /// One of 130 random bits, easy to type: 26 letters and digits in groups.
+    pub fn generated(random: [u8; 26]) -> Password {
+        // Without i, l, o and u, which are mistaken for others or make words (Crockford).
+        const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        let letters: Vec<char> =
+            random.iter().map(|byte| LETTERS[usize::from(*byte) % 32].into()).collect();
+        let groups: Vec<String> = letters.chunks(6).map(|group| group.iter().collect()).collect();
+        Password(groups.join("-"))
+    }
+
+    /// The text, to be shown to its owner once.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Password(…)")
+    }
+}
+
+/// What is kept of a password: `$argon2id$v=19$m=…,t=…,p=…$SALT$HASH` (the PHC string
+/// format).
+#[derive(Clone, PartialEq, Eq)]
+pub struct PasswordHash(String);
+
+impl PasswordHash {
+    /// Hashes a password. Slow.
+    pub fn of(password: &Password, salt: [u8; SALT_BYTES]) -> PasswordHash {
+        let cost = (MEMORY_KIB, PASSES, LANES);
+        let hash = hash(password, &salt, cost).expect("our own cost and salt are allowed");
+        let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
+        PasswordHash(format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${salt}${hash}"))
+    }
+
+    /// One that no password matches, and that takes as long to find out: for logins that
+    /// nobody has (rule S33).
+    pub fn of_nobody() -> PasswordHash {
+        let (salt, hash) =
+            (STANDARD_NO_PAD.encode([0; SALT_BYTES]), STANDARD_NO_PAD.encode([0; HASH_BYTES]));
+        PasswordHash(format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${salt}${hash}"))
+    }
+
+    /// As the store keeps it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As the store kept it; `None` if it is none.
+    pub fn kept(text: String) -> Option<PasswordHash> {
+        read(&text).is_some().then_some(PasswordHash(text))
+    }
+
+    /// Whether this is the hash of `password`. Slow; hashes are compared in constant time.
+    pub fn matches(&self, password: &Password) -> bool {
+        let Some((cost, salt, kept)) = read(&self.0) else { return false };
+        let hash = hash(password, &salt, cost);
+        hash.is_some_and(|hash| hash.ct_eq(kept.as_slice()).into())
+    }
+}
+
+impl std::fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PasswordHash(…)")
+    }
+}
+
+/// Memory in KiB, passes and lanes.
+type Cost = (u32, u32, u32);
+
+fn hash(
+    password: &Password,
+    salt: &[u8],
+    (memory, passes, lanes): Cost,
+) -> Option<[u8; HASH_BYTES]> {
+    let params = Params::new(memory, passes, lanes, Some(HASH_BYTES)).ok()?;
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let mut hash = [0; HASH_BYTES];
+    argon2.hash_password_into(password.0.as_bytes(), salt, &mut hash).ok()?;
+    Some(hash)
+}
+
+/// The cost, the salt and the hash.
+fn read(text: &str) -> Option<(Cost, Vec<u8>, Vec<u8>)> {
+    let mut parts = text.strip_prefix("$argon2id$v=19$")?.split('$');
+    let mut cost = parts.next()?.split(',');
+    let mut number = |name: &str| cost.next()?.strip_prefix(name)?.parse::<u32>().ok();
+    let cost = (number("m=")?, number("t=")?, number("p=")?);
+    let salt = STANDARD_NO_PAD.decode(parts.next()?).ok()?;
+    let hash = STANDARD_NO_PAD.decode(parts.next()?).ok()?;
+    let is_sound = parts.next().is_none() && hash.len() == HASH_BYTES && cost.0 <= MOST_MEMORY_KIB;
+    is_sound.then_some((cost, salt, hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s36_of_a_password_a_slow_hash_is_kept_that_only_it_matches() {
+        let password = Password::chosen("correct horse").unwrap();
+        let hash = PasswordHash::of(&password, [7; SALT_BYTES]);
+        assert!(hash.as_str().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.as_str());
+        assert!(!hash.as_str().contains("correct"));
+        let kept = PasswordHash::kept(hash.as_str().to_owned()).unwrap();
+        assert!(kept.matches(&password));
+        assert!(!kept.matches(&Password::sent("correct horsf").unwrap()));
+        assert!(!PasswordHash::of_nobody().matches(&password));
+        assert_ne!(hash, PasswordHash::of(&password, [8; SALT_BYTES]), "salts tell them apart");
+        assert_eq!(format!("{password:?} {hash:?}"), "Password(…) PasswordHash(…)");
+    }
+
+    #[test]
+    fn a_hash_made_by_the_reference_implementation_is_known() {
+        // Its own test: "password", "somesalt", two passes over 64 MiB, one lane.
+        let made = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ\
+                    $CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+        let kept = PasswordHash::kept(made.to_owned()).unwrap();
+        assert!(kept.matches(&Password::sent("password").unwrap()));
+        assert!(!kept.matches(&Password::sent("Password").unwrap()));
+        let none = ["", "plain", "$argon2i$v=19$m=1,t=1,p=1$AA$AA", "$argon2id$v=19$m=9$A$A"];
+        for text in none.into_iter().chain(["$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$AAAA"]) {
+            assert_eq!(PasswordHash::kept(text.to_owned()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_long_enough_to_be_some_and_short_enough_to_be_typed() {
+        let long = "x".repeat(LONGEST_BYTES + 1);
+        let cases = [
+            ("eightchr", Ok(())),
+            ("größer!!", Ok(())),
+            ("seven77", Err(BadPassword::TooShort)),
+            (&long, Err(BadPassword::TooLong)),
+            ("line\nline", Err(BadPassword::Control)),
+        ];
+        for (text, want) in cases {
+            assert_eq!(Password::chosen(text).map(drop), want, "{text}");
+        }
+        assert!(Password::sent(&long).is_none() && Password::sent("").is_some());
+        let made = Password::generated([3; 26]);
+        assert_eq!(made.reveal().len(), 30);
+        assert!(Password::chosen(made.reveal()).is_ok());
+    }
+}

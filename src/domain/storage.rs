@@ -1,0 +1,191 @@
+//! Feeds that are stored here for those who have no server of their own: "feed storage"
+//! (seed 000, "Saving the feed through the cloud").
+//!
+//! A file belongs to an account and is served at `/storage/{login}/{name}`. Its name and
+//! the login are path segments that need no encoding, so that the address is written in
+//! one way only: addresses are what subscriptions go by.
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+
+/// What `saveRss` calls the file: it has no parameter for a name.
+pub const DEFAULT_NAME: &str = "rss.xml";
+
+/// The longest login or name, in characters.
+const LONGEST_CHARS: usize = 64;
+
+/// A segment of the address of a stored file: a login, or a file's name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Segment(String);
+
+/// Why a text cannot be one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" cannot stand in an address: letters and digits of ASCII, \".\", \"-\" and \"_\" can, \
+     up to {LONGEST_CHARS}, and the first is a letter or a digit"
+)]
+pub struct BadSegment(pub String);
+
+impl Segment {
+    /// Reads a login.
+    pub fn login(text: &str) -> Result<Segment, BadSegment> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if begins && text.len() <= LONGEST_CHARS && text.chars().all(plain) {
+            return Ok(Segment(text.to_owned()));
+        }
+        // It is shown to whoever sent it, but not all of what may be very long.
+        Err(BadSegment(text.chars().take(LONGEST_CHARS).collect()))
+    }
+
+    /// Reads a file's name: it ends in `.xml`.
+    pub fn file(text: &str) -> Option<Segment> {
+        Segment::login(text).ok().filter(|name| name.0.ends_with(".xml"))
+    }
+
+    /// As it stands in the address.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// How much an account may store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes in one file.
+    pub file_bytes: usize,
+    /// Files.
+    pub files: usize,
+    /// Bytes in all of them.
+    pub bytes: usize,
+}
+
+/// What a file must be for it to be replaced or removed: nobody overwrites what they have
+/// not seen (RFC 9110 `#field.if-match`, `#field.if-none-match`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// Whatever it is.
+    #[default]
+    None,
+    /// There is none.
+    Absent,
+    /// It has one of these entity tags, without their quotes; `*` is any.
+    Tagged(Vec<String>),
+}
+
+impl Condition {
+    /// Whether a file with this tag, or none, meets it.
+    pub fn allows(&self, tag: Option<&str>) -> bool {
+        match self {
+            Condition::None => true,
+            Condition::Absent => tag.is_none(),
+            Condition::Tagged(tags) => {
+                tag.is_some_and(|held| tags.iter().any(|tag| tag == held || tag == "*"))
+            }
+        }
+    }
+}
+
+/// What is stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Content {
+    /// As it is served.
+    pub media_type: String,
+    /// To the byte as it was sent.
+    pub body: Vec<u8>,
+}
+
+impl Content {
+    /// Its strong entity tag, without quotes.
+    pub fn tag(&self) -> String {
+        hex::encode(&Sha256::digest(&self.body)[..16])
+    }
+}
+
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let length = self.body.len();
+        f.debug_struct("Content")
+            .field("media_type", &self.media_type)
+            .field("bytes", &length)
+            .finish()
+    }
+}
+
+/// A file as it is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    /// What is in it.
+    pub content: Content,
+    /// Its strong entity tag, without quotes.
+    pub tag: String,
+    /// When it last became another.
+    pub changed_at: DateTime<Utc>,
+}
+
+/// What saving came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// There was no such file.
+    Made,
+    /// There was another.
+    Replaced,
+    /// It was the same already.
+    Same,
+    /// Nothing was kept: the account has too many files, or bytes, for one more.
+    Full,
+    /// Nothing was kept: the condition does not hold.
+    Unmet,
+    /// Nothing was kept: there is no such account.
+    NoAccount,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_written_in_one_way_only() {
+        let long = "x".repeat(LONGEST_CHARS + 1);
+        let cases = [
+            ("bull", true),
+            ("Bull.2-x_y", true),
+            ("", false),
+            (".", false),
+            ("..", false),
+            ("-x", false),
+            ("a/b", false),
+            ("a b", false),
+            ("a%20b", false),
+            ("bü", false),
+            (&long, false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(Segment::login(text).is_ok(), want, "{text}");
+        }
+        for (text, want) in
+            [("rss.xml", true), ("rss", false), (".xml", false), ("a.xml.exe", false)]
+        {
+            assert_eq!(Segment::file(text).is_some(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_condition_is_about_the_tag() {
+        let tagged = |tag: &str| Condition::Tagged(vec!["x".to_owned(), tag.to_owned()]);
+        let cases = [
+            (Condition::None, None, true),
+            (Condition::None, Some("a"), true),
+            (Condition::Absent, None, true),
+            (Condition::Absent, Some("a"), false),
+            (tagged("a"), Some("a"), true),
+            (tagged("a"), Some("b"), false),
+            (tagged("a"), None, false),
+            (tagged("*"), Some("b"), true),
+            (tagged("*"), None, false),
+        ];
+        for (condition, tag, want) in cases {
+            assert_eq!(condition.allows(tag), want, "{condition:?} of {tag:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Accounts with passwords, and what they store.
+
+use feedgate::domain::account::{NewToken, Rights, TokenHash};
+use feedgate::domain::password::{Password, PasswordHash};
+use feedgate::domain::storage::{Condition, Content, Kept, Quota, Segment};
+use feedgate::store::Store;
+
+use super::{at, on_both_stores};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    a_password_is_kept_until_the_account_is_closed,
+    a_file_is_kept_within_the_quota_and_as_demanded,
+    saves_side_by_side_are_one_after_the_other,
+);
+
+const QUOTA: Quota = Quota { file_bytes: 10, files: 2, bytes: 12 };
+
+fn content(body: &str) -> Content {
+    Content { media_type: "application/rss+xml".to_owned(), body: body.into() }
+}
+
+fn segment(text: &str) -> Segment {
+    Segment::login(text).unwrap()
+}
+
+/// Keeps `body` under `name` for ada, on any condition.
+async fn keep(store: &dyn Store, name: &str, body: &str, second: i64) -> Kept {
+    let place = (&segment("ada"), &segment(name));
+    let only = (&Condition::None, QUOTA);
+    store.keep_file(place, &content(body), only, at(second)).await.unwrap()
+}
+
+async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
+    let store = database.open().await;
+    let hash = |text: &str| PasswordHash::of(&Password::chosen(text).unwrap(), [1; 16]);
+    let (first, second) = (hash("first password"), hash("second password"));
+    assert!(store.create_account("ada", &first, at(1)).await.unwrap());
+    assert!(!store.create_account("ada", &second, at(2)).await.unwrap(), "there is one");
+    assert_eq!(store.password("ada").await.unwrap().unwrap().1, first);
+    assert!(store.set_password("ada", &second).await.unwrap());
+    assert_eq!(store.password("ada").await.unwrap().unwrap().1, second);
+    assert!(!store.set_password("eve", &second).await.unwrap());
+
+    let (login, name) = ("bob".to_owned(), String::new());
+    let token = NewToken { login, name, rights: Rights::all(), hash: TokenHash::of("t") };
+    store.create_token(&token, at(3)).await.unwrap();
+    assert_eq!(store.password("bob").await.unwrap(), None, "it has a token only");
+    assert_eq!(keep(&*store, "a.xml", "12345", 4).await, Kept::Made);
+    let accounts = store.list_accounts().await.unwrap();
+    let seen: Vec<_> = accounts
+        .iter()
+        .map(|a| (a.login.as_str(), a.has_password, a.tokens, a.files, a.bytes))
+        .collect();
+    assert_eq!(seen, [("ada", true, 0, 1, 5), ("bob", false, 1, 0, 0)]);
+
+    for login in ["ada", "bob"] {
+        assert!(store.close_account(login, at(5)).await.unwrap());
+        assert_eq!(store.password(login).await.unwrap(), None);
+    }
+    assert!(!store.close_account("eve", at(5)).await.unwrap());
+    assert_eq!(store.authenticate("bob", &TokenHash::of("t")).await.unwrap(), None);
+    assert_eq!(store.file(&segment("ada"), &segment("a.xml")).await.unwrap(), None);
+}
+
+async fn a_file_is_kept_within_the_quota_and_as_demanded(database: Database) {
+    let store = database.open().await;
+    let hash = PasswordHash::of(&Password::chosen("a password").unwrap(), [1; 16]);
+    assert_eq!(keep(&*store, "a.xml", "1", 1).await, Kept::NoAccount);
+    store.create_account("ada", &hash, at(1)).await.unwrap();
+    let file = async |name: &str| store.file(&segment("ada"), &segment(name)).await.unwrap();
+
+    assert_eq!(keep(&*store, "a.xml", "12345", 2).await, Kept::Made);
+    let made = file("a.xml").await.unwrap();
+    assert_eq!((made.content.body.as_slice(), made.changed_at), (&b"12345"[..], at(2)));
+    assert_eq!(made.tag, content("12345").tag());
+    assert_eq!(keep(&*store, "a.xml", "12345", 3).await, Kept::Same);
+    assert_eq!(file("a.xml").await.unwrap().changed_at, at(2), "nothing changed");
+    assert_eq!(keep(&*store, "a.xml", "123456", 4).await, Kept::Replaced);
+    assert_eq!(file("a.xml").await.unwrap().changed_at, at(4));
+
+    assert_eq!(keep(&*store, "b.xml", "1234567", 5).await, Kept::Full, "too many bytes");
+    assert_eq!(keep(&*store, "b.xml", "123456", 5).await, Kept::Made);
+    assert_eq!(keep(&*store, "c.xml", "", 5).await, Kept::Full, "too many files");
+    assert_eq!(keep(&*store, "b.xml", "654321", 6).await, Kept::Replaced, "it has its place");
+
+    let place = (&segment("ada"), &segment("a.xml"));
+    let tagged = |tag: &str| Condition::Tagged(vec![tag.to_owned()]);
+    let tag = content("123456").tag();
+    for unmet in [Condition::Absent, tagged("other")] {
+        let only = (&unmet, QUOTA);
+        let kept = store.keep_file(place, &content("1"), only, at(7)).await.unwrap();
+        assert_eq!(kept, Kept::Unmet, "{unmet:?}");
+        assert_eq!(store.remove_file(place, &unmet).await.unwrap(), Some(false));
+    }
+    assert_eq!(store.remove_file(place, &tagged(&tag)).await.unwrap(), Some(true));
+    assert_eq!(store.remove_file(place, &Condition::None).await.unwrap(), None);
+    assert_eq!(file("a.xml").await, None);
+}
+
+async fn saves_side_by_side_are_one_after_the_other(database: Database) {
+    let store = database.open().await;
+    let hash = PasswordHash::of(&Password::chosen("a password").unwrap(), [1; 16]);
+    store.create_account("ada", &hash, at(1)).await.unwrap();
+    let names: Vec<String> = (0..8).map(|n| format!("{n}.xml")).collect();
+    let kept = names.iter().map(|name| keep(&*store, name, "1", 2));
+    let kept = futures_util::future::join_all(kept).await;
+    let made = kept.iter().filter(|kept| **kept == Kept::Made).count();
+    assert_eq!(made, QUOTA.files, "none slips past the quota: {kept:?}");
+}
