@@ -11,6 +11,7 @@
 pub mod form;
 pub mod link;
 pub mod multipart;
+pub mod rss;
 pub mod rsscloud;
 pub mod signature;
 pub mod soap;

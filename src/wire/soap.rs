@@ -125,6 +125,15 @@ pub fn response(method: &str, result: bool) -> String {
     ))
 }
 
+/// The answer to a call of `method`: a text.
+pub fn text_response(method: &str, result: &str) -> String {
+    let method = if is_name(method) { method } else { "call" };
+    let result = escaped(result);
+    envelope(&format!(
+        "<{method}Response><result xsi:type=\"xsd:string\">{result}</result></{method}Response>"
+    ))
+}
+
 /// The answer to `weblogUpdates.ping`: its two members.
 pub fn flerror_response(method: &str, error: bool, message: &str) -> String {
     let method = if is_name(method) { method } else { "call" };

@@ -133,6 +133,11 @@ pub enum BadMessage {
 
 /// Reads a call.
 pub fn read_call(bytes: &[u8]) -> Result<Call, BadMessage> {
+    read_long_call(bytes, LONGEST_TEXT_BYTES)
+}
+
+/// Reads a call in which texts may be `longest` bytes.
+pub fn read_long_call(bytes: &[u8], longest: usize) -> Result<Call, BadMessage> {
     let root = xml::read(bytes)?;
     if root.name != "methodCall" {
         return Err(BadMessage::Missing("methodCall"));
@@ -143,7 +148,8 @@ pub fn read_call(bytes: &[u8]) -> Result<Call, BadMessage> {
     if params.len() > MOST_PARAMETERS {
         return Err(BadMessage::TooMuch("it has too many parameters"));
     }
-    let params = params.into_iter().map(read_param).collect::<Result<_, _>>()?;
+    let params =
+        params.into_iter().map(|param| read_param(param, longest)).collect::<Result<_, _>>()?;
     Ok(Call { method: method.text.trim().to_owned(), params })
 }
 
@@ -154,10 +160,10 @@ pub fn read_response(bytes: &[u8]) -> Result<Result<Value, Fault>, BadMessage> {
         return Err(BadMessage::Missing("methodResponse"));
     }
     if let Some(fault) = root.child("fault") {
-        return read_param(fault).map(|value| Err(as_fault(&value)));
+        return read_param(fault, LONGEST_TEXT_BYTES).map(|value| Err(as_fault(&value)));
     }
     let param = root.child("params").and_then(|params| params.child("param"));
-    read_param(param.ok_or(BadMessage::Missing("param"))?).map(Ok)
+    read_param(param.ok_or(BadMessage::Missing("param"))?, LONGEST_TEXT_BYTES).map(Ok)
 }
 
 /// A call of `procedure` with `url` as its only parameter: how rssCloud tells an
@@ -209,12 +215,12 @@ fn as_fault(value: &Value) -> Fault {
 }
 
 /// The value in a `param` or `fault`; some callers leave `value` out.
-fn read_param(param: &Element) -> Result<Value, BadMessage> {
-    read_value(param.child("value").unwrap_or(param))
+fn read_param(param: &Element, longest: usize) -> Result<Value, BadMessage> {
+    read_value(param.child("value").unwrap_or(param), longest)
 }
 
-fn read_value(value: &Element) -> Result<Value, BadMessage> {
-    let Some(typed) = value.children.first() else { return read_text(&value.text) };
+fn read_value(value: &Element, longest: usize) -> Result<Value, BadMessage> {
+    let Some(typed) = value.children.first() else { return read_text(&value.text, longest) };
     let text = typed.text.trim();
     let bad = |kind| BadMessage::Value { kind, text: text.chars().take(40).collect() };
     Ok(match typed.name.as_str() {
@@ -235,22 +241,22 @@ fn read_value(value: &Element) -> Result<Value, BadMessage> {
         "nil" => Value::Nil,
         "array" => {
             let data = typed.child("data").unwrap_or(typed);
-            let values = data.children_named("value").map(read_value);
+            let values = data.children_named("value").map(|value| read_value(value, longest));
             Value::Array(values.collect::<Result<_, _>>()?)
         }
         "struct" => {
             let members = typed.children_named("member").map(|member| {
                 let name = member.child("name").map(|name| name.text.trim().to_owned());
-                Ok((name.unwrap_or_default(), read_param(member)?))
+                Ok((name.unwrap_or_default(), read_param(member, longest)?))
             });
             Value::Struct(members.collect::<Result<_, BadMessage>>()?)
         }
-        _ => read_text(&typed.text)?,
+        _ => read_text(&typed.text, longest)?,
     })
 }
 
-fn read_text(text: &str) -> Result<Value, BadMessage> {
-    if text.len() > LONGEST_TEXT_BYTES {
+fn read_text(text: &str, longest: usize) -> Result<Value, BadMessage> {
+    if text.len() > longest {
         return Err(BadMessage::TooMuch("a text in it is too long"));
     }
     Ok(Value::Text(text.to_owned()))

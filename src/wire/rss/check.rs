@@ -1,0 +1,484 @@
+//! Whether a document is sound XML and a feed, and where it is not.
+//!
+//! Stricter than the XML reader beneath it: names, characters, entities, prefixes and
+//! attributes are checked as well. A document type with declarations of its own is refused,
+//! since it would be passed on to whoever reads the feed (rule S14).
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8};
+use quick_xml::Reader;
+use quick_xml::errors::{Error, IllFormedError, SyntaxError};
+use quick_xml::escape;
+use quick_xml::events::attributes::AttrError;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+
+/// How deep elements may nest: as deep as `parse` follows them (rule S16).
+const DEEPEST: usize = 256;
+
+/// What a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `rss` or `rdf:RDF`.
+    Rss,
+    /// `feed`.
+    Atom,
+    /// `opml`: a list of feeds, or an outline that is watched like one.
+    Opml,
+}
+
+impl Kind {
+    /// The media type by which it is served.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Kind::Rss => "application/rss+xml",
+            Kind::Atom => "application/atom+xml",
+            Kind::Opml => "text/x-opml",
+        }
+    }
+}
+
+/// A sound document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked<'b> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its text, without a byte order mark.
+    pub text: Cow<'b, str>,
+    /// Whether its bytes are UTF-8.
+    pub is_utf8: bool,
+}
+
+/// What is wrong with a document, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {what}")]
+pub struct Fault {
+    /// Counted from 1.
+    pub line: usize,
+    /// Characters from the start of the line, counted from 1.
+    pub column: usize,
+    /// A clause without a full stop.
+    pub what: String,
+}
+
+/// Checks a document.
+pub fn check(bytes: &[u8]) -> Result<Checked<'_>, Fault> {
+    let (text, is_utf8) = decode(bytes)?;
+    let kind = Checker::new(&text).check().map_err(|(at, what)| Fault::at(&text, at, what))?;
+    Ok(Checked { kind, text, is_utf8 })
+}
+
+/// A text whose declaration says that it is UTF-8, which it is once it is sent as one:
+/// `saveRss` has a parameter of text, whatever its author's file was encoded in.
+pub fn as_utf8(text: &str) -> Cow<'_, str> {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let declaration = text.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
+    let Some((declaration, _)) = declaration else { return Cow::Borrowed(text) };
+    let Some(label) = label(declaration).filter(|label| !label.eq_ignore_ascii_case("utf-8"))
+    else {
+        return Cow::Borrowed(text);
+    };
+    // The label is a slice of the text, behind its start.
+    let from = label.as_ptr().addr() - text.as_ptr().addr();
+    Cow::Owned(format!("{}utf-8{}", &text[..from], &text[from + label.len()..]))
+}
+
+impl Fault {
+    fn at(text: &str, at: usize, what: String) -> Fault {
+        let mut at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let before = &text[..at];
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Fault { line, column: before[start..].chars().count() + 1, what }
+    }
+}
+
+/// The text, decoded as its byte order mark or its declaration says, else as UTF-8.
+fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), Fault> {
+    let (marked, skip) = Encoding::for_bom(bytes).map_or((None, 0), |(e, skip)| (Some(e), skip));
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]);
+    let declared = head.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
+    let declared = declared.and_then(|(declaration, _)| label(declaration));
+    let encoding = match (marked, declared) {
+        (Some(marked), _) => marked,
+        (None, Some(label)) => Encoding::for_label(label.as_bytes()).ok_or_else(|| Fault {
+            line: 1,
+            column: 1,
+            what: format!("the encoding \"{label}\" is not known"),
+        })?,
+        (None, None) => UTF_8,
+    };
+    if encoding == UTF_8 {
+        return match str::from_utf8(&bytes[skip..]) {
+            Ok(text) => Ok((Cow::Borrowed(text), true)),
+            Err(err) => {
+                let sound = &bytes[skip..skip + err.valid_up_to()];
+                let what = "a byte here is not UTF-8, which the document says it is".to_owned();
+                Err(Fault::at(&String::from_utf8_lossy(sound), sound.len(), what))
+            }
+        };
+    }
+    match encoding.decode_without_bom_handling_and_without_replacement(&bytes[skip..]) {
+        Some(text) => Ok((text, false)),
+        None => {
+            let what =
+                format!("the bytes are not {}, which the document says it is", encoding.name());
+            Err(Fault { line: 1, column: 1, what })
+        }
+    }
+}
+
+/// The encoding that an XML declaration names.
+fn label(declaration: &str) -> Option<&str> {
+    let rest = declaration.split_once("encoding")?.1.trim_start().strip_prefix('=')?.trim_start();
+    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    rest[1..].split(quote).next()
+}
+
+/// Where, and what.
+type Wrong = (usize, String);
+
+struct Checker<'t> {
+    text: &'t str,
+    /// Where the token that is looked at begins.
+    at: usize,
+    /// The prefixes that the open elements declare.
+    open: Vec<Vec<&'t str>>,
+    kind: Option<Kind>,
+    has_channel: bool,
+    has_doctype: bool,
+}
+
+impl<'t> Checker<'t> {
+    fn new(text: &'t str) -> Checker<'t> {
+        Checker {
+            text,
+            at: 0,
+            open: Vec::new(),
+            kind: None,
+            has_channel: false,
+            has_doctype: false,
+        }
+    }
+
+    fn wrong<T>(&self, what: impl Into<String>) -> Result<T, Wrong> {
+        Err((self.at, what.into()))
+    }
+
+    fn check(mut self) -> Result<Kind, Wrong> {
+        if let Some((at, c)) = self.text.char_indices().find(|(_, c)| !is_allowed(*c)) {
+            return Err((at, format!("the character U+{:04X} is not allowed in XML", c as u32)));
+        }
+        let mut reader = Reader::from_str(self.text);
+        reader.config_mut().check_comments = true;
+        loop {
+            self.at = position(reader.buffer_position());
+            let event = reader.read_event();
+            let event = event.map_err(|err| (position(reader.error_position()), words(&err)))?;
+            match event {
+                Event::Start(start) => self.start(&start, false)?,
+                Event::Empty(start) => self.start(&start, true)?,
+                Event::End(_) => drop(self.open.pop()),
+                Event::Text(text) => self.characters(&text.xml10_content())?,
+                Event::CData(_) if self.open.is_empty() => {
+                    return self.wrong("there is text outside of the root element");
+                }
+                Event::GeneralRef(reference) => self.reference(&reference)?,
+                Event::DocType(doctype) => self.doctype(&doctype.xml10_content())?,
+                Event::Decl(_) if self.at > 0 => {
+                    return self.wrong("the XML declaration must be the very beginning");
+                }
+                Event::CData(_) | Event::Decl(_) | Event::Comment(_) | Event::PI(_) => {}
+                Event::Eof => break,
+            }
+        }
+        if !self.open.is_empty() {
+            return self.wrong("the document ends before its root element does");
+        }
+        match self.kind {
+            None => self.wrong("there is no element in it"),
+            Some(Kind::Rss) if !self.has_channel => self.wrong("there is no channel in it"),
+            Some(kind) => Ok(kind),
+        }
+    }
+
+    fn start(&mut self, start: &BytesStart<'_>, is_empty: bool) -> Result<(), Wrong> {
+        // The tag as it stands in the text, which outlives the reader's event.
+        let name = start.name().0.len();
+        let tag = &self.text[self.at + 1..self.at + 1 + start.len()];
+        let name = &tag[..name];
+        if !is_qualified(name) {
+            return self.wrong(format!("\"{name}\" is no name of an element"));
+        }
+        let mut declared = Vec::new();
+        let mut prefixes = vec![prefix(name)];
+        for attribute in start.attributes() {
+            let attribute =
+                attribute.map_err(|err| (self.at + 1 + place(&err), attr_words(&err)))?;
+            let from = attribute.key.0.as_ptr().addr() - start.as_ptr().addr();
+            let key = &tag[from..from + attribute.key.0.len()];
+            self.attribute(key, &attribute.value)?;
+            match key.strip_prefix("xmlns:") {
+                Some(prefix) => declared.push(prefix),
+                None => prefixes.push(prefix(key)),
+            }
+        }
+        self.root(name)?;
+        self.has_channel |= self.open.len() <= 1 && local(name) == "channel";
+        self.open.push(declared);
+        for prefix in prefixes.into_iter().flatten() {
+            let is_known = |held: &Vec<&str>| held.contains(&prefix);
+            if prefix != "xml" && prefix != "xmlns" && !self.open.iter().any(is_known) {
+                return self.wrong(format!("the prefix \"{prefix}\" is not declared"));
+            }
+        }
+        if self.open.len() > DEEPEST {
+            return self.wrong(format!("elements nest deeper than {DEEPEST}"));
+        }
+        if is_empty {
+            self.open.pop();
+        }
+        Ok(())
+    }
+
+    /// What the first element says of the document.
+    fn root(&mut self, name: &str) -> Result<(), Wrong> {
+        if !self.open.is_empty() {
+            return Ok(());
+        }
+        if self.kind.is_some() {
+            return self.wrong("a second element follows the root element");
+        }
+        self.kind = Some(match local(name) {
+            "rss" | "RDF" => Kind::Rss,
+            "feed" => Kind::Atom,
+            "opml" => Kind::Opml,
+            _ => return self.wrong(format!("the root element is \"{name}\": this is no RSS")),
+        });
+        Ok(())
+    }
+
+    fn attribute(&self, key: &str, value: &str) -> Result<(), Wrong> {
+        if !is_qualified(key) {
+            return self.wrong(format!("\"{key}\" is no name of an attribute"));
+        }
+        if value.contains('<') {
+            return self.wrong(format!("\"<\" stands in the attribute \"{key}\": write &lt;"));
+        }
+        for piece in value.split('&').skip(1) {
+            let Some((name, _)) = piece.split_once(';') else {
+                return self.wrong(format!("\"&\" stands in the attribute \"{key}\": write &amp;"));
+            };
+            self.entity(name)?;
+        }
+        Ok(())
+    }
+
+    fn characters(&self, text: &str) -> Result<(), Wrong> {
+        if self.open.is_empty() && !text.trim().is_empty() {
+            return self.wrong("there is text outside of the root element");
+        }
+        match text.contains("]]>") {
+            true => self.wrong("\"]]>\" stands in a text: write ]]&gt;"),
+            false => Ok(()),
+        }
+    }
+
+    fn reference(&self, reference: &BytesRef<'_>) -> Result<(), Wrong> {
+        if self.open.is_empty() {
+            return self.wrong("there is text outside of the root element");
+        }
+        self.entity(&reference.xml10_content())
+    }
+
+    /// `amp`, `#38` … RSS 0.91 declared HTML's in a document type that lies elsewhere.
+    fn entity(&self, name: &str) -> Result<(), Wrong> {
+        let is_known = match name.strip_prefix('#') {
+            Some(number) => {
+                let code = match number.strip_prefix('x') {
+                    Some(hex) => u32::from_str_radix(hex, 16).ok(),
+                    None => number.parse().ok(),
+                };
+                code.and_then(char::from_u32).is_some_and(is_allowed)
+            }
+            None => {
+                escape::resolve_xml_entity(name).is_some()
+                    || (self.has_doctype && escape::resolve_html5_entity(name).is_some())
+            }
+        };
+        if is_known {
+            return Ok(());
+        }
+        let name: String = name.chars().take(40).collect();
+        self.wrong(format!("\"&{name};\" is no entity that XML knows; a bare \"&\" is &amp;"))
+    }
+
+    fn doctype(&mut self, text: &str) -> Result<(), Wrong> {
+        if text.contains('[') {
+            return self.wrong("a document type with declarations of its own is not taken");
+        }
+        self.has_doctype = true;
+        Ok(())
+    }
+}
+
+fn position(byte: u64) -> usize {
+    usize::try_from(byte).unwrap_or(usize::MAX)
+}
+
+fn prefix(name: &str) -> Option<&str> {
+    name.split_once(':').map(|(prefix, _)| prefix)
+}
+
+fn local(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_, local)| local)
+}
+
+/// XML 1.0 `#NT-Char`.
+fn is_allowed(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// Namespaces in XML `#NT-QName`, of characters beyond ASCII whatever can be a letter.
+fn is_qualified(name: &str) -> bool {
+    let begins = |c: char| c.is_alphabetic() || c == '_';
+    let plain = |c: char| c.is_alphanumeric() || "._-\u{b7}".contains(c);
+    let is_name = |part: &str| part.starts_with(begins) && part.chars().all(plain);
+    match name.split_once(':') {
+        Some((prefix, local)) => is_name(prefix) && is_name(local),
+        None => is_name(name),
+    }
+}
+
+/// What the reader found, in words for an author.
+fn words(err: &Error) -> String {
+    match err {
+        Error::IllFormed(IllFormedError::MismatchedEndTag { expected, found }) => {
+            format!("\"</{found}>\" stands where \"</{expected}>\" is expected")
+        }
+        Error::IllFormed(IllFormedError::UnmatchedEndTag(name)) => {
+            format!("\"</{name}>\" ends an element that was not begun")
+        }
+        Error::IllFormed(IllFormedError::UnclosedReference) => {
+            "a bare \"&\": write &amp;".to_owned()
+        }
+        Error::IllFormed(IllFormedError::DoubleHyphenInComment) => {
+            "\"--\" stands in a comment".to_owned()
+        }
+        Error::Syntax(SyntaxError::UnclosedTag | SyntaxError::InvalidBangMarkup) => {
+            "a tag begins here that does not end; a bare \"<\" is &lt;".to_owned()
+        }
+        Error::Syntax(SyntaxError::UnclosedCData) => "a CDATA section does not end".to_owned(),
+        Error::Syntax(SyntaxError::UnclosedComment) => "a comment does not end".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn attr_words(err: &AttrError) -> String {
+    match err {
+        AttrError::ExpectedEq(_) => "an attribute has no value".to_owned(),
+        AttrError::ExpectedValue(_) | AttrError::UnquotedValue(_) => {
+            "an attribute's value does not stand in quotes".to_owned()
+        }
+        AttrError::ExpectedQuote(..) => "a quote is missing behind an attribute's value".to_owned(),
+        AttrError::Duplicated(..) => "an attribute stands in the tag twice".to_owned(),
+    }
+}
+
+/// Where in the tag.
+fn place(err: &AttrError) -> usize {
+    match err {
+        AttrError::ExpectedEq(at) | AttrError::ExpectedValue(at) | AttrError::UnquotedValue(at) => {
+            *at
+        }
+        AttrError::ExpectedQuote(at, _) | AttrError::Duplicated(at, _) => *at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> String {
+        check(text.as_bytes()).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let rss = |inside: &str| format!("<rss>\n<channel>\n{inside}</channel></rss>");
+        #[rustfmt::skip]
+        let cases = [
+            ("",                                     "line 1, column 1: there is no element in it"),
+            ("plain",                                "line 1, column 1: there is text outside of the root element"),
+            ("<html/>",                              "line 1, column 1: the root element is \"html\": this is no RSS"),
+            ("<rss/>",                               "line 1, column 7: there is no channel in it"),
+            ("<rss><channel/></rss>x",               "line 1, column 22: there is text outside of the root element"),
+            ("<rss><channel/></rss><rss/>",          "line 1, column 22: a second element follows the root element"),
+            ("<rss><channel>",                       "line 1, column 15: the document ends before its root element does"),
+            (&rss("<title>x</link>"),                "line 3, column 9: \"</link>\" stands where \"</title>\" is expected"),
+            (&rss("<title>é & x</title>"),           "line 3, column 10: a bare \"&\": write &amp;"),
+            (&rss("<title>a&nbsp;b</title>"),        "line 3, column 9: \"&nbsp;\" is no entity that XML knows; a bare \"&\" is &amp;"),
+            (&rss("<a b='x&y'/>"),                   "line 3, column 1: \"&\" stands in the attribute \"b\": write &amp;"),
+            (&rss("<a b='<'/>"),                     "line 3, column 1: \"<\" stands in the attribute \"b\": write &lt;"),
+            (&rss("<a b='1' b='2'/>"),               "line 3, column 10: an attribute stands in the tag twice"),
+            (&rss("<a b=1/>"),                       "line 3, column 6: an attribute's value does not stand in quotes"),
+            (&rss("<media:x/>"),                     "line 3, column 1: the prefix \"media\" is not declared"),
+            (&rss("<title>x\u{1}</title>"),          "line 3, column 9: the character U+0001 is not allowed in XML"),
+            (&rss("<title>]]></title>"),             "line 3, column 8: \"]]>\" stands in a text: write ]]&gt;"),
+            (&rss("<1a/>"),                          "line 3, column 1: \"1a\" is no name of an element"),
+            ("\n<?xml version='1.0'?><rss/>",        "line 2, column 1: the XML declaration must be the very beginning"),
+            ("<!DOCTYPE rss [<!ENTITY a 'b'>]><rss/>", "line 1, column 1: a document type with declarations of its own is not taken"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(fault(text), want, "{text}");
+        }
+        assert!(fault(&rss(&"<a>".repeat(DEEPEST))).ends_with("nest deeper than 256"));
+    }
+
+    #[test]
+    fn sound_feeds_are_taken() {
+        #[rustfmt::skip]
+        let cases: [(&[u8], Kind, bool); 6] = [
+            (b"<?xml version='1.0'?><!-- x --><rss xmlns:a='urn:a'><channel a:b=''><a:c/></channel></rss>\n", Kind::Rss, true),
+            (b"<!DOCTYPE rss PUBLIC '-//N//D' 'http://a.test/'><rss><channel>&eacute;</channel></rss>", Kind::Rss, true),
+            (b"<r:RDF xmlns:r='urn:r'><channel/></r:RDF>",                                    Kind::Rss,  true),
+            (b"<feed xmlns='urn:x' xml:lang='de'>&#38;&#x20AC;<![CDATA[<b>&]]></feed>",        Kind::Atom, true),
+            (b"\xef\xbb\xbf<opml/>",                                                          Kind::Opml, true),
+            (b"<?xml version='1.0' encoding='iso-8859-1'?><feed>\xe9</feed>",                 Kind::Atom, false),
+        ];
+        for (bytes, kind, is_utf8) in cases {
+            let checked = check(bytes).map_err(|fault| fault.to_string());
+            let name = String::from_utf8_lossy(bytes);
+            assert_eq!(
+                checked.map(|checked| (checked.kind, checked.is_utf8)),
+                Ok((kind, is_utf8)),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_what_they_say_are_refused() {
+        let wrong = check(b"<rss>\n\xe9</rss>").unwrap_err();
+        assert_eq!((wrong.line, wrong.column), (2, 1), "{wrong}");
+        let wrong = check(b"<?xml version='1.0' encoding='martian'?><rss/>").unwrap_err();
+        assert!(wrong.what.contains("martian"), "{wrong}");
+    }
+
+    #[test]
+    fn a_text_says_that_it_is_utf_8() {
+        #[rustfmt::skip]
+        let cases = [
+            ("<?xml version='1.0' encoding='ISO-8859-1'?><rss/>", "<?xml version='1.0' encoding='utf-8'?><rss/>"),
+            ("\n<?xml version=\"1.0\" encoding=\"UTF-8\"?><rss/>", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><rss/>"),
+            ("<?xml version='1.0'?><rss encoding='x'/>",          "<?xml version='1.0'?><rss encoding='x'/>"),
+            ("<rss/>",                                            "<rss/>"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(as_utf8(text), want);
+        }
+    }
+}

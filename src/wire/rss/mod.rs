@@ -1,0 +1,9 @@
+//! RSS as feedgate writes it, and what it demands of a document it is given to keep.
+//!
+//! Reading strangers' feeds is `parse`'s work, and lenient. Here it is the other way
+//! round: a document that is kept for its author must be sound XML, because it is served
+//! as it is; and one that is edited keeps everything that is not known here.
+
+mod check;
+
+pub use check::{Checked, Fault, Kind, as_utf8, check};
