@@ -22,6 +22,7 @@ use crate::http::listener::{ListenError, Listener};
 use crate::http::{self, Gateway, Strangers};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
+use crate::publish::Publish;
 use crate::store::{self, Store, StoreError};
 use crate::subscribe::Subscribe;
 use crate::subscribe::intents::Intents;
@@ -89,6 +90,8 @@ impl Running {
         let deliver = Deliver::new(kept(), out(), metrics.clone(), settings);
         let subscribe = Arc::new(Subscribe::new(kept(), out(), ingest.clone(), metrics.clone()));
         let intents = Intents::new(Arc::clone(&subscribe));
+        let settings = config.publish(&public_url);
+        let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), settings));
         let settings = config.doors(&public_url);
         let stop = CancellationToken::new();
         let upstreams = config.upstreams().map(|settings| {
@@ -98,6 +101,7 @@ impl Running {
         let gateway = Gateway {
             store: kept(),
             subscribe,
+            publish,
             upstreams: upstreams.clone(),
             strangers: Strangers::new(settings.stranger_calls_per_min, Instant::now()),
             settings,

@@ -17,11 +17,12 @@ use url::Url;
 
 use crate::deliver;
 use crate::domain::limit::Groups;
-use crate::domain::page::Cut;
 use crate::domain::schedule::{Bounds, K_LEAST};
+use crate::domain::storage::Quota;
 use crate::fetch;
 use crate::http::{self, listener};
 use crate::ingest;
+use crate::publish;
 use crate::store;
 use crate::upkeep;
 use crate::upstream;
@@ -102,8 +103,10 @@ pub struct Config {
     pub stranger_calls_per_min: usize,
     /// Networks that `/metrics` is shown to.
     pub metrics_networks: Vec<IpNet>,
-    /// How much a page of an archive takes.
-    pub page: Cut,
+    /// Records in one archive document.
+    pub page_records: usize,
+    /// How much one account may store.
+    pub quota: Quota,
     /// What is logged, in the words of `tracing`'s filter.
     pub log: String,
     /// How it is logged.
@@ -224,10 +227,8 @@ impl Config {
             claim: from.secs("FEEDGATE_CLAIM_S", 3_600),
             stranger_calls_per_min: from.count("FEEDGATE_STRANGER_CALLS_PER_MIN", 1_000_000),
             metrics_networks: from.networks("FEEDGATE_METRICS_NETWORKS"),
-            page: Cut {
-                records: from.number("FEEDGATE_PAGE_RECORDS", 1, 1_000) as i64,
-                bytes: from.number("FEEDGATE_PAGE_BYTES", 1_024, 1 << 26) as i64,
-            },
+            page_records: from.count("FEEDGATE_PAGE_RECORDS", 1_000),
+            quota: quota(&mut from),
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
         };
@@ -256,7 +257,7 @@ impl Config {
             url = format!("{}/feedgate.db", url.trim_end_matches('/'));
         }
         let groups = Groups::with(self.host_spacing, self.limit_groups.clone());
-        store::Settings { url, connections: self.database_connections, groups, cut: self.page }
+        store::Settings { url, connections: self.database_connections, groups }
     }
 
     /// How requests go out. `public_url` stands in the user agent.
@@ -309,6 +310,15 @@ impl Config {
         }
     }
 
+    /// How feeds are kept for their authors.
+    pub fn publish(&self, public_url: &Url) -> publish::Settings {
+        publish::Settings {
+            public_url: public_url.clone(),
+            quota: self.quota,
+            ping_spacing: self.ping_spacing,
+        }
+    }
+
     /// How the doors behave.
     pub fn doors(&self, public_url: &Url) -> http::Settings {
         http::Settings {
@@ -321,6 +331,7 @@ impl Config {
             aliases: self.cloud_aliases.clone(),
             stranger_calls_per_min: self.stranger_calls_per_min,
             metrics_networks: self.metrics_networks.clone(),
+            page_records: self.page_records,
             contact: self.contact.clone(),
             bot_addresses: self.bot_addresses.clone(),
         }
@@ -342,6 +353,14 @@ impl Config {
             return url.clone();
         }
         url_at(if self.tls.is_some() { "https" } else { "http" }, addr)
+    }
+}
+
+fn quota<G: Fn(&str) -> Option<(String, Origin)>>(from: &mut Reader<G>) -> Quota {
+    Quota {
+        file_bytes: from.number("FEEDGATE_STORAGE_FILE_BYTES", 1_024, 1 << 26) as usize,
+        files: from.count("FEEDGATE_STORAGE_FILES", 100_000),
+        bytes: from.number("FEEDGATE_STORAGE_BYTES", 1_024, 1 << 40) as usize,
     }
 }
 

@@ -42,6 +42,8 @@ pub mod subscribe;
 
 pub mod upstream;
 
+pub mod publish;
+
 // Fifth floor: the doors others knock on.
 pub mod http;
 

@@ -3,6 +3,7 @@
 //! What a command answers goes to standard output through `say`; logs and faults
 //! go to standard error, so that answers can be piped.
 
+mod account;
 mod check_config;
 mod consume;
 mod demo;
@@ -43,6 +44,7 @@ enum Command {
     Consume(consume::Args),
     SimulateSchedule(simulate::Args),
     Token(token::Args),
+    Account(account::Args),
     Migrate(migrate::Args),
     CheckConfig(check_config::Args),
     Healthcheck(healthcheck::Args),
@@ -58,6 +60,7 @@ pub async fn run() -> ExitCode {
         Command::Consume(args) => consume::run(args).await,
         Command::SimulateSchedule(args) => simulate::run(&args),
         Command::Token(args) => token::run(args).await,
+        Command::Account(args) => account::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Healthcheck(args) => healthcheck::run(args).await,

@@ -57,12 +57,14 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_SIGNATURE", "sha1"),
     plain("FEEDGATE_CLAIM_S", "60"),
     plain("FEEDGATE_PAGE_RECORDS", "50"),
-    plain("FEEDGATE_PAGE_BYTES", "1048576"),
     plain("FEEDGATE_STRANGER_CALLS_PER_MIN", "600"),
     plain(
         "FEEDGATE_METRICS_NETWORKS",
         "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7",
     ),
+    plain("FEEDGATE_STORAGE_FILE_BYTES", "1048576"),
+    plain("FEEDGATE_STORAGE_FILES", "20"),
+    plain("FEEDGATE_STORAGE_BYTES", "10485760"),
     plain("FEEDGATE_LOG", "info"),
     plain("FEEDGATE_LOG_FORMAT", "text"),
 ];

@@ -15,7 +15,7 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::exchange::{Asked, Door, explained, plain};
-use super::{rpc, rsscloud};
+use super::{rpc, rsscloud, save_rss};
 
 const DOOR: Door = Door { name: "cloud_alias", methods: &["POST"], body_limit_bytes: 100 * 1024 };
 
@@ -102,7 +102,9 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         let role = aliases.path(path.as_str()).ok_or_else(warp::reject::not_found);
         std::future::ready(role)
     });
-    DOOR.open_with(gateway, listed.boxed(), answer).map(|reply| explained(reply, HELP)).boxed()
+    let longer = Some(save_rss::longer(gateway));
+    let door = DOOR.open_longer(gateway, listed.boxed(), longer, answer);
+    door.map(|reply| explained(reply, HELP)).boxed()
 }
 
 async fn answer(gateway: Arc<Gateway>, asked: Asked, role: Role) -> Response {

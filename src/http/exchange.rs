@@ -31,6 +31,15 @@ pub(super) struct Door {
     pub(super) body_limit_bytes: usize,
 }
 
+/// When a door reads a longer body than others of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Longer {
+    /// The longest body read then.
+    pub(super) limit_bytes: usize,
+    /// Whether it may be longer, by how it begins.
+    pub(super) if_begins: fn(&[u8]) -> bool,
+}
+
 /// A request, read to its end.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -90,6 +99,22 @@ impl Door {
         H: Fn(Arc<Gateway>, Asked, T) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response> + Send,
     {
+        self.open_longer(gateway, route, None, handle)
+    }
+
+    /// The same for a door that reads some bodies that are longer than its limit.
+    pub(super) fn open_longer<T, H, F>(
+        self,
+        gateway: &Arc<Gateway>,
+        route: BoxedFilter<(T,)>,
+        longer: Option<Longer>,
+        handle: H,
+    ) -> BoxedFilter<(Response,)>
+    where
+        T: Send + 'static,
+        H: Fn(Arc<Gateway>, Asked, T) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response> + Send,
+    {
         let gateway = Arc::clone(gateway);
         let query = warp::query::raw().or(warp::any().map(String::new)).unify();
         route
@@ -104,7 +129,7 @@ impl Door {
                 let body_read = Bytes::new();
                 let asked = Asked { method, query, headers, client, is_hidden, body: body_read };
                 let handle = move |gateway, asked| handle(gateway, asked, from_path);
-                async move { self.answer(gateway, asked, body, handle).await }
+                async move { self.answer(gateway, asked, (body, longer), handle).await }
             })
             .boxed()
     }
@@ -113,7 +138,7 @@ impl Door {
         self,
         gateway: Arc<Gateway>,
         mut asked: Asked,
-        body: S,
+        (body, longer): (S, Option<Longer>),
         handle: H,
     ) -> Response
     where
@@ -129,7 +154,7 @@ impl Door {
         } else if !self.allows(&asked.method) {
             self.not_allowed()
         } else {
-            match read(body, self.body_limit_bytes).await {
+            match read(body, self.body_limit_bytes, longer).await {
                 Ok(bytes) => {
                     asked.body = bytes;
                     handle(Arc::clone(&gateway), asked).await
@@ -208,7 +233,11 @@ fn whose(peer: Option<PeerAddr>, headers: &HeaderMap, gateway: &Gateway) -> (Opt
 
 /// Reads a body, counting: `Content-Length` may be missing, and may lie. Nobody holds a
 /// connection for long by sending slowly.
-async fn read<S, B>(body: S, limit_bytes: usize) -> Result<Bytes, Response>
+async fn read<S, B>(
+    body: S,
+    mut limit_bytes: usize,
+    mut longer: Option<Longer>,
+) -> Result<Bytes, Response>
 where
     S: Stream<Item = Result<B, warp::Error>> + Send,
     B: Buf,
@@ -226,6 +255,14 @@ where
             return Err(plain(StatusCode::BAD_REQUEST, "The body ended before it was complete."));
         };
         let more = chunk.remaining();
+        if read.len() + more > limit_bytes
+            && let Some(longer) = longer.take()
+        {
+            let first = if read.is_empty() { chunk.chunk() } else { &read };
+            if (longer.if_begins)(first) {
+                limit_bytes = limit_bytes.max(longer.limit_bytes);
+            }
+        }
         if read.len() + more > limit_bytes {
             let why = format!("The body is longer than {limit_bytes} bytes.");
             return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, &why));
@@ -328,7 +365,7 @@ mod tests {
     async fn a_body_that_does_not_come_is_not_waited_for() {
         let begun = Instant::now();
         let silence = futures_util::stream::pending::<Result<Bytes, warp::Error>>();
-        let refusal = read(silence, 10).await.unwrap_err();
+        let refusal = read(silence, 10, None).await.unwrap_err();
         assert_eq!(refusal.status(), StatusCode::REQUEST_TIMEOUT);
         assert_eq!(begun.elapsed(), BODY_PATIENCE);
     }

@@ -15,6 +15,7 @@
 
 mod aliases;
 mod archive;
+mod basic;
 mod bot;
 mod changes;
 mod client;
@@ -28,7 +29,9 @@ mod patient;
 mod ping_form;
 mod rpc;
 mod rsscloud;
+mod save_rss;
 mod soap_rpc;
+mod storage;
 mod strangers;
 mod upstream;
 
@@ -43,6 +46,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::metrics::Metrics;
+use crate::publish::Publish;
 use crate::store::Store;
 use crate::subscribe::Subscribe;
 use crate::upstream::Upstreams;
@@ -77,6 +81,8 @@ pub struct Settings {
     pub stranger_calls_per_min: usize,
     /// Networks that `/metrics` is shown to (rule S45).
     pub metrics_networks: Vec<IpNet>,
+    /// Records in one archive document.
+    pub page_records: usize,
 }
 
 /// What the doors need to do their work.
@@ -85,6 +91,8 @@ pub struct Gateway {
     pub store: Arc<dyn Store>,
     /// Making and ending subscriptions.
     pub subscribe: Arc<Subscribe>,
+    /// Keeping feeds for their authors.
+    pub publish: Arc<Publish>,
     /// What takes the word of hubs and clouds; `None` where they could not reach us.
     pub upstreams: Option<Arc<Upstreams>>,
     /// What the operator decides.
@@ -120,6 +128,8 @@ pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(changes::routes(&gateway))
         .unify()
         .or(archive::routes(&gateway))
+        .unify()
+        .or(storage::routes(&gateway))
         .unify()
         .or(bot::routes(&gateway))
         .unify()

@@ -18,8 +18,10 @@ use super::Gateway;
 use super::aliases::Role;
 use super::exchange::{Asked, Door, explained, with_type};
 use super::rsscloud::{self, Named, PINGED};
+use super::save_rss;
 use super::soap_rpc;
 use crate::domain::ping::{Ping, Source};
+use crate::publish::Sent;
 use crate::subscribe::Refusal;
 use crate::wire::form::Form;
 use crate::wire::soap;
@@ -30,13 +32,14 @@ use crate::worker;
 const DOOR: Door = Door { name: "rpc", methods: &["POST"], body_limit_bytes: 64 * 1024 };
 /// What people are told who look at this address with a browser.
 const HELP: &str = "POST an XML-RPC call or a SOAP envelope here: rssCloud.hello, \
-    rssCloud.pleaseNotify, rssCloud.ping, weblogUpdates.ping, weblogUpdates.extendedPing or \
-    system.listMethods.";
+    rssCloud.pleaseNotify, rssCloud.ping, rssCloud.saveRss, weblogUpdates.ping, \
+    weblogUpdates.extendedPing or system.listMethods.";
 /// What `system.listMethods` tells.
-const METHODS: [&str; 6] = [
+const METHODS: [&str; 7] = [
     "rssCloud.hello",
     "rssCloud.pleaseNotify",
     "rssCloud.ping",
+    "rssCloud.saveRss",
     "weblogUpdates.ping",
     "weblogUpdates.extendedPing",
     "system.listMethods",
@@ -52,7 +55,10 @@ const LONGEST_URL: usize = 2_048;
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let rpc = warp::path!("RPC2").or(warp::path!("rpc2")).unify().or(warp::path!("rpc")).unify();
     let rpc = rpc.or(warp::path!("weblogUpdates")).unify(); // where UserLand's SOAP went
-    DOOR.open(gateway, rpc.boxed(), answer).map(|reply| explained(reply, HELP)).boxed()
+    let longer = Some(save_rss::longer(gateway));
+    let rpc = rpc.map(|| ()).boxed();
+    let door = DOOR.open_longer(gateway, rpc, longer, |gateway, asked, ()| answer(gateway, asked));
+    door.map(|reply| explained(reply, HELP)).boxed()
 }
 
 /// Answers a call, in the protocol it came in.
@@ -62,7 +68,8 @@ pub(super) async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
     if soap::is_envelope(&asked.body) || (is_action && xmlrpc::read_call(&asked.body).is_err()) {
         return soap_rpc::answer(&gateway, &asked).await;
     }
-    let body = match xmlrpc::read_call(&asked.body) {
+    let longest = save_rss::longest_text(&gateway, &asked.body);
+    let body = match xmlrpc::read_long_call(&asked.body, longest) {
         Ok(call) => match carry_out(&gateway, &asked, &call.method, &call.params).await {
             Ok(value) => xmlrpc::response(&value),
             Err(why) => xmlrpc::fault(FAULT, &why),
@@ -81,6 +88,7 @@ pub(super) enum Procedure {
     WeblogPing,
     WeblogExtendedPing,
     ListMethods,
+    SaveRss,
 }
 
 impl Procedure {
@@ -94,6 +102,7 @@ impl Procedure {
             "extendedping" => Procedure::WeblogExtendedPing,
             "ping" => Procedure::Ping,
             "pleasenotify" | "rsspleasenotify" => Procedure::PleaseNotify,
+            "saverss" => Procedure::SaveRss,
             "hello" => Procedure::Hello,
             "listmethods" => Procedure::ListMethods,
             _ => return None,
@@ -132,6 +141,15 @@ async fn carry_out(
             let url = texts(params).remove(0);
             cloud_ping(gateway, asked, url).await?;
             Ok(Value::Boolean(true))
+        }
+        Procedure::SaveRss => {
+            arity("saveRss", params, 3, 3)?;
+            let texts = texts(params);
+            let feed = match &params[2] {
+                Value::Bytes(bytes) => Sent::Bytes(bytes),
+                _ => Sent::Text(&texts[2]),
+            };
+            save_rss::save(gateway, asked, (&texts[0], &texts[1]), feed).await.map(Value::Text)
         }
         Procedure::WeblogPing => {
             arity("ping", params, 2, 4)?;
@@ -301,6 +319,8 @@ mod tests {
             ("myCloud.rssPleaseNotify",          Some(Procedure::PleaseNotify)),
             ("pleaseNotify",                     Some(Procedure::PleaseNotify)),
             ("rssCloud.ping",                    Some(Procedure::Ping)),
+            ("rssCloud.saveRss",                 Some(Procedure::SaveRss)),
+            ("xmlStorageSystem.saveRss",         Some(Procedure::SaveRss)),
             ("weblogUpdates.ping",               Some(Procedure::WeblogPing)),
             ("weblogUpdates.extendedPing",       Some(Procedure::WeblogExtendedPing)),
             ("rssUpdate",                        Some(Procedure::WeblogPing)),

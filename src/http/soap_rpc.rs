@@ -10,6 +10,8 @@ use super::Gateway;
 use super::exchange::{Asked, with_type};
 use super::rpc::{self, Procedure};
 use super::rsscloud::{Named, PINGED};
+use super::save_rss;
+use crate::publish::Sent;
 use crate::wire::soap::{self, Call};
 
 /// Answers a call in an envelope.
@@ -37,6 +39,13 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
         Some(Procedure::PleaseNotify) => {
             please_notify(gateway, asked, call).await?;
             Ok(soap::response(method, true))
+        }
+        Some(Procedure::SaveRss) => {
+            let (login, password) = (text(&["username"], 0), text(&["password"], 1));
+            let feed = text(&["rsstext"], 2);
+            let author = (login.as_str(), password.as_str());
+            let saved = save_rss::save(gateway, asked, author, Sent::Text(&feed)).await?;
+            Ok(soap::text_response(method, &saved))
         }
         Some(Procedure::Ping) if !is_weblogs => {
             let url = text(&["url"], 0);

@@ -17,6 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["worker", "metrics"],
     &["ingest", "deliver", "upkeep"],
     &["subscribe", "upstream"],
+    &["publish"],
     &["http"],
     &["config"],
     &["app"],

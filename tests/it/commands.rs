@@ -49,6 +49,42 @@ fn logins_that_no_client_can_send_are_refused() {
 }
 
 #[test]
+fn accounts_have_passwords_that_are_no_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let piped = |args: &[&str], password: &str| {
+        let file = folder.path().join("password");
+        fs::write(&file, format!("{password}\n")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+        let command = command.arg("account").args(args).env_clear().current_dir(folder.path());
+        command.stdin(fs::File::open(&file).unwrap()).output().unwrap()
+    };
+    let short = piped(&["add", "ada"], "short");
+    assert!(text(&short.stderr).contains("at least 8 characters"), "{}", text(&short.stderr));
+    let made = piped(&["add", "ada"], "correct horse");
+    assert_eq!(text(&made.stdout), "account ada is made\n", "{}", text(&made.stderr));
+    let again = piped(&["add", "ada"], "correct horse");
+    assert!(!again.status.success() && text(&again.stdout).contains("there is an account ada"));
+    assert_eq!(text(&piped(&["passwd", "ada"], "battery staple").stdout).lines().count(), 1);
+
+    let made = feedgate(folder.path(), &["account", "add", "bob", "--generate"]);
+    let (login, password) = text(&made.stdout).trim().split_once(':').unwrap();
+    assert!(login == "bob" && password.len() == 30, "{password}");
+    let refused = feedgate(folder.path(), &["account", "add", "a/b", "--generate"]);
+    assert!(text(&refused.stderr).contains("cannot stand in an address"));
+
+    let listed = feedgate(folder.path(), &["account", "list"]);
+    let lines: Vec<&str> = text(&listed.stdout).lines().collect();
+    assert!(lines[0].starts_with("LOGIN\t") && lines.len() == 3, "{lines:?}");
+    assert!(lines[1].starts_with("ada\t") && lines[1].contains("\tyes\t0\t0\t0"), "{lines:?}");
+    let closed = feedgate(folder.path(), &["account", "remove", "ada"]);
+    assert_eq!(text(&closed.stdout), "account ada is closed\n");
+    let listed = feedgate(folder.path(), &["account", "list"]);
+    assert!(text(&listed.stdout).contains("\tno\t0\t0\t0"));
+    let gone = feedgate(folder.path(), &["account", "remove", "eve"]);
+    assert!(!gone.status.success());
+}
+
+#[test]
 fn what_is_piped_in_is_normalized_without_being_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("feed.xml");

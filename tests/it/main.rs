@@ -32,6 +32,7 @@ mod score;
 mod second_opinion;
 mod shutdown;
 mod simulate;
+mod storage;
 mod store;
 mod strangers;
 mod superfeedr;

@@ -1,0 +1,231 @@
+//! What it takes to keep a feed for its author: who they are, whether it is sound, where
+//! it goes, and that those who watch it are told.
+//!
+//! Several doors save (REST, XML-RPC, SOAP, the page for authors); all do it here. What
+//! holds: nobody writes where they have not signed in, what is kept is sound XML, it is
+//! kept before anybody is told of it, and it is told by a ping like any other.
+
+mod sign_in;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use url::Url;
+
+use crate::domain::ping::{Ping, Source};
+use crate::domain::storage::{BadSegment, Condition, Content, Kept, Quota, Segment, StoredFile};
+use crate::store::{Store, StoreError};
+use crate::subscribe::Subscribe;
+use crate::wire::rss::{self, Fault};
+
+pub use sign_in::hash_password;
+
+use sign_in::SignIn;
+
+/// What the operator decides.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address others know us by: what the addresses of files begin with.
+    pub public_url: Url,
+    /// How much one account may store.
+    pub quota: Quota,
+    /// Between two fetches of one resource because of pings.
+    pub ping_spacing: Duration,
+}
+
+/// Keeps feeds for their authors.
+pub struct Publish {
+    store: Arc<dyn Store>,
+    subscribe: Arc<Subscribe>,
+    sign_in: SignIn,
+    settings: Settings,
+}
+
+/// Somebody who has signed in; made nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    login: Segment,
+}
+
+impl Author {
+    /// What they signed in with.
+    pub fn login(&self) -> &Segment {
+        &self.login
+    }
+}
+
+/// What somebody sent to be kept.
+#[derive(Clone, Copy, Debug)]
+pub enum Sent<'s> {
+    /// A text, decoded by the protocol it came in.
+    Text(&'s str),
+    /// Bytes, which say themselves what they are.
+    Bytes(&'s [u8]),
+}
+
+/// A file that was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Its public address.
+    pub url: String,
+    /// Whether there was none of its name before.
+    pub is_new: bool,
+    /// Its entity tag, without quotes.
+    pub tag: String,
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody has this login with this password: which of the two is wrong is not said.
+    #[error("the username or the password is wrong")]
+    WrongPassword,
+    /// A token that was sent as the password does not allow this.
+    #[error("this token does not have the publish right")]
+    NoRight,
+    /// Too many are signing in.
+    #[error("too many are signing in, please try again in a moment")]
+    Busy,
+    /// The login cannot stand in an address.
+    #[error(transparent)]
+    Segment(#[from] BadSegment),
+    /// The document is not sound.
+    #[error("the XML is not sound: {0}")]
+    Unsound(#[from] Fault),
+    /// The document is too long.
+    #[error("the feed is longer than {0} bytes")]
+    TooLong(usize),
+    /// The account has no room for it.
+    #[error("the account has no room for this: it may have {} files of {} bytes in all", .0.files, .0.bytes)]
+    Full(Quota),
+    /// The file is not the one that its author has seen.
+    #[error("the file has changed meanwhile, or is not as demanded")]
+    Unmet,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Refusal {
+    /// A word for programs, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::WrongPassword => "wrong_password",
+            Self::NoRight => "no_right",
+            Self::Busy => "busy",
+            Self::Segment(_) => "bad_login",
+            Self::Unsound(_) => "unsound_xml",
+            Self::TooLong(_) => "file_too_long",
+            Self::Full(_) => "quota_reached",
+            Self::Unmet => "file_changed",
+            Self::Store(err) => err.code(),
+        }
+    }
+}
+
+impl Publish {
+    /// Puts it together.
+    pub fn new(store: Arc<dyn Store>, subscribe: Arc<Subscribe>, settings: Settings) -> Publish {
+        Publish { sign_in: SignIn::new(Arc::clone(&store)), store, subscribe, settings }
+    }
+
+    /// How much one account may store.
+    pub fn quota(&self) -> Quota {
+        self.settings.quota
+    }
+
+    /// Who has this login and this password, or this token for a password.
+    pub async fn sign_in(&self, login: &str, password: &str) -> Result<Author, Refusal> {
+        self.sign_in.author(login, password).await
+    }
+
+    /// Keeps a file of an author, and pings it.
+    pub async fn save(
+        &self,
+        (author, name): (&Author, &Segment),
+        sent: Sent<'_>,
+        condition: &Condition,
+        now: DateTime<Utc>,
+    ) -> Result<Saved, Refusal> {
+        let content = self.content(sent)?;
+        let (place, quota) = ((&author.login, name), self.settings.quota);
+        let kept = self.store.keep_file(place, &content, (condition, quota), now).await?;
+        match kept {
+            Kept::Made | Kept::Replaced | Kept::Same => {}
+            Kept::Full => return Err(Refusal::Full(quota)),
+            Kept::Unmet => return Err(Refusal::Unmet),
+            Kept::NoAccount => return Err(Refusal::WrongPassword),
+        }
+        let url = self.url(&author.login, name);
+        // Also where nothing changed: the ping before this may have been lost.
+        self.ping(&url, now).await?;
+        Ok(Saved { url, is_new: kept == Kept::Made, tag: content.tag() })
+    }
+
+    /// Removes a file of an author; `false` if there is none.
+    pub async fn remove(
+        &self,
+        author: &Author,
+        name: &Segment,
+        condition: &Condition,
+        now: DateTime<Utc>,
+    ) -> Result<bool, Refusal> {
+        match self.store.remove_file((&author.login, name), condition).await? {
+            None => Ok(false),
+            Some(false) => Err(Refusal::Unmet),
+            Some(true) => {
+                self.ping(&self.url(&author.login, name), now).await?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// A file, for anybody.
+    pub async fn file(
+        &self,
+        login: &Segment,
+        name: &Segment,
+    ) -> Result<Option<StoredFile>, StoreError> {
+        self.store.file(login, name).await
+    }
+
+    /// The public address of a file.
+    pub fn url(&self, login: &Segment, name: &Segment) -> String {
+        let public = self.settings.public_url.as_str().trim_end_matches('/');
+        format!("{public}/storage/{}/{}", login.as_str(), name.as_str())
+    }
+
+    async fn ping(&self, url: &str, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let (name, url) = (String::new(), url.to_owned());
+        let ping = Ping { at: now, source: Source::RssCloud, name, url, feed_url: None };
+        self.subscribe.ping(&ping, self.settings.ping_spacing).await.map(drop)
+    }
+
+    /// What is kept of what was sent, if it is sound.
+    fn content(&self, sent: Sent<'_>) -> Result<Content, Refusal> {
+        let text;
+        let bytes = match sent {
+            Sent::Bytes(bytes) => bytes,
+            Sent::Text(sent) => {
+                text = rss::as_utf8(sent);
+                text.as_bytes()
+            }
+        };
+        let most = self.settings.quota.file_bytes;
+        if bytes.len() > most {
+            return Err(Refusal::TooLong(most));
+        }
+        let checked = rss::check(bytes)?;
+        let media_type = checked.kind.media_type();
+        // Any other encoding stands in the document itself.
+        let charset = if checked.is_utf8 { "; charset=utf-8" } else { "" };
+        Ok(Content { media_type: format!("{media_type}{charset}"), body: bytes.to_vec() })
+    }
+}
+
+impl std::fmt::Debug for Publish {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Publish").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
