@@ -17,6 +17,7 @@ use url::Url;
 
 use crate::deliver;
 use crate::domain::limit::Groups;
+use crate::domain::page::Cut;
 use crate::domain::schedule::{Bounds, K_LEAST};
 use crate::domain::storage::Quota;
 use crate::fetch;
@@ -103,8 +104,8 @@ pub struct Config {
     pub stranger_calls_per_min: usize,
     /// Networks that `/metrics` is shown to.
     pub metrics_networks: Vec<IpNet>,
-    /// Records in one archive document.
-    pub page_records: usize,
+    /// How much a page of an archive takes.
+    pub page: Cut,
     /// How much one account may store.
     pub quota: Quota,
     /// What is logged, in the words of `tracing`'s filter.
@@ -227,7 +228,10 @@ impl Config {
             claim: from.secs("FEEDGATE_CLAIM_S", 3_600),
             stranger_calls_per_min: from.count("FEEDGATE_STRANGER_CALLS_PER_MIN", 1_000_000),
             metrics_networks: from.networks("FEEDGATE_METRICS_NETWORKS"),
-            page_records: from.count("FEEDGATE_PAGE_RECORDS", 1_000),
+            page: Cut {
+                records: from.number("FEEDGATE_PAGE_RECORDS", 1, 1_000) as i64,
+                bytes: from.number("FEEDGATE_PAGE_BYTES", 1_024, 1 << 26) as i64,
+            },
             quota: quota(&mut from),
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
@@ -257,7 +261,7 @@ impl Config {
             url = format!("{}/feedgate.db", url.trim_end_matches('/'));
         }
         let groups = Groups::with(self.host_spacing, self.limit_groups.clone());
-        store::Settings { url, connections: self.database_connections, groups }
+        store::Settings { url, connections: self.database_connections, groups, cut: self.page }
     }
 
     /// How requests go out. `public_url` stands in the user agent.
@@ -331,7 +335,6 @@ impl Config {
             aliases: self.cloud_aliases.clone(),
             stranger_calls_per_min: self.stranger_calls_per_min,
             metrics_networks: self.metrics_networks.clone(),
-            page_records: self.page_records,
             contact: self.contact.clone(),
             bot_addresses: self.bot_addresses.clone(),
         }

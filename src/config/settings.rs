@@ -57,6 +57,7 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_SIGNATURE", "sha1"),
     plain("FEEDGATE_CLAIM_S", "60"),
     plain("FEEDGATE_PAGE_RECORDS", "50"),
+    plain("FEEDGATE_PAGE_BYTES", "1048576"),
     plain("FEEDGATE_STRANGER_CALLS_PER_MIN", "600"),
     plain(
         "FEEDGATE_METRICS_NETWORKS",

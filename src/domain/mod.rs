@@ -16,6 +16,7 @@ pub mod moves;
 pub mod novelty;
 pub mod offer;
 pub mod outage;
+pub mod page;
 pub mod password;
 pub mod ping;
 pub mod plain;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use http::{StatusCode, header};
+use sha2::{Digest, Sha256};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -16,9 +17,9 @@ use super::exchange::{
     Asked, Door, as_strangers_words, empty, is_known, nothing_here, out_of_order, plain, set,
     with_type,
 };
-use crate::domain::record::{Record, Seq};
+use crate::domain::page::Held;
 use crate::domain::resource::{Resource, ResourceId};
-use crate::render::archive::Archive;
+use crate::render::archive::{Archive, Order};
 use crate::store::StoreError;
 use crate::wire::form::Form;
 
@@ -92,38 +93,43 @@ async fn serve(
     let Some(resource) = gateway.store.get(id).await?.filter(is_public) else { return Ok(None) };
     let home = gateway.address(&format!("feeds/{id}"));
     let hub = gateway.address("hub");
-    let archive = Archive {
-        topic: resource.topic.as_str(),
-        home: &home,
-        hub: &hub,
-        head: resource.head,
-        page_size: gateway.settings.page_records as i64,
-    };
+    let archive =
+        Archive { topic: resource.topic.as_str(), home: &home, hub: &hub, order: order(asked) };
     let number = match page {
-        Page::Recent => archive.newest(),
-        Page::Number(number) => number,
+        Page::Recent => None,
+        Page::Number(number) => Some(number),
     };
-    let Some((after, upto)) = archive.range(number) else { return Ok(None) };
+    let Some(held) = gateway.store.page(id, number).await? else {
+        return Ok(was_removed(gateway, id, number).await?.then(gone));
+    };
 
     // The range tells one state of a document from every other; the recent one has
     // a status besides, which changes with each fetch.
     let fetched = resource.status.last_fetch.unwrap_or_default().timestamp_micros();
     let etag = match page {
-        Page::Recent => format!("\"{number}-{upto}-{}-{fetched}\"", resource.status.version),
-        Page::Number(_) => format!("\"{number}-{upto}-{}\"", archive.is_archived(number)),
+        Page::Recent => {
+            let mark = mark(&archive, &held, held.oldest);
+            format!("\"{mark}-{}-{fetched}\"", resource.status.version)
+        }
+        Page::Number(_) => {
+            let least = if held.is_archived() { 1 } else { held.oldest };
+            format!("\"{}\"", mark(&archive, &held, least))
+        }
     };
     let mut response = if is_known(asked, &etag) {
         empty(StatusCode::NOT_MODIFIED)
     } else {
-        let records = read(gateway, id, after, upto).await?;
+        let records = gateway.store.read_page(id, &held.page).await?;
         let body = match page {
-            Page::Recent => archive.recent(&resource.feed_head, &resource.status, &records),
-            Page::Number(number) => archive.document(number, &records),
+            Page::Recent => {
+                archive.recent((&resource.feed_head, &resource.status), &held, &records)
+            }
+            Page::Number(_) => archive.document(&held, &records),
         };
         with_type(StatusCode::OK, "application/atom+xml", body)
     };
     set(&mut response, header::ETAG, &etag);
-    let is_final = page != Page::Recent && archive.is_archived(number);
+    let is_final = page != Page::Recent && held.is_archived();
     let cache = if is_final { "public, max-age=31536000, immutable" } else { "public, max-age=30" };
     set(&mut response, header::CACHE_CONTROL, cache);
     let link = format!("<{hub}>; rel=\"hub\", <{}>; rel=\"self\"", archive.recent_url());
@@ -133,15 +139,51 @@ async fn serve(
     Ok(Some(as_strangers_words(response)))
 }
 
-async fn read(
+/// In which order the entries are to stand.
+fn order(asked: &Asked) -> Order {
+    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    match query.get("order") {
+        Some("asc") => Order::OldestFirst,
+        _ => Order::NewestFirst,
+    }
+}
+
+/// Whether there was a document of this number, and it was dropped.
+async fn was_removed(
     gateway: &Gateway,
     id: ResourceId,
-    after: Seq,
-    upto: Seq,
-) -> Result<Vec<Record>, StoreError> {
-    let many = usize::try_from(upto.0 - after.0).unwrap_or_default();
-    gateway.store.read_after(id, after, many).await
+    number: Option<i64>,
+) -> Result<bool, StoreError> {
+    match number {
+        Some(number) if number > 0 => Ok(number < gateway.store.oldest_page(id).await?),
+        _ => Ok(false),
+    }
 }
+
+fn gone() -> Response {
+    plain(StatusCode::GONE, "This part of the archive is no longer kept.")
+}
+
+/// What tells one state of a page from every other, and from every other page.
+fn mark(archive: &Archive<'_>, held: &Held, least: i64) -> String {
+    let page = &held.page;
+    let state = format!(
+        "{RENDERING} {} {} {} {} {} {} {} {} {}",
+        archive.document_url(page.number),
+        archive.hub,
+        page.first,
+        page.last,
+        page.begun_at.timestamp_micros(),
+        page.ended_at.timestamp_micros(),
+        held.is_archived(),
+        page.number > least,
+        archive.topic,
+    );
+    hex::encode(&Sha256::digest(state.as_bytes())[..12])
+}
+
+/// Grows whenever documents are written another way: entity tags tell bytes, not records.
+const RENDERING: u32 = 1;
 
 fn is_public(resource: &Resource) -> bool {
     let url = resource.topic.fetch_url();

@@ -81,8 +81,6 @@ pub struct Settings {
     pub stranger_calls_per_min: usize,
     /// Networks that `/metrics` is shown to (rule S45).
     pub metrics_networks: Vec<IpNet>,
-    /// Records in one archive document.
-    pub page_records: usize,
 }
 
 /// What the doors need to do their work.

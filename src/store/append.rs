@@ -16,6 +16,7 @@ use super::tx::{Tx, Wake};
 use super::{Appended, StoreError, entries, hosts, moves, pings, upstreams};
 use crate::domain::limit::Groups;
 use crate::domain::novelty::{self, Document, Judgement, Standing, Verdict};
+use crate::domain::page::Cut;
 use crate::domain::poll::{Body, Found, Poll, Polling, Trigger};
 use crate::domain::record::{Digest, Reach, RecordKind, Seq};
 use crate::domain::resource::{Kind, ResourceId};
@@ -37,7 +38,7 @@ struct Before {
 /// Keeps all that `poll` found.
 pub(super) async fn record(
     tx: &Tx<'_>,
-    groups: &Groups,
+    (groups, cut): (&Groups, &Cut),
     id: ResourceId,
     mut poll: Poll,
 ) -> Result<Appended, StoreError> {
@@ -48,7 +49,8 @@ pub(super) async fn record(
     };
     let mut after = match std::mem::take(&mut poll.found) {
         Found::Feed(mut document) => {
-            let (after, judgement) = keep_entries(tx, id, &before, &mut document, poll.at).await?;
+            let (after, judgement) =
+                keep_entries(tx, (cut, id), &before, &mut document, poll.at).await?;
             entries::note(tx, id, &document, &judgement).await?;
             judged(&judgement, &before, &mut poll);
             after
@@ -56,7 +58,7 @@ pub(super) async fn record(
         Found::Revision { entry_id, atom } if body_version > before.body_version => {
             let mut records = Records::after(before.head);
             records.push(RecordKind::New, Reach::Everybody, None, (entry_id, atom));
-            append(tx, id, poll.at, records).await?
+            append(tx, cut, id, (poll.at, records)).await?
         }
         Found::Revision { .. } | Found::Nothing => Records::after(before.head).appended(),
     };
@@ -87,13 +89,13 @@ pub(super) async fn record(
 /// what else the document holds.
 pub(super) async fn push(
     tx: &Tx<'_>,
+    cut: &Cut,
     id: ResourceId,
-    mut document: Document,
-    at: DateTime<Utc>,
+    (mut document, at): (Document, DateTime<Utc>),
 ) -> Result<Appended, StoreError> {
     const GROW: &str = "update resources set head = $2, status = $3 where id = $1";
     let before = lock(tx, id).await?;
-    let (mut after, _) = keep_entries(tx, id, &before, &mut document, at).await?;
+    let (mut after, _) = keep_entries(tx, (cut, id), &before, &mut document, at).await?;
     after.body_version = before.body_version;
     if after.head > before.head {
         let mut status = before.status.clone();
@@ -137,7 +139,7 @@ async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
 /// Judges the entries of a document, appends what is new, and keeps what was learnt.
 async fn keep_entries(
     tx: &Tx<'_>,
-    id: ResourceId,
+    (cut, id): (&Cut, ResourceId),
     before: &Before,
     document: &mut Document,
     at: DateTime<Utc>,
@@ -177,7 +179,7 @@ async fn keep_entries(
         gone.push(known.first.0);
         gone_seqs.push(records.push(RecordKind::Deleted, Reach::Askers, predecessor, element));
     }
-    let after = append(tx, id, at, records).await?;
+    let after = append(tx, cut, id, (at, records)).await?;
     entries::learn(tx, id, document, &judgement, &seqs).await?;
     entries::take_back(tx, id, gone, gone_seqs).await?;
     Ok((after, judgement))

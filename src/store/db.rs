@@ -12,6 +12,7 @@ use super::sqlite::Sqlite;
 use super::tx::Tx;
 use super::{News, StoreError, hosts, migrate};
 use crate::domain::limit::Groups;
+use crate::domain::page::Cut;
 
 /// What [`super::open`] opens.
 pub(super) struct Db {
@@ -19,6 +20,8 @@ pub(super) struct Db {
     pub(super) news: News,
     /// Which servers are limited together.
     pub(super) groups: Groups,
+    /// How much a page takes.
+    pub(super) cut: Cut,
 }
 
 enum Engine {
@@ -51,9 +54,9 @@ impl Db {
                 Engine::Postgres(opened)
             }
         };
-        let groups = settings.groups.clone();
-        let db = Db { engine, news, groups: groups.clone() };
-        db.write(|tx| Box::pin(migrate::migrate(tx))).await?;
+        let (groups, cut) = (settings.groups.clone(), settings.cut);
+        let db = Db { engine, news, groups: groups.clone(), cut };
+        db.write(move |tx| Box::pin(migrate::migrate(tx, cut.records))).await?;
         db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;
         Ok(Arc::new(db))
     }

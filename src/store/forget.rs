@@ -14,9 +14,10 @@ use super::{StoreError, resources};
 const FEW: i64 = 10;
 
 /// What belongs to a resource, all but its subscriptions, of which it has none.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "addresses",
     "bodies",
+    "pages",
     "records",
     "entry_keys",
     "entries",

@@ -17,6 +17,8 @@ macro_rules! record_columns {
     };
 }
 
+pub(super) use record_columns;
+
 /// Records between two numbers that nothing has replaced: what has been is named by what
 /// replaced it.
 macro_rules! current {
@@ -129,7 +131,8 @@ pub(super) fn most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-fn record(mut row: Row) -> Result<Record, StoreError> {
+/// Reads [`record_columns`].
+pub(super) fn record(mut row: Row) -> Result<Record, StoreError> {
     Ok(Record {
         seq: Seq(row.int()?),
         at: row.time()?,

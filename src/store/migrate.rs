@@ -19,7 +19,8 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("replays", include_str!("../../migrations/0008_replays.sql")),
     ("unwatched", include_str!("../../migrations/0009_unwatched.sql")),
     ("errors", include_str!("../../migrations/0010_errors.sql")),
-    ("storage", include_str!("../../migrations/0011_storage.sql")),
+    ("pages", include_str!("../../migrations/0011_pages.sql")),
+    ("storage", include_str!("../../migrations/0012_storage.sql")),
 ];
 
 /// The newest schema this program knows.
@@ -28,8 +29,8 @@ pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
 /// Any number that no other program sharing the database uses: "feedgate" in ASCII.
 const LOCK: i64 = 0x6665_6564_6761_7465;
 
-/// Applies what is missing.
-pub(super) async fn migrate(tx: &Tx<'_>) -> Result<(), StoreError> {
+/// Applies what is missing. `page_records` is by what logs were cut before they had pages.
+pub(super) async fn migrate(tx: &Tx<'_>, page_records: i64) -> Result<(), StoreError> {
     if tx.is_shared() {
         tx.query("select pg_advisory_xact_lock($1)", params![LOCK]).await?;
     }
@@ -41,7 +42,7 @@ pub(super) async fn migrate(tx: &Tx<'_>) -> Result<(), StoreError> {
     }
     for (version, (name, text)) in (1..).zip(MIGRATIONS) {
         if version > found {
-            tx.script(text).await?;
+            tx.script(&text.replace("{page_records}", &page_records.to_string())).await?;
             let keep = "insert into migrations (version, name) values ($1, $2)";
             tx.execute(keep, params![version, *name]).await?;
         }

@@ -36,6 +36,7 @@ mod hosts;
 mod intents;
 mod log;
 mod moves;
+mod pages;
 mod pings;
 mod queue;
 mod records;
@@ -50,10 +51,11 @@ mod upstreams;
 use std::sync::Arc;
 
 use crate::domain::limit::Groups;
+use crate::domain::page::Cut;
 
 pub use ports::{
-    Accounts, Appended, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves, News,
-    Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled, Span, Storage, Store,
+    Accounts, Appended, Archives, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves,
+    News, Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled, Span, Storage, Store,
     StoreError, Subscriptions, Telling, Upkeep, Upstreams,
 };
 
@@ -68,6 +70,8 @@ pub struct Settings {
     /// Which servers are limited together, and how far apart the fetches from them are.
     /// All nodes must be given the same.
     pub groups: Groups,
+    /// How much a page of a log takes. All nodes should be given the same.
+    pub cut: Cut,
 }
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.

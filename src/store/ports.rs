@@ -14,6 +14,7 @@ use crate::domain::host::{Host, Refused, Verdict};
 use crate::domain::intent::{DueIntent, Intent};
 use crate::domain::moves::Move;
 use crate::domain::novelty::{Document, Known};
+use crate::domain::page::{Archived, Held, Page, Retention};
 use crate::domain::ping::{Change, Ping};
 use crate::domain::poll::{Body, Poll, Trigger};
 use crate::domain::record::{EntryKey, Reach, Record, Seq};
@@ -36,7 +37,7 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log Subscriptions Intents Pings Upstreams Hosts
+    Accounts Resources Log Archives Subscriptions Intents Pings Upstreams Hosts
     Moves Queue Schedule Storage Upkeep
 }
 
@@ -176,6 +177,30 @@ pub trait Log: Send + Sync {
 
     /// The newest body and its version.
     async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError>;
+}
+
+/// Logs by their pages.
+#[async_trait]
+pub trait Archives: Send + Sync {
+    /// A page of a log; `None` asks for the newest. There is always a first one, unless it
+    /// was dropped; `None` if there is none of this number now.
+    async fn page(&self, id: ResourceId, number: Option<i64>) -> Result<Option<Held>, StoreError>;
+
+    /// The number of the oldest page that is kept: those before it were dropped.
+    async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError>;
+
+    /// The records of a page, ascending, with what they go by in an archive. Which those
+    /// are was decided when they were appended.
+    async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError>;
+
+    /// Drops the pages that are not to be kept, the oldest of each log first, and their
+    /// records with them. What a subscription is still owed stays, and so does what is
+    /// known of the entries (rule N6). Returns how many pages were dropped.
+    async fn drop_pages(
+        &self,
+        retention: &Retention,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError>;
 }
 
 /// Which subscriptions to list.

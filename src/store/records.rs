@@ -1,11 +1,15 @@
 //! Records on their way into a log: numbered, with what they are and whom they reach.
 
+use std::collections::{HashMap, HashSet};
+
 use chrono::{DateTime, Utc};
 
-use super::StoreError;
+use super::log::most;
 use super::sql::{Value, params};
 use super::tx::Tx;
-use crate::domain::record::{EntryKey, Reach, RecordKind};
+use super::{StoreError, pages};
+use crate::domain::page::{Cut, Named};
+use crate::domain::record::{EntryKey, Reach, RecordKind, Seq};
 use crate::domain::resource::ResourceId;
 
 /// Where the resource stands when the poll has been kept.
@@ -92,20 +96,27 @@ impl Records {
     }
 }
 
-/// Keeps `records`.
+/// Keeps `records`, which are appended `at` that time, and the pages they make up.
 pub(super) async fn append(
     tx: &Tx<'_>,
+    cut: &Cut,
     id: ResourceId,
-    at: DateTime<Utc>,
-    records: Records,
+    (at, records): (DateTime<Utc>, Records),
 ) -> Result<After, StoreError> {
     const RECORDS: &str = "
         insert into records (resource_id, seq, at, kind, reach, predecessor, entry_hash,
-                             entry_id, atom)
+                             entry_id, atom, again, replaces)
         select cast($1 as bigint), given.seq, cast($2 as bigint), given.kind, given.reach,
-               nullif(given.predecessor, 0), given.entry_hash, given.entry_id, given.atom
+               nullif(given.predecessor, 0), given.entry_hash, given.entry_id, given.atom,
+               given.again, nullif(given.replaces, '')
           from {rows}";
     let after = records.appended();
+    if records.seq.is_empty() {
+        return Ok(after);
+    }
+    let (again, replaces) = names(tx, id, &records).await?;
+    let lengths = records.atom.iter().map(|atom| most(atom.len()));
+    pages::place(tx, cut, id, (at, records.seq.iter().copied().zip(lengths))).await?;
     let columns = [
         ("seq", Value::Ints(records.seq)),
         ("kind", Value::Texts(records.kind)),
@@ -114,7 +125,63 @@ pub(super) async fn append(
         ("entry_hash", Value::Blobs(records.hash)),
         ("entry_id", Value::Texts(records.entry_id)),
         ("atom", Value::Texts(records.atom)),
+        ("again", Value::Ints(again)),
+        ("replaces", Value::Texts(replaces)),
     ];
     tx.execute_rows(RECORDS, params![id.0, at], &columns).await?;
     Ok(after)
+}
+
+/// What each record goes by in an archive, where no two entries may have one id: whether a
+/// record before it has the id of its entry, and what the one that it replaces goes by, as
+/// it is kept; empty if it replaces none.
+async fn names(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    records: &Records,
+) -> Result<(Vec<i64>, Vec<String>), StoreError> {
+    const SAME: &str = "
+        select entry_id from records
+         where resource_id = $1 and kind <> 'deleted' and entry_hash in ({blobs $2})";
+    const REPLACED: &str = "
+        select seq, again, entry_id from records where resource_id = $1 and seq in ({ids $2})";
+    let is = |n: usize, kind: RecordKind| records.kind[n] == kind.as_str();
+    let every = 0..records.seq.len();
+    let is_first = records.seq[0] == 1;
+
+    let mut taken = HashSet::new();
+    let fresh =
+        every.clone().filter(|n| !is(*n, RecordKind::Update) && !is(*n, RecordKind::Deleted));
+    let fresh: Vec<_> = fresh.map(|n| records.hash[n].clone()).collect();
+    if !is_first && !fresh.is_empty() {
+        for mut row in tx.query(SAME, params![id.0, Value::Blobs(fresh)]).await? {
+            taken.insert(row.text()?);
+        }
+    }
+    let mut known = HashMap::new();
+    let updates = every.clone().filter(|n| is(*n, RecordKind::Update));
+    let replaced: Vec<_> = updates.map(|n| records.predecessor[n]).collect();
+    if !replaced.is_empty() {
+        for mut row in tx.query(REPLACED, params![id.0, Value::Ints(replaced)]).await? {
+            let (seq, again, entry_id) = (row.int()?, row.int()?, row.text()?);
+            known.insert(seq, name(again != 0, seq, &entry_id));
+        }
+    }
+
+    let (mut again, mut replaces) = (Vec::new(), Vec::new());
+    for n in every {
+        let (seq, entry_id) = (records.seq[n], &records.entry_id[n]);
+        let is_update = is(n, RecordKind::Update);
+        let is_deletion = is(n, RecordKind::Deleted);
+        let is_again = !is_deletion && (!taken.insert(entry_id.clone()) || is_update);
+        let of = known.get(&records.predecessor[n]).filter(|_| is_update);
+        replaces.push(of.map(Named::kept).unwrap_or_default());
+        known.insert(seq, name(is_again, seq, entry_id));
+        again.push(i64::from(is_again));
+    }
+    Ok((again, replaces))
+}
+
+fn name(is_again: bool, seq: i64, entry_id: &str) -> Named {
+    if is_again { Named::Own(Seq(seq)) } else { Named::Source(entry_id.to_owned()) }
 }

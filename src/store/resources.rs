@@ -100,9 +100,11 @@ impl Resources for Db {
     }
 
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
-        let (poll, groups) = (poll.clone(), self.groups.clone());
-        self.write(move |tx| Box::pin(async move { append::record(tx, &groups, id, poll).await }))
-            .await
+        let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
+        let record = self.write(move |tx| {
+            Box::pin(async move { append::record(tx, (&groups, &cut), id, poll).await })
+        });
+        record.await
     }
 
     async fn push(
@@ -111,7 +113,11 @@ impl Resources for Db {
         document: Document,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
-        self.write(move |tx| Box::pin(append::push(tx, id, document, now))).await
+        let cut = self.cut;
+        let push = self.write(move |tx| {
+            Box::pin(async move { append::push(tx, &cut, id, (document, now)).await })
+        });
+        push.await
     }
 }
 

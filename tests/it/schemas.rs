@@ -6,10 +6,11 @@ use std::process::Command;
 use std::{fs, path::Path};
 
 use chrono::DateTime;
+use feedgate::domain::page::{Archived, Cut, Held, Named, Page};
 use feedgate::domain::ping::Change;
 use feedgate::domain::record::{Record, RecordKind, Seq};
 use feedgate::domain::status::Status;
-use feedgate::render::archive::Archive;
+use feedgate::render::archive::{Archive, Order};
 use feedgate::render::atom::{self, Document};
 use feedgate::render::changes::{Unit, changes};
 
@@ -99,21 +100,41 @@ fn documents_of_a_resource_are_valid_with_and_without_head_status_and_entries() 
     assert_valid("atom.rng", &documents);
 }
 
+/// The records of a page; every other goes by an id of its own.
+fn archived(page: &Page) -> Vec<Archived> {
+    let records = records(page.first.0 - 1, page.last.0).into_iter();
+    let archived = records.map(|record| {
+        let is_again = record.seq.0 % 2 == 0;
+        let replaces = is_again.then(|| Named::Source(record.entry_id.clone()));
+        Archived { record, is_again, replaces }
+    });
+    archived.collect()
+}
+
 #[test]
 fn archive_documents_are_valid() {
     let home = "https://gate.test/feeds/7";
     let mut documents = Vec::new();
     for head in [0, 2, 3, 7] {
         let (topic, hub) = (TOPIC, "https://gate.test/hub");
-        let archive = Archive { topic, home, hub, head: Seq(head), page_size: 3 };
-        for number in 1..=archive.newest() {
-            let (after, last) = archive.range(number).unwrap();
-            let document = archive.document(number, &records(after.0, last.0));
-            documents.push((format!("document-{number}-of-{head}"), document));
+        let archive = Archive { topic, home, hub, order: Order::NewestFirst };
+        let mut pages = Vec::new();
+        for seq in 1..=head {
+            let cut = Cut { records: 3, bytes: 1 << 20 };
+            cut.place(&mut pages, Seq(seq), 1, DateTime::UNIX_EPOCH);
         }
-        let (after, last) = archive.range(archive.newest()).unwrap();
-        let recent = archive.recent("", &status(), &records(after.0, last.0));
-        documents.push((format!("recent-of-{head}"), recent));
+        if pages.is_empty() {
+            pages.push(Page::EMPTY);
+        }
+        let newest = pages.len() as i64;
+        for page in pages {
+            let records = archived(&page);
+            let held = Held { page, oldest: 1, newest };
+            let document = archive.document(&held, &records);
+            documents.push((format!("document-{}-of-{head}", page.number), document));
+            let recent = archive.recent(("", &status()), &held, &records);
+            documents.push((format!("recent-{}-of-{head}", page.number), recent));
+        }
     }
     assert_valid("atom.rng", &documents);
 }

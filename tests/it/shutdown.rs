@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use feedgate::domain::limit::Groups;
+use feedgate::domain::page::Cut;
 use feedgate::store::{self, Filter};
 use http::StatusCode;
 use rustix::process::{Pid, Signal};
@@ -149,10 +150,9 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
     assert_eq!(slow.answered.load(Ordering::SeqCst), 1);
 
     let url = format!("sqlite:{}", folder.path().join("feedgate-data/feedgate.db").display());
-    let store =
-        store::open(&store::Settings { url, connections: 1, groups: Groups::new(Duration::ZERO) })
-            .await
-            .unwrap();
+    let (groups, cut) = (Groups::new(Duration::ZERO), Cut::default());
+    let settings = store::Settings { url, connections: 1, groups, cut };
+    let store = store::open(&settings).await.unwrap();
     let (listed, _) = store.list(&Filter { limit: 9, ..Filter::default() }).await.unwrap();
     let resource = &listed[0].resource;
     assert!(resource.head.0 > 0);

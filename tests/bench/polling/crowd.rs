@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate::domain::limit::Groups;
+use feedgate::domain::page::Cut;
 use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::fetch::{self, Fetch, Lookup};
@@ -97,7 +98,9 @@ impl Crowd {
     /// A node on the database `url`, for resources of a server at `port`.
     pub(crate) async fn gather(url: String, port: u16) -> Result<Crowd, Trouble> {
         let groups = Groups::new(Duration::from_secs(1));
-        let store = store::open(&store::Settings { url, connections: 8, groups }).await?;
+        let store =
+            store::open(&store::Settings { url, connections: 8, groups, cut: Cut::default() })
+                .await?;
         let settings =
             Settings { claim: CLAIM, min_period_s: 300, porn_rank: false, upstream_url: None };
         let ingest = Ingest::new(Arc::clone(&store), client(), Metrics::new(), settings);

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use feedgate::domain::limit::Groups;
+use feedgate::domain::page::Cut;
 use feedgate::domain::poll::Body;
 use feedgate::domain::record::Seq;
 use feedgate::store::{self, Settings};
@@ -24,9 +25,14 @@ const ENTRIES: i64 = 5;
 async fn the_child_that_is_killed() {
     #[expect(clippy::disallowed_methods, reason = "it is our own parent that sets it")]
     let Ok(url) = std::env::var(CHILD) else { return };
-    let store = store::open(&Settings { url, connections: 2, groups: Groups::new(Duration::ZERO) })
-        .await
-        .unwrap();
+    let store = store::open(&Settings {
+        url,
+        connections: 2,
+        groups: Groups::new(Duration::ZERO),
+        cut: Cut::default(),
+    })
+    .await
+    .unwrap();
     let id = store.find("https://feeds.test/a").await.unwrap().unwrap().id;
     let begun_at = resource(&store, id).await.head.0 / ENTRIES;
     for n in begun_at.. {

@@ -10,6 +10,7 @@ mod intents;
 mod log;
 mod moves;
 mod opening;
+mod pages;
 mod pings;
 mod properties;
 mod queue;

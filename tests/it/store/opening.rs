@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use feedgate::domain::limit::Groups;
+use feedgate::domain::page::Cut;
 use feedgate::store::{self, Settings, StoreError};
 
 use super::{at, on_both_stores, subscribe, topic};
@@ -39,8 +40,8 @@ async fn what_was_kept_is_there_after_opening_again(database: Database) {
 async fn a_newer_schema_is_refused(database: Database) {
     let running = database.open().await;
     database.run("insert into migrations (version, name) values (99, 'from the future')").await;
-    let settings =
-        Settings { url: database.url.clone(), connections: 2, groups: Groups::new(Duration::ZERO) };
+    let (groups, cut) = (Groups::new(Duration::ZERO), Cut::default());
+    let settings = Settings { url: database.url.clone(), connections: 2, groups, cut };
     let Err(refused) = store::open(&settings).await else { panic!("it was opened") };
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
     let not_ready = running.ready().await.unwrap_err();

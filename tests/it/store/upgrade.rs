@@ -27,11 +27,15 @@ const HELD: &str = "
     insert into migrations (version, name) values (1, 'log');
     insert into resources (topic, fetch_url, host, kind, head, status, polling, subscribers,
                            next_fetch, due_at, measured_at)
-    values ('https://a.tumblr.com/rss', 'https://a.tumblr.com/rss', 'a.tumblr.com:443', 'feed', 1,
+    values ('https://a.tumblr.com/rss', 'https://a.tumblr.com/rss', 'a.tumblr.com:443', 'feed', 51,
             '{\"title\":\"Tides\"}', '{\"failures\":3}', 1, 1, 1, 1);
     insert into records (resource_id, seq, at, entry_hash, entry_id, atom)
     select id, 1, 1, {key}, 'tag:a,2026:1', '<entry/>' from resources;
     insert into entry_keys (resource_id, key, seen_at) select id, {key}, 1 from resources;
+    insert into records (resource_id, seq, at, entry_hash, entry_id, atom)
+    select id, 2, 2, {key}, 'tag:a,2026:1', '<entry>a</entry>' from resources;
+    insert into records (resource_id, seq, at, entry_hash, entry_id, atom)
+    select id, 51, 3, {other}, 'tag:a,2026:51', '<entry>é</entry>' from resources;
     insert into hosts (host, cool_until) values ('a.tumblr.com:443', 1);";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,12 +49,15 @@ async fn a_database_made_by_the_first_schema_opens_with_all_that_it_holds() {
             fs::create_dir_all(Path::new(file).parent().unwrap()).unwrap();
         }
         database.run(&schema).await;
-        let key = hex::encode(EntryKey::of("tag:a,2026:1").0);
-        let key = match kind {
-            Kind::Sqlite => format!("x'{key}'"),
-            Kind::Postgres => format!("'\\x{key}'"),
+        let key = |id: &str| {
+            let key = hex::encode(EntryKey::of(id).0);
+            match kind {
+                Kind::Sqlite => format!("x'{key}'"),
+                Kind::Postgres => format!("'\\x{key}'"),
+            }
         };
-        database.run(&HELD.replace("{key}", &key)).await;
+        let held = HELD.replace("{key}", &key("tag:a,2026:1"));
+        database.run(&held.replace("{other}", &key("tag:a,2026:51"))).await;
 
         let store = database.open().await;
         store.ready().await.unwrap();
@@ -58,6 +65,15 @@ async fn a_database_made_by_the_first_schema_opens_with_all_that_it_holds() {
         assert_eq!((held.status.title.as_str(), held.polling.failures), ("Tides", 3), "{kind:?}");
         let records = store.read_after(held.id, Seq::NONE, 9).await.unwrap();
         assert_eq!(records[0].entry_id, "tag:a,2026:1");
+        let held_pages = [store.page(held.id, Some(1)), store.page(held.id, None)];
+        let held_pages = futures_util::future::try_join_all(held_pages).await.unwrap();
+        let pages = held_pages.into_iter().map(|held| held.unwrap().page);
+        let ranges: Vec<_> = pages.clone().map(|p| (p.number, p.first.0, p.last.0)).collect();
+        assert_eq!(ranges, [(1, 1, 2), (2, 51, 51)], "by the rule that held before");
+        assert_eq!(pages.map(|page| page.bytes).collect::<Vec<_>>(), [8 + 16, 17]);
+        let first = store.page(held.id, Some(1)).await.unwrap().unwrap().page;
+        let archived = store.read_page(held.id, &first).await.unwrap();
+        assert_eq!(archived.iter().map(|it| it.is_again).collect::<Vec<_>>(), [false, true]);
         let due = store.claim_resources(at(0), at(60), &room()).await.unwrap();
         assert_eq!(due[0].resource, held);
         let appended = store.record(held.id, &poll(at(1), &["tag:a,2026:1"])).await.unwrap();

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use feedgate::domain::limit::Groups;
+use feedgate::domain::page::Cut;
 use feedgate::store::{self, Settings, Store};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -127,7 +128,12 @@ impl Database {
 
     /// The same, with these groups of servers.
     pub(crate) async fn open_with(&self, groups: Groups) -> Arc<dyn Store> {
-        let settings = Settings { url: self.url.clone(), connections: 8, groups };
+        self.open_cut(groups, Cut::default()).await
+    }
+
+    /// The same, with pages that take so much.
+    pub(crate) async fn open_cut(&self, groups: Groups, cut: Cut) -> Arc<dyn Store> {
+        let settings = Settings { url: self.url.clone(), connections: 8, groups, cut };
         store::open(&settings).await.unwrap()
     }
 }

@@ -1,0 +1,248 @@
+//! Pages: the pieces in which a log is published (seed 004).
+//!
+//! What holds here: where a log is cut is decided once, when a record is appended, and
+//! never again. A page that is followed by another is a fixed range of records, whatever
+//! the settings become; so what is made of it never changes either.
+
+use chrono::{DateTime, Utc};
+
+use super::record::{Record, Seq};
+
+/// How much a page takes. A change holds for what is appended from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Records in one page, at most.
+    pub records: i64,
+    /// Bytes of all its records together, at most; a single record may be longer.
+    pub bytes: i64,
+}
+
+impl Default for Cut {
+    fn default() -> Cut {
+        Cut { records: 50, bytes: 1 << 20 }
+    }
+}
+
+impl Cut {
+    /// Puts a record of so many bytes at the end of `pages`: into the last of them or, if
+    /// that is full, into a new one.
+    pub fn place(&self, pages: &mut Vec<Page>, seq: Seq, bytes: i64, at: DateTime<Utc>) {
+        match pages.last_mut() {
+            Some(newest) if self.has_room(newest, bytes) => {
+                newest.last = seq;
+                newest.bytes += bytes;
+                newest.ended_at = at;
+            }
+            newest => {
+                let number = newest.map_or(1, |newest| newest.number + 1);
+                pages.push(Page {
+                    number,
+                    first: seq,
+                    last: seq,
+                    bytes,
+                    begun_at: at,
+                    ended_at: at,
+                });
+            }
+        }
+    }
+
+    fn has_room(&self, page: &Page, bytes: i64) -> bool {
+        page.len() < self.records && page.bytes + bytes <= self.bytes
+    }
+}
+
+/// A range of the records of one log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Its number: 1, 2, 3 … without gaps.
+    pub number: i64,
+    /// Its first record.
+    pub first: Seq,
+    /// Its last record; less than the first if it has none.
+    pub last: Seq,
+    /// Bytes of all its records together, as they are stored.
+    pub bytes: i64,
+    /// When its first record was appended.
+    pub begun_at: DateTime<Utc>,
+    /// When its last record was appended.
+    pub ended_at: DateTime<Utc>,
+}
+
+impl Page {
+    /// The first page of a log that is still empty.
+    pub const EMPTY: Page = Page {
+        number: 1,
+        first: Seq(1),
+        last: Seq::NONE,
+        bytes: 0,
+        begun_at: DateTime::UNIX_EPOCH,
+        ended_at: DateTime::UNIX_EPOCH,
+    };
+
+    /// How many records it has.
+    pub fn len(&self) -> i64 {
+        self.last.0 - self.first.0 + 1
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A page and where it stands among those that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The page.
+    pub page: Page,
+    /// The number of the oldest page that is kept.
+    pub oldest: i64,
+    /// The number of the newest.
+    pub newest: i64,
+}
+
+impl Held {
+    /// The only page of a log that is still empty.
+    pub const EMPTY: Held = Held { page: Page::EMPTY, oldest: 1, newest: 1 };
+
+    /// Whether it will never change again.
+    pub fn is_archived(&self) -> bool {
+        self.page.number < self.newest
+    }
+}
+
+/// A record as it stands in an archive, where no two entries may have the same id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archived {
+    /// The record.
+    pub record: Record,
+    /// Whether a record before it has the id of its entry, so that it goes by another.
+    pub is_again: bool,
+    /// What the record that it takes the place of goes by in the archive; `None` if it
+    /// replaces nothing, or nothing that was known when it was appended.
+    pub replaces: Option<Named>,
+}
+
+/// What a record goes by in an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The id of its entry.
+    Source(String),
+    /// An id of its own, made of its number.
+    Own(Seq),
+}
+
+impl Named {
+    /// As it is kept: `#12` for what goes by an id of its own. No id of an entry is a
+    /// number behind a `#`.
+    pub fn kept(&self) -> String {
+        match self {
+            Named::Source(id) => id.clone(),
+            Named::Own(seq) => format!("#{seq}"),
+        }
+    }
+
+    /// Reads what is kept; nothing if it is empty.
+    pub fn read(kept: &str) -> Option<Named> {
+        let own = kept.strip_prefix('#').and_then(|seq| seq.parse().ok());
+        match own {
+            Some(seq) => Some(Named::Own(Seq(seq))),
+            None => (!kept.is_empty()).then(|| Named::Source(kept.to_owned())),
+        }
+    }
+}
+
+/// How much of each log is kept. The newest page always is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Pages whose last record was appended longer ago than so many days are dropped;
+    /// `None` keeps them whatever their age.
+    pub days: Option<u32>,
+    /// Pages at most; `None` keeps all.
+    pub pages: Option<u32>,
+}
+
+impl Retention {
+    /// Whether everything is kept.
+    pub fn keeps_all(&self) -> bool {
+        *self == Retention::default()
+    }
+
+    /// Whether a page is to be dropped at `now`, if the newest has the number `newest`.
+    pub fn drops(&self, page: &Page, newest: i64, now: DateTime<Utc>) -> bool {
+        let is_old = |days: u32| page.ended_at < now - chrono::TimeDelta::days(days.into());
+        let is_beyond = |pages: u32| page.number <= newest - i64::from(pages);
+        page.number < newest && (self.days.is_some_and(is_old) || self.pages.is_some_and(is_beyond))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pages that records of these lengths are cut into, as first and last numbers.
+    fn cut(cut: Cut, lengths: &[i64]) -> Vec<(i64, i64)> {
+        let mut pages = Vec::new();
+        for (seq, bytes) in (1..).zip(lengths) {
+            cut.place(&mut pages, Seq(seq), *bytes, DateTime::UNIX_EPOCH);
+        }
+        pages.iter().map(|page| (page.first.0, page.last.0)).collect()
+    }
+
+    #[test]
+    fn a_page_is_full_by_records_or_by_bytes_and_a_long_record_has_one_of_its_own() {
+        let small = Cut { records: 3, bytes: 100 };
+        let cases = [
+            (vec![], vec![]),
+            (vec![1, 1, 1], vec![(1, 3)]),
+            (vec![1, 1, 1, 1], vec![(1, 3), (4, 4)]),
+            (vec![50, 50, 1], vec![(1, 2), (3, 3)]),
+            (vec![50, 51, 1], vec![(1, 1), (2, 3)]),
+            (vec![1, 101, 1], vec![(1, 1), (2, 2), (3, 3)]),
+        ];
+        for (lengths, want) in cases {
+            assert_eq!(cut(small, &lengths), want, "{lengths:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_stays_cut_when_the_settings_change() {
+        let mut pages = Vec::new();
+        let sizes = [2, 2, 2, 5, 5, 5, 1, 1];
+        for (seq, records) in (1..).zip(sizes) {
+            let cut = Cut { records, bytes: 100 };
+            cut.place(&mut pages, Seq(seq), 1, DateTime::UNIX_EPOCH);
+        }
+        let ranges: Vec<_> = pages.iter().map(|page| (page.number, page.len())).collect();
+        assert_eq!(ranges, [(1, 2), (2, 4), (3, 1), (4, 1)]);
+    }
+
+    #[test]
+    fn only_pages_that_are_archived_are_ever_dropped() {
+        let now = DateTime::UNIX_EPOCH + chrono::TimeDelta::days(100);
+        let keep = |days, pages| Retention { days, pages };
+        let cases = [
+            (keep(None, None), 1, false),
+            (keep(None, Some(2)), 1, true),
+            (keep(None, Some(2)), 2, false),
+            (keep(None, Some(1)), 3, false),
+            (keep(Some(99), None), 2, true),
+            (keep(Some(99), None), 3, false),
+            (keep(Some(100), None), 1, false),
+            (keep(Some(100), Some(1)), 1, true),
+        ];
+        for (retention, number, want) in cases {
+            let page = Page { number, ..Page::EMPTY };
+            assert_eq!(retention.drops(&page, 3, now), want, "{retention:?}, page {number}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_read_as_it_was_kept() {
+        for name in [Named::Own(Seq(12)), Named::Source("tag:a.test,2026:#12".to_owned())] {
+            assert_eq!(Named::read(&name.kept()), Some(name));
+        }
+        assert_eq!(Named::read(""), None);
+    }
+}
