@@ -51,6 +51,7 @@ use crate::metrics::Metrics;
 use crate::store::{DueResource, Store, StoreError};
 use crate::worker::{self, Hosts, Place, Work};
 
+pub use found::links;
 pub use push::Pushed;
 pub use read::{Reading, read_document};
 

@@ -8,6 +8,7 @@ mod check_config;
 mod consume;
 mod demo;
 mod healthcheck;
+mod listen;
 mod migrate;
 mod normalize;
 mod poll;
@@ -42,6 +43,7 @@ enum Command {
     Normalize(normalize::Args),
     Poll(poll::Args),
     Consume(consume::Args),
+    Listen(listen::Args),
     SimulateSchedule(simulate::Args),
     Token(token::Args),
     Account(account::Args),
@@ -58,6 +60,7 @@ pub async fn run() -> ExitCode {
         Command::Normalize(args) => normalize::run(&args),
         Command::Poll(args) => poll::run(&args).await,
         Command::Consume(args) => consume::run(args).await,
+        Command::Listen(args) => listen::run(&args).await,
         Command::SimulateSchedule(args) => simulate::run(&args),
         Command::Token(args) => token::run(args).await,
         Command::Account(args) => account::run(args).await,

@@ -76,18 +76,20 @@ Say that it has changed:
 }
 
 /// What asks a process to end.
-struct Signals {
+pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    fn new() -> io::Result<Signals> {
+    /// Listens from now on.
+    pub(super) fn new() -> io::Result<Signals> {
         let terminate = signal(SignalKind::terminate())?;
         Ok(Signals { terminate, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next of them.
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -107,7 +107,7 @@ impl Fresh {
 }
 
 /// Relation and address of what the headers link to.
-fn links(document: &Document) -> Vec<(String, String)> {
+pub fn links(document: &Document) -> Vec<(String, String)> {
     let values = document.headers.get_all(http::header::LINK).iter();
     let links = link::read(values.filter_map(|value| value.to_str().ok()));
     let targets = links.into_iter().filter_map(|link| {

@@ -33,7 +33,7 @@ use crate::store::{Store, StoreError};
 use crate::wire::signature;
 use crate::worker::{self, Work};
 
-use request::NoPush;
+pub use request::{NoPush, Wanted, ask, judge};
 
 /// Longer than a request and its answer can take.
 const CLAIM: Duration = Duration::from_secs(120);

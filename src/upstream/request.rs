@@ -9,8 +9,8 @@ use http::header::ACCEPT;
 use http::{HeaderValue, Method, StatusCode};
 use url::{Url, form_urlencoded};
 
-use crate::domain::subscription::{Lease, Protocol};
-use crate::domain::upstream::Upstream;
+use crate::domain::subscription::{Lease, Protocol, Secret};
+use crate::domain::upstream::{Offer, Upstream};
 use crate::fetch::{Call, Fetch, FetchError, Reply};
 use crate::wire::rsscloud;
 use crate::wire::soap::{self, Parameter};
@@ -24,7 +24,7 @@ const REGISTER: &str = "rssCloud.pleaseNotify";
 
 /// Why an upstream does not tell us.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoPush {
+pub enum NoPush {
     /// No answer.
     #[error("it could not be reached")]
     Unreachable(#[source] FetchError),
@@ -38,7 +38,7 @@ pub(super) enum NoPush {
 
 impl NoPush {
     /// A word for logs and metrics, listed in `docs/errors.md`.
-    pub(super) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             NoPush::Unreachable(err) => err.code(),
             NoPush::Status(_) => "upstream_status",
@@ -59,6 +59,19 @@ impl NoPush {
     }
 }
 
+/// A subscription at a hub or a cloud, as it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Where, how, and to what.
+    pub offer: &'a Offer,
+    /// With what a hub is to sign.
+    pub secret: &'a Secret,
+    /// The address at which to tell us.
+    pub own: &'a Url,
+    /// Whether a cloud is to find the host by itself: it is where the request comes from.
+    pub is_at_caller: bool,
+}
+
 /// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs
 /// only) a subscription, with our address below `public_url`.
 pub(super) async fn send(
@@ -68,18 +81,24 @@ pub(super) async fn send(
     public_url: &Url,
 ) -> Result<(), NoPush> {
     let own = address(public_url, &upstream.token);
-    let endpoint = Url::parse(&upstream.offer.endpoint)
+    let (offer, secret) = (&upstream.offer, &upstream.secret);
+    ask(fetch, &Wanted { offer, secret, own: &own, is_at_caller: false }, mode).await
+}
+
+/// The same for any address of ours.
+pub async fn ask(fetch: &Fetch, wanted: &Wanted<'_>, mode: &str) -> Result<(), NoPush> {
+    let endpoint = Url::parse(&wanted.offer.endpoint)
         .map_err(|err| NoPush::Unreachable(FetchError::BadUrl(err.to_string())))?;
-    let protocol = &upstream.offer.protocol;
+    let protocol = &wanted.offer.protocol;
     let mut headers = rsscloud::headers(protocol, &endpoint);
     let body = match protocol {
-        Protocol::WebSub => websub(upstream, mode, &own),
+        Protocol::WebSub => websub(wanted, mode),
         Protocol::HttpPost => {
             headers.insert(ACCEPT, HeaderValue::from_static("application/xml, text/xml;q=0.9"));
-            please_notify(upstream, &own)
+            please_notify(wanted)
         }
-        Protocol::XmlRpc { procedure } => by_xmlrpc(upstream, procedure, &own),
-        Protocol::Soap { procedure } => by_soap(upstream, procedure, &own),
+        Protocol::XmlRpc { procedure } => by_xmlrpc(wanted, procedure),
+        Protocol::Soap { procedure } => by_soap(wanted, procedure),
     };
     let call = Call { method: Method::POST, url: endpoint, headers, body: body.into() };
     let reply = fetch.call(call).await.map_err(NoPush::Unreachable)?;
@@ -98,75 +117,87 @@ fn address(public_url: &Url, token: &str) -> Url {
     own
 }
 
-fn websub(upstream: &Upstream, mode: &str, own: &Url) -> String {
+fn websub(wanted: &Wanted<'_>, mode: &str) -> String {
     let lease = Lease::WEBSUB.as_secs().to_string();
     form_urlencoded::Serializer::new(String::new())
         .append_pair("hub.mode", mode)
-        .append_pair("hub.topic", &upstream.offer.topic)
-        .append_pair("hub.callback", own.as_str())
-        .append_pair("hub.secret", upstream.secret.expose())
+        .append_pair("hub.topic", &wanted.offer.topic)
+        .append_pair("hub.callback", wanted.own.as_str())
+        .append_pair("hub.secret", wanted.secret.expose())
         .append_pair("hub.lease_seconds", &lease)
         .append_pair("hub.verify", "async") // which hubs of PubSubHubbub 0.3 insist on
         .finish()
 }
 
-/// The parts of our address, as rssCloud has them: domain, port, path, protocol.
-fn parts(own: &Url, procedures: &str) -> [(&'static str, String); 4] {
-    let protocol = match procedures {
-        "http-post" if own.scheme() == "https" => "https-post",
-        other => other,
-    };
-    [
-        ("port", own.port_or_known_default().unwrap_or(80).to_string()),
-        ("path", own.path().to_owned()),
-        ("protocol", protocol.to_owned()),
-        ("domain", own.host_str().unwrap_or_default().to_owned()),
-    ]
+/// The parts of our address, as rssCloud has them: port, path, protocol, and the domain
+/// unless it is the caller's.
+struct Parts {
+    port: String,
+    path: String,
+    protocol: &'static str,
+    domain: Option<String>,
 }
 
-fn please_notify(upstream: &Upstream, own: &Url) -> String {
+impl Wanted<'_> {
+    fn parts(&self) -> Parts {
+        let protocol = match self.offer.protocol.as_str() {
+            "http-post" if self.own.scheme() == "https" => "https-post",
+            other => other,
+        };
+        let domain = self.own.host_str().filter(|_| !self.is_at_caller);
+        Parts {
+            port: self.own.port_or_known_default().unwrap_or(80).to_string(),
+            path: self.own.path().to_owned(),
+            protocol,
+            domain: domain.map(str::to_owned),
+        }
+    }
+}
+
+fn please_notify(wanted: &Wanted<'_>) -> String {
+    let parts = wanted.parts();
     form_urlencoded::Serializer::new(String::new())
         .append_pair("notifyProcedure", "")
-        .extend_pairs(parts(own, upstream.offer.protocol.as_str()))
-        .append_pair("url1", &upstream.offer.topic)
+        .append_pair("port", &parts.port)
+        .append_pair("path", &parts.path)
+        .append_pair("protocol", parts.protocol)
+        .extend_pairs(parts.domain.map(|domain| ("domain", domain)))
+        .append_pair("url1", &wanted.offer.topic)
         .finish()
 }
 
-fn by_xmlrpc(upstream: &Upstream, procedure: &str, own: &Url) -> String {
-    let [(_, port), (_, path), (_, protocol), (_, domain)] =
-        parts(own, upstream.offer.protocol.as_str());
+fn by_xmlrpc(wanted: &Wanted<'_>, procedure: &str) -> String {
+    let Parts { port, path, protocol, domain } = wanted.parts();
     let port = port.parse().map_or(Value::Text(port), Value::Int);
     let procedure = if procedure.is_empty() { REGISTER } else { procedure };
-    let params = [
+    let mut params = vec![
         Value::Text(PROCEDURE.to_owned()),
         port,
         Value::Text(path),
-        Value::Text(protocol),
-        Value::Array(vec![Value::Text(upstream.offer.topic.clone())]),
-        Value::Text(domain),
+        Value::Text(protocol.to_owned()),
+        Value::Array(vec![Value::Text(wanted.offer.topic.clone())]),
     ];
+    params.extend(domain.map(Value::Text));
     xmlrpc::call_with(procedure, &params)
 }
 
-fn by_soap(upstream: &Upstream, procedure: &str, own: &Url) -> String {
-    let [(_, port), (_, path), (_, protocol), (_, domain)] =
-        parts(own, upstream.offer.protocol.as_str());
+fn by_soap(wanted: &Wanted<'_>, procedure: &str) -> String {
+    let Parts { port, path, protocol, domain } = wanted.parts();
     let procedure = if xml::is_name(procedure) { procedure } else { "pleaseNotify" };
-    let text = |text: &str| Parameter::Text(text.to_owned());
-    let params = [
-        ("notifyProcedure", text(PROCEDURE)),
+    let mut params = vec![
+        ("notifyProcedure", Parameter::Text(PROCEDURE.to_owned())),
         ("port", Parameter::Text(port)),
         ("path", Parameter::Text(path)),
-        ("protocol", Parameter::Text(protocol)),
-        ("urlList", Parameter::List(vec![upstream.offer.topic.clone()])),
-        ("domain", Parameter::Text(domain)),
+        ("protocol", Parameter::Text(protocol.to_owned())),
+        ("urlList", Parameter::List(vec![wanted.offer.topic.clone()])),
     ];
+    params.extend(domain.map(|domain| ("domain", Parameter::Text(domain))));
     soap::call_with(procedure, &params)
 }
 
 /// What a successful answer says. Hubs say it with the status code alone; clouds say
 /// `success="false"`, a fault or a false with one that is 200.
-fn judge(protocol: &Protocol, reply: &Reply) -> Result<(), NoPush> {
+pub fn judge(protocol: &Protocol, reply: &Reply) -> Result<(), NoPush> {
     let refused = |why: String| Err(NoPush::Refused(why.chars().take(200).collect()));
     match protocol {
         Protocol::WebSub => Ok(()),
@@ -256,7 +287,18 @@ mod tests {
             assert_eq!(address(&Url::parse(public_url).unwrap(), "t").as_str(), want);
         }
         let own = Url::parse("https://a.test:8443/upstream/t").unwrap();
-        let told = parts(&own, "http-post").map(|(_, value)| value);
-        assert_eq!(told, ["8443", "/upstream/t", "https-post", "a.test"]);
+        let offer = Offer {
+            protocol: Protocol::HttpPost,
+            endpoint: "https://cloud.test/pleaseNotify".to_owned(),
+            topic: "https://b.test/".to_owned(),
+        };
+        let secret = Secret::new("x".to_owned()).unwrap();
+        let wanted = Wanted { offer: &offer, secret: &secret, own: &own, is_at_caller: false };
+        let parts = "port=8443&path=%2Fupstream%2Ft&protocol=https-post";
+        let topic = "&url1=https%3A%2F%2Fb.test%2F";
+        let want = format!("notifyProcedure=&{parts}&domain=a.test{topic}");
+        assert_eq!(please_notify(&wanted), want);
+        let want = format!("notifyProcedure=&{parts}{topic}");
+        assert_eq!(please_notify(&Wanted { is_at_caller: true, ..wanted }), want);
     }
 }

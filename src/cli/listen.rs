@@ -1,0 +1,271 @@
+//! `feedgate listen`: a small aggregator, for finding out what a cloud or a hub does.
+//!
+//! It asks to be told of feeds, by any protocol, prints what arrives and what is new then,
+//! renews in time, and leaves when it is interrupted. Requests go out by the same guarded
+//! client as those of `serve`: inner addresses are reached only if
+//! `FEEDGATE_EGRESS_ALLOW_…_CIDRS` list them.
+
+mod door;
+mod follow;
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::SecondsFormat;
+use clap::ValueEnum;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::config::Config;
+use crate::domain::subscription::Protocol;
+use crate::fetch::Fetch;
+use crate::http::listener::Listener;
+use crate::worker;
+
+use super::serve::Signals;
+use super::{Outcome, say};
+
+use door::{Agreed, Event};
+use follow::{Followed, Way};
+
+/// How long a hub may take to ask whether we really want to leave.
+const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+
+/// Ask a cloud or a hub to tell of changes of feeds, and print what it tells. Ends when it
+/// is interrupted.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The cloud's or the hub's address. Without it, what each feed names.
+    #[arg(long, value_name = "URL")]
+    cloud: Option<Url>,
+    /// The feeds to be told of.
+    #[arg(long = "feed", value_name = "URL", required = true)]
+    feeds: Vec<Url>,
+    /// By which protocol to ask and to be told.
+    #[arg(long, value_enum, default_value_t = Spoken::HttpPost)]
+    protocol: Spoken,
+    /// Where to be told; 0 takes a free port.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// The name or address by which the cloud finds us. Without it, where the request comes
+    /// from.
+    #[arg(long, value_name = "HOST")]
+    domain: Option<String>,
+    /// Renew after so many seconds, and not as the protocol wants it.
+    #[arg(long, value_name = "SECONDS")]
+    renew: Option<u64>,
+    /// Read settings from this TOML file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// The protocols by their names on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Spoken {
+    HttpPost,
+    HttpsPost,
+    XmlRpc,
+    Soap,
+    #[value(name = "websub")]
+    WebSub,
+}
+
+impl Spoken {
+    fn protocol(self) -> Protocol {
+        match self {
+            Spoken::HttpPost | Spoken::HttpsPost => Protocol::HttpPost,
+            Spoken::XmlRpc => Protocol::XmlRpc { procedure: String::new() },
+            Spoken::Soap => Protocol::Soap { procedure: String::new() },
+            Spoken::WebSub => Protocol::WebSub,
+        }
+    }
+
+    /// Where clouds and hubs usually are.
+    fn usual_path(self) -> &'static str {
+        match self {
+            Spoken::HttpPost | Spoken::HttpsPost => "/pleaseNotify",
+            Spoken::XmlRpc | Spoken::Soap => "/RPC2",
+            Spoken::WebSub => "/hub",
+        }
+    }
+}
+
+pub(super) async fn run(args: &Args) -> Outcome {
+    let (config, _) = Config::load(args.config.clone(), &[])?;
+    let mut signals = Signals::new()?;
+    let addr = SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port));
+    let listener = Listener::bind(addr, config.listener()).await?;
+    let port = listener.local_addr().port();
+    let own = Url::parse(&format!("http://127.0.0.1:{port}/"))?;
+    let fetch = Fetch::new(config.fetch(config.public_url.as_ref().unwrap_or(&own)));
+
+    let mut followed = Vec::new();
+    for feed in &args.feeds {
+        followed.push(Followed::find(&fetch, feed, way(args)).await?);
+    }
+    let topics = followed.iter().map(|one| one.offer().topic.clone()).collect();
+    let agreed = Arc::new(Agreed::to(topics));
+    let (events, heard) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(listener.serve(door::routes(events, &agreed), stop.clone()));
+    let scheme = if args.protocol == Spoken::HttpsPost { "https" } else { "http" };
+    for (n, one) in followed.iter_mut().enumerate() {
+        let host = args.domain.clone().unwrap_or_else(|| host_towards(one.endpoint()));
+        one.be_at(Url::parse(&format!("{scheme}://{host}:{port}/{n}"))?, args.domain.is_none());
+    }
+
+    let mut session = Session { fetch, followed, agreed, renew: args.renew, heard };
+    session.begin().await;
+    session.listen(&mut signals).await;
+    session.leave().await;
+    stop.cancel();
+    serving.await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the feeds are to be followed; `None` if they say so themselves.
+fn way(args: &Args) -> Option<Way> {
+    let mut cloud = args.cloud.clone()?;
+    if cloud.path() == "/" && cloud.query().is_none() {
+        cloud.set_path(args.protocol.usual_path());
+    }
+    Some(Way { protocol: args.protocol.protocol(), endpoint: cloud.into() })
+}
+
+/// The address of this machine on the way to another. Nothing is sent.
+fn host_towards(endpoint: &str) -> String {
+    let towards = || {
+        let url = Url::parse(endpoint).ok()?;
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        socket.connect(&*url.socket_addrs(|| None).ok()?).ok()?;
+        Some(socket.local_addr().ok()?.ip().to_string())
+    };
+    towards().unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string())
+}
+
+/// What is going on until we are interrupted.
+struct Session {
+    fetch: Fetch,
+    followed: Vec<Followed>,
+    agreed: Arc<Agreed>,
+    renew: Option<u64>,
+    heard: mpsc::UnboundedReceiver<Event>,
+}
+
+impl Session {
+    async fn begin(&mut self) {
+        for n in 0..self.followed.len() {
+            self.register(n, "registered").await;
+        }
+    }
+
+    /// Asks for a subscription, or for more of it.
+    async fn register(&mut self, n: usize, word: &str) {
+        self.agreed.asks(true);
+        let asked = self.followed[n].ask(&self.fetch, "subscribe").await;
+        self.agreed.asks(false);
+        let one = &mut self.followed[n];
+        let renewal = match asked {
+            Ok(()) => {
+                tell(word, &one.offer().topic, one.by());
+                one.renewal()
+            }
+            Err(why) => {
+                tell("refused", &one.offer().topic, &reason(&why));
+                follow::AGAIN
+            }
+        };
+        one.renew_at = Instant::now() + self.renew.map_or(renewal, Duration::from_secs);
+    }
+
+    /// Prints what arrives, and renews, until a signal comes.
+    async fn listen(&mut self, signals: &mut Signals) {
+        loop {
+            let next = self.followed.iter().enumerate().min_by_key(|(_, one)| one.renew_at);
+            let Some((n, renew_at)) = next.map(|(n, one)| (n, one.renew_at)) else { return };
+            tokio::select! {
+                () = signals.next() => return,
+                Some(event) = self.heard.recv() => self.tell_of(event).await,
+                () = sleep_until(renew_at) => self.register(n, "renewed").await,
+            }
+        }
+    }
+
+    async fn tell_of(&mut self, event: Event) {
+        let Some(one) = self.followed.get_mut(event.n()) else { return };
+        match event {
+            Event::Verified { lease_s, .. } => {
+                if let Some(lease_s) = lease_s
+                    && self.renew.is_none()
+                {
+                    let renewal = one.offer().renewal(Duration::from_secs(lease_s));
+                    one.renew_at = Instant::now() + renewal;
+                }
+                let lasts = lease_s.map(|lease_s| format!("for {lease_s} s")).unwrap_or_default();
+                tell("verified", &one.offer().topic, &lasts);
+            }
+            Event::Denied { reason, .. } => tell("denied", &one.offer().topic, &reason),
+            Event::Left { .. } => tell("left", &one.offer().topic, ""),
+            Event::Told(told) => {
+                let word = if told.is_test { "tested" } else { "notified" };
+                let (topic, how) = one.judge(&told);
+                tell(word, &topic, &how);
+                for entry in one.what_is_new(&self.fetch, &told).await {
+                    tell("new", &topic, &entry);
+                }
+            }
+        }
+    }
+
+    /// Wants to be told no more, wherever that can be said.
+    async fn leave(&mut self) {
+        self.agreed.leaves();
+        let mut waiting = 0;
+        for one in &self.followed {
+            let (topic, left) = (&one.offer().topic, one.leave(&self.fetch).await);
+            match left {
+                Ok(is_done) => {
+                    waiting += usize::from(!is_done);
+                    tell("cancelled", topic, "");
+                }
+                Err(why) => {
+                    tell("refused", topic, &format!("{}; it ends by itself", reason(&why)));
+                }
+            }
+        }
+        let left = async {
+            while waiting > 0 {
+                let Some(event) = self.heard.recv().await else { return };
+                waiting -= usize::from(matches!(event, Event::Left { .. }));
+            }
+        };
+        if timeout(LEAVES_WITHIN, left).await.is_err() {
+            tell("silent", "", "a hub did not ask whether we want to leave");
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+fn reason(err: &dyn std::error::Error) -> String {
+    let mut text = err.to_string();
+    let mut cause = err.source();
+    while let Some(err) = cause {
+        text.push_str(&format!(": {err}"));
+        cause = err.source();
+    }
+    text
+}
+
+/// One line: when, what, of which feed, and how. Nothing that a terminal would obey (rule
+/// S42).
+fn tell(what: &str, topic: &str, how: &str) {
+    let at = worker::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let line = format!("{at}  {what:<10} {topic}  {how}");
+    let line = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    say(line.collect::<String>().trim_end());
+}

@@ -1,0 +1,200 @@
+//! One feed that is listened for: where it is asked for, and what is known of it.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method};
+use tokio::time::Instant;
+use url::{Url, form_urlencoded};
+
+use crate::domain::feed::Feed;
+use crate::domain::poll::Validators;
+use crate::domain::source::Context;
+use crate::domain::subscription::{Lease, Protocol, Secret};
+use crate::domain::upstream::Offer;
+use crate::fetch::{Answer, Ask, Call, Document, Fetch, FetchError};
+use crate::ingest::{self, Reading, read_document};
+use crate::upstream::{self, NoPush, Wanted};
+use crate::wire::{rsscloud, signature};
+use crate::worker;
+
+use super::door::Told;
+
+/// How long to wait before asking again who refused.
+pub(super) const AGAIN: Duration = Duration::from_secs(60);
+
+/// Where to ask, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    /// The protocol.
+    pub(super) protocol: Protocol,
+    /// The cloud or the hub.
+    pub(super) endpoint: String,
+}
+
+/// A feed, and the subscription to it.
+pub(super) struct Followed {
+    feed: Url,
+    offer: Offer,
+    secret: Secret,
+    own: Url,
+    is_at_caller: bool,
+    /// The entries that are no news.
+    known: HashSet<String>,
+    /// When to ask for more time.
+    pub(super) renew_at: Instant,
+}
+
+impl Followed {
+    /// Reads a feed, and finds out where to ask for it, if no `way` is given.
+    pub(super) async fn find(
+        fetch: &Fetch,
+        feed: &Url,
+        way: Option<Way>,
+    ) -> Result<Followed, Box<dyn Error>> {
+        let document = get(fetch, feed).await;
+        let read = document.as_ref().ok().and_then(read);
+        let offer = match way {
+            Some(Way { protocol, endpoint }) => {
+                Offer { protocol, endpoint, topic: feed.as_str().to_owned() }
+            }
+            None => {
+                let links = ingest::links(&document?);
+                let offer = Offer::of(&links, read.as_ref(), feed.as_str());
+                offer.ok_or_else(|| {
+                    format!("{feed} names no cloud and no hub; give one by --cloud")
+                })?
+            }
+        };
+        let known = read.into_iter().flat_map(|feed| feed.entries).map(|entry| entry.id);
+        let secret = Secret::new(worker::nonce()).ok_or("a nonce is too long for a secret")?;
+        Ok(Followed {
+            feed: feed.clone(),
+            offer,
+            secret,
+            own: feed.clone(),
+            is_at_caller: true,
+            known: known.collect(),
+            renew_at: Instant::now(),
+        })
+    }
+
+    /// Says where we are told of it.
+    pub(super) fn be_at(&mut self, own: Url, is_at_caller: bool) {
+        (self.own, self.is_at_caller) = (own, is_at_caller);
+    }
+
+    /// Where and how it is asked for.
+    pub(super) fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// The cloud or the hub.
+    pub(super) fn endpoint(&self) -> &str {
+        &self.offer.endpoint
+    }
+
+    /// By which protocol, in a word.
+    pub(super) fn by(&self) -> &'static str {
+        self.offer.protocol.as_str()
+    }
+
+    /// After what time to ask again, if all is well and nobody says otherwise.
+    pub(super) fn renewal(&self) -> Duration {
+        let lease = if self.offer.protocol.is_rsscloud() { Lease::RSSCLOUD } else { Lease::WEBSUB };
+        self.offer.renewal(Duration::from_secs(lease.as_secs()))
+    }
+
+    /// Asks to be told, or to be told no more.
+    pub(super) async fn ask(&self, fetch: &Fetch, mode: &str) -> Result<(), NoPush> {
+        let Followed { offer, secret, own, is_at_caller, .. } = self;
+        let wanted = Wanted { offer, secret, own, is_at_caller: *is_at_caller };
+        upstream::ask(fetch, &wanted, mode).await
+    }
+
+    /// Ends the subscription; `false` if the hub will ask first whether we mean it. A cloud
+    /// has a place for it beside the one for registering, if it has one.
+    pub(super) async fn leave(&self, fetch: &Fetch) -> Result<bool, NoPush> {
+        if self.offer.protocol == Protocol::WebSub {
+            return self.ask(fetch, "unsubscribe").await.map(|()| false);
+        }
+        let place = Url::parse(self.endpoint()).and_then(|url| url.join("cancel"));
+        let bad = |err: url::ParseError| NoPush::Unreachable(FetchError::BadUrl(err.to_string()));
+        let form = Protocol::HttpPost;
+        let url = place.map_err(bad)?;
+        let headers = rsscloud::headers(&form, &url);
+        let port = self.own.port_or_known_default().unwrap_or(80).to_string();
+        let body = form_urlencoded::Serializer::new(String::new())
+            .append_pair("port", &port)
+            .append_pair("path", self.own.path())
+            .append_pair("url", &self.offer.topic)
+            .extend_pairs(
+                self.own.host_str().filter(|_| !self.is_at_caller).map(|own| ("domain", own)),
+            )
+            .finish();
+        let call = Call { method: Method::POST, url, headers, body: body.into() };
+        let reply = fetch.call(call).await.map_err(NoPush::Unreachable)?;
+        match reply.status.is_success() {
+            true => upstream::judge(&form, &reply).map(|()| true),
+            false => Err(NoPush::Status(reply.status)),
+        }
+    }
+
+    /// What was told: of which topic, and how that is to be taken.
+    pub(super) fn judge(&self, told: &Told) -> (String, String) {
+        if let Some(named) = &told.named {
+            return (named.clone(), self.by().to_owned());
+        }
+        let signed = told.headers.get("x-hub-signature").and_then(|value| value.to_str().ok());
+        let is_ours =
+            signature::holds(signed.unwrap_or_default(), self.secret.expose(), &told.body);
+        let word = if is_ours { "signed" } else { "not signed as agreed" };
+        let length = told.body.len();
+        (self.offer.topic.clone(), format!("{}, {length} bytes, {word}", self.by()))
+    }
+
+    /// The entries that are new: in what was told, or in the feed, which is read then.
+    pub(super) async fn what_is_new(&mut self, fetch: &Fetch, told: &Told) -> Vec<String> {
+        let feed = match &told.named {
+            Some(_) => get(fetch, &self.feed).await.ok().as_ref().and_then(read),
+            None => read_body(&self.feed, &told.headers, &told.body),
+        };
+        let entries = feed.into_iter().flat_map(|feed| feed.entries);
+        let new = entries.filter(|entry| self.known.insert(entry.id.clone()));
+        let told = new.map(|entry| {
+            let title = entry.title.map(|title| title.value).unwrap_or_default();
+            format!("{}  {title}", entry.id)
+        });
+        told.collect()
+    }
+}
+
+async fn get(fetch: &Fetch, feed: &Url) -> Result<Document, FetchError> {
+    let validators = Validators::default();
+    let ask = Ask { url: feed.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+    match fetch.get(ask).await.result? {
+        Answer::Document(document) => Ok(*document),
+        Answer::NotModified { .. } => Err(FetchError::BadUrl("it answered 304 unasked".to_owned())),
+    }
+}
+
+fn read(document: &Document) -> Option<Feed> {
+    feed_in(&document.body, &document.context(worker::now()))
+}
+
+fn read_body(feed: &Url, headers: &HeaderMap, body: &Bytes) -> Option<Feed> {
+    let mut context = Context::of(feed.clone());
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    context.headers.extend(content_type.map(|value| ("content-type".to_owned(), value.to_owned())));
+    feed_in(body, &context)
+}
+
+fn feed_in(body: &Bytes, context: &Context) -> Option<Feed> {
+    match read_document(body, context, None, false) {
+        Reading::Feed(feed) => Some(*feed),
+        Reading::NotAFeed(_) | Reading::Other(..) | Reading::NoPart(_) => None,
+    }
+}

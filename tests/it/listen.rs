@@ -1,0 +1,160 @@
+//! `feedgate listen` as somebody types it who wants to know what a cloud does: against our
+//! own gateway, by every protocol.
+
+use std::process::Stdio;
+
+use http::StatusCode;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::{Duration, sleep, timeout};
+
+use crate::support::PATIENCE;
+use crate::support::feeds::rss;
+use crate::support::world::World;
+
+/// Between two looks at what cannot be awaited: another process.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A running `feedgate listen`.
+struct Listening {
+    child: Child,
+    said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Listening {
+    fn start(args: &[&str]) -> Listening {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_feedgate"))
+            .arg("listen")
+            .args(args)
+            .env_clear()
+            .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
+            .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
+            .env("FEEDGATE_HOST_SPACING_MS", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines();
+        Listening { child, said }
+    }
+
+    /// Waits until it prints this word of this feed, and returns the rest of the line.
+    async fn says(&mut self, word: &str, topic: &str) -> String {
+        let mut lines = Vec::new();
+        let find = async {
+            while let Some(line) = self.said.next_line().await.unwrap() {
+                let mut words = line.split_whitespace().skip(1);
+                if words.next() == Some(word) && words.next() == Some(topic) {
+                    return words.collect::<Vec<_>>().join(" ");
+                }
+                lines.push(line);
+            }
+            panic!("it ended without saying {word} of {topic}")
+        };
+        let found = timeout(PATIENCE, find).await.ok();
+        found.unwrap_or_else(|| panic!("{word} of {topic} was waited for in vain: {lines:#?}"))
+    }
+
+    /// Interrupts it, and waits until it has ended.
+    async fn ends(mut self, topic: &str) {
+        let id = i32::try_from(self.child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
+        self.says("cancelled", topic).await;
+        let ended = timeout(PATIENCE, self.child.wait()).await.expect("it ends").unwrap();
+        assert!(ended.success(), "{ended}");
+    }
+}
+
+/// Waits until the gateway has so many subscriptions.
+async fn has_subscriptions(world: &World, many: usize) {
+    let line = format!("\nfeedgate_subscriptions {many}\n");
+    let wait = async {
+        while !world.gateway.get("/metrics").await.1.contains(&line) {
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    assert!(timeout(PATIENCE, wait).await.is_ok(), "there are not {many} subscriptions");
+}
+
+async fn publish(world: &World, item: usize) {
+    world.put_tides(item);
+    let (status, text) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    assert!(status == StatusCode::OK && text.contains("success=\"true\""), "{text}");
+}
+
+async fn is_told(protocol: &str, further: &[&str]) {
+    let world = World::with_tides(2, &[]).await;
+    let cloud = world.gateway.url("/");
+    let args = ["--cloud", &cloud, "--feed", &world.topic, "--protocol", protocol];
+    let mut listening = Listening::start(&[&args, further].concat());
+    if protocol == "websub" {
+        assert_eq!(listening.says("verified", &world.topic).await, "for 864000 s");
+    } else {
+        listening.says("registered", &world.topic).await;
+    }
+    has_subscriptions(&world, 1).await;
+    publish(&world, 3).await;
+    let how = listening.says("notified", &world.topic).await;
+    assert!(how.starts_with(protocol) && !how.contains("not signed"), "{how}");
+    let new = listening.says("new", &world.topic).await;
+    assert!(new.contains("3"), "the third item is new: {new}");
+    listening.ends(&world.topic).await;
+    has_subscriptions(&world, 0).await;
+}
+
+#[tokio::test]
+async fn it_is_told_by_forms() {
+    is_told("http-post", &[]).await;
+}
+
+#[tokio::test]
+async fn it_is_told_by_forms_at_a_domain_of_its_own() {
+    is_told("http-post", &["--domain", "127.0.0.1"]).await;
+}
+
+#[tokio::test]
+async fn it_is_told_by_xmlrpc() {
+    is_told("xml-rpc", &[]).await;
+}
+
+#[tokio::test]
+async fn it_is_told_by_soap() {
+    is_told("soap", &[]).await;
+}
+
+#[tokio::test]
+async fn it_is_told_by_websub() {
+    is_told("websub", &[]).await;
+}
+
+#[tokio::test]
+async fn it_finds_the_cloud_that_a_feed_names_and_renews() {
+    let world = World::with_tides(2, &[]).await;
+    let port = world.gateway.url("/").rsplit(':').next().unwrap().replace('/', "");
+    let cloud = format!(
+        "<cloud domain='127.0.0.1' port='{port}' path='/RPC2' protocol='xml-rpc' \
+         registerProcedure='rssCloud.pleaseNotify'/><item>"
+    );
+    world.publisher.put_rss("/feed", rss("tides", 1..3).replacen("<item>", &cloud, 1));
+    let mut listening = Listening::start(&["--feed", &world.topic, "--renew", "1"]);
+    assert_eq!(listening.says("registered", &world.topic).await, "xml-rpc");
+    assert_eq!(listening.says("renewed", &world.topic).await, "xml-rpc");
+    has_subscriptions(&world, 1).await;
+    listening.ends(&world.topic).await;
+}
+
+#[tokio::test]
+async fn it_says_why_it_is_refused_and_what_names_no_cloud() {
+    let world = World::with_tides(2, &[]).await;
+    let nowhere = world.publisher.url("/nowhere");
+    let cloud = world.gateway.url("/");
+    let mut listening = Listening::start(&["--cloud", &cloud, "--feed", &nowhere]);
+    let why = listening.says("refused", &nowhere).await;
+    assert!(why.contains("error reading the resource at URL"), "{why}");
+
+    let mut command = Listening::start(&["--feed", &world.topic]);
+    let ended = timeout(PATIENCE, command.child.wait()).await.expect("it ends").unwrap();
+    assert!(!ended.success());
+}
