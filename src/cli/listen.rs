@@ -33,6 +33,8 @@ use super::{Outcome, say};
 use door::{Agreed, Event};
 use follow::{Followed, Way};
 
+/// What is said of a first registration, during which a cloud tests where it is to tell us.
+const REGISTERED: &str = "registered";
 /// How long a hub may take to ask whether we really want to leave.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
@@ -160,13 +162,13 @@ struct Session {
 impl Session {
     async fn begin(&mut self) {
         for n in 0..self.followed.len() {
-            self.register(n, "registered").await;
+            self.register(n, REGISTERED).await;
         }
     }
 
     /// Asks for a subscription, or for more of it.
     async fn register(&mut self, n: usize, word: &str) {
-        self.agreed.asks(true);
+        self.agreed.asks(word == REGISTERED);
         let asked = self.followed[n].ask(&self.fetch, "subscribe").await;
         self.agreed.asks(false);
         let one = &mut self.followed[n];
@@ -215,6 +217,9 @@ impl Session {
                 let word = if told.is_test { "tested" } else { "notified" };
                 let (topic, how) = one.judge(&told);
                 tell(word, &topic, &how);
+                if told.is_test {
+                    return; // nobody said yet that there is anything new
+                }
                 for entry in one.what_is_new(&self.fetch, &told).await {
                     tell("new", &topic, &entry);
                 }
