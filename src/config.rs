@@ -240,17 +240,20 @@ impl Config {
             let names = (from.written("FEEDGATE_TLS_CERT"), from.written("FEEDGATE_TLS_KEY"));
             from.faults.push(format!("{} and {} go together", names.0, names.1));
         }
-        // A claim that ends while the request is still out would have it made twice.
-        for (name, timeout) in [
-            ("FEEDGATE_DELIVERY_TIMEOUT_S", config.delivery_timeout),
-            ("FEEDGATE_FETCH_TIMEOUT_S", config.fetch_timeout),
-        ] {
-            if config.claim <= timeout {
-                let names = (from.written("FEEDGATE_CLAIM_S"), from.written(name));
-                from.faults.push(format!("{} must be more than {}", names.0, names.1));
-            }
-        }
+        let short = config.short_claims(|name| from.written(name));
+        from.faults.extend(short);
         if from.faults.is_empty() { Ok(config) } else { Err(BadConfig(from.faults)) }
+    }
+
+    /// A claim that ends while the request is still out would have it made twice.
+    fn short_claims(&self, written: impl Fn(&str) -> String) -> Vec<String> {
+        let timeouts = [
+            ("FEEDGATE_DELIVERY_TIMEOUT_S", self.delivery_timeout),
+            ("FEEDGATE_FETCH_TIMEOUT_S", self.fetch_timeout),
+        ];
+        let short = timeouts.iter().filter(|(_, timeout)| self.claim <= *timeout);
+        let claim = || written("FEEDGATE_CLAIM_S");
+        short.map(|(name, _)| format!("{} must be more than {}", claim(), written(name))).collect()
     }
 
     /// Where state lives. A path that ends in `.db` is the database itself, any other

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use feedgate::domain::limit::Groups;
+use feedgate::domain::page::Cut;
 use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::store;
@@ -82,7 +83,8 @@ async fn measure(many: usize) -> Result<(), Trouble> {
 /// Puts all subscriptions but the first into the database.
 async fn subscribe(database: &str, sink: &Sink, many: usize) -> Result<(), Trouble> {
     let groups = Groups::new(Duration::ZERO);
-    let settings = store::Settings { url: database.to_owned(), connections: 1, groups };
+    let settings =
+        store::Settings { url: database.to_owned(), connections: 1, groups, cut: Cut::default() };
     let store = store::open(&settings).await?;
     let now = feedgate::worker::now();
     let wishes = (1..many).map(|n| async move {
