@@ -6,6 +6,7 @@ use feedgate::domain::poll::Trigger;
 use feedgate::domain::resource::Resource;
 use feedgate::domain::topic::Topic;
 use feedgate::store::DueResource;
+use futures_util::future::join_all;
 
 use super::Bench;
 use crate::store::on_both_stores;
@@ -162,11 +163,13 @@ async fn p23_an_address_that_a_feed_gives_for_itself_is_told_and_not_followed(da
 async fn p32_while_most_servers_fail_alike_no_resource_is_blamed(database: Database) {
     let bench = Bench::start(&database).await;
     let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000);
+    // A server of its own for each: none goes before all are there, or two would share a port.
+    let servers = join_all((0..25).map(|_| Origin::start())).await;
+    let urls: Vec<_> = servers.iter().map(|server| server.url("/feed")).collect();
+    drop(servers);
     let mut polled = Vec::new();
-    for _ in 0..25 {
-        // A server of its own for each, which is gone.
-        let url = Origin::start().await.url("/feed");
-        polled.push(poll_at(&bench, &url, now).await);
+    for url in &urls {
+        polled.push(poll_at(&bench, url, now).await);
     }
     let blamed = polled.iter().filter(|resource| resource.polling.failures > 0).count();
     assert_eq!(blamed, 19, "until it is known");
