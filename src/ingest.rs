@@ -75,6 +75,7 @@ pub struct Ingest {
     fetch: Fetch,
     hosts: Hosts,
     shares: shares::Shares,
+    unruled: robots::Unruled,
     metrics: Metrics,
     settings: Settings,
     dial: Arc<Dial>,
@@ -105,8 +106,9 @@ impl Ingest {
     ) -> Ingest {
         let hosts = Hosts::new(PER_HOST, store.news().resources);
         let (shares, dial) = (shares::Shares::default(), Arc::default());
+        let unruled = robots::Unruled::default();
         let sense = Arc::new(sense::Sense::new());
-        Ingest { store, fetch, hosts, shares, metrics, settings, dial, sense }
+        Ingest { store, fetch, hosts, shares, unruled, metrics, settings, dial, sense }
     }
 
     /// Polls a claimed resource once and records what came of it.

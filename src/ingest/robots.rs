@@ -1,6 +1,8 @@
 //! What a server asks of us by name in its `robots.txt`, before it is asked for anything
 //! else (rule P40).
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -37,10 +39,14 @@ impl Ingest {
     /// What the server of `url` said within the last day; it is asked if it was not.
     async fn robots(&self, url: &Url, now: DateTime<Utc>) -> Result<Robots, StoreError> {
         let origin = url.origin().ascii_serialization();
+        if self.unruled.holds(&origin, now) {
+            return Ok(Robots::default());
+        }
         let held = self.store.robots(&origin).await?;
         if let Some((robots, asked_at)) = &held
             && now < *asked_at + GOOD_FOR
         {
+            self.unruled.learn(origin, robots, *asked_at);
             return Ok(robots.clone());
         }
         let before = held.map(|(robots, _)| robots).unwrap_or_default();
@@ -52,7 +58,42 @@ impl Ingest {
             RobotsAnswer::Unreached => return Ok(before),
         };
         self.store.keep_robots(&origin, &robots, now).await?;
+        self.unruled.learn(origin, &robots, now);
         Ok(robots)
+    }
+}
+
+/// The servers that had nothing to say to us, which are nearly all, and when they were
+/// asked. So most polls need not look into the store. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unruled(Arc<Mutex<HashMap<String, DateTime<Utc>>>>);
+
+/// The most servers that are remembered: some megabytes.
+const MOST: usize = 50_000;
+
+impl Unruled {
+    fn holds(&self, origin: &str, now: DateTime<Utc>) -> bool {
+        self.lock().get(origin).is_some_and(|asked_at| now < *asked_at + GOOD_FOR)
+    }
+
+    fn learn(&self, origin: String, robots: &Robots, asked_at: DateTime<Utc>) {
+        let mut held = self.lock();
+        if *robots != Robots::default() {
+            held.remove(&origin);
+            return;
+        }
+        if held.len() >= MOST {
+            held.retain(|_, held| asked_at < *held + GOOD_FOR);
+        }
+        if held.len() >= MOST {
+            held.clear();
+        }
+        held.insert(origin, asked_at);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, DateTime<Utc>>> {
+        // What a panic interrupted can only be a server that is missing.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

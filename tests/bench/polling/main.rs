@@ -4,7 +4,8 @@
 //! of reqwest; then an hour in which 100,000 resources become due, and the next, in
 //! simulated time. On SQLite in a temporary folder, and on the PostgreSQL of
 //! `FEEDGATE_BENCH_POSTGRES`, an empty database, if that is set. `FEEDGATE_BENCH_RESOURCES`
-//! is how many there are instead. `docs/benchmarks.md` says what came of it.
+//! is how many there are instead (0 leaves that part out), `FEEDGATE_BENCH_MINUTES` within
+//! how many minutes of each hour they become due instead of 60. `docs/benchmarks.md` says what came of it.
 //!
 //! As `origin` this program is the server that is polled.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
@@ -15,8 +16,9 @@ mod origin;
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
+use std::num::ParseIntError;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::str::FromStr;
 
 use chrono::TimeDelta;
 use tokio::net::TcpListener;
@@ -44,10 +46,16 @@ async fn main() -> Result<(), Trouble> {
             println!();
         }
     }
-    println!("## An hour\n");
+    let many = number("FEEDGATE_BENCH_RESOURCES", MANY)?;
+    if many == 0 {
+        return Ok(());
+    }
+    let within = TimeDelta::minutes(number("FEEDGATE_BENCH_MINUTES", 60)?);
+    println!("## {many} resources due within {} minutes\n", within.num_minutes());
     for (name, database) in databases("hour")? {
         let folder = tempfile::tempdir()?;
-        hours(name, database.at(&folder), port).await?;
+        let crowd = Crowd::gather(database.at(&folder), port).await?;
+        two_rounds(name, &crowd, many, within).await?;
     }
     Ok(())
 }
@@ -81,21 +89,27 @@ fn databases(schema: &str) -> Result<Vec<(&'static str, Database)>, Trouble> {
     Ok(databases)
 }
 
-/// The first hour, in which everything is new, and the second, in which nothing is.
-async fn hours(name: &str, database: String, port: u16) -> Result<(), Trouble> {
-    let many = match env::var_os("FEEDGATE_BENCH_RESOURCES") {
-        Some(many) => many.to_string_lossy().parse()?,
-        None => MANY,
-    };
+/// The number in this variable, if it is set.
+fn number<T: FromStr<Err = ParseIntError>>(name: &str, otherwise: T) -> Result<T, Trouble> {
+    env::var_os(name).map_or(Ok(otherwise), |text| Ok(text.to_string_lossy().parse()?))
+}
+
+/// The first hour, in which everything is new, and the second, in which nothing is. All
+/// become due `within` the beginning of each.
+async fn two_rounds(
+    name: &str,
+    crowd: &Crowd,
+    many: usize,
+    within: TimeDelta,
+) -> Result<(), Trouble> {
     let hour = TimeDelta::hours(1);
-    let crowd = Crowd::gather(database, port).await?;
-    let apart = Duration::from_secs(3_600) / u32::try_from(many)?;
-    crowd.watch("", (many, many / ON_A_HOST), apart).await?;
+    let apart = within.to_std()? / u32::try_from(many)?;
+    crowd.watch("", (many, many.div_ceil(ON_A_HOST)), apart).await?;
     let begin = crowd::start();
-    tell(name, "first hour, documents", &crowd.pass(begin, begin + hour).await?);
+    tell(name, "documents", &crowd.pass(begin, begin + hour).await?);
     // Each asked to be left alone for an hour, and is spread over a tenth more.
-    let end = begin + hour * 2 + TimeDelta::minutes(7);
-    tell(name, "second hour, \"not modified\"", &crowd.pass(begin + hour, end).await?);
+    let end = begin + hour + within + TimeDelta::minutes(7);
+    tell(name, "\"not modified\"", &crowd.pass(begin + hour, end).await?);
     Ok(())
 }
 
