@@ -9,11 +9,12 @@ use sha2::{Digest as _, Sha256};
 
 use chrono::{DateTime, Utc};
 
+use super::endings::{self, Ending, Held};
 use super::records::{After, Records, append};
 use super::sql::{self, params};
-use super::tell::{tell, tell_status};
-use super::tx::{Tx, Wake};
-use super::{Appended, StoreError, entries, hosts, moves, pings, upstreams};
+use super::tell::{Versions, tell};
+use super::tx::Tx;
+use super::{Appended, StoreError, entries, moves, pings, upstreams};
 use crate::domain::limit::Groups;
 use crate::domain::novelty::{self, Document, Judgement, Standing, Verdict};
 use crate::domain::page::Cut;
@@ -24,15 +25,12 @@ use crate::domain::status::Status;
 
 /// What the row held when it was locked.
 struct Before {
-    host: String,
     head: i64,
     body_version: i64,
     kind: Kind,
     status: Status,
     polling: Polling,
-    /// 1: a ping came since the poll began; 2: the poll answers one.
-    pinged: i64,
-    spacing_us: i64,
+    held: Held,
 }
 
 /// Keeps all that `poll` found.
@@ -66,21 +64,24 @@ pub(super) async fn record(
     if poll.fetch_url.is_some() {
         poll.status.has_moved(poll.at);
     }
-    move_on(tx, id, &before, &poll, &after).await?;
-    hosts::release(tx, &before.host, poll.answered_well, poll.at).await?;
+    keep_content(tx, id, &poll, &after).await?;
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
     }
     if let Some(url) = &poll.site_url {
         pings::name(tx, id, "site", url).await?;
     }
-    keep_outcome(tx, id, &poll, after.news, before.pinged != 0).await?;
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, poll.trigger), poll.at).await?;
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
     tell(tx, id, (poll.at, poll.silent), (before.stands_at(), &after)).await?;
-    tell_status(tx, id, (&before.status, &poll.status), poll.at).await?;
+    // Upkeep may have measured the resource since it was claimed.
+    poll.status.last_maintenance_at = before.status.last_maintenance_at;
+    poll.status.velocity = before.status.velocity;
+    let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
+    poll.status.entries_count_since_last_maintenance = entries;
+    endings::end(tx, &[(Ending::of(id, &poll), before.held, after.news)]).await?;
     Ok(Appended { head: Seq(after.head), new: after.news })
 }
 
@@ -118,22 +119,23 @@ impl Before {
 
 async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
-        select host, head, body_version, kind, status, polling, pinged, spacing
+        select head, body_version, kind, status, polling, host, pinged, spacing
           from resources
          where id = $1
            {for update}";
     let row = tx.first(LOCK, params![id.0]).await?;
-    let mut row = row.ok_or_else(|| StoreError::Corrupt(format!("there is no resource {id}")))?;
-    Ok(Before {
+    let mut row = row.ok_or_else(|| endings::missing(id))?;
+    let (head, body_version) = (row.int()?, row.int()?);
+    let kind = row.word(Kind::from_word)?;
+    let status: Status = row.json()?;
+    let polling = row.json()?;
+    let held = Held {
         host: row.text()?,
-        head: row.int()?,
-        body_version: row.int()?,
-        kind: row.word(Kind::from_word)?,
-        status: row.json()?,
-        polling: row.json()?,
         pinged: row.int()?,
         spacing_us: row.int()?,
-    })
+        versions: Versions::of(&status),
+    };
+    Ok(Before { head, body_version, kind, status, polling, held })
 }
 
 /// Judges the entries of a document, appends what is new, and keeps what was learnt.
@@ -235,78 +237,22 @@ async fn keep_body(
     Ok(now)
 }
 
-/// Brings the resource's own row up to date and ends the claim.
-async fn move_on(
+/// Brings what the row says of the content up to date.
+async fn keep_content(
     tx: &Tx<'_>,
     id: ResourceId,
-    before: &Before,
     poll: &Poll,
     after: &After,
 ) -> Result<(), StoreError> {
-    const MOVE_ON: &str = "
-        update resources
-           set head = $2, body_version = $3, status = $4, polling = $5, failing = $6,
-               next_fetch = $7, due_at = $7, claimed_until = null, pinged = $8,
-               fetched_at = $9, put_off_why = null,
-               kind = coalesce($10, kind), site_url = coalesce($11, site_url),
-               feed_head = coalesce($12, feed_head), least_s = $13, unit_ms = $14,
-               status_version = $15, status_news = $16, period = $17
-         where id = $1";
-    // Upkeep may have measured the resource since it was claimed.
-    let status = Status {
-        last_maintenance_at: before.status.last_maintenance_at,
-        velocity: before.status.velocity,
-        entries_count_since_last_maintenance: before.status.entries_count_since_last_maintenance
-            + after.entries as u64,
-        ..poll.status.clone()
-    };
-    // What a ping told of may have been written after the server answered.
-    let pinged = before.pinged == 1;
-    let spacing = chrono::Duration::microseconds(before.spacing_us);
-    let next_fetch = if pinged { poll.next_fetch.min(poll.at + spacing) } else { poll.next_fetch };
-    let params = params![
-        id.0,
-        after.head,
-        after.body_version,
-        sql::json(&status),
-        sql::json(&poll.polling),
-        status.is_failing(),
-        next_fetch,
-        i64::from(pinged),
-        poll.at,
-        poll.kind.map(|kind| kind.as_str()),
-        poll.site_url.as_deref(),
-        poll.feed_head.as_deref(),
-        i64::from(poll.demand.least_s),
-        i64::try_from(poll.demand.unit_ms).unwrap_or(i64::MAX),
-        status.version,
-        status.announced.version,
-        i64::from(status.period_s),
-    ];
-    tx.execute(MOVE_ON, params).await?;
-    if pinged {
-        tx.wake(Wake::Resources).await?;
-    }
-    Ok(())
-}
-
-async fn keep_outcome(
-    tx: &Tx<'_>,
-    id: ResourceId,
-    poll: &Poll,
-    new: usize,
-    pinged: bool,
-) -> Result<(), StoreError> {
     const KEEP: &str = "
-        insert into fetches (resource_id, at, trigger, outcome, http_code, took_ms,
-                             wire_bytes, appended, announced)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        update resources
+           set head = $2, body_version = $3, kind = coalesce($4, kind),
+               site_url = coalesce($5, site_url), feed_head = coalesce($6, feed_head)
+         where id = $1";
     #[rustfmt::skip]
     let params = params![
-        id.0, poll.at, poll.trigger.as_str(), poll.outcome.as_str(),
-        i64::from(poll.status.http_code), i64::from(poll.took_ms),
-        i64::try_from(poll.wire_bytes).unwrap_or(i64::MAX), new as i64,
-        pinged || poll.trigger == Trigger::Ping,
+        id.0, after.head, after.body_version, poll.kind.map(|kind| kind.as_str()),
+        poll.site_url.as_deref(), poll.feed_head.as_deref(),
     ];
     tx.execute(KEEP, params).await.map(drop)
 }

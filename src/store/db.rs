@@ -3,11 +3,12 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 
 use super::postgres::{self, Postgres};
+use super::recorder::Recorder;
 use super::sqlite::Sqlite;
 use super::tx::Tx;
 use super::{News, StoreError, hosts, migrate};
@@ -18,6 +19,7 @@ use crate::domain::page::Cut;
 pub(super) struct Db {
     engine: Engine,
     pub(super) news: News,
+    pub(super) recorder: Recorder,
     /// Which servers are limited together.
     pub(super) groups: Groups,
     /// How much a page takes.
@@ -55,10 +57,13 @@ impl Db {
             }
         };
         let (groups, cut) = (settings.groups.clone(), settings.cut);
-        let db = Db { engine, news, groups: groups.clone(), cut };
+        let db = Arc::new_cyclic(|db| {
+            let recorder = Recorder::start(Weak::clone(db));
+            Db { engine, news, recorder, groups: groups.clone(), cut }
+        });
         db.write(move |tx| Box::pin(migrate::migrate(tx, cut.records))).await?;
         db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;
-        Ok(Arc::new(db))
+        Ok(db)
     }
 
     /// Runs `op` in one transaction: all of it or, if it fails, nothing.
@@ -87,6 +92,7 @@ impl Db {
 
     /// Finishes what was begun and closes the database.
     pub(super) async fn shut(&self) {
+        self.recorder.stop().await;
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.close().await,
             Engine::Postgres(postgres) => postgres.close(),

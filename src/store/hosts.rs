@@ -4,7 +4,7 @@
 //! resource of it is claimed and given back when that poll is recorded. Whoever locks rows
 //! of resources and of groups locks those of resources first, or waits for none.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -141,23 +141,26 @@ pub(super) async fn hold_for(
     tx.execute(HOLD, params![name, now, pause, until]).await.map(drop)
 }
 
-/// Gives a group back once a poll of it has ended: the next may begin after its pause, or
-/// when it need not be left alone any more.
+/// Gives groups back once polls of them have ended: the next may begin after its pause, or
+/// when it need not be left alone any more. Of each, whether it answered well, and when.
 pub(super) async fn release(
     tx: &Tx<'_>,
-    name: &str,
-    is_well: bool,
-    at: DateTime<Utc>,
+    groups: &BTreeMap<&str, (bool, DateTime<Utc>)>,
 ) -> Result<(), StoreError> {
     const RELEASE: &str = "
         update hosts
            set free_at = case when cool_until > begun_at + pause then cool_until
                               else begun_at + pause end,
-               slow_downs = case when cast($2 as bigint) = 1 then 0 else slow_downs end,
-               well_at = case when cast($2 as bigint) = 1 then cast($3 as bigint)
-                              else well_at end
-         where host = $1";
-    tx.execute(RELEASE, params![name, is_well, at]).await.map(drop)
+               slow_downs = case when {given well} = 1 then 0 else slow_downs end,
+               well_at = case when {given well} = 1 then {given at} else well_at end
+          {from rows}
+         where hosts.host = {given host}";
+    let columns = [
+        ("host", Value::Texts(groups.keys().map(|&name| name.to_owned()).collect())),
+        ("well", Value::Ints(groups.values().map(|(well, _)| i64::from(*well)).collect())),
+        ("at", Value::Ints(groups.values().map(|(_, at)| micros(*at)).collect())),
+    ];
+    tx.execute_rows(RELEASE, params![], &columns).await.map(drop)
 }
 
 /// The microseconds between two fetches from each group: its own, or what was learned.
@@ -289,9 +292,9 @@ async fn put_off(
 ) -> Result<(), StoreError> {
     const PUT_OFF: &str = "
         update resources
-           set due_at = given.at, next_fetch = given.at, put_off_why = $1
-          from {rows}
-         where resources.id = given.id";
+           set due_at = {given at}, next_fetch = {given at}, put_off_why = $1
+          {from rows}
+         where resources.id = {given id}";
     let (ids, times) = waiting.into_iter().map(|(id, at)| (id, micros(at))).unzip();
     let columns = [("id", Value::Ints(ids)), ("at", Value::Ints(times))];
     tx.execute_rows(PUT_OFF, params![why], &columns).await.map(drop)
@@ -307,7 +310,7 @@ pub(super) async fn regroup(tx: &Tx<'_>, groups: &Groups) -> Result<(), StoreErr
     const SOME: &str = "
         select id, fetch_url, host from resources where id > $1 order by id limit $2";
     const MOVE: &str = "
-        update resources set host = given.host from {rows} where resources.id = given.id";
+        update resources set host = {given host} {from rows} where resources.id = {given id}";
     let fingerprint = groups.fingerprint();
     if tx.first(SAME, params![fingerprint.as_str()]).await?.is_some() {
         return Ok(());

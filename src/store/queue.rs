@@ -117,9 +117,9 @@ async fn put_at(
 ) -> Result<(), StoreError> {
     const PUT: &str = "
         update resources
-           set due_at = given.at
-          from {rows}
-         where resources.id = given.id and due_at <= $1
+           set due_at = {given at}
+          {from rows}
+         where resources.id = {given id} and due_at <= $1
            and (claimed_until is null or claimed_until <= $1)";
     let columns = [
         ("id", Value::Ints(times.iter().map(|(id, _)| id.0).collect())),

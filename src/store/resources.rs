@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::claims::{self, Queue};
 use super::db::Db;
+use super::endings::{self, Ending};
 use super::sql::{self, Row, params};
 use super::tx::{Tx, Wake};
 use super::{Appended, DueResource, Resources, Room, StoreError, append, hosts, pings};
@@ -100,6 +101,9 @@ impl Resources for Db {
     }
 
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
+        if endings::is_all(poll) {
+            return self.recorder.record(Ending::of(id, poll)).await;
+        }
         let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
         let record = self.write(move |tx| {
             Box::pin(async move { append::record(tx, (&groups, &cut), id, poll).await })
@@ -184,8 +188,8 @@ const CLAIM: &str = "
     update resources
        set due_at = $1, claimed_until = $1,
            pinged = case when pinged = 1 then 2 else pinged end
-      from {rows}
-     where resources.id = given.id";
+      {from rows}
+     where resources.id = {given id}";
 
 const CLAIMED: &str = concat!(
     "select ",

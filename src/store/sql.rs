@@ -8,8 +8,12 @@
 //! | --- | --- | --- |
 //! | `{ids $1}` `{texts $1}` `{blobs $1}` | `select unnest($1::…[])` | `select … from json_each($1)` |
 //! | `{rows}` | `unnest(…) as given (…)` | one row at a time, as `given` |
+//! | `{from rows}` `{given id}` | `from unnest(…) as given (…)` `given.id` | nothing, and a parameter |
 //! | `{for update}` `{for share}` `{skip locked}` | row locks | nothing: there is one writer |
 //! | `{number}` `{serial}` `{key}` `{compact}` | DDL, see `migrations/` | |
+//!
+//! An update for many rows is written with the latter: SQLite would collect what comes
+//! `from` somewhere in a table of its own, made and thrown away for each row.
 //!
 //! A parameter whose type PostgreSQL cannot tell from its place is cast:
 //! `cast($1 as bigint)`.
@@ -47,16 +51,6 @@ impl Value {
             Value::Texts(list) => list.len(),
             Value::Blobs(list) => list.len(),
             Value::Null | Value::Int(_) | Value::Text(_) | Value::Blob(_) => 1,
-        }
-    }
-
-    /// One value of a list.
-    pub(super) fn nth(&self, n: usize) -> Value {
-        match self {
-            Value::Ints(list) => Value::Int(list[n]),
-            Value::Texts(list) => Value::Text(list[n].clone()),
-            Value::Blobs(list) => Value::Blob(list[n].clone()),
-            single => single.clone(),
         }
     }
 
@@ -198,8 +192,7 @@ impl Row {
 
     /// The next column, a document of our own in JSON.
     pub(super) fn json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, StoreError> {
-        let text = self.text()?;
-        serde_json::from_str(&text).map_err(|err| StoreError::Corrupt(err.to_string()))
+        parse_json(&self.text()?)
     }
 }
 
@@ -219,18 +212,20 @@ pub(super) fn json<T: serde::Serialize>(document: &T) -> String {
     serde_json::to_string(document).expect("our documents are structs of plain values")
 }
 
+/// A document of our own, as it was kept.
+pub(super) fn parse_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|err| StoreError::Corrupt(err.to_string()))
+}
+
 /// The columns of `{rows}`: their names and their values, all lists of one length.
 pub(super) type Columns<'a> = [(&'a str, Value)];
 
 /// The text for PostgreSQL. `columns` are numbered on from `first`.
 pub(super) fn postgres(sql: &str, first: usize, columns: &Columns<'_>) -> String {
     replace(sql, |word, rest| match word {
-        "rows" => {
-            let lists = columns.iter().enumerate();
-            let lists = lists.map(|(n, (_, v))| format!("${}::{}", first + n, v.array_type()));
-            let names = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-            format!("unnest({}) as given ({names})", lists.collect::<Vec<_>>().join(", "))
-        }
+        "rows" => given_rows(first, columns),
+        "from" => format!("from {}", given_rows(first, columns)),
+        "given" => format!("given.{rest}"),
         "ids" => format!("select unnest({rest}::bigint[])"),
         "texts" => format!("select unnest({rest}::text[])"),
         "blobs" => format!("select unnest({rest}::bytea[])"),
@@ -244,6 +239,13 @@ pub(super) fn postgres(sql: &str, first: usize, columns: &Columns<'_>) -> String
     })
 }
 
+fn given_rows(first: usize, columns: &Columns<'_>) -> String {
+    let lists = columns.iter().enumerate();
+    let lists = lists.map(|(n, (_, v))| format!("${}::{}", first + n, v.array_type()));
+    let names = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    format!("unnest({}) as given ({names})", lists.collect::<Vec<_>>().join(", "))
+}
+
 /// The text for SQLite. `columns` are numbered on from `first`.
 pub(super) fn sqlite(sql: &str, first: usize, columns: &Columns<'_>) -> String {
     let text = replace(sql, |word, rest| match word {
@@ -251,6 +253,10 @@ pub(super) fn sqlite(sql: &str, first: usize, columns: &Columns<'_>) -> String {
             let columns = columns.iter().enumerate();
             let columns = columns.map(|(n, (name, _))| format!("${} as {name}", first + n));
             format!("(select {}) as given", columns.collect::<Vec<_>>().join(", "))
+        }
+        "given" => {
+            let place = columns.iter().position(|(name, _)| *name == rest);
+            place.map_or_else(String::new, |n| format!("${}", first + n))
         }
         "ids" | "texts" => format!("select value from json_each({rest})"),
         "blobs" => format!("select unhex(value) from json_each({rest})"),
@@ -291,6 +297,9 @@ mod tests {
              "where id in (select value from json_each(?2)) and a = ?1"),
             ("from {rows}", "from unnest($3::bigint[], $4::text[]) as given (id, name)",
              "from (select ?3 as id, ?4 as name) as given"),
+            ("set a = {given name} {from rows} where b = {given id}",
+             "set a = given.name from unnest($3::bigint[], $4::text[]) as given (id, name) where b = given.id",
+             "set a = ?4  where b = ?3"),
             ("limit 1 {skip locked}", "limit 1 for no key update skip locked", "limit 1 "),
             ("id {for share};", "id for share;", "id ;"),
         ];

@@ -39,11 +39,27 @@ pub(super) async fn tell(
     Ok(())
 }
 
+/// How often a status changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Versions {
+    /// Into or out of error, to gone, or to another address.
+    pub(super) all: i64,
+    /// So that it is news to those who want no false alarms.
+    pub(super) news: i64,
+}
+
+impl Versions {
+    /// Those of this status.
+    pub(super) fn of(status: &Status) -> Versions {
+        Versions { all: status.version, news: status.announced.version }
+    }
+}
+
 /// Makes due whom a change of the status concerns (rule P33).
 pub(super) async fn tell_status(
     tx: &Tx<'_>,
     id: ResourceId,
-    (before, after): (&Status, &Status),
+    (before, after): (Versions, Versions),
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const LAGGING: &str = "
@@ -53,12 +69,10 @@ pub(super) async fn tell_status(
            and status_told < case statuses when 'always' then cast($3 as bigint)
                                            when 'transitions' then cast($4 as bigint)
                                            else 0 end";
-    let versions = |status: &Status| (status.version, status.announced.version);
-    if versions(before) == versions(after) {
+    if before == after {
         return Ok(());
     }
-    let (version, news) = versions(after);
-    if tx.execute(LAGGING, params![id.0, at, version, news]).await? > 0 {
+    if tx.execute(LAGGING, params![id.0, at, after.all, after.news]).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;
     }
     Ok(())

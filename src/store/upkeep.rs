@@ -211,9 +211,9 @@ async fn measure(
         select id from resources where measured_at < $1 order by measured_at limit $2";
     const READ: &str = "select id, status from resources where id in ({ids $1}) order by id";
     const KEEP: &str = "
-        update resources set status = given.status, measured_at = $1
-          from {rows}
-         where resources.id = given.id";
+        update resources set status = {given status}, measured_at = $1
+          {from rows}
+         where resources.id = {given id}";
     let next = tx.query(NEXT, params![before, BATCH]).await?;
     let next = next.into_iter().map(|mut row| row.int());
     let next = next.collect::<Result<Vec<_>, StoreError>>()?;

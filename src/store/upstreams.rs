@@ -52,8 +52,8 @@ impl Upstreams for Db {
                    pushed = case when state = 'doubted' then 0 else pushed end,
                    missed = case when state = 'doubted' then 0 else missed end,
                    state = case when state = 'active' then state else 'asked' end
-              from {rows}
-             where upstreams.resource_id = given.resource_id";
+              {from rows}
+             where upstreams.resource_id = {given resource_id}";
         let claimed = self.write(move |tx| {
             Box::pin(async move {
                 let rows = tx.query(DUE, params![now, most(limit)]).await?;

@@ -61,6 +61,8 @@ impl Sqlite {
         writing.pragma_update(None, "journal_mode", "wal")?;
         writing.pragma_update(None, "synchronous", "full")?;
         writing.pragma_update(None, "journal_size_limit", 64 << 20)?;
+        // 16 MB: a page that is written often is copied into the database less often.
+        writing.pragma_update(None, "wal_autocheckpoint", 4_000)?;
         let readers = (0..readers.max(1)).map(|_| {
             let reading = connect(path)?;
             reading.pragma_update(None, "query_only", true)?;
@@ -170,9 +172,19 @@ fn bind(
         statement.raw_bind_parameter(at + 1, param)?;
     }
     for (at, (_, list)) in columns.iter().enumerate() {
-        statement.raw_bind_parameter(params.len() + at + 1, list.nth(n))?;
+        statement.raw_bind_parameter(params.len() + at + 1, nth(list, n)?)?;
     }
     Ok(())
+}
+
+/// One value of a list.
+fn nth(list: &Value, n: usize) -> rusqlite::Result<ToSqlOutput<'_>> {
+    Ok(match list {
+        Value::Ints(list) => ToSqlOutput::from(list[n]),
+        Value::Texts(list) => ToSqlOutput::from(list[n].as_str()),
+        Value::Blobs(list) => ToSqlOutput::from(list[n].as_slice()),
+        single => rusqlite::ToSql::to_sql(single)?,
+    })
 }
 
 fn value(found: ValueRef<'_>) -> Result<Value, StoreError> {

@@ -147,8 +147,14 @@ fn commit_together(
     taken.push(first);
     execute("begin immediate")?;
     let result = loop {
+        let is_first = taken.len() == 1;
         let Some(job) = taken.last_mut() else { break Ok(()) };
-        if let Err(err) = run_one(job.as_mut(), conn, execute) {
+        let ran = if is_first {
+            run_first(job.as_mut(), conn, execute)
+        } else {
+            run_one(job.as_mut(), conn, execute)
+        };
+        if let Err(err) = ran {
             break Err(err);
         }
         if taken.len() >= MOST || begun.elapsed() >= LONGEST {
@@ -166,7 +172,24 @@ fn commit_together(
     result
 }
 
-/// Runs one operation; an error means that the whole transaction is lost.
+/// Runs the first operation of a transaction, which needs no savepoint: there is nothing
+/// else to be undone if it fails. An error means that the whole transaction is lost.
+fn run_first(
+    job: &mut dyn Job,
+    conn: &Mutex<Connection>,
+    execute: impl Fn(&'static str) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    if job.run(conn) {
+        return Ok(());
+    }
+    // A full disk ends the transaction by itself.
+    if !lock(conn).is_autocommit() {
+        execute("rollback")?;
+    }
+    execute("begin immediate")
+}
+
+/// Runs another operation; an error means that the whole transaction is lost.
 fn run_one(
     job: &mut dyn Job,
     conn: &Mutex<Connection>,

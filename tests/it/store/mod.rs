@@ -4,6 +4,7 @@ mod accounts;
 mod claims;
 mod crash;
 mod deliveries;
+mod endings;
 mod entries;
 mod hosts;
 mod intents;

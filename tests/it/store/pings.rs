@@ -22,7 +22,7 @@ on_both_stores!(
 
 const SPACING: Duration = Duration::from_secs(5);
 
-fn ping(seconds: i64, url: &str) -> Ping {
+pub(super) fn ping(seconds: i64, url: &str) -> Ping {
     Ping {
         at: at(seconds),
         source: Source::Weblogs,

@@ -1,0 +1,136 @@
+//! Polls that find nothing, which are recorded together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate::domain::poll::{Found, Poll, Trigger};
+use feedgate::domain::resource::ResourceId;
+use feedgate::domain::status::Status;
+use feedgate::store::{Room, Store, StoreError};
+use futures_util::future::join_all;
+
+use super::pings::ping;
+use super::{at, on_both_stores, poll, resource, room, subscribe};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    polls_that_end_together_are_all_recorded,
+    a_poll_that_cannot_be_recorded_takes_no_other_with_it,
+    of_two_polls_of_a_resource_the_later_holds,
+    what_was_measured_meanwhile_is_kept,
+    a_ping_that_came_meanwhile_is_answered_soon,
+    what_was_begun_is_recorded_before_the_store_closes,
+);
+
+/// Polls in one go.
+const MANY: usize = 20;
+
+/// A poll that ended `seconds` after the beginning and found nothing.
+fn nothing(seconds: i64) -> Poll {
+    Poll { found: Found::Nothing, outcome: "not_modified".to_owned(), ..poll(at(seconds), &[]) }
+}
+
+/// Resources that are claimed, four of each server.
+async fn crowd(store: &Arc<dyn Store>) -> Vec<ResourceId> {
+    for n in 0..MANY {
+        subscribe(store, &n.to_string(), "https://callback.test/").await;
+    }
+    let due = store.claim_resources(at(1), at(60), &room()).await.unwrap();
+    assert_eq!(due.len(), MANY);
+    due.into_iter().map(|due| due.resource.id).collect()
+}
+
+/// When each is fetched next, if it was recorded.
+async fn recorded(store: &Arc<dyn Store>, ids: &[ResourceId]) -> usize {
+    let mut recorded = 0;
+    for id in ids {
+        recorded += usize::from(resource(store, *id).await.next_fetch == at(2 + 600));
+    }
+    recorded
+}
+
+async fn polls_that_end_together_are_all_recorded(database: Database) {
+    let store = database.open().await;
+    let ids = crowd(&store).await;
+    let nothing = nothing(2);
+    let results = join_all(ids.iter().map(|id| store.record(*id, &nothing))).await;
+    for result in results {
+        assert_eq!((result.as_ref().unwrap().head.0, result.unwrap().new), (0, 0));
+    }
+    assert_eq!(recorded(&store, &ids).await, MANY);
+    let alone = Room { limit: MANY, per_host: 1, busy: Vec::new() };
+    let due = store.claim_resources(at(1_000), at(1_060), &alone).await.unwrap();
+    assert_eq!(due.len(), 1, "claims have ended, and the server is free for one at a time");
+    assert_eq!(store.claim_resources(at(1_001), at(1_060), &alone).await.unwrap(), []);
+    store.record(due[0].resource.id, &nothing).await.unwrap();
+    assert_eq!(store.claim_resources(at(1_002), at(1_060), &alone).await.unwrap().len(), 1);
+}
+
+async fn a_poll_that_cannot_be_recorded_takes_no_other_with_it(database: Database) {
+    let store = database.open().await;
+    let ids = crowd(&store).await;
+    // PostgreSQL has no such letter; SQLite does not mind.
+    let unlike = Poll { outcome: "\0".to_owned(), ..nothing(2) };
+    let (missing, nothing) = (ResourceId(1_000_000), nothing(2));
+    let polls = ids.iter().enumerate().map(|(n, id)| match n {
+        7 => store.record(*id, &unlike),
+        9 => store.record(missing, &nothing),
+        _ => store.record(*id, &nothing),
+    });
+    let results = join_all(polls).await;
+    assert!(matches!(results[9], Err(StoreError::Corrupt(_))), "{:?}", results[9]);
+    let refused = results.iter().filter(|result| result.is_err()).count();
+    assert!(refused == 1 || (refused == 2 && results[7].is_err()), "{results:?}");
+    assert_eq!(recorded(&store, &ids).await, MANY - refused);
+}
+
+async fn of_two_polls_of_a_resource_the_later_holds(database: Database) {
+    let store = database.open().await;
+    let ids = crowd(&store).await;
+    let (first, second) = (nothing(3), nothing(2));
+    let both = ids.iter().flat_map(|id| [store.record(*id, &first), store.record(*id, &second)]);
+    // They are recorded in the order in which they are brought.
+    for result in join_all(both).await {
+        result.unwrap();
+    }
+    assert_eq!(recorded(&store, &ids).await, MANY);
+}
+
+async fn what_was_measured_meanwhile_is_kept(database: Database) {
+    const DAY: i64 = 86_400;
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    store.record(id, &poll(at(10), &["1", "2"])).await.unwrap();
+    store.measure(at(1), at(DAY)).await.unwrap();
+    // The poll began before: it knows nothing of it.
+    let status = Status { entries_count_since_last_maintenance: 2, ..nothing(0).status };
+    let late = Poll { status, ..nothing(DAY + 5) };
+    store.record(id, &late).await.unwrap();
+    let after = resource(&store, id).await.status;
+    assert_eq!((after.velocity, after.entries_count_since_last_maintenance), (2, 0));
+    assert_eq!((after.last_maintenance_at, after.http_code), (Some(at(DAY)), 200));
+}
+
+async fn a_ping_that_came_meanwhile_is_answered_soon(database: Database) {
+    let store = database.open().await;
+    let id = crowd(&store).await[0];
+    let topic = resource(&store, id).await.topic;
+    let spacing = Duration::from_secs(60);
+    assert_eq!(store.receive(&ping(2, topic.as_str()), spacing).await.unwrap(), 1);
+    store.record(id, &nothing(3)).await.unwrap();
+    let due = store.claim_resources(at(64), at(124), &room()).await.unwrap();
+    let answering = due.iter().find(|due| due.resource.id == id);
+    assert_eq!(answering.map(|due| due.trigger), Some(Trigger::Ping));
+}
+
+async fn what_was_begun_is_recorded_before_the_store_closes(database: Database) {
+    let store = database.open().await;
+    let ids = crowd(&store).await;
+    let nothing = nothing(2);
+    let records = join_all(ids.iter().map(|id| store.record(*id, &nothing)));
+    let (results, ()) = tokio::join!(records, store.close());
+    let fine = results.iter().filter(|result| result.is_ok()).count();
+    assert_eq!(fine, MANY, "{results:?}");
+    assert!(matches!(store.record(ids[0], &nothing).await, Err(StoreError::Closed)));
+    assert_eq!(recorded(&database.open().await, &ids).await, MANY);
+}
