@@ -179,14 +179,16 @@ fn run_first(
     conn: &Mutex<Connection>,
     execute: impl Fn(&'static str) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
-    if job.run(conn) {
-        return Ok(());
+    let fine = job.run(conn);
+    let has_ended = lock(conn).is_autocommit();
+    match (fine, has_ended) {
+        (true, false) => Ok(()),
+        // It ended the transaction, which nothing may do: this fails too, as it must.
+        (true, true) => execute("rollback"),
+        (false, false) => execute("rollback").and_then(|()| execute("begin immediate")),
+        // A full disk ends the transaction by itself.
+        (false, true) => execute("begin immediate"),
     }
-    // A full disk ends the transaction by itself.
-    if !lock(conn).is_autocommit() {
-        execute("rollback")?;
-    }
-    execute("begin immediate")
 }
 
 /// Runs another operation; an error means that the whole transaction is lost.
