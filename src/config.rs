@@ -18,6 +18,7 @@ use url::Url;
 use crate::deliver;
 use crate::domain::limit::Groups;
 use crate::domain::page::Cut;
+use crate::domain::ping::Unit;
 use crate::domain::schedule::{Bounds, K_LEAST};
 use crate::domain::storage::Quota;
 use crate::fetch;
@@ -108,10 +109,23 @@ pub struct Config {
     pub page: Cut,
     /// How much one account may store.
     pub quota: Quota,
+    /// How changes are listed.
+    pub listing: Listing,
     /// What is logged, in the words of `tracing`'s filter.
     pub log: String,
     /// How it is logged.
     pub log_format: LogFormat,
+}
+
+/// How changes.xml is written, and how long what it lists is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// How it counts.
+    pub unit: Unit,
+    /// How long pings are kept.
+    pub keep_pings: Duration,
+    /// How long the documents of hours are kept; `None` is for ever.
+    pub keep_hours: Option<Duration>,
 }
 
 /// Where the certificate and its key are.
@@ -233,6 +247,7 @@ impl Config {
                 bytes: from.number("FEEDGATE_PAGE_BYTES", 1_024, 1 << 26) as i64,
             },
             quota: quota(&mut from),
+            listing: listing(&mut from),
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
         };
@@ -297,7 +312,12 @@ impl Config {
 
     /// How house is kept.
     pub fn upkeep(&self) -> upkeep::Settings {
-        upkeep::Settings { polls_per_s: self.polls_per_s }
+        upkeep::Settings {
+            polls_per_s: self.polls_per_s,
+            changes_unit: self.listing.unit,
+            keep_pings: self.listing.keep_pings,
+            keep_hours: self.listing.keep_hours,
+        }
     }
 
     /// How hubs and clouds are asked to tell us of changes; `None` where they could not
@@ -338,6 +358,7 @@ impl Config {
             aliases: self.cloud_aliases.clone(),
             stranger_calls_per_min: self.stranger_calls_per_min,
             metrics_networks: self.metrics_networks.clone(),
+            changes_unit: self.listing.unit,
             contact: self.contact.clone(),
             bot_addresses: self.bot_addresses.clone(),
         }
@@ -367,6 +388,17 @@ fn quota<G: Fn(&str) -> Option<(String, Origin)>>(from: &mut Reader<G>) -> Quota
         file_bytes: from.number("FEEDGATE_STORAGE_FILE_BYTES", 1_024, 1 << 26) as usize,
         files: from.count("FEEDGATE_STORAGE_FILES", 100_000),
         bytes: from.number("FEEDGATE_STORAGE_BYTES", 1_024, 1 << 40) as usize,
+    }
+}
+
+fn listing<G>(from: &mut Reader<G>) -> Listing
+where
+    G: Fn(&str) -> Option<(String, Origin)>,
+{
+    Listing {
+        unit: from.unit("FEEDGATE_CHANGES_WHEN"),
+        keep_pings: from.hours("FEEDGATE_PINGS_KEEP_H"),
+        keep_hours: from.days("FEEDGATE_HOURS_KEEP_DAYS"),
     }
 }
 

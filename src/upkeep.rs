@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::domain::herd::{Clock, Look};
+use crate::domain::ping::Unit;
 use crate::domain::schedule;
 use crate::store::{Store, StoreError};
 use crate::worker;
@@ -25,8 +26,7 @@ const TICK: Duration = Duration::from_secs(20);
 const MOST_ERRORS: u32 = 3;
 /// "We normally run maintenance at most every 24hour for each resource" (seed 003).
 const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
-/// How long pings and fetch outcomes are kept: changes.xml looks back an hour, an
-/// operator a week.
+/// How long fetch outcomes are kept: an operator looks back a week.
 const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long a resource is kept that nobody watches (rule S44): who subscribes again within
 /// it is not told of old entries.
@@ -41,7 +41,9 @@ enum Chore {
     DropFailing,
     /// Brings velocity and counts up to date.
     Measure,
-    /// Forgets old pings and fetch outcomes.
+    /// Keeps the hours of changes.xml that are over.
+    KeepHours,
+    /// Forgets old fetch outcomes, and old lines of changes.xml.
     Prune,
     /// Forgets resources that nobody watches any more.
     Forget,
@@ -50,10 +52,11 @@ enum Chore {
 }
 
 /// All of them, and how often at most each is done in all nodes together.
-const CHORES: [(Chore, Duration); 6] = [
+const CHORES: [(Chore, Duration); 7] = [
     (Chore::Expire, Duration::from_secs(60)),
     (Chore::DropFailing, Duration::from_secs(30 * 60)),
     (Chore::Measure, Duration::from_secs(10 * 60)),
+    (Chore::KeepHours, Duration::from_secs(5 * 60)),
     (Chore::Prune, Duration::from_secs(3_600)),
     (Chore::Forget, Duration::from_secs(3_600)),
     (Chore::Steer, Duration::from_secs(60)),
@@ -64,6 +67,12 @@ const CHORES: [(Chore, Duration); 6] = [
 pub struct Settings {
     /// Polls a second, of all nodes together.
     pub polls_per_s: u32,
+    /// How the documents of hours count that are over.
+    pub changes_unit: Unit,
+    /// How long pings are kept.
+    pub keep_pings: Duration,
+    /// How long the documents of hours are kept; `None` is for ever.
+    pub keep_hours: Option<Duration>,
 }
 
 /// Keeps house until `stop` is cancelled.
@@ -118,12 +127,23 @@ async fn steer(store: &dyn Store, settings: &Settings) -> Result<u64, StoreError
     store.keep_k(next).await.map(|()| 0)
 }
 
+async fn prune(
+    store: &dyn Store,
+    settings: &Settings,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    let hours_before = settings.keep_hours.map(|keep| now - keep);
+    let lines = store.prune_changes(now - settings.keep_pings, hours_before).await?;
+    Ok(lines + store.prune(now - KEEP).await?)
+}
+
 impl Chore {
     fn name(self) -> &'static str {
         match self {
             Chore::Expire => "expire",
             Chore::DropFailing => "drop_failing",
             Chore::Measure => "measure",
+            Chore::KeepHours => "keep_hours",
             Chore::Prune => "prune",
             Chore::Forget => "forget",
             Chore::Steer => "steer",
@@ -150,7 +170,8 @@ impl Chore {
             Chore::Expire => store.drop_expired(now).await?,
             Chore::DropFailing => store.drop_failing(MOST_ERRORS).await?,
             Chore::Measure => store.measure(now - MEASURE_EVERY, now).await?,
-            Chore::Prune => store.prune(now - KEEP).await?,
+            Chore::KeepHours => store.keep_hours(now, settings.changes_unit).await?,
+            Chore::Prune => prune(store, settings, now).await?,
             Chore::Forget => store.forget_unwatched(now - KEEP_UNWATCHED, now).await?,
             Chore::Steer => steer(store, settings).await?,
         };

@@ -10,6 +10,7 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
 use crate::domain::limit::Groups;
+use crate::domain::ping::Unit;
 use crate::http::Aliases;
 use crate::wire::signature::Method;
 
@@ -147,6 +148,24 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
         method.unwrap_or_else(|| {
             self.fault(name, "sha1, sha256, sha384 or sha512");
             Method::default()
+        })
+    }
+
+    pub(super) fn hours(&mut self, name: &str) -> Duration {
+        Duration::from_secs(3_600 * self.number(name, 2, 1_000_000))
+    }
+
+    /// Days; `None` for 0, which is for ever.
+    pub(super) fn days(&mut self, name: &str) -> Option<Duration> {
+        let days = self.number(name, 0, 100_000);
+        (days > 0).then(|| Duration::from_secs(86_400 * days))
+    }
+
+    pub(super) fn unit(&mut self, name: &str) -> Unit {
+        let unit = self.text(name).as_deref().and_then(Unit::from_word);
+        unit.unwrap_or_else(|| {
+            self.fault(name, "minutes or seconds");
+            Unit::Minutes
         })
     }
 

@@ -58,6 +58,9 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_CLAIM_S", "60"),
     plain("FEEDGATE_PAGE_RECORDS", "50"),
     plain("FEEDGATE_PAGE_BYTES", "1048576"),
+    plain("FEEDGATE_CHANGES_WHEN", "minutes"),
+    plain("FEEDGATE_PINGS_KEEP_H", "168"),
+    plain("FEEDGATE_HOURS_KEEP_DAYS", "0"),
     plain("FEEDGATE_STRANGER_CALLS_PER_MIN", "600"),
     plain(
         "FEEDGATE_METRICS_NETWORKS",

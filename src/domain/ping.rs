@@ -1,6 +1,6 @@
 //! Inbound signals that a resource changed.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// Which door a ping came in by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,8 @@ pub struct Ping {
     pub feed_url: Option<String>,
 }
 
-/// A line of changes.xml: a ping, or a change that was seen without one.
+/// A line of changes.xml: a ping, or a change that was seen without one, as it was when it
+/// was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// When.
@@ -54,3 +55,37 @@ pub struct Change {
     /// The feed's address, where known apart from it.
     pub feed_url: Option<String>,
 }
+
+/// The unit of `when` in changes.xml.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// "The when attribute in the number of minutes since the ping was received."
+    /// (seed 002)
+    Minutes,
+    /// As the first description of the format had it, and deployed readers expect.
+    Seconds,
+}
+
+impl Unit {
+    /// The word in settings, in queries and in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Unit::Minutes => "minutes",
+            Unit::Seconds => "seconds",
+        }
+    }
+
+    /// The unit that `word` means.
+    pub fn from_word(word: &str) -> Option<Unit> {
+        [Unit::Minutes, Unit::Seconds].into_iter().find(|unit| unit.as_str() == word)
+    }
+}
+
+/// The hour of the clock that `at` lies in, by its beginning.
+pub fn hour_of(at: DateTime<Utc>) -> DateTime<Utc> {
+    let into = at.timestamp_micros().rem_euclid(HOUR.num_seconds() * 1_000_000);
+    at - TimeDelta::microseconds(into)
+}
+
+/// How long an hourly document covers.
+pub const HOUR: TimeDelta = TimeDelta::hours(1);

@@ -45,6 +45,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::domain::ping::Unit;
 use crate::metrics::Metrics;
 use crate::publish::Publish;
 use crate::store::Store;
@@ -81,6 +82,8 @@ pub struct Settings {
     pub stranger_calls_per_min: usize,
     /// Networks that `/metrics` is shown to (rule S45).
     pub metrics_networks: Vec<IpNet>,
+    /// How changes.xml counts, unless it is asked otherwise.
+    pub changes_unit: Unit,
 }
 
 /// What the doors need to do their work.

@@ -17,6 +17,7 @@ use warp::reply::Response;
 use super::Gateway;
 use super::aliases::Role;
 use super::exchange::{Asked, Door, explained, with_type};
+use super::params::Refused;
 use super::rsscloud::{self, Named, PINGED};
 use super::save_rss;
 use super::soap_rpc;
@@ -138,13 +139,13 @@ async fn carry_out(
         }
         Procedure::Ping => {
             arity("ping", params, 1, 1)?;
-            let url = texts(params).remove(0);
+            let [url] = texts_of(params);
             cloud_ping(gateway, asked, url).await?;
             Ok(Value::Boolean(true))
         }
         Procedure::SaveRss => {
             arity("saveRss", params, 3, 3)?;
-            let texts = texts(params);
+            let texts: [String; 3] = texts_of(params);
             let feed = match &params[2] {
                 Value::Bytes(bytes) => Sent::Bytes(bytes),
                 _ => Sent::Text(&texts[2]),
@@ -153,18 +154,19 @@ async fn carry_out(
         }
         Procedure::WeblogPing => {
             arity("ping", params, 2, 4)?;
-            let mut texts = texts(params);
-            let url = texts.remove(1);
-            Ok(flerror(weblog_ping(gateway, asked, [texts.remove(0), url, String::new()]).await))
+            let [name, url, changed, _] = texts_of(params);
+            Ok(flerror(weblog_ping(gateway, asked, [name, url, changed, String::new()]).await))
         }
         Procedure::WeblogExtendedPing => {
             arity("extendedPing", params, 3, 5)?;
-            let mut texts = texts(params);
+            let [name, url, changed, feed] = texts_of(params);
             // Three parameters are name, home page and feed (WordPress); four or five
-            // have the page that changed third and the feed fourth (seed 002).
-            let feed = texts.remove(if params.len() == 3 { 2 } else { 3 });
-            let url = texts.remove(1);
-            Ok(flerror(weblog_ping(gateway, asked, [texts.remove(0), url, feed]).await))
+            // have the page that changed third and the feed fourth (seed 002). Some leave
+            // the page out and send categories.
+            let is_tags = !feed.trim().is_empty() && !is_address(&feed);
+            let is_short = params.len() == 3 || is_tags && is_address(&changed);
+            let (changed, feed) = if is_short { (feed, changed) } else { (changed, feed) };
+            Ok(flerror(weblog_ping(gateway, asked, [name, url, changed, feed]).await))
         }
     }
 }
@@ -178,8 +180,9 @@ fn arity(name: &str, params: &[Value], least: usize, most: usize) -> Result<(), 
     Err(format!("Can't call \"{name}\" because there {what} parameters."))
 }
 
-fn texts(params: &[Value]) -> Vec<String> {
-    params.iter().map(|param| param.text().unwrap_or_default()).collect()
+/// The first parameters as texts; what is missing is empty.
+fn texts_of<const N: usize>(params: &[Value]) -> [String; N] {
+    std::array::from_fn(|n| params.get(n).and_then(Value::text).unwrap_or_default())
 }
 
 async fn please_notify(
@@ -265,24 +268,44 @@ fn not_kept(err: &(dyn std::error::Error + 'static)) -> String {
     broken()
 }
 
-/// Checks and keeps a weblog's ping. The error is a sentence for its sender.
+/// Checks and keeps a weblog's ping: name, address, the page that changed, and the feed,
+/// the last two if they are there.
 pub(super) async fn weblog_ping(
     gateway: &Gateway,
     asked: &Asked,
-    [name, url, feed_url]: [String; 3],
-) -> Result<(), String> {
+    [name, url, changed, feed]: [String; 4],
+) -> Result<(), Refused> {
+    let bad = |why| Err(Refused::new(StatusCode::BAD_REQUEST, why));
     // Some senders swap name and address.
     let is_swapped = !is_address(&url) && is_address(&name);
     let (name, url) = if is_swapped { (url, name) } else { (name, url) };
     if name.chars().count() > LONGEST_NAME {
-        return Err(format!("The weblog's name is longer than {LONGEST_NAME} characters."));
+        return bad(format!("The weblog's name is longer than {LONGEST_NAME} characters."));
+    }
+    if url.len() > LONGEST_URL {
+        return bad(format!("The weblog's address is longer than {LONGEST_URL} bytes."));
     }
     if !is_address(&url) {
-        return Err(format!("The weblog's address must be an http or https URL, not \"{url}\"."));
+        return bad(format!("The weblog's address must be an http or https URL, not \"{url}\"."));
     }
     gateway.strangers.admit(asked, 1)?;
-    let feed_url = if is_address(&feed_url) { feed_url } else { String::new() };
-    take(gateway, Source::Weblogs, [name, url, feed_url]).await
+    let feed = match is_address(&feed) {
+        true => feed,
+        false => watched(gateway, changed).await,
+    };
+    let taken = take(gateway, Source::Weblogs, [name, url, feed]).await;
+    taken.map_err(|why| Refused::new(StatusCode::SERVICE_UNAVAILABLE, why))
+}
+
+/// The page that is said to have changed, if it is one that is watched here; else nothing.
+async fn watched(gateway: &Gateway, changed: String) -> String {
+    let changed = changed.trim();
+    if !is_address(changed) {
+        return String::new();
+    }
+    // Whether or not it is, the ping counts; a store that fails will say so when it is kept.
+    let known = gateway.store.find(changed).await.ok().flatten();
+    known.map(|_| changed.to_owned()).unwrap_or_default()
 }
 
 fn is_address(text: &str) -> bool {
@@ -293,10 +316,11 @@ fn is_address(text: &str) -> bool {
 
 /// "The response is a struct with two named parameters, flerror and message" (seed
 /// 002, "Ping Response").
-fn flerror(done: Result<(), String>) -> Value {
-    let message = done.clone().err().unwrap_or_else(|| PINGED.to_owned());
+fn flerror(done: Result<(), Refused>) -> Value {
+    let is_error = done.is_err();
+    let message = done.map_or_else(|refused| refused.why, |()| PINGED.to_owned());
     Value::Struct(vec![
-        ("flerror".to_owned(), Value::Boolean(done.is_err())),
+        ("flerror".to_owned(), Value::Boolean(is_error)),
         ("message".to_owned(), Value::Text(message)),
     ])
 }

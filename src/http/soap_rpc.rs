@@ -8,6 +8,7 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::exchange::{Asked, with_type};
+use super::params::Refused;
 use super::rpc::{self, Procedure};
 use super::rsscloud::{Named, PINGED};
 use super::save_rss;
@@ -57,14 +58,15 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
         }
         Some(Procedure::Ping | Procedure::WeblogPing) => {
             let (name, url) = (text(&["weblogname"], 0), text(&["weblogurl"], 1));
-            let done = rpc::weblog_ping(gateway, asked, [name, url, String::new()]).await;
+            let changed = text(&["changesurl"], 2);
+            let done = rpc::weblog_ping(gateway, asked, [name, url, changed, String::new()]).await;
             Ok(flerror(method, done))
         }
         Some(Procedure::WeblogExtendedPing) => {
             let (name, url) = (text(&["weblogname"], 0), text(&["weblogurl"], 1));
             let place = if call.params.len() == 3 { 2 } else { 3 };
-            let feed = text(&["rssurl", "feedurl"], place);
-            Ok(flerror(method, rpc::weblog_ping(gateway, asked, [name, url, feed]).await))
+            let (changed, feed) = (text(&["changesurl"], 2), text(&["rssurl", "feedurl"], place));
+            Ok(flerror(method, rpc::weblog_ping(gateway, asked, [name, url, changed, feed]).await))
         }
         Some(Procedure::ListMethods) | None => {
             Err(format!("Can't make the call because \"{method}\" is not defined."))
@@ -93,7 +95,8 @@ async fn please_notify(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<
     rpc::register(gateway, asked, named, urls).await
 }
 
-fn flerror(method: &str, done: Result<(), String>) -> String {
-    let message = done.clone().err().unwrap_or_else(|| PINGED.to_owned());
-    soap::flerror_response(method, done.is_err(), &message)
+fn flerror(method: &str, done: Result<(), Refused>) -> String {
+    let is_error = done.is_err();
+    let message = done.map_or_else(|refused| refused.why, |()| PINGED.to_owned());
+    soap::flerror_response(method, is_error, &message)
 }

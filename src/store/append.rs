@@ -14,7 +14,7 @@ use super::records::{After, Records, append};
 use super::sql::{self, params};
 use super::tell::{Versions, tell};
 use super::tx::Tx;
-use super::{Appended, StoreError, entries, moves, pings, upstreams};
+use super::{Appended, StoreError, changes, entries, moves, pings, upstreams};
 use crate::domain::limit::Groups;
 use crate::domain::novelty::{self, Document, Judgement, Standing, Verdict};
 use crate::domain::page::Cut;
@@ -70,6 +70,9 @@ pub(super) async fn record(
     }
     if let Some(url) = &poll.site_url {
         pings::name(tx, id, "site", url).await?;
+    }
+    if after.news > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
+        changes::seen(tx, id, &poll.status.title, poll.at).await?;
     }
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, poll.trigger), poll.at).await?;

@@ -248,16 +248,13 @@ async fn move_on(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), Sto
 async fn keep_outcomes(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
     const KEEP: &str = "
         insert into fetches (resource_id, at, trigger, outcome, http_code, took_ms,
-                             wire_bytes, appended, announced)
+                             wire_bytes, appended)
         select given.id, given.at, given.trigger, given.outcome, given.http_code, given.took_ms,
-               given.wire_bytes, given.appended, given.announced
+               given.wire_bytes, given.appended
           from {rows}";
     let ints = |of: fn(&Ending) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
     let texts =
         |of: fn(&Ending) -> &str| Value::Texts(ended.iter().map(|(e, ..)| of(e).into()).collect());
-    let announced = ended
-        .iter()
-        .map(|(ending, held, _)| i64::from(held.pinged != 0 || ending.trigger == Trigger::Ping));
     let columns = [
         ("id", ints(|ending| ending.id.0)),
         ("at", ints(|ending| ending.at.timestamp_micros())),
@@ -267,7 +264,6 @@ async fn keep_outcomes(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(
         ("took_ms", ints(|ending| ending.took_ms.into())),
         ("wire_bytes", ints(|ending| ending.wire_bytes.try_into().unwrap_or(i64::MAX))),
         ("appended", Value::Ints(ended.iter().map(|(.., news)| *news as i64).collect())),
-        ("announced", Value::Ints(announced.collect())),
     ];
     tx.execute_rows(KEEP, params![], &columns).await.map(drop)
 }

@@ -21,6 +21,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("errors", include_str!("../../migrations/0010_errors.sql")),
     ("pages", include_str!("../../migrations/0011_pages.sql")),
     ("storage", include_str!("../../migrations/0012_storage.sql")),
+    ("changes", include_str!("../../migrations/0013_changes.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -28,12 +28,14 @@ mod db;
 // The ports' implementations.
 mod accounts;
 mod append;
+mod changes;
 mod claims;
 mod deliveries;
 mod endings;
 mod entries;
 mod forget;
 mod hosts;
+mod hours;
 mod intents;
 mod log;
 mod moves;
@@ -56,9 +58,9 @@ use crate::domain::limit::Groups;
 use crate::domain::page::Cut;
 
 pub use ports::{
-    Accounts, Appended, Archives, DueResource, Filter, Gauges, Hosts, Intents, Listed, Log, Moves,
-    News, Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled, Span, Storage, Store,
-    StoreError, Subscriptions, Telling, Upkeep, Upstreams,
+    Accounts, Appended, Archives, Changes, DueResource, Filter, Gauges, Hosts, Hour, Intents, Line,
+    Listed, Log, Moves, News, Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled,
+    Span, Storage, Store, StoreError, Subscriptions, Telling, Upkeep, Upstreams, Window,
 };
 
 /// Where the store is.

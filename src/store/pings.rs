@@ -1,23 +1,17 @@
-//! What others told us: pings, and the changes that changes.xml lists.
+//! What others tell us: pings, and the addresses by which they name resources.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::db::Db;
-use super::log::most;
-use super::sql::{Row, Value, params};
+use super::sql::{Value, params};
 use super::tx::{Tx, Wake};
-use super::{Pings, StoreError, resources};
-use crate::domain::ping::{Change, Ping};
+use super::{Pings, StoreError, changes, resources};
+use crate::domain::ping::Ping;
 use crate::domain::resource::ResourceId;
-use crate::domain::status::Status;
-
-/// A ping this soon after a change was seen without one tells of that change.
-const SAME_CHANGE: chrono::Duration = chrono::Duration::minutes(5);
 
 #[async_trait]
 impl Pings for Db {
@@ -25,41 +19,11 @@ impl Pings for Db {
         let ping = ping.clone();
         self.write(move |tx| Box::pin(receive(tx, ping, spacing))).await
     }
-
-    async fn changes(&self, since: DateTime<Utc>, limit: usize) -> Result<Vec<Change>, StoreError> {
-        // What was pinged is listed as it was pinged, the rest as it is known here.
-        const CHANGES: &str = "
-            select c.at, c.name, c.url, c.feed_url, r.topic, r.site_url, r.status
-              from (select at, name, url, feed_url, resource_id
-                      from (select at, name, url, feed_url, resource_id
-                              from pings
-                             where at >= $1 order by at desc limit $2) pinged
-                    union all
-                    select at, '', null, null, resource_id
-                      from (select at, resource_id
-                              from fetches
-                             where at >= $1 and appended > 0 and announced = 0
-                             order by at desc limit $2) seen) c
-              left join resources r on r.id = c.resource_id
-             order by c.at desc
-             limit $2";
-        let rows = self.rows(CHANGES, params![since, most(limit)]).await?;
-        rows.into_iter().filter_map(|row| change(row).transpose()).collect()
-    }
-
-    async fn ping_count(&self) -> Result<u64, StoreError> {
-        const COUNT: &str = "select count from counters where name = 'pings'";
-        let rows = self.rows(COUNT, &[]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
-    }
 }
 
 async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, StoreError> {
     const NAMED: &str = "
         select distinct resource_id from addresses where hash in ({blobs $1}) order by resource_id";
-    const KEEP: &str = "
-        insert into pings (at, source, name, url, feed_url, resource_id)
-        values ($1, $2, $3, $4, $5, $6)";
     const COUNT: &str = "
         insert into counters (name, count) values ('pings', 1)
             on conflict (name) do update set count = counters.count + 1";
@@ -78,27 +42,20 @@ async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, St
                   from resources
                  where id in ({ids $1})) w
          where resources.id = wanted_id";
-    const ANNOUNCE: &str = "
-        update fetches
-           set announced = 1
-         where resource_id in ({ids $1}) and appended > 0 and at between $2 and $3";
     let hashes = [Some(&ping.url), ping.feed_url.as_ref()].into_iter().flatten();
     let hashes = hashes.map(|url| hash(url)).collect();
     let named = tx.query(NAMED, &[Value::Blobs(hashes)]).await?;
     let named = named.into_iter().map(|mut row| row.int());
     let named = named.collect::<Result<Vec<_>, StoreError>>()?;
-    let source = ping.source.as_str();
-    let first = named.first().copied();
-    tx.execute(KEEP, params![ping.at, source, ping.name, ping.url, ping.feed_url, first]).await?;
     if !named.is_empty() {
         resources::lock(tx, named.clone()).await?;
         let ids = Value::Ints(named.clone());
         let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
-        tx.execute(DUE, params![ids.clone(), ping.at, spacing]).await?;
-        let since = ping.at - SAME_CHANGE;
-        tx.execute(ANNOUNCE, params![ids, since, ping.at]).await?;
+        tx.execute(DUE, params![ids, ping.at, spacing]).await?;
         tx.wake(Wake::Resources).await?;
     }
+    // Behind the lock, so that what a poll saw just now is known.
+    changes::pinged(tx, &ping, &named).await?;
     // Last, because all pings wait for this row.
     tx.execute(COUNT, &[]).await?;
     Ok(named.len())
@@ -130,29 +87,6 @@ fn hash(url: &str) -> Vec<u8> {
         Err(_) => url.to_owned(),
     };
     Sha256::digest(plain)[..16].to_vec()
-}
-
-/// The line of one change; `None` if it would tell somebody's password. A ping that did
-/// not tell it is listed as it came.
-fn change(mut row: Row) -> Result<Option<Change>, StoreError> {
-    let (at, name, url, feed_url) = (row.time()?, row.text()?, row.opt_text()?, row.opt_text()?);
-    let is_public = [&url, &feed_url].into_iter().flatten().all(|url| !has_credentials(url));
-    let topic = row.opt_text()?;
-    let (Some(topic), true) = (topic.filter(|topic| !has_credentials(topic)), is_public) else {
-        let url = url.filter(|_| is_public);
-        return Ok(url.map(|url| Change { at, name, url, feed_url }));
-    };
-    let site = row.opt_text()?;
-    let status: Status = row.json()?;
-    // Who gave no name pinged the feed; the line is about the weblog it belongs to.
-    let (name, url) =
-        if name.is_empty() { (status.title, site.or(url)) } else { (name, url.or(site)) };
-    let url = url.unwrap_or_else(|| topic.clone());
-    Ok(Some(Change { at, name, url, feed_url: feed_url.or(Some(topic)) }))
-}
-
-fn has_credentials(url: &str) -> bool {
-    Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the floors above may ask of a store.
 
 mod accounts;
+mod changes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::domain::intent::{DueIntent, Intent};
 use crate::domain::moves::Move;
 use crate::domain::novelty::{Document, Known};
 use crate::domain::page::{Archived, Held, Page, Retention};
-use crate::domain::ping::{Change, Ping};
+use crate::domain::ping::Ping;
 use crate::domain::poll::{Body, Poll, Trigger};
 use crate::domain::record::{EntryKey, Reach, Record, Seq};
 use crate::domain::resource::{Resource, ResourceId};
@@ -25,6 +26,7 @@ use crate::domain::topic::{Callback, Topic};
 use crate::domain::upstream::Upstream;
 
 pub use accounts::{Accounts, Storage};
+pub use changes::{Changes, Hour, Line, Window};
 
 /// Names the ports that make a store.
 macro_rules! store_of {
@@ -37,7 +39,7 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log Archives Subscriptions Intents Pings Upstreams Hosts
+    Accounts Resources Log Archives Subscriptions Intents Pings Changes Upstreams Hosts
     Moves Queue Schedule Storage Upkeep
 }
 
@@ -370,13 +372,6 @@ pub trait Pings: Send + Sync {
     /// or web site is its address or its feed's address. None is fetched sooner than
     /// `spacing` after it was last fetched. Returns how many there are.
     async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError>;
-
-    /// Pings, and changes seen without one, since `since`; newest first, at most
-    /// `limit`. Addresses with a password in them are left out.
-    async fn changes(&self, since: DateTime<Utc>, limit: usize) -> Result<Vec<Change>, StoreError>;
-
-    /// How many pings were ever received.
-    async fn ping_count(&self) -> Result<u64, StoreError>;
 }
 
 /// Hubs and clouds that tell us of changes (rule P53).
@@ -541,7 +536,7 @@ pub trait Upkeep: Send + Sync {
     /// `before`. Returns how many.
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// Drops pings, fetch outcomes, refusals, what was read in `robots.txt` and what was
+    /// Drops fetch outcomes, refusals, what was read in `robots.txt` and what was
     /// learned of servers from before `before`. Returns how many.
     async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
 

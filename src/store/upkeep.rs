@@ -71,9 +71,6 @@ impl Upkeep for Db {
     }
 
     async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
-        const PINGS: &str = "
-            delete from pings
-             where id in (select id from pings where at < $1 order by at limit $2)";
         const FETCHES: &str = "
             delete from fetches
              where (resource_id, id) in (select resource_id, id from fetches
@@ -96,7 +93,7 @@ impl Upkeep for Db {
                                and (well_at is null or well_at < $1)
                              limit $2 {skip locked})";
         let mut dropped = 0;
-        for sql in [PINGS, FETCHES, REFUSALS, ROBOTS, HOSTS] {
+        for sql in [FETCHES, REFUSALS, ROBOTS, HOSTS] {
             loop {
                 let drop = self.write(move |tx| {
                     Box::pin(async move { tx.execute(sql, params![before, BATCH]).await })

@@ -4,6 +4,7 @@
 mod architecture;
 mod archive;
 mod bot;
+mod changes;
 mod commands;
 mod config;
 mod consume;

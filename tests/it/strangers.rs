@@ -55,7 +55,7 @@ async fn s26_one_address_can_ask_only_so_much_at_every_door() {
         ("/RPC2",                  "text/xml", cloud.as_str(),   200, "<fault>"),
         ("/RPC2",                  "text/xml", weblog.as_str(),  200, "<name>flerror</name><value><boolean>1</boolean>"),
         ("/RPC2",                  "text/xml", envelope,         500, "Your address asks too much"),
-        ("/pingSiteForm",          form,       "name=A&url=http://a.test/", 400, "Your address asks too much"),
+        ("/pingSiteForm",          form,       "name=A&url=http://a.test/", 429, "Your address asks too much"),
     ];
     for (path, content_type, body, status, words) in cases {
         let (got, text) = ask(&gateway, path, (content_type, body)).await;

@@ -1,0 +1,164 @@
+//! A printing on its way to a reader: conditional, compressed if asked, and page by page
+//! where it was too long to be kept.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::{Method, StatusCode, header};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tracing::error;
+use warp::reply::{Reply, Response};
+
+use super::edition::Pages;
+use super::shelf::Printing;
+use crate::http::Gateway;
+use crate::http::exchange::{Asked, as_strangers_words, empty, is_known, set, with_type};
+use crate::store::StoreError;
+
+/// Pages that wait for a slow reader.
+const PAGES_AHEAD: usize = 2;
+
+/// How long an answer may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caching {
+    /// It will soon be another.
+    Minute,
+    /// It never changes.
+    Forever,
+}
+
+/// Gives a printing to who asked.
+pub(super) async fn give(
+    gateway: &Gateway,
+    asked: &Asked,
+    printing: Arc<Printing>,
+    caching: Caching,
+) -> Response {
+    let edition = &printing.edition;
+    let etag = edition.etag();
+    let is_zipped = takes_gzip(asked.header("accept-encoding"));
+    let mut response = if is_unchanged(asked, &printing, &etag) {
+        empty(StatusCode::NOT_MODIFIED)
+    } else {
+        let mut response = match &printing.text {
+            Some(text) if is_zipped => match zipped(text.clone()).await {
+                Some(zipped) => with_type(StatusCode::OK, XML, zipped),
+                None => return refused(),
+            },
+            Some(text) => with_type(StatusCode::OK, XML, text.clone()),
+            None if asked.method == Method::HEAD => with_type(StatusCode::OK, XML, ""),
+            None => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped),
+        };
+        if is_zipped {
+            set(&mut response, header::CONTENT_ENCODING, "gzip");
+        }
+        response
+    };
+    set(&mut response, header::ETAG, &etag);
+    let modified = httpdate::fmt_http_date(edition.updated.into());
+    set(&mut response, header::LAST_MODIFIED, &modified);
+    set(&mut response, header::VARY, "Accept-Encoding");
+    let cache = match caching {
+        Caching::Minute => "public, max-age=60",
+        Caching::Forever => "public, max-age=31536000, immutable",
+    };
+    set(&mut response, header::CACHE_CONTROL, cache);
+    as_strangers_words(response)
+}
+
+const XML: &str = "text/xml; charset=utf-8";
+
+fn refused() -> Response {
+    empty(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// Whether the reader has it already. Dates count where no entity tag is given (RFC 9110
+/// `#field.if-modified-since`).
+fn is_unchanged(asked: &Asked, printing: &Printing, etag: &str) -> bool {
+    if asked.headers.contains_key(header::IF_NONE_MATCH) {
+        return is_known(asked, etag);
+    }
+    let since = httpdate::parse_http_date(asked.header("if-modified-since"));
+    since.is_ok_and(|since| printing.edition.updated.timestamp() <= seconds(since))
+}
+
+fn seconds(at: std::time::SystemTime) -> i64 {
+    chrono::DateTime::<chrono::Utc>::from(at).timestamp()
+}
+
+/// Whether `Accept-Encoding` names gzip, and does not refuse it.
+fn takes_gzip(accepted: &str) -> bool {
+    accepted.split(',').any(|coding| {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = parameters.trim().strip_prefix("q=").map(|q| q.trim().parse::<f32>());
+        let is_gzip =
+            ["gzip", "x-gzip"].iter().any(|name_of| name.trim().eq_ignore_ascii_case(name_of));
+        is_gzip && !matches!(weight, Some(Ok(0.0)))
+    })
+}
+
+/// A whole text, compressed away from those who answer.
+async fn zipped(text: Bytes) -> Option<Bytes> {
+    let zip = tokio::task::spawn_blocking(move || {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(&text).and_then(|()| gzip.finish())
+    });
+    zip.await.ok()?.ok().map(Bytes::from)
+}
+
+/// A text that is read while it is sent. A reader that goes away ends it; if the store
+/// fails the text breaks off, and the reader sees that it did.
+fn streamed(pages: Pages, is_zipped: bool) -> Response {
+    let (out, mut pieces) = mpsc::channel(PAGES_AHEAD);
+    tokio::spawn(read(pages, out, is_zipped));
+    let pieces = futures_util::stream::poll_fn(move |cx| Receiver::poll_recv(&mut pieces, cx));
+    let mut response = warp::reply::stream(pieces).into_response();
+    set(&mut response, header::CONTENT_TYPE, XML);
+    response
+}
+
+async fn read(mut pages: Pages, out: Sender<Result<Bytes, StoreError>>, is_zipped: bool) {
+    let mut gzip = is_zipped.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
+    loop {
+        let (piece, is_last) = match pages.next().await {
+            Ok(Some(text)) => (pressed(gzip.as_mut(), text), false),
+            Ok(None) => (gzip.take().and_then(|gzip| gzip.finish().ok()).unwrap_or_default(), true),
+            Err(err) => {
+                error!(error = &err as &dyn std::error::Error, "changes could not be read on");
+                out.send(Err(err)).await.unwrap_or_default();
+                return;
+            }
+        };
+        let is_gone = !piece.is_empty() && out.send(Ok(piece.into())).await.is_err();
+        if is_last || is_gone {
+            return;
+        }
+    }
+}
+
+/// What of the compressed text is ready once `text` has been added.
+fn pressed(gzip: Option<&mut GzEncoder<Vec<u8>>>, text: String) -> Vec<u8> {
+    let Some(gzip) = gzip else { return text.into_bytes() };
+    gzip.write_all(text.as_bytes()).expect("a vector takes all that is written");
+    std::mem::take(gzip.get_mut())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_for_those_who_name_it() {
+        #[rustfmt::skip]
+        let cases = [
+            ("gzip", true), ("deflate, gzip;q=0.5, br", true), ("x-gzip", true), ("GZIP", true),
+            ("", false), ("br", false), ("gzip;q=0", false), ("gzip; q=0.0", false),
+        ];
+        for (accepted, want) in cases {
+            assert_eq!(takes_gzip(accepted), want, "{accepted}");
+        }
+    }
+}

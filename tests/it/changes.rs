@@ -1,0 +1,292 @@
+//! changes.xml, shortChanges.xml and the documents of single hours, as readers get them.
+
+use std::io::Read;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use feedgate::domain::ping::{HOUR, hour_of};
+use feedgate::domain::record::Seq;
+use feedgate::worker;
+use flate2::read::GzDecoder;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LAST_MODIFIED, VARY,
+};
+use http::{HeaderMap, Method, StatusCode};
+use tokio::time::{Duration, sleep, timeout};
+
+use crate::schemas::assert_valid;
+use crate::support::PATIENCE;
+use crate::support::feeds::{between, entry_id, rss};
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::server::client;
+use crate::support::subscriber::Subscriber;
+
+const FOREVER: &str = "public, max-age=31536000, immutable";
+
+/// Lists pings at these times, as if they had been received then.
+async fn list(database: &Database, pings: &[(DateTime<Utc>, &str)]) {
+    for (at, name) in pings {
+        let micros = at.timestamp_micros();
+        database
+            .run(&format!(
+                "insert into changes (at, source, name, url, feed_url)
+                 values ({micros}, 'weblogs', '{name}', 'http://{name}.test/',
+                         'http://{name}.test/rss')"
+            ))
+            .await;
+    }
+}
+
+/// The path of the document of the hour that `at` lies in.
+fn path_of(at: DateTime<Utc>) -> String {
+    at.format("/%Y/%m/%d/%H.xml").to_string()
+}
+
+/// What is answered to a GET with these headers.
+async fn get(
+    gateway: &Gateway,
+    path: &str,
+    headers: &[(http::HeaderName, &str)],
+) -> (StatusCode, HeaderMap, Vec<u8>) {
+    let asked = client().get(gateway.url(path));
+    let asked = headers.iter().fold(asked, |asked, (name, value)| asked.header(name, *value));
+    let answer = asked.send().await.unwrap();
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    (status, headers, answer.bytes().await.unwrap().to_vec())
+}
+
+/// The document of an hour that is over, once it is kept.
+async fn kept(gateway: &Gateway, path: &str) -> String {
+    let wait = async {
+        loop {
+            let (status, headers, text) = get(gateway, path, &[]).await;
+            if status == StatusCode::OK && headers[CACHE_CONTROL] == FOREVER {
+                return String::from_utf8(text).unwrap();
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, wait).await.expect("the hour is kept in time")
+}
+
+/// Name and age of each line.
+fn ages(document: &str) -> Vec<(String, u64)> {
+    let lines = document.lines().filter(|line| line.contains("<weblog "));
+    let ages = lines.map(|line| {
+        let name = between(line, "name=\"", "\"").unwrap().to_owned();
+        (name, between(line, "when=\"", "\"").unwrap().parse().unwrap())
+    });
+    ages.collect()
+}
+
+#[tokio::test]
+async fn the_document_of_an_hour_never_changes_once_the_hour_is_over() {
+    let database = Database::new(Kind::Sqlite).await;
+    let hour = hour_of(worker::now() - TimeDelta::hours(30));
+    let end = hour + HOUR;
+    list(&database, &[(hour, "first"), (end - TimeDelta::seconds(90), "last")]).await;
+    list(&database, &[(end, "next"), (hour - TimeDelta::microseconds(1), "before")]).await;
+    let path = path_of(hour);
+    let mut gateway = Gateway::start(&database, &[]).await;
+    let document = kept(&gateway, &path).await;
+    assert_eq!(ages(&document), [("last".to_owned(), 1), ("first".to_owned(), 60)]);
+    let updated = end.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    assert_eq!(between(&document, "updated=\"", "\""), Some(updated.as_str()));
+    assert_valid("changes.rng", &[("hour".to_owned(), document.clone())]);
+    let seconds = kept(&gateway, &format!("{path}?when=seconds")).await;
+    assert_eq!(ages(&seconds), [("last".to_owned(), 90), ("first".to_owned(), 3_600)]);
+
+    // The next is kept as well, or whoever starts again finds it in another's hands.
+    kept(&gateway, &path_of(end)).await;
+
+    // Another setting, a line that comes late, names that are others now.
+    gateway.kill();
+    list(&database, &[(hour + TimeDelta::minutes(5), "late")]).await;
+    database.run("update changes set name = 'other'").await;
+    drop(gateway);
+    let settings = [("FEEDGATE_CHANGES_WHEN", "seconds"), ("FEEDGATE_PINGS_KEEP_H", "2")];
+    let gateway = Gateway::start(&database, &settings).await;
+    assert_eq!(kept(&gateway, &path).await, document);
+    database.run("delete from changes").await;
+    assert_eq!(kept(&gateway, &path).await, document, "the lines themselves are forgotten");
+    assert_eq!(ages(&kept(&gateway, &path_of(end)).await)[0].0, "next");
+    let (status, headers, _) = get(&gateway, &path, &[]).await;
+    assert_eq!(status, StatusCode::OK);
+    let etag = headers[ETAG].to_str().unwrap();
+    let (again, ..) = get(&gateway, &path, &[(IF_NONE_MATCH, etag)]).await;
+    assert_eq!(again, StatusCode::NOT_MODIFIED);
+}
+
+#[tokio::test]
+async fn there_is_a_document_for_every_hour_since_the_first_and_for_no_other() {
+    let database = Database::new(Kind::Sqlite).await;
+    let now = worker::now();
+    let first = now - TimeDelta::hours(5);
+    list(&database, &[(first, "first")]).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    kept(&gateway, &path_of(first)).await;
+    assert_eq!(ages(&kept(&gateway, &path_of(first + HOUR)).await), [], "nobody pinged");
+    let (status, headers, text) = get(&gateway, &path_of(worker::now()), &[]).await;
+    assert_eq!(
+        (status, &headers[CACHE_CONTROL]),
+        (StatusCode::OK, &"public, max-age=60".parse().unwrap())
+    );
+    assert_valid("changes.rng", &[("now".to_owned(), String::from_utf8(text).unwrap())]);
+    let none = [path_of(first - HOUR), path_of(now + HOUR * 2), "/2026/02/30/00.xml".to_owned()];
+    for path in none {
+        assert_eq!(gateway.get(&path).await.0, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn changes_are_told_in_either_unit_and_for_as_long_as_is_asked() {
+    let database = Database::new(Kind::Sqlite).await;
+    let settings = [("FEEDGATE_CHANGES_WHEN", "seconds")];
+    let gateway = Gateway::start(&database, &settings).await;
+    let ago = |seconds| worker::now() - TimeDelta::seconds(seconds);
+    list(&database, &[(ago(3_000), "old"), (ago(600), "young"), (ago(100), "new")]).await;
+    #[rustfmt::skip]
+    let cases: [(&str, &[&str], u64); 6] = [
+        ("/changes.xml",                       &["new", "young", "old"], 3_000),
+        ("/changes.xml?when=minutes",          &["new", "young", "old"], 50),
+        ("/changes.xml?last=700&when=minutes", &["new", "young"],        10),
+        ("/shortChanges.xml",                  &["new"],                 100),
+        ("/shortChanges.xml?last=9999",        &["new"],                 100),
+        ("/changes.xml?last=0",                &[],                      0),
+    ];
+    for (path, names, oldest) in cases {
+        let (_, text) = gateway.get(path).await;
+        let ages = ages(&text);
+        assert_eq!(ages.iter().map(|(name, _)| name).collect::<Vec<_>>(), names, "{path}");
+        let age = ages.last().map_or(0, |(_, age)| *age);
+        // The machine may be slow; a minute it is not.
+        assert!((oldest..oldest + 60).contains(&age), "{path}: {age}");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_who_has_it_is_told_so_and_one_who_can_is_sent_it_compressed() {
+    let database = Database::new(Kind::Sqlite).await;
+    list(&database, &[(worker::now(), "tides")]).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let (status, headers, text) = get(&gateway, "/changes.xml", &[]).await;
+    assert_eq!((status, &headers[VARY]), (StatusCode::OK, &"Accept-Encoding".parse().unwrap()));
+    let (etag, modified) =
+        (headers[ETAG].to_str().unwrap(), headers[LAST_MODIFIED].to_str().unwrap());
+    #[rustfmt::skip]
+    let cases = [
+        ("the same",              [(IF_NONE_MATCH, etag), (IF_MODIFIED_SINCE, "x")],     StatusCode::NOT_MODIFIED),
+        ("as young",              [(IF_MODIFIED_SINCE, modified), (VARY, "")],           StatusCode::NOT_MODIFIED),
+        ("another, though young", [(IF_NONE_MATCH, "\"x\""), (IF_MODIFIED_SINCE, modified)], StatusCode::OK),
+        ("older",                 [(IF_MODIFIED_SINCE, "Sat, 13 Jan 2007 19:08:00 GMT"), (VARY, "")], StatusCode::OK),
+    ];
+    for (why, headers, want) in cases {
+        let (status, headers, body) = get(&gateway, "/changes.xml", &headers).await;
+        assert_eq!((status, body.is_empty()), (want, want == StatusCode::NOT_MODIFIED), "{why}");
+        assert_eq!(headers[ETAG], etag, "one printing for all: {why}");
+    }
+    let (_, headers, zipped) = get(&gateway, "/changes.xml", &[(ACCEPT_ENCODING, "gzip")]).await;
+    assert_eq!(headers[CONTENT_ENCODING], "gzip");
+    let mut unzipped = Vec::new();
+    GzDecoder::new(&*zipped).read_to_end(&mut unzipped).unwrap();
+    assert_eq!(unzipped, text);
+
+    let head = client().request(Method::HEAD, gateway.url("/changes.xml")).send().await.unwrap();
+    assert_eq!(head.headers()[CONTENT_LENGTH], text.len().to_string());
+
+    list(&database, &[(worker::now(), "waves")]).await;
+    let (status, ..) = get(&gateway, "/changes.xml", &[(IF_NONE_MATCH, etag)]).await;
+    assert_eq!(status, StatusCode::OK, "a new line is seen at once");
+}
+
+#[tokio::test]
+async fn a_document_too_long_to_be_kept_is_sent_line_by_line() {
+    const LINES: usize = 50_000;
+    let database = Database::new(Kind::Sqlite).await;
+    let (now, long) = (worker::now().timestamp_micros(), "x".repeat(60));
+    database
+        .run(&format!(
+            "with recursive n (n) as (select 0 union all select n + 1 from n where n + 1 < {LINES})
+             insert into changes (at, source, name, url)
+             select {now} - {LINES} + n, 'weblogs', n, 'https://site.test/{long}' from n"
+        ))
+        .await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let (status, headers, text) = get(&gateway, "/changes.xml", &[]).await;
+    assert_eq!((status, headers.get(CONTENT_LENGTH)), (StatusCode::OK, None));
+    let text = String::from_utf8(text).unwrap();
+    let names = ages(&text).into_iter().map(|(name, _)| name.parse::<usize>().unwrap());
+    assert!(names.eq((0..LINES).rev()), "every line once, newest first");
+    let (_, again, zipped) = get(&gateway, "/changes.xml", &[(ACCEPT_ENCODING, "gzip")]).await;
+    assert_eq!(again[ETAG], headers[ETAG]);
+    let mut unzipped = String::new();
+    GzDecoder::new(&*zipped).read_to_string(&mut unzipped).unwrap();
+    assert_eq!(unzipped, text, "who reads it twice reads the same");
+    let head = client().request(Method::HEAD, gateway.url("/changes.xml")).send().await.unwrap();
+    assert_eq!((head.status(), &head.headers()[ETAG]), (StatusCode::OK, &headers[ETAG]));
+}
+
+#[tokio::test]
+async fn the_documents_agree_with_the_log() {
+    const FEEDS: usize = 4;
+    let publisher = Publisher::start().await;
+    let subscriber = Subscriber::start().await;
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let began = worker::now();
+    for n in 0..FEEDS {
+        let (path, back) = (format!("/feed/{n}"), format!("/cb/{n}"));
+        publisher.put_rss(&path, rss(&format!("tides{n}"), 1..3));
+        let (topic, callback) = (publisher.url(&path), subscriber.url(&back));
+        gateway.subscribe_superfeedr(&topic, &callback, "atom").await;
+        gateway.archive_holds(&topic, &entry_id(&format!("tides{n}"), 2)).await;
+        // Of half of them a ping tells, the others are due.
+        publisher.put_rss(&path, rss(&format!("tides{n}"), 1..4));
+        if n % 2 == 0 {
+            let form = [("hub.mode", "publish"), ("hub.url", topic.as_str())];
+            assert_eq!(gateway.post("/hub", &form).await.0, StatusCode::NO_CONTENT);
+        } else {
+            let due =
+                format!("update resources set due_at = 1, next_fetch = 1 where topic = '{topic}'");
+            database.run(&due).await;
+        }
+        subscriber.until(&back, |told| !told.is_empty()).await;
+    }
+    let store = database.open().await;
+    let mut want = Vec::new();
+    for n in 0..FEEDS {
+        let topic = publisher.url(&format!("/feed/{n}"));
+        let resource = store.find(&topic).await.unwrap().unwrap();
+        let records = store.read_after(resource.id, Seq::NONE, 9).await.unwrap();
+        assert_eq!(records.len(), 3, "two that were there, and one that came: {topic}");
+        want.push(topic);
+    }
+    // The hour may have turned meanwhile.
+    let hours = [path_of(began), path_of(worker::now())];
+    let hours = if hours[0] == hours[1] { &hours[..1] } else { &hours[..] };
+    let mut by_hour = String::new();
+    for path in hours.iter().rev() {
+        by_hour.push_str(&gateway.get(path).await.1);
+    }
+    let documents = [
+        ("changes", gateway.get("/changes.xml").await.1),
+        ("short", gateway.get("/shortChanges.xml").await.1),
+        ("hour", by_hour),
+    ];
+    for (name, document) in documents {
+        if hours.len() == 1 || name != "hour" {
+            assert_valid("changes.rng", &[(name.to_owned(), document.clone())]);
+        }
+        let lines = document.lines().filter_map(|line| between(line, "rssUrl=\"", "\""));
+        let mut listed: Vec<&str> = lines.collect();
+        listed.sort_unstable();
+        if hours.len() == 2 {
+            listed.dedup(); // what was seen in an hour that is over stays listed there
+        }
+        assert_eq!(listed, want, "{name}: {document}");
+        let ages: Vec<u64> = ages(&document).into_iter().map(|(_, age)| age).collect();
+        assert!(hours.len() == 2 || ages.is_sorted(), "newest first: {ages:?}");
+    }
+}

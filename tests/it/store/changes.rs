@@ -1,0 +1,182 @@
+//! The lines of changes.xml, and the hours that are over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use feedgate::domain::ping::{Change, HOUR, Ping, Source, Unit, hour_of};
+use feedgate::store::{Line, Store, Window};
+
+use super::{at, on_both_stores, poll, subscribe};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    lines_are_read_a_page_at_a_time_and_none_twice,
+    what_came_while_somebody_reads_is_not_read,
+    an_hour_that_is_over_stays_as_it_was,
+    a_change_of_an_hour_that_is_over_stays_listed,
+    hours_are_kept_without_a_gap,
+    lines_are_forgotten_once_their_hour_is_kept,
+);
+
+/// All lines of a stretch of time, newest first.
+pub(super) async fn listed(
+    store: &Arc<dyn Store>,
+    from: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> Vec<Change> {
+    let window = Window { from, until, newest: i64::MAX };
+    let pages = pages(store, &window).await.into_iter().flatten();
+    pages.map(|line| line.change).collect()
+}
+
+async fn pages(store: &Arc<dyn Store>, window: &Window) -> Vec<Vec<Line>> {
+    let mut pages: Vec<Vec<Line>> = Vec::new();
+    loop {
+        let last = pages.last().and_then(|page| page.last());
+        let page = store.changes(window, last).await.unwrap();
+        if page.is_empty() {
+            return pages;
+        }
+        pages.push(page);
+    }
+}
+
+/// So many lines, three in each second from `at(0)` on.
+async fn fill(database: &Database, lines: usize) {
+    let first = at(0).timestamp_micros();
+    database
+        .run(&format!(
+            "with recursive n (n) as (select 0 union all select n + 1 from n where n + 1 < {lines})
+             insert into changes (at, source, name, url)
+             select {first} + n / 3 * 1000000, 'weblogs', 'Weblog ' || n,
+                    'https://site.test/' || n
+               from n order by n"
+        ))
+        .await;
+}
+
+async fn ping(store: &Arc<dyn Store>, seconds: i64, url: &str) {
+    let (name, url) = ("Tides".to_owned(), url.to_owned());
+    let ping = Ping { at: at(seconds), source: Source::Weblogs, name, url, feed_url: None };
+    store.receive(&ping, Duration::ZERO).await.unwrap();
+}
+
+/// When the hour of `at(0)` is over, in seconds after it.
+fn turn() -> i64 {
+    (hour_of(at(0)) + HOUR - at(0)).num_seconds() + 1
+}
+
+async fn lines_are_read_a_page_at_a_time_and_none_twice(database: Database) {
+    let store = database.open().await;
+    fill(&database, 2_500).await;
+    let window = Window { from: at(0), until: at(10_000), newest: i64::MAX };
+    let pages = pages(&store, &window).await;
+    let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [1_000, 1_000, 500], "no read asks for more");
+    let read = pages.iter().flatten().map(|line| line.change.name.clone());
+    let want: Vec<String> = (0..2_500).rev().map(|n| format!("Weblog {n}")).collect();
+    assert!(read.eq(want), "each once, newest first");
+
+    let some = listed(&store, at(10), at(12)).await;
+    let some: Vec<&str> = some.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(
+        some,
+        ["Weblog 35", "Weblog 34", "Weblog 33", "Weblog 32", "Weblog 31", "Weblog 30"]
+    );
+}
+
+async fn what_came_while_somebody_reads_is_not_read(database: Database) {
+    let store = database.open().await;
+    ping(&store, 1, "https://a.test/").await;
+    let (newest, count) = store.newest_change().await.unwrap();
+    ping(&store, 2, "https://b.test/").await;
+    let window = Window { from: at(0), until: at(9), newest };
+    let lines = store.changes(&window, None).await.unwrap();
+    assert_eq!((lines.len(), count), (1, 1));
+    assert_eq!(lines[0].change.url, "https://a.test/");
+}
+
+async fn an_hour_that_is_over_stays_as_it_was(database: Database) {
+    let store = database.open().await;
+    let hour = hour_of(at(0));
+    fill(&database, 1_500).await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    let mut found = poll(at(5), &["1"]);
+    found.status.title = "Before".to_owned();
+    store.record(id, &found).await.unwrap();
+    let stood = listed(&store, hour, hour + HOUR).await;
+
+    assert_eq!(store.keep_hours(at(turn()), Unit::Minutes).await.unwrap(), 0, "not settled yet");
+    assert_eq!(store.hour(hour).await.unwrap(), None);
+    assert_eq!(store.keep_hours(at(turn() + 120), Unit::Minutes).await.unwrap(), 1);
+    let kept = store.hour(hour).await.unwrap().unwrap();
+    assert_eq!((kept.unit, kept.parts), (Unit::Minutes, 2));
+    let read = async || {
+        let mut lines = Vec::new();
+        for part in 0..kept.parts {
+            lines.extend(store.hour_part(hour, part).await.unwrap());
+        }
+        lines
+    };
+    assert_eq!(read().await, stood);
+
+    // The resource is called otherwise, a line comes late, the setting is another.
+    let mut found = poll(at(turn() + 200), &["2"]);
+    found.status.title = "After".to_owned();
+    store.record(id, &found).await.unwrap();
+    ping(&store, 7, "https://late.test/").await;
+    store.keep_hours(at(turn() + 7_200), Unit::Seconds).await.unwrap();
+    store.prune_changes(at(turn()), None).await.unwrap();
+    assert_eq!(store.hour(hour).await.unwrap(), Some(kept));
+    assert_eq!(read().await, stood);
+}
+
+async fn a_change_of_an_hour_that_is_over_stays_listed(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    store.record(id, &poll(at(turn() - 60), &["1"])).await.unwrap();
+    let hour = hour_of(at(0));
+    let before = listed(&store, hour, hour + HOUR).await;
+    assert_eq!(before.len(), 1);
+    ping(&store, turn() + 60, "https://feeds.test/a").await;
+    assert_eq!(listed(&store, hour, hour + HOUR).await, before);
+}
+
+async fn hours_are_kept_without_a_gap(database: Database) {
+    let store = database.open().await;
+    assert_eq!(store.open_hour().await.unwrap(), None);
+    let hour = hour_of(at(0));
+    assert_eq!(
+        store.keep_hours(at(0), Unit::Minutes).await.unwrap(),
+        1,
+        "an empty one to begin with"
+    );
+    assert_eq!(store.open_hour().await.unwrap(), Some(hour), "but from now on there is");
+    ping(&store, 1, "https://a.test/").await;
+    assert_eq!(store.keep_hours(at(turn() + 3 * 3_600), Unit::Minutes).await.unwrap(), 3);
+    assert_eq!(store.open_hour().await.unwrap(), Some(hour + HOUR * 3));
+    let parts = async |begins| store.hour(begins).await.unwrap().map(|hour| hour.parts);
+    assert_eq!(parts(hour).await, Some(1));
+    assert_eq!(parts(hour + HOUR).await, Some(0), "an hour in which nothing was told");
+    assert_eq!(parts(hour + HOUR * 3).await, None);
+
+    // Old ones may be forgotten; the last tells where to go on.
+    store.prune_changes(at(0), Some(hour + HOUR * 9)).await.unwrap();
+    assert_eq!(parts(hour).await, None);
+    assert_eq!(store.open_hour().await.unwrap(), Some(hour + HOUR * 3));
+}
+
+async fn lines_are_forgotten_once_their_hour_is_kept(database: Database) {
+    let store = database.open().await;
+    fill(&database, 1_200).await;
+    let later = at(0) + TimeDelta::days(30);
+    assert_eq!(store.prune_changes(later, None).await.unwrap(), 0, "no hour of theirs is kept");
+    let hour = hour_of(at(0));
+    store.keep_hours(at(turn() + 120), Unit::Minutes).await.unwrap();
+    ping(&store, turn() + 1, "https://a.test/").await;
+    assert_eq!(store.prune_changes(later, None).await.unwrap(), 1_200);
+    assert_eq!(listed(&store, hour, later).await.len(), 1, "the hour is not over");
+    assert_eq!(store.hour(hour).await.unwrap().unwrap().parts, 2);
+    assert_eq!(store.newest_change().await.unwrap().1, 1, "the count outlives what is counted");
+}
