@@ -22,6 +22,7 @@ use crate::http::listener::{ListenError, Listener};
 use crate::http::{self, Gateway, Strangers};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
+use crate::onward::{self, Onwards};
 use crate::publish::Publish;
 use crate::store::{self, Store, StoreError};
 use crate::subscribe::Subscribe;
@@ -35,6 +36,8 @@ use crate::worker::{self, Pace, Work};
 const IDLE: Duration = Duration::from_millis(500);
 /// Verifications at once.
 const INTENTS_AT_ONCE: usize = 64;
+/// Requests to ping sinks at once.
+const ONWARD_AT_ONCE: usize = 8;
 /// Requests to hubs and clouds at once: few are due, and many hubs are one.
 const UPSTREAMS_AT_ONCE: usize = 8;
 
@@ -79,7 +82,9 @@ impl Running {
         let listener = Listener::bind(config.listen, config.listener()).await?;
         let addr = listener.local_addr();
         let public_url = config.public_url_at(addr);
-        let store = open_store(&config).await?;
+        let onward = config.onward(&public_url);
+        let store = store::open(&store::Settings { onward, ..config.store() }).await?;
+        onward::forget_others(&*store, &config.onward.sinks).await?;
         let admin_token = first_token(&*store, worker::now()).await?;
 
         let metrics = Metrics::new();
@@ -105,7 +110,7 @@ impl Running {
             upstreams: upstreams.clone(),
             strangers: Strangers::new(settings.stranger_calls_per_min, Instant::now()),
             settings,
-            metrics,
+            metrics: metrics.clone(),
             stop: stop.clone(),
         };
 
@@ -119,6 +124,10 @@ impl Running {
         if let Some(upstreams) = upstreams {
             let woken = (Arc::default(), &stop);
             spawn_shared(&mut parts, upstreams, pace(UPSTREAMS_AT_ONCE), woken);
+        }
+        if !config.onward.sinks.is_empty() {
+            let onwards = Onwards::new(kept(), out(), config.onward.sinks.clone(), metrics.clone());
+            spawn(&mut parts, onwards, pace(ONWARD_AT_ONCE), (Arc::default(), &stop));
         }
         parts.spawn(upkeep::run(kept(), config.upkeep(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));

@@ -20,6 +20,7 @@ use crate::domain::limit::Groups;
 use crate::domain::page::Cut;
 use crate::domain::ping::Unit;
 use crate::domain::schedule::{Bounds, K_LEAST};
+use crate::domain::sink::Onward;
 use crate::domain::storage::Quota;
 use crate::fetch;
 use crate::http::{self, listener};
@@ -111,6 +112,8 @@ pub struct Config {
     pub quota: Quota,
     /// How changes are listed.
     pub listing: Listing,
+    /// Which changes are pinged onward, besides those of what is saved here.
+    pub onward: Onward,
     /// What is logged, in the words of `tracing`'s filter.
     pub log: String,
     /// How it is logged.
@@ -248,6 +251,7 @@ impl Config {
             },
             quota: quota(&mut from),
             listing: listing(&mut from),
+            onward: onward(&mut from),
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
         };
@@ -279,7 +283,13 @@ impl Config {
             url = format!("{}/feedgate.db", url.trim_end_matches('/'));
         }
         let groups = Groups::with(self.host_spacing, self.limit_groups.clone());
-        store::Settings { url, connections: self.database_connections, groups, cut: self.page }
+        store::Settings {
+            url,
+            connections: self.database_connections,
+            groups,
+            cut: self.page,
+            onward: Onward::default(),
+        }
     }
 
     /// How requests go out. `public_url` stands in the user agent.
@@ -308,6 +318,14 @@ impl Config {
             porn_rank: self.porn_rank,
             upstream_url: self.public_url.clone(),
         }
+    }
+
+    /// Which changes are pinged onward: those of what is saved here, and of what the
+    /// operator names.
+    pub fn onward(&self, public_url: &Url) -> Onward {
+        let saved = public_url.join("storage/").ok();
+        let asked = self.onward.asked.iter().cloned().chain(saved).collect();
+        Onward { sinks: self.onward.sinks.clone(), asked }
     }
 
     /// How house is kept.
@@ -389,6 +407,13 @@ fn quota<G: Fn(&str) -> Option<(String, Origin)>>(from: &mut Reader<G>) -> Quota
         files: from.count("FEEDGATE_STORAGE_FILES", 100_000),
         bytes: from.number("FEEDGATE_STORAGE_BYTES", 1_024, 1 << 40) as usize,
     }
+}
+
+fn onward<G>(from: &mut Reader<G>) -> Onward
+where
+    G: Fn(&str) -> Option<(String, Origin)>,
+{
+    Onward { sinks: from.sinks("FEEDGATE_PING_SINKS"), asked: from.urls("FEEDGATE_PING_ONWARD") }
 }
 
 fn listing<G>(from: &mut Reader<G>) -> Listing

@@ -35,6 +35,8 @@ pub mod ingest;
 
 pub mod deliver;
 
+pub mod onward;
+
 pub mod upkeep;
 
 // Between them: what some doors ask for and some work ends in.

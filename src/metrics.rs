@@ -34,6 +34,7 @@ pub struct Metrics {
     pings: Counters<1>,
     upstream_requests: Counters<2>,
     upstream_pushes: Counters<2>,
+    onward_pings: Counters<2>,
     answers: Counters<2>,
     answer_seconds: Histogram,
 }
@@ -56,6 +57,7 @@ impl Metrics {
             pings: Family::default(),
             upstream_requests: Family::default(),
             upstream_pushes: Family::default(),
+            onward_pings: Family::default(),
             answers: Family::default(),
             answer_seconds: seconds(),
         };
@@ -86,6 +88,8 @@ impl Metrics {
         registry.register("upstream_requests", help, metrics.upstream_requests.clone());
         let help = "What hubs and clouds told, by protocol and whether it was believed";
         registry.register("upstream_pushes", help, metrics.upstream_pushes.clone());
+        let help = "Pings sent onward, by means and result";
+        registry.register("onward_pings", help, metrics.onward_pings.clone());
         let help = "Requests answered, by door and class of status code";
         registry.register("answers", help, metrics.answers.clone());
         let help = "From the headers of a request to its answer";
@@ -109,6 +113,11 @@ impl Metrics {
     /// This node is cut off, or is not any more.
     pub fn cut_off(&self, is_cut_off: bool) {
         self.cut_off.set(is_cut_off.into());
+    }
+
+    /// A sink was told of a change. `result` is `ok` or why not.
+    pub fn pinged_onward(&self, means: &'static str, result: &'static str) {
+        self.onward_pings.get_or_create(&[("means", means), ("result", result)]).inc();
     }
 
     /// An attempt to deliver ended. `result` is `ok` or why not.

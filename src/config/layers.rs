@@ -128,11 +128,23 @@ fn plain(value: &toml::Value) -> Option<String> {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Array(list) => {
-            let texts: Option<Vec<&str>> = list.iter().map(toml::Value::as_str).collect();
+            let texts: Option<Vec<String>> = list.iter().map(item).collect();
             texts.map(|texts| texts.join(","))
         }
         _ => None,
     }
+}
+
+/// What stands in a list: a text, or a table of a URL and how it is spoken to.
+fn item(value: &toml::Value) -> Option<String> {
+    if let Some(text) = value.as_str() {
+        return Some(text.to_owned());
+    }
+    let table = value.as_table()?;
+    let text = |key| table.get(key).and_then(toml::Value::as_str);
+    let known = table.keys().all(|key| matches!(key.as_str(), "url" | "protocol"));
+    let protocol = if table.contains_key("protocol") { text("protocol")? } else { "xml-rpc" };
+    known.then_some(format!("{protocol}={}", text("url")?))
 }
 
 /// What to say of a name that is no setting in the place where it stands, with the
@@ -190,7 +202,8 @@ mod tests {
         ]);
         let options = [("FEEDGATE_LISTEN", "[::1]:1".to_owned())];
         let toml = "listen = '[::1]:3'\nlog = 'warn'\nclaim_s = 7\n\
-                    trusted_proxies = ['10.0.0.0/8', 'fd00::/8']";
+                    trusted_proxies = ['10.0.0.0/8', 'fd00::/8']\n\
+                    ping_sinks = [{ url = 'http://a.test/', protocol = 'get' }, 'http://b.test/']";
         let layers = Layers::lay(&options, &environment, Some(("feedgate.toml", toml)));
         assert_eq!(layers.faults, [""; 0]);
         let cases = [
@@ -198,6 +211,7 @@ mod tests {
             ("FEEDGATE_LOG", "debug", Origin::Environment),
             ("FEEDGATE_CLAIM_S", "7", Origin::File),
             ("FEEDGATE_TRUSTED_PROXIES", "10.0.0.0/8,fd00::/8", Origin::File),
+            ("FEEDGATE_PING_SINKS", "get=http://a.test/,http://b.test/", Origin::File),
         ];
         for (name, value, origin) in cases {
             assert_eq!(layers.get(name), Some((value.to_owned(), origin)), "{name}");

@@ -11,6 +11,7 @@ use url::Url;
 
 use crate::domain::limit::Groups;
 use crate::domain::ping::Unit;
+use crate::domain::sink::Sink;
 use crate::http::Aliases;
 use crate::wire::signature::Method;
 
@@ -159,6 +160,28 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
     pub(super) fn days(&mut self, name: &str) -> Option<Duration> {
         let days = self.number(name, 0, 100_000);
         (days > 0).then(|| Duration::from_secs(86_400 * days))
+    }
+
+    pub(super) fn sinks(&mut self, name: &str) -> Vec<Sink> {
+        let text = self.text(name).unwrap_or_default();
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let sinks: Result<Vec<Sink>, &str> =
+            parts.map(|part| Sink::parse(part).ok_or(part)).collect();
+        sinks.unwrap_or_else(|part| {
+            self.fault(name, format!("URLs, or get=URL for plain requests; {part} is neither"));
+            Vec::new()
+        })
+    }
+
+    pub(super) fn urls(&mut self, name: &str) -> Vec<Url> {
+        let text = self.text(name).unwrap_or_default();
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let urls: Result<Vec<Url>, &str> =
+            parts.map(|part| Url::parse(part).map_err(|_| part)).collect();
+        urls.unwrap_or_else(|part| {
+            self.fault(name, format!("URLs such as https://example.org/blog; {part} is none"));
+            Vec::new()
+        })
     }
 
     pub(super) fn unit(&mut self, name: &str) -> Unit {

@@ -61,6 +61,8 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_CHANGES_WHEN", "minutes"),
     plain("FEEDGATE_PINGS_KEEP_H", "168"),
     plain("FEEDGATE_HOURS_KEEP_DAYS", "0"),
+    plain("FEEDGATE_PING_SINKS", ""),
+    plain("FEEDGATE_PING_ONWARD", ""),
     plain("FEEDGATE_STRANGER_CALLS_PER_MIN", "600"),
     plain(
         "FEEDGATE_METRICS_NETWORKS",

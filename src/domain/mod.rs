@@ -27,6 +27,7 @@ pub mod repair;
 pub mod resource;
 pub mod robots;
 pub mod schedule;
+pub mod sink;
 pub mod source;
 pub mod status;
 pub mod storage;

@@ -14,6 +14,7 @@ use super::tx::Tx;
 use super::{News, StoreError, hosts, migrate};
 use crate::domain::limit::Groups;
 use crate::domain::page::Cut;
+use crate::domain::sink::Onward;
 
 /// What [`super::open`] opens.
 pub(super) struct Db {
@@ -24,6 +25,8 @@ pub(super) struct Db {
     pub(super) groups: Groups,
     /// How much a page takes.
     pub(super) cut: Cut,
+    /// Which changes are pinged onward.
+    pub(super) onward: Arc<Onward>,
 }
 
 enum Engine {
@@ -57,9 +60,10 @@ impl Db {
             }
         };
         let (groups, cut) = (settings.groups.clone(), settings.cut);
+        let onward = Arc::new(settings.onward.clone());
         let db = Arc::new_cyclic(|db| {
             let recorder = Recorder::start(Weak::clone(db));
-            Db { engine, news, recorder, groups: groups.clone(), cut }
+            Db { engine, news, recorder, groups: groups.clone(), cut, onward }
         });
         db.write(move |tx| Box::pin(migrate::migrate(tx, cut.records))).await?;
         db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;

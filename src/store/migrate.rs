@@ -22,6 +22,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("pages", include_str!("../../migrations/0011_pages.sql")),
     ("storage", include_str!("../../migrations/0012_storage.sql")),
     ("changes", include_str!("../../migrations/0013_changes.sql")),
+    ("onward", include_str!("../../migrations/0014_onward.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -39,6 +39,7 @@ mod hours;
 mod intents;
 mod log;
 mod moves;
+mod onward;
 mod pages;
 mod pings;
 mod queue;
@@ -56,11 +57,12 @@ use std::sync::Arc;
 
 use crate::domain::limit::Groups;
 use crate::domain::page::Cut;
+use crate::domain::sink::Onward;
 
 pub use ports::{
     Accounts, Appended, Archives, Changes, DueResource, Filter, Gauges, Hosts, Hour, Intents, Line,
     Listed, Log, Moves, News, Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled,
-    Span, Storage, Store, StoreError, Subscriptions, Telling, Upkeep, Upstreams, Window,
+    Sinks, Span, Storage, Store, StoreError, Subscriptions, Telling, Upkeep, Upstreams, Window,
 };
 
 /// Where the store is.
@@ -76,6 +78,8 @@ pub struct Settings {
     pub groups: Groups,
     /// How much a page of a log takes. All nodes should be given the same.
     pub cut: Cut,
+    /// Which changes are pinged onward, and to whom.
+    pub onward: Onward,
 }
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.

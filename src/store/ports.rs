@@ -2,6 +2,7 @@
 
 mod accounts;
 mod changes;
+mod sinks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use crate::domain::upstream::Upstream;
 
 pub use accounts::{Accounts, Storage};
 pub use changes::{Changes, Hour, Line, Window};
+pub use sinks::Sinks;
 
 /// Names the ports that make a store.
 macro_rules! store_of {
@@ -40,7 +42,7 @@ macro_rules! store_of {
 
 store_of! {
     Accounts Resources Log Archives Subscriptions Intents Pings Changes Upstreams Hosts
-    Moves Queue Schedule Storage Upkeep
+    Sinks Moves Queue Schedule Storage Upkeep
 }
 
 /// A resource handed out to be polled.

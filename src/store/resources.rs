@@ -1,5 +1,7 @@
 //! What is watched: finding, making and claiming resources.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
@@ -8,7 +10,7 @@ use super::db::Db;
 use super::endings::{self, Ending};
 use super::sql::{self, Row, params};
 use super::tx::{Tx, Wake};
-use super::{Appended, DueResource, Resources, Room, StoreError, append, hosts, pings};
+use super::{Appended, DueResource, Resources, Room, StoreError, append, hosts, onward, pings};
 use crate::domain::limit::Groups;
 use crate::domain::novelty::Document;
 use crate::domain::poll::{Poll, Polling, Trigger};
@@ -105,8 +107,16 @@ impl Resources for Db {
             return self.recorder.record(Ending::of(id, poll)).await;
         }
         let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
+        let onward = Arc::clone(&self.onward);
         let record = self.write(move |tx| {
-            Box::pin(async move { append::record(tx, (&groups, &cut), id, poll).await })
+            Box::pin(async move {
+                let (at, silent) = (poll.at, poll.silent);
+                let appended = append::record(tx, (&groups, &cut), id, poll).await?;
+                if appended.new > 0 && !silent {
+                    onward::changed(tx, &onward, id, at).await?;
+                }
+                Ok(appended)
+            })
         });
         record.await
     }
@@ -117,9 +127,15 @@ impl Resources for Db {
         document: Document,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
-        let cut = self.cut;
+        let (cut, onward) = (self.cut, Arc::clone(&self.onward));
         let push = self.write(move |tx| {
-            Box::pin(async move { append::push(tx, &cut, id, (document, now)).await })
+            Box::pin(async move {
+                let appended = append::push(tx, &cut, id, (document, now)).await?;
+                if appended.new > 0 {
+                    onward::changed(tx, &onward, id, now).await?;
+                }
+                Ok(appended)
+            })
         });
         push.await
     }

@@ -15,7 +15,7 @@ const FLOORS: &[&[&str]] = &[
     &["normalized", "explain"],
     &["fetch", "store"],
     &["worker", "metrics"],
-    &["ingest", "deliver", "upkeep"],
+    &["ingest", "deliver", "onward", "upkeep"],
     &["subscribe", "upstream"],
     &["publish"],
     &["http"],

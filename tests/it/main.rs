@@ -21,6 +21,7 @@ mod log_page;
 mod main_job;
 mod nodes;
 mod normalize;
+mod onward;
 mod parts;
 mod peer_defects;
 mod polling;

@@ -151,7 +151,7 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
 
     let url = format!("sqlite:{}", folder.path().join("feedgate-data/feedgate.db").display());
     let (groups, cut) = (Groups::new(Duration::ZERO), Cut::default());
-    let settings = store::Settings { url, connections: 1, groups, cut };
+    let settings = store::Settings { url, connections: 1, groups, cut, onward: Default::default() };
     let store = store::open(&settings).await.unwrap();
     let (listed, _) = store.list(&Filter { limit: 9, ..Filter::default() }).await.unwrap();
     let resource = &listed[0].resource;

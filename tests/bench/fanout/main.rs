@@ -83,8 +83,8 @@ async fn measure(many: usize) -> Result<(), Trouble> {
 /// Puts all subscriptions but the first into the database.
 async fn subscribe(database: &str, sink: &Sink, many: usize) -> Result<(), Trouble> {
     let groups = Groups::new(Duration::ZERO);
-    let settings =
-        store::Settings { url: database.to_owned(), connections: 1, groups, cut: Cut::default() };
+    let (url, cut) = (database.to_owned(), Cut::default());
+    let settings = store::Settings { url, connections: 1, groups, cut, onward: Default::default() };
     let store = store::open(&settings).await?;
     let now = feedgate::worker::now();
     let wishes = (1..many).map(|n| async move {

@@ -98,9 +98,14 @@ impl Crowd {
     /// A node on the database `url`, for resources of a server at `port`.
     pub(crate) async fn gather(url: String, port: u16) -> Result<Crowd, Trouble> {
         let groups = Groups::new(Duration::from_secs(1));
-        let store =
-            store::open(&store::Settings { url, connections: 8, groups, cut: Cut::default() })
-                .await?;
+        let store = store::open(&store::Settings {
+            url,
+            connections: 8,
+            groups,
+            cut: Cut::default(),
+            onward: Default::default(),
+        })
+        .await?;
         let settings =
             Settings { claim: CLAIM, min_period_s: 300, porn_rank: false, upstream_url: None };
         let ingest = Ingest::new(Arc::clone(&store), client(), Metrics::new(), settings);

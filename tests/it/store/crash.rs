@@ -30,6 +30,7 @@ async fn the_child_that_is_killed() {
         connections: 2,
         groups: Groups::new(Duration::ZERO),
         cut: Cut::default(),
+        onward: Default::default(),
     })
     .await
     .unwrap();

@@ -16,6 +16,7 @@ mod pages;
 mod pings;
 mod properties;
 mod queue;
+mod sinks;
 mod statuses;
 mod storage;
 mod subscriptions;

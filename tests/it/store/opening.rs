@@ -41,7 +41,13 @@ async fn a_newer_schema_is_refused(database: Database) {
     let running = database.open().await;
     database.run("insert into migrations (version, name) values (99, 'from the future')").await;
     let (groups, cut) = (Groups::new(Duration::ZERO), Cut::default());
-    let settings = Settings { url: database.url.clone(), connections: 2, groups, cut };
+    let settings = Settings {
+        url: database.url.clone(),
+        connections: 2,
+        groups,
+        cut,
+        onward: Default::default(),
+    };
     let Err(refused) = store::open(&settings).await else { panic!("it was opened") };
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
     let not_ready = running.ready().await.unwrap_err();

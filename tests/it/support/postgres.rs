@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use feedgate::domain::limit::Groups;
 use feedgate::domain::page::Cut;
+use feedgate::domain::sink::Onward;
 use feedgate::store::{self, Settings, Store};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -133,7 +134,15 @@ impl Database {
 
     /// The same, with pages that take so much.
     pub(crate) async fn open_cut(&self, groups: Groups, cut: Cut) -> Arc<dyn Store> {
-        let settings = Settings { url: self.url.clone(), connections: 8, groups, cut };
+        let onward = Onward::default();
+        let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, onward };
+        store::open(&settings).await.unwrap()
+    }
+
+    /// The same, with sinks that are told of changes.
+    pub(crate) async fn open_telling(&self, onward: Onward) -> Arc<dyn Store> {
+        let (groups, cut) = (Groups::new(Duration::ZERO), Cut::default());
+        let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, onward };
         store::open(&settings).await.unwrap()
     }
 }

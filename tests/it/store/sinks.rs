@@ -1,0 +1,88 @@
+//! Sinks that have to be told of changes.
+
+use std::sync::Arc;
+
+use feedgate::domain::sink::{DueSink, Onward, Sink};
+use feedgate::store::Store;
+use url::Url;
+
+use super::{at, on_both_stores, poll, subscribe};
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    a_change_is_owed_to_every_sink_until_it_is_told,
+    a_change_during_a_ping_is_told_of_again,
+    a_first_poll_and_one_without_news_are_no_change,
+);
+
+const SINKS: [&str; 2] = ["xml-rpc=https://one.test/RPC2", "get=https://two.test/"];
+
+async fn open(database: &Database) -> Arc<dyn Store> {
+    let sinks = SINKS.iter().map(|name| Sink::parse(name).unwrap()).collect();
+    let asked = vec![Url::parse("https://feeds.test/a").unwrap()];
+    database.open_telling(Onward { sinks, asked }).await
+}
+
+async fn due(store: &Arc<dyn Store>, sink: &str, seconds: i64) -> Vec<DueSink> {
+    store.claim_sink(sink, at(seconds), at(seconds + 100), 9).await.unwrap()
+}
+
+async fn a_change_is_owed_to_every_sink_until_it_is_told(database: Database) {
+    let store = open(&database).await;
+    for (topic, seconds) in [("a", 1), ("b", 2)] {
+        let id = subscribe(&store, topic, "https://callback.test/").await.id.resource;
+        let mut found = poll(at(seconds), &["1"]);
+        found.status.title = "Tides".to_owned();
+        found.site_url = Some("https://site.test/".to_owned());
+        store.record(id, &found).await.unwrap();
+    }
+    for sink in SINKS {
+        let owed = due(&store, sink, 10).await;
+        let [owed] = owed.as_slice() else { panic!("{sink}: {owed:?}") };
+        let told = (owed.sink.as_str(), owed.name.as_str(), owed.url.as_str());
+        assert_eq!(told, (sink, "Tides", "https://site.test/"));
+        assert_eq!(owed.feed_url, "https://feeds.test/a", "nobody asked for the other");
+        assert_eq!(due(&store, sink, 20).await, [], "one at a time");
+
+        // In vain, twice; whoever had it last may have died.
+        store.settle_sink(owed, Some(at(60)), at(21)).await.unwrap();
+        assert_eq!(due(&store, sink, 59).await, []);
+        assert_eq!(due(&store, sink, 60).await[0].attempts, 1);
+        let again = due(&store, sink, 160).await;
+        store.settle_sink(&again[0], None, at(161)).await.unwrap();
+        assert_eq!(due(&store, sink, 9_999).await, []);
+    }
+}
+
+async fn a_change_during_a_ping_is_told_of_again(database: Database) {
+    let store = open(&database).await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    let told = due(&store, SINKS[0], 2).await.remove(0);
+    let mut found = poll(at(3), &["2"]);
+    found.status.title = "Waves".to_owned();
+    store.record(id, &found).await.unwrap();
+    assert_eq!(due(&store, SINKS[0], 4).await, [], "somebody is on it");
+    store.settle_sink(&told, None, at(5)).await.unwrap();
+    let again = due(&store, SINKS[0], 6).await.remove(0);
+    assert_eq!((again.name.as_str(), again.attempts), ("Waves", 0));
+    store.settle_sink(&again, None, at(7)).await.unwrap();
+    assert_eq!(due(&store, SINKS[0], 9_999).await, []);
+
+    // A sink nobody names any more is owed nothing.
+    let known: Vec<String> = SINKS[..1].iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(store.forget_sinks(&known).await.unwrap(), 1);
+    assert_eq!(due(&store, SINKS[1], 9_999).await, []);
+}
+
+async fn a_first_poll_and_one_without_news_are_no_change(database: Database) {
+    let store = open(&database).await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    let mut first = poll(at(1), &["1"]);
+    first.silent = true;
+    store.record(id, &first).await.unwrap();
+    store.record(id, &poll(at(2), &["1"])).await.unwrap();
+    assert_eq!(due(&store, SINKS[0], 3).await, []);
+    store.record(id, &poll(at(4), &["1", "2"])).await.unwrap();
+    assert_eq!(due(&store, SINKS[0], 5).await.len(), 1);
+}
