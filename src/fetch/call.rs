@@ -15,7 +15,7 @@ impl Fetch {
     /// caller judges (rule D5). Once the status code is there the call has been
     /// answered: a body that breaks off or takes too long is cut where it stopped.
     ///
-    /// Connections are kept and used again. The time allowed counts from the lookup of
+    /// Connections to servers that are called often are kept and used again. The time allowed counts from the lookup of
     /// the name to the last byte.
     pub async fn call(&self, call: Call) -> Result<Reply, FetchError> {
         let inner = &self.inner;
@@ -31,7 +31,7 @@ impl Fetch {
             *request.body_mut() = Some(call.body.into());
         }
 
-        let sent = timeout_at(deadline, inner.callbacks.client(&url).execute(request)).await;
+        let sent = timeout_at(deadline, inner.callbacks.client_once(&url).execute(request)).await;
         let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| trouble::from_client(&err, &url))?;
         let body = body::read_start(&mut response, LONGEST_REPLY_BYTES, deadline).await;

@@ -35,6 +35,12 @@ use crate::domain::topic::host;
 /// changed is looked up and checked again (rule S4).
 const IDLE: Duration = Duration::from_secs(30);
 
+/// Servers whose connections are kept: those that were called more than once lately. A
+/// change that is told to ten thousand servers, each of them once, would else leave as many
+/// connections open that nobody needs, with their memory and their places in the system's
+/// table of open files.
+const KEPT_SERVERS: usize = 512;
+
 /// How long a server that broke the rules of HTTP/2 is not asked to speak it again. It is
 /// remembered by each node for itself: to forget it costs one failed request.
 const HTTP1_FOR: Duration = Duration::from_secs(24 * 3_600);
@@ -87,6 +93,10 @@ pub(super) struct Way {
     /// For servers that cannot speak HTTP/2, and until when each is believed not to.
     http1: reqwest::Client,
     old: Mutex<HashMap<String, Instant>>,
+    /// Keeps no connections.
+    once: reqwest::Client,
+    /// Who was called, and until when it is remembered.
+    called: Mutex<HashMap<String, Instant>>,
 }
 
 impl Way {
@@ -105,9 +115,11 @@ impl Way {
         });
         let mut old_tls = tls.clone();
         old_tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let http1 = client(Arc::clone(&guard), patience.connect, old_tls);
-        let client = client(Arc::clone(&guard), patience.connect, tls);
-        Way { guard, client, http1, old: Mutex::default() }
+        let http1 = client(Arc::clone(&guard), patience.connect, (old_tls, usize::MAX));
+        let once = client(Arc::clone(&guard), patience.connect, (tls.clone(), 0));
+        let client = client(Arc::clone(&guard), patience.connect, (tls, usize::MAX));
+        let (old, called) = (Mutex::default(), Mutex::default());
+        Way { guard, client, http1, old, once, called }
     }
 
     /// The client for a request to `url` that was checked with [`check`](Self::check).
@@ -115,6 +127,22 @@ impl Way {
         let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
         let is_old = !old.is_empty() && old.get(&host(url)).is_some_and(|u| *u > Instant::now());
         if is_old { &self.http1 } else { &self.client }
+    }
+
+    /// The same for a request that may be the only one to its server for long. The first
+    /// connection is closed behind it; from the second request on they are kept.
+    pub(super) fn client_once(&self, url: &Url) -> &reqwest::Client {
+        let (now, host) = (Instant::now(), host(url));
+        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+        if called.len() >= KEPT_SERVERS && !called.contains_key(&host) {
+            called.retain(|_, until| *until > now);
+        }
+        let is_known = called.get(&host).is_some_and(|until| *until > now);
+        if is_known || called.len() < KEPT_SERVERS {
+            called.insert(host, now + IDLE);
+        }
+        drop(called);
+        if is_known { self.client(url) } else { &self.once }
     }
 
     /// Speaks HTTP/1.1 to the server of `url` from now on (rule P38); `false` if that is
@@ -291,7 +319,11 @@ impl Resolve for Resolver {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-fn client(guard: Arc<Guard>, connect: Duration, tls: ClientConfig) -> reqwest::Client {
+fn client(
+    guard: Arc<Guard>,
+    connect: Duration,
+    (tls, kept): (ClientConfig, usize),
+) -> reqwest::Client {
     reqwest::Client::builder()
         .dns_resolver(Arc::new(Resolver(guard)))
         .redirect(reqwest::redirect::Policy::none())
@@ -300,6 +332,7 @@ fn client(guard: Arc<Guard>, connect: Duration, tls: ClientConfig) -> reqwest::C
         .tls_backend_preconfigured(tls)
         .connect_timeout(connect)
         .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(kept)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
         .http1_ignore_invalid_headers_in_responses(true)
@@ -332,6 +365,7 @@ pub(super) fn tls() -> ClientConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ptr;
 
     #[derive(Debug)]
     struct Table(&'static [&'static str]);
@@ -386,6 +420,29 @@ mod tests {
             let url = Url::parse(&format!("http://a.test:{port}/")).unwrap();
             assert!(guard.check(&url).is_ok(), "{port}");
         }
+    }
+
+    #[test]
+    fn only_connections_to_servers_that_are_called_again_are_kept() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let second = Duration::from_secs(1);
+        let patience = Patience { lookup: second, connect: second };
+        let way = Way::new(&[], Arc::new(Table(&[])), patience, tls);
+        let is_kept = |n: usize| {
+            let url = Url::parse(&format!("https://{n}.test/")).unwrap();
+            ptr::eq(way.client_once(&url), &raw const way.client)
+        };
+        assert_eq!([0, 0, 1, 0, 1].map(is_kept), [false, true, false, true, true]);
+        // A crowd comes by; nobody of it is called again.
+        let crowd = 2..10 * KEPT_SERVERS;
+        assert!(!crowd.map(is_kept).any(|kept| kept));
+        assert!(way.called.lock().unwrap().len() <= KEPT_SERVERS);
+        assert!(is_kept(0), "who was there before is still known");
     }
 
     #[tokio::test]

@@ -30,7 +30,9 @@ impl Gateway {
             let _ = rustls::crypto::ring::default_provider().install_default();
         });
         let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let child = Command::new(env!("CARGO_BIN_EXE_feedgate"))
+        let own = env!("CARGO_BIN_EXE_feedgate").into();
+        let program = std::env::var_os("FEEDGATE_BENCH_PROGRAM").unwrap_or(own);
+        let child = Command::new(program)
             .arg("serve")
             .env_clear()
             .env("FEEDGATE_LISTEN", listen.to_string())
@@ -39,7 +41,7 @@ impl Gateway {
             .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
             .env("FEEDGATE_HOST_SPACING_MS", "0")
             .env("FEEDGATE_PING_SPACING_MS", "0")
-            .env("FEEDGATE_LOG", "warn")
+            .env("FEEDGATE_LOG", "error")
             .stdout(Stdio::null())
             .spawn()?;
         let client = reqwest::Client::builder().no_proxy().build()?;

@@ -5,7 +5,8 @@
 //! notification needs a new connection: the hard case, and the usual one. All of them, and
 //! the publisher, are one thread of this program. One subscriber registers as any would; the
 //! others are put into the database. Then the feed changes, and is pinged once.
-//! `FEEDGATE_BENCH_SUBSCRIBERS` is how many there are instead, separated by commas.
+//! `FEEDGATE_BENCH_SUBSCRIBERS` is how many there are instead, separated by commas, and
+//! `FEEDGATE_BENCH_PROGRAM` another build of feedgate to measure.
 //! `docs/benchmarks.md` says what came of it.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
