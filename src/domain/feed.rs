@@ -109,6 +109,9 @@ pub struct Entry {
     pub categories: Vec<Category>,
     /// `atom:source`: a feed without entries.
     pub source: Option<Box<Feed>>,
+    /// Which of the feed's entries it stands under in an outline, by its place among them;
+    /// that one comes first (seed 000, `rssCloud:item`).
+    pub under: Option<usize>,
     /// `xml:lang`.
     pub lang: Option<String>,
     /// The `xml:base` in force, absolute.

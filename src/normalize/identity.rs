@@ -5,6 +5,7 @@
 //! | an id that is an IRI | that, byte for byte |
 //! | an id that is none | `urn:guid:` and the id, percent-encoded; a bare UUID as `urn:uuid:` |
 //! | no id, but a link no other entry has | the link |
+//! | neither, but it stands under another in an outline | that one's id, and a hash of what it says |
 //! | neither | `tag:feedgate,2026:` and a hash of title, content and enclosure; flagged |
 //! | an id that several entries have | the oldest keeps it, the others get a hash behind it |
 //!
@@ -24,6 +25,8 @@ use crate::domain::iri;
 use crate::domain::repair::{Code, Repair};
 use crate::domain::source::Context;
 
+use super::outline;
+
 /// How a generated id begins (RFC 4151). The name is the program's and not the
 /// gateway's, so that moving a gateway makes nothing new.
 const GENERATED: &str = "tag:feedgate,2026:";
@@ -42,14 +45,9 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     }
     let without_id = feed.entries.iter().any(|entry| entry.id.trim().is_empty());
     let links = if without_id { link_counts(&feed.entries) } else { HashMap::new() };
-    let mut repairs = Vec::new();
-    for entry in &mut feed.entries {
-        let (id, repair) = entry_id(entry, &links);
-        entry.id_generated |= id.starts_with(GENERATED);
-        entry.id = id;
-        repairs.extend(repair);
-    }
+    let mut repairs = assign(&mut feed.entries, &links);
     tell_apart(&mut feed.entries, &mut repairs);
+    outline::tell(&mut feed.entries);
     feed.repairs.append(&mut repairs);
     feed
 }
@@ -62,18 +60,33 @@ pub(super) fn ids(feed: &Feed, by: KnownBy) -> Vec<String> {
         entries.iter_mut().for_each(|entry| entry.id.clear());
     }
     let links = link_counts(&entries);
-    let ids: Vec<String> = entries.iter().map(|entry| entry_id(entry, &links).0).collect();
-    ids
+    assign(&mut entries, &links);
+    entries.into_iter().map(|entry| entry.id).collect()
+}
+
+/// Gives each entry its id, whoever else has it; says what had to be mended.
+fn assign(entries: &mut [Entry], links: &HashMap<String, usize>) -> Vec<Repair> {
+    let mut repairs = Vec::new();
+    for at in 0..entries.len() {
+        let above = entries[at].under.filter(|above| *above < at);
+        let above = above.map(|above| entries[above].id.as_str());
+        let (id, repair) = entry_id(&entries[at], above, links);
+        let is_generated = repair.as_ref().is_some_and(|repair| repair.code == Code::IdGenerated);
+        entries[at].id_generated |= is_generated || id.starts_with(GENERATED);
+        entries[at].id = id;
+        repairs.extend(repair);
+    }
+    repairs
 }
 
 /// "> 5 % (and ≥ 2) of a document's guids are empty or repeat" (rule N2).
 const DOUBTFUL: (usize, usize) = (2, 20);
 
 /// What the entries of a document are best known by. Where none has an id, nothing is lost
-/// by waiting for one.
+/// by waiting for one. What stands in an outline rarely has one, and does without.
 fn known_by(entries: &[Entry]) -> KnownBy {
     let mut ids: HashMap<&str, Vec<&Entry>> = HashMap::new();
-    for entry in entries {
+    for entry in entries.iter().filter(|entry| entry.under.is_none()) {
         ids.entry(entry.id.trim()).or_default().push(entry);
     }
     let empty = ids.remove("").map_or(0, |without| without.len());
@@ -117,8 +130,13 @@ fn is_uuid(text: &str) -> bool {
         && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
-/// The id of an entry, whatever the other entries' are.
-fn entry_id(entry: &Entry, links: &HashMap<String, usize>) -> (String, Option<Repair>) {
+/// The id of an entry, whatever the other entries' are; `above` is that of the one it
+/// stands under.
+fn entry_id(
+    entry: &Entry,
+    above: Option<&str>,
+    links: &HashMap<String, usize>,
+) -> (String, Option<Repair>) {
     let repair = |code, id: &str| Some(Repair::new(code, id).of(entry.mark));
     if let Some(id) = as_iri(&entry.id) {
         let wrapped = id != entry.id;
@@ -127,7 +145,8 @@ fn entry_id(entry: &Entry, links: &HashMap<String, usize>) -> (String, Option<Re
     if let Some(link) = permalink(entry).filter(|link| links.get(*link) == Some(&1)) {
         return (link.to_owned(), repair(Code::IdFromLink, link));
     }
-    let id = format!("{GENERATED}{}", content_key(entry));
+    let key = content_key(entry);
+    let id = above.map_or_else(|| format!("{GENERATED}{key}"), |above| marked(above, &key[..16]));
     let generated = repair(Code::IdGenerated, &id);
     (id, generated)
 }
@@ -188,8 +207,7 @@ fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
     for (at, id) in renamed {
         entries[at].id = id;
     }
-    let mut at = 0..;
-    entries.retain(|_| at.next().is_none_or(|at| !repeated.contains(&at)));
+    outline::drop_repeated(entries, &repeated);
 }
 
 /// The ids that entries have.

@@ -12,6 +12,7 @@ mod html;
 mod identity;
 mod language;
 mod links;
+mod outline;
 mod people;
 mod repeats;
 mod settle;

@@ -34,7 +34,9 @@ pub(super) fn by_uri(uri: &str) -> Option<&'static Vocabulary> {
     if uri.is_empty() {
         return None;
     }
-    BY_URI.get(essence(uri).to_ascii_lowercase().as_str()).copied()
+    let essence = essence(uri).to_ascii_lowercase();
+    let known = BY_URI.get(essence.as_str()).copied();
+    known.or_else(|| essence.ends_with("rsscloud").then_some(&modules::RSSCLOUD))
 }
 
 /// All vocabularies by what counts of their URIs: every document declares several.

@@ -43,6 +43,7 @@ const USUAL: &[(&str, &str)] = &[
     ("http://purl.org/syndication/thread/1.0", "thr"),
     ("http://podlove.org/simple-chapters", "psc"),
     ("http://rssnamespace.org/feedburner/ext/1.0", "feedburner"),
+    ("http://rsscloud.org/", "rssCloud"),
     ("http://search.yahoo.com/mrss/", "media"),
     ("http://source.scripting.com/", "source"),
     ("http://wellformedweb.org/CommentAPI/", "wfw"),

@@ -5,6 +5,7 @@ mod atom;
 mod cdf;
 mod hfeed;
 mod jsonfeed;
+mod outline;
 mod redirect;
 mod rss;
 
@@ -129,12 +130,16 @@ fn items<'t>(
     let mut found = tree.document().outermost(is_item, MAX_ENTRIES + 1);
     if found.len() > MAX_ENTRIES {
         found.truncate(MAX_ENTRIES);
-        let detail = format!("only the first {MAX_ENTRIES} are read");
-        repairs.push(Repair::new(Code::TooManyEntries, detail));
+        tell_too_many(repairs);
     }
     if found.len() > 1 && tree.cut().is_some() && found.last().copied() == tree.cut() {
         found.pop();
         repairs.push(Repair::new(Code::CutEntry, "the last entry is incomplete"));
     }
     found
+}
+
+fn tell_too_many(repairs: &mut Vec<Repair>) {
+    let detail = format!("only the first {MAX_ENTRIES} are read");
+    repairs.push(Repair::new(Code::TooManyEntries, detail));
 }

@@ -5,7 +5,7 @@
 //! whatever namespace the document took for its own. Elements without a home in Atom
 //! are kept under the vocabulary [`RSS`].
 
-use super::{RDF, Reading, atom, is_atom, is_plain, items};
+use super::{RDF, Reading, atom, is_atom, is_plain, items, outline};
 use crate::domain::feed::{Category, Content, Entry, Feed, Link, Text, TextKind};
 use crate::parse::hints;
 use crate::parse::modules::{Home, Of};
@@ -56,8 +56,10 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
         (element.named("item") && own.holds(element))
             || (element.named("entry") && (is_plain(element) || is_atom(element)))
     };
-    for element in items(tree, is_item, reading.repairs) {
+    let found = items(tree, is_item, reading.repairs);
+    for (element, under) in outline::flattened(found, reading.repairs) {
         let mut entry = Entry {
+            under,
             lang: element.lang().map(str::to_owned),
             base: reading.bases.base(element).map(String::from),
             ..Entry::default()
@@ -180,7 +182,10 @@ fn read_item<'t>(own: &Own<'t>, item: El<'t>, home: &mut Home<'_>) {
     for child in item.elements().filter(|child| own.holds(*child)) {
         home.own(child, read_of_item);
     }
-    for child in item.elements().filter(|child| !own.holds(*child)) {
+    // The outline is kept once, by the item at its top.
+    let is_told = outline::is_below(item);
+    let foreign = item.elements().filter(|child| !own.holds(*child));
+    for child in foreign.filter(|child| !(is_told && outline::is_below(*child))) {
         home.foreign(child);
     }
     permalink(item, home);

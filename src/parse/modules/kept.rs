@@ -37,7 +37,12 @@ pub(super) static CC: Vocabulary = kept(
 pub(super) static FEEDBURNER: Vocabulary =
     kept("feedburner", &["http://rssnamespace.org/feedburner/ext/1.0"]);
 pub(super) static SOURCE: Vocabulary = kept("source", &["http://source.scripting.com/"]);
-pub(super) static RSSCLOUD: Vocabulary = kept("rssCloud", &["http://rsscloud.org/"]);
+/// Its author never published an address for it, so [`vocabulary::by_uri`] takes whatever
+/// ends in its name.
+///
+/// [`vocabulary::by_uri`]: crate::parse::vocabulary::by_uri
+pub(in crate::parse) static RSSCLOUD: Vocabulary =
+    kept("rssCloud", &["http://rsscloud.org/", "http://rsscloud.co/", "http://rsscloud.com/"]);
 pub(super) static DELETED: Vocabulary = kept("at", &["http://purl.org/atompub/tombstones/1.0"]);
 pub(super) static HISTORY: Vocabulary = kept("fh", &["http://purl.org/syndication/history/1.0"]);
 pub(super) static ADMIN: Vocabulary = kept("admin", &["http://webns.net/mvcb/"]);

@@ -17,6 +17,7 @@ mod syndication;
 mod text;
 
 pub(super) use home::{Home, Of};
+pub(super) use kept::RSSCLOUD;
 
 use super::vocabulary::Vocabulary;
 
