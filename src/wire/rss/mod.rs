@@ -5,5 +5,10 @@
 //! as it is; and one that is edited keeps everything that is not known here.
 
 mod check;
+mod edit;
+mod item;
+mod scan;
 
 pub use check::{Checked, Fault, Kind, as_utf8, check};
+pub use edit::{About, BadFeed, Change, Line, Told, add, lines, told};
+pub use item::{Enclosure, Post, SHORT_CHARS};
