@@ -96,7 +96,7 @@ impl Running {
         let subscribe = Arc::new(Subscribe::new(kept(), out(), ingest.clone(), metrics.clone()));
         let intents = Intents::new(Arc::clone(&subscribe));
         let settings = config.publish(&public_url);
-        let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), settings));
+        let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), out(), settings));
         let settings = config.doors(&public_url);
         let stop = CancellationToken::new();
         let upstreams = config.upstreams().map(|settings| {

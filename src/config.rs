@@ -18,6 +18,7 @@ use url::Url;
 use crate::deliver;
 use crate::domain::limit::Groups;
 use crate::domain::page::Cut;
+use crate::domain::password::Password;
 use crate::domain::ping::Unit;
 use crate::domain::schedule::{Bounds, K_LEAST};
 use crate::domain::sink::Onward;
@@ -114,6 +115,8 @@ pub struct Config {
     pub listing: Listing,
     /// Which changes are pinged onward, besides those of what is saved here.
     pub onward: Onward,
+    /// What `feedgate post` signs in with; `None` reads it from standard input.
+    pub password: Option<Password>,
     /// What is logged, in the words of `tracing`'s filter.
     pub log: String,
     /// How it is logged.
@@ -245,13 +248,11 @@ impl Config {
             claim: from.secs("FEEDGATE_CLAIM_S", 3_600),
             stranger_calls_per_min: from.count("FEEDGATE_STRANGER_CALLS_PER_MIN", 1_000_000),
             metrics_networks: from.networks("FEEDGATE_METRICS_NETWORKS"),
-            page: Cut {
-                records: from.number("FEEDGATE_PAGE_RECORDS", 1, 1_000) as i64,
-                bytes: from.number("FEEDGATE_PAGE_BYTES", 1_024, 1 << 26) as i64,
-            },
+            page: cut(&mut from),
             quota: quota(&mut from),
             listing: listing(&mut from),
             onward: onward(&mut from),
+            password: from.text("FEEDGATE_PASSWORD").and_then(|text| Password::sent(&text)),
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
         };
@@ -398,6 +399,13 @@ impl Config {
             return url.clone();
         }
         url_at(if self.tls.is_some() { "https" } else { "http" }, addr)
+    }
+}
+
+fn cut<G: Fn(&str) -> Option<(String, Origin)>>(from: &mut Reader<G>) -> Cut {
+    Cut {
+        records: from.number("FEEDGATE_PAGE_RECORDS", 1, 1_000) as i64,
+        bytes: from.number("FEEDGATE_PAGE_BYTES", 1_024, 1 << 26) as i64,
     }
 }
 

@@ -12,6 +12,7 @@ mod listen;
 mod migrate;
 mod normalize;
 mod poll;
+mod post;
 mod serve;
 mod simulate;
 mod token;
@@ -42,6 +43,7 @@ enum Command {
     Demo(demo::Args),
     Normalize(normalize::Args),
     Poll(poll::Args),
+    Post(Box<post::Args>),
     Consume(consume::Args),
     Listen(listen::Args),
     SimulateSchedule(simulate::Args),
@@ -59,6 +61,7 @@ pub async fn run() -> ExitCode {
         Command::Demo(args) => demo::run(&args).await,
         Command::Normalize(args) => normalize::run(&args),
         Command::Poll(args) => poll::run(&args).await,
+        Command::Post(args) => post::run(*args).await,
         Command::Consume(args) => consume::run(args).await,
         Command::Listen(args) => listen::run(&args).await,
         Command::SimulateSchedule(args) => simulate::run(&args),

@@ -71,6 +71,7 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_STORAGE_FILE_BYTES", "1048576"),
     plain("FEEDGATE_STORAGE_FILES", "20"),
     plain("FEEDGATE_STORAGE_BYTES", "10485760"),
+    secret("FEEDGATE_PASSWORD", ""),
     plain("FEEDGATE_LOG", "info"),
     plain("FEEDGATE_LOG_FORMAT", "text"),
 ];

@@ -15,6 +15,7 @@
 
 mod aliases;
 mod archive;
+mod author;
 mod basic;
 mod bot;
 mod changes;
@@ -131,6 +132,8 @@ pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(archive::routes(&gateway))
         .unify()
         .or(storage::routes(&gateway))
+        .unify()
+        .or(author::routes(&gateway))
         .unify()
         .or(bot::routes(&gateway))
         .unify()

@@ -141,6 +141,7 @@ fn refuse(refusal: &Refusal) -> Response {
         Refusal::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
         Refusal::Unmet => StatusCode::PRECONDITION_FAILED,
+        Refusal::Feed(_) | Refusal::Random(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let mut response = plain(status, &format!("The file was not written: {refusal}."));
     match refusal {

@@ -5,6 +5,8 @@
 //! holds: nobody writes where they have not signed in, what is kept is sound XML, it is
 //! kept before anybody is told of it, and it is told by a ping like any other.
 
+mod enclosure;
+mod post;
 mod sign_in;
 
 use std::sync::Arc;
@@ -15,10 +17,13 @@ use url::Url;
 
 use crate::domain::ping::{Ping, Source};
 use crate::domain::storage::{BadSegment, Condition, Content, Kept, Quota, Segment, StoredFile};
+use crate::fetch::Fetch;
 use crate::store::{Store, StoreError};
 use crate::subscribe::Subscribe;
-use crate::wire::rss::{self, Fault};
+use crate::wire::rss::{self, BadFeed, Fault};
 
+pub use enclosure::look;
+pub use post::{Draft, Posted, new_id};
 pub use sign_in::hash_password;
 
 use sign_in::SignIn;
@@ -38,6 +43,7 @@ pub struct Settings {
 pub struct Publish {
     store: Arc<dyn Store>,
     subscribe: Arc<Subscribe>,
+    fetch: Fetch,
     sign_in: SignIn,
     settings: Settings,
 }
@@ -102,6 +108,12 @@ pub enum Refusal {
     /// The file is not the one that its author has seen.
     #[error("the file has changed meanwhile, or is not as demanded")]
     Unmet,
+    /// The post cannot go into the feed.
+    #[error(transparent)]
+    Feed(#[from] BadFeed),
+    /// The system gives no random numbers, so that nothing can get an id.
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -119,6 +131,8 @@ impl Refusal {
             Self::TooLong(_) => "file_too_long",
             Self::Full(_) => "quota_reached",
             Self::Unmet => "file_changed",
+            Self::Feed(err) => err.code(),
+            Self::Random(_) => "no_randomness",
             Self::Store(err) => err.code(),
         }
     }
@@ -126,8 +140,13 @@ impl Refusal {
 
 impl Publish {
     /// Puts it together.
-    pub fn new(store: Arc<dyn Store>, subscribe: Arc<Subscribe>, settings: Settings) -> Publish {
-        Publish { sign_in: SignIn::new(Arc::clone(&store)), store, subscribe, settings }
+    pub fn new(
+        store: Arc<dyn Store>,
+        subscribe: Arc<Subscribe>,
+        fetch: Fetch,
+        settings: Settings,
+    ) -> Publish {
+        Publish { sign_in: SignIn::new(Arc::clone(&store)), store, subscribe, fetch, settings }
     }
 
     /// How much one account may store.

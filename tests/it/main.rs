@@ -3,6 +3,7 @@
 
 mod architecture;
 mod archive;
+mod author;
 mod bot;
 mod changes;
 mod commands;

@@ -15,10 +15,10 @@ use crate::support::postgres::{Database, Kind};
 use crate::support::server::client;
 use crate::support::subscriber::Subscriber;
 
-const PASSWORD: &str = "correct horse";
+pub(crate) const PASSWORD: &str = "correct horse";
 
 /// A gateway with the account `ada`, and what it stands on.
-async fn start(settings: &[(&str, &str)]) -> (Gateway, Database) {
+pub(crate) async fn start(settings: &[(&str, &str)]) -> (Gateway, Database) {
     let database = Database::new(Kind::Sqlite).await;
     let store = database.open().await;
     let hash = PasswordHash::of(&Password::chosen(PASSWORD).unwrap(), [7; 16]);

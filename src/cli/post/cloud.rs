@@ -1,0 +1,104 @@
+//! A post goes into a feed that a gateway stores: read, changed, and saved only if nobody
+//! else has changed it meanwhile. The gateway pings itself.
+
+use std::error::Error;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use url::Url;
+
+use crate::domain::password::Password;
+use crate::domain::poll::Validators;
+use crate::domain::storage::Segment;
+use crate::fetch::{Answer, Ask, Call, Fetch, FetchError};
+use crate::wire::rss::{self, About, Change};
+
+/// How often a post is put into what another writer has changed meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// A gateway that stores feeds, and an account there.
+#[derive(Debug)]
+pub(super) struct Cloud<'c> {
+    pub(super) fetch: &'c Fetch,
+    pub(super) base: &'c Url,
+    pub(super) login: &'c Segment,
+    pub(super) password: Password,
+}
+
+impl Cloud<'_> {
+    /// Adds a post to a feed, which is made if there is none; returns its address.
+    pub(super) async fn post(
+        &self,
+        name: &Segment,
+        change: &Change<'_>,
+        title: Option<&str>,
+    ) -> Result<Url, Box<dyn Error>> {
+        let public = self.base.as_str().trim_end_matches('/');
+        let login = self.login.as_str();
+        let url = Url::parse(&format!("{public}/storage/{login}/{}", name.as_str()))?;
+        let about = About {
+            url: Some(url.to_string()),
+            cloud: Some(self.base.clone()),
+            title: title.unwrap_or(login).to_owned(),
+            description: format!("Posts by {login}"),
+        };
+        for _ in 0..ATTEMPTS {
+            let (held, tag) = self.read(&url).await?;
+            let feed = rss::add(held.as_deref(), change, &about)?;
+            let reply = self.save(&url, feed, tag).await?;
+            match reply.0 {
+                status if status.is_success() => return Ok(url),
+                StatusCode::PRECONDITION_FAILED => {} // somebody else wrote in between
+                status => return Err(format!("{url} was not saved: {status}: {}", reply.1).into()),
+            }
+        }
+        Err(format!("{url} was not saved: others keep changing it").into())
+    }
+
+    /// The feed as it is, if there is one, and its entity tag.
+    async fn read(
+        &self,
+        url: &Url,
+    ) -> Result<(Option<String>, Option<HeaderValue>), Box<dyn Error>> {
+        let validators = Validators::default();
+        let ask = Ask { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+        match self.fetch.get(ask).await.result {
+            Ok(Answer::Document(document)) => {
+                let checked = rss::check(&document.body)?;
+                let tag = document.headers.get(header::ETAG).cloned();
+                Ok((Some(rss::as_utf8(&checked.text).into_owned()), tag))
+            }
+            Err(FetchError::Status { status, .. }) if status == StatusCode::NOT_FOUND => {
+                Ok((None, None))
+            }
+            Ok(Answer::NotModified { .. }) => {
+                Err(format!("{url} answers what was not asked").into())
+            }
+            Err(err) => Err(Box::new(err)),
+        }
+    }
+
+    async fn save(
+        &self,
+        url: &Url,
+        feed: String,
+        tag: Option<HeaderValue>,
+    ) -> Result<(StatusCode, String), Box<dyn Error>> {
+        let given = format!("{}:{}", self.login.as_str(), self.password.reveal());
+        let mut basic = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(given)))?;
+        basic.set_sensitive(true);
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, basic);
+        let rss = HeaderValue::from_static("application/rss+xml; charset=utf-8");
+        headers.insert(header::CONTENT_TYPE, rss);
+        match tag {
+            Some(tag) => headers.insert(header::IF_MATCH, tag),
+            None => headers.insert(header::IF_NONE_MATCH, HeaderValue::from_static("*")),
+        };
+        let (method, body) = (Method::PUT, Bytes::from(feed));
+        let reply = self.fetch.call(Call { method, url: url.clone(), headers, body }).await?;
+        Ok((reply.status, String::from_utf8_lossy(&reply.body).trim().to_owned()))
+    }
+}

@@ -1,0 +1,223 @@
+//! A post goes into a file, and then the cloud is told.
+//!
+//! "It's essential that you save the file first, since the cloud may verify the update
+//! before notifying subscribers" (seed 000). The file is replaced at once, and only when
+//! all of the new one is on the disk: whoever reads it meanwhile, or after a crash, has the
+//! one or the other. Two posts at once are one after the other.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header};
+use url::{Url, form_urlencoded};
+
+use super::{Args, note};
+use crate::fetch::{Call, Fetch};
+use crate::wire::rss::{self, About, Change, Told};
+use crate::wire::{soap, xmlrpc};
+
+/// Why nobody was told, though the file is written.
+#[derive(Debug, thiserror::Error)]
+#[error("the file is written, but {url} was not told: {why}")]
+struct Untold {
+    url: String,
+    why: String,
+}
+
+/// Writes the file, and pings.
+pub(super) async fn post(
+    path: &Path,
+    change: &Change<'_>,
+    args: &Args,
+    fetch: &Fetch,
+) -> Result<(), Box<dyn Error>> {
+    let feed = write(path, |held| {
+        if held.is_none() && args.url.is_none() {
+            return Err("a new feed must know where it is served: --url URL".into());
+        }
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+        let title = args.feed_title.clone().or(name).unwrap_or_default();
+        let about = About {
+            url: args.url.as_ref().map(Url::to_string),
+            cloud: args.cloud.clone(),
+            description: title.clone(),
+            title,
+        };
+        Ok(rss::add(held, change, &about)?)
+    })?;
+    let told = rss::told(&feed);
+    let url = args.url.as_ref().map(Url::to_string).or_else(|| told.url.clone());
+    let Some(url) = url else {
+        note("nobody was told: the feed does not say where it is served; --url URL does");
+        return Ok(());
+    };
+    match ping(&told, args.cloud.as_ref(), &url) {
+        Some(call) => {
+            let at = call.url.to_string();
+            let untold = |why: String| Untold { url: at.clone(), why };
+            let reply = fetch.call(call).await.map_err(|err| untold(err.to_string()))?;
+            judge(reply.status.is_success(), &reply.body).map_err(untold)?;
+        }
+        None => note("nobody was told: the feed names no cloud; --cloud URL adds one"),
+    }
+    Ok(())
+}
+
+/// Replaces a file by what `change` makes of it; returns what it is now.
+fn write(
+    path: &Path,
+    change: impl FnOnce(Option<&str>) -> Result<String, Box<dyn Error>>,
+) -> Result<String, Box<dyn Error>> {
+    // A link stays one: what it leads to is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let failed = |err: io::Error| format!("cannot write {}: {err}", path.display());
+    let held_folder = File::open(&folder).map_err(failed)?;
+    held_folder.lock().map_err(failed)?;
+    let held = match fs::read(&path) {
+        Ok(bytes) => Some(bytes),
+        Err(err) if err.kind() == ErrorKind::NotFound => None,
+        Err(err) => return Err(failed(err).into()),
+    };
+    let text = held.as_deref().filter(|bytes| !bytes.trim_ascii().is_empty()).map(rss::check);
+    let text = text.transpose().map_err(|fault| format!("{}: {fault}", path.display()))?;
+    // Whatever it was in, it is UTF-8 now, and says so.
+    let text = text.map(|checked| rss::as_utf8(&checked.text).into_owned());
+    let new = change(text.as_deref())?;
+    let mut file = tempfile_beside(&path).map_err(failed)?;
+    let done = fill(&mut file.0, &path, &new).and_then(|()| fs::rename(&file.1, &path));
+    if let Err(err) = done {
+        fs::remove_file(&file.1).unwrap_or_default();
+        return Err(failed(err).into());
+    }
+    held_folder.sync_all().map_err(failed)?;
+    Ok(new)
+}
+
+fn fill(file: &mut File, path: &Path, text: &str) -> io::Result<()> {
+    if let Ok(held) = fs::metadata(path) {
+        file.set_permissions(held.permissions())?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// A new file in the same folder, which a web server shows to nobody.
+fn tempfile_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let temporary = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    let file = File::options().write(true).create(true).truncate(true).open(&temporary)?;
+    Ok((file, temporary))
+}
+
+/// How the cloud is told that `url` changed: the one that was named, else the one that the
+/// feed names; `None` if there is none.
+fn ping(told: &Told, named: Option<&Url>, url: &str) -> Option<Call> {
+    if let Some(cloud) = named {
+        let public = cloud.as_str().trim_end_matches('/');
+        return form(Url::parse(&format!("{public}/rsscloud/ping")).ok()?, url);
+    }
+    if let Some(register) = &told.source_cloud {
+        return form(ping_beside(Url::parse(register).ok()?), url);
+    }
+    let value = |name: &str| {
+        let held = told.cloud.iter().find(|(held, _)| held == name);
+        held.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    };
+    let (protocol, port) = (value("protocol")?, value("port").unwrap_or("80"));
+    let scheme = if protocol == "https-post" || port == "443" { "https" } else { "http" };
+    let path = value("path").unwrap_or("/RPC2").trim_start_matches('/');
+    let at = Url::parse(&format!("{scheme}://{}:{port}/{path}", value("domain")?)).ok()?;
+    match protocol {
+        "xml-rpc" => call(at, xmlrpc::call("rssCloud.ping", url), "text/xml"),
+        "soap" => call(at, soap::call("rssCloud.ping", url), "text/xml"),
+        _ => form(ping_beside(at), url),
+    }
+}
+
+/// Where pings go, by where registrations do: `/rsscloud/pleaseNotify`, `/rsscloud/ping`.
+fn ping_beside(register: Url) -> Url {
+    let mut url = register;
+    let path = url.path().to_owned();
+    if let Some((folder, last)) = path.rsplit_once('/')
+        && last.eq_ignore_ascii_case("pleaseNotify")
+    {
+        url.set_path(&format!("{folder}/ping"));
+    }
+    url
+}
+
+fn form(at: Url, url: &str) -> Option<Call> {
+    let body = form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
+    call(at, body, "application/x-www-form-urlencoded")
+}
+
+fn call(url: Url, body: String, content_type: &'static str) -> Option<Call> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if body.contains("Envelope") {
+        headers.insert("soapaction", HeaderValue::from_str(&format!("\"{}\"", url.path())).ok()?);
+    }
+    Some(Call { method: Method::POST, url, headers, body: Bytes::from(body) })
+}
+
+/// Whether a cloud has taken a ping: it says so in the words of its protocol.
+fn judge(is_success: bool, body: &[u8]) -> Result<(), String> {
+    let text = String::from_utf8_lossy(body);
+    let refused = ["success=\"false\"", "\"success\":false", "<fault>", ":Fault>"];
+    if is_success && !refused.iter().any(|words| text.contains(words)) {
+        return Ok(());
+    }
+    Err(text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cloud_that_a_feed_names_is_told_in_its_protocol() {
+        let told = |source: &str, protocol: &str, path: &str| {
+            let attributes =
+                [("domain", "c.test"), ("port", "5337"), ("path", path), ("protocol", protocol)];
+            let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let source_cloud = Some(source.to_owned()).filter(|url| !url.is_empty());
+            Told { url: None, source_cloud, cloud: attributes.into() }
+        };
+        #[rustfmt::skip]
+        let cases = [
+            (told("https://s.test/pleaseNotify", "http-post", "/x"), "https://s.test/ping",               "url=http"),
+            (told("", "http-post", "/rsscloud/pleaseNotify"),        "http://c.test:5337/rsscloud/ping",  "url=http"),
+            (told("", "https-post", "pleaseNotify"),                 "https://c.test:5337/ping",          "url=http"),
+            (told("", "xml-rpc", "/RPC2"),                           "http://c.test:5337/RPC2",           "<methodName>rssCloud.ping<"),
+            (told("", "soap", "/RPC2"),                              "http://c.test:5337/RPC2",           "<rssCloud.ping>"),
+        ];
+        for (told, want, words) in cases {
+            let call = ping(&told, None, "http://a.test/").unwrap();
+            assert_eq!(call.url.as_str(), want);
+            assert!(String::from_utf8_lossy(&call.body).contains(words), "{call:?}");
+        }
+        assert!(ping(&Told::default(), None, "http://a.test/").is_none());
+        let named = Url::parse("https://g.test").unwrap();
+        let call = ping(&told("https://s.test/x", "", ""), Some(&named), "http://a.test/");
+        assert_eq!(call.unwrap().url.as_str(), "https://g.test/rsscloud/ping");
+    }
+
+    #[test]
+    fn a_cloud_that_says_no_has_not_been_told() {
+        for (is_success, body, want) in [
+            (true, "<result success=\"true\" msg=\"Thanks\"/>", true),
+            (true, "<result success=\"false\" msg=\"no\"/>", false),
+            (true, "<methodResponse><fault>", false),
+            (false, "", false),
+        ] {
+            assert_eq!(judge(is_success, body.as_bytes()).is_ok(), want, "{body}");
+        }
+    }
+}
