@@ -19,7 +19,7 @@ use crate::deliver::Deliver;
 use crate::domain::account::{NewToken, Rights, TokenHash};
 use crate::fetch::Fetch;
 use crate::http::listener::{ListenError, Listener};
-use crate::http::{self, Gateway, Strangers};
+use crate::http::{self, Gateway, Shelf, Strangers};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
 use crate::onward::{self, Onwards};
@@ -109,6 +109,7 @@ impl Running {
             publish,
             upstreams: upstreams.clone(),
             strangers: Strangers::new(settings.stranger_calls_per_min, Instant::now()),
+            shelf: Shelf::new(settings.shelf_bytes),
             settings,
             metrics: metrics.clone(),
             stop: stop.clone(),

@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::deliver;
 use crate::domain::limit::Groups;
-use crate::domain::page::Cut;
+use crate::domain::page::{Cut, Retention};
 use crate::domain::password::Password;
 use crate::domain::ping::Unit;
 use crate::domain::schedule::{Bounds, K_LEAST};
@@ -117,6 +117,10 @@ pub struct Config {
     pub onward: Onward,
     /// What `feedgate post` signs in with; `None` reads it from standard input.
     pub password: Option<Password>,
+    /// How much of each archive is kept.
+    pub retention: Retention,
+    /// What archive documents at hand may take in memory.
+    pub shelf_bytes: usize,
     /// What is logged, in the words of `tracing`'s filter.
     pub log: String,
     /// How it is logged.
@@ -248,11 +252,13 @@ impl Config {
             claim: from.secs("FEEDGATE_CLAIM_S", 3_600),
             stranger_calls_per_min: from.count("FEEDGATE_STRANGER_CALLS_PER_MIN", 1_000_000),
             metrics_networks: from.networks("FEEDGATE_METRICS_NETWORKS"),
-            page: cut(&mut from),
+            password: from.text("FEEDGATE_PASSWORD").and_then(|text| Password::sent(&text)),
             quota: quota(&mut from),
             listing: listing(&mut from),
             onward: onward(&mut from),
-            password: from.text("FEEDGATE_PASSWORD").and_then(|text| Password::sent(&text)),
+            page: from.cut(),
+            retention: from.retention(),
+            shelf_bytes: from.number("FEEDGATE_ARCHIVE_CACHE_BYTES", 0, 1 << 40) as usize,
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
         };
@@ -336,6 +342,7 @@ impl Config {
             changes_unit: self.listing.unit,
             keep_pings: self.listing.keep_pings,
             keep_hours: self.listing.keep_hours,
+            retention: self.retention,
         }
     }
 
@@ -378,6 +385,7 @@ impl Config {
             stranger_calls_per_min: self.stranger_calls_per_min,
             metrics_networks: self.metrics_networks.clone(),
             changes_unit: self.listing.unit,
+            shelf_bytes: self.shelf_bytes,
             contact: self.contact.clone(),
             bot_addresses: self.bot_addresses.clone(),
         }
@@ -399,13 +407,6 @@ impl Config {
             return url.clone();
         }
         url_at(if self.tls.is_some() { "https" } else { "http" }, addr)
-    }
-}
-
-fn cut<G: Fn(&str) -> Option<(String, Origin)>>(from: &mut Reader<G>) -> Cut {
-    Cut {
-        records: from.number("FEEDGATE_PAGE_RECORDS", 1, 1_000) as i64,
-        bytes: from.number("FEEDGATE_PAGE_BYTES", 1_024, 1 << 26) as i64,
     }
 }
 

@@ -15,6 +15,7 @@ use tracing::{error, info, warn};
 
 use crate::domain::herd::{Clock, Look};
 use crate::domain::ping::Unit;
+use crate::domain::page::Retention;
 use crate::domain::schedule;
 use crate::store::{Store, StoreError};
 use crate::worker;
@@ -47,18 +48,21 @@ enum Chore {
     Prune,
     /// Forgets resources that nobody watches any more.
     Forget,
+    /// Drops pages of archives that are no longer kept.
+    Trim,
     /// Turns the dial of the poll budget.
     Steer,
 }
 
 /// All of them, and how often at most each is done in all nodes together.
-const CHORES: [(Chore, Duration); 7] = [
+const CHORES: [(Chore, Duration); 8] = [
     (Chore::Expire, Duration::from_secs(60)),
     (Chore::DropFailing, Duration::from_secs(30 * 60)),
     (Chore::Measure, Duration::from_secs(10 * 60)),
     (Chore::KeepHours, Duration::from_secs(5 * 60)),
     (Chore::Prune, Duration::from_secs(3_600)),
     (Chore::Forget, Duration::from_secs(3_600)),
+    (Chore::Trim, Duration::from_secs(3_600)),
     (Chore::Steer, Duration::from_secs(60)),
 ];
 
@@ -73,6 +77,8 @@ pub struct Settings {
     pub keep_pings: Duration,
     /// How long the documents of hours are kept; `None` is for ever.
     pub keep_hours: Option<Duration>,
+    /// How much of each archive is kept.
+    pub retention: Retention,
 }
 
 /// Keeps house until `stop` is cancelled.
@@ -146,6 +152,7 @@ impl Chore {
             Chore::KeepHours => "keep_hours",
             Chore::Prune => "prune",
             Chore::Forget => "forget",
+            Chore::Trim => "trim",
             Chore::Steer => "steer",
         }
     }
@@ -163,6 +170,10 @@ impl Chore {
         settings: &Settings,
         (now, every): (DateTime<Utc>, Duration),
     ) -> Result<(), StoreError> {
+        // Nodes may be told apart what to keep; the turn is for one that has something to do.
+        if self == Chore::Trim && settings.retention.keeps_all() {
+            return Ok(());
+        }
         if !store.claim_chore(self.name(), now, every).await? {
             return Ok(());
         }
@@ -173,6 +184,7 @@ impl Chore {
             Chore::KeepHours => store.keep_hours(now, settings.changes_unit).await?,
             Chore::Prune => prune(store, settings, now).await?,
             Chore::Forget => store.forget_unwatched(now - KEEP_UNWATCHED, now).await?,
+            Chore::Trim => store.drop_pages(&settings.retention, now).await?,
             Chore::Steer => steer(store, settings).await?,
         };
         if done > 0 {

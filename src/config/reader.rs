@@ -12,6 +12,7 @@ use url::Url;
 use crate::domain::limit::Groups;
 use crate::domain::ping::Unit;
 use crate::domain::sink::Sink;
+use crate::domain::page::{Cut, Retention};
 use crate::http::Aliases;
 use crate::wire::signature::Method;
 
@@ -58,6 +59,24 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
 
     pub(super) fn count(&mut self, name: &str, most: u64) -> usize {
         self.number(name, 1, most) as usize
+    }
+
+    /// How much a page of an archive takes.
+    pub(super) fn cut(&mut self) -> Cut {
+        Cut {
+            records: self.number("FEEDGATE_PAGE_RECORDS", 1, 1_000) as i64,
+            bytes: self.number("FEEDGATE_PAGE_BYTES", 1_024, 1 << 26) as i64,
+        }
+    }
+
+    /// How much of each archive is kept; 0 sets no bound.
+    pub(super) fn retention(&mut self) -> Retention {
+        let mut bound = |name| {
+            let number = self.number(name, 0, u32::MAX.into());
+            u32::try_from(number).ok().filter(|number| *number > 0)
+        };
+        let (days, pages) = (bound("FEEDGATE_ARCHIVE_DAYS"), bound("FEEDGATE_ARCHIVE_PAGES"));
+        Retention { days, pages }
     }
 
     pub(super) fn secs(&mut self, name: &str, most: u64) -> Duration {

@@ -63,6 +63,9 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_HOURS_KEEP_DAYS", "0"),
     plain("FEEDGATE_PING_SINKS", ""),
     plain("FEEDGATE_PING_ONWARD", ""),
+    plain("FEEDGATE_ARCHIVE_DAYS", "0"),
+    plain("FEEDGATE_ARCHIVE_PAGES", "0"),
+    plain("FEEDGATE_ARCHIVE_CACHE_BYTES", "67108864"),
     plain("FEEDGATE_STRANGER_CALLS_PER_MIN", "600"),
     plain(
         "FEEDGATE_METRICS_NETWORKS",

@@ -1,11 +1,19 @@
 //! Simplefeed: the archive of a resource, page by page (seed 004).
 //!
 //! An archived document never changes and may be kept for a year; the recent one must
-//! be asked for again. Topics with a password in them are somebody's secret: their
-//! archives are shown to nobody here (rule S48).
+//! be asked for again. Whoever comes again with the entity tag of a document is answered
+//! without a record being read, and an archived document that is on the [`Shelf`] without
+//! the store. Topics with a password in them are somebody's secret: their archives are
+//! shown to nobody here (rule S48).
+
+mod coding;
+mod reply;
+mod shelf;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
 use http::{StatusCode, header};
 use sha2::{Digest, Sha256};
 use warp::Filter;
@@ -13,31 +21,40 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::Gateway;
-use super::exchange::{
-    Asked, Door, as_strangers_words, empty, is_known, nothing_here, out_of_order, plain, set,
-    with_type,
-};
+use super::exchange::{Asked, Door, empty, nothing_here, out_of_order, plain, set};
 use crate::domain::page::Held;
 use crate::domain::resource::{Resource, ResourceId};
 use crate::render::archive::{Archive, Order};
 use crate::store::StoreError;
 use crate::wire::form::Form;
+use crate::worker;
+
+use coding::Coding;
+use reply::{Terms, gone};
+use shelf::{Key, Rendered};
+
+pub use shelf::Shelf;
 
 const DOOR: Door = Door { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// Which document is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Page {
-    Recent,
-    Number(i64),
-}
+/// Grows whenever documents come to be written in another way: an entity tag tells bytes,
+/// and is made without them.
+const RENDERING: u32 = 1;
+/// A document may have changed twice within one second, which is all that its date tells.
+const SETTLED: TimeDelta = TimeDelta::seconds(2);
 
 /// The routes of this door, behind the segment `feeds`.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let feeds = warp::path("feeds").and(warp::path::tail()).boxed();
     DOOR.open_with(gateway, feeds, |gateway, asked, tail: warp::path::Tail| async move {
         match aim(tail.as_str()) {
-            Some((id, page)) => answer(&gateway, &asked, id, page).await,
+            Some((id, number)) => {
+                let key = Key { id, number, order: order(&asked.query) };
+                match serve(&gateway, &asked, key).await {
+                    Ok(response) => response.unwrap_or_else(nothing_here),
+                    Err(err) => out_of_order(&err),
+                }
+            }
             None if tail.as_str().is_empty() => find(&gateway, &asked).await,
             None => nothing_here(),
         }
@@ -65,125 +82,125 @@ async fn find(gateway: &Gateway, asked: &Asked) -> Response {
     }
 }
 
-/// `7/recent` or `7/documents/3`.
-fn aim(tail: &str) -> Option<(ResourceId, Page)> {
+/// Reads `7/recent` or `7/documents/3`; the recent document has no number.
+fn aim(tail: &str) -> Option<(ResourceId, Option<i64>)> {
     let number = |text: &str| text.parse::<i64>().ok().filter(|number| number.to_string() == text);
     let (id, rest) = tail.split_once('/')?;
     let page = match rest.split_once('/') {
-        None if rest == "recent" => Page::Recent,
-        Some(("documents", page)) => Page::Number(number(page)?),
+        None if rest == "recent" => None,
+        Some(("documents", page)) => Some(number(page)?),
         _ => return None,
     };
     Some((ResourceId(number(id)?), page))
 }
 
-async fn answer(gateway: &Gateway, asked: &Asked, id: ResourceId, page: Page) -> Response {
-    match serve(gateway, asked, id, page).await {
-        Ok(response) => response.unwrap_or_else(nothing_here),
-        Err(err) => out_of_order(&err),
-    }
+/// In which order the entries are to stand.
+fn order(query: &str) -> Order {
+    let is_ascending = query.split('&').any(|pair| pair == "order=asc");
+    if is_ascending { Order::OldestFirst } else { Order::NewestFirst }
 }
 
-async fn serve(
+/// The document; `None` if there is none.
+async fn serve(gateway: &Gateway, asked: &Asked, key: Key) -> Result<Option<Response>, StoreError> {
+    if let Some(document) = gateway.shelf.trusted(&key) {
+        let (mark, is_archived) = (document.mark.clone(), true);
+        let terms = Terms { mark, is_archived, link: None, modified: None };
+        return Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await));
+    }
+    let Some(resource) = gateway.store.get(key.id).await?.filter(is_public) else {
+        return Ok(None);
+    };
+    let Some(held) = gateway.store.page(key.id, key.number).await? else {
+        let oldest = gateway.store.oldest_page(key.id).await?;
+        let was_dropped = key.number.is_some_and(|number| (1..oldest).contains(&number));
+        return Ok(was_dropped.then(gone));
+    };
+    let home = gateway.address(&format!("feeds/{}", key.id));
+    let hub = gateway.address("hub");
+    let topic = resource.topic.as_str();
+    let archive = Archive { topic, home: &home, hub: &hub, order: key.order };
+    let terms = match key.number {
+        None => recent_terms(&archive, &resource, &held, worker::now()),
+        Some(_) => {
+            let (mark, is_archived) = (mark(&archive, &held), held.is_archived());
+            Terms { mark, is_archived, link: None, modified: None }
+        }
+    };
+    if let Some(response) = terms.not_modified(asked, Coding::best(&asked.headers)) {
+        return Ok(Some(response));
+    }
+    let on_shelf = gateway.shelf.get(&key).filter(|document| document.mark == terms.mark);
+    let document = if let Some(document) = on_shelf {
+        gateway.shelf.saw(&document);
+        document
+    } else {
+        let records = gateway.store.read_page(key.id, &held.page).await?;
+        let text = match key.number {
+            None => archive.recent((&resource.feed_head, &resource.status), &held, &records),
+            Some(_) => archive.document(&held, &records),
+        };
+        gateway.shelf.put(key, (terms.mark.clone(), terms.is_archived), Bytes::from(text))
+    };
+    Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await))
+}
+
+/// The reply with a document that is at hand.
+async fn hand_over(
     gateway: &Gateway,
     asked: &Asked,
-    id: ResourceId,
-    page: Page,
-) -> Result<Option<Response>, StoreError> {
-    let Some(resource) = gateway.store.get(id).await?.filter(is_public) else { return Ok(None) };
-    let home = gateway.address(&format!("feeds/{id}"));
-    let hub = gateway.address("hub");
-    let archive =
-        Archive { topic: resource.topic.as_str(), home: &home, hub: &hub, order: order(asked) };
-    let number = match page {
-        Page::Recent => None,
-        Page::Number(number) => Some(number),
-    };
-    let Some(held) = gateway.store.page(id, number).await? else {
-        return Ok(was_removed(gateway, id, number).await?.then(gone));
-    };
-
-    // The range tells one state of a document from every other; the recent one has
-    // a status besides, which changes with each fetch.
-    let fetched = resource.status.last_fetch.unwrap_or_default().timestamp_micros();
-    let etag = match page {
-        Page::Recent => {
-            let mark = mark(&archive, &held, held.oldest);
-            format!("\"{mark}-{}-{fetched}\"", resource.status.version)
-        }
-        Page::Number(_) => {
-            let least = if held.is_archived() { 1 } else { held.oldest };
-            format!("\"{}\"", mark(&archive, &held, least))
-        }
-    };
-    let mut response = if is_known(asked, &etag) {
-        empty(StatusCode::NOT_MODIFIED)
-    } else {
-        let records = gateway.store.read_page(id, &held.page).await?;
-        let body = match page {
-            Page::Recent => {
-                archive.recent((&resource.feed_head, &resource.status), &held, &records)
-            }
-            Page::Number(_) => archive.document(&held, &records),
-        };
-        with_type(StatusCode::OK, "application/atom+xml", body)
-    };
-    set(&mut response, header::ETAG, &etag);
-    let is_final = page != Page::Recent && held.is_archived();
-    let cache = if is_final { "public, max-age=31536000, immutable" } else { "public, max-age=30" };
-    set(&mut response, header::CACHE_CONTROL, cache);
-    let link = format!("<{hub}>; rel=\"hub\", <{}>; rel=\"self\"", archive.recent_url());
-    if page == Page::Recent {
-        set(&mut response, header::LINK, &link);
+    key: Key,
+    (terms, document): (&Terms, &Arc<Rendered>),
+) -> Response {
+    let coding = Coding::best(&asked.headers);
+    if let Some(response) = terms.not_modified(asked, coding) {
+        return response;
     }
-    Ok(Some(as_strangers_words(response)))
+    let (coding, body) = gateway.shelf.body(key, document, coding).await;
+    terms.document(asked, coding, body)
 }
 
-/// In which order the entries are to stand.
-fn order(asked: &Asked) -> Order {
-    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
-    match query.get("order") {
-        Some("asc") => Order::OldestFirst,
-        _ => Order::NewestFirst,
+/// The recent document has what is known of the resource now besides its records.
+fn recent_terms(
+    archive: &Archive<'_>,
+    resource: &Resource,
+    held: &Held,
+    now: DateTime<Utc>,
+) -> Terms {
+    let status = serde_json::to_vec(&resource.status).unwrap_or_default();
+    let mut digest = Sha256::new();
+    digest.update(mark(archive, held));
+    digest.update((status.len() as u64).to_be_bytes());
+    digest.update(status);
+    digest.update(&resource.feed_head);
+    let known = [resource.status.last_fetch, resource.status.last_maintenance_at];
+    let modified = known.into_iter().flatten().fold(held.page.ended_at, Ord::max);
+    let recent = archive.recent_url();
+    Terms {
+        mark: hex::encode(&digest.finalize()[..12]),
+        is_archived: false,
+        link: Some(format!("<{}>; rel=\"hub\", <{recent}>; rel=\"self\"", archive.hub)),
+        modified: (modified <= now - SETTLED).then_some(modified),
     }
 }
 
-/// Whether there was a document of this number, and it was dropped.
-async fn was_removed(
-    gateway: &Gateway,
-    id: ResourceId,
-    number: Option<i64>,
-) -> Result<bool, StoreError> {
-    match number {
-        Some(number) if number > 0 => Ok(number < gateway.store.oldest_page(id).await?),
-        _ => Ok(false),
-    }
-}
-
-fn gone() -> Response {
-    plain(StatusCode::GONE, "This part of the archive is no longer kept.")
-}
-
-/// What tells one state of a page from every other, and from every other page.
-fn mark(archive: &Archive<'_>, held: &Held, least: i64) -> String {
+/// Tells one state of a page from every other and from every other page, without its
+/// records: which they are, when they came, and where the page stands.
+fn mark(archive: &Archive<'_>, held: &Held) -> String {
     let page = &held.page;
+    let is_archived = held.is_archived();
+    let is_linked = is_archived || page.number > held.oldest;
     let state = format!(
-        "{RENDERING} {} {} {} {} {} {} {} {} {}",
+        "{RENDERING} {} {} {} {} {} {} {is_archived} {is_linked} {}",
         archive.document_url(page.number),
-        archive.hub,
         page.first,
         page.last,
+        page.bytes,
         page.begun_at.timestamp_micros(),
         page.ended_at.timestamp_micros(),
-        held.is_archived(),
-        page.number > least,
         archive.topic,
     );
     hex::encode(&Sha256::digest(state.as_bytes())[..12])
 }
-
-/// Grows whenever documents are written another way: entity tags tell bytes, not records.
-const RENDERING: u32 = 1;
 
 fn is_public(resource: &Resource) -> bool {
     let url = resource.topic.fetch_url();
@@ -196,11 +213,11 @@ mod tests {
 
     #[test]
     fn only_addresses_we_publish_lead_somewhere() {
-        let page = |page| Some((ResourceId(7), page));
+        let page = |number| Some((ResourceId(7), number));
         #[rustfmt::skip]
         let cases = [
-            ("7/recent",        page(Page::Recent)),
-            ("7/documents/3",   page(Page::Number(3))),
+            ("7/recent",        page(None)),
+            ("7/documents/3",   page(Some(3))),
             ("7/documents/03",  None),
             ("7/documents/+3",  None),
             ("7/documents/3/",  None),

@@ -327,8 +327,9 @@ pub(super) fn as_strangers_words(mut response: Response) -> Response {
 /// `#field.if-none-match`).
 pub(super) fn is_known(asked: &Asked, etag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    let held = asked.header("if-none-match");
-    held.split(',').any(|tag| tag.trim() == "*" || bare(tag) == bare(etag))
+    let lists = asked.headers.get_all(header::IF_NONE_MATCH).iter();
+    let mut held = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
+    held.any(|tag| tag.trim() == "*" || bare(tag) == bare(etag))
 }
 
 /// What is said where there is no door.

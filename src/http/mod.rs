@@ -56,6 +56,7 @@ use crate::upstream::Upstreams;
 use exchange::nothing_here;
 
 pub use aliases::Aliases;
+pub use archive::Shelf;
 pub use strangers::Strangers;
 
 /// What the operator decides about the doors.
@@ -85,6 +86,8 @@ pub struct Settings {
     pub metrics_networks: Vec<IpNet>,
     /// How changes.xml counts, unless it is asked otherwise.
     pub changes_unit: Unit,
+    /// What archive documents at hand may take in memory.
+    pub shelf_bytes: usize,
 }
 
 /// What the doors need to do their work.
@@ -101,6 +104,8 @@ pub struct Gateway {
     pub settings: Settings,
     /// How much those may ask who have no account.
     pub strangers: Strangers,
+    /// Archive documents at hand.
+    pub shelf: Shelf,
     /// What is counted.
     pub metrics: Metrics,
     /// Cancelled when feedgate ends: who is kept waiting is answered then.

@@ -1,5 +1,8 @@
 //! Simplefeed archives, as a reader finds them.
 
+mod caching;
+mod seed;
+
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 use reqwest::Response;
@@ -7,6 +10,8 @@ use reqwest::Response;
 use crate::support::feeds::{entry_id, entry_ids, link};
 use crate::support::reader::Reader;
 use crate::support::server::client;
+use crate::support::until;
+use crate::support::validator::assert_sound;
 use crate::support::world::World;
 
 impl World {
@@ -25,6 +30,18 @@ impl World {
         self.gateway.archive_holds(&self.topic, &entry_id("tides", n)).await;
     }
 
+    /// The recent document, once it has this text.
+    async fn recent_that_has(&self, text: &str) -> String {
+        let recent = self.recent().await;
+        let mut document = String::new();
+        let holds = async || {
+            document = get(&recent).await.text().await.unwrap();
+            document.contains(text)
+        };
+        until(text, holds).await;
+        document
+    }
+
     /// The address of the recent document.
     async fn recent(&self) -> String {
         let answer = get(&self.gateway.archive_of(&self.topic)).await;
@@ -32,8 +49,18 @@ impl World {
     }
 }
 
+/// The answer; an archive document in it must be sound.
 async fn get(url: &str) -> Response {
-    client().get(url).send().await.unwrap()
+    let answer = client().get(url).send().await.unwrap();
+    if answer.status() != StatusCode::OK {
+        return answer;
+    }
+    let from = answer.url().to_string();
+    let mut whole = http::Response::new(());
+    *whole.headers_mut() = answer.headers().clone();
+    let bytes = answer.bytes().await.unwrap();
+    assert_sound(&from, std::str::from_utf8(&bytes).unwrap());
+    whole.map(|()| reqwest::Body::from(bytes)).into()
 }
 
 fn header(answer: &Response, name: HeaderName) -> String {
@@ -74,7 +101,10 @@ async fn an_archived_document_never_changes_again() {
     let prev = link(&get(&recent).await.text().await.unwrap(), "prev-archive").unwrap();
     let (before, open) = (get(&prev).await, get(&via).await);
     assert_eq!(header(&before, CACHE_CONTROL), "public, max-age=31536000, immutable");
-    assert_eq!(header(&open, CACHE_CONTROL), "public, max-age=30");
+    assert_eq!(
+        header(&open, CACHE_CONTROL),
+        "public, max-age=15, stale-while-revalidate=30, stale-if-error=86400"
+    );
     let (etag, text) = (header(&before, ETAG), before.text().await.unwrap());
 
     world.publish_and_wait(6).await;

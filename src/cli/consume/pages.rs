@@ -10,6 +10,7 @@ use std::mem;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use http::StatusCode;
 use ipnet::IpNet;
 use tokio::time::timeout;
 use url::{Host, Url};
@@ -97,6 +98,9 @@ impl Pages for Web {
             Ok(Answer::Document(document)) => document,
             Ok(Answer::NotModified { .. }) => {
                 return Err(unreadable("it answered that nothing has changed".to_owned(), true));
+            }
+            Err(FetchError::Status { status: StatusCode::GONE, .. }) => {
+                return Err(Stopped::Dropped(url.clone()));
             }
             Err(err) => return Err(unreadable(err.to_string(), is_passing(&err))),
         };

@@ -67,6 +67,9 @@ pub(super) enum Stopped {
         /// Whether it may be otherwise soon.
         passing: bool,
     },
+    /// A document is no longer kept, and so is none before it.
+    #[error("{0} is no longer kept: what was in it is lost")]
+    Dropped(Url),
     /// The archive does not hold the entry to begin behind.
     #[error(
         "the archive does not hold the entry {0}, behind which to begin; begin with --from \
@@ -126,7 +129,8 @@ pub(super) async fn catch_up<S: Pages, P: Place, T: Take>(
 ///
 /// Of several that the mark fits it is the newest. If there are only others with its id,
 /// because the archive or the way entries are written has changed since, it is the oldest
-/// of those: an entry taken twice is better than one missed.
+/// of those: an entry taken twice is better than one missed. Behind a document that is no
+/// longer kept there is nothing.
 async fn find<S: Pages>(
     pages: &mut S,
     recent: &Url,
@@ -144,7 +148,20 @@ async fn find<S: Pages>(
                 namesake = Some((page.clone(), newer));
             }
         }
-        let Some(prev) = page.prev.take() else {
+        let prev = page.prev.take();
+        if let Some(prev) = &prev
+            && !seen.insert(prev.clone())
+        {
+            return Err(Stopped::Circle(prev.clone()));
+        }
+        let before = match prev {
+            Some(prev) => match pages.get(&prev).await {
+                Err(Stopped::Dropped(_)) => None,
+                before => Some(before?),
+            },
+            None => None,
+        };
+        let Some(before) = before else {
             return match mark {
                 Some(mark) => namesake.ok_or_else(|| Stopped::PlaceLost(mark.id.clone())),
                 None => {
@@ -153,10 +170,7 @@ async fn find<S: Pages>(
                 }
             };
         };
-        if !seen.insert(prev.clone()) {
-            return Err(Stopped::Circle(prev));
-        }
-        page = pages.get(&prev).await?;
+        page = before;
     }
 }
 
@@ -313,5 +327,29 @@ mod tests {
         let taker = Taker { taken, attempts, stumbles: usize::MAX };
         let run = catch_up(&mut Circle, &Growing::recent(), &mut Memory::default(), &taker).await;
         assert!(matches!(run, Err(Stopped::Circle(_))), "{run:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_longer_kept_is_where_an_archive_begins() {
+        struct Trimmed(Growing);
+        impl Pages for Trimmed {
+            async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+                if *url == Growing::url(1) {
+                    return Err(Stopped::Dropped(url.clone()));
+                }
+                self.0.get(url).await
+            }
+        }
+        let known = Mark::of(&Entry { id: "e2".to_owned(), ..Entry::default() });
+        for (mark, is_lost) in [(None, false), (Some(known), true)] {
+            let mut archive = Trimmed(Growing { head: 7, coming: Vec::new(), size: 3, ids: 7 });
+            let (taken, attempts) = (RefCell::default(), RefCell::default());
+            let taker = Taker { taken, attempts, stumbles: usize::MAX };
+            let mut place = Memory(mark);
+            let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
+            assert_eq!(matches!(run, Err(Stopped::PlaceLost(_))), is_lost, "{run:?}");
+            let want: &[&str] = if is_lost { &[] } else { &["4", "5", "6", "7"] };
+            assert_eq!(taker.taken.into_inner(), want);
+        }
     }
 }

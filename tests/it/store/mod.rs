@@ -12,6 +12,7 @@ mod intents;
 mod log;
 mod moves;
 mod opening;
+mod page_bytes;
 mod pages;
 mod pings;
 mod properties;

@@ -13,6 +13,7 @@ use super::postgres::Database;
 use super::reader::Reader;
 use super::server::client;
 use super::subscriber::Subscriber;
+use super::validator::assert_sound;
 
 /// Between two looks at what cannot be awaited: another process.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -142,7 +143,12 @@ impl Gateway {
     /// Gets a whole address; status code and text of the answer.
     pub(crate) async fn fetch(&self, url: &str) -> (StatusCode, String) {
         let answer = client().get(url).send().await.unwrap();
-        (answer.status(), answer.text().await.unwrap())
+        let (status, url) = (answer.status(), answer.url().clone());
+        let text = answer.text().await.unwrap();
+        if url.path().starts_with("/feeds/") && status == StatusCode::OK {
+            assert_sound(url.as_str(), &text);
+        }
+        (status, text)
     }
 
     /// Asks something of Superfeedr's API, as the account of the tests.

@@ -13,10 +13,23 @@ pub(crate) mod publisher;
 pub(crate) mod reader;
 pub(crate) mod server;
 pub(crate) mod subscriber;
+pub(crate) mod validator;
 pub(crate) mod world;
 
 use std::time::Duration;
 
+use tokio::time::{sleep, timeout};
+
 /// How long anything is waited for before the test fails: far longer than it can take,
 /// since a machine that builds at the same time is slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until something holds that no event tells of, because it happens in another process.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !holds().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(timeout(PATIENCE, wait).await.is_ok(), "{what}: it never came to that");
+}

@@ -6,6 +6,7 @@ use http::StatusCode;
 
 use super::feeds::{entry_ids, link};
 use super::server::client;
+use super::validator::assert_sound;
 
 /// A reader of one archive.
 #[derive(Debug, Default)]
@@ -38,10 +39,14 @@ impl Reader {
     }
 }
 
+/// A document of an archive, which is sound.
 async fn get(address: &str) -> Result<String, String> {
     let answer = client().get(address).send().await.map_err(|err| err.to_string())?;
     if answer.status() != StatusCode::OK {
         return Err(format!("{address}: {}", answer.status()));
     }
-    answer.text().await.map_err(|err| err.to_string())
+    let url = answer.url().to_string();
+    let text = answer.text().await.map_err(|err| err.to_string())?;
+    assert_sound(&url, &text);
+    Ok(text)
 }

@@ -13,7 +13,7 @@ pub(crate) struct World {
     pub(crate) gateway: Gateway,
     /// The address of the feed.
     pub(crate) topic: String,
-    _database: Database,
+    pub(crate) database: Database,
 }
 
 impl World {
@@ -44,7 +44,7 @@ impl World {
     async fn between(publisher: Publisher, gateway: Gateway, database: Database) -> World {
         let subscriber = Subscriber::start().await;
         let topic = publisher.url("/feed");
-        World { publisher, subscriber, gateway, topic, _database: database }
+        World { publisher, subscriber, gateway, topic, database }
     }
 
     /// Makes the feed hold the items 1 to `items`; tells nobody.

@@ -1,0 +1,181 @@
+//! The reply that carries a document, or says that it is known, or a part of it.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use http::{Method, StatusCode, header};
+use warp::reply::Response;
+
+use super::super::exchange::{Asked, as_strangers_words, empty, is_known, plain, set, with_type};
+use super::coding::Coding;
+
+/// What a reply says about a document besides its bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// Tells its bytes from all others that were ever served at its address.
+    pub(super) mark: String,
+    /// Whether it will never change.
+    pub(super) is_archived: bool,
+    /// `Link`, where there is one.
+    pub(super) link: Option<String>,
+    /// When it last changed, where that is known well enough to be asked by.
+    pub(super) modified: Option<DateTime<Utc>>,
+}
+
+/// "Caching can be much more aggressive for archived documents than the recent document"
+/// (seed 004).
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+/// A cache that has one asks in the background, and is of use while we are not there.
+const FOR_A_MOMENT: &str = "public, max-age=15, stale-while-revalidate=30, stale-if-error=86400";
+/// What was dropped does not come back.
+const GONE_FOR: &str = "public, max-age=3600";
+
+impl Terms {
+    /// The entity tag of the document in this form: strong, so each form has its own.
+    fn etag(&self, coding: Coding) -> String {
+        match coding.name() {
+            None => format!("\"{}\"", self.mark),
+            Some(name) => format!("\"{}-{name}\"", self.mark),
+        }
+    }
+
+    /// The reply to who holds the document already; `None` if he does not.
+    pub(super) fn not_modified(&self, asked: &Asked, coding: Coding) -> Option<Response> {
+        let is_held = if asked.headers.contains_key(header::IF_NONE_MATCH) {
+            is_known(asked, &self.etag(coding))
+        } else {
+            let since = httpdate::parse_http_date(asked.header("if-modified-since")).ok();
+            let since = since.map(DateTime::<Utc>::from);
+            self.modified.zip(since).is_some_and(|(at, since)| at.timestamp() <= since.timestamp())
+        };
+        is_held.then(|| self.headed(empty(StatusCode::NOT_MODIFIED), coding))
+    }
+
+    /// The reply with the document, or with the part of it that is asked for. Parts are cut
+    /// from what is archived only: anything else may have changed in between.
+    pub(super) fn document(&self, asked: &Asked, coding: Coding, body: Bytes) -> Response {
+        let media_type = "application/atom+xml";
+        let mut response = match self.part(asked, coding, body.len()) {
+            None => with_type(StatusCode::OK, media_type, body),
+            Some(Part::Bytes(range)) => {
+                let said = format!("bytes {}-{}/{}", range.start, range.end - 1, body.len());
+                let part = body.slice(range);
+                let mut response = with_type(StatusCode::PARTIAL_CONTENT, media_type, part);
+                set(&mut response, header::CONTENT_RANGE, &said);
+                response
+            }
+            Some(Part::Nothing) => {
+                let text = "The document has no such part.";
+                let mut response = plain(StatusCode::RANGE_NOT_SATISFIABLE, text);
+                set(&mut response, header::CONTENT_RANGE, &format!("bytes */{}", body.len()));
+                return response;
+            }
+        };
+        if let Some(name) = coding.name() {
+            set(&mut response, header::CONTENT_ENCODING, name);
+        }
+        self.headed(response, coding)
+    }
+
+    fn headed(&self, mut response: Response, coding: Coding) -> Response {
+        set(&mut response, header::ETAG, &self.etag(coding));
+        set(&mut response, header::VARY, "Accept-Encoding");
+        let cache = if self.is_archived { FOR_EVER } else { FOR_A_MOMENT };
+        set(&mut response, header::CACHE_CONTROL, cache);
+        if self.is_archived {
+            set(&mut response, header::ACCEPT_RANGES, "bytes");
+        }
+        if let Some(at) = self.modified {
+            set(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(at.into()));
+        }
+        if let Some(link) = &self.link {
+            set(&mut response, header::LINK, link);
+        }
+        as_strangers_words(response)
+    }
+
+    /// Which part is asked for; `None` for the whole document.
+    fn part(&self, asked: &Asked, coding: Coding, len: usize) -> Option<Part> {
+        if !self.is_archived || asked.method != Method::GET {
+            return None;
+        }
+        // Compared strongly (RFC 9110 `#field.if-range`); a date is none of ours.
+        let held = asked.header("if-range");
+        if !held.is_empty() && held.trim() != self.etag(coding) {
+            return None;
+        }
+        part(asked.header("range"), len)
+    }
+}
+
+/// What a dropped document is answered with.
+pub(super) fn gone() -> Response {
+    let text = "This document of the archive is no longer kept: it was too old, or one too many.";
+    let mut response = plain(StatusCode::GONE, text);
+    set(&mut response, header::CACHE_CONTROL, GONE_FOR);
+    response
+}
+
+/// A part of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// These bytes, at least one.
+    Bytes(Range<usize>),
+    /// It begins behind the end.
+    Nothing,
+}
+
+/// Reads `Range` (RFC 9110 `#field.range`). What is no range, or is several, asks for the
+/// whole document.
+fn part(range: &str, len: usize) -> Option<Part> {
+    let (unit, range) = range.split_once('=')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    let (first, last) = range.trim().split_once('-')?;
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<usize>().unwrap_or(usize::MAX))
+    };
+    let (start, end) = if first.is_empty() {
+        (len.saturating_sub(number(last)?), if last == "0" { 0 } else { len })
+    } else {
+        let start = number(first)?;
+        let last = if last.is_empty() { usize::MAX } else { number(last)? };
+        if last < start {
+            return None;
+        }
+        (start, last.saturating_add(1).min(len))
+    };
+    Some(if start < end { Part::Bytes(start..end) } else { Part::Nothing })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_range_of_bytes_is_understood() {
+        let bytes = |range: Range<usize>| Some(Part::Bytes(range));
+        let cases = [
+            ("bytes=0-4", bytes(0..5)),
+            ("Bytes = 5-5", bytes(5..6)),
+            ("bytes=5-", bytes(5..10)),
+            ("bytes=5-99999999999999999999", bytes(5..10)),
+            ("bytes=-3", bytes(7..10)),
+            ("bytes=-30", bytes(0..10)),
+            ("bytes=10-", Some(Part::Nothing)),
+            ("bytes=-0", Some(Part::Nothing)),
+            ("bytes=4-3", None),
+            ("bytes=0-1,3-4", None),
+            ("bytes=a-b", None),
+            ("bytes=-", None),
+            ("lines=1-2", None),
+            ("", None),
+        ];
+        for (range, want) in cases {
+            assert_eq!(part(range, 10), want, "{range}");
+        }
+    }
+}
