@@ -1,0 +1,130 @@
+//! The log whose documents are served, and the same documents as files.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use feedgate::domain::limit::Groups;
+use feedgate::domain::novelty::{Candidate, Document as Found};
+use feedgate::domain::page::Cut;
+use feedgate::domain::poll::{self, Poll, Polling, Trigger};
+use feedgate::domain::resource::Kind;
+use feedgate::domain::schedule::Demand;
+use feedgate::domain::status::Status;
+use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
+use feedgate::domain::topic::{Callback, Topic};
+use feedgate::domain::upstream::Offered;
+use feedgate::store;
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use super::Trouble;
+use super::load::Document;
+use super::publisher::Publisher;
+use super::servers::{Gateway, PAGE_RECORDS, client};
+
+/// Entries appended at once.
+const AT_ONCE: usize = 1_000;
+/// When all files were changed: it goes into their tags.
+const CHANGED_S: u64 = 1_700_000_000;
+
+/// Writes a log of `many` archived documents into `database`, and watches what is
+/// published besides. Returns where the archive is.
+pub(crate) async fn write(
+    database: &str,
+    many: usize,
+    publisher: &Publisher,
+) -> Result<String, Trouble> {
+    let records: i64 = PAGE_RECORDS.parse()?;
+    let (url, groups) = (database.to_owned(), Groups::new(Duration::ZERO));
+    let cut = Cut { records, ..Cut::default() };
+    let store = store::open(&store::Settings { url, connections: 8, groups, cut }).await?;
+    let begin = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+    let topic = Topic::parse("https://archive.test/feed".to_owned())?;
+    let id = store.ensure(&topic, begin).await?.id;
+    let entries: Vec<usize> = (0..many * usize::try_from(records)? + 1).collect();
+    for (n, some) in entries.chunks(AT_ONCE).enumerate() {
+        let at = begin + TimeDelta::seconds(n.try_into()?);
+        store.record(id, &poll(at, some.iter().map(|n| entry(*n)).collect())).await?;
+    }
+    for topic in publisher.topics() {
+        let wish = Wish {
+            account: None,
+            topic: Topic::parse(topic)?,
+            callback: Callback::parse("https://callback.test/dev/null")?,
+            protocol: Protocol::WebSub,
+            format: Format::Atom,
+            secret: None,
+            updates: Updates::default(),
+            statuses: Statuses::default(),
+            lease: Lease::from(Duration::from_secs(864_000)),
+        };
+        store.subscribe(&wish, begin).await?;
+    }
+    store.close().await;
+    Ok(format!("/feeds/{id}/documents"))
+}
+
+/// Entry `n`, some 600 bytes.
+fn entry(n: usize) -> Candidate {
+    let id = format!("tag:archive.test,2026:{n}");
+    let text = format!("What is said of {n} is as long as what is said of others. ").repeat(6);
+    let atom = format!(
+        "<entry xmlns=\"http://www.w3.org/2005/Atom\">\n<id>{id}</id>\n<title type=\"text\">Entry \
+         {n}</title>\n<updated>2026-09-21T00:00:00Z</updated>\n<link rel=\"alternate\" \
+         href=\"https://archive.test/{n}\"/>\n<content type=\"html\">&lt;p&gt;{text}</content>\n\
+         </entry>\n"
+    );
+    Candidate::of_id(&id, atom)
+}
+
+fn poll(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Poll {
+    Poll {
+        at,
+        trigger: Trigger::Schedule,
+        outcome: "ok_new".to_owned(),
+        took_ms: 1,
+        wire_bytes: 1,
+        answered_well: true,
+        kind: Some(Kind::Feed),
+        fetch_url: None,
+        site_url: None,
+        feed_head: None,
+        body: None,
+        upstream: Offered::Unknown,
+        meaning: None,
+        found: poll::Found::Feed(Found { at, candidates, ..Found::default() }),
+        silent: true,
+        next_fetch: at + TimeDelta::days(1),
+        demand: Demand::default(),
+        status: Status { http_code: 200, ..Status::default() },
+        polling: Polling::default(),
+    }
+}
+
+/// Asks the gateway for every document and puts it below `root` under the same path.
+pub(crate) async fn copy(
+    gateway: &Gateway,
+    home: &str,
+    many: usize,
+    root: &Path,
+) -> Result<Vec<Document>, Trouble> {
+    fs::create_dir_all(root.join(home.trim_start_matches('/')))?;
+    let copies = (1..=many).map(|n| async move {
+        let path = format!("{home}/{n}");
+        let answer = client().get(format!("{}{path}", gateway.url())).send().await?;
+        let answer = answer.error_for_status()?;
+        let tag = answer.headers().get("etag").ok_or("no tag")?.to_str()?.to_owned();
+        let bytes = answer.bytes().await?;
+        let file = root.join(path.trim_start_matches('/'));
+        fs::write(&file, &bytes)?;
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(CHANGED_S);
+        File::options().write(true).open(&file)?.set_modified(changed)?;
+        let theirs = format!("\"{CHANGED_S:x}-{:x}\"", bytes.len());
+        Ok(Document { path, ours: tag, theirs })
+    });
+    let copied: Vec<Result<Document, Trouble>> =
+        stream::iter(copies).buffer_unordered(32).collect().await;
+    copied.into_iter().collect()
+}
