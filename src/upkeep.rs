@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::domain::herd::{Clock, Look};
-use crate::domain::ping::Unit;
 use crate::domain::page::Retention;
+use crate::domain::ping::Unit;
 use crate::domain::schedule;
 use crate::store::{Store, StoreError};
 use crate::worker;

@@ -10,9 +10,9 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
 use crate::domain::limit::Groups;
+use crate::domain::page::{Cut, Retention};
 use crate::domain::ping::Unit;
 use crate::domain::sink::Sink;
-use crate::domain::page::{Cut, Retention};
 use crate::http::Aliases;
 use crate::wire::signature::Method;
 
