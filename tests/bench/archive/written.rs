@@ -39,7 +39,9 @@ pub(crate) async fn write(
     let records: i64 = PAGE_RECORDS.parse()?;
     let (url, groups) = (database.to_owned(), Groups::new(Duration::ZERO));
     let cut = Cut { records, ..Cut::default() };
-    let store = store::open(&store::Settings { url, connections: 8, groups, cut }).await?;
+    let onward = Default::default();
+    let settings = store::Settings { url, connections: 8, groups, cut, onward };
+    let store = store::open(&settings).await?;
     let begin = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
     let topic = Topic::parse("https://archive.test/feed".to_owned())?;
     let id = store.ensure(&topic, begin).await?.id;
