@@ -69,7 +69,7 @@ async fn recent_changes(
     let kind = Kind::Last(span(&query, longest).as_secs());
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
     match shelf.take(&gateway.store, kind, unit).await {
-        Ok(printing) => answer::give(&gateway, &asked, printing, Caching::Minute).await,
+        Ok(printing) => answer::give(&shelf, &gateway, &asked, (printing, Caching::Minute)).await,
         Err(err) => out_of_order(&err),
     }
 }
@@ -83,7 +83,7 @@ async fn changes_of(
     let Some(begins) = begins else { return nothing_here() };
     let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
     match hour(&gateway, begins, unit(&query), &shelf).await {
-        Ok(Some((printing, caching))) => answer::give(&gateway, &asked, printing, caching).await,
+        Ok(Some(found)) => answer::give(&shelf, &gateway, &asked, found).await,
         Ok(None) => nothing_here(),
         Err(err) => out_of_order(&err),
     }

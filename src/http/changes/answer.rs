@@ -8,14 +8,15 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{Method, StatusCode, header};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tracing::error;
 use warp::reply::{Reply, Response};
 
 use super::edition::Pages;
-use super::shelf::Printing;
+use super::shelf::{Printing, Shelf};
 use crate::http::Gateway;
-use crate::http::exchange::{Asked, as_strangers_words, empty, is_known, set, with_type};
+use crate::http::exchange::{Asked, as_strangers_words, empty, is_known, plain, set, with_type};
 use crate::store::StoreError;
 
 /// Pages that wait for a slow reader.
@@ -32,10 +33,10 @@ pub(super) enum Caching {
 
 /// Gives a printing to who asked.
 pub(super) async fn give(
+    shelf: &Shelf,
     gateway: &Gateway,
     asked: &Asked,
-    printing: Arc<Printing>,
-    caching: Caching,
+    (printing, caching): (Arc<Printing>, Caching),
 ) -> Response {
     let edition = &printing.edition;
     let etag = edition.etag();
@@ -50,7 +51,10 @@ pub(super) async fn give(
             },
             Some(text) => with_type(StatusCode::OK, XML, text.clone()),
             None if asked.method == Method::HEAD => with_type(StatusCode::OK, XML, ""),
-            None => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped),
+            None => match Arc::clone(&shelf.readers).try_acquire_owned() {
+                Ok(place) => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped, place),
+                Err(_) => return too_many(),
+            },
         };
         if is_zipped {
             set(&mut response, header::CONTENT_ENCODING, "gzip");
@@ -70,6 +74,14 @@ pub(super) async fn give(
 }
 
 const XML: &str = "text/xml; charset=utf-8";
+
+/// What is said where all places for readers of long documents are taken.
+fn too_many() -> Response {
+    let why = "Too many are reading this at once, please try again later.";
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
+    set(&mut response, header::RETRY_AFTER, "10");
+    response
+}
 
 fn refused() -> Response {
     empty(StatusCode::INTERNAL_SERVER_ERROR)
@@ -111,9 +123,12 @@ async fn zipped(text: Bytes) -> Option<Bytes> {
 
 /// A text that is read while it is sent. A reader that goes away ends it; if the store
 /// fails the text breaks off, and the reader sees that it did.
-fn streamed(pages: Pages, is_zipped: bool) -> Response {
+fn streamed(pages: Pages, is_zipped: bool, place: OwnedSemaphorePermit) -> Response {
     let (out, mut pieces) = mpsc::channel(PAGES_AHEAD);
-    tokio::spawn(read(pages, out, is_zipped));
+    tokio::spawn(async move {
+        read(pages, out, is_zipped).await;
+        drop(place);
+    });
     let pieces = futures_util::stream::poll_fn(move |cx| Receiver::poll_recv(&mut pieces, cx));
     let mut response = warp::reply::stream(pieces).into_response();
     set(&mut response, header::CONTENT_TYPE, XML);

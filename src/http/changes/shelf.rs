@@ -23,6 +23,8 @@ use crate::worker;
 const LONGEST_BYTES: usize = 4 << 20;
 /// Documents with a place on the shelf at once; `last` makes many of one.
 const PLACES: usize = 16;
+/// How many are sent long documents at once: each holds some pages, for as long as it likes.
+const READERS: usize = 64;
 /// How old a printing may become.
 const OLDEST: Duration = Duration::from_secs(60);
 /// How much longer each line lets a printing be served though there is something new: ten
@@ -53,9 +55,17 @@ pub(super) struct Printing {
 type Place = Arc<sync::Mutex<Option<Arc<Printing>>>>;
 
 /// The printings of one node.
-#[derive(Default)]
 pub(super) struct Shelf {
     places: Mutex<HashMap<(Kind, Unit), Place>>,
+    /// Places for those who are sent a document that is too long to be kept.
+    pub(super) readers: Arc<sync::Semaphore>,
+}
+
+impl Default for Shelf {
+    fn default() -> Shelf {
+        let readers = Arc::new(sync::Semaphore::new(READERS));
+        Shelf { places: Mutex::default(), readers }
+    }
 }
 
 impl Shelf {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use feedgate::domain::record::{EntryKey, Seq};
 
+use super::changes::listed;
 use super::{at, poll, room};
 use crate::support::postgres::{Database, Kind};
 
@@ -36,6 +37,13 @@ const HELD: &str = "
     select id, 2, 2, {key}, 'tag:a,2026:1', '<entry>a</entry>' from resources;
     insert into records (resource_id, seq, at, entry_hash, entry_id, atom)
     select id, 51, 3, {other}, 'tag:a,2026:51', '<entry>é</entry>' from resources;
+    insert into pings (at, source, name, url, resource_id)
+    select 3600000000, 'weblogs', 'Tides', 'https://a.tumblr.com/', id from resources
+    union all select 3600000001, 'weblogs', 'Ada', 'https://ada:pass@a.test/', null;
+    insert into fetches (resource_id, at, trigger, outcome, http_code, took_ms, wire_bytes,
+                         appended, announced)
+    select id, 3600000002, 'schedule', 'ok_new', 200, 1, 1, 1, 0 from resources
+    union all select id, 3600000003, 'ping', 'ok_new', 200, 1, 1, 1, 1 from resources;
     insert into hosts (host, cool_until) values ('a.tumblr.com:443', 1);";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,6 +73,10 @@ async fn a_database_made_by_the_first_schema_opens_with_all_that_it_holds() {
         assert_eq!((held.status.title.as_str(), held.polling.failures), ("Tides", 3), "{kind:?}");
         let records = store.read_after(held.id, Seq::NONE, 9).await.unwrap();
         assert_eq!(records[0].entry_id, "tag:a,2026:1");
+        let told = listed(&store, at(-1_800_000_000), at(0)).await;
+        let told: Vec<&str> = told.iter().map(|change| change.url.as_str()).collect();
+        let want = ["https://a.tumblr.com/rss", "https://a.tumblr.com/"];
+        assert_eq!(told, want, "pings and changes, but nobody's password");
         let held_pages = [store.page(held.id, Some(1)), store.page(held.id, None)];
         let held_pages = futures_util::future::try_join_all(held_pages).await.unwrap();
         let pages = held_pages.into_iter().map(|held| held.unwrap().page);
