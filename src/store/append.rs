@@ -64,7 +64,7 @@ pub(super) async fn record(
     if poll.fetch_url.is_some() {
         poll.status.has_moved(poll.at);
     }
-    keep_content(tx, id, &poll, &after).await?;
+    keep_content(tx, id, &poll, (before.stands_at(), &after)).await?;
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
     }
@@ -240,18 +240,24 @@ async fn keep_body(
     Ok(now)
 }
 
-/// Brings what the row says of the content up to date.
+/// Brings what the row says of the content up to date, if any of it has changed since
+/// `stood_at`, the head and the version of the body.
 async fn keep_content(
     tx: &Tx<'_>,
     id: ResourceId,
     poll: &Poll,
-    after: &After,
+    (stood_at, after): ((i64, i64), &After),
 ) -> Result<(), StoreError> {
     const KEEP: &str = "
         update resources
            set head = $2, body_version = $3, kind = coalesce($4, kind),
                site_url = coalesce($5, site_url), feed_head = coalesce($6, feed_head)
          where id = $1";
+    let Poll { kind, site_url, feed_head, .. } = poll;
+    let is_same = kind.is_none() && site_url.is_none() && feed_head.is_none();
+    if is_same && stood_at == (after.head, after.body_version) {
+        return Ok(());
+    }
     #[rustfmt::skip]
     let params = params![
         id.0, after.head, after.body_version, poll.kind.map(|kind| kind.as_str()),
