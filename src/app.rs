@@ -21,6 +21,7 @@ use crate::fetch::Fetch;
 use crate::http::listener::{ListenError, Listener};
 use crate::http::{self, Gateway, Shelf, Strangers};
 use crate::ingest::Ingest;
+use crate::journal::{self, Journal};
 use crate::metrics::Metrics;
 use crate::onward::{self, Onwards};
 use crate::publish::Publish;
@@ -48,6 +49,7 @@ pub struct Running {
     admin_token: Option<String>,
     store: Arc<dyn Store>,
     parts: JoinSet<()>,
+    journal: journal::Writer,
     stop: CancellationToken,
 }
 
@@ -90,17 +92,20 @@ impl Running {
         let metrics = Metrics::new();
         let fetch = Fetch::new(config.fetch(&public_url));
         let (kept, out) = (|| Arc::clone(&store), || fetch.clone());
-        let ingest = Ingest::new(kept(), out(), metrics.clone(), config.ingest());
+        let (journal, writer) = Journal::start(kept());
+        let (counts, tells) = (|| metrics.clone(), || journal.clone());
+        let ingest = Ingest::new(kept(), out(), counts(), tells(), config.ingest());
         let settings = config.deliver(&public_url);
-        let deliver = Deliver::new(kept(), out(), metrics.clone(), settings);
-        let subscribe = Arc::new(Subscribe::new(kept(), out(), ingest.clone(), metrics.clone()));
+        let deliver = Deliver::new(kept(), out(), counts(), tells(), settings);
+        let subscribe = Subscribe::new(kept(), out(), ingest.clone(), counts(), tells());
+        let subscribe = Arc::new(subscribe);
         let intents = Intents::new(Arc::clone(&subscribe));
         let settings = config.publish(&public_url);
         let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), out(), settings));
         let settings = config.doors(&public_url);
         let stop = CancellationToken::new();
         let upstreams = config.upstreams().map(|settings| {
-            let parts = (metrics.clone(), settings);
+            let parts = (counts(), tells(), settings);
             Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts))
         });
         let gateway = Gateway {
@@ -111,7 +116,8 @@ impl Running {
             strangers: Strangers::new(settings.stranger_calls_per_min, Instant::now()),
             shelf: Shelf::new(settings.shelf_bytes),
             settings,
-            metrics: metrics.clone(),
+            metrics: counts(),
+            journal: tells(),
             stop: stop.clone(),
         };
 
@@ -130,9 +136,9 @@ impl Running {
             let onwards = Onwards::new(kept(), out(), config.onward.sinks.clone(), metrics.clone());
             spawn(&mut parts, onwards, pace(ONWARD_AT_ONCE), (Arc::default(), &stop));
         }
-        parts.spawn(upkeep::run(kept(), config.upkeep(), stop.clone()));
+        parts.spawn(upkeep::run(kept(), tells(), config.upkeep(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
-        Ok(Running { addr, public_url, admin_token, store, parts, stop })
+        Ok(Running { addr, public_url, admin_token, store, parts, journal: writer, stop })
     }
 
     /// Where it listens.
@@ -171,6 +177,7 @@ impl Running {
                 error!(error = &err as &dyn std::error::Error, "a part of feedgate panicked");
             }
         }
+        self.journal.close().await; // all who could tell it anything have ended
         self.store.close().await;
         info!("feedgate has stopped");
     }

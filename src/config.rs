@@ -121,6 +121,8 @@ pub struct Config {
     pub retention: Retention,
     /// What archive documents at hand may take in memory.
     pub shelf_bytes: usize,
+    /// How much the log page holds.
+    pub events: upkeep::EventsKept,
     /// What is logged, in the words of `tracing`'s filter.
     pub log: String,
     /// How it is logged.
@@ -259,6 +261,7 @@ impl Config {
             page: from.cut(),
             retention: from.retention(),
             shelf_bytes: from.number("FEEDGATE_ARCHIVE_CACHE_BYTES", 0, 1 << 40) as usize,
+            events: events(&mut from),
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
         };
@@ -343,6 +346,7 @@ impl Config {
             keep_pings: self.listing.keep_pings,
             keep_hours: self.listing.keep_hours,
             retention: self.retention,
+            events: self.events,
         }
     }
 
@@ -407,6 +411,13 @@ impl Config {
             return url.clone();
         }
         url_at(if self.tls.is_some() { "https" } else { "http" }, addr)
+    }
+}
+
+fn events<G: Fn(&str) -> Option<(String, Origin)>>(from: &mut Reader<G>) -> upkeep::EventsKept {
+    upkeep::EventsKept {
+        age: Duration::from_secs(86_400 * from.number("FEEDGATE_EVENTS_DAYS", 1, 3_650)),
+        of_a_kind: from.count("FEEDGATE_EVENTS_OF_A_KIND", 10_000_000),
     }
 }
 

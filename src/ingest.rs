@@ -17,6 +17,7 @@
 //!
 //! [`Resources::record`]: crate::store::Resources::record
 
+mod events;
 mod found;
 mod look;
 mod meaning;
@@ -47,6 +48,7 @@ use crate::domain::resource::Resource;
 use crate::domain::schedule::{Bounds, K_LEAST};
 use crate::domain::upstream::Offered;
 use crate::fetch::Fetch;
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::store::{DueResource, Store, StoreError};
 use crate::worker::{self, Hosts, Place, Work};
@@ -77,6 +79,7 @@ pub struct Ingest {
     shares: shares::Shares,
     unruled: robots::Unruled,
     metrics: Metrics,
+    journal: Journal,
     settings: Settings,
     dial: Arc<Dial>,
     sense: Arc<sense::Sense>,
@@ -102,13 +105,14 @@ impl Ingest {
         store: Arc<dyn Store>,
         fetch: Fetch,
         metrics: Metrics,
+        journal: Journal,
         settings: Settings,
     ) -> Ingest {
         let hosts = Hosts::new(PER_HOST, store.news().resources);
         let (shares, dial) = (shares::Shares::default(), Arc::default());
         let unruled = robots::Unruled::default();
         let sense = Arc::new(sense::Sense::new());
-        Ingest { store, fetch, hosts, shares, unruled, metrics, settings, dial, sense }
+        Ingest { store, fetch, hosts, shares, unruled, metrics, journal, settings, dial, sense }
     }
 
     /// Polls a claimed resource once and records what came of it.
@@ -147,6 +151,9 @@ impl Ingest {
             moves::follow(&mut poll.poll, resource, &sighted);
         }
         let appended = self.store.record(resource.id, &poll.poll).await?;
+        if let Some(event) = events::fetched(due, &poll, appended.new) {
+            self.journal.tell(event);
+        }
         self.metrics.polled(poll.outcome, due.trigger.as_str(), poll.took);
         self.metrics.fetched(poll.poll.wire_bytes, appended.new);
         debug!(

@@ -25,7 +25,9 @@ pub mod fetch;
 
 pub mod store;
 
-// Third floor: the loop that keeps work going, and what it counts.
+// Third floor: the loop that keeps work going, what it counts, and what it tells.
+pub mod journal;
+
 pub mod metrics;
 
 pub mod worker;

@@ -4,6 +4,7 @@
 //! whether or not its row is gone. Each chore may run twice, on two nodes or after a
 //! crash, without harm.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +14,12 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::domain::event::{Event, Kind};
 use crate::domain::herd::{Clock, Look};
 use crate::domain::page::Retention;
 use crate::domain::ping::Unit;
 use crate::domain::schedule;
+use crate::journal::Journal;
 use crate::store::{Store, StoreError};
 use crate::worker;
 
@@ -52,10 +55,12 @@ enum Chore {
     Trim,
     /// Turns the dial of the poll budget.
     Steer,
+    /// Keeps the log page from growing.
+    ShortenLog,
 }
 
 /// All of them, and how often at most each is done in all nodes together.
-const CHORES: [(Chore, Duration); 8] = [
+const CHORES: [(Chore, Duration); 9] = [
     (Chore::Expire, Duration::from_secs(60)),
     (Chore::DropFailing, Duration::from_secs(30 * 60)),
     (Chore::Measure, Duration::from_secs(10 * 60)),
@@ -64,6 +69,7 @@ const CHORES: [(Chore, Duration); 8] = [
     (Chore::Forget, Duration::from_secs(3_600)),
     (Chore::Trim, Duration::from_secs(3_600)),
     (Chore::Steer, Duration::from_secs(60)),
+    (Chore::ShortenLog, Duration::from_secs(60)),
 ];
 
 /// What the operator decides about upkeep.
@@ -79,10 +85,26 @@ pub struct Settings {
     pub keep_hours: Option<Duration>,
     /// How much of each archive is kept.
     pub retention: Retention,
+    /// How much the log page holds.
+    pub events: EventsKept,
+}
+
+/// How much the log page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventsKept {
+    /// How far it looks back.
+    pub age: Duration,
+    /// Events of one kind at most.
+    pub of_a_kind: usize,
 }
 
 /// Keeps house until `stop` is cancelled.
-pub async fn run(store: Arc<dyn Store>, settings: Settings, stop: CancellationToken) {
+pub async fn run(
+    store: Arc<dyn Store>,
+    journal: Journal,
+    settings: Settings,
+    stop: CancellationToken,
+) {
     let mut before = worker::now();
     let (began, mut clock) = (Instant::now(), Clock::default());
     loop {
@@ -94,7 +116,8 @@ pub async fn run(store: Arc<dyn Store>, settings: Settings, stop: CancellationTo
         }
         for (chore, every) in CHORES {
             if chore.is_time(before, now)
-                && let Err(err) = chore.take_turn(&*store, &settings, (now, every)).await
+                && let Err(err) =
+                    chore.take_turn((&*store, &journal), &settings, (now, every)).await
             {
                 let chore = chore.name();
                 error!(chore, error = &err as &dyn Error, "a chore of upkeep failed");
@@ -133,6 +156,51 @@ async fn steer(store: &dyn Store, settings: &Settings) -> Result<u64, StoreError
     store.keep_k(next).await.map(|()| 0)
 }
 
+/// Drops what has ended or keeps failing, and tells of each.
+async fn drop_all(
+    chore: Chore,
+    store: &dyn Store,
+    journal: &Journal,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    let mut done = 0;
+    loop {
+        let dropped = match chore {
+            Chore::Expire => store.drop_expired(now).await?,
+            _ => store.drop_failing(MOST_ERRORS).await?,
+        };
+        if dropped.is_empty() {
+            return Ok(done);
+        }
+        done += dropped.len() as u64;
+        for dropped in dropped {
+            let (kind, code, why) = match chore {
+                Chore::Expire => (Kind::Expire, "lease_ended", "its lease has ended".to_owned()),
+                _ => {
+                    let why = format!(
+                        "{} changes could not be told, one after the other",
+                        dropped.errors
+                    );
+                    (Kind::Drop, "kept_failing", why)
+                }
+            };
+            let event = Event::new(kind, now).of(&dropped.topic).to(&dropped.callback);
+            let event = event.owned_by(dropped.account).saying(&why);
+            let (via, code) = (Cow::Owned(dropped.protocol), Cow::Borrowed(code));
+            journal.tell(Event { via, code, ..event });
+        }
+    }
+}
+
+async fn shorten_log(
+    store: &dyn Store,
+    settings: &Settings,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    // Quietly: it happens every minute.
+    store.trim_events(now - settings.events.age, settings.events.of_a_kind).await.map(|_| 0)
+}
+
 async fn prune(
     store: &dyn Store,
     settings: &Settings,
@@ -154,6 +222,7 @@ impl Chore {
             Chore::Forget => "forget",
             Chore::Trim => "trim",
             Chore::Steer => "steer",
+            Chore::ShortenLog => "shorten_log",
         }
     }
 
@@ -166,7 +235,7 @@ impl Chore {
     /// Does it, if it is this node's turn.
     async fn take_turn(
         self,
-        store: &dyn Store,
+        (store, journal): (&dyn Store, &Journal),
         settings: &Settings,
         (now, every): (DateTime<Utc>, Duration),
     ) -> Result<(), StoreError> {
@@ -178,8 +247,9 @@ impl Chore {
             return Ok(());
         }
         let done = match self {
-            Chore::Expire => store.drop_expired(now).await?,
-            Chore::DropFailing => store.drop_failing(MOST_ERRORS).await?,
+            Chore::Expire => drop_all(Chore::Expire, store, journal, now).await?,
+            Chore::DropFailing => drop_all(Chore::DropFailing, store, journal, now).await?,
+            Chore::ShortenLog => shorten_log(store, settings, now).await?,
             Chore::Measure => store.measure(now - MEASURE_EVERY, now).await?,
             Chore::KeepHours => store.keep_hours(now, settings.changes_unit).await?,
             Chore::Prune => prune(store, settings, now).await?,

@@ -75,6 +75,8 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_STORAGE_FILES", "20"),
     plain("FEEDGATE_STORAGE_BYTES", "10485760"),
     secret("FEEDGATE_PASSWORD", ""),
+    plain("FEEDGATE_EVENTS_DAYS", "14"),
+    plain("FEEDGATE_EVENTS_OF_A_KIND", "20000"),
     plain("FEEDGATE_LOG", "info"),
     plain("FEEDGATE_LOG_FORMAT", "text"),
 ];

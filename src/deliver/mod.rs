@@ -16,6 +16,7 @@
 //!   owner ends it, or it says 410 (WebSub `#content-distribution`).
 
 mod compose;
+mod events;
 mod message;
 mod settle;
 mod verdict;
@@ -29,6 +30,7 @@ use url::Url;
 
 use crate::domain::subscription::{Due, Subscription};
 use crate::fetch::{Call, Fetch, FetchError, Reply};
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::store::{Settled, Store, StoreError};
 use crate::wire::signature::Method;
@@ -61,6 +63,7 @@ pub struct Deliver {
     settler: Settler,
     hosts: Hosts,
     metrics: Metrics,
+    journal: Journal,
     settings: Settings,
 }
 
@@ -75,6 +78,7 @@ impl Deliver {
         store: Arc<dyn Store>,
         fetch: Fetch,
         metrics: Metrics,
+        journal: Journal,
         settings: Settings,
     ) -> Deliver {
         Deliver {
@@ -84,6 +88,7 @@ impl Deliver {
             store,
             fetch,
             metrics,
+            journal,
             settings,
         }
     }
@@ -122,6 +127,7 @@ impl Deliver {
             "delivered"
         );
         tell(subscription, verdict, result);
+        self.journal.tell(events::notified(subscription, &answer, verdict).lasting(took));
         if verdict == Verdict::Told
             && let Some(at) = load.waiting_since
             && load.first > due.told_before

@@ -159,7 +159,12 @@ mod tests {
         if let Some(value) = retry_after {
             headers.insert(RETRY_AFTER, value.parse().unwrap());
         }
-        Ok(Reply { status: StatusCode::from_u16(status).unwrap(), headers, body: Bytes::new() })
+        Ok(Reply {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers,
+            body: Bytes::new(),
+            is_public: true,
+        })
     }
 
     #[test]

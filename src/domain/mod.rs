@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod asked;
+pub mod event;
 pub mod feed;
 pub mod herd;
 pub mod host;
@@ -27,6 +28,7 @@ pub mod repair;
 pub mod resource;
 pub mod robots;
 pub mod schedule;
+pub mod shown;
 pub mod sink;
 pub mod source;
 pub mod status;

@@ -4,7 +4,7 @@ use http::header::USER_AGENT;
 use reqwest::Request;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Call, Fetch, FetchError, Reply};
+use super::{Call, Fetch, FetchError, Reply, is_public};
 use super::{body, trouble};
 
 /// The most that is read of an answer (rule D4).
@@ -34,11 +34,13 @@ impl Fetch {
         let sent = timeout_at(deadline, inner.callbacks.client_once(&url).execute(request)).await;
         let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| trouble::from_client(&err, &url))?;
+        let is_public = response.remote_addr().is_some_and(|peer| is_public(peer.ip()));
         let body = body::read_start(&mut response, LONGEST_REPLY_BYTES, deadline).await;
         Ok(Reply {
             status: response.status(),
             headers: std::mem::take(response.headers_mut()),
             body,
+            is_public,
         })
     }
 }

@@ -29,6 +29,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use ipnet::IpNet;
 use url::Url;
 
+use crate::domain::event::Excerpt;
 use crate::domain::feed::KnownBy;
 use crate::domain::poll::Validators;
 use crate::domain::schedule::Class;
@@ -314,6 +315,15 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The first 16 kB of its body (rule D4).
     pub body: Bytes,
+    /// Whether it came from a public address.
+    pub is_public: bool,
+}
+
+impl Reply {
+    /// Its beginning, for people.
+    pub fn excerpt(&self) -> Excerpt {
+        Excerpt::new(&self.body, self.is_public)
+    }
 }
 
 /// The client. Cheap to clone; clones share connections and turns.

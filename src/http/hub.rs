@@ -17,6 +17,8 @@ mod retrieve;
 mod search;
 mod subscribe;
 
+pub(super) use auth::access;
+
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -24,10 +26,14 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::domain::event::Kind;
+use crate::domain::intent::Mode;
 use crate::fetch::{FetchError, Purpose};
+use crate::wire::form::Form;
 
 use super::Gateway;
 use super::exchange::{Door, with_type};
+use super::heard::Heard;
 
 /// Room for a topic and a callback of 2 kB each, percent-encoded three bytes to one,
 /// and for publishers who name many topics at once.
@@ -45,6 +51,16 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let open = OPEN
         .open(gateway, hub, |gateway, asked| async move { open::answer(&gateway, &asked).await });
     account.or(open).unify().boxed()
+}
+
+/// What is told of a request to subscribe or unsubscribe that is refused here.
+fn heard<'a>(form: &'a Form, mode: Mode, via: &'static str) -> Heard<'a> {
+    let kind = match mode {
+        Mode::Subscribe => Kind::Subscribe,
+        Mode::Unsubscribe => Kind::Unsubscribe,
+    };
+    let text = |name| form.get(name).unwrap_or_default();
+    Heard { kind, via, feed: text("hub.topic"), callback: text("hub.callback") }
 }
 
 /// Why no request is made to a topic or a callback, and what can be done about it.

@@ -40,7 +40,7 @@ async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
 
 /// Who comes through a proxy that is not ours may be anybody, whatever the address of the
 /// proxy.
-fn is_shown(asked: &Asked, networks: &[IpNet]) -> bool {
+pub(super) fn is_shown(asked: &Asked, networks: &[IpNet]) -> bool {
     let is_listed = |ip: IpAddr| networks.iter().any(|network| network.contains(&ip));
     !asked.is_hidden && asked.client.is_some_and(is_listed)
 }

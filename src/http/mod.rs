@@ -22,8 +22,10 @@ mod changes;
 mod client;
 mod exchange;
 mod health;
+mod heard;
 mod hub;
 pub mod listener;
+mod log;
 mod metrics;
 mod params;
 mod patient;
@@ -47,6 +49,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::domain::ping::Unit;
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::publish::Publish;
 use crate::store::Store;
@@ -108,6 +111,8 @@ pub struct Gateway {
     pub shelf: Shelf,
     /// What is counted.
     pub metrics: Metrics,
+    /// What is told on the log page.
+    pub journal: Journal,
     /// Cancelled when feedgate ends: who is kept waiting is answered then.
     pub stop: CancellationToken,
 }
@@ -143,6 +148,8 @@ pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(bot::routes(&gateway))
         .unify()
         .or(upstream::routes(&gateway))
+        .unify()
+        .or(log::routes(&gateway))
         .unify()
         .or(health::routes(&gateway))
         .unify()

@@ -17,10 +17,12 @@ use warp::reply::Response;
 use super::Gateway;
 use super::aliases::Role;
 use super::exchange::{Asked, Door, explained, with_type};
+use super::heard::Heard;
 use super::params::Refused;
 use super::rsscloud::{self, Named, PINGED};
 use super::save_rss;
 use super::soap_rpc;
+use crate::domain::event::Kind;
 use crate::domain::ping::{Ping, Source};
 use crate::publish::Sent;
 use crate::subscribe::Refusal;
@@ -75,7 +77,11 @@ pub(super) async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
             Ok(value) => xmlrpc::response(&value),
             Err(why) => xmlrpc::fault(FAULT, &why),
         },
-        Err(bad) => xmlrpc::fault(FAULT, &bad.to_string()),
+        Err(bad) => {
+            let why = bad.to_string();
+            let _: Result<(), String> = heard(Kind::Request, "").tell(&gateway, Err(why.clone()));
+            xmlrpc::fault(FAULT, &why)
+        }
     };
     with_type(StatusCode::OK, "text/xml; charset=utf-8", body)
 }
@@ -127,24 +133,28 @@ async fn carry_out(
     params: &[Value],
 ) -> Result<Value, String> {
     let procedure = Procedure::find(gateway, method)
-        .ok_or_else(|| format!("Can't make the call because \"{method}\" is not defined."))?;
+        .ok_or_else(|| format!("Can't make the call because \"{method}\" is not defined."));
+    let procedure = heard(Kind::Request, "").tell(gateway, procedure)?;
+    let arity = |kind, name: &str, least, most| {
+        heard(kind, "").tell(gateway, arity(name, params, least, most))
+    };
     match procedure {
         Procedure::Hello => Ok(Value::Boolean(true)),
         Procedure::ListMethods => {
             Ok(Value::Array(METHODS.iter().map(|name| Value::Text((*name).to_owned())).collect()))
         }
         Procedure::PleaseNotify => {
-            arity("pleaseNotify", params, 5, 6)?;
+            arity(Kind::Subscribe, "pleaseNotify", 5, 6)?;
             please_notify(gateway, asked, params).await
         }
         Procedure::Ping => {
-            arity("ping", params, 1, 1)?;
+            arity(Kind::Ping, "ping", 1, 1)?;
             let [url] = texts_of(params);
             cloud_ping(gateway, asked, url).await?;
             Ok(Value::Boolean(true))
         }
         Procedure::SaveRss => {
-            arity("saveRss", params, 3, 3)?;
+            arity(Kind::Ping, "saveRss", 3, 3)?;
             let texts: [String; 3] = texts_of(params);
             let feed = match &params[2] {
                 Value::Bytes(bytes) => Sent::Bytes(bytes),
@@ -153,12 +163,12 @@ async fn carry_out(
             save_rss::save(gateway, asked, (&texts[0], &texts[1]), feed).await.map(Value::Text)
         }
         Procedure::WeblogPing => {
-            arity("ping", params, 2, 4)?;
+            arity(Kind::Ping, "ping", 2, 4)?;
             let [name, url, changed, _] = texts_of(params);
             Ok(flerror(weblog_ping(gateway, asked, [name, url, changed, String::new()]).await))
         }
         Procedure::WeblogExtendedPing => {
-            arity("extendedPing", params, 3, 5)?;
+            arity(Kind::Ping, "extendedPing", 3, 5)?;
             let [name, url, changed, feed] = texts_of(params);
             // Three parameters are name, home page and feed (WordPress); four or five
             // have the page that changed third and the feed fourth (seed 002). Some leave
@@ -206,6 +216,11 @@ async fn please_notify(
     register(gateway, asked, named, urls).await.map(|()| Value::Boolean(true))
 }
 
+/// What is told of a call that is refused here.
+pub(super) fn heard(kind: Kind, feed: &str) -> Heard<'_> {
+    Heard { kind, via: Source::RssCloud.as_str(), feed, callback: "" }
+}
+
 /// Registers a handler; the error is the protocol's sentence.
 pub(super) async fn register(
     gateway: &Gateway,
@@ -214,8 +229,13 @@ pub(super) async fn register(
     urls: Vec<String>,
 ) -> Result<(), String> {
     let urls = urls.iter().map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
-    let (handler, urls) = rsscloud::handler(named, urls.collect(), asked)?;
-    gateway.strangers.admit(asked, urls.len())?;
+    let urls: Vec<String> = urls.collect();
+    let heard = heard(Kind::Subscribe, urls.first().map_or("", String::as_str));
+    let read = rsscloud::handler(named, urls.clone(), asked).and_then(|read| {
+        gateway.strangers.admit(asked, read.1.len())?;
+        Ok(read)
+    });
+    let (handler, urls) = heard.tell(gateway, read)?;
     let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
     done.map(drop)
         .map_err(|refusal| rsscloud::sentence("subscription", &refusal).unwrap_or_else(broken))
@@ -227,7 +247,8 @@ pub(super) async fn cloud_ping(
     asked: &Asked,
     url: String,
 ) -> Result<(), String> {
-    gateway.strangers.admit(asked, 1)?;
+    let admitted = gateway.strangers.admit(asked, 1).map_err(String::from);
+    heard(Kind::Ping, &url).tell(gateway, admitted)?;
     let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
     let name = String::new();
     if !rsscloud::waits(gateway, &query) {
@@ -271,6 +292,16 @@ fn not_kept(err: &(dyn std::error::Error + 'static)) -> String {
 /// Checks and keeps a weblog's ping: name, address, the page that changed, and the feed,
 /// the last two if they are there.
 pub(super) async fn weblog_ping(
+    gateway: &Gateway,
+    asked: &Asked,
+    named: [String; 4],
+) -> Result<(), Refused> {
+    let url = named[1].clone();
+    let taken = take_weblog_ping(gateway, asked, named).await;
+    Heard { via: Source::Weblogs.as_str(), ..heard(Kind::Ping, &url) }.tell(gateway, taken)
+}
+
+async fn take_weblog_ping(
     gateway: &Gateway,
     asked: &Asked,
     [name, url, changed, feed]: [String; 4],

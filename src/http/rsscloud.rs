@@ -18,7 +18,9 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::exchange::{Asked, Door, explained};
+use super::heard::Heard;
 use super::params::{self, Bodies};
+use crate::domain::event::Kind;
 use crate::domain::ping::{Ping, Source};
 use crate::domain::subscription::Protocol;
 use crate::subscribe::Refusal;
@@ -85,9 +87,12 @@ pub(super) async fn cancelled(gateway: Arc<Gateway>, asked: Asked) -> Response {
 }
 
 async fn please_notify(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
-    let form = params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(refused.reply()))?;
-    let (handler, urls) = registration(&form, asked)?;
-    gateway.strangers.admit(asked, urls.len())?;
+    let read = form(asked).and_then(|form| {
+        let (handler, urls) = registration(&form, asked)?;
+        gateway.strangers.admit(asked, urls.len())?;
+        Ok((handler, urls))
+    });
+    let (handler, urls) = heard(gateway, asked, Kind::Subscribe, read)?;
     let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
     let lease_until = done.map_err(|refusal| no("subscription", &refusal))?;
     let mut said = Said::from(REGISTERED);
@@ -96,6 +101,17 @@ async fn please_notify(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
         said.further.push(("expires", json!(expires)));
     }
     Ok(said)
+}
+
+fn form(asked: &Asked) -> Result<Form, No> {
+    params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(Box::new(refused.reply())))
+}
+
+/// Passes on what could be read of a request, and tells if that is nothing.
+fn heard<T>(gateway: &Gateway, asked: &Asked, kind: Kind, read: Result<T, No>) -> Result<T, No> {
+    let urls = form(asked).map(|form| urls(&form)).unwrap_or_default();
+    let feed = urls.first().map_or("", String::as_str);
+    Heard { kind, via: Source::RssCloud.as_str(), feed, callback: "" }.tell(gateway, read)
 }
 
 fn registration(form: &Form, asked: &Asked) -> Result<(Handler, Vec<String>), String> {
@@ -172,9 +188,12 @@ fn check_number(urls: &[String]) -> Result<(), String> {
 }
 
 async fn take_ping(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
-    let form = params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(refused.reply()))?;
-    require(&form, &["url"])?;
-    gateway.strangers.admit(asked, 1)?;
+    let read = form(asked).and_then(|form| {
+        require(&form, &["url"])?;
+        gateway.strangers.admit(asked, 1)?;
+        Ok(form)
+    });
+    let form = heard(gateway, asked, Kind::Ping, read)?;
     let ping = Ping {
         at: worker::now(),
         source: Source::RssCloud,
@@ -206,11 +225,14 @@ pub(super) async fn tell_all(gateway: &Gateway, ping: &Ping) -> Result<u64, Refu
 }
 
 async fn cancel(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
-    let form = params::read(asked, Bodies::Sloppy).map_err(|refused| No::Reply(refused.reply()))?;
-    require(&form, &["path"])?;
-    let urls = urls(&form);
-    check_number(&urls)?;
-    gateway.strangers.admit(asked, urls.len())?;
+    let read = form(asked).and_then(|form| {
+        require(&form, &["path"])?;
+        let urls = urls(&form);
+        check_number(&urls)?;
+        gateway.strangers.admit(asked, urls.len())?;
+        Ok((form, urls))
+    });
+    let (form, urls) = heard(gateway, asked, Kind::Unsubscribe, read)?;
     let text = |name| form.get(name).map(str::to_owned);
     let cancelled = Cancelled {
         protocol: text("protocol"),

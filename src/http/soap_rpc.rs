@@ -12,6 +12,7 @@ use super::params::Refused;
 use super::rpc::{self, Procedure};
 use super::rsscloud::{Named, PINGED};
 use super::save_rss;
+use crate::domain::event::Kind;
 use crate::publish::Sent;
 use crate::wire::soap::{self, Call};
 
@@ -19,7 +20,7 @@ use crate::wire::soap::{self, Call};
 pub(super) async fn answer(gateway: &Gateway, asked: &Asked) -> Response {
     let done = match soap::read_call(&asked.body) {
         Ok(call) => carry_out(gateway, asked, &call).await,
-        Err(bad) => Err(bad.to_string()),
+        Err(bad) => rpc::heard(Kind::Request, "").tell(gateway, Err(bad.to_string())),
     };
     let (status, body) = match done {
         Ok(body) => (StatusCode::OK, body),
@@ -51,7 +52,8 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
         Some(Procedure::Ping) if !is_weblogs => {
             let url = text(&["url"], 0);
             if url.is_empty() {
-                return Err("Can't call \"ping\" because there aren't enough parameters.".into());
+                let why = "Can't call \"ping\" because there aren't enough parameters.";
+                return rpc::heard(Kind::Ping, "").tell(gateway, Err(why.to_owned()));
             }
             rpc::cloud_ping(gateway, asked, url).await?;
             Ok(soap::response(method, true))
@@ -77,7 +79,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
 async fn please_notify(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<(), String> {
     if call.params.len() < 5 {
         let why = "Can't call \"pleaseNotify\" because there aren't enough parameters.";
-        return Err(why.to_owned());
+        return rpc::heard(Kind::Subscribe, "").tell(gateway, Err(why.to_owned()));
     }
     let text = |name: &str, place| {
         call.param(&[name], place).map(|param| param.text().to_owned()).unwrap_or_default()

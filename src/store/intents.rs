@@ -11,7 +11,7 @@ use super::log::most;
 use super::sql::{Row, Value, params};
 use super::subscriptions::{account, callback, number, protocol, secret, subscribe, unsubscribe};
 use super::tx::{Tx, Wake};
-use super::{Intents, StoreError, claims, resources};
+use super::{Came, Intents, StoreError, claims, resources};
 use crate::domain::intent::{DueIntent, Intent, Mode};
 use crate::domain::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
 
@@ -65,26 +65,29 @@ impl Intents for Db {
         id: i64,
         intent: &Intent,
         now: DateTime<Utc>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Came>, StoreError> {
         let (intent, groups) = (intent.clone(), self.groups.clone());
         let settled = self.write(move |tx| {
             Box::pin(async move {
                 // Whoever takes its place waits for this row, and so comes after.
                 if tx.execute(END, params![id]).await? == 0 {
-                    return Ok(false);
+                    return Ok(None);
                 }
                 let wish = intent.wish;
-                match intent.mode {
-                    Mode::Subscribe => subscribe(tx, &groups, wish, now).await.map(drop)?,
+                Ok(Some(match intent.mode {
+                    Mode::Subscribe => {
+                        let held = subscribe(tx, &groups, wish, now).await?;
+                        if held.created_at < now { Came::Renewed } else { Came::Began }
+                    }
                     Mode::Unsubscribe => {
                         let protocol = Some(wish.protocol.as_str());
-                        let (topic, callback) = (wish.topic.as_str(), wish.callback.as_str());
-                        unsubscribe(tx, wish.account, (topic, callback), protocol)
-                            .await
-                            .map(drop)?;
+                        let named = (wish.topic.as_str(), wish.callback.as_str());
+                        match unsubscribe(tx, wish.account, named, protocol).await? {
+                            true => Came::Ended,
+                            false => Came::Nothing,
+                        }
                     }
-                }
-                Ok(true)
+                }))
             })
         });
         settled.await

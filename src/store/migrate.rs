@@ -23,6 +23,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("storage", include_str!("../../migrations/0012_storage.sql")),
     ("changes", include_str!("../../migrations/0013_changes.sql")),
     ("onward", include_str!("../../migrations/0014_onward.sql")),
+    ("events", include_str!("../../migrations/0015_events.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -33,6 +33,7 @@ mod claims;
 mod deliveries;
 mod endings;
 mod entries;
+mod events;
 mod forget;
 mod hosts;
 mod hours;
@@ -60,9 +61,10 @@ use crate::domain::page::Cut;
 use crate::domain::sink::Onward;
 
 pub use ports::{
-    Accounts, Appended, Archives, Changes, DueResource, Filter, Gauges, Hosts, Hour, Intents, Line,
-    Listed, Log, Moves, News, Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled,
-    Sinks, Span, Storage, Store, StoreError, Subscriptions, Telling, Upkeep, Upstreams, Window,
+    Accounts, Appended, Archives, Came, Changes, Dropped, DueResource, Events, Filter, Gauges,
+    Hosts, Hour, Intents, Line, Listed, Log, Moves, News, Numbers, Owed, Pings, Queue, Resources,
+    Room, Schedule, Settled, Sinks, Span, Storage, Store, StoreError, Subscriptions, Telling,
+    Upkeep, Upstreams, Window,
 };
 
 /// Where the store is.

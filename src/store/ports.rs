@@ -2,6 +2,7 @@
 
 mod accounts;
 mod changes;
+mod events;
 mod sinks;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::domain::upstream::Upstream;
 
 pub use accounts::{Accounts, Storage};
 pub use changes::{Changes, Hour, Line, Window};
+pub use events::{Came, Dropped, Events};
 pub use sinks::Sinks;
 
 /// Names the ports that make a store.
@@ -42,7 +44,7 @@ macro_rules! store_of {
 
 store_of! {
     Accounts Resources Log Archives Subscriptions Intents Pings Changes Upstreams Hosts
-    Sinks Moves Queue Schedule Storage Upkeep
+    Sinks Moves Queue Schedule Storage Events Upkeep
 }
 
 /// A resource handed out to be polled.
@@ -350,14 +352,14 @@ pub trait Intents: Send + Sync {
     async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError>;
 
     /// Does what an intent says, now that its callback has agreed, and forgets it, in one
-    /// transaction. `false`, and nothing changes, if it is not held any more: a newer one has
+    /// transaction. `None`, and nothing changes, if it is not held any more: a newer one has
     /// taken its place, or somebody else has carried it out.
     async fn settle_intent(
         &self,
         id: i64,
         intent: &Intent,
         now: DateTime<Utc>,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<Option<Came>, StoreError>;
 
     /// Forgets an intent: it was refused.
     async fn end_intent(&self, id: i64) -> Result<(), StoreError>;
@@ -527,12 +529,13 @@ pub trait Upkeep: Send + Sync {
         every: Duration,
     ) -> Result<bool, StoreError>;
 
-    /// Drops subscriptions whose lease has ended. Returns how many.
-    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
+    /// Drops some of the subscriptions whose lease has ended; none are left when it returns
+    /// none.
+    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<Vec<Dropped>, StoreError>;
 
-    /// Drops rssCloud subscriptions with at least `errors` consecutive failures (seed
-    /// 000: "after three consecutive errors"). Returns how many.
-    async fn drop_failing(&self, errors: u32) -> Result<u64, StoreError>;
+    /// Drops some of the rssCloud subscriptions with at least `errors` consecutive failures
+    /// (seed 000: "after three consecutive errors"); none are left when it returns none.
+    async fn drop_failing(&self, errors: u32) -> Result<Vec<Dropped>, StoreError>;
 
     /// Brings velocity and counts up to date for resources last measured before
     /// `before`. Returns how many.

@@ -1,6 +1,7 @@
 //! The chores of upkeep, each done by one node at a time, and the counts that
 //! `/metrics` shows.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,9 +9,9 @@ use chrono::{DateTime, Utc};
 
 use super::db::Db;
 use super::sql::{self, Row, Value, params};
-use super::subscriptions::count_off;
+use super::subscriptions::{account, count_off};
 use super::tx::Tx;
-use super::{Gauges, News, StoreError, Upkeep, forget, migrate, resources};
+use super::{Dropped, Gauges, News, StoreError, Upkeep, forget, migrate, resources};
 use crate::domain::status::Status;
 
 /// Rows changed in one transaction: little enough that nobody waits long for it.
@@ -35,7 +36,7 @@ impl Upkeep for Db {
         Ok(claimed.await? > 0)
     }
 
-    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<Vec<Dropped>, StoreError> {
         const EXPIRED: &str = "
             select resource_id, id from subscriptions
              where lease_until <= $1 order by lease_until limit $2";
@@ -43,11 +44,11 @@ impl Upkeep for Db {
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
                and lease_until <= $1
-            returning resource_id";
-        self.drop_in_batches(EXPIRED, END, now.timestamp_micros()).await
+            returning resource_id, account_id, callback, protocol, errors";
+        self.drop_batch(EXPIRED, END, now.timestamp_micros()).await
     }
 
-    async fn drop_failing(&self, errors: u32) -> Result<u64, StoreError> {
+    async fn drop_failing(&self, errors: u32) -> Result<Vec<Dropped>, StoreError> {
         const FAILING: &str = "
             select resource_id, id from subscriptions
              where errors >= $1 and protocol <> 'websub' order by id limit $2";
@@ -55,8 +56,8 @@ impl Upkeep for Db {
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
                and errors >= $1
-            returning resource_id";
-        self.drop_in_batches(FAILING, END, errors.into()).await
+            returning resource_id, account_id, callback, protocol, errors";
+        self.drop_batch(FAILING, END, errors.into()).await
     }
 
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError> {
@@ -155,46 +156,50 @@ impl Upkeep for Db {
 }
 
 impl Db {
-    /// Ends the subscriptions that `find` names, as long as they still are what `end`
-    /// looks for once their resources are locked. Both are given `bound` as `$1`.
-    async fn drop_in_batches(
+    /// Ends up to [`BATCH`] subscriptions that `find` names, as long as they still are what
+    /// `end` looks for once their resources are locked. Both are given `bound` as `$1`.
+    async fn drop_batch(
         &self,
         find: &'static str,
         end: &'static str,
         bound: i64,
-    ) -> Result<u64, StoreError> {
-        let mut dropped = 0;
-        loop {
-            let batch = self.write(move |tx| Box::pin(drop_batch(tx, find, end, bound)));
-            let (found, gone) = batch.await?;
-            dropped += gone;
-            if found < BATCH as usize {
-                return Ok(dropped);
-            }
-        }
+    ) -> Result<Vec<Dropped>, StoreError> {
+        self.write(move |tx| Box::pin(drop_batch(tx, find, end, bound))).await
     }
 }
 
-/// Ends up to [`BATCH`] subscriptions. Returns how many were found, and ended.
 async fn drop_batch(
     tx: &Tx<'_>,
     find: &'static str,
     end: &'static str,
     bound: i64,
-) -> Result<(usize, u64), StoreError> {
+) -> Result<Vec<Dropped>, StoreError> {
+    const TOPICS: &str = "select id, topic from resources where id in ({ids $1})";
     let (mut on, mut ids) = (Vec::new(), Vec::new());
     for mut row in tx.query(find, params![bound, BATCH]).await? {
         on.push(row.int()?);
         ids.push(row.int()?);
     }
     resources::lock(tx, on.clone()).await?;
-    let found = ids.len();
+    let mut topics = HashMap::new();
+    for mut row in tx.query(TOPICS, &[Value::Ints(on.clone())]).await? {
+        topics.insert(row.int()?, row.text()?);
+    }
     let columns = [("resource_id", Value::Ints(on)), ("id", Value::Ints(ids))];
-    let gone = tx.query_rows(end, params![bound], &columns).await?;
-    let gone = gone.into_iter().map(|mut row| row.int());
-    let gone = gone.collect::<Result<Vec<_>, StoreError>>()?;
+    let (mut gone, mut dropped) = (Vec::new(), Vec::new());
+    for mut row in tx.query_rows(end, params![bound], &columns).await? {
+        let resource = row.int()?;
+        gone.push(resource);
+        dropped.push(Dropped {
+            account: account(&mut row)?,
+            topic: topics.get(&resource).cloned().unwrap_or_default(),
+            callback: row.text()?,
+            protocol: row.text()?,
+            errors: row.small()?,
+        });
+    }
     count_off(tx, &gone).await?;
-    Ok((found, gone.len() as u64))
+    Ok(dropped)
 }
 
 /// Ends the maintenance cycle of up to [`BATCH`] resources: what they gained in it is

@@ -8,12 +8,18 @@
 
 use std::net::IpAddr;
 
+use tokio::time::Instant;
+
 use super::registration::Handler;
-use super::{Refusal, Subscribe, verify};
+use super::{Refusal, Subscribe, events, verify};
+use crate::domain::event::{Event, Kind};
 use crate::domain::subscription::Protocol;
 use crate::domain::topic::{Callback, Topic};
 use crate::store::Filter;
+use crate::worker;
 
+/// How it stands in the log: which protocol is meant may not have been said.
+const VIA: &str = "rsscloud";
 /// What stands for the port where none is given, as in the clients that know no port.
 const PORTS: [&str; 2] = ["80", "443"];
 
@@ -79,7 +85,14 @@ impl Subscribe {
                 }
             }
         }
-        if ended { Ok(()) } else { Err(refusal.unwrap_or(Refusal::NoSubscription)) }
+        if ended {
+            return Ok(());
+        }
+        let why = refusal.unwrap_or(Refusal::NoSubscription);
+        let event = Event::new(Kind::Unsubscribe, worker::now()).via(VIA);
+        let event = event.of(urls.first().map_or("", String::as_str)).to(callbacks[0].as_str());
+        self.journal.tell(events::not_done(event, &why));
+        Err(why)
     }
 
     /// Ends what there is; `false` if there is nothing, and then nobody is asked.
@@ -102,20 +115,29 @@ impl Subscribe {
         if !held.clone().any(|held| is_meant(held.protocol.as_str(), held.account)) {
             return Ok(false);
         }
+        let about = |kind| {
+            Event::new(kind, worker::now()).via(VIA).of(topic.as_str()).to(callback.as_str())
+        };
         let url = callback.url();
         let is_own = match cancelled.caller {
             Some(caller) => self.fetch.leads_to(&url, caller).await,
             None => false,
         };
         if !is_own {
+            let begun = Instant::now();
             let verified = verify::cancelled(&self.fetch, url, topic.as_str()).await;
             let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
             self.metrics.verified("cancel", result);
+            let event = about(Kind::Verify).lasting(begun.elapsed());
+            self.journal.tell(events::judged(event, "cancel", &verified));
             verified?;
         }
         let mut ended = false;
         for protocol in protocols {
             ended |= self.store.unsubscribe(None, topic, callback, Some(protocol)).await?;
+        }
+        if ended {
+            self.journal.tell(about(Kind::Unsubscribe));
         }
         Ok(ended)
     }

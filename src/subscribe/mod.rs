@@ -15,6 +15,7 @@
 //! * What cannot be done at once waits in the store, and survives a restart.
 
 pub mod cancellation;
+mod events;
 pub mod intents;
 mod offers;
 mod pings;
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 use url::Url;
 
@@ -38,9 +39,11 @@ use crate::domain::subscription::{Protocol, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::{Fetch, FetchError, Purpose};
 use crate::ingest::Ingest;
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::parse::{BadPart, Part};
-use crate::store::{Filter, Store, StoreError};
+use crate::store::{Came, Filter, Store, StoreError};
+use crate::worker;
 
 pub use verify::NotVerified;
 
@@ -57,6 +60,7 @@ pub struct Subscribe {
     fetch: Fetch,
     ingest: Ingest,
     metrics: Metrics,
+    journal: Journal,
     probes: Semaphore,
     waiting: Semaphore,
 }
@@ -132,12 +136,19 @@ impl Refusal {
 
 impl Subscribe {
     /// Puts the parts together.
-    pub fn new(store: Arc<dyn Store>, fetch: Fetch, ingest: Ingest, metrics: Metrics) -> Subscribe {
+    pub fn new(
+        store: Arc<dyn Store>,
+        fetch: Fetch,
+        ingest: Ingest,
+        metrics: Metrics,
+        journal: Journal,
+    ) -> Subscribe {
         Subscribe {
             store,
             fetch,
             ingest,
             metrics,
+            journal,
             probes: Semaphore::new(PROBES),
             waiting: Semaphore::new(telling::WAITING),
         }
@@ -151,14 +162,18 @@ impl Subscribe {
         verification: Verification,
         now: DateTime<Utc>,
     ) -> Result<Done, Refusal> {
-        if intent.mode == Mode::Subscribe {
-            self.check(&intent.wish)?;
+        if intent.mode == Mode::Subscribe
+            && let Err(why) = self.check(&intent.wish)
+        {
+            self.journal.tell(events::refused(intent, &why, now));
+            return Err(why);
         }
         match verification {
             Verification::None => self.vouched(intent, now).await?,
             Verification::Sync => self.verified_now(intent, now).await?,
             Verification::Async => {
                 self.store.intend(intent, now).await?;
+                self.journal.tell(events::pending(intent, now));
                 return Ok(Done::Later);
             }
         }
@@ -186,15 +201,18 @@ impl Subscribe {
         match intent.mode {
             Mode::Subscribe => {
                 self.look(&wish.topic, now).await?;
-                self.store.subscribe(wish, now).await.map(drop)
+                let held = self.store.subscribe(wish, now).await?;
+                self.journal.tell(events::kept(wish, &held, now));
             }
             Mode::Unsubscribe => {
                 let protocol = Some(Protocol::WebSub.as_str());
                 let ended =
                     self.store.unsubscribe(wish.account, &wish.topic, &wish.callback, protocol);
-                ended.await.map(drop)
+                let came = if ended.await? { Came::Ended } else { Came::Nothing };
+                self.journal.tell(events::settled(intent, Some(came), now));
             }
         }
+        Ok(())
     }
 
     /// WebSub `#subscription-validation` leaves it to the hub which topics and callbacks
@@ -235,12 +253,15 @@ impl Subscribe {
     }
 
     async fn verify(&self, intent: &Intent) -> Result<(), NotVerified> {
+        let (at, begun) = (worker::now(), Instant::now());
         let verified = match intent.wish.callback.is_null_device() {
             true => Ok(()),
             false => verify::intent(&self.fetch, intent).await,
         };
         let result = verified.as_ref().map_or_else(NotVerified::code, |()| "ok");
         self.metrics.verified(intent.mode.as_str(), result);
+        let event = events::verified(&intent.wish, intent.mode.as_str(), &verified, at);
+        self.journal.tell(event.lasting(begun.elapsed()));
         verified
     }
 
@@ -254,7 +275,9 @@ impl Subscribe {
         if intent.mode == Mode::Subscribe {
             self.look(&intent.wish.topic, now).await?;
         }
-        self.store.settle_intent(id, intent, now).await
+        let came = self.store.settle_intent(id, intent, now).await?;
+        self.journal.tell(events::settled(intent, came, now));
+        Ok(came.is_some())
     }
 
     /// Makes sure of the resource, and reads it unless it is being watched already.

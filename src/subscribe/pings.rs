@@ -8,7 +8,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::time::timeout;
 
-use super::{Refusal, Subscribe};
+use super::{Refusal, Subscribe, events};
+use crate::domain::event::Outcome;
 use crate::domain::ping::Ping;
 use crate::domain::poll::Validators;
 use crate::domain::resource::Resource;
@@ -28,17 +29,24 @@ impl Subscribe {
     /// send anything, of any length.
     pub async fn ping(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
         self.metrics.pinged(ping.source.as_str());
-        if Topic::parse(ping.url.as_str()).is_err() {
+        if let Err(why) = Topic::parse(ping.url.as_str()) {
+            let (outcome, why) = (Outcome::Refused, why.to_string());
+            self.journal.tell(events::ping_refused(ping, outcome, "bad_url", &why));
             return Ok(0);
         }
-        self.store.receive(ping, spacing).await
+        let named = self.store.receive(ping, spacing).await?;
+        self.journal.tell(events::pinged(ping, named));
+        Ok(named)
     }
 
     /// Like [`ping`](Self::ping), but sees whether the resource can be read, which is
     /// what rssCloud's REST interface tells its callers.
     pub async fn ping_readable(&self, ping: &Ping, spacing: Duration) -> Result<(), Refusal> {
         let unreadable = || Refusal::Unreadable(ping.url.clone());
-        let topic = Topic::parse(ping.url.as_str()).map_err(|_| unreadable())?;
+        let Ok(topic) = Topic::parse(ping.url.as_str()) else {
+            self.ping(ping, spacing).await?; // which says so
+            return Err(unreadable());
+        };
         let known = self.store.find(topic.as_str()).await?;
         let is_readable = match known.filter(|resource| resource.subscribers > 0) {
             Some(resource) => {
@@ -53,7 +61,13 @@ impl Subscribe {
                 is_readable
             }
         };
-        if is_readable { Ok(()) } else { Err(unreadable()) }
+        if is_readable {
+            return Ok(());
+        }
+        let why = unreadable();
+        let (outcome, words) = (Outcome::Failed, why.to_string());
+        self.journal.tell(events::ping_refused(ping, outcome, why.code(), &words));
+        Err(why)
     }
 
     /// Whether a watched resource can be read; taken for granted if that takes long to

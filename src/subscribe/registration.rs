@@ -9,11 +9,14 @@ use std::net::IpAddr;
 
 use chrono::{DateTime, Utc};
 use futures_util::{FutureExt, StreamExt, stream};
+use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::{Refusal, Subscribe, verify};
+use super::{Refusal, Subscribe, events, verify};
+use crate::domain::event::{Event, Kind};
 use crate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
+use crate::worker;
 
 /// Resources of one registration looked at side by side: one caller does not make us
 /// knock at one handler a hundred times at once (rule S26).
@@ -93,6 +96,24 @@ impl Subscribe {
         url: &str,
         now: DateTime<Utc>,
     ) -> Result<DateTime<Utc>, Refusal> {
+        let done = self.try_register(handler, url, now).await;
+        if let Err(why) = &done {
+            let event = Event::new(Kind::Subscribe, now).via(handler.protocol.as_str()).of(url);
+            let event = match handler.callback() {
+                Some(callback) => event.to(callback.as_str()),
+                None => event,
+            };
+            self.journal.tell(events::not_done(event, why));
+        }
+        done
+    }
+
+    async fn try_register(
+        &self,
+        handler: &Handler,
+        url: &str,
+        now: DateTime<Utc>,
+    ) -> Result<DateTime<Utc>, Refusal> {
         let unreadable = || Refusal::Unreadable(url.to_owned());
         let topic = Topic::parse(url).map_err(|_| unreadable())?;
         super::check_part(&topic)?;
@@ -102,11 +123,6 @@ impl Subscribe {
         if resource.status.is_failing() || resource.status.last_fetch.is_none() {
             return Err(unreadable());
         }
-        let verified = self.verify_handler(handler, &callback, &topic).await;
-        let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
-        self.metrics.verified("pleaseNotify", result);
-        verified?;
-
         let wish = Wish {
             account: None,
             topic,
@@ -119,7 +135,17 @@ impl Subscribe {
             secret: None,
             lease: Lease::RSSCLOUD,
         };
-        Ok(self.store.subscribe(&wish, now).await?.lease_until)
+        let begun = Instant::now();
+        let verified = self.verify_handler(handler, &wish.callback, &wish.topic).await;
+        let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
+        self.metrics.verified("pleaseNotify", result);
+        let event = events::verified(&wish, "pleaseNotify", &verified, worker::now());
+        self.journal.tell(event.lasting(begun.elapsed()));
+        verified?;
+
+        let held = self.store.subscribe(&wish, now).await?;
+        self.journal.tell(events::kept(&wish, &held, now));
+        Ok(held.lease_until)
     }
 
     /// A `domain` may be anybody's, so it is asked with a challenge; the procedures of

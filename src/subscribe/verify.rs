@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use url::Url;
 
+use crate::domain::event::Excerpt;
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::subscription::Protocol;
 use crate::fetch::{Call, Fetch, FetchError, Reply};
@@ -21,10 +22,10 @@ pub enum NotVerified {
     Unreachable(#[source] FetchError),
     /// An answer that is no agreement.
     #[error("it answered {0} instead of 2xx")]
-    Status(StatusCode),
+    Status(StatusCode, Excerpt),
     /// It agreed to something else.
     #[error("its answer is not exactly the challenge")]
-    Challenge,
+    Challenge(Excerpt),
     /// The procedure that was called reported a fault.
     #[error("it answered with a fault: {0}")]
     Fault(String),
@@ -38,10 +39,18 @@ impl NotVerified {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unreachable(err) => err.code(),
-            Self::Status(_) => "callback_status",
-            Self::Challenge => "challenge_mismatch",
+            Self::Status(..) => "callback_status",
+            Self::Challenge(_) => "challenge_mismatch",
             Self::Fault(_) => "callback_fault",
             Self::Protocol(_) => "callback_protocol",
+        }
+    }
+
+    /// What it answered instead.
+    pub(super) fn excerpt(&self) -> Option<&Excerpt> {
+        match self {
+            Self::Status(_, excerpt) | Self::Challenge(excerpt) => Some(excerpt),
+            Self::Unreachable(_) | Self::Fault(_) | Self::Protocol(_) => None,
         }
     }
 
@@ -50,10 +59,10 @@ impl NotVerified {
         match self {
             Self::Unreachable(FetchError::Forbidden { .. }) => false,
             Self::Unreachable(_) => true,
-            Self::Status(status) => {
+            Self::Status(status, _) => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }
-            Self::Challenge | Self::Fault(_) | Self::Protocol(_) => false,
+            Self::Challenge(_) | Self::Fault(_) | Self::Protocol(_) => false,
         }
     }
 }
@@ -81,7 +90,10 @@ pub(super) async fn intent(fetch: &Fetch, intent: &Intent) -> Result<(), NotVeri
     let reply = get(fetch, wish.callback.url(), &query).await?;
     let body = reply.body.strip_suffix(b"\n").unwrap_or(&reply.body);
     let body = body.strip_suffix(b"\r").unwrap_or(body);
-    if body == challenge.as_bytes() { Ok(()) } else { Err(NotVerified::Challenge) }
+    match body == challenge.as_bytes() {
+        true => Ok(()),
+        false => Err(NotVerified::Challenge(reply.excerpt())),
+    }
 }
 
 /// WebSub `#subscription-validation`: tells the callback that nothing will come of it.
@@ -109,7 +121,7 @@ pub(super) async fn challenged(
     let is_repeated_query = body.contains(&format!("challenge={challenge}"));
     match body.contains(&challenge) && !is_repeated_query {
         true => Ok(()),
-        false => Err(NotVerified::Challenge),
+        false => Err(NotVerified::Challenge(reply.excerpt())),
     }
 }
 
@@ -123,11 +135,14 @@ pub(super) async fn cancelled(
     let challenge = nonce();
     let query = [("url", topic), ("cancel", &challenge)];
     let reply = match get(fetch, callback, &query).await {
-        Err(NotVerified::Status(StatusCode::GONE)) => return Ok(()),
+        Err(NotVerified::Status(StatusCode::GONE, _)) => return Ok(()),
         reply => reply?,
     };
     let body = String::from_utf8_lossy(&reply.body);
-    if body.trim() == challenge { Ok(()) } else { Err(NotVerified::Challenge) }
+    match body.trim() == challenge {
+        true => Ok(()),
+        false => Err(NotVerified::Challenge(reply.excerpt())),
+    }
 }
 
 /// rssCloud without a challenge: "My server does a test call of the handler before
@@ -186,7 +201,7 @@ fn successful(answer: Result<Reply, FetchError>) -> Result<Reply, NotVerified> {
     let reply = answer.map_err(NotVerified::Unreachable)?;
     match reply.status.is_success() {
         true => Ok(reply),
-        false => Err(NotVerified::Status(reply.status)),
+        false => Err(NotVerified::Status(reply.status, reply.excerpt())),
     }
 }
 
@@ -198,7 +213,9 @@ mod tests {
 
     #[test]
     fn a_callback_that_says_no_is_believed_and_a_silent_one_asked_again() {
-        let status = |code: u16| NotVerified::Status(StatusCode::from_u16(code).unwrap());
+        let status = |code: u16| {
+            NotVerified::Status(StatusCode::from_u16(code).unwrap(), Excerpt::default())
+        };
         let timed_out = FetchError::TimedOut(Duration::from_secs(10));
         #[rustfmt::skip]
         let cases = [
@@ -208,7 +225,7 @@ mod tests {
             (status(429),                                  true),
             (status(503),                                  true),
             (NotVerified::Unreachable(timed_out),          true),
-            (NotVerified::Challenge,                       false),
+            (NotVerified::Challenge(Excerpt::default()),   false),
             (NotVerified::Fault("no".to_owned()),          false),
         ];
         for (why, want) in cases {

@@ -21,6 +21,7 @@ use chrono::{DateTime, Utc};
 use tracing::{debug, error, info};
 use url::Url;
 
+use crate::domain::event::{Event, Kind};
 use crate::domain::ping::{Ping, Source};
 use crate::domain::resource::Resource;
 use crate::domain::subscription::{Lease, Protocol};
@@ -28,6 +29,7 @@ use crate::domain::topic;
 use crate::domain::upstream::Upstream;
 use crate::fetch::Fetch;
 use crate::ingest::{Ingest, Pushed};
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::store::{Store, StoreError};
 use crate::wire::signature;
@@ -55,6 +57,7 @@ pub struct Upstreams {
     fetch: Fetch,
     ingest: Ingest,
     metrics: Metrics,
+    journal: Journal,
     settings: Settings,
 }
 
@@ -71,9 +74,9 @@ impl Upstreams {
         store: Arc<dyn Store>,
         fetch: Fetch,
         ingest: Ingest,
-        (metrics, settings): (Metrics, Settings),
+        (metrics, journal, settings): (Metrics, Journal, Settings),
     ) -> Upstreams {
-        Upstreams { store, fetch, ingest, metrics, settings }
+        Upstreams { store, fetch, ingest, metrics, journal, settings }
     }
 
     /// Subscribes, renews, or leaves where nobody follows the resource any more.
@@ -195,7 +198,10 @@ impl Upstreams {
             url: resource.topic.as_str().to_owned(),
             feed_url: None,
         };
-        self.store.receive(&ping, spacing).await.map(drop)
+        self.store.receive(&ping, spacing).await?;
+        let event = Event::new(Kind::Ping, now).via(ping.source.as_str()).of(&ping.url);
+        self.journal.tell(event.saying(&format!("from the upstream by {protocol}, {result}")));
+        Ok(())
     }
 }
 

@@ -243,6 +243,7 @@ mod tests {
             status: StatusCode::OK,
             headers: HeaderMap::new(),
             body: Bytes::copy_from_slice(body.as_bytes()),
+            is_public: true,
         }
     }
 

@@ -14,7 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["parse", "normalize", "render", "wire"],
     &["normalized", "explain"],
     &["fetch", "store"],
-    &["worker", "metrics"],
+    &["worker", "metrics", "journal"],
     &["ingest", "deliver", "onward", "upkeep"],
     &["subscribe", "upstream"],
     &["publish"],

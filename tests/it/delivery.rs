@@ -21,6 +21,7 @@ use feedgate::domain::subscription::{
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::domain::upstream::Offered;
 use feedgate::fetch::{self, Fetch};
+use feedgate::journal::Journal;
 use feedgate::metrics::Metrics;
 use feedgate::store::{Filter, Store};
 use feedgate::wire::signature::Method;
@@ -68,7 +69,8 @@ impl Node {
         };
         let news = store.news().subscriptions;
         let metrics = Metrics::new();
-        let deliver = Deliver::new(Arc::clone(&store), fetch, metrics.clone(), settings);
+        let deliver =
+            Deliver::new(Arc::clone(&store), fetch, metrics.clone(), Journal::off(), settings);
         let idle = Duration::from_millis(100);
         let pace = Pace { at_once, idle, drain: Duration::from_secs(15) };
         let stop = CancellationToken::new();

@@ -15,6 +15,7 @@ use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates,
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::fetch::{self, Fetch};
 use feedgate::ingest::{Ingest, Settings};
+use feedgate::journal::Journal;
 use feedgate::metrics::Metrics;
 use feedgate::store::{Room, Store};
 use feedgate::worker;
@@ -64,7 +65,8 @@ impl Bench {
         });
         let claim = Duration::from_secs(60);
         let settings = Settings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
-        let ingest = Ingest::new(Arc::clone(&store), fetch, Metrics::new(), settings);
+        let ingest =
+            Ingest::new(Arc::clone(&store), fetch, Metrics::new(), Journal::off(), settings);
         Bench { store, ingest, publisher: Publisher::start().await }
     }
 

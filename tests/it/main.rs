@@ -18,6 +18,7 @@ mod ingest;
 mod killed;
 mod listen;
 mod listener;
+mod log;
 mod log_page;
 mod main_job;
 mod nodes;

@@ -19,6 +19,7 @@ use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates,
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::fetch::{self, Fetch};
 use feedgate::ingest::{Ingest, Settings};
+use feedgate::journal::Journal;
 use feedgate::metrics::Metrics;
 use feedgate::store::{Room, Store};
 
@@ -68,7 +69,8 @@ impl Node {
         let min_period_s = u32::try_from(MIN_PERIOD_S).unwrap();
         let settings =
             Settings { claim: CLAIM, min_period_s, porn_rank: false, upstream_url: None };
-        let ingest = Ingest::new(Arc::clone(&store), fetch, Metrics::new(), settings);
+        let ingest =
+            Ingest::new(Arc::clone(&store), fetch, Metrics::new(), Journal::off(), settings);
         Node { store, ingest }
     }
 

@@ -14,7 +14,7 @@ use crate::http::params::Refused;
 use crate::wire::form::Form;
 
 /// Who is asking, if they prove it.
-pub(super) async fn access(
+pub(in crate::http) async fn access(
     gateway: &Gateway,
     asked: &Asked,
     form: &Form,

@@ -7,7 +7,7 @@
 use http::StatusCode;
 use warp::reply::Response;
 
-use super::{account, forbidden, offers, publish};
+use super::{account, forbidden, heard, offers, publish};
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::subscription::{Format, Lease, Protocol, Secret, Statuses, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
@@ -41,9 +41,12 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<Response, Refused
         })?,
         None => return Err(bad("hub.mode is missing: subscribe, unsubscribe or publish.")),
     };
-    let intent = intent(&form, mode)?;
-    let verification = verification(&form)?;
-    gateway.strangers.admit(asked, 1)?;
+    let read = intent(&form, mode).and_then(|intent| {
+        let verification = verification(&form)?;
+        gateway.strangers.admit(asked, 1)?;
+        Ok((intent, verification))
+    });
+    let (intent, verification) = heard(&form, mode, "websub").tell(gateway, read)?;
     match gateway.subscribe.carry_out(&intent, verification, worker::now()).await {
         Ok(Done::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);

@@ -3,9 +3,11 @@
 //! Nobody is asked who they are, and nobody is told which topics are watched.
 
 use super::account::broken;
+use crate::domain::event::Kind;
 use crate::domain::ping::{Ping, Source};
 use crate::http::Gateway;
 use crate::http::exchange::Asked;
+use crate::http::heard::Heard;
 use crate::http::params::Refused;
 use crate::wire::form::Form;
 use crate::worker;
@@ -20,7 +22,10 @@ pub(super) async fn publish(
     form: &Form,
 ) -> Result<usize, Refused> {
     let named = addresses(form);
-    gateway.strangers.admit(asked, named.len())?;
+    let admitted = gateway.strangers.admit(asked, named.len()).map_err(Refused::from);
+    let feed = named.first().map_or("", String::as_str);
+    Heard { kind: Kind::Ping, via: Source::Publish.as_str(), feed, callback: "" }
+        .tell(gateway, admitted)?;
     for url in &named {
         let ping = Ping {
             at: worker::now(),

@@ -4,7 +4,7 @@
 use http::StatusCode;
 
 use super::account::{Answer, broken, unprocessable};
-use super::{forbidden, offers, retrieve};
+use super::{forbidden, heard, offers, retrieve};
 use crate::domain::account::Access;
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::record::Seq;
@@ -37,6 +37,36 @@ pub(super) async fn carry_out(
     access: &Access,
     mode: Mode,
 ) -> Result<Answer, Refused> {
+    let intent = heard(form, mode, "superfeedr")
+        .tell(gateway, intent(gateway, asked, form, (access, mode)).await)?;
+    let verification = heard(form, mode, "superfeedr").tell(gateway, verification(form))?;
+    let done = gateway.subscribe.carry_out(&intent, verification, worker::now()).await;
+    match done.map_err(refused)? {
+        Done::Later => Ok(Answer::Done(StatusCode::ACCEPTED)),
+        Done::Now if mode == Mode::Unsubscribe => Ok(Answer::Done(StatusCode::NO_CONTENT)),
+        Done::Now => {
+            let found = gateway.subscribe.offers(&intent.wish.topic, form.is_set("discover"));
+            let offers = found.await.map_err(|err| broken(&err))?;
+            let mut response = match form.is_set("retrieve") {
+                true => match retrieve::retrieve(gateway, asked, form, access).await? {
+                    Answer::Reply(response) => response,
+                    other => return Ok(other),
+                },
+                false => empty(StatusCode::NO_CONTENT),
+            };
+            offers::announce(&mut response, &offers);
+            Ok(Answer::Reply(response))
+        }
+    }
+}
+
+/// What is asked for.
+async fn intent(
+    gateway: &Gateway,
+    asked: &Asked,
+    form: &Form,
+    (access, mode): (&Access, Mode),
+) -> Result<Intent, Refused> {
     let topic = topic(form)?;
     let callback = match callback(form)? {
         Some(callback) => callback,
@@ -59,25 +89,7 @@ pub(super) async fn carry_out(
         lease: Lease::ACCOUNT,
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
-    let intent = Intent { mode, wish, verify_token };
-    let done = gateway.subscribe.carry_out(&intent, verification(form)?, worker::now()).await;
-    match done.map_err(refused)? {
-        Done::Later => Ok(Answer::Done(StatusCode::ACCEPTED)),
-        Done::Now if mode == Mode::Unsubscribe => Ok(Answer::Done(StatusCode::NO_CONTENT)),
-        Done::Now => {
-            let found = gateway.subscribe.offers(&intent.wish.topic, form.is_set("discover"));
-            let offers = found.await.map_err(|err| broken(&err))?;
-            let mut response = match form.is_set("retrieve") {
-                true => match retrieve::retrieve(gateway, asked, form, access).await? {
-                    Answer::Reply(response) => response,
-                    other => return Ok(other),
-                },
-                false => empty(StatusCode::NO_CONTENT),
-            };
-            offers::announce(&mut response, &offers);
-            Ok(Answer::Reply(response))
-        }
-    }
+    Ok(Intent { mode, wish, verify_token })
 }
 
 /// Sends the last entries once more.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use warp::reply::Response;
 
 use crate::http::exchange::{Asked, out_of_order, with_type};
+use crate::http::heard::Why;
 use crate::http::strangers::TooMuch;
 use crate::subscribe::Refusal;
 use crate::wire::xml::escaped;
@@ -32,7 +33,16 @@ pub(super) enum No {
     /// In the protocol's words.
     Because(String),
     /// Otherwise.
-    Reply(Response),
+    Reply(Box<Response>),
+}
+
+impl Why for No {
+    fn why(&self) -> &str {
+        match self {
+            No::Because(why) => why,
+            No::Reply(_) => "the body of the request is no form",
+        }
+    }
 }
 
 impl From<String> for No {
@@ -52,7 +62,7 @@ impl From<TooMuch> for No {
 pub(super) fn no(what: &str, refusal: &Refusal) -> No {
     match sentence(what, refusal) {
         Some(sentence) => No::Because(sentence),
-        None => No::Reply(out_of_order(refusal)),
+        None => No::Reply(Box::new(out_of_order(refusal))),
     }
 }
 
@@ -90,7 +100,7 @@ pub(super) async fn answer(
     let (success, said) = match work.await {
         Ok(said) => (true, said),
         Err(No::Because(msg)) => (false, Said::from(msg.as_str())),
-        Err(No::Reply(response)) => return response,
+        Err(No::Reply(response)) => return *response,
     };
     let body =
         if as_json { as_object(success, &said) } else { as_element(element, success, &said) };

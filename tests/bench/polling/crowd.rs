@@ -17,6 +17,7 @@ use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates,
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::fetch::{self, Fetch, Lookup};
 use feedgate::ingest::{Ingest, Settings};
+use feedgate::journal::Journal;
 use feedgate::metrics::Metrics;
 use feedgate::store::{self, DueResource, Room, Store};
 use futures_util::StreamExt;
@@ -108,7 +109,8 @@ impl Crowd {
         .await?;
         let settings =
             Settings { claim: CLAIM, min_period_s: 300, porn_rank: false, upstream_url: None };
-        let ingest = Ingest::new(Arc::clone(&store), client(), Metrics::new(), settings);
+        let ingest =
+            Ingest::new(Arc::clone(&store), client(), Metrics::new(), Journal::off(), settings);
         Ok(Crowd { store, ingest, port })
     }
 

@@ -7,6 +7,7 @@ mod crash;
 mod deliveries;
 mod endings;
 mod entries;
+mod events;
 mod hosts;
 mod intents;
 mod log;

@@ -43,12 +43,12 @@ async fn ended_leases_are_dropped(database: Database) {
         wish.lease = Lease::from(Duration::from_secs(10 * (n + 1)));
         store.subscribe(&wish, at(0)).await.unwrap();
     }
-    assert_eq!(store.drop_expired(at(9)).await.unwrap(), 0);
-    assert_eq!(store.drop_expired(at(20)).await.unwrap(), 2);
+    assert_eq!(store.drop_expired(at(9)).await.unwrap(), []);
+    assert_eq!(store.drop_expired(at(20)).await.unwrap().len(), 2);
     let left = listed(&store).await;
     assert_eq!(left.len(), 1);
     assert_eq!(resource(&store, left[0].id.resource).await.subscribers, 1);
-    assert_eq!(store.drop_expired(at(99)).await.unwrap(), 1);
+    assert_eq!(store.drop_expired(at(99)).await.unwrap().len(), 1);
     assert_eq!(store.claim_resources(at(99), at(100), &room()).await.unwrap(), []);
 }
 
@@ -66,7 +66,7 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
         store.record(ids[0].resource, &poll(at(change), &[&change.to_string()])).await.unwrap();
         for attempt in 1..=4 {
             let (now, again) = (at(10 * change + attempt), at(10 * change + attempt + 1));
-            assert_eq!(store.drop_failing(3).await.unwrap(), 0, "change {change}, {attempt}");
+            assert_eq!(store.drop_failing(3).await.unwrap(), [], "change {change}, {attempt}");
             let due = store.claim_subscriptions(now, again, &room()).await.unwrap();
             assert_eq!(due.len(), 2, "change {change}, attempt {attempt}");
             let failed = ids.iter().map(|id| Settled::Failed { id: *id, retry_at: Some(again) });
@@ -76,7 +76,10 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
             }
         }
     }
-    assert_eq!(store.drop_failing(3).await.unwrap(), 1);
+    let dropped = store.drop_failing(3).await.unwrap();
+    assert_eq!(dropped.len(), 1);
+    assert_eq!((dropped[0].protocol.as_str(), dropped[0].errors), ("http-post", 3));
+    assert_eq!(dropped[0].topic, "https://feeds.test/a");
     let left = listed(&store).await;
     assert_eq!((left.len(), left[0].id, left[0].failures), (1, ids[0], 9));
     assert_eq!(resource(&store, ids[0].resource).await.subscribers, 1);
@@ -105,8 +108,8 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
             );
             store.settle(&[Settled::Failed { id, retry_at: None }], at(change)).await.unwrap();
         }
-        let want = u64::from(change == 7);
-        assert_eq!(store.drop_failing(3).await.unwrap(), want, "change {change}");
+        let want = usize::from(change == 7);
+        assert_eq!(store.drop_failing(3).await.unwrap().len(), want, "change {change}");
         if want == 1 {
             break;
         }

@@ -151,6 +151,13 @@ impl Gateway {
         (status, text)
     }
 
+    /// Gets `path` as the account of the tests; the JSON that it answers.
+    pub(crate) async fn own(&self, path: &str) -> serde_json::Value {
+        let request = client().get(self.url(path)).basic_auth(LOGIN, Some(TOKEN));
+        let text = request.send().await.unwrap().text().await.unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
     /// Asks something of Superfeedr's API, as the account of the tests.
     pub(crate) async fn superfeedr(&self, form: &[(&str, &str)]) -> (StatusCode, String) {
         let mut body = url::form_urlencoded::Serializer::new(String::new());

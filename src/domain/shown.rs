@@ -1,0 +1,146 @@
+//! What of an address anybody may see.
+//!
+//! Paths and queries of callbacks carry tokens, so only their host is shown, and a short
+//! hash by which two callbacks on one host can be told apart (rule S54). Topics are public
+//! unless they hold credentials (rule S48), or a query that looks like some.
+
+use std::borrow::Cow;
+
+use sha2::{Digest, Sha256};
+use url::Url;
+
+/// Hex digits of the hash: enough to tell apart the callbacks of one host, too few to prove
+/// a guess.
+const HASH_DIGITS: usize = 6;
+/// What takes the place of what is left out.
+const CUT: &str = "…";
+/// The longest feed address shown: no topic is longer.
+const LONGEST_FEED_CHARS: usize = 2_048;
+/// Pieces of an address shorter than this say nothing, and occur anywhere.
+const SHORTEST_PIECE: usize = 6;
+/// Parameters whose value opens something, by parts of their names.
+const KEYS: [&str; 8] =
+    ["token", "secret", "passw", "apikey", "api_key", "auth", "signature", "key"];
+
+/// Whether an address may be listed in public.
+pub fn is_public(url: &Url) -> bool {
+    let is_key = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        KEYS.iter().any(|key| if *key == "key" { name == "key" } else { name.contains(key) })
+    };
+    url.username().is_empty()
+        && url.password().is_none()
+        && !url.query_pairs().any(|(name, value)| is_key(&name) && !value.is_empty())
+}
+
+/// A feed's address, as somebody wrote it, as anybody may see it.
+pub fn feed(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(url) if !is_public(&url) => redacted(&url, text),
+        _ => line(text, LONGEST_FEED_CHARS),
+    }
+}
+
+/// A callback as anybody may see it: `https://host/…a1b2c3`.
+pub fn callback(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(url) if url.path() == "/" && url.query().is_none() && is_public(&url) => url.into(),
+        Ok(url) => redacted(&url, text),
+        Err(_) if text.is_empty() => String::new(),
+        Err(_) => format!("{CUT}{}", hash(text)),
+    }
+}
+
+fn redacted(url: &Url, text: &str) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}/{CUT}{}", url.scheme(), hash(text))
+}
+
+fn hash(text: &str) -> String {
+    hex::encode(Sha256::digest(text))[..HASH_DIGITS].to_owned()
+}
+
+/// `text` without what would tell the path or the query of the callback at `address`:
+/// servers like to repeat what they were asked.
+pub fn without(text: &str, address: &str) -> String {
+    let Ok(url) = Url::parse(address) else { return text.to_owned() };
+    let path_and_query = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let mut pieces: Vec<Cow<'_, str>> = vec![path_and_query.into(), url.path().into()];
+    pieces.extend(url.query().map(Cow::from));
+    pieces.extend(url.path_segments().into_iter().flatten().map(Cow::from));
+    pieces.extend(url.query_pairs().map(|(_, value)| value));
+    let mut text = text.to_owned();
+    for piece in pieces {
+        let plain = percent_encoding::percent_decode_str(&piece).decode_utf8_lossy();
+        for piece in [piece.as_ref(), plain.as_ref()] {
+            if piece.len() >= SHORTEST_PIECE {
+                text = text.replace(piece, CUT);
+            }
+        }
+    }
+    text
+}
+
+/// One line of at most `most` characters, without control characters (rule S42).
+pub fn line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > 4 * most {
+            break;
+        }
+    }
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}{CUT}", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s54_of_a_callback_the_host_is_shown_and_a_hash() {
+        let one = callback("https://reader.test:8443/hook/s3cret?k=1");
+        assert!(one.starts_with("https://reader.test:8443/…") && one.ends_with(&hash_of(&one)));
+        assert_ne!(one, callback("https://reader.test:8443/hook/other?k=1"), "told apart");
+        assert_eq!(callback("https://reader.test/"), "https://reader.test/", "nothing to hide");
+        assert!(!callback("not an address /s3cret").contains("s3cret"));
+        assert_eq!(callback(""), "");
+    }
+
+    fn hash_of(shown: &str) -> String {
+        shown.chars().rev().take(HASH_DIGITS).collect::<Vec<_>>().into_iter().rev().collect()
+    }
+
+    #[test]
+    fn s48_a_feed_is_shown_unless_it_opens_something() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/feed?page=2",        true),
+            ("https://a.test/feed?keyword=tides", true),
+            ("https://me:pw@a.test/feed",         false),
+            ("https://a.test/feed?access_token=1", false),
+            ("https://a.test/feed?key=1",         false),
+        ];
+        for (text, is_whole) in cases {
+            assert_eq!(feed(text) == text, is_whole, "{text}");
+            assert_eq!(is_public(&Url::parse(text).unwrap()), is_whole, "{text}");
+        }
+        assert!(!feed("https://me:pw@a.test/feed").contains("pw@"));
+    }
+
+    #[test]
+    fn a_text_is_one_line_and_no_longer_than_it_may_be() {
+        assert_eq!(line(" a\r\n\tb\u{7}c ", 9), "a b c");
+        assert_eq!(line("ärger", 2), "är…");
+    }
+}
