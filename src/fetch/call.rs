@@ -15,8 +15,8 @@ impl Fetch {
     /// caller judges (rule D5). Once the status code is there the call has been
     /// answered: a body that breaks off or takes too long is cut where it stopped.
     ///
-    /// Connections to servers that are called often are kept and used again. The time allowed counts from the lookup of
-    /// the name to the last byte.
+    /// Connections to servers that are called often are kept and used again. The time
+    /// allowed counts from the lookup of the name to the last byte.
     pub async fn call(&self, call: Call) -> Result<Reply, FetchError> {
         let inner = &self.inner;
         inner.callbacks.check(&call.url)?;

@@ -21,8 +21,9 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 /// How long anything is waited for before the test fails: far longer than it can take,
-/// since a machine that builds at the same time is slow.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// since a machine that builds at the same time is slow, and longer than the first pause
+/// of a callback that did not answer in time on such a machine (rule D6).
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Waits until something holds that no event tells of, because it happens in another process.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
