@@ -30,7 +30,7 @@ use crate::wire::form::Form;
 use crate::worker;
 
 use coding::Coding;
-use reply::{Terms, gone};
+use reply::{Keep, Terms, gone};
 use shelf::{Key, Rendered};
 
 pub use shelf::Shelf;
@@ -103,8 +103,8 @@ fn order(query: &str) -> Order {
 /// The document; `None` if there is none.
 async fn serve(gateway: &Gateway, asked: &Asked, key: Key) -> Result<Option<Response>, StoreError> {
     if let Some(document) = gateway.shelf.trusted(&key) {
-        let (mark, is_archived) = (document.mark.clone(), true);
-        let terms = Terms { mark, is_archived, link: None, modified: None };
+        let (mark, keep) = (document.mark.clone(), Keep::ForEver);
+        let terms = Terms { mark, keep, link: None, modified: None };
         return Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await));
     }
     let Some(resource) = gateway.store.get(key.id).await?.filter(is_public) else {
@@ -122,8 +122,8 @@ async fn serve(gateway: &Gateway, asked: &Asked, key: Key) -> Result<Option<Resp
     let terms = match key.number {
         None => recent_terms(&archive, &resource, &held, worker::now()),
         Some(_) => {
-            let (mark, is_archived) = (mark(&archive, &held), held.is_archived());
-            Terms { mark, is_archived, link: None, modified: None }
+            let keep = if held.is_archived() { Keep::ForEver } else { Keep::AskFirst };
+            Terms { mark: mark(&archive, &held), keep, link: None, modified: None }
         }
     };
     if let Some(response) = terms.not_modified(asked, Coding::best(&asked.headers)) {
@@ -139,7 +139,7 @@ async fn serve(gateway: &Gateway, asked: &Asked, key: Key) -> Result<Option<Resp
             None => archive.recent((&resource.feed_head, &resource.status), &held, &records),
             Some(_) => archive.document(&held, &records),
         };
-        gateway.shelf.put(key, (terms.mark.clone(), terms.is_archived), Bytes::from(text))
+        gateway.shelf.put(key, (terms.mark.clone(), terms.is_archived()), Bytes::from(text))
     };
     Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await))
 }
@@ -177,7 +177,7 @@ fn recent_terms(
     let recent = archive.recent_url();
     Terms {
         mark: hex::encode(&digest.finalize()[..12]),
-        is_archived: false,
+        keep: Keep::ForAMoment,
         link: Some(format!("<{}>; rel=\"hub\", <{recent}>; rel=\"self\"", archive.hub)),
         modified: (modified <= now - SETTLED).then_some(modified),
     }

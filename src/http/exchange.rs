@@ -346,13 +346,15 @@ pub(super) fn out_of_order(err: &(dyn std::error::Error + 'static)) -> Response 
     response
 }
 
-/// The same reply to HEAD: all headers, no body.
+/// The same reply to HEAD: all headers, no body. How long the document is that has not
+/// changed was not looked up, and nothing else may stand there (RFC 9110
+/// `#field.content-length`).
 fn without_body(response: Response) -> Response {
     use hyper::body::Body;
 
     let length = response.body().size_hint().exact();
     let (mut parts, _) = response.into_parts();
-    if let Some(length) = length {
+    if let Some(length) = length.filter(|_| parts.status != StatusCode::NOT_MODIFIED) {
         parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     Response::from_parts(parts, Bytes::new().into())

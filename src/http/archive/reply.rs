@@ -15,12 +15,24 @@ use super::coding::Coding;
 pub(super) struct Terms {
     /// Tells its bytes from all others that were ever served at its address.
     pub(super) mark: String,
-    /// Whether it will never change.
-    pub(super) is_archived: bool,
+    /// How long it may be kept.
+    pub(super) keep: Keep,
     /// `Link`, where there is one.
     pub(super) link: Option<String>,
     /// When it last changed, where that is known well enough to be asked by.
     pub(super) modified: Option<DateTime<Utc>>,
+}
+
+/// How long a document may be kept without asking again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// An archived document never changes.
+    ForEver,
+    /// The recent document, of which an older state is as good as having come earlier.
+    ForAMoment,
+    /// The newest document under its number. The next one leads back to it: who comes from
+    /// there, and is handed what it held before it was full, misses the rest.
+    AskFirst,
 }
 
 /// "Caching can be much more aggressive for archived documents than the recent document"
@@ -28,10 +40,17 @@ pub(super) struct Terms {
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// A cache that has one asks in the background, and is of use while we are not there.
 const FOR_A_MOMENT: &str = "public, max-age=15, stale-while-revalidate=30, stale-if-error=86400";
+/// It may be stored, but is shown to nobody before we said that it still holds.
+const ASK_FIRST: &str = "public, no-cache";
 /// What was dropped does not come back.
 const GONE_FOR: &str = "public, max-age=3600";
 
 impl Terms {
+    /// Whether it will never change.
+    pub(super) fn is_archived(&self) -> bool {
+        self.keep == Keep::ForEver
+    }
+
     /// The entity tag of the document in this form: strong, so each form has its own.
     fn etag(&self, coding: Coding) -> String {
         match coding.name() {
@@ -81,9 +100,13 @@ impl Terms {
     fn headed(&self, mut response: Response, coding: Coding) -> Response {
         set(&mut response, header::ETAG, &self.etag(coding));
         set(&mut response, header::VARY, "Accept-Encoding");
-        let cache = if self.is_archived { FOR_EVER } else { FOR_A_MOMENT };
+        let cache = match self.keep {
+            Keep::ForEver => FOR_EVER,
+            Keep::ForAMoment => FOR_A_MOMENT,
+            Keep::AskFirst => ASK_FIRST,
+        };
         set(&mut response, header::CACHE_CONTROL, cache);
-        if self.is_archived {
+        if self.is_archived() {
             set(&mut response, header::ACCEPT_RANGES, "bytes");
         }
         if let Some(at) = self.modified {
@@ -97,7 +120,7 @@ impl Terms {
 
     /// Which part is asked for; `None` for the whole document.
     fn part(&self, asked: &Asked, coding: Coding, len: usize) -> Option<Part> {
-        if !self.is_archived || asked.method != Method::GET {
+        if !self.is_archived() || asked.method != Method::GET {
             return None;
         }
         // Compared strongly (RFC 9110 `#field.if-range`); a date is none of ours.

@@ -89,6 +89,9 @@ async fn who_holds_a_document_is_told_that_it_is_the_same() {
             assert_eq!(header(&again, CACHE_CONTROL), cache);
             assert_eq!(again.text().await.unwrap(), "");
         }
+        let head = ask(Method::HEAD, &url, &[(IF_NONE_MATCH, &etag)]).await;
+        assert_eq!(head.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(header(&head, CONTENT_LENGTH), "", "the document is not that short");
         let other = read(&url, &[(IF_NONE_MATCH, "\"x\""), (IF_NONE_MATCH, "W/\"y\"")]).await;
         assert_eq!(other.status(), StatusCode::OK);
     }
