@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::db::Db;
-use super::log::{record, record_columns};
+use super::log::{most, record, record_columns};
 use super::sql::{Row, Value, params};
 use super::tx::Tx;
 use super::{Archives, StoreError, resources};
@@ -74,6 +74,10 @@ impl Archives for Db {
               order by r.seq"
         );
         let rows = self.rows(READ, params![id.0, page.first.0, page.last.0]).await?;
+        if most(rows.len()) != page.len() {
+            let number = page.number;
+            return Err(StoreError::Corrupt(format!("page {number} of {id} is not all there")));
+        }
         rows.into_iter().map(archived).collect()
     }
 

@@ -196,7 +196,8 @@ pub trait Archives: Send + Sync {
     async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError>;
 
     /// The records of a page, ascending, with what they go by in an archive. Which those
-    /// are was decided when they were appended.
+    /// are was decided when they were appended. An error if they are not all there, because
+    /// it was dropped since it was found: what is archived is published for ever.
     async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError>;
 
     /// Drops the pages that are not to be kept, the oldest of each log first, and their

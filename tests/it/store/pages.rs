@@ -9,7 +9,7 @@ use feedgate::domain::page::{Cut, Held, Named, Page, Retention};
 use feedgate::domain::poll::{Body, Found, Poll};
 use feedgate::domain::record::{Digest, RecordKind, Seq};
 use feedgate::domain::resource::{Kind, ResourceId};
-use feedgate::store::{Settled, Store};
+use feedgate::store::{Settled, Store, StoreError};
 
 use super::{at, document, on_both_stores, poll, resource, room, subscribe, topic};
 use crate::support::postgres::Database;
@@ -160,7 +160,11 @@ async fn old_pages_are_dropped_whole_and_what_was_in_them_is_no_news(database: D
     assert_eq!(store.drop_pages(&all, at(100 * DAY)).await.unwrap(), 0);
 
     let two_days = Retention { days: Some(2), pages: None };
+    let first = store.page(id, Some(1)).await.unwrap().unwrap().page;
     assert_eq!(store.drop_pages(&two_days, at(2 * DAY + 1)).await.unwrap(), 1);
+    // Who found it before must not publish it for ever without its records.
+    let dropped = store.read_page(id, &first).await;
+    assert!(matches!(dropped, Err(StoreError::Corrupt(_))), "{dropped:?}");
     assert_eq!(store.drop_pages(&two_days, at(2 * DAY + 1)).await.unwrap(), 0);
     let kept = pages(&store, id).await;
     assert_eq!((kept[0].number, kept[0].first), (2, Seq(3)));
