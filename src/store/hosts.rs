@@ -151,6 +151,9 @@ pub(super) async fn release(
     tx: &Tx<'_>,
     groups: &BTreeMap<&str, (bool, DateTime<Utc>)>,
 ) -> Result<(), StoreError> {
+    // In one order, as they are taken, or two nodes would wait for each other.
+    const LOCK: &str = "
+        select host from hosts where host in ({texts $1}) order by host collate \"C\" {for update}";
     const RELEASE: &str = "
         update hosts
            set free_at = case when cool_until > begun_at + pause then cool_until
@@ -159,8 +162,12 @@ pub(super) async fn release(
                well_at = case when {given well} = 1 then {given at} else well_at end
           {from rows}
          where hosts.host = {given host}";
+    let names: Vec<String> = groups.keys().map(|&name| name.to_owned()).collect();
+    if tx.is_shared() && names.len() > 1 {
+        tx.query(LOCK, &[Value::Texts(names.clone())]).await?;
+    }
     let columns = [
-        ("host", Value::Texts(groups.keys().map(|&name| name.to_owned()).collect())),
+        ("host", Value::Texts(names)),
         ("well", Value::Ints(groups.values().map(|(well, _)| i64::from(*well)).collect())),
         ("at", Value::Ints(groups.values().map(|(_, at)| micros(*at)).collect())),
     ];

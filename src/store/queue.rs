@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::db::Db;
 use super::sql::{Row, Value, params};
 use super::tx::{Tx, Wake};
-use super::{Queue, StoreError};
+use super::{Queue, StoreError, resources};
 use crate::domain::herd::{self, Overdue};
 use crate::domain::resource::ResourceId;
 
@@ -46,8 +46,9 @@ impl Queue for Db {
              where free_at > $1";
         let pulled = self.write(move |tx| {
             Box::pin(async move {
+                let pulled = tx.execute(RESOURCES, params![now, now + slack]).await?;
                 tx.execute(HOSTS, params![now + LONGEST_REST]).await?;
-                tx.execute(RESOURCES, params![now, now + slack]).await
+                Ok(pulled)
             })
         });
         pulled.await
@@ -58,10 +59,11 @@ impl Queue for Db {
             update resources
                set due_at = $1, next_fetch = $1
              where id in ({ids $2}) and claimed_until is null and due_at > $1";
-        let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
+        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         let hurried = self.write(move |tx| {
             Box::pin(async move {
-                let hurried = tx.execute(HURRY, &[Value::from(at), ids]).await?;
+                resources::lock(tx, ids.clone()).await?;
+                let hurried = tx.execute(HURRY, &[Value::from(at), Value::Ints(ids)]).await?;
                 tx.wake(Wake::Resources).await?;
                 Ok(hurried)
             })
@@ -121,8 +123,10 @@ async fn put_at(
           {from rows}
          where resources.id = {given id} and due_at <= $1
            and (claimed_until is null or claimed_until <= $1)";
+    let ids: Vec<i64> = times.iter().map(|(id, _)| id.0).collect();
+    resources::lock(tx, ids.clone()).await?;
     let columns = [
-        ("id", Value::Ints(times.iter().map(|(id, _)| id.0).collect())),
+        ("id", Value::Ints(ids)),
         ("at", Value::Ints(times.iter().map(|(_, at)| at.timestamp_micros()).collect())),
     ];
     tx.execute_rows(PUT, params![now], &columns).await.map(drop)

@@ -20,6 +20,7 @@ on_both_stores!(
     what_was_measured_meanwhile_is_kept,
     a_ping_that_came_meanwhile_is_answered_soon,
     what_was_begun_is_recorded_before_the_store_closes,
+    polls_that_end_together_wait_in_no_ring_with_what_hurries_them,
 );
 
 /// Polls in one go.
@@ -133,4 +134,19 @@ async fn what_was_begun_is_recorded_before_the_store_closes(database: Database) 
     assert_eq!(fine, MANY, "{results:?}");
     assert!(matches!(store.record(ids[0], &nothing).await, Err(StoreError::Closed)));
     assert_eq!(recorded(&database.open().await, &ids).await, MANY);
+}
+
+async fn polls_that_end_together_wait_in_no_ring_with_what_hurries_them(database: Database) {
+    let store = database.open().await;
+    let ids = crowd(&store).await;
+    let backwards: Vec<_> = ids.iter().rev().copied().collect();
+    let nothing = nothing(2);
+    for _ in 0..5 {
+        let records = join_all(ids.iter().map(|id| store.record(*id, &nothing)));
+        let orders = [&ids, &backwards, &ids, &backwards];
+        let hurries = join_all(orders.map(|ids| store.hurry(ids, at(1))));
+        let (recorded, hurried) = tokio::join!(records, hurries);
+        assert!(recorded.iter().all(Result::is_ok), "{recorded:?}");
+        assert!(hurried.iter().all(Result::is_ok), "{hurried:?}");
+    }
 }
