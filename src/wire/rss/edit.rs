@@ -4,6 +4,8 @@
 //! is missing: `cloud`, `source:cloud`, the links `hub` and `self`, and the namespaces they
 //! are in. The newest item stands first, as readers expect it.
 
+use std::ops::Range;
+
 use chrono::{DateTime, Utc};
 use url::Url;
 
@@ -32,7 +34,8 @@ pub struct Change<'c> {
     pub post: &'c Post,
     /// The guid or the link of the item that it stands under.
     pub parent: Option<&'c str>,
-    /// How many items of the channel are kept, with this one; the oldest leave.
+    /// How many items of the channel are kept, with this one; the oldest leave, but not the
+    /// one that it stands under.
     pub keep: Option<usize>,
 }
 
@@ -137,7 +140,9 @@ pub fn add(feed: Option<&str>, change: &Change<'_>, about: &About) -> Result<Str
     if let Some(keep) = change.keep {
         let tops = parts.items.iter().filter(|item| item.depth == 0);
         let room = keep.max(1) - usize::from(parent.is_none());
-        edits.list.extend(tops.skip(room).map(|item| (item.range.clone(), String::new())));
+        let holds = |range: &Range<usize>| parent.is_some_and(|p| range.contains(&p.end_tag));
+        let gone = tops.skip(room).map(|item| item.range.clone()).filter(|range| !holds(range));
+        edits.list.extend(gone.map(|range| (range, String::new())));
     }
     Ok(edits.apply(text))
 }
@@ -190,7 +195,7 @@ fn indent(text: &str, place: usize) -> String {
 /// What is changed in a document, place by place.
 struct Edits<'p> {
     parts: &'p Parts,
-    list: Vec<(std::ops::Range<usize>, String)>,
+    list: Vec<(Range<usize>, String)>,
     /// The prefixes that the root element declares besides.
     declared: Vec<(String, &'static str)>,
 }
@@ -400,8 +405,26 @@ so on</description>
     }
 
     #[test]
+    fn what_a_post_stands_under_does_not_leave() {
+        let mut feed = None;
+        for n in 0..3 {
+            let post = post(&format!("n{n}"), "t");
+            feed = Some(add(feed.as_deref(), &change(&post, None), &about()).unwrap());
+        }
+        let answer = post("answer", "t");
+        let change = Change { post: &answer, parent: Some("n0"), keep: Some(1) };
+        let (_, lines) = lines(&add(feed.as_deref(), &change, &about()).unwrap());
+        let ids: Vec<_> = lines.iter().map(|line| line.id.as_str()).collect();
+        assert_eq!(ids, ["n2", "n0", "answer"]);
+    }
+
+    #[test]
     fn what_is_no_rss_is_left_alone() {
-        for feed in ["<feed xmlns='http://www.w3.org/2005/Atom'/>", "<rss><channel/></rss>"] {
+        // In RSS 1.0 items stand beside the channel, and have a list of their own.
+        let old = "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><channel>\
+            <title>t</title></channel><item/></r:RDF>";
+        let atom = "<feed xmlns='http://www.w3.org/2005/Atom'/>";
+        for feed in [atom, "<rss><channel/></rss>", old] {
             let made = add(Some(feed), &change(&post("1", "t"), None), &about());
             assert_eq!(made, Err(BadFeed::NotRss), "{feed}");
         }

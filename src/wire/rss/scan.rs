@@ -175,7 +175,7 @@ impl Scan {
                 }
                 _ => {}
             }
-        } else if self.open.len() == 1 && ended.name == "channel" && tag.start < tag.end {
+        } else if self.is_in_rss() && ended.name == "channel" && tag.start < tag.end {
             self.parts.channel_end = Some(tag.start);
         }
     }
@@ -184,6 +184,11 @@ impl Scan {
         if let Some(open) = self.open.last_mut() {
             open.text.push_str(text);
         }
+    }
+
+    /// Whether what is innermost is the root element of RSS 2.0.
+    fn is_in_rss(&self) -> bool {
+        self.open.len() == 1 && self.open[0].name == "rss"
     }
 
     /// Whether what is innermost is the channel.
