@@ -86,14 +86,15 @@ fn draft<'f>(value: &impl Fn(&str) -> Option<&'f str>) -> Result<Draft, Refused>
     })
 }
 
-/// Leads to the page with the post in it, so that it is not sent again by accident.
+/// Leads to the page with the post in it, so that it is not sent again by accident. Addresses
+/// are relative: a proxy may serve us below a path of its own.
 fn see_other(form: &Form, posted: &Posted) -> Response {
     let user = form.get("user").unwrap_or_default().trim();
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("user", user).append_pair("posted", &posted.id);
     query.append_pair("chars", &posted.chars.to_string());
     let mut response = empty(StatusCode::SEE_OTHER);
-    set(&mut response, header::LOCATION, &format!("/author?{}", query.finish()));
+    set(&mut response, header::LOCATION, &format!("author?{}", query.finish()));
     response
 }
 

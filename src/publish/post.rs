@@ -72,7 +72,9 @@ impl Publish {
             let held = self.file(login, name).await?;
             let (text, condition) = match &held {
                 Some(file) => {
-                    let text = rss::check(&file.content.body)?.text.into_owned();
+                    let checked = rss::check(&file.content.body)?;
+                    // Whatever it was in, it is UTF-8 now, and says so.
+                    let text = rss::as_utf8(&checked.text).into_owned();
                     (Some(text), Condition::Tagged(vec![file.tag.clone()]))
                 }
                 None => (None, Condition::Absent),

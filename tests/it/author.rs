@@ -138,6 +138,7 @@ async fn the_page_takes_posts_and_loses_none_that_it_refuses() {
     assert!(policy.contains("form-action 'self'") && policy.contains("frame-ancestors 'none'"));
     assert!(empty.headers().get(SET_COOKIE).is_none(), "nothing rests on cookies");
     let page = empty.text().await.unwrap();
+    assert!(!page.contains("\"/author"), "it may be served below a path: {page}");
     assert!(!page.contains("<script") && page.matches("<label for=").count() == 7, "{page}");
 
     let full = |more: &[(&'static str, &'static str)]| {
@@ -168,6 +169,24 @@ async fn the_page_takes_posts_and_loses_none_that_it_refuses() {
     let feed = gateway.get("/storage/ada/rss.xml").await.1;
     assert_eq!(feed.matches("<category>").count(), 2, "{feed}");
     assert!(feed.contains("high &amp;lt;b&amp;gt; &amp;amp; low"), "{feed}");
+}
+
+#[tokio::test]
+async fn a_post_goes_into_a_stored_feed_of_any_encoding() {
+    let (gateway, _database) = start(&[]).await;
+    let head =
+        "<?xml version=\"1.0\" encoding=\"Shift_JIS\"?><rss version=\"2.0\"><channel><title>";
+    // "潮" of two bytes, which are no UTF-8.
+    let feed = [head.as_bytes(), b"\x92\xaa", b"</title></channel></rss>"].concat();
+    let put = client().put(gateway.url("/storage/ada/rss.xml")).basic_auth("ada", Some(PASSWORD));
+    assert_eq!(put.body(feed).send().await.unwrap().status(), StatusCode::CREATED);
+
+    let form = [("user", "ada"), ("password", PASSWORD), ("text", "high")];
+    let (status, page) = gateway.post("/author", &form).await;
+    assert!(status == StatusCode::OK && page.contains("Posted."), "{status} {page}");
+    let feed = gateway.get("/storage/ada/rss.xml").await.1;
+    assert!(feed.contains("encoding=\"utf-8\"") && feed.contains("<title>潮</title>"), "{feed}");
+    gateway.comes_to_rest().await;
 }
 
 #[tokio::test]

@@ -111,13 +111,13 @@ impl Page<'_> {
                 let user = form_urlencoded::byte_serialize(self.value("user").as_bytes());
                 let user: String = user.collect();
                 format!(
-                    "<p>Under: {what} <a href=\"/author?user={user}\">not under it</a></p>\n\
+                    "<p>Under: {what} <a href=\"author?user={user}\">not under it</a></p>\n\
                      <input type=\"hidden\" name=\"parent\" value=\"{parent}\">\n"
                 )
             }
         };
         format!(
-            "<form method=\"post\" action=\"/author\">\n{reply}\
+            "<form method=\"post\" action=\"author\">\n{reply}\
              <label for=\"text\">What do you want to say? <span class=\"hint\">{SHORT_CHARS} \
              characters are the custom; links, categories and pictures below do not count\
              </span></label>\n\
@@ -170,7 +170,7 @@ impl Page<'_> {
             if !line.id.is_empty() {
                 let id: String = form_urlencoded::byte_serialize(line.id.as_bytes()).collect();
                 out.push_str(&format!(
-                    " <a href=\"/author?user={user}&amp;parent={id}\">write under this</a>"
+                    " <a href=\"author?user={user}&amp;parent={id}\">write under this</a>"
                 ));
             }
             out.push_str("</li>\n");
