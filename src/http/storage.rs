@@ -123,10 +123,14 @@ async fn author(gateway: &Gateway, asked: &Asked) -> Result<Author, Wrong> {
 }
 
 fn condition(asked: &Asked) -> Condition {
-    let tags = asked.header("if-match").split(',').map(|tag| tag.trim().trim_matches('"'));
-    let tags: Vec<String> = tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
-    if !tags.is_empty() {
-        return Condition::Tagged(tags);
+    if asked.headers.contains_key(header::IF_MATCH) {
+        // What cannot be read as a tag is none that the file has: nothing is overwritten.
+        let lists = asked.headers.get_all(header::IF_MATCH).iter();
+        let lists = lists.filter_map(|list| list.to_str().ok());
+        let tags = lists.flat_map(|list| list.split(','));
+        return Condition::Tagged(
+            tags.map(|tag| tag.trim().trim_matches('"').to_owned()).collect(),
+        );
     }
     if asked.header("if-none-match").trim() == "*" { Condition::Absent } else { Condition::None }
 }

@@ -72,7 +72,10 @@ async fn a_feed_is_saved_served_and_removed_by_its_author() {
 
     let again = put(&gateway, path, rss("tides", 1..4)).header(IF_MATCH, &tag);
     assert_eq!(again.send().await.unwrap().status(), StatusCode::OK);
-    for (name, value) in [(IF_MATCH, tag.to_str().unwrap()), (IF_NONE_MATCH, "*")] {
+    #[rustfmt::skip]
+    let unmet: [(_, &[u8]); 4] =
+        [(IF_MATCH, tag.as_bytes()), (IF_MATCH, b""), (IF_MATCH, b"\"\xff\""), (IF_NONE_MATCH, b"*")];
+    for (name, value) in unmet {
         let stale = put(&gateway, path, feed.clone()).header(&name, value);
         assert_eq!(stale.send().await.unwrap().status(), StatusCode::PRECONDITION_FAILED);
     }
