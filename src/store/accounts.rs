@@ -30,6 +30,9 @@ impl Accounts for Db {
               from tokens t
               join accounts a on a.id = t.account_id
              where t.hash = $1 and a.login = $2 and t.revoked_at is null";
+        if is_nobodys(login) {
+            return Ok(None);
+        }
         let params = [hash.0.to_vec().into(), login.into()];
         let found = self.read(move |tx| Box::pin(async move { tx.first(VALID, &params).await }));
         let Some(mut row) = found.await? else { return Ok(None) };
@@ -82,6 +85,9 @@ impl Accounts for Db {
     async fn password(&self, login: &str) -> Result<Option<(AccountId, PasswordHash)>, StoreError> {
         const KEPT: &str =
             "select id, password from accounts where login = $1 and password is not null";
+        if is_nobodys(login) {
+            return Ok(None);
+        }
         let params = [login.into()];
         let found = self.read(move |tx| Box::pin(async move { tx.first(KEPT, &params).await }));
         let Some(mut row) = found.await? else { return Ok(None) };
@@ -124,6 +130,11 @@ impl Accounts for Db {
         })
         .await
     }
+}
+
+/// PostgreSQL takes no text with a zero in it, so that nobody has such a login.
+fn is_nobodys(login: &str) -> bool {
+    login.contains('\0')
 }
 
 fn account_info(mut row: Row) -> Result<AccountInfo, StoreError> {

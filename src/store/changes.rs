@@ -2,7 +2,8 @@
 //!
 //! What holds here: a line says what was known when it was kept, and never changes. It may
 //! vanish only within the hour it stands in, where a ping tells of the same change. An
-//! address with a password in it is listed for nobody.
+//! address with a password in it is listed for nobody, nor is a topic with a token in it
+//! (rule S48).
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,6 +15,7 @@ use super::tx::Tx;
 use super::{Changes, Hour, Line, StoreError, Window, hours};
 use crate::domain::ping::{Change, Ping, Unit, hour_of};
 use crate::domain::resource::ResourceId;
+use crate::domain::shown;
 use crate::domain::status::Status;
 
 /// A ping this soon after a change was seen without one tells of that change.
@@ -149,7 +151,7 @@ pub(super) async fn seen(
     let Some(mut row) = tx.first(WHERE, params![id.0]).await? else { return Ok(()) };
     let (topic, site) = (row.text()?, row.opt_text()?);
     let url = site.unwrap_or_else(|| topic.clone());
-    if has_credentials(&topic) || has_credentials(&url) {
+    if !is_public(&topic) || !is_public(&url) {
         return Ok(());
     }
     let change = Change { at, name: title.to_owned(), url, feed_url: Some(topic) };
@@ -166,7 +168,10 @@ async fn keep(
         insert into changes (at, source, name, url, feed_url, resource_id)
         values ($1, $2, $3, $4, $5, $6)";
     let Change { at, name, url, feed_url } = change;
-    let params = params![*at, source, name.as_str(), url.as_str(), feed_url.as_deref(), resource];
+    // PostgreSQL keeps no text with a zero in it, and pings are what strangers send.
+    let plain = |text: &String| text.replace('\0', "");
+    let (name, url, feed_url) = (plain(name), plain(url), feed_url.as_ref().map(plain));
+    let params = params![*at, source, name, url, feed_url, resource];
     tx.execute(KEEP, params).await.map(drop)
 }
 
@@ -187,14 +192,22 @@ fn line_of(ping: &Ping, whose: Option<Whose>) -> Option<Change> {
     if has_credentials(&url) || feed_url.as_deref().is_some_and(has_credentials) {
         return None;
     }
-    let Some((topic, site, title)) = whose.filter(|(topic, ..)| !has_credentials(topic)) else {
+    let is_secret = whose.as_ref().is_some_and(|(topic, ..)| !is_public(topic));
+    if is_secret && !(is_public(&url) && feed_url.as_deref().is_none_or(is_public)) {
+        return None;
+    }
+    let Some((topic, site, title)) = whose.filter(|_| !is_secret) else {
         return Some(Change { at, name, url, feed_url });
     };
     let feed_url = feed_url.or(Some(topic));
     // Who gave no name pinged the feed; the line is about the weblog it belongs to.
-    let site = site.filter(|site| !has_credentials(site));
+    let site = site.filter(|site| is_public(site));
     let (name, url) = if name.is_empty() { (title, site.unwrap_or(url)) } else { (name, url) };
     Some(Change { at, name, url, feed_url })
+}
+
+fn is_public(url: &str) -> bool {
+    Url::parse(url).map_or(true, |url| shown::is_public(&url))
 }
 
 fn has_credentials(url: &str) -> bool {

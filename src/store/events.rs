@@ -113,7 +113,7 @@ impl Db {
 
 /// The pattern of what holds `text`; `None` if it is empty.
 fn holding(text: &str) -> Option<String> {
-    let text = text.trim().to_ascii_lowercase();
+    let text = without_nul(text.trim()).to_ascii_lowercase();
     let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
     (!text.is_empty()).then(|| format!("%{escaped}%"))
 }

@@ -13,6 +13,8 @@ use crate::support::postgres::Database;
 on_both_stores!(
     lines_are_read_a_page_at_a_time_and_none_twice,
     what_came_while_somebody_reads_is_not_read,
+    a_ping_with_a_zero_in_it_is_kept_without,
+    s48_a_topic_with_a_token_in_it_is_not_listed,
     an_hour_that_is_over_stays_as_it_was,
     a_change_of_an_hour_that_is_over_stays_listed,
     hours_are_kept_without_a_gap,
@@ -84,6 +86,29 @@ async fn lines_are_read_a_page_at_a_time_and_none_twice(database: Database) {
         some,
         ["Weblog 35", "Weblog 34", "Weblog 33", "Weblog 32", "Weblog 31", "Weblog 30"]
     );
+}
+
+async fn a_ping_with_a_zero_in_it_is_kept_without(database: Database) {
+    let store = database.open().await;
+    let (name, url) = ("Ti\0des".to_owned(), "https://a.test/\0".to_owned());
+    let feed_url = Some("https://a.test/\0rss".to_owned());
+    let ping = Ping { at: at(1), source: Source::Weblogs, name, url, feed_url };
+    store.receive(&ping, Duration::ZERO).await.unwrap();
+    let listed = listed(&store, at(0), at(2)).await;
+    let kept = listed.iter().map(|line| (line.name.as_str(), line.url.as_str()));
+    assert_eq!(kept.collect::<Vec<_>>(), [("Tides", "https://a.test/")]);
+    assert_eq!(listed[0].feed_url.as_deref(), Some("https://a.test/rss"));
+}
+
+async fn s48_a_topic_with_a_token_in_it_is_not_listed(database: Database) {
+    let store = database.open().await;
+    let secret = "a?access_token=s3cret";
+    let id = subscribe(&store, secret, "https://callback.test/").await.id.resource;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    ping(&store, 2, &format!("https://feeds.test/{secret}")).await;
+    assert!(listed(&store, at(0), at(10)).await.is_empty(), "neither seen nor pinged");
+    ping(&store, 3, "https://unwatched.test/?author=1").await;
+    assert_eq!(listed(&store, at(0), at(10)).await.len(), 1, "what a publisher says is listed");
 }
 
 async fn what_came_while_somebody_reads_is_not_read(database: Database) {

@@ -57,6 +57,8 @@ async fn a_filter_finds_what_the_viewer_may_see(database: Database) {
     let refused = others.clone().ended(Outcome::Refused, "bad_url", "no");
     let batch = vec![own(Some(AccountId(7))), own(None), others, refused];
     store.keep_events(batch).await.unwrap();
+    let zero = Wanted { callback: "a\0b".to_owned(), ..Wanted::default() };
+    assert!(store.events(&zero).await.unwrap().is_empty());
 
     let owner = Viewer::Account(AccountId(7));
     let base = Wanted::default;

@@ -10,6 +10,7 @@ use crate::support::postgres::Database;
 
 on_both_stores!(
     a_password_is_kept_until_the_account_is_closed,
+    nobody_has_a_login_with_a_zero_in_it,
     a_file_is_kept_within_the_quota_and_as_demanded,
     saves_side_by_side_are_one_after_the_other,
 );
@@ -29,6 +30,15 @@ async fn keep(store: &dyn Store, name: &str, body: &str, second: i64) -> Kept {
     let place = (&segment("ada"), &segment(name));
     let only = (&Condition::None, QUOTA);
     store.keep_file(place, &content(body), only, at(second)).await.unwrap()
+}
+
+async fn nobody_has_a_login_with_a_zero_in_it(database: Database) {
+    let store = database.open().await;
+    let hash = PasswordHash::of(&Password::chosen("a password").unwrap(), [1; 16]);
+    assert!(store.create_account("ada", &hash, at(1)).await.unwrap());
+    let login = "ada\0";
+    assert_eq!(store.password(login).await.unwrap(), None);
+    assert_eq!(store.authenticate(login, &TokenHash::of("t")).await.unwrap(), None);
 }
 
 async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
