@@ -56,11 +56,11 @@ struct Place {
 impl Streams {
     fn enter(self: &Arc<Streams>, client: Option<IpAddr>) -> Option<Place> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let (all, own) = (open.values().sum::<usize>(), open.entry(client).or_default());
-        if all >= MOST || *own >= MOST_OF_ONE {
-            return None;
+        let own = open.get(&client).copied().unwrap_or(0);
+        if open.values().sum::<usize>() >= MOST || own >= MOST_OF_ONE {
+            return None; // and nothing is kept of who is refused
         }
-        *own += 1;
+        open.insert(client, own + 1);
         Some(Place { streams: Arc::clone(self), client })
     }
 }
@@ -196,5 +196,28 @@ impl Tail {
     async fn send(&mut self, piece: String) {
         self.heard = Instant::now();
         self.pieces.send(piece.into()).await.unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_of_who_finds_no_place() {
+        let (streams, ip) = (Arc::new(Streams::default()), |n: usize| {
+            Some(IpAddr::from([10, 0, (n / 256) as u8, (n % 256) as u8]))
+        });
+        let places: Vec<Place> =
+            (0..MOST).map(|n| streams.enter(ip(n / MOST_OF_ONE)).unwrap()).collect();
+        for n in 0..1_000 {
+            assert!(streams.enter(ip(n)).is_none());
+        }
+        assert_eq!(streams.open.lock().unwrap().len(), MOST / MOST_OF_ONE);
+        drop(places);
+        assert!(streams.open.lock().unwrap().is_empty());
+        let _own: Vec<Place> = (0..MOST_OF_ONE).map(|_| streams.enter(ip(1)).unwrap()).collect();
+        assert!(streams.enter(ip(1)).is_none());
+        assert!(streams.enter(ip(2)).is_some());
     }
 }
