@@ -59,7 +59,7 @@ impl Subscribe {
         ping: &Ping,
         spacing: Duration,
     ) -> Result<Resource, StoreError> {
-        let mut held = resource.clone();
+        let (mut held, mut pause) = (resource.clone(), LOOKS.0);
         while held.status.last_fetch.is_none_or(|at| at < ping.at) {
             let is_time = |at| at + spacing <= worker::now();
             if held.status.last_fetch.is_none_or(is_time) {
@@ -67,7 +67,9 @@ impl Subscribe {
             } else if let Some(now) = self.store.get(resource.id).await? {
                 held = now;
             }
-            sleep(LOOKS.0).await;
+            sleep(pause).await;
+            // A server that is left alone is not read however often one looks.
+            pause = (pause * 2).min(LOOKS.1);
         }
         Ok(held)
     }
