@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use url::Url;
 
+use crate::backfill::{self, Backfills};
 use crate::config::Config;
 use crate::deliver::Deliver;
 use crate::domain::account::{NewToken, Rights, TokenHash};
@@ -41,6 +42,8 @@ const INTENTS_AT_ONCE: usize = 64;
 const ONWARD_AT_ONCE: usize = 8;
 /// Requests to hubs and clouds at once: few are due, and many hubs are one.
 const UPSTREAMS_AT_ONCE: usize = 8;
+/// Histories brought in at once: each is read a page at a time, and none is urgent.
+const BACKFILLS_AT_ONCE: usize = 4;
 
 /// A running feedgate.
 pub struct Running {
@@ -108,6 +111,9 @@ impl Running {
             let parts = (counts(), tells(), settings);
             Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts))
         });
+        let settings_of_history =
+            backfill::Settings { claim: config.claim, limits: config.backfill };
+        let backfills = Backfills::new(kept(), out(), ingest.clone(), settings_of_history);
         let gateway = Gateway {
             store: kept(),
             subscribe,
@@ -136,6 +142,8 @@ impl Running {
             let onwards = Onwards::new(kept(), out(), config.onward.sinks.clone(), metrics.clone());
             spawn(&mut parts, onwards, pace(ONWARD_AT_ONCE), (Arc::default(), &stop));
         }
+        let again = backfills.again();
+        spawn(&mut parts, backfills, pace(BACKFILLS_AT_ONCE), (again, &stop));
         parts.spawn(upkeep::run(kept(), tells(), config.upkeep(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, parts, journal: writer, stop })

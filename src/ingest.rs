@@ -55,7 +55,9 @@ use crate::worker::{self, Hosts, Place, Work};
 
 pub use found::links;
 pub use push::Pushed;
+pub(crate) use read::aside;
 pub use read::{Reading, read_document};
+pub use records::candidates;
 
 /// What the operator decides about polling.
 #[derive(Clone, Debug)]

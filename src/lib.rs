@@ -46,6 +46,8 @@ pub mod subscribe;
 
 pub mod upstream;
 
+pub mod backfill;
+
 pub mod publish;
 
 // Fifth floor: the doors others knock on.

@@ -37,6 +37,8 @@ pub struct Intent {
     pub wish: Wish,
     /// `hub.verify_token` of PubSubHubbub 0.3: echoed when verifying.
     pub verify_token: Option<String>,
+    /// Whether what the topic's source published before is to be brought in as well.
+    pub backfill: bool,
 }
 
 /// An intent handed out to be verified.

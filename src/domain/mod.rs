@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod asked;
+pub mod backfill;
 pub mod event;
 pub mod feed;
 pub mod herd;

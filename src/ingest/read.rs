@@ -125,7 +125,7 @@ pub(super) async fn parse_aside(
 
 /// Works where it does not hold up others, and outlives a panic (rule S47); `None` says that
 /// there was one.
-pub(super) async fn aside<T: Send + 'static>(
+pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let done = tokio::task::spawn_blocking(work).await;

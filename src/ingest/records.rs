@@ -7,7 +7,7 @@
 use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::domain::feed::{Entry, Feed};
-use crate::domain::novelty::{self, Document, Judgement, Standing};
+use crate::domain::novelty::{self, Candidate, Document, Judgement, Standing};
 use crate::domain::poll;
 use crate::domain::record::Digest;
 use crate::domain::resource::Resource;
@@ -106,6 +106,18 @@ fn rendered(feed: &Feed, mut document: Document, judgement: &Judgement) -> Docum
         deletion.atom = Some(render::atom::deletion(&deletion.element));
     }
     document
+}
+
+/// All entries of a normalized feed that was read `at` that time, oldest first, rendered.
+pub fn candidates(feed: &Feed, at: DateTime<Utc>) -> Vec<Candidate> {
+    let oldest_first = is_oldest_first(feed);
+    let mut candidates = Document::of(feed, oldest_first, None, at).candidates;
+    let last = feed.entries.len().saturating_sub(1);
+    for (place, candidate) in candidates.iter_mut().enumerate() {
+        let entry = &feed.entries[if oldest_first { place } else { last - place }];
+        candidate.atom = Some(render_entry(entry.clone()));
+    }
+    candidates
 }
 
 fn render_entry(mut entry: Entry) -> String {

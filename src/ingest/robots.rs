@@ -28,12 +28,18 @@ impl Ingest {
         now: DateTime<Utc>,
     ) -> Result<Option<Seen>, StoreError> {
         let Ok(url) = Url::parse(&due.resource.fetch_url) else { return Ok(None) };
-        let robots = self.robots(&url, now).await?;
+        let is_allowed = self.is_allowed(&url, now).await?;
+        Ok((!is_allowed).then(|| Seen::nothing(now, Trouble::disallowed(&url))))
+    }
+
+    /// Whether its server does not mind that we fetch `url`.
+    pub async fn is_allowed(&self, url: &Url, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        let robots = self.robots(url, now).await?;
         let path = match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
-        Ok((!robots.allows(&path)).then(|| Seen::nothing(now, Trouble::disallowed(&url))))
+        Ok(robots.allows(&path))
     }
 
     /// What the server of `url` said within the last day; it is asked if it was not.

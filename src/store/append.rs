@@ -24,7 +24,7 @@ use crate::domain::resource::{Kind, ResourceId};
 use crate::domain::status::Status;
 
 /// What the row held when it was locked.
-struct Before {
+pub(super) struct Before {
     head: i64,
     body_version: i64,
     kind: Kind,
@@ -115,12 +115,13 @@ pub(super) async fn push(
 
 impl Before {
     /// The head and the version of the body.
-    fn stands_at(&self) -> (i64, i64) {
+    pub(super) fn stands_at(&self) -> (i64, i64) {
         (self.head, self.body_version)
     }
 }
 
-async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
+/// Locks the row of a resource.
+pub(super) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
         select head, body_version, kind, status, polling, host, pinged, spacing
           from resources

@@ -61,13 +61,13 @@ fn known_entry(mut row: Row) -> Result<(EntryKey, KnownEntry), StoreError> {
     Ok((key, entry))
 }
 
-fn sixteen(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
+pub(super) fn sixteen(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
     let bytes = bytes.try_into();
     bytes.map_err(|_| StoreError::Corrupt("a key or digest has not 16 bytes".to_owned()))
 }
 
 /// A date as it is kept: 0 is none.
-fn date(micros: i64) -> Result<Option<DateTime<Utc>>, StoreError> {
+pub(super) fn date(micros: i64) -> Result<Option<DateTime<Utc>>, StoreError> {
     if micros == 0 {
         return Ok(None);
     }

@@ -14,7 +14,7 @@ use super::{StoreError, resources};
 const FEW: i64 = 10;
 
 /// What belongs to a resource, all but its subscriptions, of which it has none.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 13] = [
     "addresses",
     "bodies",
     "pages",
@@ -25,6 +25,9 @@ const TABLES: [&str; 10] = [
     "refusals",
     "moves",
     "upstreams",
+    "backfill_pages",
+    "backfill_entries",
+    "backfills",
 ];
 
 /// Notes of up to `limit` resources that nobody watches them since `now`. Returns how many.

@@ -11,7 +11,7 @@ use super::log::most;
 use super::sql::{Row, Value, params};
 use super::subscriptions::{account, callback, number, protocol, secret, subscribe, unsubscribe};
 use super::tx::{Tx, Wake};
-use super::{Came, Intents, StoreError, claims, resources};
+use super::{Came, Intents, StoreError, backfills, claims, resources};
 use crate::domain::intent::{DueIntent, Intent, Mode};
 use crate::domain::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
 
@@ -30,7 +30,7 @@ impl Intents for Db {
     ) -> Result<Vec<DueIntent>, StoreError> {
         const DUE: &str = "
             select id, attempts, mode, account_id, topic, callback, protocol, procedure, format,
-                   updates, statuses, secret, lease_s, verify_token
+                   updates, statuses, secret, lease_s, verify_token, backfill
               from intents
              where due_at <= $1
              order by due_at
@@ -77,6 +77,9 @@ impl Intents for Db {
                 Ok(Some(match intent.mode {
                     Mode::Subscribe => {
                         let held = subscribe(tx, &groups, wish, now).await?;
+                        if intent.backfill {
+                            backfills::begin(tx, held.id.resource, now).await?;
+                        }
                         if held.created_at < now { Came::Renewed } else { Came::Began }
                     }
                     Mode::Unsubscribe => {
@@ -117,13 +120,14 @@ async fn intend(tx: &Tx<'_>, intent: Intent, due_at: DateTime<Utc>) -> Result<i6
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
-                             due_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+                             due_at, backfill)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
             on conflict (hash) do update
            set id = excluded.id, mode = excluded.mode, procedure = excluded.procedure,
                format = excluded.format, updates = excluded.updates,
                statuses = excluded.statuses, secret = excluded.secret, lease_s = excluded.lease_s,
-               verify_token = excluded.verify_token, attempts = 0, due_at = excluded.due_at
+               verify_token = excluded.verify_token, backfill = excluded.backfill,
+               attempts = 0, due_at = excluded.due_at
         returning id";
     let wish = &intent.wish;
     let hash = hash(wish);
@@ -135,6 +139,7 @@ async fn intend(tx: &Tx<'_>, intent: Intent, due_at: DateTime<Utc>) -> Result<i6
         wish.format.as_str(), wish.updates.as_str(), wish.statuses.as_str(),
         wish.secret.as_ref().map(Secret::expose),
         i64::try_from(wish.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, due_at,
+        intent.backfill,
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
@@ -168,6 +173,6 @@ fn due_intent(id: i64, mut row: Row) -> Result<DueIntent, StoreError> {
         secret: secret(&mut row)?,
         lease: Lease::from(Duration::from_secs(row.count()?)),
     };
-    let intent = Intent { mode, wish, verify_token: row.opt_text()? };
+    let intent = Intent { mode, wish, verify_token: row.opt_text()?, backfill: row.int()? != 0 };
     Ok(DueIntent { id, attempts, intent })
 }

@@ -24,6 +24,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("changes", include_str!("../../migrations/0013_changes.sql")),
     ("onward", include_str!("../../migrations/0014_onward.sql")),
     ("events", include_str!("../../migrations/0015_events.sql")),
+    ("backfills", include_str!("../../migrations/0016_backfills.sql")),
 ];
 
 /// The newest schema this program knows.

@@ -28,6 +28,7 @@ mod db;
 // The ports' implementations.
 mod accounts;
 mod append;
+mod backfills;
 mod changes;
 mod claims;
 mod deliveries;
@@ -61,10 +62,10 @@ use crate::domain::page::Cut;
 use crate::domain::sink::Onward;
 
 pub use ports::{
-    Accounts, Appended, Archives, Came, Changes, Dropped, DueResource, Events, Filter, Gauges,
-    Hosts, Hour, Intents, Line, Listed, Log, Moves, News, Numbers, Owed, Pings, Queue, Resources,
-    Room, Schedule, Settled, Sinks, Span, Storage, Store, StoreError, Subscriptions, Telling,
-    Upkeep, Upstreams, Window,
+    Accounts, Appended, Archives, Backfills, Came, Changes, Dropped, DueBackfill, DueResource,
+    Events, Filter, Gauges, Hosts, Hour, Intents, Line, Listed, Log, Moves, News, Numbers, Owed,
+    Pings, Queue, Resources, Room, Schedule, Settled, Sinks, Span, Storage, Store, StoreError,
+    Subscriptions, Telling, Upkeep, Upstreams, Window,
 };
 
 /// Where the store is.

@@ -1,6 +1,7 @@
 //! What the floors above may ask of a store.
 
 mod accounts;
+mod backfills;
 mod changes;
 mod events;
 mod sinks;
@@ -28,6 +29,7 @@ use crate::domain::topic::{Callback, Topic};
 use crate::domain::upstream::Upstream;
 
 pub use accounts::{Accounts, Storage};
+pub use backfills::{Backfills, DueBackfill};
 pub use changes::{Changes, Hour, Line, Window};
 pub use events::{Came, Dropped, Events};
 pub use sinks::Sinks;
@@ -43,7 +45,7 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log Archives Subscriptions Intents Pings Changes Upstreams Hosts
+    Accounts Resources Log Archives Subscriptions Intents Backfills Pings Changes Upstreams Hosts
     Sinks Moves Queue Schedule Storage Events Upkeep
 }
 

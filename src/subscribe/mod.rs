@@ -33,6 +33,7 @@ use tracing::debug;
 use url::Url;
 
 use crate::domain::account::AccountId;
+use crate::domain::backfill;
 use crate::domain::intent::{Intent, Mode};
 use crate::domain::resource::Resource;
 use crate::domain::subscription::{Protocol, Wish};
@@ -200,8 +201,11 @@ impl Subscribe {
         self.store.supersede(wish).await?;
         match intent.mode {
             Mode::Subscribe => {
-                self.look(&wish.topic, now).await?;
-                let held = self.store.subscribe(wish, now).await?;
+                self.look_for(intent, now).await?;
+                let held = match intent.backfill {
+                    true => self.store.subscribe_with_history(wish, now).await?,
+                    false => self.store.subscribe(wish, now).await?,
+                };
                 self.journal.tell(events::kept(wish, &held, now));
             }
             Mode::Unsubscribe => {
@@ -273,17 +277,39 @@ impl Subscribe {
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
         if intent.mode == Mode::Subscribe {
-            self.look(&intent.wish.topic, now).await?;
+            self.look_for(intent, now).await?;
         }
         let came = self.store.settle_intent(id, intent, now).await?;
         self.journal.tell(events::settled(intent, came, now));
         Ok(came.is_some())
     }
 
+    /// Looks at what an intent is about. What it holds now comes after its history, if that
+    /// is asked for, and waits for it.
+    async fn look_for(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let topic = &intent.wish.topic;
+        if intent.backfill && backfill::is_unread(&self.store.ensure(topic, now).await?) {
+            return Ok(());
+        }
+        self.look(topic, now).await.map(drop)
+    }
+
+    /// Whether a resource is not read yet because its history comes first.
+    async fn awaits_history(&self, resource: &Resource) -> Result<bool, StoreError> {
+        if !backfill::is_unread(resource) {
+            return Ok(false);
+        }
+        let found = self.store.backfills(&[resource.id]).await?;
+        Ok(found.iter().any(|backfill| backfill.holds && backfill.ended_at.is_none()))
+    }
+
     /// Makes sure of the resource, and reads it unless it is being watched already.
     async fn look(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
         let resource = self.store.ensure(topic, now).await?;
         if resource.subscribers > 0 && resource.status.last_fetch.is_some() {
+            return Ok(resource);
+        }
+        if self.awaits_history(&resource).await? {
             return Ok(resource);
         }
         match timeout(FIRST_LOOK, self.ingest.poll_now(&resource)).await {

@@ -120,7 +120,9 @@ impl Subscribe {
         let callback = handler.callback().ok_or(Refusal::NoHandler)?;
 
         let resource = self.look(&topic, now).await?;
-        if resource.status.is_failing() || resource.status.last_fetch.is_none() {
+        let is_unread =
+            resource.status.last_fetch.is_none() && !self.awaits_history(&resource).await?;
+        if resource.status.is_failing() || is_unread {
             return Err(unreadable());
         }
         let wish = Wish {

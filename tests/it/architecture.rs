@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["fetch", "store"],
     &["worker", "metrics", "journal"],
     &["ingest", "deliver", "onward", "upkeep"],
-    &["subscribe", "upstream"],
+    &["subscribe", "upstream", "backfill"],
     &["publish"],
     &["http"],
     &["config"],

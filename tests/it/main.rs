@@ -4,6 +4,7 @@
 mod architecture;
 mod archive;
 mod author;
+mod backfill;
 mod bot;
 mod changes;
 mod commands;

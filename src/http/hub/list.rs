@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::account::{broken, number};
 use super::search::Search;
 use crate::domain::account::Access;
+use crate::domain::backfill::{Backfill, Ending};
 use crate::domain::feed::Feed;
+use crate::domain::resource::ResourceId;
 use crate::http::Gateway;
 use crate::http::params::Refused;
 use crate::render;
@@ -44,8 +46,16 @@ pub(super) async fn list(
     };
 
     let is_detailed = form.is_set("detailed");
-    let subscriptions: Vec<Value> =
-        listed.iter().map(|listed| subscription(listed, is_detailed)).collect();
+    let ids: Vec<ResourceId> = listed.iter().map(|listed| listed.resource.id).collect();
+    let histories = gateway.store.backfills(&ids).await.map_err(|err| broken(&err))?;
+    let subscriptions = listed.iter().map(|listed| {
+        let mut entry = subscription(listed, is_detailed);
+        if let Some(history) = histories.iter().find(|held| held.resource == listed.resource.id) {
+            entry["subscription"]["backfill"] = backfill(history);
+        }
+        entry
+    });
+    let subscriptions: Vec<Value> = subscriptions.collect();
     if !is_detailed {
         return Ok(Value::Array(subscriptions));
     }
@@ -74,6 +84,16 @@ pub(super) async fn found(
     }
     let total = found.len() as u64;
     Ok((found.into_iter().skip(filter.offset).take(filter.limit).collect(), total))
+}
+
+/// How far the history of a resource has been brought in.
+fn backfill(history: &Backfill) -> Value {
+    json!({
+        "state": history.state(),
+        "pages": history.pages,
+        "entries": history.appended,
+        "ending": history.ending.as_ref().map(Ending::as_str),
+    })
 }
 
 fn subscription(listed: &Listed, is_detailed: bool) -> Value {

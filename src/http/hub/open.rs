@@ -100,7 +100,7 @@ fn intent(form: &Form, mode: Mode) -> Result<Intent, Refused> {
         lease: Lease::websub(lease(form)?),
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
-    Ok(Intent { mode, wish, verify_token })
+    Ok(Intent { mode, wish, verify_token, backfill: form.is_set("backfill") })
 }
 
 /// An address that must be there, without a fragment: a hub distributes whole topics.

@@ -89,7 +89,7 @@ async fn intent(
         lease: Lease::ACCOUNT,
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
-    Ok(Intent { mode, wish, verify_token })
+    Ok(Intent { mode, wish, verify_token, backfill: form.is_set("backfill") })
 }
 
 /// Sends the last entries once more.

@@ -15,7 +15,7 @@ on_both_stores!(
 );
 
 fn intent(callback: &str) -> Intent {
-    Intent { mode: Mode::Subscribe, wish: wish("a", callback), verify_token: None }
+    Intent { mode: Mode::Subscribe, wish: wish("a", callback), verify_token: None, backfill: false }
 }
 
 async fn an_intent_waits_until_it_is_ended(database: Database) {

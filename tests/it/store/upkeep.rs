@@ -199,6 +199,7 @@ async fn news_wake_who_waits(database: Database) {
         mode: feedgate::domain::intent::Mode::Subscribe,
         wish: wish("a", "https://callback.test/"),
         verify_token: None,
+        backfill: false,
     };
     store.intend(&intent, at(1)).await.unwrap();
     woken.await;
