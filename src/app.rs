@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use url::Url;
 
-use crate::backfill::{self, Backfills};
+use crate::backfill::Backfills;
 use crate::config::Config;
 use crate::deliver::Deliver;
 use crate::domain::account::{NewToken, Rights, TokenHash};
@@ -111,9 +111,7 @@ impl Running {
             let parts = (counts(), tells(), settings);
             Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts))
         });
-        let settings_of_history =
-            backfill::Settings { claim: config.claim, limits: config.backfill };
-        let backfills = Backfills::new(kept(), out(), ingest.clone(), settings_of_history);
+        let backfills = Backfills::new(kept(), out(), ingest.clone(), config.history());
         let gateway = Gateway {
             store: kept(),
             subscribe,
@@ -142,8 +140,7 @@ impl Running {
             let onwards = Onwards::new(kept(), out(), config.onward.sinks.clone(), metrics.clone());
             spawn(&mut parts, onwards, pace(ONWARD_AT_ONCE), (Arc::default(), &stop));
         }
-        let again = backfills.again();
-        spawn(&mut parts, backfills, pace(BACKFILLS_AT_ONCE), (again, &stop));
+        spawn_backfills(&mut parts, backfills, pace(BACKFILLS_AT_ONCE), &stop);
         parts.spawn(upkeep::run(kept(), tells(), config.upkeep(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, parts, journal: writer, stop })
@@ -198,6 +195,16 @@ fn spawn<W: Work>(
     (news, stop): (Arc<tokio::sync::Notify>, &CancellationToken),
 ) {
     spawn_shared(parts, Arc::new(work), pace, (news, stop));
+}
+
+fn spawn_backfills(
+    parts: &mut JoinSet<()>,
+    backfills: Backfills,
+    pace: Pace,
+    stop: &CancellationToken,
+) {
+    let again = backfills.again();
+    spawn(parts, backfills, pace, (again, stop));
 }
 
 fn spawn_shared<W: Work>(

@@ -249,7 +249,7 @@ impl Config {
             cloud_expires: from.switch("FEEDGATE_CLOUD_EXPIRES"),
             min_period_s: from.number("FEEDGATE_MIN_PERIOD_S", 1, 86_400) as u32,
             polls_per_s: from.number("FEEDGATE_POLLS_PER_S", 1, 1_000_000) as u32,
-            backfill: history(&mut from),
+            backfill: from.history(),
             porn_rank: from.switch("FEEDGATE_PORN_RANK"),
             delivery_at_once: from.count("FEEDGATE_DELIVERY_AT_ONCE", 100_000),
             delivery_per_host: from.count("FEEDGATE_DELIVERY_PER_HOST", 100_000),
@@ -259,7 +259,6 @@ impl Config {
             stranger_calls_per_min: from.count("FEEDGATE_STRANGER_CALLS_PER_MIN", 1_000_000),
             metrics_networks: from.networks("FEEDGATE_METRICS_NETWORKS"),
             password: from.text("FEEDGATE_PASSWORD").and_then(|text| Password::sent(&text)),
-            page: cut(&mut from),
             quota: quota(&mut from),
             listing: listing(&mut from),
             onward: onward(&mut from),
@@ -343,6 +342,11 @@ impl Config {
         Onward { sinks: self.onward.sinks.clone(), asked }
     }
 
+    /// How histories are brought in.
+    pub fn history(&self) -> crate::backfill::Settings {
+        crate::backfill::Settings { claim: self.claim, limits: self.backfill }
+    }
+
     /// How house is kept.
     pub fn upkeep(&self) -> upkeep::Settings {
         upkeep::Settings {
@@ -416,15 +420,6 @@ impl Config {
             return url.clone();
         }
         url_at(if self.tls.is_some() { "https" } else { "http" }, addr)
-    }
-}
-
-/// How much of the history of a source is brought in.
-fn history<G: Fn(&str) -> Option<(String, Origin)>>(from: &mut Reader<G>) -> backfill::Limits {
-    backfill::Limits {
-        pages: from.number("FEEDGATE_BACKFILL_PAGES", 0, 100_000) as u32,
-        entries: from.number("FEEDGATE_BACKFILL_ENTRIES", 1, 10_000_000),
-        bytes: from.number("FEEDGATE_BACKFILL_BYTES", 1, 1 << 40),
     }
 }
 

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
+use crate::domain::backfill;
 use crate::domain::limit::Groups;
 use crate::domain::page::{Cut, Retention};
 use crate::domain::ping::Unit;
@@ -62,6 +63,14 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
     }
 
     /// How much a page of an archive takes.
+    pub(super) fn history(&mut self) -> backfill::Limits {
+        backfill::Limits {
+            pages: self.number("FEEDGATE_BACKFILL_PAGES", 0, 100_000) as u32,
+            entries: self.number("FEEDGATE_BACKFILL_ENTRIES", 1, 10_000_000),
+            bytes: self.number("FEEDGATE_BACKFILL_BYTES", 1, 1 << 40),
+        }
+    }
+
     pub(super) fn cut(&mut self) -> Cut {
         Cut {
             records: self.number("FEEDGATE_PAGE_RECORDS", 1, 1_000) as i64,

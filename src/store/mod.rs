@@ -43,6 +43,7 @@ mod log;
 mod moves;
 mod onward;
 mod pages;
+mod past;
 mod pings;
 mod queue;
 mod recorder;

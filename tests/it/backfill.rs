@@ -15,6 +15,7 @@ use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates,
 use feedgate::domain::topic::{Callback, Topic};
 use feedgate::fetch::{self, Fetch};
 use feedgate::ingest::{self, Ingest};
+use feedgate::journal::Journal;
 use feedgate::metrics::Metrics;
 use feedgate::store::{Room, Store};
 use feedgate::worker::{self, Work};
@@ -151,7 +152,8 @@ async fn node(
     let polling = Duration::from_secs(60);
     let settings =
         ingest::Settings { claim: polling, min_period_s: 60, porn_rank: false, upstream_url: None };
-    let ingest = Ingest::new(Arc::clone(&store), fetch.clone(), Metrics::new(), settings);
+    let ingest =
+        Ingest::new(Arc::clone(&store), fetch.clone(), Metrics::new(), Journal::off(), settings);
     let settings = Settings { claim, limits };
     let backfills = Backfills::new(Arc::clone(&store), fetch, ingest.clone(), settings);
     (store, ingest, backfills)
