@@ -312,6 +312,15 @@ impl Element {
 }
 
 impl Feed {
+    /// The web site it belongs to: the first page it names.
+    pub fn site_url(&self) -> Option<String> {
+        let mut pages = self.links.iter().filter(|link| {
+            let is_html = link.mime.as_deref().is_none_or(|mime| mime.contains("html"));
+            link.rel == "alternate" && is_html
+        });
+        pages.next().map(|link| link.href.clone())
+    }
+
     /// Whether ids of entries had to be made up.
     pub fn has_generated_ids(&self) -> bool {
         self.entries.iter().any(|entry| entry.id_generated)

@@ -84,7 +84,7 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
         answered_well,
         kind,
         fetch_url: None,
-        site_url: feed.as_deref().and_then(site_url),
+        site_url: feed.as_deref().and_then(Feed::site_url),
         feed_head: feed.as_deref().map(render::atom::stored_head),
         body: fresh.map(|fresh| fresh.body),
         upstream: Offered::Unknown,
@@ -191,13 +191,6 @@ fn for_schedule(seen: &Seen, new: usize) -> schedule::Found {
 }
 
 /// The web site of a feed, by which weblogs ping.
-fn site_url(feed: &Feed) -> Option<String> {
-    let pages = feed.links.iter().filter(|link| link.rel == "alternate");
-    let html = |mime: &Option<String>| mime.as_deref().is_none_or(|mime| mime.contains("html"));
-    let mut pages = pages.filter(|link| html(&link.mime));
-    pages.next().map(|link| link.href.clone())
-}
-
 fn status(resource: &Resource, seen: &Seen, plan: &Plan) -> Status {
     let before = &resource.status;
     let mut status = before.clone();

@@ -15,9 +15,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use crate::domain::ping::{Ping, Source};
+use crate::domain::feed::Text;
+use crate::domain::ping::{Change, Ping, Source};
+use crate::domain::source::Context;
 use crate::domain::storage::{BadSegment, Condition, Content, Kept, Quota, Segment, StoredFile};
 use crate::fetch::Fetch;
+use crate::normalized::normalize;
 use crate::store::{Store, StoreError};
 use crate::subscribe::Subscribe;
 use crate::wire::rss::{self, BadFeed, Fault};
@@ -179,6 +182,9 @@ impl Publish {
         let url = self.url(&author.login, name);
         // Also where nothing changed: the ping before this may have been lost.
         self.ping(&url, now).await?;
+        if kept != Kept::Same {
+            self.tell_sinks(&url, &content.body, now).await?;
+        }
         Ok(Saved { url, is_new: kept == Kept::Made, tag: content.tag() })
     }
 
@@ -219,6 +225,30 @@ impl Publish {
         let (name, url) = (String::new(), url.to_owned());
         let ping = Ping { at: now, source: Source::RssCloud, name, url, feed_url: None };
         self.subscribe.ping(&ping, self.settings.ping_spacing).await.map(drop)
+    }
+
+    /// Has ping sinks told of a feed that nobody watches here. Where somebody does, the
+    /// poll that the ping leads to tells them.
+    async fn tell_sinks(
+        &self,
+        url: &str,
+        feed: &[u8],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let known = self.store.find(url).await?;
+        let Ok(address) = Url::parse(url) else { return Ok(()) };
+        let Ok(feed) = normalize(feed, &Context::of(address)) else { return Ok(()) };
+        if known.is_some_and(|resource| resource.subscribers > 0) {
+            return Ok(());
+        }
+        let feed = feed.feed();
+        let weblog = Change {
+            at: now,
+            name: feed.title.as_ref().map(Text::to_plain).unwrap_or_default(),
+            url: feed.site_url().unwrap_or_else(|| url.to_owned()),
+            feed_url: Some(url.to_owned()),
+        };
+        self.store.tell_sinks(&weblog).await
     }
 
     /// What is kept of what was sent, if it is sound.

@@ -3,6 +3,8 @@
 //! A change that comes while a row waits is told of with it; one that comes while the sink
 //! is being told makes the row due again.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
@@ -13,12 +15,27 @@ use super::log::most;
 use super::sql::{Row, Value, params};
 use super::tx::Tx;
 use super::{Sinks, StoreError};
+use crate::domain::ping::Change;
 use crate::domain::resource::ResourceId;
 use crate::domain::sink::{DueSink, Onward};
 use crate::domain::status::Status;
 
 #[async_trait]
 impl Sinks for Db {
+    async fn tell_sinks(&self, weblog: &Change) -> Result<(), StoreError> {
+        let (weblog, onward) = (weblog.clone(), Arc::clone(&self.onward));
+        let told = self.write(move |tx| {
+            Box::pin(async move {
+                let feed_url = weblog.feed_url.as_deref().unwrap_or(&weblog.url);
+                if !onward.is_asked(feed_url) || has_credentials(&weblog.url) {
+                    return Ok(());
+                }
+                keep(tx, &onward, [&weblog.name, &weblog.url, feed_url], weblog.at).await
+            })
+        });
+        told.await
+    }
+
     async fn claim_sink(
         &self,
         sink: &str,

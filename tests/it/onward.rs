@@ -7,12 +7,13 @@ use feedgate::wire::xmlrpc::{self, Value};
 use http::StatusCode;
 use tokio::time::{Duration, sleep, timeout};
 
+use crate::storage;
 use crate::support::PATIENCE;
 use crate::support::feeds::{entry_id, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::server::{Server, say};
+use crate::support::server::{Server, client, say};
 
 /// A sink that takes pings at `/RPC2` and at `/ping`, or is out of order.
 struct Sink {
@@ -193,4 +194,21 @@ async fn a_sink_that_is_no_longer_named_is_forgotten() {
     let now = feedgate::worker::now() + chrono::TimeDelta::days(1);
     let due = store.claim_sink(&format!("xml-rpc={}", old.server.url("/RPC2")), now, now, 9).await;
     assert_eq!(due.unwrap(), []);
+}
+
+#[tokio::test]
+async fn who_saves_a_feed_here_has_sinks_told_of_it_though_nobody_watches() {
+    let sink = Sink::start().await;
+    let url = sink.server.url("/RPC2");
+    let (gateway, _database) = storage::start(&[("FEEDGATE_PING_SINKS", &url)]).await;
+    let path = "/storage/ada/tides.xml";
+    for entries in [2, 2, 3] {
+        let feed = rss("tides", 1..entries);
+        let saved = client().put(gateway.url(path)).basic_auth("ada", Some(storage::PASSWORD));
+        assert!(saved.body(feed).send().await.unwrap().status().is_success());
+        sink.told(entries - 1).await;
+    }
+    let (home, feed) = ("https://tides.test/", gateway.url(path));
+    let want = format!("weblogUpdates.extendedPing tides {home} {home} {feed}");
+    assert_eq!(sink.told(2).await, [want.clone(), want], "once a change");
 }

@@ -4,11 +4,16 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::StoreError;
+use crate::domain::ping::Change;
 use crate::domain::sink::DueSink;
 
 /// Sinks that have to be told of changes, a row for each sink and resource.
 #[async_trait]
 pub trait Sinks: Send + Sync {
+    /// Has all sinks told that a weblog changed, if the owner of its feed asked for it: one
+    /// that nobody here watches, and that is known to have changed.
+    async fn tell_sinks(&self, weblog: &Change) -> Result<(), StoreError>;
+
     /// Takes up to `limit` pings that are due to the sink of this name at `now`, and hides
     /// them until `until`.
     async fn claim_sink(
