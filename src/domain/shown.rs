@@ -18,15 +18,16 @@ const CUT: &str = "…";
 const LONGEST_FEED_CHARS: usize = 2_048;
 /// Pieces of an address shorter than this say nothing, and occur anywhere.
 const SHORTEST_PIECE: usize = 6;
-/// Parameters whose value opens something, by parts of their names.
-const KEYS: [&str; 8] =
-    ["token", "secret", "passw", "apikey", "api_key", "auth", "signature", "key"];
+/// Parts of the names of parameters whose value opens something …
+const KEY_PARTS: [&str; 6] = ["token", "secret", "passw", "apikey", "api_key", "signature"];
+/// … and whole names of such: `author` and `keyword` open nothing.
+const KEYS: [&str; 4] = ["key", "auth", "authkey", "authorization"];
 
 /// Whether an address may be listed in public.
 pub fn is_public(url: &Url) -> bool {
     let is_key = |name: &str| {
         let name = name.to_ascii_lowercase();
-        KEYS.iter().any(|key| if *key == "key" { name == "key" } else { name.contains(key) })
+        KEYS.contains(&name.as_str()) || KEY_PARTS.iter().any(|part| name.contains(part))
     };
     url.username().is_empty()
         && url.password().is_none()
@@ -127,6 +128,8 @@ mod tests {
         let cases = [
             ("https://a.test/feed?page=2",        true),
             ("https://a.test/feed?keyword=tides", true),
+            ("https://a.test/feed?author=3",      true),
+            ("https://a.test/feed?auth=3",        false),
             ("https://me:pw@a.test/feed",         false),
             ("https://a.test/feed?access_token=1", false),
             ("https://a.test/feed?key=1",         false),
