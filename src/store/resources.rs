@@ -156,7 +156,8 @@ const QUEUE: Queue = Queue {
              limit $5
                {skip locked}),
         ranked as (
-            select id, host, due_at, row_number() over (partition by host order by due_at) as place
+            select id, host, due_at,
+                   row_number() over (partition by host order by due_at, id) as place
               from front
              where host not in ({texts $4}))
         select id, id, host
