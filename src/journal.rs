@@ -7,7 +7,7 @@
 //! * Events are kept in batches, a moment after they happened.
 //! * One fan-out does not push everything else out of the log: of events that differ in
 //!   nothing but the callback, the first are lines of their own and the rest one line with
-//!   their number ([`bursts`]).
+//!   their number (`bursts`).
 
 mod bursts;
 

@@ -1,7 +1,7 @@
 //! Pings that go on: sinks are told of changes of resources whose owners asked for it.
 //!
 //! What is owed stands in the store, a row for each sink and resource, and is tried again
-//! until the sink has taken it or [`STEPS_S`] are used up. A host is asked few things at
+//! until the sink has taken it or `STEPS_S` are used up. A host is asked few things at
 //! once, and all requests go through the guard.
 
 mod message;
