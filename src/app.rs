@@ -15,6 +15,7 @@ use tracing::{error, info};
 use url::Url;
 
 use crate::backfill::Backfills;
+use crate::collect::Collect;
 use crate::config::Config;
 use crate::deliver::Deliver;
 use crate::domain::account::{NewToken, Rights, TokenHash};
@@ -40,6 +41,8 @@ const IDLE: Duration = Duration::from_millis(500);
 const INTENTS_AT_ONCE: usize = 64;
 /// Requests to ping sinks at once.
 const ONWARD_AT_ONCE: usize = 8;
+/// Steps of collecting at once: more would bring records out of their order of arrival.
+const COLLECT_AT_ONCE: usize = 1;
 /// Requests to hubs and clouds at once: few are due, and many hubs are one.
 const UPSTREAMS_AT_ONCE: usize = 8;
 /// Histories brought in at once: each is read a page at a time, and none is urgent.
@@ -105,6 +108,7 @@ impl Running {
         let intents = Intents::new(Arc::clone(&subscribe));
         let settings = config.publish(&public_url);
         let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), out(), settings));
+        let collect = Collect::prepare(kept(), &config.collect(&public_url), worker::now()).await?;
         let settings = config.doors(&public_url);
         let stop = CancellationToken::new();
         let upstreams = config.upstreams().map(|settings| {
@@ -132,6 +136,7 @@ impl Running {
         spawn(&mut parts, ingest, pace(config.fetch_at_once), (news.resources, &stop));
         spawn(&mut parts, deliver, pace(config.delivery_at_once), (news.subscriptions, &stop));
         spawn(&mut parts, intents, pace(INTENTS_AT_ONCE), (news.intents, &stop));
+        spawn(&mut parts, collect, pace(COLLECT_AT_ONCE), (news.collections, &stop));
         if let Some(upstreams) = upstreams {
             let woken = (Arc::default(), &stop);
             spawn_shared(&mut parts, upstreams, pace(UPSTREAMS_AT_ONCE), woken);

@@ -4,9 +4,11 @@
 //! The environment is looked at here and nowhere else. All faults are told at once,
 //! so that nobody has to mend a configuration one fault a start.
 
+mod collections;
 mod layers;
 mod reader;
 mod settings;
+mod together;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -15,8 +17,10 @@ use std::time::Duration;
 use ipnet::IpNet;
 use url::Url;
 
+use crate::collect;
 use crate::deliver;
 use crate::domain::backfill;
+use crate::domain::collection::Configured;
 use crate::domain::limit::Groups;
 use crate::domain::page::{Cut, Retention};
 use crate::domain::password::Password;
@@ -126,6 +130,10 @@ pub struct Config {
     pub shelf_bytes: usize,
     /// How much the log page holds.
     pub events: upkeep::EventsKept,
+    /// Whether all that is public is collected.
+    pub collect_all: bool,
+    /// What else is collected.
+    pub collections: Vec<Configured>,
     /// What is logged, in the words of `tracing`'s filter.
     pub log: String,
     /// How it is logged.
@@ -266,27 +274,13 @@ impl Config {
             retention: from.retention(),
             shelf_bytes: from.number("FEEDGATE_ARCHIVE_CACHE_BYTES", 0, 1 << 40) as usize,
             events: events(&mut from),
+            collect_all: from.switch("FEEDGATE_COLLECT_ALL"),
+            collections: from.collections("FEEDGATE_COLLECTIONS"),
             log: from.log("FEEDGATE_LOG"),
             log_format: from.log_format("FEEDGATE_LOG_FORMAT"),
         };
-        if tls.0.is_some() != tls.1.is_some() {
-            let names = (from.written("FEEDGATE_TLS_CERT"), from.written("FEEDGATE_TLS_KEY"));
-            from.faults.push(format!("{} and {} go together", names.0, names.1));
-        }
-        let short = config.short_claims(|name| from.written(name));
-        from.faults.extend(short);
+        config.check_together(&mut from, &tls);
         if from.faults.is_empty() { Ok(config) } else { Err(BadConfig(from.faults)) }
-    }
-
-    /// A claim that ends while the request is still out would have it made twice.
-    fn short_claims(&self, written: impl Fn(&str) -> String) -> Vec<String> {
-        let timeouts = [
-            ("FEEDGATE_DELIVERY_TIMEOUT_S", self.delivery_timeout),
-            ("FEEDGATE_FETCH_TIMEOUT_S", self.fetch_timeout),
-        ];
-        let short = timeouts.iter().filter(|(_, timeout)| self.claim <= *timeout);
-        let claim = || written("FEEDGATE_CLAIM_S");
-        short.map(|(name, _)| format!("{} must be more than {}", claim(), written(name))).collect()
     }
 
     /// Where state lives. A path that ends in `.db` is the database itself, any other
@@ -347,6 +341,16 @@ impl Config {
         crate::backfill::Settings { claim: self.claim, limits: self.backfill }
     }
 
+    /// What is collected.
+    pub fn collect(&self, public_url: &Url) -> collect::Settings {
+        collect::Settings {
+            public_url: public_url.clone(),
+            claim: self.claim,
+            all: self.collect_all,
+            named: self.collections.clone(),
+        }
+    }
+
     /// How house is kept.
     pub fn upkeep(&self) -> upkeep::Settings {
         upkeep::Settings {
@@ -399,6 +403,8 @@ impl Config {
             metrics_networks: self.metrics_networks.clone(),
             changes_unit: self.listing.unit,
             shelf_bytes: self.shelf_bytes,
+            collects_all: self.collect_all,
+            collections: self.collections.clone(),
             contact: self.contact.clone(),
             bot_addresses: self.bot_addresses.clone(),
         }

@@ -41,6 +41,8 @@ pub mod onward;
 
 pub mod upkeep;
 
+pub mod collect;
+
 // Between them: what some doors ask for and some work ends in.
 pub mod subscribe;
 
@@ -59,6 +61,8 @@ pub mod config;
 pub mod app;
 
 pub mod cli;
+
+mod sourced;
 
 mod normalized;
 

@@ -127,6 +127,9 @@ fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Array(list) if list.iter().any(toml::Value::is_table) => {
+            serde_json::to_string(list).ok()
+        }
         toml::Value::Array(list) => {
             let texts: Option<Vec<String>> = list.iter().map(item).collect();
             texts.map(|texts| texts.join(","))

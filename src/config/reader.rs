@@ -10,6 +10,7 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
 use crate::domain::backfill;
+use crate::domain::collection::Configured;
 use crate::domain::limit::Groups;
 use crate::domain::page::{Cut, Retention};
 use crate::domain::ping::Unit;
@@ -18,7 +19,7 @@ use crate::http::Aliases;
 use crate::wire::signature::Method;
 
 use super::settings::Setting;
-use super::{LogFormat, Origin};
+use super::{LogFormat, Origin, collections};
 
 /// Reads one setting after the other and collects what is wrong with them.
 pub(super) struct Reader<G> {
@@ -138,6 +139,15 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
             self.fault(procedures, format!("{what}; {part} is none"));
         }
         aliases
+    }
+
+    pub(super) fn collections(&mut self, name: &str) -> Vec<Configured> {
+        let Some(text) = self.text(name) else { return Vec::new() };
+        collections::parse(&text).unwrap_or_else(|why| {
+            let such = "[{\"name\": \"news\", \"topics\": [\"https://example.org/feed\"]}]";
+            self.fault(name, format!("collections such as {such}; {why}"));
+            Vec::new()
+        })
     }
 
     pub(super) fn url(&mut self, name: &str) -> Option<Url> {

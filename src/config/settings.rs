@@ -69,6 +69,8 @@ pub const SETTINGS: &[Setting] = &[
     plain("FEEDGATE_ARCHIVE_DAYS", "0"),
     plain("FEEDGATE_ARCHIVE_PAGES", "0"),
     plain("FEEDGATE_ARCHIVE_CACHE_BYTES", "67108864"),
+    plain("FEEDGATE_COLLECT_ALL", "off"),
+    plain("FEEDGATE_COLLECTIONS", ""),
     plain("FEEDGATE_STRANGER_CALLS_PER_MIN", "600"),
     plain(
         "FEEDGATE_METRICS_NETWORKS",

@@ -5,16 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use tracing::error;
 use url::Url;
 
-use crate::domain::feed::{Feed, Link};
+use crate::domain::feed::Link;
 use crate::domain::record::{Reach, Record, RecordKind, Seq};
 use crate::domain::resource::{Kind, Resource, ResourceId};
-use crate::domain::source::Context;
 use crate::domain::subscription::{Due, Format, Statuses};
-use crate::parse;
 use crate::render;
+use crate::sourced::read_back;
 use crate::store::{Owed, Store, StoreError};
 
 /// The most records in one delivery (rule D2); what is left is due again at once.
@@ -255,15 +253,6 @@ fn document(resource: &Resource, records: &[Record], links: &[Link]) -> String {
 fn json(resource: &Resource, topic: &str, atom: &str) -> String {
     let feed = read_back(resource, atom);
     render::json::document(&feed, topic, &resource.status).to_string()
-}
-
-/// The feed in a document of ours, made of what is stored of `resource`.
-pub fn read_back(resource: &Resource, atom: &str) -> Feed {
-    let context = Context::of(resource.topic.fetch_url());
-    parse::parse(atom.as_bytes(), &context).unwrap_or_else(|err| {
-        error!(resource = resource.id.0, error = %err, "our own Atom cannot be read");
-        Feed::default()
-    })
 }
 
 /// Bodies made lately, the oldest forgotten first.

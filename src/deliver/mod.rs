@@ -36,8 +36,6 @@ use crate::store::{Settled, Store, StoreError};
 use crate::wire::signature::Method;
 use crate::worker::{self, Hosts, Place, Work};
 
-pub use compose::read_back;
-
 use compose::{Composer, Says};
 use settle::Settler;
 use verdict::{Turn, Verdict};

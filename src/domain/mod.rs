@@ -6,6 +6,7 @@
 pub mod account;
 pub mod asked;
 pub mod backfill;
+pub mod collection;
 pub mod event;
 pub mod feed;
 pub mod herd;

@@ -104,6 +104,12 @@ impl Reach {
     pub fn number(self) -> i64 {
         self as i64
     }
+
+    /// Reads the number kept in the store.
+    pub fn from_number(number: i64) -> Option<Reach> {
+        let all = [Reach::Nobody, Reach::Askers, Reach::Fresh, Reach::Everybody];
+        all.into_iter().find(|reach| reach.number() == number)
+    }
 }
 
 /// One numbered item of a log.

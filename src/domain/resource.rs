@@ -29,6 +29,8 @@ pub enum Kind {
     Feed,
     /// Anything else: its records are revisions of its content.
     Other,
+    /// Never fetched: its records are those of others (see [`super::collection`]).
+    Collection,
 }
 
 impl Kind {
@@ -38,12 +40,14 @@ impl Kind {
             Kind::Unknown => "unknown",
             Kind::Feed => "feed",
             Kind::Other => "other",
+            Kind::Collection => "collection",
         }
     }
 
     /// Reads the word kept in the store.
     pub fn from_word(word: &str) -> Option<Kind> {
-        [Kind::Unknown, Kind::Feed, Kind::Other].into_iter().find(|kind| kind.as_str() == word)
+        let all = [Kind::Unknown, Kind::Feed, Kind::Other, Kind::Collection];
+        all.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 

@@ -37,6 +37,13 @@ impl Topic {
         self.0.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty())
     }
 
+    /// Whether it may be shown to everybody: one with a password in it is somebody's secret
+    /// (rule S48).
+    pub fn is_public(&self) -> bool {
+        let url = self.fetch_url();
+        url.username().is_empty() && url.password().is_none()
+    }
+
     /// The URL to fetch first: the topic without its fragment, which names a part
     /// of the resource and is never sent (RFC 9110 `#target.resource`).
     pub fn fetch_url(&self) -> Url {

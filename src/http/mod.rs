@@ -48,6 +48,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::domain::collection::Configured;
 use crate::domain::ping::Unit;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -79,6 +80,10 @@ pub struct Settings {
     pub tells_expiry: bool,
     /// What else publishers call the doors of the cloud.
     pub aliases: Aliases,
+    /// Whether there is an archive of all that is public.
+    pub collects_all: bool,
+    /// The collections that have an archive of their own.
+    pub collections: Vec<Configured>,
     /// Whom the owner of a polled server may write to: a mail address, a URL or a text.
     pub contact: Option<String>,
     /// The networks that fetches come from, as far as the operator publishes them.

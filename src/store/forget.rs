@@ -16,6 +16,9 @@ const FEW: i64 = 10;
 /// What belongs to a resource, all but its subscriptions, of which it has none.
 const TABLES: [&str; 13] = [
     "addresses",
+    "collecting",
+    "collections",
+    "members",
     "bodies",
     "pages",
     "records",
@@ -34,7 +37,7 @@ const TABLES: [&str; 13] = [
 pub(super) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<u64, StoreError> {
     const FIND: &str = "
         select id from resources
-         where subscribers = 0 and unwatched_since is null
+         where subscribers = 0 and unwatched_since is null and kind <> 'collection'
          order by id limit $1";
     const NOTE: &str = "
         update resources set unwatched_since = $1 where id in ({ids $2}) and subscribers = 0";

@@ -25,6 +25,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("onward", include_str!("../../migrations/0014_onward.sql")),
     ("events", include_str!("../../migrations/0015_events.sql")),
     ("backfills", include_str!("../../migrations/0016_backfills.sql")),
+    ("collections", include_str!("../../migrations/0017_collections.sql")),
 ];
 
 /// The newest schema this program knows.

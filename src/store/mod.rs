@@ -31,6 +31,8 @@ mod append;
 mod backfills;
 mod changes;
 mod claims;
+mod collecting;
+mod collections;
 mod deliveries;
 mod endings;
 mod entries;
@@ -62,11 +64,12 @@ use crate::domain::limit::Groups;
 use crate::domain::page::Cut;
 use crate::domain::sink::Onward;
 
+pub use collecting::COLLECTED_AT_ONCE;
 pub use ports::{
-    Accounts, Appended, Archives, Backfills, Came, Changes, Dropped, DueBackfill, DueResource,
-    Events, Filter, Gauges, Hosts, Hour, Intents, Line, Listed, Log, Moves, News, Numbers, Owed,
-    Pings, Queue, Resources, Room, Schedule, Settled, Sinks, Span, Storage, Store, StoreError,
-    Subscriptions, Telling, Upkeep, Upstreams, Window,
+    Accounts, Appended, Archives, Backfills, Came, Changes, Collections, Dropped, DueBackfill,
+    DueResource, Events, Filter, Gauges, Hosts, Hour, Intents, Line, Listed, Log, Moves, News,
+    Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled, Sinks, Span, Storage, Store,
+    StoreError, Subscriptions, Telling, Upkeep, Upstreams, Window,
 };
 
 /// Where the store is.

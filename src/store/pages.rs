@@ -177,9 +177,13 @@ async fn find(
     // Where a delivery failed something is owed, even if it waits for the next change. Who
     // wants the topic as it is counts versions of the body and not records.
     const OWED: &str = "
-        select min(case when replay_from < cursor then replay_from else cursor end)
-          from subscriptions
-         where resource_id = $1 and format <> 'raw' and (due_at is not null or failures > 0)";
+        select min(owed.cursor)
+          from (select case when replay_from < cursor then replay_from else cursor end as cursor
+                  from subscriptions
+                 where resource_id = $1 and format <> 'raw'
+                   and (due_at is not null or failures > 0)
+                union all
+                select cursor from collecting where resource_id = $1) owed";
     let mut pages = Vec::new();
     for mut row in tx.query(OLDEST, params![id, FEW]).await? {
         let (page, newest) = (page(&mut row)?, row.int()?);

@@ -3,6 +3,7 @@
 mod accounts;
 mod backfills;
 mod changes;
+mod collections;
 mod events;
 mod sinks;
 
@@ -31,6 +32,7 @@ use crate::domain::upstream::Upstream;
 pub use accounts::{Accounts, Storage};
 pub use backfills::{Backfills, DueBackfill};
 pub use changes::{Changes, Hour, Line, Window};
+pub use collections::Collections;
 pub use events::{Came, Dropped, Events};
 pub use sinks::Sinks;
 
@@ -45,7 +47,7 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log Archives Subscriptions Intents Backfills Pings Changes Upstreams Hosts
+    Accounts Resources Log Archives Collections Subscriptions Intents Backfills Pings Changes Upstreams Hosts
     Sinks Moves Queue Schedule Storage Events Upkeep
 }
 
@@ -580,6 +582,8 @@ pub struct News {
     pub subscriptions: Arc<Notify>,
     /// An intent arrived.
     pub intents: Arc<Notify>,
+    /// A collection has something to take in.
+    pub collections: Arc<Notify>,
 }
 
 /// Why a store did not do what it was asked.

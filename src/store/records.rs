@@ -41,6 +41,9 @@ pub(super) struct Records {
     hash: Vec<Vec<u8>>,
     entry_id: Vec<String>,
     atom: Vec<String>,
+    /// The resource that those come from which are added next; 0: from this one.
+    pub(super) member: i64,
+    members: Vec<i64>,
 }
 
 impl Records {
@@ -58,6 +61,8 @@ impl Records {
             hash: Vec::new(),
             entry_id: Vec::new(),
             atom: Vec::new(),
+            member: 0,
+            members: Vec::new(),
         }
     }
 
@@ -92,6 +97,7 @@ impl Records {
         self.hash.push(EntryKey::of(&entry_id).0.to_vec());
         self.entry_id.push(entry_id);
         self.atom.push(atom);
+        self.members.push(self.member);
         seq
     }
 }
@@ -105,10 +111,10 @@ pub(super) async fn append(
 ) -> Result<After, StoreError> {
     const RECORDS: &str = "
         insert into records (resource_id, seq, at, kind, reach, predecessor, entry_hash,
-                             entry_id, atom, again, replaces)
+                             entry_id, atom, again, replaces, member_id)
         select cast($1 as bigint), given.seq, cast($2 as bigint), given.kind, given.reach,
                nullif(given.predecessor, 0), given.entry_hash, given.entry_id, given.atom,
-               given.again, nullif(given.replaces, '')
+               given.again, nullif(given.replaces, ''), nullif(given.member_id, 0)
           from {rows}";
     let after = records.appended();
     if records.seq.is_empty() {
@@ -127,6 +133,7 @@ pub(super) async fn append(
         ("atom", Value::Texts(records.atom)),
         ("again", Value::Ints(again)),
         ("replaces", Value::Texts(replaces)),
+        ("member_id", Value::Ints(records.members)),
     ];
     tx.execute_rows(RECORDS, params![id.0, at], &columns).await?;
     Ok(after)

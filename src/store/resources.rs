@@ -88,7 +88,8 @@ impl Resources for Db {
             update resources
                set due_at = $3, claimed_until = $3,
                    pinged = case when pinged = 1 then 2 else pinged end
-             where id = $1 and (claimed_until is null or claimed_until <= $2)";
+             where id = $1 and (claimed_until is null or claimed_until <= $2)
+               and kind <> 'collection'";
         let groups = self.groups.clone();
         let claimed = self.write(move |tx| {
             Box::pin(async move {

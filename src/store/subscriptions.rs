@@ -172,7 +172,7 @@ async fn make(
     const COUNT: &str = "
         update resources
            set subscribers = subscribers + 1, unwatched_since = null
-         where id = $1";
+         where id = $1 and kind <> 'collection'";
     #[rustfmt::skip]
     let params = params![
         resource.id.0, number(wish.account), wish.callback.as_str(), wish.callback.host(),
@@ -244,7 +244,7 @@ pub(super) async fn count_off(tx: &Tx<'_>, resources: &[i64]) -> Result<(), Stor
         update resources
            set subscribers = subscribers - given.gone
           from {rows}
-         where resources.id = given.resource_id";
+         where resources.id = given.resource_id and resources.kind <> 'collection'";
     let mut ended = std::collections::BTreeMap::new();
     for id in resources {
         *ended.entry(*id).or_insert(0) += 1;

@@ -3,10 +3,10 @@
 
 use chrono::{DateTime, Utc};
 
-use super::StoreError;
 use super::records::After;
 use super::sql::params;
 use super::tx::{Tx, Wake};
+use super::{StoreError, collecting};
 use crate::domain::record::Reach;
 use crate::domain::resource::ResourceId;
 use crate::domain::status::Status;
@@ -18,7 +18,8 @@ macro_rules! least_reach {
     };
 }
 
-/// Makes due whom what was kept concerns, and moves the others past it. `head` and
+/// Makes due whom what was kept concerns, collections included, and moves the others past
+/// it. `head` and
 /// `body_version` are those before. Nobody is told if `silent`.
 pub(super) async fn tell(
     tx: &Tx<'_>,
@@ -30,8 +31,13 @@ pub(super) async fn tell(
         // A body after the first is a change of it, whatever it has turned out to be.
         let there_before = if body_version == 0 { after.body_version } else { 0 };
         skip(tx, id, (head, body_version), (after.head, there_before)).await?;
-    } else if after.head > head && after.reach < Reach::Everybody {
-        pass_over(tx, id, head, after).await?;
+    } else if after.head > head {
+        if after.reach < Reach::Everybody {
+            pass_over(tx, id, head, after).await?;
+        }
+        if after.reach > Reach::Nobody {
+            collecting::enqueue(tx, id, (head, after.head), at).await?;
+        }
     }
     if after.head > head || after.body_version > body_version {
         make_due(tx, id, at, after).await?;
@@ -53,6 +59,19 @@ impl Versions {
     pub(super) fn of(status: &Status) -> Versions {
         Versions { all: status.version, news: status.announced.version }
     }
+}
+
+/// Makes due whoever follows a collection, whose log ended at `head`.
+pub(super) async fn followers(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    at: DateTime<Utc>,
+    (head, after): (i64, &After),
+) -> Result<(), StoreError> {
+    if after.reach < Reach::Everybody {
+        pass_over(tx, id, head, after).await?;
+    }
+    make_due(tx, id, at, after).await
 }
 
 /// Makes due whom a change of the status concerns (rule P33).

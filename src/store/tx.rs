@@ -38,11 +38,14 @@ pub(super) enum Wake {
     Subscriptions = 2,
     /// Who verifies.
     Intents = 4,
+    /// Who collects.
+    Collections = 8,
 }
 
 impl Wake {
     /// All of them.
-    pub(super) const ALL: [Wake; 3] = [Wake::Resources, Wake::Subscriptions, Wake::Intents];
+    pub(super) const ALL: [Wake; 4] =
+        [Wake::Resources, Wake::Subscriptions, Wake::Intents, Wake::Collections];
 
     /// The word by which nodes tell each other.
     pub(super) fn as_str(self) -> &'static str {
@@ -50,6 +53,7 @@ impl Wake {
             Wake::Resources => "resources",
             Wake::Subscriptions => "subscriptions",
             Wake::Intents => "intents",
+            Wake::Collections => "collections",
         }
     }
 
@@ -59,6 +63,7 @@ impl Wake {
             Wake::Resources => news.resources.notify_waiters(),
             Wake::Subscriptions => news.subscriptions.notify_waiters(),
             Wake::Intents => news.intents.notify_waiters(),
+            Wake::Collections => news.collections.notify_waiters(),
         }
     }
 }

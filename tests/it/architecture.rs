@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["domain"],
     &["parse", "normalize", "render", "wire"],
-    &["normalized", "explain"],
+    &["normalized", "explain", "sourced"],
     &["fetch", "store"],
     &["worker", "metrics", "journal"],
-    &["ingest", "deliver", "onward", "upkeep"],
+    &["ingest", "deliver", "onward", "upkeep", "collect"],
     &["subscribe", "upstream", "backfill"],
     &["publish"],
     &["http"],

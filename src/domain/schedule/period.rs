@@ -196,7 +196,7 @@ impl Steps {
 /// The least seconds between polls of a resource of this kind.
 fn floor_s(kind: Kind) -> u32 {
     match kind {
-        Kind::Feed | Kind::Unknown => 60,
+        Kind::Feed | Kind::Unknown | Kind::Collection => 60,
         Kind::Other => 300,
     }
 }

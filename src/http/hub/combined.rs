@@ -14,15 +14,15 @@ use super::list;
 use super::retrieve::{self, Shelf};
 use super::search::Search;
 use super::subscribe;
-use crate::deliver::read_back;
 use crate::domain::account::Access;
-use crate::domain::feed::{Feed, Link, Person, Text};
+use crate::domain::feed::{Feed, Text};
 use crate::domain::record::Record;
 use crate::domain::resource::{Resource, ResourceId};
 use crate::http::Gateway;
 use crate::http::exchange::Asked;
 use crate::http::params::Refused;
 use crate::render::atom;
+use crate::sourced::sourced;
 use crate::store::{Filter, Span};
 use crate::wire::form::Form;
 
@@ -55,8 +55,11 @@ pub(super) async fn retrieve(
     }
     newest.sort_by_key(|(_, record)| std::cmp::Reverse(record.at));
     newest.truncate(count);
-    let records: Vec<Record> =
-        newest.into_iter().map(|(resource, record)| sourced(record, resource)).collect();
+    let said = |(resource, record): (&Resource, Record)| Record {
+        atom: sourced(resource, &record.atom),
+        ..record
+    };
+    let records: Vec<Record> = newest.into_iter().map(said).collect();
     let head = head(gateway, resources.len(), &records);
     let heads: i64 = resources.values().map(|resource| resource.head.0).sum();
     let format = subscribe::format(asked, form)?;
@@ -78,37 +81,6 @@ fn head(gateway: &Gateway, feeds: usize, records: &[Record]) -> String {
         updated: newest,
         ..Feed::default()
     })
-}
-
-/// The entry with the feed that it is from, unless it names one by itself.
-fn sourced(mut record: Record, resource: &Resource) -> Record {
-    let topic = resource.topic.as_str();
-    let own = Link { rel: "self".to_owned(), href: topic.to_owned(), ..Link::default() };
-    let text = atom::document(&atom::Document {
-        head: &resource.feed_head,
-        topic,
-        status: None,
-        links: &[own],
-        entries: &[&record.atom],
-    });
-    let feed = read_back(resource, &text); // if it cannot be read, the entry stays as it was
-    if feed.entries.first().is_none_or(|entry| entry.source.is_some()) {
-        return record;
-    }
-    let plain =
-        |link: &Link| Link { attributes: Vec::new(), extensions: Vec::new(), ..link.clone() };
-    let named = |person: &Person| Person { extensions: Vec::new(), ..person.clone() };
-    let source = Feed {
-        id: feed.id.clone(),
-        title: feed.title.clone(),
-        authors: feed.authors.iter().map(named).collect(),
-        links: feed.links.iter().map(plain).collect(),
-        lang: feed.lang.clone(),
-        base: feed.base.clone(),
-        ..Feed::default()
-    };
-    record.atom = atom::with_source(&record.atom, &source);
-    record
 }
 
 async fn found(

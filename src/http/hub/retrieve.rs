@@ -13,7 +13,6 @@ use warp::reply::Response;
 
 use super::account::{Answer, broken, number, unprocessable};
 use super::{combined, jsonp, offers, subscribe};
-use crate::deliver::read_back;
 use crate::domain::account::Access;
 use crate::domain::feed::Link;
 use crate::domain::record::{Record, Seq};
@@ -23,6 +22,7 @@ use crate::http::Gateway;
 use crate::http::exchange::{Asked, as_strangers_words, empty, is_known, set, with_type};
 use crate::http::params::Refused;
 use crate::render::{atom, json};
+use crate::sourced::read_back;
 use crate::store::{Filter, Span, StoreError};
 use crate::wire::form::Form;
 

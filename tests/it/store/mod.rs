@@ -3,6 +3,7 @@
 mod accounts;
 mod changes;
 mod claims;
+mod collections;
 mod crash;
 mod deliveries;
 mod endings;
