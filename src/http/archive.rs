@@ -7,6 +7,7 @@
 //! shown to nobody here (rule S48).
 
 mod coding;
+mod place;
 mod reply;
 mod shelf;
 
@@ -22,14 +23,16 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::exchange::{Asked, Door, empty, nothing_here, out_of_order, plain, set};
+use super::hub;
 use crate::domain::page::Held;
-use crate::domain::resource::{Resource, ResourceId};
+use crate::domain::resource::Resource;
 use crate::render::archive::{Archive, Order};
 use crate::store::StoreError;
 use crate::wire::form::Form;
 use crate::worker;
 
 use coding::Coding;
+use place::{Place, Whose, is_public};
 use reply::{Keep, Terms, gone};
 use shelf::{Key, Rendered};
 
@@ -43,22 +46,39 @@ const RENDERING: u32 = 1;
 /// A document may have changed twice within one second, which is all that its date tells.
 const SETTLED: TimeDelta = TimeDelta::seconds(2);
 
-/// The routes of this door, behind the segment `feeds`.
+/// The routes of this door, behind the segments that say whose archive it is.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let feeds = warp::path("feeds").and(warp::path::tail()).boxed();
-    DOOR.open_with(gateway, feeds, |gateway, asked, tail: warp::path::Tail| async move {
-        match aim(tail.as_str()) {
-            Some((id, number)) => {
-                let key = Key { id, number, order: order(&asked.query) };
-                match serve(&gateway, &asked, key).await {
-                    Ok(response) => response.unwrap_or_else(nothing_here),
-                    Err(err) => out_of_order(&err),
-                }
-            }
-            None if tail.as_str().is_empty() => find(&gateway, &asked).await,
+    let below = |first: &'static str| {
+        let path = move |tail: warp::path::Tail| format!("{first}/{}", tail.as_str());
+        warp::path(first).and(warp::path::tail()).map(path).boxed()
+    };
+    let collections = below("all").or(below("collections")).unify().boxed();
+    let route = below("feeds").or(collections).unify().or(below("accounts")).unify().boxed();
+    DOOR.open_with(gateway, route, |gateway, asked, path: String| async move {
+        match place::aim(&path) {
+            Some((whose, number)) => answer(&gateway, &asked, whose, number).await,
+            None if path == "feeds/" => find(&gateway, &asked).await,
             None => nothing_here(),
         }
     })
+}
+
+async fn answer(gateway: &Gateway, asked: &Asked, whose: Whose, number: Option<i64>) -> Response {
+    let place = match place::find(gateway, asked, whose).await {
+        Ok(Some(place)) => place,
+        Ok(None) => return nothing_here(),
+        Err(refused) => return hub::refuse(&refused),
+    };
+    let (id, is_collection) = (place.id, place.is_collection);
+    let key = Key { id, is_collection, number, order: order(&asked.query) };
+    let mut response = match serve(gateway, asked, &place, key).await {
+        Ok(response) => response.unwrap_or_else(nothing_here),
+        Err(err) => out_of_order(&err),
+    };
+    if place.is_private {
+        reply::keep_private(&mut response);
+    }
+    response
 }
 
 /// `/feeds?topic=URL` leads to the archive of a topic: archives are named by number,
@@ -82,18 +102,6 @@ async fn find(gateway: &Gateway, asked: &Asked) -> Response {
     }
 }
 
-/// Reads `7/recent` or `7/documents/3`; the recent document has no number.
-fn aim(tail: &str) -> Option<(ResourceId, Option<i64>)> {
-    let number = |text: &str| text.parse::<i64>().ok().filter(|number| number.to_string() == text);
-    let (id, rest) = tail.split_once('/')?;
-    let page = match rest.split_once('/') {
-        None if rest == "recent" => None,
-        Some(("documents", page)) => Some(number(page)?),
-        _ => return None,
-    };
-    Some((ResourceId(number(id)?), page))
-}
-
 /// In which order the entries are to stand.
 fn order(query: &str) -> Order {
     let is_ascending = query.split('&').any(|pair| pair == "order=asc");
@@ -101,13 +109,19 @@ fn order(query: &str) -> Order {
 }
 
 /// The document; `None` if there is none.
-async fn serve(gateway: &Gateway, asked: &Asked, key: Key) -> Result<Option<Response>, StoreError> {
+async fn serve(
+    gateway: &Gateway,
+    asked: &Asked,
+    place: &Place,
+    key: Key,
+) -> Result<Option<Response>, StoreError> {
     if let Some(document) = gateway.shelf.trusted(&key) {
         let (mark, keep) = (document.mark.clone(), Keep::ForEver);
         let terms = Terms { mark, keep, link: None, modified: None };
         return Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await));
     }
-    let Some(resource) = gateway.store.get(key.id).await?.filter(is_public) else {
+    let resource = gateway.store.get(key.id).await?;
+    let Some(resource) = resource.filter(|resource| place.shows(resource)) else {
         return Ok(None);
     };
     let Some(held) = gateway.store.page(key.id, key.number).await? else {
@@ -115,10 +129,10 @@ async fn serve(gateway: &Gateway, asked: &Asked, key: Key) -> Result<Option<Resp
         let was_dropped = key.number.is_some_and(|number| (1..oldest).contains(&number));
         return Ok(was_dropped.then(gone));
     };
-    let home = gateway.address(&format!("feeds/{}", key.id));
-    let hub = gateway.address("hub");
+    // What is private is no topic that anybody could name.
+    let hub = if place.is_private { String::new() } else { gateway.address("hub") };
     let topic = resource.topic.as_str();
-    let archive = Archive { topic, home: &home, hub: &hub, order: key.order };
+    let archive = Archive { topic, home: &place.home, hub: &hub, order: key.order };
     let terms = match key.number {
         None => recent_terms(&archive, &resource, &held, worker::now()),
         Some(_) => {
@@ -178,7 +192,8 @@ fn recent_terms(
     Terms {
         mark: hex::encode(&digest.finalize()[..12]),
         keep: Keep::ForAMoment,
-        link: Some(format!("<{}>; rel=\"hub\", <{recent}>; rel=\"self\"", archive.hub)),
+        link: (!archive.hub.is_empty())
+            .then(|| format!("<{}>; rel=\"hub\", <{recent}>; rel=\"self\"", archive.hub)),
         modified: (modified <= now - SETTLED).then_some(modified),
     }
 }
@@ -200,34 +215,4 @@ fn mark(archive: &Archive<'_>, held: &Held) -> String {
         archive.topic,
     );
     hex::encode(&Sha256::digest(state.as_bytes())[..12])
-}
-
-fn is_public(resource: &Resource) -> bool {
-    let url = resource.topic.fetch_url();
-    url.username().is_empty() && url.password().is_none()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_addresses_we_publish_lead_somewhere() {
-        let page = |number| Some((ResourceId(7), number));
-        #[rustfmt::skip]
-        let cases = [
-            ("7/recent",        page(None)),
-            ("7/documents/3",   page(Some(3))),
-            ("7/documents/03",  None),
-            ("7/documents/+3",  None),
-            ("7/documents/3/",  None),
-            ("7/recent/",       None),
-            ("x/recent",        None),
-            ("7",               None),
-            ("",                None),
-        ];
-        for (tail, want) in cases {
-            assert_eq!(aim(tail), want, "{tail}");
-        }
-    }
 }

@@ -31,6 +31,9 @@ use crate::domain::intent::Mode;
 use crate::fetch::{FetchError, Purpose};
 use crate::wire::form::Form;
 
+pub(super) use account::{broken, refuse};
+pub(super) use auth::{access, demand};
+
 use super::Gateway;
 use super::exchange::{Door, with_type};
 use super::heard::Heard;

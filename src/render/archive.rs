@@ -59,7 +59,7 @@ pub struct Archive<'a> {
     /// Where its documents are: `https://gate.test/feeds/7`, without a slash at the
     /// end.
     pub home: &'a str,
-    /// The hub that announces what is new.
+    /// The hub that announces what is new; empty if none does.
     pub hub: &'a str,
     /// In which order entries stand.
     pub order: Order,
@@ -85,11 +85,11 @@ impl Archive<'_> {
         records: &[Archived],
     ) -> String {
         let newest = held.page.number;
-        let mut links = vec![
-            link("self", self.recent_url()),
-            link("hub", self.hub.to_owned()),
-            link("via", self.document_url(newest)),
-        ];
+        let mut links =
+            vec![link("self", self.recent_url()), link("via", self.document_url(newest))];
+        if !self.hub.is_empty() {
+            links.push(link("hub", self.hub.to_owned()));
+        }
         if newest > held.oldest {
             links.push(link("prev-archive", self.document_url(newest - 1)));
         }

@@ -35,8 +35,8 @@ use url::Url;
 use crate::domain::account::AccountId;
 use crate::domain::backfill;
 use crate::domain::intent::{Intent, Mode};
-use crate::domain::resource::Resource;
-use crate::domain::subscription::{Protocol, Wish};
+use crate::domain::resource::{Kind, Resource};
+use crate::domain::subscription::{Format, Protocol, Wish};
 use crate::domain::topic::{Callback, Topic};
 use crate::fetch::{Fetch, FetchError, Purpose};
 use crate::ingest::Ingest;
@@ -163,8 +163,10 @@ impl Subscribe {
         verification: Verification,
         now: DateTime<Utc>,
     ) -> Result<Done, Refusal> {
+        let of_collection = self.of_collection(intent).await?;
+        let intent = of_collection.as_ref().unwrap_or(intent);
         if intent.mode == Mode::Subscribe
-            && let Err(why) = self.check(&intent.wish)
+            && let Err(why) = self.check(&intent.wish, of_collection.is_some())
         {
             self.journal.tell(events::refused(intent, &why, now));
             return Err(why);
@@ -179,6 +181,20 @@ impl Subscribe {
             }
         }
         Ok(Done::Now)
+    }
+
+    /// The same for a collection, if its topic is one: that is nowhere to be fetched, so its
+    /// new entries are what is sent of it as it is.
+    async fn of_collection(&self, intent: &Intent) -> Result<Option<Intent>, StoreError> {
+        let found = self.store.find(intent.wish.topic.as_str()).await?;
+        if found.is_none_or(|resource| resource.kind != Kind::Collection) {
+            return Ok(None);
+        }
+        let mut intent = intent.clone();
+        if intent.wish.format == Format::Raw {
+            intent.wish.format = Format::Atom;
+        }
+        Ok(Some(intent))
     }
 
     /// Asks the callback while the subscriber waits. Meanwhile the intent is kept like any
@@ -222,12 +238,14 @@ impl Subscribe {
     /// WebSub `#subscription-validation` leaves it to the hub which topics and callbacks
     /// it accepts. An address that is fixed in the URL is judged before the answer; where
     /// a name leads is told by the first request.
-    fn check(&self, wish: &Wish) -> Result<(), Refusal> {
+    fn check(&self, wish: &Wish, is_collection: bool) -> Result<(), Refusal> {
         let refused = |url: &Url, purpose| match self.fetch.refuses(url, purpose) {
             Some(why) => Err(Refusal::Forbidden(purpose, why)),
             None => Ok(()),
         };
-        refused(&wish.topic.fetch_url(), Purpose::Topic)?;
+        if !is_collection {
+            refused(&wish.topic.fetch_url(), Purpose::Topic)?;
+        }
         check_part(&wish.topic)?;
         match wish.callback.is_null_device() {
             true => Ok(()),
@@ -306,7 +324,8 @@ impl Subscribe {
     /// Makes sure of the resource, and reads it unless it is being watched already.
     async fn look(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
         let resource = self.store.ensure(topic, now).await?;
-        if resource.subscribers > 0 && resource.status.last_fetch.is_some() {
+        let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
+        if is_watched || resource.kind == Kind::Collection {
             return Ok(resource);
         }
         if self.awaits_history(&resource).await? {

@@ -7,6 +7,7 @@ mod author;
 mod backfill;
 mod bot;
 mod changes;
+mod collections;
 mod commands;
 mod config;
 mod consume;

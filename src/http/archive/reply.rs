@@ -132,6 +132,15 @@ impl Terms {
     }
 }
 
+/// Keeps a reply out of caches that others share.
+pub(super) fn keep_private(response: &mut Response) {
+    let cache = response.headers().get(header::CACHE_CONTROL);
+    let cache = cache.and_then(|value| value.to_str().ok()).unwrap_or("public, no-cache");
+    let cache = cache.replace("public", "private");
+    set(response, header::CACHE_CONTROL, &cache);
+    set(response, header::VARY, "Accept-Encoding, Authorization");
+}
+
 /// What a dropped document is answered with.
 pub(super) fn gone() -> Response {
     let text = "This document of the archive is no longer kept: it was too old, or one too many.";

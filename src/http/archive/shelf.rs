@@ -30,6 +30,8 @@ const OVERHEAD_BYTES: usize = 512;
 pub(super) struct Key {
     /// Of this resource.
     pub(super) id: ResourceId,
+    /// Asked for as a collection: nothing of one is shown to who asks for a resource.
+    pub(super) is_collection: bool,
     /// Its number; `None` for the recent one.
     pub(super) number: Option<i64>,
     /// In this order.
@@ -193,7 +195,12 @@ mod tests {
     use super::*;
 
     fn key(number: i64) -> Key {
-        Key { id: ResourceId(7), number: Some(number), order: Order::NewestFirst }
+        Key {
+            id: ResourceId(7),
+            is_collection: false,
+            number: Some(number),
+            order: Order::NewestFirst,
+        }
     }
 
     fn put(shelf: &Shelf, number: i64, bytes: usize) -> Arc<Rendered> {

@@ -124,13 +124,13 @@ pub(super) fn number(
 }
 
 /// The store failed: the cause is for the log, not for the wire.
-pub(super) fn broken(err: &(dyn Error + 'static)) -> Refused {
+pub(in crate::http) fn broken(err: &(dyn Error + 'static)) -> Refused {
     error!(error = err, "a request at the hub could not be served");
     let why = "feedgate is out of order, please try again later.";
     Refused::new(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
-fn refuse(refused: &Refused) -> Response {
+pub(in crate::http) fn refuse(refused: &Refused) -> Response {
     let mut response = refused.reply();
     if refused.status == StatusCode::UNAUTHORIZED {
         set(&mut response, header::WWW_AUTHENTICATE, "Basic realm=\"feedgate\", charset=\"UTF-8\"");

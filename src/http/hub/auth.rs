@@ -35,7 +35,7 @@ pub(in crate::http) async fn access(
 }
 
 /// Refuses a token that lacks `right` (rows ).
-pub(super) fn demand(access: &Access, right: Right) -> Result<(), Refused> {
+pub(in crate::http) fn demand(access: &Access, right: Right) -> Result<(), Refused> {
     match access.rights.allow(right) {
         true => Ok(()),
         false => Err(Refused::new(

@@ -1,0 +1,107 @@
+//! Collections, as their readers and subscribers find them.
+
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, VARY, WWW_AUTHENTICATE};
+use tokio::time::{sleep, timeout};
+
+use crate::support::PATIENCE;
+use crate::support::feeds::{entry_id, entry_ids, link, rss};
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::server::client;
+use crate::support::subscriber::Subscriber;
+use crate::support::world::World;
+
+/// Waits until a document has these entries and no others, newest first.
+async fn until_it_holds(url: &str, token: Option<&str>, want: &[String]) -> String {
+    let mut text = String::new();
+    let wait = async {
+        while entry_ids(&text) != want {
+            sleep(std::time::Duration::from_millis(20)).await;
+            let mut ask = client().get(url);
+            if let Some(token) = token {
+                ask = ask.basic_auth("tester", Some(token));
+            }
+            text = ask.send().await.unwrap().text().await.unwrap();
+        }
+    };
+    let in_time = timeout(PATIENCE, wait).await.is_ok();
+    assert!(in_time, "{url} has not got {want:?}:\n{text}");
+    text
+}
+
+async fn publish(publisher: &Publisher, gateway: &Gateway, name: &str, n: usize) {
+    publisher.put_rss(&format!("/{name}"), rss(name, 1..n + 1));
+    let url = publisher.url(&format!("/{name}"));
+    gateway.post("/hub", &[("hub.mode", "publish"), ("hub.url", &url)]).await;
+}
+
+#[tokio::test]
+async fn a_collection_gets_what_its_members_publish_once_and_survives_a_kill() {
+    let publisher = Publisher::start().await;
+    let subscriber = Subscriber::start().await;
+    let database = Database::new(Kind::Sqlite).await;
+    let (a, b) = (publisher.url("/a"), publisher.url("/b"));
+    publisher.put_rss("/a", rss("a", 1..2));
+    publisher.put_rss("/b", rss("b", 1..2));
+    let news = format!("[{{\"name\": \"news\", \"topics\": [\"{a}\", \"{b}\"]}}]");
+    let settings = [
+        ("FEEDGATE_COLLECTIONS", news.as_str()),
+        ("FEEDGATE_COLLECT_ALL", "on"),
+        ("FEEDGATE_CLAIM_S", "40"),
+    ];
+    let mut gateway = Gateway::start(&database, &settings).await;
+    gateway.archive_holds(&a, &entry_id("a", 1)).await;
+    gateway.archive_holds(&b, &entry_id("b", 1)).await;
+
+    let topic = gateway.url("/collections/news/recent");
+    gateway.subscribe_websub(&topic, &subscriber.url("/cb"), &[]).await;
+    publish(&publisher, &gateway, "a", 2).await;
+    let text = until_it_holds(&topic, None, &[entry_id("a", 2)]).await;
+    assert_eq!(link(&text, "self"), Some(topic.clone()));
+    assert!(text.contains("<source>") && text.contains(&a), "{text}");
+    let has = |id: String| {
+        move |told: &[&crate::support::server::Asked]| {
+            told.iter().any(|told| entry_ids(&told.text()).contains(&id))
+        }
+    };
+    subscriber.until("/cb", has(entry_id("a", 2))).await;
+
+    gateway.kill();
+    gateway.restart().await;
+    publish(&publisher, &gateway, "b", 2).await;
+    let both = [entry_id("b", 2), entry_id("a", 2)];
+    until_it_holds(&topic, None, &both).await;
+    until_it_holds(&gateway.url("/all/recent"), None, &both).await;
+    subscriber.until("/cb", has(entry_id("b", 2))).await;
+    assert_eq!(gateway.fetch(&gateway.archive_of(&topic)).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(gateway.get("/collections/other/recent").await.0, StatusCode::NOT_FOUND);
+    gateway.comes_to_rest().await;
+}
+
+#[tokio::test]
+async fn s48_what_an_account_subscribes_to_is_shown_to_it_alone() {
+    let world = World::with_tides(1, &[]).await;
+    let (gateway, recent) = (&world.gateway, world.gateway.url("/accounts/tester/recent"));
+    let stranger = client().get(&recent).send().await.unwrap();
+    assert_eq!(stranger.status(), StatusCode::UNAUTHORIZED);
+    assert!(stranger.headers().contains_key(WWW_AUTHENTICATE));
+    let ask = |url: String| client().get(url).basic_auth("tester", Some("s3cret")).send();
+    let other = ask(gateway.url("/accounts/admin/recent")).await.unwrap();
+    assert_eq!(other.status(), StatusCode::FORBIDDEN);
+
+    let callback = world.subscriber.url("/cb");
+    gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
+    let mine = ask(recent.clone()).await.unwrap();
+    assert_eq!(mine.status(), StatusCode::OK);
+    assert!(mine.headers()[CACHE_CONTROL].to_str().unwrap().starts_with("private"));
+    assert!(mine.headers()[VARY].to_str().unwrap().contains("Authorization"));
+    world.put_tides(2);
+    gateway.post("/", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await;
+    until_it_holds(&recent, Some("s3cret"), &[entry_id("tides", 2)]).await;
+    for id in 1..4 {
+        let (_, text) = gateway.get(&format!("/feeds/{id}/recent")).await;
+        assert!(!text.contains("accounts"), "the archive shows under a number: {text}");
+    }
+}
