@@ -17,7 +17,8 @@ mod retrieve;
 mod search;
 mod subscribe;
 
-pub(super) use auth::access;
+pub(super) use account::{broken, refuse};
+pub(super) use auth::{access, demand};
 
 use std::sync::Arc;
 
@@ -30,9 +31,6 @@ use crate::domain::event::Kind;
 use crate::domain::intent::Mode;
 use crate::fetch::{FetchError, Purpose};
 use crate::wire::form::Form;
-
-pub(super) use account::{broken, refuse};
-pub(super) use auth::{access, demand};
 
 use super::Gateway;
 use super::exchange::{Door, with_type};
