@@ -111,10 +111,9 @@ impl Running {
         let collect = Collect::prepare(kept(), &config.collect(&public_url), worker::now()).await?;
         let settings = config.doors(&public_url);
         let stop = CancellationToken::new();
-        let upstreams = config.upstreams().map(|settings| {
-            let parts = (counts(), tells(), settings);
-            Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts))
-        });
+        let upstreams = config.upstreams().map(|settings| (counts(), tells(), settings));
+        let upstreams =
+            upstreams.map(|parts| Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts)));
         let backfills = Backfills::new(kept(), out(), ingest.clone(), config.history());
         let gateway = Gateway {
             store: kept(),
@@ -138,8 +137,7 @@ impl Running {
         spawn(&mut parts, intents, pace(INTENTS_AT_ONCE), (news.intents, &stop));
         spawn(&mut parts, collect, pace(COLLECT_AT_ONCE), (news.collections, &stop));
         if let Some(upstreams) = upstreams {
-            let woken = (Arc::default(), &stop);
-            spawn_shared(&mut parts, upstreams, pace(UPSTREAMS_AT_ONCE), woken);
+            spawn_shared(&mut parts, upstreams, pace(UPSTREAMS_AT_ONCE), (Arc::default(), &stop));
         }
         if !config.onward.sinks.is_empty() {
             let onwards = Onwards::new(kept(), out(), config.onward.sinks.clone(), metrics.clone());

@@ -17,7 +17,6 @@ use std::time::Duration;
 use ipnet::IpNet;
 use url::Url;
 
-use crate::collect;
 use crate::deliver;
 use crate::domain::backfill;
 use crate::domain::collection::Configured;
@@ -339,16 +338,6 @@ impl Config {
     /// How histories are brought in.
     pub fn history(&self) -> crate::backfill::Settings {
         crate::backfill::Settings { claim: self.claim, limits: self.backfill }
-    }
-
-    /// What is collected.
-    pub fn collect(&self, public_url: &Url) -> collect::Settings {
-        collect::Settings {
-            public_url: public_url.clone(),
-            claim: self.claim,
-            all: self.collect_all,
-            named: self.collections.clone(),
-        }
     }
 
     /// How house is kept.
