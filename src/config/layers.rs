@@ -127,12 +127,12 @@ fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
-        toml::Value::Array(list) if list.iter().any(toml::Value::is_table) => {
-            serde_json::to_string(list).ok()
-        }
         toml::Value::Array(list) => {
             let texts: Option<Vec<String>> = list.iter().map(item).collect();
-            texts.map(|texts| texts.join(","))
+            // What has no shorter form is written as JSON.
+            let json = || serde_json::to_string(list).ok();
+            let tables = !list.is_empty() && list.iter().all(toml::Value::is_table);
+            texts.map(|texts| texts.join(",")).or_else(|| tables.then(json).flatten())
         }
         _ => None,
     }
@@ -206,7 +206,8 @@ mod tests {
         let options = [("FEEDGATE_LISTEN", "[::1]:1".to_owned())];
         let toml = "listen = '[::1]:3'\nlog = 'warn'\nclaim_s = 7\n\
                     trusted_proxies = ['10.0.0.0/8', 'fd00::/8']\n\
-                    ping_sinks = [{ url = 'http://a.test/', protocol = 'get' }, 'http://b.test/']";
+                    ping_sinks = [{ url = 'http://a.test/', protocol = 'get' }, 'http://b.test/']\n\
+                    [[collections]]\nname = 'a'\ntopics = ['http://a.test/']";
         let layers = Layers::lay(&options, &environment, Some(("feedgate.toml", toml)));
         assert_eq!(layers.faults, [""; 0]);
         let cases = [
@@ -215,6 +216,7 @@ mod tests {
             ("FEEDGATE_CLAIM_S", "7", Origin::File),
             ("FEEDGATE_TRUSTED_PROXIES", "10.0.0.0/8,fd00::/8", Origin::File),
             ("FEEDGATE_PING_SINKS", "get=http://a.test/,http://b.test/", Origin::File),
+            ("FEEDGATE_COLLECTIONS", r#"[{"name":"a","topics":["http://a.test/"]}]"#, Origin::File),
         ];
         for (name, value, origin) in cases {
             assert_eq!(layers.get(name), Some((value.to_owned(), origin)), "{name}");
