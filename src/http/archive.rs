@@ -23,7 +23,6 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::exchange::{Asked, Door, empty, nothing_here, out_of_order, plain, set};
-use super::hub;
 use crate::domain::page::Held;
 use crate::domain::resource::Resource;
 use crate::render::archive::{Archive, Order};
@@ -67,7 +66,7 @@ async fn answer(gateway: &Gateway, asked: &Asked, whose: Whose, number: Option<i
     let place = match place::find(gateway, asked, whose).await {
         Ok(Some(place)) => place,
         Ok(None) => return nothing_here(),
-        Err(refused) => return hub::refuse(&refused),
+        Err(refused) => return refused.reply(),
     };
     let (id, is_collection) = (place.id, place.is_collection);
     let key = Key { id, is_collection, number, order: order(&asked.query) };

@@ -271,9 +271,13 @@ where
     }
 }
 
-/// A reply of one sentence.
+/// A reply of one sentence. Who is not signed in is told how (RFC 9110 `#section-11.6.1`).
 pub(super) fn plain(status: StatusCode, text: &str) -> Response {
-    with_type(status, "text/plain; charset=utf-8", format!("{text}\n"))
+    let mut response = with_type(status, "text/plain; charset=utf-8", format!("{text}\n"));
+    if status == StatusCode::UNAUTHORIZED {
+        set(&mut response, header::WWW_AUTHENTICATE, "Basic realm=\"feedgate\", charset=\"UTF-8\"");
+    }
+    response
 }
 
 /// The same reply; where the method was not allowed, people are told `how` to ask.

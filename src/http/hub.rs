@@ -17,7 +17,7 @@ mod retrieve;
 mod search;
 mod subscribe;
 
-pub(super) use account::{broken, refuse};
+pub(super) use account::broken;
 pub(super) use auth::{access, demand};
 
 use std::sync::Arc;

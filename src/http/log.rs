@@ -41,7 +41,7 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let view = DOOR.open(gateway, warp::path!("viewLog").boxed(), |gateway, asked| async move {
         match look(&gateway, &asked).await {
             Ok(look) => page::answer(&gateway, &asked, look).await,
-            Err(refused) => refuse(&refused),
+            Err(refused) => refused.reply(),
         }
     });
     let held = Arc::clone(&streams);
@@ -119,7 +119,7 @@ async fn answer(gateway: Arc<Gateway>, asked: Asked, streams: Arc<Streams>) -> R
     }
     let look = match look(&gateway, &asked).await {
         Ok(look) => look,
-        Err(refused) => return refuse(&refused),
+        Err(refused) => return refused.reply(),
     };
     match lines(&gateway, &asked, &look).await {
         Ok(response) => fresh(response),
@@ -146,7 +146,7 @@ async fn lines(gateway: &Gateway, asked: &Asked, look: &Look) -> Result<Response
 async fn stream(gateway: Arc<Gateway>, asked: Asked, streams: Arc<Streams>) -> Response {
     match look(&gateway, &asked).await {
         Ok(look) => fresh(stream::answer(gateway, &asked, look, &streams).await),
-        Err(refused) => refuse(&refused),
+        Err(refused) => refused.reply(),
     }
 }
 
@@ -191,14 +191,6 @@ impl Look {
 fn fresh(mut response: Response) -> Response {
     set(&mut response, header::CACHE_CONTROL, "private, no-store");
     set(&mut response, header::VARY, "Accept, Authorization");
-    response
-}
-
-fn refuse(refused: &Refused) -> Response {
-    let mut response = refused.reply();
-    if refused.status == StatusCode::UNAUTHORIZED {
-        set(&mut response, header::WWW_AUTHENTICATE, "Basic realm=\"feedgate\", charset=\"UTF-8\"");
-    }
     response
 }
 

@@ -148,16 +148,8 @@ fn refuse(refusal: &Refusal) -> Response {
         Refusal::Feed(_) | Refusal::Random(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let mut response = plain(status, &format!("The file was not written: {refusal}."));
-    match refusal {
-        Refusal::WrongPassword => {
-            set(
-                &mut response,
-                header::WWW_AUTHENTICATE,
-                "Basic realm=\"feedgate\", charset=\"UTF-8\"",
-            );
-        }
-        Refusal::Busy => set(&mut response, header::RETRY_AFTER, "2"),
-        _ => {}
+    if matches!(refusal, Refusal::Busy) {
+        set(&mut response, header::RETRY_AFTER, "2");
     }
     response
 }

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tracing::error;
 use warp::reply::Response;
@@ -12,7 +12,7 @@ use super::{auth, jsonp, list, page, publish, retrieve, subscribe};
 use crate::domain::account::{Access, Right};
 use crate::domain::intent::Mode;
 use crate::http::Gateway;
-use crate::http::exchange::{Asked, empty, set, with_type};
+use crate::http::exchange::{Asked, empty, with_type};
 use crate::http::params::{self, Bodies, Refused};
 use crate::wire::form::Form;
 
@@ -44,7 +44,7 @@ pub(super) async fn answer(gateway: &Gateway, asked: &Asked) -> Response {
         }
         (Ok(Answer::Reply(response)), _) => response,
         (Err(refused), Some(function)) => jsonp::error(function, &refused),
-        (Err(refused), None) => refuse(&refused),
+        (Err(refused), None) => refused.reply(),
     }
 }
 
@@ -128,14 +128,6 @@ pub(in crate::http) fn broken(err: &(dyn Error + 'static)) -> Refused {
     error!(error = err, "a request at the hub could not be served");
     let why = "feedgate is out of order, please try again later.";
     Refused::new(StatusCode::SERVICE_UNAVAILABLE, why)
-}
-
-pub(in crate::http) fn refuse(refused: &Refused) -> Response {
-    let mut response = refused.reply();
-    if refused.status == StatusCode::UNAUTHORIZED {
-        set(&mut response, header::WWW_AUTHENTICATE, "Basic realm=\"feedgate\", charset=\"UTF-8\"");
-    }
-    response
 }
 
 #[cfg(test)]
