@@ -19,13 +19,12 @@ use feedgate::journal::Journal;
 use feedgate::metrics::Metrics;
 use feedgate::store::{Room, Store};
 use feedgate::worker::{self, Work};
-use tokio::time::{sleep, timeout};
 
 use crate::store::on_both_stores;
-use crate::support::PATIENCE;
 use crate::support::feeds::entry_id;
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
+use crate::support::until;
 
 on_both_stores!(
     history_comes_before_what_is_there_and_is_told_to_nobody,
@@ -265,13 +264,11 @@ async fn a_step_that_was_killed_is_done_by_the_next_node(database: Database) {
 
     let (store, ingest, backfills) = node(&database, LIMITS, Duration::from_millis(20)).await;
     let next = Bench { store, ingest, backfills, publisher: bench.publisher };
-    let resumed = async {
-        while next.backfill().await.ended_at.is_none() {
-            steps(&next.backfills, 1).await;
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, resumed).await.unwrap();
+    until("the history is brought in", async || {
+        steps(&next.backfills, 1).await;
+        next.backfill().await.ended_at.is_some()
+    })
+    .await;
     assert_eq!(next.publisher.fetches("/feed").len(), 1, "what was laid aside is not read again");
     next.poll().await;
     assert_eq!(next.ids().await, numbered(1..=9));

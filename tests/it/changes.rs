@@ -12,16 +12,15 @@ use http::header::{
     IF_NONE_MATCH, LAST_MODIFIED, VARY,
 };
 use http::{HeaderMap, Method, StatusCode};
-use tokio::time::{Duration, sleep, timeout};
 
 use crate::schemas::assert_valid;
-use crate::support::PATIENCE;
 use crate::support::feeds::{between, entry_id, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 use crate::support::server::client;
 use crate::support::subscriber::Subscriber;
+use crate::support::until;
 
 const FOREVER: &str = "public, max-age=31536000, immutable";
 
@@ -59,16 +58,14 @@ async fn get(
 
 /// The document of an hour that is over, once it is kept.
 async fn kept(gateway: &Gateway, path: &str) -> String {
-    let wait = async {
-        loop {
-            let (status, headers, text) = get(gateway, path, &[]).await;
-            if status == StatusCode::OK && headers[CACHE_CONTROL] == FOREVER {
-                return String::from_utf8(text).unwrap();
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, wait).await.expect("the hour is kept in time")
+    let mut document = Vec::new();
+    until("the hour is kept", async || {
+        let (status, headers, text) = get(gateway, path, &[]).await;
+        document = text;
+        status == StatusCode::OK && headers[CACHE_CONTROL] == FOREVER
+    })
+    .await;
+    String::from_utf8(document).unwrap()
 }
 
 /// Name and age of each line.

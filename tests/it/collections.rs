@@ -2,32 +2,28 @@
 
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, VARY, WWW_AUTHENTICATE};
-use tokio::time::{sleep, timeout};
 
-use crate::support::PATIENCE;
 use crate::support::feeds::{entry_id, entry_ids, link, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 use crate::support::server::client;
 use crate::support::subscriber::Subscriber;
+use crate::support::until;
 use crate::support::world::World;
 
 /// Waits until a document has these entries and no others, newest first.
 async fn until_it_holds(url: &str, token: Option<&str>, want: &[String]) -> String {
     let mut text = String::new();
-    let wait = async {
-        while entry_ids(&text) != want {
-            sleep(std::time::Duration::from_millis(20)).await;
-            let mut ask = client().get(url);
-            if let Some(token) = token {
-                ask = ask.basic_auth("tester", Some(token));
-            }
-            text = ask.send().await.unwrap().text().await.unwrap();
+    until(&format!("{url} has {want:?}"), async || {
+        let mut ask = client().get(url);
+        if let Some(token) = token {
+            ask = ask.basic_auth("tester", Some(token));
         }
-    };
-    let in_time = timeout(PATIENCE, wait).await.is_ok();
-    assert!(in_time, "{url} has not got {want:?}:\n{text}");
+        text = ask.send().await.unwrap().text().await.unwrap();
+        entry_ids(&text) == want
+    })
+    .await;
     text
 }
 

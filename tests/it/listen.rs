@@ -7,14 +7,11 @@ use http::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::{Duration, sleep, timeout};
+use tokio::time::timeout;
 
 use crate::support::PATIENCE;
 use crate::support::feeds::rss;
 use crate::support::world::World;
-
-/// Between two looks at what cannot be awaited: another process.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A running `feedgate listen`.
 struct Listening {
@@ -67,17 +64,6 @@ impl Listening {
     }
 }
 
-/// Waits until the gateway has so many subscriptions.
-async fn has_subscriptions(world: &World, many: usize) {
-    let line = format!("\nfeedgate_subscriptions {many}\n");
-    let wait = async {
-        while !world.gateway.get("/metrics").await.1.contains(&line) {
-            sleep(LOOK_AGAIN).await;
-        }
-    };
-    assert!(timeout(PATIENCE, wait).await.is_ok(), "there are not {many} subscriptions");
-}
-
 async fn publish(world: &World, item: usize) {
     world.put_tides(item);
     let (status, text) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
@@ -94,14 +80,14 @@ async fn is_told(protocol: &str, further: &[&str]) {
     } else {
         listening.says("registered", &world.topic).await;
     }
-    has_subscriptions(&world, 1).await;
+    world.gateway.measures("feedgate_subscriptions 1").await;
     publish(&world, 3).await;
     let how = listening.says("notified", &world.topic).await;
     assert!(how.starts_with(protocol) && !how.contains("not signed"), "{how}");
     let new = listening.says("new", &world.topic).await;
     assert!(new.contains("3"), "the third item is new: {new}");
     listening.ends(&world.topic).await;
-    has_subscriptions(&world, 0).await;
+    world.gateway.measures("feedgate_subscriptions 0").await;
 }
 
 #[tokio::test]
@@ -141,7 +127,7 @@ async fn it_finds_the_cloud_that_a_feed_names_and_renews() {
     let mut listening = Listening::start(&["--feed", &world.topic, "--renew", "1"]);
     assert_eq!(listening.says("registered", &world.topic).await, "xml-rpc");
     assert_eq!(listening.says("renewed", &world.topic).await, "xml-rpc");
-    has_subscriptions(&world, 1).await;
+    world.gateway.measures("feedgate_subscriptions 1").await;
     listening.ends(&world.topic).await;
 }
 

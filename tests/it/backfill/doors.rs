@@ -2,12 +2,11 @@
 
 use http::StatusCode;
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
 
 use super::{atom, numbered};
-use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
 use crate::support::reader::Reader;
+use crate::support::until;
 use crate::support::world::World;
 
 impl World {
@@ -28,18 +27,15 @@ impl World {
 
 /// The state of the first subscription's history, once it is done.
 async fn history(gateway: &Gateway) -> Value {
-    let wait = async {
-        loop {
-            let (_, text) = gateway.superfeedr(&[("hub.mode", "list")]).await;
-            let list: Value = serde_json::from_str(&text).unwrap();
-            let history = &list[0]["subscription"]["backfill"];
-            if history["state"] == "done" {
-                return history.clone();
-            }
-            sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, wait).await.expect("the history is brought in")
+    let mut history = Value::Null;
+    until("the history is brought in", async || {
+        let (_, text) = gateway.superfeedr(&[("hub.mode", "list")]).await;
+        let list: Value = serde_json::from_str(&text).unwrap();
+        history = list[0]["subscription"]["backfill"].clone();
+        history["state"] == "done"
+    })
+    .await;
+    history
 }
 
 #[tokio::test(flavor = "multi_thread")]
