@@ -217,7 +217,7 @@ impl Ingest {
     }
 
     /// Until when the server of a resource asked everyone to stay away, if it did.
-    async fn is_left_alone(
+    pub async fn is_left_alone(
         &self,
         resource: &Resource,
         now: DateTime<Utc>,

@@ -236,7 +236,8 @@ pub(super) async fn register(
         Ok(read)
     });
     let (handler, urls) = heard.tell(gateway, read)?;
-    let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
+    let when = (gateway.settings.ping_spacing, worker::now());
+    let done = gateway.subscribe.register(&handler, &urls, when).await;
     done.map(drop)
         .map_err(|refusal| rsscloud::sentence("subscription", &refusal).unwrap_or_else(broken))
 }

@@ -93,7 +93,8 @@ async fn please_notify(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
         Ok((handler, urls))
     });
     let (handler, urls) = heard(gateway, asked, Kind::Subscribe, read)?;
-    let done = gateway.subscribe.register(&handler, &urls, worker::now()).await;
+    let when = (gateway.settings.ping_spacing, worker::now());
+    let done = gateway.subscribe.register(&handler, &urls, when).await;
     let lease_until = done.map_err(|refusal| no("subscription", &refusal))?;
     let mut said = Said::from(REGISTERED);
     if gateway.settings.tells_expiry {

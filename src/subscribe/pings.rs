@@ -72,7 +72,7 @@ impl Subscribe {
 
     /// Whether a watched resource can be read; taken for granted if that takes long to
     /// tell. One that was read a moment ago is not read again.
-    async fn is_readable(
+    pub(super) async fn is_readable(
         &self,
         resource: &Resource,
         now: DateTime<Utc>,

@@ -6,6 +6,7 @@
 //! caller's own address or agrees to a challenge (rule S27).
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::{FutureExt, StreamExt, stream};
@@ -14,13 +15,18 @@ use url::{Host, Url};
 
 use super::{Refusal, Subscribe, events, verify};
 use crate::domain::event::{Event, Kind};
+use crate::domain::resource::Resource;
 use crate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
 use crate::domain::topic::{Callback, Topic};
+use crate::store::{Filter, StoreError};
 use crate::worker;
 
 /// Resources of one registration looked at side by side: one caller does not make us
 /// knock at one handler a hundred times at once (rule S26).
 const AT_ONCE: usize = 4;
+/// Subscriptions of one handler to one resource that are looked at: nobody's, in each
+/// protocol, and some of accounts.
+const MOST_OF_ONE: usize = 20;
 
 /// A handler as a registration names it, and the caller's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,31 +78,31 @@ fn host(text: &str) -> Option<Host> {
 }
 
 impl Subscribe {
-    /// Registers `handler` for each of `urls`. It has worked if it worked for one of
-    /// them, as with the deployed servers, and lasts until the time that is returned; else
-    /// the first refusal says why.
+    /// Registers `handler` for each of `urls`, and returns when the first of these
+    /// subscriptions ends. The answer is one for all, so it is the first refusal if there
+    /// is any, as with the walkthrough's own server; what was not refused is kept all the
+    /// same, and asking again does no harm. No resource is read sooner than `spacing` after
+    /// it was last read (rule S29).
     pub async fn register(
         &self,
         handler: &Handler,
         urls: &[String],
-        now: DateTime<Utc>,
+        (spacing, now): (Duration, DateTime<Utc>),
     ) -> Result<DateTime<Utc>, Refusal> {
-        let each: Vec<_> =
-            urls.iter().map(|url| self.register_one(handler, url, now).boxed()).collect();
+        let each = urls.iter().map(|url| self.register_one(handler, url, (spacing, now)).boxed());
+        let each: Vec<_> = each.collect();
         let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
-        match done.iter().flatten().min() {
-            Some(lease_until) => Ok(*lease_until),
-            None => done.into_iter().next().unwrap_or(Err(Refusal::NoSubscription)),
-        }
+        let ends = done.into_iter().collect::<Result<Vec<_>, Refusal>>()?;
+        ends.into_iter().min().ok_or(Refusal::NoSubscription)
     }
 
     async fn register_one(
         &self,
         handler: &Handler,
         url: &str,
-        now: DateTime<Utc>,
+        (spacing, now): (Duration, DateTime<Utc>),
     ) -> Result<DateTime<Utc>, Refusal> {
-        let done = self.try_register(handler, url, now).await;
+        let done = self.try_register(handler, url, (spacing, now)).await;
         if let Err(why) = &done {
             let event = Event::new(Kind::Subscribe, now).via(handler.protocol.as_str()).of(url);
             let event = match handler.callback() {
@@ -112,7 +118,7 @@ impl Subscribe {
         &self,
         handler: &Handler,
         url: &str,
-        now: DateTime<Utc>,
+        (spacing, now): (Duration, DateTime<Utc>),
     ) -> Result<DateTime<Utc>, Refusal> {
         let unreadable = || Refusal::Unreadable(url.to_owned());
         let topic = Topic::parse(url).map_err(|_| unreadable())?;
@@ -120,9 +126,8 @@ impl Subscribe {
         let callback = handler.callback().ok_or(Refusal::NoHandler)?;
 
         let resource = self.look(&topic, now).await?;
-        let is_unread =
-            resource.status.last_fetch.is_none() && !self.awaits_history(&resource).await?;
-        if resource.status.is_failing() || is_unread {
+        let is_reachable = self.is_reachable(&resource, spacing, now).await?;
+        if !is_reachable && !self.is_renewal(&topic, &callback, &handler.protocol).await? {
             return Err(unreadable());
         }
         let wish = Wish {
@@ -148,6 +153,47 @@ impl Subscribe {
         let held = self.store.subscribe(&wish, now).await?;
         self.journal.tell(events::kept(&wish, &held, now));
         Ok(held.lease_until)
+    }
+
+    /// Whether a resource can be read, as far as may be asked: one that failed before is
+    /// read anew. A server that wants to be left alone says nothing about a resource that
+    /// could once be read.
+    async fn is_reachable(
+        &self,
+        resource: &Resource,
+        spacing: Duration,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let status = &resource.status;
+        if status.last_fetch.is_none() {
+            return Ok(!status.is_failing() && self.awaits_history(resource).await?);
+        }
+        if !status.is_failing() || self.is_readable(resource, now, spacing).await? {
+            return Ok(true);
+        }
+        let left_alone = self.ingest.is_left_alone(resource, worker::now()).await?;
+        Ok(status.last_parse.is_some() && left_alone.is_some())
+    }
+
+    /// Whether this handler is registered already: who renews while a publisher is out of
+    /// order must not lose the subscription by it.
+    async fn is_renewal(
+        &self,
+        topic: &Topic,
+        callback: &Callback,
+        protocol: &Protocol,
+    ) -> Result<bool, StoreError> {
+        let filter = Filter {
+            topic: Some(topic.as_str().to_owned()),
+            callback: Some(callback.as_str().to_owned()),
+            limit: MOST_OF_ONE,
+            ..Filter::default()
+        };
+        let (listed, _) = self.store.list(&filter).await?;
+        Ok(listed.iter().any(|listed| {
+            let held = &listed.subscription;
+            held.account.is_none() && held.protocol.as_str() == protocol.as_str()
+        }))
     }
 
     /// A `domain` may be anybody's, so it is asked with a challenge; the procedures of

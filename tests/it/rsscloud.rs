@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod names;
+mod reach;
 mod waiting;
 
 use chrono::{DateTime, Utc};

@@ -1,0 +1,112 @@
+//! Whether what is registered for can be read is found out when it is registered, and all of
+//! a registration works or the answer says what did not.
+
+use feedgate::wire::xmlrpc::{Value, call_with, read_response};
+use http::StatusCode;
+
+use super::{unreadable, worked};
+use crate::store::on_both_stores;
+use crate::support::feeds::rss;
+use crate::support::gateway::Gateway;
+use crate::support::postgres::Database;
+use crate::support::publisher::Publisher;
+use crate::support::server::client;
+use crate::support::subscriber::Subscriber;
+use crate::support::world::World;
+
+on_both_stores!(a_registration_that_is_kept_in_part_has_not_worked);
+
+impl World {
+    /// One in which somebody watches a feed whose last poll failed.
+    async fn failing(code: StatusCode) -> World {
+        let world = World::with_tides(2, &[]).await;
+        assert!(worked(&world.register("http-post", "/first", &[]).await));
+        world.publisher.fail("/feed", code);
+        let (_, text) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
+        assert!(text.contains(&unreadable("ping", &world.topic)), "{text}");
+        world
+    }
+}
+
+#[tokio::test]
+async fn s29_a_feed_that_failed_is_read_anew_for_who_registers() {
+    let world = World::failing(StatusCode::INTERNAL_SERVER_ERROR).await;
+    let refused = world.register("http-post", "/second", &[]).await;
+    assert!(refused.contains(&unreadable("subscription", &world.topic)), "{refused}");
+    world.put_tides(3);
+    let answer = world.register("http-post", "/second", &[]).await;
+    assert!(worked(&answer), "{answer}");
+    // What was read then is told to who was there before.
+    world.subscriber.until("/first", |told| told.len() == 2).await;
+    world.publish_and_ping(4).await;
+    world.subscriber.until("/second", |told| told.len() == 2).await;
+}
+
+#[tokio::test]
+async fn who_renews_while_a_feed_fails_stays_registered() {
+    let world = World::failing(StatusCode::INTERNAL_SERVER_ERROR).await;
+    let answer = world.register("http-post", "/first", &[]).await;
+    assert!(worked(&answer), "{answer}");
+    // By another protocol it would be somebody new.
+    assert!(!worked(&world.register("xml-rpc", "/first", &[]).await));
+}
+
+#[tokio::test]
+async fn p26_a_server_that_wants_to_be_left_alone_is_not_asked_for_who_registers() {
+    let world = World::failing(StatusCode::TOO_MANY_REQUESTS).await;
+    let fetches = world.publisher.fetches("/feed").len();
+    let answer = world.register("http-post", "/second", &[]).await;
+    assert!(worked(&answer), "{answer}");
+    assert_eq!(world.publisher.fetches("/feed").len(), fetches);
+}
+
+#[tokio::test]
+async fn a_registration_for_several_feeds_says_which_cannot_be_read() {
+    let world = World::with_tides(2, &[]).await;
+    let nowhere = world.publisher.url("/nowhere");
+    for further in [("url2", &nowhere), ("url0", &nowhere)] {
+        let further = (further.0, further.1.as_str());
+        let answer = world.register("http-post", "/cb", &[further]).await;
+        assert!(answer.contains(&unreadable("subscription", &nowhere)), "{answer}");
+    }
+    // The other is kept all the same: the first calls were tests of the handler.
+    let tests = world.subscriber.notified("/cb").len();
+    world.publish_and_ping(3).await;
+    world.subscriber.until("/cb", |told| told.len() == tests + 1).await;
+    let other = world.publisher.url("/other");
+    world.publisher.put_rss("/other", rss("other", 1..2));
+    assert!(worked(&world.register("http-post", "/cb", &[("url2", &other)]).await));
+}
+
+async fn a_registration_that_is_kept_in_part_has_not_worked(database: Database) {
+    let gateway = Gateway::start(&database, &[]).await;
+    let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
+    let topics = ["/one", "/other"].map(|path| publisher.url(path));
+    for path in ["/one", "/other"] {
+        publisher.put_rss(path, rss("tides", 1..2));
+    }
+    let port = subscriber.port().to_string();
+    let mut form = vec![("port", port.as_str()), ("path", "/cb"), ("protocol", "http-post")];
+    form.extend([("url1", topics[0].as_str()), ("url2", topics[1].as_str())]);
+    let (status, text) = gateway.post("/pleaseNotify", &form).await;
+    assert!(status == StatusCode::OK && worked(&text), "{status}: {text}");
+
+    // Nothing can be done any more with one of them.
+    let spoil = format!("update resources set kind = 'none' where topic = '{}'", topics[1]);
+    database.run(&spoil).await;
+    let (status, text) = gateway.post("/pleaseNotify", &form).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
+    let call = call_with(
+        "rssCloud.pleaseNotify",
+        &[
+            Value::Text(String::new()),
+            Value::Text(port.clone()),
+            Value::Text("/cb".to_owned()),
+            Value::Text("http-post".to_owned()),
+            Value::Array(topics.map(Value::Text).to_vec()),
+        ],
+    );
+    let answer = client().post(gateway.url("/RPC2")).body(call).send().await.unwrap();
+    let answer = read_response(answer.text().await.unwrap().as_bytes()).unwrap();
+    assert!(answer.unwrap_err().message.contains("out of order"));
+}
