@@ -15,7 +15,7 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::exchange::{Asked, Door, explained, plain};
-use super::{rpc, rsscloud, save_rss};
+use super::{rpc, rsscloud};
 
 const DOOR: Door = Door { name: "cloud_alias", methods: &["POST"], body_limit_bytes: 100 * 1024 };
 
@@ -102,8 +102,8 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         let role = aliases.path(path.as_str()).ok_or_else(warp::reject::not_found);
         std::future::ready(role)
     });
-    let longer = Some(save_rss::longer(gateway));
-    let door = DOOR.open_longer(gateway, listed.boxed(), longer, answer);
+    let messages = Some(rpc::messages(gateway));
+    let door = DOOR.open_messages(gateway, listed.boxed(), messages, answer);
     door.map(|reply| explained(reply, HELP)).boxed()
 }
 

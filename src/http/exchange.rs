@@ -1,24 +1,20 @@
 //! A request as the doors see it, and the replies they all give.
 
 use std::net::IpAddr;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
-use futures_util::{Stream, StreamExt};
+use bytes::{Buf, Bytes};
+use futures_util::Stream;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::{Reply, Response};
 
+use super::body::{self, Messages};
 use super::listener::PeerAddr;
 use super::{Gateway, client};
-
-/// How long a caller may take to send a body (rule S19).
-const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a door is like before it is opened.
 #[derive(Clone, Copy, Debug)]
@@ -29,15 +25,6 @@ pub(super) struct Door {
     pub(super) methods: &'static [&'static str],
     /// The longest body read.
     pub(super) body_limit_bytes: usize,
-}
-
-/// When a door reads a longer body than others of its kind.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Longer {
-    /// The longest body read then.
-    pub(super) limit_bytes: usize,
-    /// Whether it may be longer, by how it begins.
-    pub(super) if_begins: fn(&[u8]) -> bool,
 }
 
 /// A request, read to its end.
@@ -99,15 +86,15 @@ impl Door {
         H: Fn(Arc<Gateway>, Asked, T) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response> + Send,
     {
-        self.open_longer(gateway, route, None, handle)
+        self.open_messages(gateway, route, None, handle)
     }
 
-    /// The same for a door that reads some bodies that are longer than its limit.
-    pub(super) fn open_longer<T, H, F>(
+    /// The same for a door that reads messages.
+    pub(super) fn open_messages<T, H, F>(
         self,
         gateway: &Arc<Gateway>,
         route: BoxedFilter<(T,)>,
-        longer: Option<Longer>,
+        messages: Option<Messages>,
         handle: H,
     ) -> BoxedFilter<(Response,)>
     where
@@ -129,7 +116,7 @@ impl Door {
                 let body_read = Bytes::new();
                 let asked = Asked { method, query, headers, client, is_hidden, body: body_read };
                 let handle = move |gateway, asked| handle(gateway, asked, from_path);
-                async move { self.answer(gateway, asked, (body, longer), handle).await }
+                async move { self.answer(gateway, asked, (body, messages), handle).await }
             })
             .boxed()
     }
@@ -138,7 +125,7 @@ impl Door {
         self,
         gateway: Arc<Gateway>,
         mut asked: Asked,
-        (body, longer): (S, Option<Longer>),
+        (body, messages): (S, Option<Messages>),
         handle: H,
     ) -> Response
     where
@@ -154,12 +141,15 @@ impl Door {
         } else if !self.allows(&asked.method) {
             self.not_allowed()
         } else {
-            match read(body, self.body_limit_bytes, longer).await {
+            match body::read(body, self.body_limit_bytes, messages).await {
                 Ok(bytes) => {
                     asked.body = bytes;
                     handle(Arc::clone(&gateway), asked).await
                 }
-                Err(refusal) => refusal,
+                Err(unread) => match messages {
+                    Some(messages) => (messages.refuse)(&gateway, &asked, &unread),
+                    None => unread.reply(),
+                },
             }
         };
         let headers = response.headers_mut();
@@ -229,46 +219,6 @@ fn whose(peer: Option<PeerAddr>, headers: &HeaderMap, gateway: &Gateway) -> (Opt
     let (peer, trusted) = (peer.ip(), &gateway.settings.trusted_proxies);
     let client = client::address(peer, headers, trusted);
     (Some(client), client::is_hidden(peer, headers, trusted))
-}
-
-/// Reads a body, counting: `Content-Length` may be missing, and may lie. Nobody holds a
-/// connection for long by sending slowly.
-async fn read<S, B>(
-    body: S,
-    mut limit_bytes: usize,
-    mut longer: Option<Longer>,
-) -> Result<Bytes, Response>
-where
-    S: Stream<Item = Result<B, warp::Error>> + Send,
-    B: Buf,
-{
-    let mut body = pin!(body);
-    let mut read = BytesMut::new();
-    let until = Instant::now() + BODY_PATIENCE;
-    loop {
-        let Ok(chunk) = timeout_at(until, body.next()).await else {
-            let why = "The body took too long to arrive.";
-            return Err(plain(StatusCode::REQUEST_TIMEOUT, why));
-        };
-        let Some(chunk) = chunk else { return Ok(read.freeze()) };
-        let Ok(mut chunk) = chunk else {
-            return Err(plain(StatusCode::BAD_REQUEST, "The body ended before it was complete."));
-        };
-        let more = chunk.remaining();
-        if read.len() + more > limit_bytes
-            && let Some(longer) = longer.take()
-        {
-            let first = if read.is_empty() { chunk.chunk() } else { &read };
-            if (longer.if_begins)(first) {
-                limit_bytes = limit_bytes.max(longer.limit_bytes);
-            }
-        }
-        if read.len() + more > limit_bytes {
-            let why = format!("The body is longer than {limit_bytes} bytes.");
-            return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, &why));
-        }
-        read.extend_from_slice(&chunk.copy_to_bytes(more));
-    }
 }
 
 /// A reply of one sentence. Who is not signed in is told how (RFC 9110 `#section-11.6.1`).
@@ -362,18 +312,4 @@ fn without_body(response: Response) -> Response {
         parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     Response::from_parts(parts, Bytes::new().into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_body_that_does_not_come_is_not_waited_for() {
-        let begun = Instant::now();
-        let silence = futures_util::stream::pending::<Result<Bytes, warp::Error>>();
-        let refusal = read(silence, 10, None).await.unwrap_err();
-        assert_eq!(refusal.status(), StatusCode::REQUEST_TIMEOUT);
-        assert_eq!(begun.elapsed(), BODY_PATIENCE);
-    }
 }

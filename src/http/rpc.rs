@@ -16,6 +16,7 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::aliases::Role;
+use super::body::{Messages, Unread};
 use super::exchange::{Asked, Door, explained, with_type};
 use super::heard::Heard;
 use super::params::Refused;
@@ -38,7 +39,7 @@ const HELP: &str = "POST an XML-RPC call or a SOAP envelope here: rssCloud.hello
     rssCloud.pleaseNotify, rssCloud.ping, rssCloud.saveRss, weblogUpdates.ping, \
     weblogUpdates.extendedPing or system.listMethods.";
 /// What `system.listMethods` tells.
-const METHODS: [&str; 7] = [
+pub(super) const METHODS: [&str; 7] = [
     "rssCloud.hello",
     "rssCloud.pleaseNotify",
     "rssCloud.ping",
@@ -49,6 +50,8 @@ const METHODS: [&str; 7] = [
 ];
 /// Every fault has this code, as with the deployed servers.
 const FAULT: i32 = 4;
+/// Where markup begins, in bytes from the beginning.
+const MARKUP_WITHIN: usize = 64;
 /// weblogs.com's interface: names of up to 1024 characters …
 const LONGEST_NAME: usize = 1_024;
 /// … and addresses, which it kept to 255; today's are longer.
@@ -58,17 +61,37 @@ const LONGEST_URL: usize = 2_048;
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let rpc = warp::path!("RPC2").or(warp::path!("rpc2")).unify().or(warp::path!("rpc")).unify();
     let rpc = rpc.or(warp::path!("weblogUpdates")).unify(); // where UserLand's SOAP went
-    let longer = Some(save_rss::longer(gateway));
-    let rpc = rpc.map(|| ()).boxed();
-    let door = DOOR.open_longer(gateway, rpc, longer, |gateway, asked, ()| answer(gateway, asked));
+    let (rpc, messages) = (rpc.map(|| ()).boxed(), Some(messages(gateway)));
+    let door =
+        DOOR.open_messages(gateway, rpc, messages, |gateway, asked, ()| answer(gateway, asked));
     door.map(|reply| explained(reply, HELP)).boxed()
+}
+
+/// How calls are read, whatever is called.
+pub(super) fn messages(gateway: &Gateway) -> Messages {
+    let longer_bytes = save_rss::longer_bytes(gateway);
+    Messages { longer_bytes, is_longer: save_rss::is_call, refuse }
+}
+
+/// Says that a call could not be read to its end, in the protocol that it began in.
+fn refuse(gateway: &Gateway, asked: &Asked, unread: &Unread) -> Response {
+    // Behind a byte order mark, perhaps, or in two bytes each.
+    let is_markup = unread.begins.iter().take(MARKUP_WITHIN).any(|byte| *byte == b'<');
+    if !is_markup && !unread.begins.is_empty() {
+        return unread.reply();
+    }
+    let _: Result<(), _> = heard(Kind::Request, "").tell(gateway, Err(unread.why.clone()));
+    if soap_rpc::is_meant(asked) || soap_rpc::begins(&unread.begins) {
+        return soap_rpc::fault(soap_rpc::version(asked, &unread.begins), &unread.why);
+    }
+    with_type(StatusCode::OK, "text/xml; charset=utf-8", xmlrpc::fault(FAULT, &unread.why))
 }
 
 /// Answers a call, in the protocol it came in.
 pub(super) async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
     // What cannot be read at all is answered in the protocol that its headers speak of.
-    let is_action = asked.headers.contains_key("soapaction");
-    if soap::is_envelope(&asked.body) || (is_action && xmlrpc::read_call(&asked.body).is_err()) {
+    let is_meant = soap_rpc::is_meant(&asked);
+    if soap::is_envelope(&asked.body) || (is_meant && xmlrpc::read_call(&asked.body).is_err()) {
         return soap_rpc::answer(&gateway, &asked).await;
     }
     let longest = save_rss::longest_text(&gateway, &asked.body);

@@ -6,7 +6,7 @@
 //! before it reads on (rule S20).
 
 use super::Gateway;
-use super::exchange::{Asked, Longer};
+use super::exchange::Asked;
 use crate::domain::storage::{Condition, DEFAULT_NAME, Segment};
 use crate::publish::{Refusal, Sent};
 use crate::wire::xmlrpc::LONGEST_TEXT_BYTES;
@@ -19,19 +19,19 @@ const ESCAPED: usize = 2;
 /// The message around it.
 const AROUND_BYTES: usize = 64 * 1024;
 
-/// Which calls may be longer than others.
-pub(super) fn longer(gateway: &Gateway) -> Longer {
-    let limit_bytes = gateway.publish.quota().file_bytes * ESCAPED + AROUND_BYTES;
-    Longer { limit_bytes, if_begins: is_call }
+/// How long a message that saves a feed may be.
+pub(super) fn longer_bytes(gateway: &Gateway) -> usize {
+    gateway.publish.quota().file_bytes * ESCAPED + AROUND_BYTES
 }
 
 /// How long a text may be in this call: a feed that is too long is refused by whoever
 /// keeps feeds, who says how long it may be.
 pub(super) fn longest_text(gateway: &Gateway, body: &[u8]) -> usize {
-    if is_call(body) { longer(gateway).limit_bytes } else { LONGEST_TEXT_BYTES }
+    if is_call(body) { longer_bytes(gateway) } else { LONGEST_TEXT_BYTES }
 }
 
-fn is_call(body: &[u8]) -> bool {
+/// Whether a message saves a feed, by how it begins.
+pub(super) fn is_call(body: &[u8]) -> bool {
     let name = b"saverss";
     let head = &body[..body.len().min(NAMED_WITHIN)];
     head.windows(name.len()).any(|word| word.eq_ignore_ascii_case(name))

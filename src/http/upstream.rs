@@ -139,10 +139,16 @@ async fn told(
     let signature = asked.header("x-hub-signature");
     let push = (signature, content_type, asked.body.clone());
     upstreams.told(&upstream, &resource, push).await?;
-    let xml = |body: String| with_type(StatusCode::OK, "text/xml; charset=utf-8", body);
     Ok(match &upstream.offer.protocol {
-        Protocol::XmlRpc { .. } => xml(xmlrpc::response(&Value::Boolean(true))),
-        Protocol::Soap { .. } => xml(soap::response("rssCloudNotify", true)),
+        Protocol::XmlRpc { .. } => {
+            let body = xmlrpc::response(&Value::Boolean(true));
+            with_type(StatusCode::OK, "text/xml; charset=utf-8", body)
+        }
+        Protocol::Soap { .. } => {
+            let version = soap::version(&asked.body);
+            let body = soap::response(version, "rssCloudNotify", true);
+            with_type(StatusCode::OK, version.content_type(), body)
+        }
         Protocol::WebSub | Protocol::HttpPost => empty(StatusCode::OK),
     })
 }

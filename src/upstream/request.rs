@@ -263,8 +263,8 @@ mod tests {
             (&rpc,  value(true),                                                               None),
             (&rpc,  value(false),                                                              Some("false")),
             (&rpc,  xmlrpc::fault(4, "No."),                                                   Some("No.")),
-            (&soap, soap::response("pleaseNotify", true),                                      None),
-            (&soap, soap::fault("No."),                                                        Some("No.")),
+            (&soap, soap::response(soap::Version::V11, "pleaseNotify", true),                                      None),
+            (&soap, soap::fault(soap::Version::V12, "No."),                                                        Some("No.")),
         ];
         for (protocol, body, want) in cases {
             let judged = judge(protocol, &reply(&body));

@@ -1,4 +1,5 @@
-//! SOAP 1.1, as rssCloud used it: one call with simple parameters, one answer.
+//! SOAP as rssCloud used it: one call with simple parameters, one answer. That was SOAP
+//! 1.1, and so are the calls of our own; whoever calls in SOAP 1.2 is answered in it.
 //!
 //! Parameters are taken by name or, where names are not the expected ones, by order;
 //! the method element may be qualified or not; prefixes and schema years are as every
@@ -6,12 +7,57 @@
 
 use super::xml::{self, BadXml, Element, escaped, is_name};
 
-/// The namespace of the envelope.
-const ENVELOPE: &str = "http://schemas.xmlsoap.org/soap/envelope/";
+/// Which SOAP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// SOAP 1.1, and whatever does not say that it is another.
+    #[default]
+    V11,
+    /// SOAP 1.2.
+    V12,
+}
+
+impl Version {
+    /// The namespace of the envelope.
+    pub fn namespace(self) -> &'static str {
+        match self {
+            Version::V11 => "http://schemas.xmlsoap.org/soap/envelope/",
+            Version::V12 => "http://www.w3.org/2003/05/soap-envelope",
+        }
+    }
+
+    /// The type that messages are sent with, without parameters.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Version::V11 => "text/xml",
+            Version::V12 => "application/soap+xml",
+        }
+    }
+
+    /// The same as the `Content-Type` of a message of ours.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Version::V11 => "text/xml; charset=utf-8",
+            Version::V12 => "application/soap+xml; charset=utf-8",
+        }
+    }
+
+    /// That of an envelope, by the namespace that its prefix stands for.
+    fn of(envelope: &Element) -> Version {
+        let declared = match envelope.prefix.as_str() {
+            "" => envelope.attribute("xmlns"),
+            prefix => envelope.attribute(prefix),
+        };
+        let is_newer = declared.is_some_and(|held| held.trim() == Version::V12.namespace());
+        if is_newer { Version::V12 } else { Version::V11 }
+    }
+}
 
 /// A call as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
+    /// Which SOAP it is in.
+    pub version: Version,
     /// The procedure: the local name of the first element in the body.
     pub method: String,
     /// Its parameters, by name, in the order written.
@@ -71,21 +117,27 @@ pub fn is_envelope(bytes: &[u8]) -> bool {
     xml::read(bytes).is_ok_and(|root| root.name.eq_ignore_ascii_case("envelope"))
 }
 
+/// Which SOAP a message is in, though it may be no call.
+pub fn version(bytes: &[u8]) -> Version {
+    xml::read(bytes).map_or(Version::V11, |root| Version::of(&root))
+}
+
 /// Reads a call.
 pub fn read_call(bytes: &[u8]) -> Result<Call, BadMessage> {
-    let body = read_body(bytes)?;
+    let (version, body) = read_body(bytes)?;
     let method = body.children.first().ok_or(BadMessage::Missing("method"))?;
     let params = method.children.iter();
     let params = params.map(|param| (param.name.clone(), parameter(&body, param))).collect();
-    Ok(Call { method: method.name.clone(), params })
+    Ok(Call { version, method: method.name.clone(), params })
 }
 
 /// Reads an answer: nothing, or the text of the fault the other side reports.
 pub fn read_response(bytes: &[u8]) -> Result<Result<(), String>, BadMessage> {
-    let body = read_body(bytes)?;
+    let (_, body) = read_body(bytes)?;
     Ok(match body.child("Fault") {
         Some(fault) => {
-            let text = fault.child("faultstring").or_else(|| fault.child("Reason"));
+            let newer = || fault.child("Reason").map(|why| why.child("Text").unwrap_or(why));
+            let text = fault.child("faultstring").or_else(newer);
             Err(text.map(|text| text.text.trim().to_owned()).unwrap_or_default())
         }
         None => Ok(()),
@@ -103,75 +155,89 @@ pub fn call(procedure: &str, url: &str) -> String {
 /// A call of `procedure` with these named parameters; both must be fit to name elements.
 pub fn call_with(procedure: &str, params: &[(&str, Parameter)]) -> String {
     let params = params.iter().map(|(name, value)| match value {
-        Parameter::Text(text) => {
-            format!("<{name} xsi:type=\"xsd:string\">{}</{name}>", escaped(text))
-        }
+        Parameter::Text(held) => text(name, held),
         Parameter::List(texts) => {
-            let items = texts
-                .iter()
-                .map(|text| format!("<item xsi:type=\"xsd:string\">{}</item>", escaped(text)));
-            format!("<{name}>{}</{name}>", items.collect::<String>())
+            let items: String = texts.iter().map(|item| text("item", item)).collect();
+            format!("<{name}>{items}</{name}>")
         }
     });
-    envelope(&format!("<{procedure}>{}</{procedure}>", params.collect::<String>()))
+    let call = format!("<{procedure}>{}</{procedure}>", params.collect::<String>());
+    envelope(Version::V11, &call)
 }
 
 /// The answer to a call of `method`: a boolean.
-pub fn response(method: &str, result: bool) -> String {
-    let method = if is_name(method) { method } else { "call" };
-    envelope(&format!(
-        "<{method}Response><result xsi:type=\"xsd:boolean\">{}</result></{method}Response>",
-        u8::from(result)
-    ))
+pub fn response(version: Version, method: &str, result: bool) -> String {
+    let result = u8::from(result);
+    answer(version, method, &format!("<result xsi:type=\"xsd:boolean\">{result}</result>"))
 }
 
 /// The answer to a call of `method`: a text.
-pub fn text_response(method: &str, result: &str) -> String {
-    let method = if is_name(method) { method } else { "call" };
-    let result = escaped(result);
-    envelope(&format!(
-        "<{method}Response><result xsi:type=\"xsd:string\">{result}</result></{method}Response>"
-    ))
+pub fn text_response(version: Version, method: &str, result: &str) -> String {
+    answer(version, method, &text("result", result))
+}
+
+/// The answer to a call of `method`: a list of texts.
+pub fn list_response(version: Version, method: &str, result: &[&str]) -> String {
+    let items: String = result.iter().map(|item| text("item", item)).collect();
+    answer(version, method, &format!("<result>{items}</result>"))
 }
 
 /// The answer to `weblogUpdates.ping`: its two members.
-pub fn flerror_response(method: &str, error: bool, message: &str) -> String {
+pub fn flerror_response(version: Version, method: &str, error: bool, message: &str) -> String {
+    let (error, message) = (u8::from(error), text("message", message));
+    let flerror = format!("<flerror xsi:type=\"xsd:boolean\">{error}</flerror>");
+    answer(version, method, &format!("<Result>{flerror}{message}</Result>"))
+}
+
+/// An answer that reports an error of the caller's. It is sent with status 500 in SOAP 1.1
+/// (section 6.2), with 400 in SOAP 1.2 (part 2, `#http-reqbindwaitstate`).
+pub fn fault(version: Version, message: &str) -> String {
+    let message = escaped(message);
+    let fault = match version {
+        Version::V11 => {
+            format!("<faultcode>SOAP-ENV:Client</faultcode><faultstring>{message}</faultstring>")
+        }
+        Version::V12 => format!(
+            "<SOAP-ENV:Code><SOAP-ENV:Value>SOAP-ENV:Sender</SOAP-ENV:Value></SOAP-ENV:Code>\
+             <SOAP-ENV:Reason><SOAP-ENV:Text xml:lang=\"en\">{message}</SOAP-ENV:Text>\
+             </SOAP-ENV:Reason>"
+        ),
+    };
+    envelope(version, &format!("<SOAP-ENV:Fault>{fault}</SOAP-ENV:Fault>"))
+}
+
+fn text(name: &str, text: &str) -> String {
+    format!("<{name} xsi:type=\"xsd:string\">{}</{name}>", escaped(text))
+}
+
+fn answer(version: Version, method: &str, inside: &str) -> String {
     let method = if is_name(method) { method } else { "call" };
-    envelope(&format!(
-        "<{method}Response><Result><flerror xsi:type=\"xsd:boolean\">{}</flerror>\
-         <message xsi:type=\"xsd:string\">{}</message></Result></{method}Response>",
-        u8::from(error),
-        escaped(message)
-    ))
+    envelope(version, &format!("<{method}Response>{inside}</{method}Response>"))
 }
 
-/// An answer that reports an error of the caller's. It is sent with status 500 (SOAP
-/// 1.1, section 6.2).
-pub fn fault(message: &str) -> String {
-    envelope(&format!(
-        "<SOAP-ENV:Fault><faultcode>SOAP-ENV:Client</faultcode>\
-         <faultstring>{}</faultstring></SOAP-ENV:Fault>",
-        escaped(message)
-    ))
-}
-
-fn envelope(body: &str) -> String {
+/// SOAP 1.2 allows no `encodingStyle` on the envelope.
+fn envelope(version: Version, body: &str) -> String {
+    let encoding = match version {
+        Version::V11 => " SOAP-ENV:encodingStyle=\"http://schemas.xmlsoap.org/soap/encoding/\"",
+        Version::V12 => "",
+    };
     format!(
-        "<?xml version=\"1.0\"?>\n<SOAP-ENV:Envelope xmlns:SOAP-ENV=\"{ENVELOPE}\" \
+        "<?xml version=\"1.0\"?>\n<SOAP-ENV:Envelope xmlns:SOAP-ENV=\"{}\" \
          xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\" \
-         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
-         SOAP-ENV:encodingStyle=\"http://schemas.xmlsoap.org/soap/encoding/\">\
-         <SOAP-ENV:Body>{body}</SOAP-ENV:Body></SOAP-ENV:Envelope>\n"
+         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"{encoding}>\
+         <SOAP-ENV:Body>{body}</SOAP-ENV:Body></SOAP-ENV:Envelope>\n",
+        version.namespace()
     )
 }
 
-fn read_body(bytes: &[u8]) -> Result<Element, BadMessage> {
+fn read_body(bytes: &[u8]) -> Result<(Version, Element), BadMessage> {
     let root = xml::read(bytes)?;
     if root.name != "Envelope" {
         return Err(BadMessage::Missing("Envelope"));
     }
+    let version = Version::of(&root);
     let body = root.children.into_iter().find(|child| child.name == "Body");
-    body.ok_or(BadMessage::Missing("Body"))
+    Ok((version, body.ok_or(BadMessage::Missing("Body"))?))
 }
 
 /// What a parameter holds; `href="#id"` leads to an element of the body with that id,
@@ -219,10 +285,31 @@ mod tests {
         assert_eq!(read.method, "a.b");
         assert_eq!(read.param(&["url"], 0).unwrap().text(), "http://a.test/?x=1&y=2");
 
-        assert_eq!(read_response(response("a.b", true).as_bytes()), Ok(Ok(())));
-        let faulty = read_response(fault("a < b").as_bytes());
-        assert_eq!(faulty, Ok(Err("a < b".to_owned())));
+        for version in [Version::V11, Version::V12] {
+            let answer = response(version, "a.b", true);
+            assert_eq!(read_response(answer.as_bytes()), Ok(Ok(())), "{answer}");
+            let faulty = fault(version, "a < b");
+            assert_eq!(read_response(faulty.as_bytes()), Ok(Err("a < b".to_owned())), "{faulty}");
+            assert_eq!([answer, faulty].map(|held| super::version(held.as_bytes())), [version; 2]);
+        }
         assert!(read_call(call("x><y", "u").as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn the_version_is_what_the_prefix_of_the_envelope_stands_for() {
+        let newer = Version::V12.namespace();
+        #[rustfmt::skip]
+        let cases = [
+            (format!("<e:Envelope xmlns:e='{newer}'/>"),                        Version::V12),
+            (format!("<Envelope xmlns='{newer}'/>"),                            Version::V12),
+            (format!("<e:Envelope xmlns:e='{}'/>", Version::V11.namespace()),   Version::V11),
+            (format!("<e:Envelope xmlns:e='x' xmlns:other='{newer}'/>"),        Version::V11),
+            ("<Envelope/>".to_owned(),                                          Version::V11),
+            ("no XML".to_owned(),                                               Version::V11),
+        ];
+        for (sent, want) in cases {
+            assert_eq!(version(sent.as_bytes()), want, "{sent}");
+        }
     }
 
     #[test]

@@ -16,12 +16,14 @@ pub const DEEPEST: usize = 32;
 /// something.
 const MOST_ELEMENTS: usize = 8_192;
 
-/// An element of a message. Prefixes are dropped: message formats are told apart by
-/// local names, and real callers get namespaces wrong.
+/// An element of a message. Namespaces are not looked at: message formats are told apart
+/// by local names, and real callers get namespaces wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Element {
     /// The local name.
     pub name: String,
+    /// The prefix of the name; empty if there is none.
+    pub prefix: String,
     /// Attributes by local name.
     pub attributes: Vec<(String, String)>,
     /// All text directly inside, joined, not trimmed.
@@ -170,7 +172,9 @@ impl Tree {
         if self.root.is_some() {
             return Err(BadXml::Malformed("something follows the root element".to_owned()));
         }
-        let name = local(start.name().0).to_owned();
+        let written = start.name();
+        let (prefix, _) = written.0.rsplit_once(':').unwrap_or_default();
+        let (prefix, name) = (prefix.to_owned(), local(written.0).to_owned());
         let mut written = start.html_attributes();
         let attributes = written.with_checks(false).flatten().map(|attribute| {
             let value = escape::unescape(&attribute.value);
@@ -178,7 +182,7 @@ impl Tree {
             (local(attribute.key.0).to_owned(), value)
         });
         let attributes = attributes.collect();
-        self.open.push(Element { name, attributes, ..Element::default() });
+        self.open.push(Element { name, prefix, attributes, ..Element::default() });
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! rssCloud: registrations are kept, and handlers told in their own protocol.
 
+mod calls;
 mod cancelling;
 mod names;
 mod reach;

@@ -145,19 +145,20 @@ fn answer(agreed: &Agreed, n: usize, query: &Form) -> (Response, Option<Event>) 
 
 /// Takes a notification: the answer in its own protocol, and what it names.
 fn take(headers: &HeaderMap, body: &Bytes) -> (Response, Option<String>) {
-    let xml = |text: String| {
-        let content_type = "text/xml; charset=utf-8";
+    let typed = |text: String, content_type: &'static str| {
         warp::reply::with_header(text, header::CONTENT_TYPE, content_type).into_response()
     };
     if soap::is_envelope(body)
         && let Ok(call) = soap::read_call(body)
     {
         let named = call.param(&["url"], 0).map(|url| url.text().to_owned());
-        return (xml(soap::response(&call.method, true)), named);
+        let answer = soap::response(call.version, &call.method, true);
+        return (typed(answer, call.version.content_type()), named);
     }
     if let Ok(call) = xmlrpc::read_call(body) {
         let named = call.params.first().and_then(Value::text);
-        return (xml(xmlrpc::response(&Value::Boolean(true))), named);
+        let answer = xmlrpc::response(&Value::Boolean(true));
+        return (typed(answer, "text/xml; charset=utf-8"), named);
     }
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_form = content_type.is_some_and(|value| value.contains("form-urlencoded"));

@@ -100,11 +100,11 @@ fn soap(bytes: &[u8]) {
         if xml::is_name(&method) {
             assert_eq!(again.method, method);
         }
-        let answer = soap::response(&method, true);
+        let answer = soap::response(soap::Version::V11, &method, true);
         assert_eq!(soap::read_response(answer.as_bytes()), Ok(Ok(())));
     }
     if let Ok(Err(message)) = soap::read_response(bytes) {
-        let again = soap::read_response(soap::fault(&message).as_bytes());
+        let again = soap::read_response(soap::fault(soap::Version::V12, &message).as_bytes());
         assert_eq!(again, Ok(Err(carried(&message).trim().to_owned())));
     }
 }
