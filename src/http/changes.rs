@@ -4,7 +4,8 @@
 //! One printing of a document serves all who ask for it, for as long as nothing is new, and
 //! for a minute at most. One too long to be kept is read from the store page by page for
 //! each reader, so that no document takes more memory than another. An hour that is over
-//! is the same for ever.
+//! is the same for ever. Who has it already, or asks for no more than what it is (HEAD), has
+//! nothing printed.
 
 mod answer;
 mod edition;
@@ -27,7 +28,7 @@ use crate::worker;
 
 use answer::Caching;
 use edition::{Edition, Lines};
-use shelf::{Kind, Shelf};
+use shelf::{Kind, Shelf, Wanted};
 
 const DOOR: Door = Door { name: "changes", methods: &["GET"], body_limit_bytes: 1_024 };
 /// "all the recent pings in the last hours": one, because the hours before it have
@@ -68,10 +69,7 @@ async fn recent_changes(
     let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
     let kind = Kind::Last(span(&query, longest).as_secs());
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
-    match shelf.take(&gateway.store, kind, unit).await {
-        Ok(printing) => answer::give(&shelf, &gateway, &asked, (printing, Caching::Minute)).await,
-        Err(err) => out_of_order(&err),
-    }
+    answer::give(&shelf, &gateway, &asked, (Wanted::Listed(kind, unit), Caching::Minute)).await
 }
 
 async fn changes_of(
@@ -82,7 +80,7 @@ async fn changes_of(
 ) -> Response {
     let Some(begins) = begins else { return nothing_here() };
     let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
-    match hour(&gateway, begins, unit(&query), &shelf).await {
+    match hour(&gateway, begins, unit(&query)).await {
         Ok(Some(found)) => answer::give(&shelf, &gateway, &asked, found).await,
         Ok(None) => nothing_here(),
         Err(err) => out_of_order(&err),
@@ -94,8 +92,7 @@ async fn hour(
     gateway: &Gateway,
     begins: DateTime<Utc>,
     unit: Option<Unit>,
-    shelf: &Shelf,
-) -> Result<Option<(Arc<shelf::Printing>, Caching)>, StoreError> {
+) -> Result<Option<(Wanted, Caching)>, StoreError> {
     let now = worker::now();
     if begins > now {
         return Ok(None);
@@ -107,8 +104,7 @@ async fn hour(
             count: kept.count,
             unit: unit.unwrap_or(kept.unit),
         };
-        let printing = shelf::print(&gateway.store, edition).await?;
-        return Ok(Some((Arc::new(printing), Caching::Forever)));
+        return Ok(Some((Wanted::Kept(edition), Caching::Forever)));
     }
     // An hour that is not kept yet is read as it stands. Before that there was nothing.
     let open = gateway.store.open_hour().await?;
@@ -116,8 +112,7 @@ async fn hour(
         return Ok(None);
     }
     let unit = unit.unwrap_or(gateway.settings.changes_unit);
-    let printing = shelf.take(&gateway.store, Kind::Hour(begins), unit).await?;
-    Ok(Some((printing, Caching::Minute)))
+    Ok(Some((Wanted::Listed(Kind::Hour(begins), unit), Caching::Minute)))
 }
 
 /// `?last=SECONDS` asks for less, as Technorati's spider did.

@@ -199,6 +199,28 @@ async fn a_reader_who_has_it_is_told_so_and_one_who_can_is_sent_it_compressed() 
 }
 
 #[tokio::test]
+async fn an_hour_is_printed_for_who_has_not_got_it_and_once_for_all() {
+    let database = Database::new(Kind::Sqlite).await;
+    let hour = hour_of(worker::now() - TimeDelta::hours(30));
+    list(&database, &[(hour, "first")]).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let path = path_of(hour);
+    let document = kept(&gateway, &path).await;
+    let (_, headers, _) = get(&gateway, &path, &[]).await;
+    // What it says cannot be read any more.
+    database.run("delete from hour_parts").await;
+    assert_eq!(get(&gateway, &path, &[]).await.2, document.as_bytes(), "printed for all");
+    let unprinted = format!("{path}?when=seconds");
+    let head = client().request(Method::HEAD, gateway.url(&unprinted)).send().await.unwrap();
+    assert_eq!((head.status(), head.headers().get(CONTENT_LENGTH)), (StatusCode::OK, None));
+    let etag = head.headers()[ETAG].to_str().unwrap();
+    assert_ne!(etag, headers[ETAG]);
+    let (status, ..) = get(&gateway, &unprinted, &[(IF_NONE_MATCH, etag)]).await;
+    assert_eq!(status, StatusCode::NOT_MODIFIED);
+    assert_eq!(gateway.get(&unprinted).await.0, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
 async fn a_document_too_long_to_be_kept_is_sent_line_by_line() {
     const LINES: usize = 50_000;
     let database = Database::new(Kind::Sqlite).await;
@@ -223,6 +245,7 @@ async fn a_document_too_long_to_be_kept_is_sent_line_by_line() {
     assert_eq!(unzipped, text, "who reads it twice reads the same");
     let head = client().request(Method::HEAD, gateway.url("/changes.xml")).send().await.unwrap();
     assert_eq!((head.status(), &head.headers()[ETAG]), (StatusCode::OK, &headers[ETAG]));
+    assert_eq!(head.headers().get(CONTENT_LENGTH), None, "nobody measured it");
 }
 
 #[tokio::test]

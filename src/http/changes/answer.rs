@@ -1,6 +1,7 @@
 //! A printing on its way to a reader: conditional, compressed if asked, and page by page
 //! where it was too long to be kept.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -13,10 +14,12 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tracing::error;
 use warp::reply::{Reply, Response};
 
-use super::edition::Pages;
-use super::shelf::{Printing, Shelf};
+use super::edition::{Edition, Pages};
+use super::shelf::{NotPrinted, Shelf, Wanted};
 use crate::http::Gateway;
-use crate::http::exchange::{Asked, as_strangers_words, empty, is_known, plain, set, with_type};
+use crate::http::exchange::{
+    Asked, as_strangers_words, empty, is_known, out_of_order, plain, set, with_type,
+};
 use crate::store::StoreError;
 
 /// Pages that wait for a slow reader.
@@ -31,37 +34,68 @@ pub(super) enum Caching {
     Forever,
 }
 
-/// Gives a printing to who asked.
+/// Gives a document to who asked.
 pub(super) async fn give(
     shelf: &Shelf,
     gateway: &Gateway,
     asked: &Asked,
-    (printing, caching): (Arc<Printing>, Caching),
+    (wanted, caching): (Wanted, Caching),
 ) -> Response {
-    let edition = &printing.edition;
-    let etag = edition.etag();
-    let is_zipped = takes_gzip(asked.header("accept-encoding"));
-    let mut response = if is_unchanged(asked, &printing, &etag) {
-        empty(StatusCode::NOT_MODIFIED)
-    } else {
-        let mut response = match &printing.text {
-            Some(text) if is_zipped => match zipped(text.clone()).await {
-                Some(zipped) => with_type(StatusCode::OK, XML, zipped),
-                None => return refused(),
-            },
-            Some(text) => with_type(StatusCode::OK, XML, text.clone()),
-            None if asked.method == Method::HEAD => with_type(StatusCode::OK, XML, ""),
-            None => match Arc::clone(&shelf.readers).try_acquire_owned() {
-                Ok(place) => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped, place),
-                Err(_) => return too_many(),
-            },
-        };
-        if is_zipped {
-            set(&mut response, header::CONTENT_ENCODING, "gzip");
-        }
-        response
+    let (edition, printing) = match shelf.look(&gateway.store, &wanted).await {
+        Ok(found) => found,
+        Err(err) => return out_of_order(&err),
     };
-    set(&mut response, header::ETAG, &etag);
+    if is_unchanged(asked, &edition) {
+        return described(empty(StatusCode::NOT_MODIFIED), &edition, caching);
+    }
+    let is_zipped = takes_gzip(asked.header("accept-encoding"));
+    if asked.method == Method::HEAD {
+        let text = printing.and_then(|held| held.text.clone()).filter(|_| !is_zipped);
+        let response = text.map_or_else(unmeasured, |text| with_type(StatusCode::OK, XML, text));
+        return described(encoded(response, is_zipped), &edition, caching);
+    }
+    let printing = match printing {
+        Some(printing) => Ok(printing),
+        None => shelf.take(&gateway.store, &wanted).await,
+    };
+    let printing = match printing {
+        Ok(printing) => printing,
+        Err(NotPrinted::Busy) => return too_many(),
+        Err(NotPrinted::Store(err)) => return out_of_order(&err),
+    };
+    let edition = &printing.edition;
+    let response = match &printing.text {
+        Some(text) if is_zipped => match zipped(text.clone()).await {
+            Some(zipped) => with_type(StatusCode::OK, XML, zipped),
+            None => return empty(StatusCode::INTERNAL_SERVER_ERROR),
+        },
+        Some(text) => with_type(StatusCode::OK, XML, text.clone()),
+        None => match Arc::clone(&shelf.readers).try_acquire_owned() {
+            Ok(place) => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped, place),
+            Err(_) => return too_many(),
+        },
+    };
+    described(encoded(response, is_zipped), edition, caching)
+}
+
+/// The answer to HEAD for a document whose length is not known.
+fn unmeasured() -> Response {
+    let nothing = futures_util::stream::empty::<Result<Bytes, Infallible>>();
+    let mut response = warp::reply::stream(nothing).into_response();
+    set(&mut response, header::CONTENT_TYPE, XML);
+    response
+}
+
+fn encoded(mut response: Response, is_zipped: bool) -> Response {
+    if is_zipped {
+        set(&mut response, header::CONTENT_ENCODING, "gzip");
+    }
+    response
+}
+
+/// Adds what is to be said of an edition.
+fn described(mut response: Response, edition: &Edition, caching: Caching) -> Response {
+    set(&mut response, header::ETAG, &edition.etag());
     let modified = httpdate::fmt_http_date(edition.updated.into());
     set(&mut response, header::LAST_MODIFIED, &modified);
     set(&mut response, header::VARY, "Accept-Encoding");
@@ -75,7 +109,7 @@ pub(super) async fn give(
 
 const XML: &str = "text/xml; charset=utf-8";
 
-/// What is said where all places for readers of long documents are taken.
+/// What is said where all places are taken, of those who print and of those who read.
 fn too_many() -> Response {
     let why = "Too many are reading this at once, please try again later.";
     let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
@@ -83,18 +117,14 @@ fn too_many() -> Response {
     response
 }
 
-fn refused() -> Response {
-    empty(StatusCode::INTERNAL_SERVER_ERROR)
-}
-
 /// Whether the reader has it already. Dates count where no entity tag is given (RFC 9110
 /// `#field.if-modified-since`).
-fn is_unchanged(asked: &Asked, printing: &Printing, etag: &str) -> bool {
+fn is_unchanged(asked: &Asked, edition: &Edition) -> bool {
     if asked.headers.contains_key(header::IF_NONE_MATCH) {
-        return is_known(asked, etag);
+        return is_known(asked, &edition.etag());
     }
     let since = httpdate::parse_http_date(asked.header("if-modified-since"));
-    since.is_ok_and(|since| printing.edition.updated.timestamp() <= seconds(since))
+    since.is_ok_and(|since| edition.updated.timestamp() <= seconds(since))
 }
 
 fn seconds(at: std::time::SystemTime) -> i64 {

@@ -39,13 +39,21 @@ pub(super) enum Lines {
 }
 
 impl Edition {
+    /// When its first line may have come at the earliest.
+    pub(super) fn begins(&self) -> DateTime<Utc> {
+        match &self.lines {
+            Lines::Listed(window) => window.from,
+            Lines::Kept { begins, .. } => *begins,
+        }
+    }
+
     /// Tells this edition from every other. Weak, because it may be sent compressed.
     pub(super) fn etag(&self) -> String {
-        let (from, newest) = match &self.lines {
-            Lines::Listed(window) => (window.from, window.newest),
-            Lines::Kept { begins, .. } => (*begins, -1),
+        let newest = match &self.lines {
+            Lines::Listed(window) => window.newest,
+            Lines::Kept { .. } => -1,
         };
-        let (from, updated) = (from.timestamp_micros(), self.updated.timestamp_micros());
+        let (from, updated) = (self.begins().timestamp_micros(), self.updated.timestamp_micros());
         format!("W/\"{from:x}-{updated:x}-{newest}-{}\"", self.unit.as_str())
     }
 }
