@@ -93,6 +93,9 @@ fn see_other(form: &Form, posted: &Posted) -> Response {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("user", user).append_pair("posted", &posted.id);
     query.append_pair("chars", &posted.chars.to_string());
+    if !posted.saved.is_told {
+        query.append_pair("untold", "1");
+    }
     let mut response = empty(StatusCode::SEE_OTHER);
     set(&mut response, header::LOCATION, &format!("author?{}", query.finish()));
     response

@@ -78,6 +78,10 @@ fn is_unchanged(asked: &Asked, etag: &str, changed_at: DateTime<Utc>) -> bool {
     since.is_ok_and(|since| DateTime::<Utc>::from(since).timestamp() >= changed_at.timestamp())
 }
 
+/// What is said behind the address of a file that could not be pinged.
+const UNTOLD: &str = "\nThe file is saved, but nobody could be told of it now. Those who watch it are \
+    told later, or when it is saved once more.";
+
 /// Why nothing was written.
 enum Wrong {
     Refused(Refused),
@@ -109,7 +113,8 @@ async fn write(
     let sent = Sent::Bytes(&asked.body);
     let saved = gateway.publish.save((&author, name), sent, &condition, now).await?;
     let status = if saved.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = plain(status, &saved.url);
+    let untold = if saved.is_told { "" } else { UNTOLD };
+    let mut response = plain(status, &format!("{}{untold}", saved.url));
     set(&mut response, header::LOCATION, &saved.url);
     set(&mut response, header::ETAG, &format!("\"{}\"", saved.tag));
     Ok(response)

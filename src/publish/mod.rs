@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tracing::error;
 use url::Url;
 
 use crate::domain::feed::Text;
@@ -82,6 +83,9 @@ pub struct Saved {
     pub is_new: bool,
     /// Its entity tag, without quotes.
     pub tag: String,
+    /// Whether it is made sure that those who watch it are told. Where that failed they are
+    /// told with the next poll, or when it is saved once more.
+    pub is_told: bool,
 }
 
 /// Why something was not done.
@@ -162,7 +166,8 @@ impl Publish {
         self.sign_in.author(login, password).await
     }
 
-    /// Keeps a file of an author, and pings it.
+    /// Keeps a file of an author, and pings it. What is kept is saved, even if it cannot be
+    /// pinged then.
     pub async fn save(
         &self,
         (author, name): (&Author, &Segment),
@@ -180,12 +185,28 @@ impl Publish {
             Kept::NoAccount => return Err(Refusal::WrongPassword),
         }
         let url = self.url(&author.login, name);
-        // Also where nothing changed: the ping before this may have been lost.
-        self.ping(&url, now).await?;
-        if kept != Kept::Same {
-            self.tell_sinks(&url, &content.body, now).await?;
+        let news = Some(&content.body[..]).filter(|_| kept != Kept::Same);
+        let is_told = self.announce(&url, news, now).await;
+        Ok(Saved { url, is_new: kept == Kept::Made, tag: content.tag(), is_told })
+    }
+
+    /// Has everybody told who wants to be, of the feed too if it is `news`; whether that can
+    /// be relied on.
+    async fn announce(&self, url: &str, news: Option<&[u8]>, now: DateTime<Utc>) -> bool {
+        let announced = async {
+            // Also where nothing changed: the ping before this may have been lost.
+            self.ping(url, now).await?;
+            match news {
+                Some(feed) => self.tell_sinks(url, feed, now).await,
+                None => Ok(()),
+            }
+        };
+        let announced = announced.await;
+        if let Err(err) = &announced {
+            let cause: &dyn std::error::Error = err;
+            error!(error = cause, feed = url, "a stored feed has changed, but could not be pinged");
         }
-        Ok(Saved { url, is_new: kept == Kept::Made, tag: content.tag() })
+        announced.is_ok()
     }
 
     /// Removes a file of an author; `false` if there is none.
@@ -200,7 +221,7 @@ impl Publish {
             None => Ok(false),
             Some(false) => Err(Refusal::Unmet),
             Some(true) => {
-                self.ping(&self.url(&author.login, name), now).await?;
+                self.announce(&self.url(&author.login, name), None, now).await;
                 Ok(true)
             }
         }

@@ -9,22 +9,29 @@ use http::header::{
 use http::{Method, StatusCode};
 use reqwest::RequestBuilder;
 
+use crate::store::on_both_stores;
 use crate::support::feeds::{between, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::server::client;
 use crate::support::subscriber::Subscriber;
 
+on_both_stores!(what_is_saved_is_saved_though_it_cannot_be_pinged);
+
 pub(crate) const PASSWORD: &str = "correct horse";
 
 /// A gateway with the account `ada`, and what it stands on.
 pub(crate) async fn start(settings: &[(&str, &str)]) -> (Gateway, Database) {
     let database = Database::new(Kind::Sqlite).await;
+    (start_on(&database, settings).await, database)
+}
+
+async fn start_on(database: &Database, settings: &[(&str, &str)]) -> Gateway {
     let store = database.open().await;
     let hash = PasswordHash::of(&Password::chosen(PASSWORD).unwrap(), [7; 16]);
     assert!(store.create_account("ada", &hash, worker::now()).await.unwrap());
     store.close().await;
-    (Gateway::start(&database, settings).await, database)
+    Gateway::start(database, settings).await
 }
 
 fn put(gateway: &Gateway, path: &str, body: impl Into<reqwest::Body>) -> RequestBuilder {
@@ -210,6 +217,31 @@ async fn who_watches_a_stored_feed_is_told_when_it_is_saved() {
         .await;
     subscriber.until("/river", |told| told.len() == 2).await;
     gateway.comes_to_rest().await;
+}
+
+async fn what_is_saved_is_saved_though_it_cannot_be_pinged(database: Database) {
+    let gateway = start_on(&database, &[]).await;
+    let (path, feed) = ("/storage/ada/rss.xml", rss("tides", 1..3));
+    database.run("alter table changes rename to elsewhere").await;
+    let saved = put(&gateway, path, feed.clone()).send().await.unwrap();
+    assert_eq!(saved.status(), StatusCode::CREATED);
+    let text = saved.text().await.unwrap();
+    assert!(text.starts_with(&gateway.url(path)), "{text}");
+    assert!(text.contains("nobody could be told"), "{text}");
+    assert_eq!(gateway.get(path).await.1, feed);
+    let answer = call(&gateway, "rssCloud.saveRss", &["ada", PASSWORD, &rss("tides", 1..4)]).await;
+    assert!(answer.contains(&gateway.url(path)) && !answer.contains("<fault>"), "{answer}");
+
+    // Saved once more, it is told, though nothing has changed.
+    database.run("alter table elsewhere rename to changes").await;
+    let again = put(&gateway, path, rss("tides", 1..4)).send().await.unwrap();
+    assert_eq!(again.status(), StatusCode::OK);
+    assert_eq!(again.text().await.unwrap().trim(), gateway.url(path));
+    let (_, changes) = gateway.get("/changes.xml").await;
+    assert!(changes.contains(path), "{changes}");
+    let gone = client().delete(gateway.url(path)).basic_auth("ada", Some(PASSWORD));
+    database.run("alter table changes rename to elsewhere").await;
+    assert_eq!(gone.send().await.unwrap().status(), StatusCode::NO_CONTENT);
 }
 
 #[tokio::test]

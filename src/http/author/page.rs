@@ -90,7 +90,11 @@ impl Page<'_> {
             }
             false => String::new(),
         };
-        format!("<p role=\"status\">Posted.{long}</p>\n")
+        let told = match self.value("untold").is_empty() {
+            true => "",
+            false => " Nobody could be told of it now; those who watch the feed are told later.",
+        };
+        format!("<p role=\"status\">Posted.{long}{told}</p>\n")
     }
 
     fn write(&self) -> String {
