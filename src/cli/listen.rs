@@ -35,6 +35,9 @@ use follow::{Followed, Way};
 
 /// What is said of a first registration, during which a cloud tests where it is to tell us.
 const REGISTERED: &str = "registered";
+/// What arrived and is not printed yet: notifications may hold whole documents. Whoever tells
+/// more is asked to come again.
+const EVENTS: usize = 32;
 /// How long a hub may take to ask whether we really want to leave.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
@@ -112,7 +115,7 @@ pub(super) async fn run(args: &Args) -> Outcome {
     }
     let topics = followed.iter().map(|one| one.offer().topic.clone()).collect();
     let agreed = Arc::new(Agreed::to(topics));
-    let (events, heard) = mpsc::unbounded_channel();
+    let (events, heard) = mpsc::channel(EVENTS);
     let stop = CancellationToken::new();
     let serving = tokio::spawn(listener.serve(door::routes(events, &agreed), stop.clone()));
     let scheme = if args.protocol == Spoken::HttpsPost { "https" } else { "http" };
@@ -156,7 +159,7 @@ struct Session {
     followed: Vec<Followed>,
     agreed: Arc<Agreed>,
     renew: Option<u64>,
-    heard: mpsc::UnboundedReceiver<Event>,
+    heard: mpsc::Receiver<Event>,
 }
 
 impl Session {

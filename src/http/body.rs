@@ -23,7 +23,7 @@ const THROWN_AWAY_BYTES: usize = 1 << 20;
 
 /// How a door reads messages, as calls are, and refuses those that it does not read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Messages {
+pub(crate) struct Messages {
     /// The longest body of a message that may be longer than the door's others.
     pub(super) longer_bytes: usize,
     /// Whether a message may, by how it begins.
@@ -34,7 +34,7 @@ pub(super) struct Messages {
 
 /// A body that was not read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unread {
+pub(crate) struct Unread {
     /// What HTTP says to that.
     pub(super) status: StatusCode,
     /// Why, in a sentence.
@@ -49,13 +49,13 @@ impl Unread {
     }
 
     /// What is said in no protocol but HTTP.
-    pub(super) fn reply(&self) -> Response {
+    pub(crate) fn reply(&self) -> Response {
         plain(self.status, &self.why)
     }
 }
 
 /// Reads a body of `limit_bytes` at most; longer, if it is a message that may be.
-pub(super) async fn read<S, B>(
+pub(crate) async fn read<S, B>(
     body: S,
     mut limit_bytes: usize,
     mut messages: Option<Messages>,

@@ -17,7 +17,7 @@ mod aliases;
 mod archive;
 mod author;
 mod basic;
-mod body;
+pub(crate) mod body;
 mod bot;
 mod changes;
 mod client;

@@ -5,12 +5,14 @@ use std::process::Stdio;
 
 use http::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::support::PATIENCE;
 use crate::support::feeds::rss;
+use crate::support::gateway::free_port;
 use crate::support::world::World;
 
 /// A running `feedgate listen`.
@@ -113,6 +115,29 @@ async fn it_is_told_by_soap() {
 #[tokio::test]
 async fn it_is_told_by_websub() {
     is_told("websub", &[]).await;
+}
+
+#[tokio::test]
+async fn it_is_told_though_the_length_is_not() {
+    let world = World::with_tides(2, &[]).await;
+    let (cloud, port) = (world.gateway.url("/"), free_port());
+    let args = ["--cloud", &cloud, "--feed", &world.topic, "--port", &port.to_string()];
+    let mut listening = Listening::start(&args);
+    listening.says("registered", &world.topic).await;
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let body = format!("url={}", world.topic);
+    let request = format!(
+        "POST /0 HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(listening.says("notified", &world.topic).await.starts_with("http-post"));
+    listening.ends(&world.topic).await;
 }
 
 #[tokio::test]

@@ -6,17 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Permit, Sender};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::{Reply, Response};
 
+use crate::http::body;
 use crate::wire::form::Form;
 use crate::wire::xmlrpc::Value;
 use crate::wire::{soap, xmlrpc};
 
 /// The longest notification read: hubs send whole documents.
-const BODY_LIMIT_BYTES: u64 = 10 * 1024 * 1024;
+const BODY_LIMIT_BYTES: usize = 10 * 1024 * 1024;
 
 /// What we agree to.
 #[derive(Debug)]
@@ -82,10 +84,7 @@ pub(super) struct Told {
 }
 
 /// All there is to ask; what is told goes to `events`.
-pub(super) fn routes(
-    events: UnboundedSender<Event>,
-    agreed: &Arc<Agreed>,
-) -> BoxedFilter<(Response,)> {
+pub(super) fn routes(events: Sender<Event>, agreed: &Arc<Agreed>) -> BoxedFilter<(Response,)> {
     let (asked, told) = (Arc::clone(agreed), Arc::clone(agreed));
     let sent = events.clone();
     let ask = warp::path!(usize)
@@ -93,26 +92,51 @@ pub(super) fn routes(
         .and(warp::query::raw().or(warp::any().map(String::new)).unify())
         .map(move |n, query: String| {
             let query = Form::from_urlencoded(query.as_bytes()).unwrap_or_default();
+            let Some(place) = place(&sent) else { return busy() };
             let (reply, event) = answer(&asked, n, &query);
-            if let Some(event) = event {
-                sent.send(event).unwrap_or_default(); // nobody listens any more
+            if let Some((place, event)) = place.zip(event) {
+                place.send(event);
             }
             reply
         });
     let tell = warp::path!(usize)
         .and(warp::post())
-        .and(warp::body::content_length_limit(BODY_LIMIT_BYTES))
         .and(warp::header::headers_cloned())
-        .and(warp::body::bytes())
-        .map(move |n, headers, body: Bytes| {
-            let is_test = told.is_asking.load(Ordering::SeqCst);
-            let (reply, named) = take(&headers, &body);
-            let told = Told { n, is_test, named, headers, body };
-            events.send(Event::Told(told)).unwrap_or_default(); // nobody listens any more
-            reply
+        .and(warp::body::stream())
+        .then(move |n, headers, body| {
+            let (events, told) = (events.clone(), Arc::clone(&told));
+            async move {
+                // Before it is read: so much may be in memory, and no more.
+                let Some(place) = place(&events) else { return busy() };
+                let body = match body::read(body, BODY_LIMIT_BYTES, None).await {
+                    Ok(body) => body,
+                    Err(unread) => return unread.reply(),
+                };
+                let is_test = told.is_asking.load(Ordering::SeqCst);
+                let (reply, named) = take(&headers, &body);
+                if let Some(place) = place {
+                    place.send(Event::Told(Told { n, is_test, named, headers, body }));
+                }
+                reply
+            }
         });
     let nothing = warp::any().map(|| StatusCode::NOT_FOUND.into_response());
     ask.or(tell).unify().or(nothing).unify().boxed()
+}
+
+/// A place for an event; `None` if there is none now. It leads nowhere if nobody listens any
+/// more.
+fn place(events: &Sender<Event>) -> Option<Option<Permit<'_, Event>>> {
+    match events.try_reserve() {
+        Ok(place) => Some(Some(place)),
+        Err(TrySendError::Closed(())) => Some(None),
+        Err(TrySendError::Full(())) => None,
+    }
+}
+
+fn busy() -> Response {
+    let reply = warp::reply::with_status("Too much at once.\n", StatusCode::SERVICE_UNAVAILABLE);
+    warp::reply::with_header(reply, header::RETRY_AFTER, "10").into_response()
 }
 
 /// A hub or a cloud asks whether we want what we asked for.
@@ -192,5 +216,18 @@ mod tests {
             assert_eq!(got, wants, "leaving: {leaving}");
             assert_eq!(status(1, &subscribe), 404);
         }
+    }
+
+    #[test]
+    fn only_so_much_is_held_that_nobody_has_read_yet() {
+        let (events, mut heard) = tokio::sync::mpsc::channel(1);
+        let first = place(&events).flatten().unwrap();
+        assert!(place(&events).is_none());
+        first.send(Event::Left { n: 0 });
+        assert!(place(&events).is_none());
+        assert!(heard.try_recv().is_ok());
+        assert!(place(&events).flatten().is_some());
+        drop(heard);
+        assert!(place(&events).unwrap().is_none(), "it is taken and dropped");
     }
 }
