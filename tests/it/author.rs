@@ -5,14 +5,14 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use http::StatusCode;
-use http::header::{CONTENT_SECURITY_POLICY, SET_COOKIE};
+use http::header::{CONTENT_SECURITY_POLICY, ETAG, HOST, SET_COOKIE};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use crate::storage::{PASSWORD, start};
 use crate::support::browser::Browser;
 use crate::support::publisher::Publisher;
-use crate::support::server::client;
+use crate::support::server::{Server, client, say};
 use crate::support::subscriber::Subscriber;
 
 /// Runs `feedgate post` in `folder`, with this on its standard input.
@@ -127,6 +127,35 @@ async fn a_post_is_saved_through_the_cloud_in_one_operation() {
     );
     assert!(!told.contains("wrong horse"));
     gateway.comes_to_rest().await;
+}
+
+#[tokio::test]
+async fn a_post_is_saved_through_a_proxy_that_weakens_tags() {
+    let (gateway, _database) = start(&[]).await;
+    let behind = gateway.url("");
+    let proxy = Server::start(move |asked| {
+        let request = client().request(asked.method, format!("{behind}{}", asked.path));
+        let (mut headers, body) = (asked.headers, asked.body);
+        headers.remove(HOST);
+        async move {
+            let answer = request.headers(headers).body(body).send().await.unwrap();
+            let (status, tag) = (answer.status(), answer.headers().get(ETAG).cloned());
+            let mut answer = say(status, answer.bytes().await.unwrap());
+            if let Some(tag) = tag {
+                let weak = format!("W/{}", tag.to_str().unwrap());
+                answer.headers_mut().insert(ETAG, weak.parse().unwrap());
+            }
+            answer
+        }
+    });
+    let (folder, proxy) = (tempfile::tempdir().unwrap(), proxy.await);
+    let (cloud, password) = (proxy.url(""), format!("{PASSWORD}\n"));
+    for text in ["one", "two"] {
+        let args = [text, "--cloud", &cloud, "--user", "ada"];
+        let posted = id(&post(folder.path(), &args, &password).await);
+        let (_, feed) = gateway.get("/storage/ada/rss.xml").await;
+        assert!(feed.contains(&posted), "{feed}");
+    }
 }
 
 #[tokio::test]

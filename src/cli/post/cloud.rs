@@ -6,6 +6,7 @@ use std::error::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use url::Url;
 
@@ -67,7 +68,7 @@ impl Cloud<'_> {
         match self.fetch.get(ask).await.result {
             Ok(Answer::Document(document)) => {
                 let checked = rss::check(&document.body)?;
-                let tag = document.headers.get(header::ETAG).cloned();
+                let tag = document.headers.get(header::ETAG).map(strong).transpose()?;
                 Ok((Some(rss::as_utf8(&checked.text).into_owned()), tag))
             }
             Err(FetchError::Status { status, .. }) if status == StatusCode::NOT_FOUND => {
@@ -101,4 +102,12 @@ impl Cloud<'_> {
         let reply = self.fetch.call(Call { method, url: url.clone(), headers, body }).await?;
         Ok((reply.status, String::from_utf8_lossy(&reply.body).trim().to_owned()))
     }
+}
+
+/// A tag as `If-Match` can compare it. A proxy that compresses weakens the tag of the gateway
+/// behind it, by `W/`; a weak tag never matches (RFC 9110 `#field.if-match`), and the gateway
+/// knows its own by what stands behind that.
+fn strong(tag: &HeaderValue) -> Result<HeaderValue, InvalidHeaderValue> {
+    let bytes = tag.as_bytes();
+    HeaderValue::from_bytes(bytes.strip_prefix(b"W/").unwrap_or(bytes))
 }

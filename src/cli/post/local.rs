@@ -18,6 +18,7 @@ use super::{Args, note};
 use crate::fetch::{Call, Fetch};
 use crate::wire::rss::{self, About, Change, Told};
 use crate::wire::{soap, xmlrpc};
+use crate::worker::nonce;
 
 /// Why nobody was told, though the file is written.
 #[derive(Debug, thiserror::Error)]
@@ -108,11 +109,12 @@ fn fill(file: &mut File, path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A new file in the same folder, which a web server shows to nobody.
+/// A new file in the same folder, which a web server shows to nobody. Nobody can know its
+/// name before, and nothing that is there already is written to, nor what a link leads to.
 fn tempfile_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let temporary = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
-    let file = File::options().write(true).create(true).truncate(true).open(&temporary)?;
+    let temporary = path.with_file_name(format!(".{name}.{}.new", nonce()));
+    let file = File::options().write(true).create_new(true).open(&temporary)?;
     Ok((file, temporary))
 }
 
@@ -219,5 +221,25 @@ mod tests {
         ] {
             assert_eq!(judge(is_success, body.as_bytes()).is_ok(), want, "{body}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_replaced_past_what_others_put_beside_it_and_keeps_its_permissions() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("rss.xml"), folder.path().join("other"));
+        fs::write(&path, "<rss><channel/></rss>").unwrap();
+        fs::write(&other, "mine").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let foreseen = folder.path().join(format!(".rss.xml.{}.new", std::process::id()));
+        symlink(&other, foreseen).unwrap();
+        write(&path, |held| Ok(held.unwrap().replace("<channel/>", "<channel></channel>")))
+            .unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "<rss><channel></channel></rss>");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 3, "nothing is left over");
     }
 }
