@@ -3,11 +3,12 @@
 //!
 //! Blogging tools that cannot speak XML-RPC send it, and forms on web pages; without
 //! parameters it is such a form. `rssUrl` names the feed where `url` is the home page, and
-//! `direct` asks for plain text, as blo.gs had it.
+//! `direct` asks for plain text, as blo.gs had it. HEAD pings nobody: whoever looks whether a
+//! link leads anywhere tells nothing by it.
 
 use std::sync::Arc;
 
-use http::{StatusCode, header};
+use http::{Method, StatusCode, header};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -32,6 +33,9 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
+    if asked.method == Method::HEAD {
+        return page(StatusCode::OK, FORM);
+    }
     let form = match params::read(&asked, Bodies::Any) {
         Ok(form) if form.is_empty() => return page(StatusCode::OK, FORM),
         Ok(form) => form,

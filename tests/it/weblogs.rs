@@ -222,6 +222,9 @@ async fn a_plain_request_pings_and_is_answered_with_a_page() {
         let page = answer.text().await.unwrap();
         assert!(page.contains(sentence), "{query}: {page}");
     }
+    let look = gateway.url("/pingSiteForm?name=Looked+at&url=http%3A%2F%2Flook.test%2F");
+    let looked = client().head(look).send().await.unwrap();
+    assert_eq!(looked.status(), StatusCode::OK);
     let form =
         [("name", "Posted"), ("url", "http://posted.test/"), ("rssUrl", "http://posted.test/rss")];
     assert_eq!(gateway.post("/pingSiteForm", &form).await.0, StatusCode::OK);
@@ -241,6 +244,7 @@ async fn a_plain_request_pings_and_is_answered_with_a_page() {
     let (_, changes) = gateway.get("/changes.xml").await;
     assert!(changes.contains("name=\"The RSS Blog\" url=\"http://blog.test/rss\""), "{changes}");
     assert!(changes.contains("rssUrl=\"http://posted.test/rss\""), "{changes}");
+    assert!(!changes.contains("look.test"), "HEAD pings nobody: {changes}");
 }
 
 #[tokio::test]
