@@ -47,6 +47,9 @@ enum NotTaken {
     /// It answered, but not with success.
     #[error("the sink answered {0}")]
     Status(http::StatusCode),
+    /// It answered with success, but with nothing that says whether it has taken the ping.
+    #[error("the sink's answer is no XML-RPC: {0}")]
+    Protocol(String),
     /// It said no in the words of its protocol.
     #[error("the sink refused: {0}")]
     Refused(String),
@@ -58,6 +61,7 @@ impl NotTaken {
         match self {
             Self::Fetch(err) => err.code(),
             Self::Status(_) => "sink_status",
+            Self::Protocol(_) => "sink_protocol",
             Self::Refused(_) => "sink_refused",
         }
     }
@@ -100,6 +104,10 @@ fn report(due: &DueSink, why: &NotTaken, retry_at: Option<DateTime<Utc>>) {
     let (host, code, feed) = (host(&due.sink), why.code(), due.feed_url.as_str());
     let error = why as &dyn Error;
     match retry_at {
+        // Not at every attempt.
+        Some(_) if due.attempts == 0 => {
+            warn!(host, code, error, feed, "a ping was not taken; it is sent again");
+        }
         Some(_) => debug!(host, code, error, feed, "a ping was not taken; it is sent again"),
         None => warn!(host, code, error, feed, "a ping was never taken, and is dropped"),
     }

@@ -8,7 +8,7 @@ use url::form_urlencoded::byte_serialize;
 
 use super::NotTaken;
 use crate::domain::sink::{DueSink, Means, Sink};
-use crate::fetch::{Call, Fetch, FetchError, Reply};
+use crate::fetch::{Call, Fetch, Reply};
 use crate::wire::xmlrpc::{self, Fault, Value};
 
 /// Tells a sink.
@@ -24,14 +24,13 @@ pub(super) async fn send(fetch: &Fetch, sink: &Sink, due: &DueSink) -> Result<()
             if due.feed_url != due.url {
                 // The page that changed is as good as the weblog's own here.
                 let told = [&due.name, &due.url, &due.url, &due.feed_url];
-                if call(fetch, &url, "weblogUpdates.extendedPing", &told).await?.is_ok() {
-                    return Ok(());
+                match call(fetch, &url, "weblogUpdates.extendedPing", &told).await {
+                    // As WordPress does where an extended ping meets a fault.
+                    Err(NotTaken::Refused(_)) => {}
+                    told => return told,
                 }
             }
-            // As WordPress does where an extended ping meets a fault.
-            let told = [&due.name, &due.url];
-            let answer = call(fetch, &url, "weblogUpdates.ping", &told).await?;
-            answer.map_err(|fault| NotTaken::Refused(fault.message))
+            call(fetch, &url, "weblogUpdates.ping", &[&due.name, &due.url]).await
         }
     }
 }
@@ -63,21 +62,37 @@ fn success(reply: Reply) -> Result<Reply, NotTaken> {
     if reply.status.is_success() { Ok(reply) } else { Err(NotTaken::Status(reply.status)) }
 }
 
-/// Calls a procedure; the inner error is the sink's own.
+/// Calls a procedure.
 async fn call(
     fetch: &Fetch,
     url: &Url,
     procedure: &str,
     params: &[&String],
-) -> Result<Result<(), Fault>, NotTaken> {
+) -> Result<(), NotTaken> {
     let params: Vec<Value> = params.iter().map(|text| Value::Text((*text).clone())).collect();
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/xml"));
     let body = xmlrpc::call_with(procedure, &params).into();
     let asked = Call { method: Method::POST, url: url.clone(), headers, body };
-    let reply = success(fetch.call(asked).await.map_err(|err: FetchError| NotTaken::from(err))?)?;
-    let answer = xmlrpc::read_response(&reply.body);
-    Ok(answer.map_err(|bad| NotTaken::Refused(bad.to_string()))?.and_then(judged))
+    let reply = fetch.call(asked).await?;
+    let said = xmlrpc::read_response(&reply.body).map(|answer| answer.and_then(judged));
+    match said {
+        // Some send the fault with a status of its own: it says more than that.
+        Ok(Err(fault)) => Err(NotTaken::Refused(fault.message)),
+        _ if !reply.status.is_success() => Err(NotTaken::Status(reply.status)),
+        Ok(Ok(())) => Ok(()),
+        Err(_) => Err(NotTaken::Protocol(kind(&reply))),
+    }
+}
+
+/// What an answer is that is no XML-RPC, as far as that can be told without its text.
+fn kind(reply: &Reply) -> String {
+    let media_type = reply.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    match media_type.map(|value| value.split(';').next().unwrap_or_default().trim()) {
+        _ if reply.body.is_empty() => "it is empty".to_owned(),
+        Some(media_type) if !media_type.is_empty() => format!("it is sent as {media_type}"),
+        Some(_) | None => "it does not say what it is".to_owned(),
+    }
 }
 
 /// What an answer says: a struct whose `flerror` is set is a refusal (seed 002, "Ping

@@ -151,6 +151,32 @@ async fn a_sink_that_knows_no_extended_pings_is_sent_a_plain_one() {
 }
 
 #[tokio::test]
+async fn why_a_sink_did_not_take_a_ping_is_told_by_what_it_answered() {
+    let publisher = Publisher::start().await;
+    let no = xmlrpc::fault(1, "no");
+    #[rustfmt::skip]
+    let cases = [
+        (StatusCode::OK,                    "<html>Welcome</html>".to_owned(), "sink_protocol"),
+        (StatusCode::OK,                    String::new(),                     "sink_protocol"),
+        (StatusCode::NOT_FOUND,             "<html>Nothing</html>".to_owned(), "sink_status"),
+        (StatusCode::INTERNAL_SERVER_ERROR, no,                                "sink_refused"),
+    ];
+    for (status, body, result) in cases {
+        let database = Database::new(Kind::Sqlite).await;
+        let server = Server::start(move |_| {
+            let answer = say(status, body.clone());
+            async move { answer }
+        });
+        let url = server.await;
+        let gateway = watching(&database, &publisher, &url.url("/RPC2"), ["others", "mine"]).await;
+        publish(&gateway, &publisher, "/mine/feed", "mine", 2).await;
+        let told =
+            format!("feedgate_onward_pings_total{{means=\"xml-rpc\",result=\"{result}\"}} 1");
+        gateway.measures(&told).await;
+    }
+}
+
+#[tokio::test]
 async fn what_a_sink_did_not_take_outlives_a_restart_and_is_sent_again() {
     let publisher = Publisher::start().await;
     let database = Database::new(Kind::Sqlite).await;
