@@ -108,8 +108,8 @@ impl std::fmt::Debug for Strangers {
     }
 }
 
-/// Whose allowance it is: one customer has at least a /64 of IPv6.
-fn network(ip: IpAddr) -> u64 {
+/// Whose address it is: one customer has at least a /64 of IPv6.
+pub(super) fn network(ip: IpAddr) -> u64 {
     match ip.to_canonical() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),
         IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,

@@ -24,11 +24,13 @@ use super::Look;
 use crate::domain::event::Wanted;
 use crate::http::Gateway;
 use crate::http::exchange::{Asked, out_of_order, plain, set};
+use crate::http::strangers::network;
 use crate::store::StoreError;
 
 /// Streams at once.
 const MOST: usize = 200;
-/// Streams at once to one address.
+/// Streams at once to one address, or to one /64 of IPv6: whoever has one such address has them
+/// all.
 const MOST_OF_ONE: usize = 20;
 /// Events sent at a time.
 const AT_ONCE: usize = 200;
@@ -43,18 +45,19 @@ const RETRY: &str = "retry: 2000\n\n";
 /// Who is streamed to.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    open: Mutex<HashMap<Option<IpAddr>, usize>>,
+    open: Mutex<HashMap<Option<u64>, usize>>,
 }
 
 /// One stream's place; it is given back when dropped.
 #[derive(Debug)]
 struct Place {
     streams: Arc<Streams>,
-    client: Option<IpAddr>,
+    client: Option<u64>,
 }
 
 impl Streams {
     fn enter(self: &Arc<Streams>, client: Option<IpAddr>) -> Option<Place> {
+        let client = client.map(network);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.get(&client).copied().unwrap_or(0);
         if open.values().sum::<usize>() >= MOST || own >= MOST_OF_ONE {
@@ -219,5 +222,15 @@ mod tests {
         let _own: Vec<Place> = (0..MOST_OF_ONE).map(|_| streams.enter(ip(1)).unwrap()).collect();
         assert!(streams.enter(ip(1)).is_none());
         assert!(streams.enter(ip(2)).is_some());
+    }
+
+    #[test]
+    fn s26_all_addresses_of_a_64_are_one() {
+        let streams = Arc::new(Streams::default());
+        let ip =
+            |net: u16, n: usize| Some(IpAddr::from([0x2001, 0xdb8, 0, net, 0, 0, 0, n as u16]));
+        let _own: Vec<Place> = (0..MOST_OF_ONE).map(|n| streams.enter(ip(1, n)).unwrap()).collect();
+        assert!(streams.enter(ip(1, MOST_OF_ONE)).is_none());
+        assert!(streams.enter(ip(2, 0)).is_some());
     }
 }
