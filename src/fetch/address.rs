@@ -9,6 +9,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use url::{Host, Url};
 
 const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)
@@ -88,9 +89,42 @@ pub fn is_public(ip: IpAddr) -> bool {
     }
 }
 
+/// Names that mean something only inside a network (rule S2). They may lead to networks
+/// that the operator listed and nowhere else.
+pub(super) fn is_inner_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let last = name.rsplit('.').next().unwrap_or_default();
+    !name.contains('.') || matches!(last, "localhost" | "local" | "internal" | "onion")
+}
+
+/// Whether `url` leads into some inner network, as far as the URL itself tells: nobody is
+/// asked what its name leads to.
+pub fn is_inner(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => !is_public(ip.into()),
+        Some(Host::Ipv6(ip)) => !is_public(ip.into()),
+        Some(Host::Domain(name)) => is_inner_name(name),
+        None => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_tells_by_its_host_that_it_leads_inside() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://example.org/",        false), ("https://8.8.8.8/",         false),
+            ("http://10.1.2.3/feed",        true),  ("http://[::1]/",            true),
+            ("http://[::ffff:10.0.0.1]/",   true),  ("http://2130706433/",       true),
+            ("http://intranet/",            true),  ("http://printer.local./",   true),
+        ];
+        for (url, want) in cases {
+            assert_eq!(is_inner(&Url::parse(url).unwrap()), want, "{url}");
+        }
+    }
 
     /// Each network with the addresses just outside and just inside of both ends.
     #[rustfmt::skip]

@@ -28,7 +28,7 @@ use tracing::warn;
 use url::{Host, Url};
 
 use super::FetchError;
-use super::address::{is_listed, may_reach};
+use super::address::{is_inner_name, is_listed, may_reach};
 use crate::domain::topic::host;
 
 /// An idle connection is kept no longer than this, so that a name whose address has
@@ -207,7 +207,7 @@ impl Guard {
         let ip = match url.host().ok_or_else(|| bad("there is no host in it"))? {
             Host::Ipv4(ip) => IpAddr::V4(ip),
             Host::Ipv6(ip) => IpAddr::V6(ip),
-            Host::Domain(name) if is_inner(name) && self.allowed.is_empty() => {
+            Host::Domain(name) if is_inner_name(name) && self.allowed.is_empty() => {
                 // Not even looked up: the question itself would tell of inner names.
                 return Err(FetchError::Forbidden { host: name.to_owned() });
             }
@@ -232,7 +232,7 @@ impl Guard {
         if let Some(watched) = self.watched().get_mut(name) {
             watched.addresses.clone_from(&found);
         }
-        let inner = is_inner(name);
+        let inner = is_inner_name(name);
         let passes = |ip: &IpAddr| match inner {
             true => is_listed(*ip, &self.allowed),
             false => may_reach(*ip, &self.allowed),
@@ -243,14 +243,6 @@ impl Guard {
     fn watched(&self) -> std::sync::MutexGuard<'_, HashMap<String, Watched>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Names that mean something only inside a network (rule S2). They may lead to networks
-/// that the operator listed and nowhere else.
-fn is_inner(name: &str) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    let last = name.rsplit('.').next().unwrap_or_default();
-    !name.contains('.') || matches!(last, "localhost" | "local" | "internal" | "onion")
 }
 
 /// Whether the resolver says that the name does not exist, which only its text tells;

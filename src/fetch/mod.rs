@@ -35,7 +35,7 @@ use crate::domain::poll::Validators;
 use crate::domain::schedule::Class;
 use crate::domain::source::Context;
 
-pub use address::{is_metadata, is_public};
+pub use address::{is_inner, is_metadata, is_public};
 pub use egress::{Lookup, SystemLookup};
 pub use robots::RobotsAnswer;
 
