@@ -21,6 +21,7 @@ pub(crate) mod body;
 mod bot;
 mod changes;
 mod client;
+mod conditional;
 mod exchange;
 mod health;
 mod heard;
@@ -37,6 +38,7 @@ mod save_rss;
 mod soap_rpc;
 mod storage;
 mod strangers;
+mod template;
 mod upstream;
 
 use std::sync::Arc;

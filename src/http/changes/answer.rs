@@ -17,8 +17,9 @@ use warp::reply::{Reply, Response};
 use super::edition::{Edition, Pages};
 use super::shelf::{NotPrinted, Shelf, Wanted};
 use crate::http::Gateway;
+use crate::http::conditional::{is_unchanged, takes_gzip};
 use crate::http::exchange::{
-    Asked, as_strangers_words, empty, is_known, out_of_order, plain, set, with_type,
+    Asked, as_strangers_words, empty, out_of_order, plain, set, with_type,
 };
 use crate::store::StoreError;
 
@@ -45,7 +46,7 @@ pub(super) async fn give(
         Ok(found) => found,
         Err(err) => return out_of_order(&err),
     };
-    if is_unchanged(asked, &edition) {
+    if is_unchanged(asked, &edition.etag(), edition.updated) {
         return described(empty(StatusCode::NOT_MODIFIED), &edition, caching);
     }
     let is_zipped = takes_gzip(asked.header("accept-encoding"));
@@ -117,31 +118,6 @@ fn too_many() -> Response {
     response
 }
 
-/// Whether the reader has it already. Dates count where no entity tag is given (RFC 9110
-/// `#field.if-modified-since`).
-fn is_unchanged(asked: &Asked, edition: &Edition) -> bool {
-    if asked.headers.contains_key(header::IF_NONE_MATCH) {
-        return is_known(asked, &edition.etag());
-    }
-    let since = httpdate::parse_http_date(asked.header("if-modified-since"));
-    since.is_ok_and(|since| edition.updated.timestamp() <= seconds(since))
-}
-
-fn seconds(at: std::time::SystemTime) -> i64 {
-    chrono::DateTime::<chrono::Utc>::from(at).timestamp()
-}
-
-/// Whether `Accept-Encoding` names gzip, and does not refuse it.
-fn takes_gzip(accepted: &str) -> bool {
-    accepted.split(',').any(|coding| {
-        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
-        let weight = parameters.trim().strip_prefix("q=").map(|q| q.trim().parse::<f32>());
-        let is_gzip =
-            ["gzip", "x-gzip"].iter().any(|name_of| name.trim().eq_ignore_ascii_case(name_of));
-        is_gzip && !matches!(weight, Some(Ok(0.0)))
-    })
-}
-
 /// A whole text, compressed away from those who answer.
 async fn zipped(text: Bytes) -> Option<Bytes> {
     let zip = tokio::task::spawn_blocking(move || {
@@ -189,21 +165,4 @@ fn pressed(gzip: Option<&mut GzEncoder<Vec<u8>>>, text: String) -> Vec<u8> {
     let Some(gzip) = gzip else { return text.into_bytes() };
     gzip.write_all(text.as_bytes()).expect("a vector takes all that is written");
     std::mem::take(gzip.get_mut())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gzip_is_for_those_who_name_it() {
-        #[rustfmt::skip]
-        let cases = [
-            ("gzip", true), ("deflate, gzip;q=0.5, br", true), ("x-gzip", true), ("GZIP", true),
-            ("", false), ("br", false), ("gzip;q=0", false), ("gzip; q=0.0", false),
-        ];
-        for (accepted, want) in cases {
-            assert_eq!(takes_gzip(accepted), want, "{accepted}");
-        }
-    }
 }

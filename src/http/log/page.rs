@@ -15,6 +15,7 @@ use super::{DOOR, Look, fresh};
 use crate::domain::event::{Kept, Kind, Outcome};
 use crate::http::Gateway;
 use crate::http::exchange::{Asked, out_of_order, set, with_type};
+use crate::http::template::fill;
 use crate::store::StoreError;
 use crate::wire::xml::escaped;
 
@@ -111,28 +112,6 @@ async fn page(gateway: &Gateway, look: &Look) -> Result<String, StoreError> {
     Ok(fill(PAGE, &values))
 }
 
-/// Puts values in their places, each once, in the order of the page.
-fn fill(page: &str, values: &[(&str, String)]) -> String {
-    let mut filled = String::with_capacity(page.len() + 1_024);
-    let mut left = page;
-    while let Some(at) = left.find('{') {
-        let (before, from) = left.split_at(at);
-        filled.push_str(before);
-        match values.iter().find(|(name, _)| from.starts_with(name)) {
-            Some((name, value)) => {
-                filled.push_str(value);
-                left = &from[name.len()..];
-            }
-            None => {
-                filled.push('{');
-                left = &from[1..];
-            }
-        }
-    }
-    filled.push_str(left);
-    filled
-}
-
 fn options(words: &[&str], held: Option<&str>) -> String {
     let mut options = "<option value=\"\">any</option>".to_owned();
     for word in words {
@@ -194,15 +173,4 @@ fn push_row(rows: &mut String, look: &Look, kept: &Kept) {
         write!(rows, "<td data-name=\"{name}\">{cell}</td>").unwrap_or_default();
     }
     rows.push_str("</tr>\n");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_stands_in_a_value_is_no_place_for_another() {
-        let values = [("{a}", "{b}".to_owned()), ("{b}", "x".to_owned())];
-        assert_eq!(fill("<{a}|{b}|{c}>", &values), "<{b}|x|{c}>");
-    }
 }

@@ -1,0 +1,45 @@
+//! What a reader has already, and in which form it takes the rest.
+
+use chrono::{DateTime, Utc};
+use http::header;
+
+use super::exchange::{Asked, is_known};
+
+/// Whether the reader has what goes by this entity tag and was last modified then. Dates
+/// count where no entity tag is given (RFC 9110 `#field.if-modified-since`).
+pub(super) fn is_unchanged(asked: &Asked, etag: &str, modified: DateTime<Utc>) -> bool {
+    if asked.headers.contains_key(header::IF_NONE_MATCH) {
+        return is_known(asked, etag);
+    }
+    let since = httpdate::parse_http_date(asked.header("if-modified-since"));
+    let since = since.map(|since| DateTime::<Utc>::from(since).timestamp());
+    since.is_ok_and(|since| modified.timestamp() <= since)
+}
+
+/// Whether `Accept-Encoding` names gzip, and does not refuse it.
+pub(super) fn takes_gzip(accepted: &str) -> bool {
+    accepted.split(',').any(|coding| {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = parameters.trim().strip_prefix("q=").map(|q| q.trim().parse::<f32>());
+        let is_gzip =
+            ["gzip", "x-gzip"].iter().any(|name_of| name.trim().eq_ignore_ascii_case(name_of));
+        is_gzip && !matches!(weight, Some(Ok(0.0)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_for_those_who_name_it() {
+        #[rustfmt::skip]
+        let cases = [
+            ("gzip", true), ("deflate, gzip;q=0.5, br", true), ("x-gzip", true), ("GZIP", true),
+            ("", false), ("br", false), ("gzip;q=0", false), ("gzip; q=0.0", false),
+        ];
+        for (accepted, want) in cases {
+            assert_eq!(takes_gzip(accepted), want, "{accepted}");
+        }
+    }
+}
