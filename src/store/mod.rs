@@ -54,6 +54,7 @@ mod resources;
 mod schedule;
 mod storage;
 mod subscriptions;
+mod survey;
 mod tell;
 mod upkeep;
 mod upstreams;
@@ -66,10 +67,11 @@ use crate::domain::sink::Onward;
 
 pub use collecting::COLLECTED_AT_ONCE;
 pub use ports::{
-    Accounts, Appended, Archives, Backfills, Came, Changes, Collections, Dropped, DueBackfill,
-    DueResource, Events, Filter, Gauges, Hosts, Hour, Intents, Line, Listed, Log, Moves, News,
-    Numbers, Owed, Pings, Queue, Resources, Room, Schedule, Settled, Sinks, Span, Storage, Store,
-    StoreError, Subscriptions, Telling, Upkeep, Upstreams, Window,
+    Accounts, Appended, Archives, Backfills, Came, Changes, Collections, Counted, Dropped,
+    DueBackfill, DueResource, Events, Filter, Gauges, Group, Hosts, Hour, Intents, Line, Listed,
+    Log, Moves, News, Numbers, Open, OpenPage, Owed, Pings, Queue, Resources, Room, Schedule,
+    Settled, Sinks, Span, Storage, Store, StoreError, Subscriptions, Survey, Telling, Upkeep,
+    Upstreams, Watched, Window,
 };
 
 /// Where the store is.

@@ -6,6 +6,7 @@ mod changes;
 mod collections;
 mod events;
 mod sinks;
+mod survey;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub use changes::{Changes, Hour, Line, Window};
 pub use collections::Collections;
 pub use events::{Came, Dropped, Events};
 pub use sinks::Sinks;
+pub use survey::{Counted, Group, Open, OpenPage, Survey, Watched};
 
 /// Names the ports that make a store.
 macro_rules! store_of {
@@ -48,7 +50,7 @@ macro_rules! store_of {
 
 store_of! {
     Accounts Resources Log Archives Collections Subscriptions Intents Backfills Pings Changes Upstreams Hosts
-    Sinks Moves Queue Schedule Storage Events Upkeep
+    Sinks Moves Queue Schedule Storage Events Survey Upkeep
 }
 
 /// A resource handed out to be polled.

@@ -23,6 +23,7 @@ mod sinks;
 mod statuses;
 mod storage;
 mod subscriptions;
+mod survey;
 mod upgrade;
 mod upkeep;
 mod upstreams;
