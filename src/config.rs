@@ -113,6 +113,8 @@ pub struct Config {
     pub stranger_calls_per_min: usize,
     /// Networks that `/metrics` is shown to.
     pub metrics_networks: Vec<IpNet>,
+    /// Whether anybody may see what is watched and what is done.
+    pub public_views: bool,
     /// How much a page of an archive takes.
     pub page: Cut,
     /// How much one account may store.
@@ -265,6 +267,7 @@ impl Config {
             claim: from.secs("FEEDGATE_CLAIM_S", 3_600),
             stranger_calls_per_min: from.count("FEEDGATE_STRANGER_CALLS_PER_MIN", 1_000_000),
             metrics_networks: from.networks("FEEDGATE_METRICS_NETWORKS"),
+            public_views: from.switch("FEEDGATE_PUBLIC_VIEWS"),
             password: from.text("FEEDGATE_PASSWORD").and_then(|text| Password::sent(&text)),
             quota: quota(&mut from),
             listing: listing(&mut from),
@@ -390,6 +393,7 @@ impl Config {
             aliases: self.cloud_aliases.clone(),
             stranger_calls_per_min: self.stranger_calls_per_min,
             metrics_networks: self.metrics_networks.clone(),
+            shows_views: self.public_views,
             changes_unit: self.listing.unit,
             shelf_bytes: self.shelf_bytes,
             collects_all: self.collect_all,

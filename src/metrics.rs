@@ -28,6 +28,8 @@ pub struct Metrics {
     records: Counter,
     cut_off: Gauge,
     deliveries: Counters<2>,
+    told: Counter,
+    untold: Counter,
     delivery_seconds: Histogram,
     delivery_delay_seconds: Histogram,
     verifications: Counters<2>,
@@ -51,6 +53,8 @@ impl Metrics {
             records: Counter::default(),
             cut_off: Gauge::default(),
             deliveries: Family::default(),
+            told: Counter::default(),
+            untold: Counter::default(),
             delivery_seconds: seconds(),
             delivery_delay_seconds: seconds(),
             verifications: Family::default(),
@@ -123,7 +127,17 @@ impl Metrics {
     /// An attempt to deliver ended. `result` is `ok` or why not.
     pub fn delivered(&self, protocol: &'static str, result: &'static str, took: Duration) {
         self.deliveries.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
+        if result == "ok" {
+            self.told.inc()
+        } else {
+            self.untold.inc()
+        };
         self.delivery_seconds.observe(took.as_secs_f64());
+    }
+
+    /// How many attempts to deliver went well, and how many did not.
+    pub fn deliveries(&self) -> (u64, u64) {
+        (self.told.get(), self.untold.get())
     }
 
     /// A callback acknowledged a record that had waited this long.
@@ -194,6 +208,7 @@ mod tests {
         let metrics = Metrics::new();
         metrics.clone().delivered("websub", "ok", Duration::from_millis(3));
         metrics.fetched(120, 2);
+        assert_eq!(metrics.deliveries(), (1, 0));
         let text = metrics.encode();
         for line in [
             r#"feedgate_deliveries_total{protocol="websub",result="ok"} 1"#,

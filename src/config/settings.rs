@@ -76,6 +76,7 @@ pub const SETTINGS: &[Setting] = &[
         "FEEDGATE_METRICS_NETWORKS",
         "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7",
     ),
+    plain("FEEDGATE_PUBLIC_VIEWS", "on"),
     plain("FEEDGATE_STORAGE_FILE_BYTES", "1048576"),
     plain("FEEDGATE_STORAGE_FILES", "20"),
     plain("FEEDGATE_STORAGE_BYTES", "10485760"),

@@ -95,12 +95,28 @@ fn page(gateway: &Gateway) -> Response {
          \x20    -d hub.topic=https://example.com/feed -d hub.callback=https://example.com/callback\n\
          \n\
          Also here: rssCloud at {} and {},\n\
-         pings at {}, what changed lately at {}.\n",
+         pings at {}, what changed lately at {}.\n\
+         \n\
+         What was done lately, and why something failed: {}, for programs {}.\n{}",
         gateway.address(""),
         gateway.address("rsscloud/pleaseNotify"),
         gateway.address("rsscloud/ping"),
         gateway.address("RPC2"),
         gateway.address("changes.xml"),
+        gateway.address("viewLog"),
+        gateway.address("log.json"),
+        if gateway.settings.shows_views { views(gateway) } else { String::new() },
     );
     with_type(StatusCode::OK, "text/plain; charset=utf-8", text)
+}
+
+/// Where it is told what is watched.
+fn views(gateway: &Gateway) -> String {
+    format!(
+        "What is watched: {}, and by whom: {}.\nIn numbers: {}, for programs {}.\n",
+        gateway.address("feeds.opml"),
+        gateway.address("subscriptions.json"),
+        gateway.address("stats"),
+        gateway.address("stats.json"),
+    )
 }

@@ -40,6 +40,7 @@ mod storage;
 mod strangers;
 mod template;
 mod upstream;
+mod views;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +96,8 @@ pub struct Settings {
     pub stranger_calls_per_min: usize,
     /// Networks that `/metrics` is shown to (rule S45).
     pub metrics_networks: Vec<IpNet>,
+    /// Whether anybody may see what is watched and what is done.
+    pub shows_views: bool,
     /// How changes.xml counts, unless it is asked otherwise.
     pub changes_unit: Unit,
     /// What archive documents at hand may take in memory.
@@ -158,6 +161,8 @@ pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(upstream::routes(&gateway))
         .unify()
         .or(log::routes(&gateway))
+        .unify()
+        .or(views::routes(&gateway))
         .unify()
         .or(health::routes(&gateway))
         .unify()

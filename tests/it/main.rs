@@ -47,6 +47,7 @@ mod superfeedr;
 mod support;
 mod trouble;
 mod upstream;
+mod views;
 mod weblogs;
 mod websub;
 mod wire;
