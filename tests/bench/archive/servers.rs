@@ -110,7 +110,7 @@ impl Nginx {
         fs::write(
             &config,
             format!(
-                "{user} worker_processes auto; daemon off; pid {}; error_log stderr crit;
+                "{user} worker_processes auto; worker_rlimit_nofile 210000; daemon off; pid {}; error_log stderr crit;
                  events {{ worker_connections 4096; }}
                  http {{
                      access_log off; sendfile on; tcp_nopush on; types {{}}
