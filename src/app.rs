@@ -131,7 +131,7 @@ impl Running {
         let news = store.news();
         let pace = |at_once| Pace { at_once, idle: IDLE, drain: config.drain };
         let mut parts = JoinSet::new();
-        parts.spawn(listener.serve(http::routes(Arc::new(gateway)), stop.clone()));
+        parts.spawn(listener.serve(http::doors(Arc::new(gateway)), stop.clone()));
         spawn(&mut parts, ingest, pace(config.fetch_at_once), (news.resources, &stop));
         spawn(&mut parts, deliver, pace(config.delivery_at_once), (news.subscriptions, &stop));
         spawn(&mut parts, intents, pace(INTENTS_AT_ONCE), (news.intents, &stop));

@@ -6,6 +6,7 @@
 //! the store. Topics with a password in them are somebody's secret: their archives are
 //! shown to nobody here (rule S48).
 
+mod at_hand;
 mod coding;
 mod place;
 mod reply;
@@ -30,11 +31,11 @@ use crate::store::StoreError;
 use crate::wire::form::Form;
 use crate::worker;
 
-use coding::Coding;
 use place::{Place, Whose, is_public};
-use reply::{Keep, Terms, gone};
+use reply::{Keep, Reader, Terms, gone};
 use shelf::{Key, Rendered};
 
+pub(super) use at_hand::at_hand;
 pub use shelf::Shelf;
 
 const DOOR: Door = Door { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
@@ -115,8 +116,7 @@ async fn serve(
     key: Key,
 ) -> Result<Option<Response>, StoreError> {
     if let Some(document) = gateway.shelf.trusted(&key) {
-        let (mark, keep) = (document.mark.clone(), Keep::ForEver);
-        let terms = Terms { mark, keep, link: None, modified: None };
+        let terms = Terms::of_archived(&document.mark);
         return Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await));
     }
     let resource = gateway.store.get(key.id).await?;
@@ -139,7 +139,7 @@ async fn serve(
             Terms { mark: mark(&archive, &held), keep, link: None, modified: None }
         }
     };
-    if let Some(response) = terms.not_modified(asked, Coding::best(&asked.headers)) {
+    if let Some(response) = terms.not_modified(&asked.into()) {
         return Ok(Some(response));
     }
     let on_shelf = gateway.shelf.get(&key).filter(|document| document.mark == terms.mark);
@@ -164,12 +164,12 @@ async fn hand_over(
     key: Key,
     (terms, document): (&Terms, &Arc<Rendered>),
 ) -> Response {
-    let coding = Coding::best(&asked.headers);
-    if let Some(response) = terms.not_modified(asked, coding) {
+    let reader = Reader::from(asked);
+    if let Some(response) = terms.not_modified(&reader) {
         return response;
     }
-    let (coding, body) = gateway.shelf.body(key, document, coding).await;
-    terms.document(asked, coding, body)
+    let body = gateway.shelf.body(key, document, reader.coding).await;
+    terms.document(&reader, body)
 }
 
 /// The recent document has what is known of the resource now besides its records.

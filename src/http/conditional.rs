@@ -9,7 +9,7 @@ use super::exchange::{Asked, is_known};
 /// count where no entity tag is given (RFC 9110 `#field.if-modified-since`).
 pub(super) fn is_unchanged(asked: &Asked, etag: &str, modified: DateTime<Utc>) -> bool {
     if asked.headers.contains_key(header::IF_NONE_MATCH) {
-        return is_known(asked, etag);
+        return is_known(&asked.headers, etag);
     }
     let since = httpdate::parse_http_date(asked.header("if-modified-since"));
     let since = since.map(|since| DateTime::<Utc>::from(since).timestamp());

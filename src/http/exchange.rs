@@ -16,6 +16,9 @@ use super::body::{self, Messages};
 use super::listener::PeerAddr;
 use super::{Gateway, client};
 
+/// What is said to be text is not to be taken for a page.
+const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
+
 /// What a door is like before it is opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Door {
@@ -152,14 +155,18 @@ impl Door {
                 },
             }
         };
+        self.hand_out(&gateway, &mut response, began);
+        if is_head { without_body(response) } else { response }
+    }
+
+    /// What is done with every reply before it goes out: pages of other sites may read it
+    /// (row A-13), and it is counted.
+    pub(super) fn hand_out(self, gateway: &Gateway, response: &mut Response, began: Instant) {
+        const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, WWW-Authenticate");
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(
-            header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("ETag, Link, WWW-Authenticate"),
-        );
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
         gateway.metrics.answered(self.name, class(response.status()), began.elapsed());
-        if is_head { without_body(response) } else { response }
     }
 
     fn allows(self, method: &Method) -> bool {
@@ -258,7 +265,7 @@ pub(super) fn with_type(
     let mut response = Response::new(body.into().into());
     *response.status_mut() = status;
     set(&mut response, header::CONTENT_TYPE, content_type);
-    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
     response
 }
 
@@ -272,16 +279,20 @@ pub(super) fn set(response: &mut Response, name: HeaderName, value: &str) {
 /// Marks a reply that carries what strangers published: a browser may show it, but
 /// nothing in it may run (rule S24).
 pub(super) fn as_strangers_words(mut response: Response) -> Response {
-    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    set(&mut response, header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox");
+    const RUN_NOTHING: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+    headers.insert(header::CONTENT_SECURITY_POLICY, RUN_NOTHING);
     response
 }
 
 /// Whether `If-None-Match` names this entity tag. Compared weakly (RFC 9110
 /// `#field.if-none-match`).
-pub(super) fn is_known(asked: &Asked, etag: &str) -> bool {
-    let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    let lists = asked.headers.get_all(header::IF_NONE_MATCH).iter();
+pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    fn bare(tag: &str) -> &str {
+        tag.trim().trim_start_matches("W/")
+    }
+    let lists = headers.get_all(header::IF_NONE_MATCH).iter();
     let mut held = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
     held.any(|tag| tag.trim() == "*" || bare(tag) == bare(etag))
 }

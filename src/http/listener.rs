@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::Either;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -30,9 +31,8 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use warp::filters::BoxedFilter;
-use warp::reply::Response;
 
+use super::doors::Doors;
 use super::patient::Patient;
 
 /// Room for the headers of one request. A topic and a callback of 2 kB each, percent
@@ -121,14 +121,14 @@ impl Listener {
         self.addr
     }
 
-    /// Serves `routes` until `stop` is cancelled, and then what is in hand.
-    pub async fn serve(self, routes: BoxedFilter<(Response,)>, stop: CancellationToken) {
+    /// Serves these doors until `stop` is cancelled, and then what is in hand.
+    pub async fn serve(self, doors: impl Into<Doors>, stop: CancellationToken) {
         let places = Arc::new(Semaphore::new(self.settings.max_connections));
         let graceful = GracefulShutdown::new();
         let cut = CancellationToken::new();
         let connection = Arc::new(Connection {
             builder: builder(&self.settings),
-            routes,
+            doors: doors.into(),
             tls: self.tls.map(TlsAcceptor::from),
             header_timeout: self.settings.header_timeout,
         });
@@ -208,7 +208,7 @@ fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
 /// What all connections are served with.
 struct Connection {
     builder: auto::Builder<TokioExecutor>,
-    routes: BoxedFilter<(Response,)>,
+    doors: Doors,
     tls: Option<TlsAcceptor>,
     header_timeout: Duration,
 }
@@ -232,14 +232,17 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
+        let doors = self.doors.clone();
+        let routes = TowerToHyperService::new(warp::service(doors.routes()));
         let spoken = CancellationToken::new();
         let heard = spoken.clone();
         let service = hyper::service::service_fn(move |mut request: http::Request<_>| {
             heard.cancel();
             request.extensions_mut().insert(PeerAddr(peer));
-            let answer = hyper::service::Service::call(&routes, request);
-            async move { Ok::<_, Infallible>(answer.await.unwrap_or_else(|never| match never {})) }
+            match doors.at_hand(&request) {
+                Some(reply) => Either::Left(std::future::ready(Ok::<_, Infallible>(reply))),
+                None => Either::Right(hyper::service::Service::call(&routes, request)),
+            }
         });
         let talk = self.builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let mut talk = std::pin::pin!(watcher.watch(talk));

@@ -22,6 +22,7 @@ mod bot;
 mod changes;
 mod client;
 mod conditional;
+mod doors;
 mod exchange;
 mod health;
 mod heard;
@@ -65,6 +66,7 @@ use exchange::nothing_here;
 
 pub use aliases::Aliases;
 pub use archive::Shelf;
+pub use doors::Doors;
 pub use strangers::Strangers;
 
 /// What the operator decides about the doors.
@@ -136,37 +138,43 @@ impl Gateway {
     }
 }
 
+/// All doors.
+pub fn doors(gateway: Arc<Gateway>) -> Doors {
+    let routes = routes(&gateway);
+    Doors::new(gateway, routes)
+}
+
 /// All routes, the busiest first. Nested by first segment, so that a request is
 /// compared with few of them.
-pub fn routes(gateway: Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    hub::routes(&gateway)
-        .or(rsscloud::routes(&gateway))
+fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    hub::routes(gateway)
+        .or(rsscloud::routes(gateway))
         .unify()
-        .or(rpc::routes(&gateway))
+        .or(rpc::routes(gateway))
         .unify()
-        .or(aliases::routes(&gateway))
+        .or(aliases::routes(gateway))
         .unify()
-        .or(ping_form::routes(&gateway))
+        .or(ping_form::routes(gateway))
         .unify()
-        .or(changes::routes(&gateway))
+        .or(changes::routes(gateway))
         .unify()
-        .or(archive::routes(&gateway))
+        .or(archive::routes(gateway))
         .unify()
-        .or(storage::routes(&gateway))
+        .or(storage::routes(gateway))
         .unify()
-        .or(author::routes(&gateway))
+        .or(author::routes(gateway))
         .unify()
-        .or(bot::routes(&gateway))
+        .or(bot::routes(gateway))
         .unify()
-        .or(upstream::routes(&gateway))
+        .or(upstream::routes(gateway))
         .unify()
-        .or(log::routes(&gateway))
+        .or(log::routes(gateway))
         .unify()
-        .or(views::routes(&gateway))
+        .or(views::routes(gateway))
         .unify()
-        .or(health::routes(&gateway))
+        .or(health::routes(gateway))
         .unify()
-        .or(metrics::routes(&gateway))
+        .or(metrics::routes(gateway))
         .unify()
         .or(warp::any().map(nothing_here))
         .unify()

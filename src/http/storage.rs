@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use http::{Method, StatusCode, header};
 use warp::Filter;
 use warp::filters::BoxedFilter;
@@ -16,9 +15,9 @@ use warp::reply::Response;
 
 use super::Gateway;
 use super::basic::credentials;
+use super::conditional::is_unchanged;
 use super::exchange::{
-    Asked, Door, as_strangers_words, empty, is_known, nothing_here, out_of_order, plain, set,
-    with_type,
+    Asked, Door, as_strangers_words, empty, nothing_here, out_of_order, plain, set, with_type,
 };
 use super::params::Refused;
 use crate::domain::storage::{Condition, Segment, StoredFile};
@@ -67,15 +66,6 @@ fn serve(asked: &Asked, file: &StoredFile) -> Response {
     // It may change at any moment, and asking again costs little.
     set(&mut response, header::CACHE_CONTROL, "no-cache");
     as_strangers_words(response)
-}
-
-/// RFC 9110 `#precedence`: a tag counts before a date.
-fn is_unchanged(asked: &Asked, etag: &str, changed_at: DateTime<Utc>) -> bool {
-    if !asked.header("if-none-match").is_empty() {
-        return is_known(asked, etag);
-    }
-    let since = httpdate::parse_http_date(asked.header("if-modified-since"));
-    since.is_ok_and(|since| DateTime::<Utc>::from(since).timestamp() >= changed_at.timestamp())
 }
 
 /// What is said behind the address of a file that could not be pinged.

@@ -4,11 +4,39 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use http::{Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use warp::reply::Response;
 
 use super::super::exchange::{Asked, as_strangers_words, empty, is_known, plain, set, with_type};
 use super::coding::Coding;
+
+/// Who asks for a document, as far as the reply depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a> {
+    /// Only a GET may ask for a part (RFC 9110 `#field.range`).
+    pub(super) takes_parts: bool,
+    /// What it says of itself.
+    pub(super) headers: &'a HeaderMap,
+    /// The form it likes best.
+    pub(super) coding: Coding,
+}
+
+impl<'a> Reader<'a> {
+    /// The one that sends these headers.
+    pub(super) fn of(method: &Method, headers: &'a HeaderMap) -> Reader<'a> {
+        Reader { takes_parts: *method == Method::GET, headers, coding: Coding::best(headers) }
+    }
+
+    fn header(&self, name: &str) -> &'a str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+impl<'a> From<&'a Asked> for Reader<'a> {
+    fn from(asked: &'a Asked) -> Reader<'a> {
+        Reader::of(&asked.method, &asked.headers)
+    }
+}
 
 /// What a reply says about a document besides its bytes.
 #[derive(Clone, Debug)]
@@ -37,15 +65,21 @@ pub(super) enum Keep {
 
 /// "Caching can be much more aggressive for archived documents than the recent document"
 /// (seed 004).
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 /// A cache that has one asks in the background, and is of use while we are not there.
-const FOR_A_MOMENT: &str = "public, max-age=15, stale-while-revalidate=30, stale-if-error=86400";
+const FOR_A_MOMENT: HeaderValue =
+    HeaderValue::from_static("public, max-age=15, stale-while-revalidate=30, stale-if-error=86400");
 /// It may be stored, but is shown to nobody before we said that it still holds.
-const ASK_FIRST: &str = "public, no-cache";
+const ASK_FIRST: HeaderValue = HeaderValue::from_static("public, no-cache");
 /// What was dropped does not come back.
 const GONE_FOR: &str = "public, max-age=3600";
 
 impl Terms {
+    /// Those of an archived document.
+    pub(super) fn of_archived(mark: &str) -> Terms {
+        Terms { mark: mark.to_owned(), keep: Keep::ForEver, link: None, modified: None }
+    }
+
     /// Whether it will never change.
     pub(super) fn is_archived(&self) -> bool {
         self.keep == Keep::ForEver
@@ -60,22 +94,27 @@ impl Terms {
     }
 
     /// The reply to who holds the document already; `None` if he does not.
-    pub(super) fn not_modified(&self, asked: &Asked, coding: Coding) -> Option<Response> {
-        let is_held = if asked.headers.contains_key(header::IF_NONE_MATCH) {
-            is_known(asked, &self.etag(coding))
+    pub(super) fn not_modified(&self, reader: &Reader<'_>) -> Option<Response> {
+        let etag = self.etag(reader.coding);
+        let is_held = if reader.headers.contains_key(header::IF_NONE_MATCH) {
+            is_known(reader.headers, &etag)
         } else {
-            let since = httpdate::parse_http_date(asked.header("if-modified-since")).ok();
+            let since = httpdate::parse_http_date(reader.header("if-modified-since")).ok();
             let since = since.map(DateTime::<Utc>::from);
             self.modified.zip(since).is_some_and(|(at, since)| at.timestamp() <= since.timestamp())
         };
-        is_held.then(|| self.headed(empty(StatusCode::NOT_MODIFIED), coding))
+        is_held.then(|| self.headed(empty(StatusCode::NOT_MODIFIED), &etag))
     }
 
     /// The reply with the document, or with the part of it that is asked for. Parts are cut
     /// from what is archived only: anything else may have changed in between.
-    pub(super) fn document(&self, asked: &Asked, coding: Coding, body: Bytes) -> Response {
-        let media_type = "application/atom+xml";
-        let mut response = match self.part(asked, coding, body.len()) {
+    pub(super) fn document(
+        &self,
+        reader: &Reader<'_>,
+        (coding, body): (Coding, Bytes),
+    ) -> Response {
+        let (media_type, etag) = ("application/atom+xml", self.etag(coding));
+        let mut response = match self.part(reader, &etag, body.len()) {
             None => with_type(StatusCode::OK, media_type, body),
             Some(Part::Bytes(range)) => {
                 let said = format!("bytes {}-{}/{}", range.start, range.end - 1, body.len());
@@ -94,20 +133,23 @@ impl Terms {
         if let Some(name) = coding.name() {
             set(&mut response, header::CONTENT_ENCODING, name);
         }
-        self.headed(response, coding)
+        self.headed(response, &etag)
     }
 
-    fn headed(&self, mut response: Response, coding: Coding) -> Response {
-        set(&mut response, header::ETAG, &self.etag(coding));
-        set(&mut response, header::VARY, "Accept-Encoding");
+    fn headed(&self, mut response: Response, etag: &str) -> Response {
+        const VARY: HeaderValue = HeaderValue::from_static("Accept-Encoding");
+        const BYTES: HeaderValue = HeaderValue::from_static("bytes");
+        set(&mut response, header::ETAG, etag);
+        let headers = response.headers_mut();
+        headers.insert(header::VARY, VARY);
         let cache = match self.keep {
             Keep::ForEver => FOR_EVER,
             Keep::ForAMoment => FOR_A_MOMENT,
             Keep::AskFirst => ASK_FIRST,
         };
-        set(&mut response, header::CACHE_CONTROL, cache);
+        headers.insert(header::CACHE_CONTROL, cache);
         if self.is_archived() {
-            set(&mut response, header::ACCEPT_RANGES, "bytes");
+            headers.insert(header::ACCEPT_RANGES, BYTES);
         }
         if let Some(at) = self.modified {
             set(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(at.into()));
@@ -119,16 +161,16 @@ impl Terms {
     }
 
     /// Which part is asked for; `None` for the whole document.
-    fn part(&self, asked: &Asked, coding: Coding, len: usize) -> Option<Part> {
-        if !self.is_archived() || asked.method != Method::GET {
+    fn part(&self, reader: &Reader<'_>, etag: &str, len: usize) -> Option<Part> {
+        if !self.is_archived() || !reader.takes_parts {
             return None;
         }
         // Compared strongly (RFC 9110 `#field.if-range`); a date is none of ours.
-        let held = asked.header("if-range");
-        if !held.is_empty() && held.trim() != self.etag(coding) {
+        let held = reader.header("if-range");
+        if !held.is_empty() && held.trim() != etag {
             return None;
         }
-        part(asked.header("range"), len)
+        part(reader.header("range"), len)
     }
 }
 

@@ -132,9 +132,6 @@ impl Shelf {
             Coding::Gzip => &document.gzip,
             Coding::Brotli => &document.brotli,
         };
-        if let Some(body) = cell.get() {
-            return (coding, body.clone());
-        }
         let encode = || async {
             let plain = document.plain.clone();
             let encoding = tokio::task::spawn_blocking(move || coding.encode(&plain));
@@ -183,6 +180,15 @@ impl Shelf {
 }
 
 impl Rendered {
+    /// The document in this form, if it has been made.
+    pub(super) fn made(&self, coding: Coding) -> Option<Bytes> {
+        match coding {
+            Coding::Plain => Some(self.plain.clone()),
+            Coding::Gzip => self.gzip.get().cloned(),
+            Coding::Brotli => self.brotli.get().cloned(),
+        }
+    }
+
     /// What it takes in memory now.
     fn bytes(&self) -> usize {
         let packed = [&self.gzip, &self.brotli].into_iter().filter_map(OnceCell::get);

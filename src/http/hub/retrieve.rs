@@ -51,7 +51,7 @@ pub(super) async fn retrieve(
         return raw(gateway, &resource).await.map_err(|err| broken(&err));
     }
     let known = etag(&resource, format);
-    if !waits(form) && is_known(asked, &known) {
+    if !waits(form) && is_known(&asked.headers, &known) {
         return Ok(Answer::Reply(dressed(empty(StatusCode::NOT_MODIFIED), &known)));
     }
     let (resource, records) = settled(gateway, form, resource).await?;

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
-    ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, RANGE, VARY,
+    DATE, ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, RANGE, VARY,
 };
 use http::{Method, StatusCode};
 use reqwest::Response;
@@ -127,6 +127,34 @@ async fn a_part_of_an_archived_document_can_be_had() {
     }
     let open = read(&recent, &[(RANGE, "bytes=5-9")]).await;
     assert_eq!((open.status(), header(&open, ACCEPT_RANGES)), (StatusCode::OK, String::new()));
+}
+
+/// A query that means nothing leads a request the usual way.
+#[tokio::test]
+async fn what_is_at_hand_is_answered_in_the_same_words() {
+    let world = World::with_archive().await;
+    let url = world.recent().await.replace("recent", "documents/1");
+    let told = async |url: &str, asked: &[(HeaderName, &str)]| {
+        let mut answer = read(url, asked).await;
+        let mut headers = std::mem::take(answer.headers_mut());
+        headers.remove(DATE);
+        (answer.status(), headers, answer.bytes().await.unwrap())
+    };
+    let etag = header(&get(&url).await, ETAG);
+    let cases: [&[(HeaderName, &str)]; 6] = [
+        &[],
+        &[(ACCEPT_ENCODING, "gzip")],
+        &[(ACCEPT_ENCODING, "br")],
+        &[(IF_NONE_MATCH, &etag)],
+        &[(RANGE, "bytes=5-9")],
+        &[(RANGE, "bytes=1000000-")],
+    ];
+    for asked in cases {
+        let routed = told(&format!("{url}?x"), asked).await;
+        assert_eq!(told(&url, asked).await, routed, "{asked:?}");
+    }
+    let posted = ask(Method::POST, &url, &[]).await;
+    assert_eq!(posted.status(), StatusCode::METHOD_NOT_ALLOWED);
 }
 
 /// Another node, or the next start, gives the same tag for the same bytes.
