@@ -102,6 +102,11 @@ impl Callback {
     pub fn host(&self) -> String {
         host(&self.url())
     }
+
+    /// The host alone, the unit in which verifications are bounded (rule S26).
+    pub fn host_name(&self) -> String {
+        self.url().host_str().unwrap_or_default().to_owned()
+    }
 }
 
 impl fmt::Display for Callback {

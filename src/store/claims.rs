@@ -32,6 +32,67 @@ pub(super) struct Queue {
     pub(super) of_host: &'static str,
 }
 
+/// The queue of a table whose rows each have a `host` and are all due at their `due_at`; `$id`
+/// is the number that tells them apart.
+#[rustfmt::skip] // a statement is read best as it is written
+macro_rules! queue_of {
+    ($table:literal, $id:literal) => {
+        Queue {
+            front: concat!(
+                "with front as (
+                     select ", $id, " as id, host, due_at
+                       from ", $table, "
+                      where due_at <= $1
+                      order by due_at
+                      limit $5
+                        {skip locked}),
+                 ranked as (
+                     select id, host, due_at,
+                            row_number() over (partition by host order by due_at) as place
+                       from front
+                      where host not in ({texts $4}))
+                 select id, id, host
+                   from ranked
+                  where place <= $3
+                  order by due_at
+                  limit $2"
+            ),
+            count: concat!(
+                "select count(*)
+                   from (select 1 from ", $table, " where due_at <= $1 limit $2) few"
+            ),
+            // Steps from host to host through the index instead of reading all that is due.
+            hosts: concat!(
+                "with recursive step (host) as (
+                     select min(host) from ", $table, "
+                     union all
+                     select (select min(q.host) from ", $table, " q where q.host > step.host)
+                       from step
+                      where step.host is not null),
+                 first as (
+                     select host, (select min(q.due_at) from ", $table, " q
+                                    where q.host = step.host) as due_at
+                       from step
+                      where host is not null)
+                 select host
+                   from first
+                  where due_at <= $1 and host not in ({texts $2})
+                  order by due_at
+                  limit $3"
+            ),
+            of_host: concat!(
+                "select ", $id, ", ", $id, ", host
+                   from ", $table, "
+                  where host = $2 and due_at <= $1
+                  order by due_at
+                  limit $3
+                    {skip locked}"
+            ),
+        }
+    };
+}
+pub(super) use queue_of;
+
 /// A job that was picked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Picked {

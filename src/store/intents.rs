@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
+use super::claims::{self, Queue, queue_of};
 use super::db::Db;
-use super::log::most;
-use super::sql::{Row, Value, params};
+use super::sql::{Row, params};
 use super::subscriptions::{account, callback, number, protocol, secret, subscribe, unsubscribe};
 use super::tx::{Tx, Wake};
-use super::{Came, Intents, StoreError, backfills, claims, resources};
+use super::{Came, Intents, Room, StoreError, backfills, resources};
 use crate::domain::intent::{DueIntent, Intent, Mode};
 use crate::domain::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
 
@@ -26,28 +26,25 @@ impl Intents for Db {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        limit: usize,
+        room: &Room,
     ) -> Result<Vec<DueIntent>, StoreError> {
-        const DUE: &str = "
-            select id, attempts, mode, account_id, topic, callback, protocol, procedure, format,
-                   updates, statuses, secret, lease_s, verify_token, backfill
-              from intents
-             where due_at <= $1
-             order by due_at
-             limit $2
-               {skip locked}";
         const CLAIM: &str =
-            "update intents set due_at = $1 from {rows} where intents.id = given.id";
+            "update intents set due_at = $1 {from rows} where intents.id = {given id}";
+        const CLAIMED: &str = "
+            select i.id, i.attempts, i.mode, i.account_id, i.topic, i.callback, i.protocol,
+                   i.procedure, i.format, i.updates, i.statuses, i.secret, i.lease_s,
+                   i.verify_token, i.backfill
+              from {rows}
+              join intents i on i.id = given.id";
+        let room = room.clone();
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                let (mut ids, mut due) = (Vec::new(), Vec::new());
-                for mut row in tx.query(DUE, params![now, most(limit)]).await? {
-                    let id = row.int()?;
-                    ids.push(id);
-                    due.extend(claims::readable(due_intent(id, row)));
-                }
-                tx.execute_rows(CLAIM, params![until], &[("id", Value::Ints(ids))]).await?;
-                Ok(due)
+                let picked = claims::pick(tx, &QUEUE, now, &room).await?;
+                let [_, ids] = claims::columns(&picked);
+                let ids = [ids];
+                tx.execute_rows(CLAIM, params![until], &ids).await?;
+                let rows = tx.query_rows(CLAIMED, &[], &ids).await?;
+                Ok(claims::read(rows, &picked, due_intent, |due| due.id))
             })
         });
         claimed.await
@@ -110,20 +107,30 @@ impl Intents for Db {
     }
 }
 
+/// What still has to be verified, by the host of the callback.
+const QUEUE: Queue = queue_of!("intents", "id");
+
 const END: &str = "delete from intents where id = $1";
 const FORGET: &str = "delete from intents where hash = $1";
 
-/// Keeps an intent in place of an older one. It gets a number of its own, so that
+/// Keeps an intent in place of an older one. Who is subscribed already has agreed before, and
+/// does not wait behind strangers that name the same host. It gets a number of its own, so that
 /// whoever is still busy with the older one can neither end nor settle it.
 async fn intend(tx: &Tx<'_>, intent: Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError> {
     // Nothing is left to conflict with unless another node was quicker just now.
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
-                             due_at, backfill)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                             due_at, backfill, host)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+                case when exists (select 1
+                                    from subscriptions s
+                                    join resources r on r.id = s.resource_id
+                                   where r.topic = $4 and s.callback = $5)
+                     then '' else $16 end)
             on conflict (hash) do update
-           set id = excluded.id, mode = excluded.mode, procedure = excluded.procedure,
+           set id = excluded.id, host = excluded.host, mode = excluded.mode,
+               procedure = excluded.procedure,
                format = excluded.format, updates = excluded.updates,
                statuses = excluded.statuses, secret = excluded.secret, lease_s = excluded.lease_s,
                verify_token = excluded.verify_token, backfill = excluded.backfill,
@@ -139,7 +146,7 @@ async fn intend(tx: &Tx<'_>, intent: Intent, due_at: DateTime<Utc>) -> Result<i6
         wish.format.as_str(), wish.updates.as_str(), wish.statuses.as_str(),
         wish.secret.as_ref().map(Secret::expose),
         i64::try_from(wish.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, due_at,
-        intent.backfill,
+        intent.backfill, wish.callback.host_name(),
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
@@ -158,8 +165,8 @@ fn hash(wish: &Wish) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-/// Reads what follows the number.
-fn due_intent(id: i64, mut row: Row) -> Result<DueIntent, StoreError> {
+fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
+    let id = row.int()?;
     let attempts = row.small()?;
     let mode = row.word(Mode::from_word)?;
     let wish = Wish {

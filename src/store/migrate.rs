@@ -26,6 +26,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("events", include_str!("../../migrations/0015_events.sql")),
     ("backfills", include_str!("../../migrations/0016_backfills.sql")),
     ("collections", include_str!("../../migrations/0017_collections.sql")),
+    ("called_hosts", include_str!("../../migrations/0018_called_hosts.sql")),
 ];
 
 /// The newest schema this program knows.

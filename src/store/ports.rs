@@ -347,12 +347,14 @@ pub trait Intents: Send + Sync {
     /// account, topic, callback and protocol takes the place of an older.
     async fn intend(&self, intent: &Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError>;
 
-    /// Takes up to `limit` intents due at `now` and hides them until `until`.
+    /// Takes intents due at `now`, as far as there is room by the names of the callbacks'
+    /// hosts, and hides them until `until`. Those of callbacks that are subscribed to the
+    /// topic already have no host.
     async fn claim_intents(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        limit: usize,
+        room: &Room,
     ) -> Result<Vec<DueIntent>, StoreError>;
 
     /// Puts an intent off, one attempt older.
@@ -388,13 +390,13 @@ pub trait Pings: Send + Sync {
 /// Hubs and clouds that tell us of changes (rule P53).
 #[async_trait]
 pub trait Upstreams: Send + Sync {
-    /// Takes up to `limit` upstreams with which something is to be done at `now`, and
-    /// hides them until `until`.
+    /// Takes upstreams with which something is to be done at `now`, as far as there is room
+    /// by the hosts of the hubs and clouds, and hides them until `until`.
     async fn claim_upstreams(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        limit: usize,
+        room: &Room,
     ) -> Result<Vec<Upstream>, StoreError>;
 
     /// The upstream that tells us at the address with this token.

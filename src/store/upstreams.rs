@@ -6,12 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
+use super::claims::{self, Queue, queue_of};
 use super::db::Db;
-use super::log::most;
 use super::sql::{Row, Value, params};
 use super::subscriptions::protocol;
 use super::tx::Tx;
-use super::{StoreError, Upstreams, claims};
+use super::{Room, StoreError, Upstreams};
 use crate::domain::poll::Trigger;
 use crate::domain::resource::ResourceId;
 use crate::domain::subscription::Secret;
@@ -19,6 +19,9 @@ use crate::domain::upstream::{self, Offer, Offered, Proof, Proposal, State, Upst
 
 /// What a poll finds this soon after an upstream told of a change came by push.
 const TOLD_BEFORE: chrono::Duration = chrono::Duration::minutes(5);
+
+/// Upstreams with which something is to be done, by the host of the hub or cloud.
+const QUEUE: Queue = queue_of!("upstreams", "resource_id");
 
 /// The columns of an upstream `u` of the resource `r`, as [`read`] reads them.
 macro_rules! upstream_columns {
@@ -34,37 +37,44 @@ impl Upstreams for Db {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        limit: usize,
+        room: &Room,
     ) -> Result<Vec<Upstream>, StoreError> {
         const DUE: &str = concat!(
             "select ",
             upstream_columns!(),
-            " from (select * from upstreams where due_at <= $1 order by due_at limit $2
-                    {skip locked}) u
-              join resources r on r.id = u.resource_id
-             order by u.due_at"
+            " from {rows}
+              join upstreams u on u.resource_id = given.resource_id
+              join resources r on r.id = u.resource_id"
         );
         // It is asked for from now on: a hub may verify before it answers. Who gets another
-        // chance begins anew.
+        // chance begins anew. A row that was made before hosts were kept is given its own.
         const CLAIM: &str = "
             update upstreams
-               set due_at = $1,
+               set due_at = $1, host = {given host},
                    pushed = case when state = 'doubted' then 0 else pushed end,
                    missed = case when state = 'doubted' then 0 else missed end,
                    state = case when state = 'active' then state else 'asked' end
               {from rows}
              where upstreams.resource_id = {given resource_id}";
+        let room = room.clone();
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                let rows = tx.query(DUE, params![now, most(limit)]).await?;
-                let mut due: Vec<Upstream> =
-                    rows.into_iter().filter_map(|row| claims::readable(read(row))).collect();
+                let picked = claims::pick(tx, &QUEUE, now, &room).await?;
+                let [ids, _] = claims::columns(&picked);
+                let rows = tx.query_rows(DUE, &[], &[ids]).await?;
+                let mut due = claims::read(rows, &picked, read, |due| due.resource.0);
                 for upstream in due.iter_mut().filter(|held| held.state != State::Active) {
                     upstream.state = State::Asked;
                 }
-                let ids = due.iter().map(|upstream| upstream.resource.0).collect();
-                let ids = [("resource_id", Value::Ints(ids))];
-                tx.execute_rows(CLAIM, params![until], &ids).await?;
+                // What cannot be read is put off as well, or it would stand in the way.
+                let ids = picked.iter().map(|job| job.resource).collect();
+                let hosts = picked.iter().map(|job| {
+                    let held = due.iter().find(|held| held.resource.0 == job.resource);
+                    held.map_or_else(|| job.host.clone(), |held| held.offer.host())
+                });
+                let hosts = Value::Texts(hosts.collect());
+                let given = [("resource_id", Value::Ints(ids)), ("host", hosts)];
+                tx.execute_rows(CLAIM, params![until], &given).await?;
                 Ok(due)
             })
         });
@@ -145,11 +155,12 @@ pub(super) async fn offer(
     const FORGET: &str = "delete from upstreams where resource_id = $1 and state <> 'doubted'";
     const KEEP: &str = "
         insert into upstreams (resource_id, protocol, procedure, endpoint, topic, token, secret,
-                               state, due_at)
-        values ($1, $2, $3, $4, $5, $6, $7, 'wanted', $8)
+                               state, due_at, host)
+        values ($1, $2, $3, $4, $5, $6, $7, 'wanted', $8, $10)
             on conflict (resource_id) do update
            set protocol = excluded.protocol, procedure = excluded.procedure,
-               endpoint = excluded.endpoint, topic = excluded.topic, token = excluded.token,
+               endpoint = excluded.endpoint, host = excluded.host, topic = excluded.topic,
+               token = excluded.token,
                secret = excluded.secret, state = excluded.state,
                due_at = case when upstreams.state = 'doubted' and upstreams.due_at > $9
                              then upstreams.due_at else cast($9 as bigint) end,
@@ -163,10 +174,11 @@ pub(super) async fn offer(
         Offered::Unknown => Ok(()),
         Offered::Nothing => tx.execute(FORGET, params![id.0]).await.map(drop),
         Offered::Upstream(Proposal { offer, token, secret }) => {
+            let host = offer.host();
             #[rustfmt::skip]
             let params = params![
                 id.0, offer.protocol.as_str(), offer.protocol.procedure(), offer.endpoint,
-                offer.topic, token, secret.expose(), at, at + ANOTHER_AFTER,
+                offer.topic, token, secret.expose(), at, at + ANOTHER_AFTER, host,
             ];
             tx.execute(KEEP, params).await.map(drop)
         }

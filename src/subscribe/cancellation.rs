@@ -125,6 +125,7 @@ impl Subscribe {
         };
         if !is_own {
             let begun = Instant::now();
+            // It is subscribed, and has agreed before: nobody is asked here who never did.
             let verified = verify::cancelled(&self.fetch, url, topic.as_str()).await;
             let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
             self.metrics.verified("cancel", result);

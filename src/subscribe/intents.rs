@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use tracing::{error, warn};
 
+use super::hosts::{CallbackHosts, Visit};
 use super::{Subscribe, verify};
 use crate::domain::intent::DueIntent;
 use crate::domain::topic;
-use crate::store::StoreError;
+use crate::store::{Room, StoreError};
 use crate::worker::{self, Work};
 
 /// How long to wait before each further attempt. WebSub asks for promptness; a server
@@ -39,9 +40,9 @@ impl Intents {
         Intents { subscribe }
     }
 
-    async fn carry_out(&self, due: &DueIntent) -> Result<(), StoreError> {
+    async fn carry_out(&self, due: &DueIntent, visit: Visit) -> Result<(), StoreError> {
         let subscribe = &self.subscribe;
-        let Err(why) = subscribe.verify(&due.intent).await else {
+        let Err(why) = subscribe.verify(&due.intent, Some(visit)).await else {
             // Whatever took its place meanwhile is verified by itself.
             return subscribe.settle(due.id, &due.intent, worker::now()).await.map(drop);
         };
@@ -74,17 +75,23 @@ impl Intents {
 }
 
 impl Work for Intents {
-    type Job = DueIntent;
+    type Job = (DueIntent, Visit);
 
     const NAME: &'static str = "intents";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<DueIntent>, StoreError> {
-        let now = worker::now();
-        self.subscribe.store.claim_intents(now, now + CLAIM, limit).await
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+        let (now, hosts) = (worker::now(), &self.subscribe.hosts);
+        let room = Room { limit, per_host: CallbackHosts::portion(), busy: hosts.busy() };
+        let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
+        let visits = due.into_iter().map(|due| {
+            let visit = hosts.visit(&due.intent.wish.callback);
+            (due, visit)
+        });
+        Ok(visits.collect())
     }
 
-    async fn perform(&self, due: DueIntent) {
-        if let Err(err) = self.carry_out(&due).await {
+    async fn perform(&self, (due, visit): Self::Job) {
+        if let Err(err) = self.carry_out(&due, visit).await {
             let cause: &dyn std::error::Error = &err;
             error!(intent = due.id, error = cause, "an intent could not be settled");
         }

@@ -16,6 +16,7 @@
 
 pub mod cancellation;
 mod events;
+mod hosts;
 pub mod intents;
 mod offers;
 mod pings;
@@ -46,6 +47,8 @@ use crate::parse::{BadPart, Part};
 use crate::store::{Came, Filter, Store, StoreError};
 use crate::worker;
 
+use hosts::{CallbackHosts, Visit};
+
 pub use verify::NotVerified;
 
 /// How long a subscriber who waits for an answer is kept waiting for the first look
@@ -62,6 +65,7 @@ pub struct Subscribe {
     ingest: Ingest,
     metrics: Metrics,
     journal: Journal,
+    hosts: CallbackHosts,
     probes: Semaphore,
     waiting: Semaphore,
 }
@@ -144,12 +148,14 @@ impl Subscribe {
         metrics: Metrics,
         journal: Journal,
     ) -> Subscribe {
+        let hosts = CallbackHosts::new(store.news().intents);
         Subscribe {
             store,
             fetch,
             ingest,
             metrics,
             journal,
+            hosts,
             probes: Semaphore::new(PROBES),
             waiting: Semaphore::new(telling::WAITING),
         }
@@ -201,7 +207,8 @@ impl Subscribe {
     /// other, so that of two requests the newer one has the last word.
     async fn verified_now(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), Refusal> {
         let id = self.store.intend(intent, now + intents::CLAIM).await?;
-        if let Err(why) = self.verify(intent).await {
+        let visit = self.visit(&intent.wish.topic, &intent.wish.callback).await?;
+        if let Err(why) = self.verify(intent, visit).await {
             self.store.end_intent(id).await?;
             return Err(why.into());
         }
@@ -274,11 +281,34 @@ impl Subscribe {
         }
     }
 
-    async fn verify(&self, intent: &Intent) -> Result<(), NotVerified> {
+    /// A place for asking a callback what is in its name; `None` if its host is asked too
+    /// much (rule S26). Who is subscribed already has agreed before, and need not wait.
+    async fn visit(&self, topic: &Topic, callback: &Callback) -> Result<Option<Visit>, StoreError> {
+        if let Some(visit) = self.hosts.try_visit(callback) {
+            return Ok(Some(visit));
+        }
+        let filter = Filter {
+            topic: Some(topic.as_str().to_owned()),
+            callback: Some(callback.as_str().to_owned()),
+            limit: 1,
+            ..Filter::default()
+        };
+        match self.store.list(&filter).await?.1 {
+            0 => Ok(self.hosts.wait(callback).await),
+            _ => Ok(Some(Visit::free())),
+        }
+    }
+
+    async fn verify(&self, intent: &Intent, visit: Option<Visit>) -> Result<(), NotVerified> {
         let (at, begun) = (worker::now(), Instant::now());
-        let verified = match intent.wish.callback.is_null_device() {
-            true => Ok(()),
-            false => verify::intent(&self.fetch, intent).await,
+        let verified = match visit {
+            _ if intent.wish.callback.is_null_device() => Ok(()),
+            Some(visit) => {
+                let verified = verify::intent(&self.fetch, intent).await;
+                visit.ends(verified.is_ok());
+                verified
+            }
+            None => Err(NotVerified::Busy),
         };
         let result = verified.as_ref().map_or_else(NotVerified::code, |()| "ok");
         self.metrics.verified(intent.mode.as_str(), result);

@@ -13,6 +13,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::Instant;
 use url::{Host, Url};
 
+use super::hosts::Visit;
 use super::{Refusal, Subscribe, events, verify};
 use crate::domain::event::{Event, Kind};
 use crate::domain::resource::Resource;
@@ -142,8 +143,9 @@ impl Subscribe {
             secret: None,
             lease: Lease::RSSCLOUD,
         };
+        let visit = self.visit(&wish.topic, &wish.callback).await?;
         let begun = Instant::now();
-        let verified = self.verify_handler(handler, &wish.callback, &wish.topic).await;
+        let verified = self.verify_handler(handler, (&wish.callback, &wish.topic), visit).await;
         let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
         self.metrics.verified("pleaseNotify", result);
         let event = events::verified(&wish, "pleaseNotify", &verified, worker::now());
@@ -201,16 +203,19 @@ impl Subscribe {
     async fn verify_handler(
         &self,
         handler: &Handler,
-        callback: &Callback,
-        topic: &Topic,
+        (callback, topic): (&Callback, &Topic),
+        visit: Option<Visit>,
     ) -> Result<(), verify::NotVerified> {
+        let Some(visit) = visit else { return Err(verify::NotVerified::Busy) };
         let (url, topic) = (callback.url(), topic.as_str());
-        match (&handler.domain, &handler.protocol) {
+        let verified = match (&handler.domain, &handler.protocol) {
             (Some(_), Protocol::HttpPost) => verify::challenged(&self.fetch, url, topic).await,
             (domain, protocol) => {
                 verify::test_call(&self.fetch, protocol, url, topic, domain.is_some()).await
             }
-        }
+        };
+        visit.ends(verified.is_ok());
+        verified
     }
 }
 

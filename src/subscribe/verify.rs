@@ -17,6 +17,9 @@ use crate::worker::nonce;
 /// Why a callback is taken not to have agreed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotVerified {
+    /// It was not asked: too much is being asked there, or was in vain.
+    #[error("its host is being asked too much already")]
+    Busy,
     /// No answer.
     #[error("it could not be reached: {0}")]
     Unreachable(#[source] FetchError),
@@ -38,6 +41,7 @@ impl NotVerified {
     /// A word for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Busy => "callback_busy",
             Self::Unreachable(err) => err.code(),
             Self::Status(..) => "callback_status",
             Self::Challenge(_) => "challenge_mismatch",
@@ -50,7 +54,7 @@ impl NotVerified {
     pub(super) fn excerpt(&self) -> Option<&Excerpt> {
         match self {
             Self::Status(_, excerpt) | Self::Challenge(excerpt) => Some(excerpt),
-            Self::Unreachable(_) | Self::Fault(_) | Self::Protocol(_) => None,
+            Self::Busy | Self::Unreachable(_) | Self::Fault(_) | Self::Protocol(_) => None,
         }
     }
 
@@ -58,7 +62,7 @@ impl NotVerified {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(FetchError::Forbidden { .. }) => false,
-            Self::Unreachable(_) => true,
+            Self::Busy | Self::Unreachable(_) => true,
             Self::Status(status, _) => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }

@@ -33,12 +33,14 @@ use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::store::{Store, StoreError};
 use crate::wire::signature;
-use crate::worker::{self, Work};
+use crate::worker::{self, Hosts, Place, Work};
 
 pub use request::{NoPush, Wanted, ask, judge};
 
 /// Longer than a request and its answer can take.
 const CLAIM: Duration = Duration::from_secs(120);
+/// Requests at once to one hub or cloud: one that does not answer must leave room for others.
+const PER_HOST: usize = 2;
 /// The least and the most that a hub's lease is believed to last.
 const LEASES: (u64, u64) = (60, 366 * 86_400);
 
@@ -56,6 +58,7 @@ pub struct Upstreams {
     store: Arc<dyn Store>,
     fetch: Fetch,
     ingest: Ingest,
+    hosts: Hosts,
     metrics: Metrics,
     journal: Journal,
     settings: Settings,
@@ -66,6 +69,7 @@ pub struct Upstreams {
 pub struct Job {
     upstream: Upstream,
     claimed_until: DateTime<Utc>,
+    place: Place,
 }
 
 impl Upstreams {
@@ -76,12 +80,14 @@ impl Upstreams {
         ingest: Ingest,
         (metrics, journal, settings): (Metrics, Journal, Settings),
     ) -> Upstreams {
-        Upstreams { store, fetch, ingest, metrics, journal, settings }
+        // Whoever waits for a place looks again by itself soon.
+        let hosts = Hosts::new(PER_HOST, Arc::default());
+        Upstreams { store, fetch, ingest, hosts, metrics, journal, settings }
     }
 
     /// Subscribes, renews, or leaves where nobody follows the resource any more.
     async fn attend(&self, job: Job) -> Result<(), StoreError> {
-        let Job { mut upstream, claimed_until } = job;
+        let Job { mut upstream, claimed_until, place: _place } = job;
         let protocol = &upstream.offer.protocol;
         if upstream.subscribers == 0 {
             if *protocol == Protocol::WebSub {
@@ -213,8 +219,12 @@ impl Work for Upstreams {
     async fn claim(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
         let now = worker::now();
         let claimed_until = now + CLAIM;
-        let due = self.store.claim_upstreams(now, claimed_until, limit).await?;
-        Ok(due.into_iter().map(|upstream| Job { upstream, claimed_until }).collect())
+        let due = self.store.claim_upstreams(now, claimed_until, &self.hosts.room(limit)).await?;
+        let jobs = due.into_iter().map(|upstream| {
+            let place = self.hosts.enter(upstream.offer.host());
+            Job { upstream, claimed_until, place }
+        });
+        Ok(jobs.collect())
     }
 
     async fn perform(&self, job: Job) {

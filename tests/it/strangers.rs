@@ -1,11 +1,21 @@
 //! What those may ask who have no account, and what they are shown.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use feedgate::domain::intent::{Intent, Mode};
+use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
+use feedgate::domain::topic::{Callback, Topic};
+use feedgate::worker;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 
+use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
-use crate::support::server::client;
+use crate::support::publisher::Publisher;
+use crate::support::server::{Server, client, say};
+use crate::support::subscriber::Subscriber;
 
 /// Behind a proxy on this machine, which says whom it speaks for.
 const PROXIED: (&str, &str) = ("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1");
@@ -67,6 +77,50 @@ async fn s26_one_address_can_ask_only_so_much_at_every_door() {
     for _ in 0..3 {
         assert_eq!(gateway.post("/hub", &form).await.0, StatusCode::NO_CONTENT);
     }
+}
+
+/// What stays of a request to `/hub` that is answered before it is verified.
+fn intent(topic: &str, callback: &str) -> Intent {
+    let wish = Wish {
+        account: None,
+        topic: Topic::parse(topic).unwrap(),
+        callback: Callback::parse(callback).unwrap(),
+        protocol: Protocol::WebSub,
+        format: Format::Raw,
+        updates: Updates::default(),
+        statuses: Statuses::Never,
+        secret: None,
+        lease: Lease::WEBSUB,
+    };
+    Intent { mode: Mode::Subscribe, wish, verify_token: None, backfill: false }
+}
+
+#[tokio::test]
+async fn s26_a_host_that_does_not_agree_is_not_asked_for_all_who_name_it() {
+    let (asked, database) = (Arc::new(AtomicUsize::default()), Database::new(Kind::Sqlite).await);
+    let counted = Arc::clone(&asked);
+    let victim = Server::start(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { say(StatusCode::NOT_FOUND, "Who are you?") }
+    });
+    let (victim, willing) = (victim.await, Subscriber::start().await);
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..2));
+    let topic = publisher.url("/feed");
+    let store = database.open().await;
+    for n in 0..30 {
+        // By name, since addresses of one's own are not counted.
+        let callback = format!("http://localhost:{}/{n}", victim.port());
+        store.intend(&intent(&topic, &callback), worker::now()).await.unwrap();
+    }
+    store.close().await;
+    let networks = ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8,::1/128");
+    let gateway = Gateway::start(&database, &[networks]).await;
+    gateway.measures("feedgate_intents 20").await;
+    // Nobody else waits for that.
+    gateway.subscribe_websub(&topic, &willing.url("/cb"), &[]).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 10);
+    gateway.measures("feedgate_intents 20").await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use url::Url;
 
 use super::super::feed::{Element, Feed};
 use super::super::subscription::Protocol;
+use super::super::topic::host;
 
 /// The longest address taken from a feed, in bytes.
 const LONGEST_BYTES: usize = 2_048;
@@ -27,6 +28,12 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// Host and port of the hub or the cloud, the unit in which requests to them are
+    /// bounded; empty if the endpoint is no address.
+    pub fn host(&self) -> String {
+        Url::parse(&self.endpoint).map(|url| host(&url)).unwrap_or_default()
+    }
+
     /// What a document offers. `links` are the relation and absolute target of the links
     /// in the answer's headers, which count before those in the document (WebSub
     /// `#discovery`); `url` is where the resource is fetched.

@@ -2,8 +2,9 @@
 
 use feedgate::domain::intent::{Intent, Mode};
 use feedgate::domain::subscription::{Format, Protocol, Secret};
+use feedgate::store::{Room, Store};
 
-use super::{at, listed, on_both_stores, wish};
+use super::{at, few, listed, on_both_stores, wish};
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -12,6 +13,8 @@ on_both_stores!(
     one_wish_intended_many_times_at_once_is_one_intent,
     an_intent_that_was_replaced_settles_nothing,
     an_intent_is_settled_once,
+    s26_a_host_that_many_name_hides_no_other,
+    s26_who_renews_is_not_counted_with_the_host,
 );
 
 fn intent(callback: &str) -> Intent {
@@ -29,35 +32,35 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
     store.intend(&intent("https://two.test/"), at(2)).await.unwrap();
     assert_eq!(store.gauges(at(3)).await.unwrap().intents, 2);
 
-    assert_eq!(store.claim_intents(at(0), at(9), 5).await.unwrap(), [], "not due yet");
-    let due = store.claim_intents(at(3), at(9), 1).await.unwrap();
+    assert_eq!(store.claim_intents(at(0), at(9), &few(5)).await.unwrap(), [], "not due yet");
+    let due = store.claim_intents(at(3), at(9), &few(1)).await.unwrap();
     assert_eq!((due.len(), &due[0].intent, due[0].attempts), (1, &one, 0));
-    let other = store.claim_intents(at(3), at(9), 5).await.unwrap();
+    let other = store.claim_intents(at(3), at(9), &few(5)).await.unwrap();
     assert_eq!((other.len(), &other[0].intent), (1, &intent("https://two.test/")));
     store.end_intent(other[0].id).await.unwrap();
 
     // Its taker dies; the next one puts it off.
-    assert_eq!(store.claim_intents(at(8), at(19), 5).await.unwrap(), []);
-    assert_eq!(store.claim_intents(at(9), at(19), 5).await.unwrap(), due);
+    assert_eq!(store.claim_intents(at(8), at(19), &few(5)).await.unwrap(), []);
+    assert_eq!(store.claim_intents(at(9), at(19), &few(5)).await.unwrap(), due);
     store.retry_intent(due[0].id, at(60)).await.unwrap();
-    assert_eq!(store.claim_intents(at(59), at(69), 5).await.unwrap(), []);
-    let again = store.claim_intents(at(60), at(70), 5).await.unwrap();
+    assert_eq!(store.claim_intents(at(59), at(69), &few(5)).await.unwrap(), []);
+    let again = store.claim_intents(at(60), at(70), &few(5)).await.unwrap();
     assert_eq!((again.len(), again[0].attempts), (1, 1));
     store.end_intent(due[0].id).await.unwrap();
-    assert_eq!(store.claim_intents(at(999), at(1_000), 5).await.unwrap(), []);
+    assert_eq!(store.claim_intents(at(999), at(1_000), &few(5)).await.unwrap(), []);
 }
 
 async fn a_newer_intent_takes_the_place_of_an_older(database: Database) {
     let store = database.open().await;
     let older = intent("https://callback.test/");
     store.intend(&older, at(1)).await.unwrap();
-    let taken = store.claim_intents(at(2), at(9), 5).await.unwrap();
+    let taken = store.claim_intents(at(2), at(9), &few(5)).await.unwrap();
     let newer = Intent { mode: Mode::Unsubscribe, ..older };
     store.intend(&newer, at(3)).await.unwrap();
     // Whoever is still busy with the older one can neither end nor delay the newer.
     store.retry_intent(taken[0].id, at(99)).await.unwrap();
     store.end_intent(taken[0].id).await.unwrap();
-    let due = store.claim_intents(at(4), at(9), 5).await.unwrap();
+    let due = store.claim_intents(at(4), at(9), &few(5)).await.unwrap();
     assert_eq!((due.len(), &due[0].intent, due[0].attempts), (1, &newer, 0));
 }
 
@@ -70,7 +73,7 @@ async fn one_wish_intended_many_times_at_once_is_one_intent(database: Database) 
     for done in futures_util::future::join_all(intending).await {
         done.unwrap();
     }
-    assert_eq!(store.claim_intents(at(2), at(9), 50).await.unwrap().len(), 1);
+    assert_eq!(store.claim_intents(at(2), at(9), &few(50)).await.unwrap().len(), 1);
 }
 
 async fn an_intent_that_was_replaced_settles_nothing(database: Database) {
@@ -110,4 +113,37 @@ async fn an_intent_is_settled_once(database: Database) {
         1
     );
     assert_eq!(nodes[0].gauges(at(3)).await.unwrap().intents, 0);
+}
+
+/// The callbacks of what is claimed with this room.
+async fn claimed(store: &dyn Store, room: &Room) -> Vec<String> {
+    let due = store.claim_intents(at(500), at(999), room).await.unwrap();
+    due.into_iter().map(|due| due.intent.wish.callback.as_str().to_owned()).collect()
+}
+
+async fn s26_a_host_that_many_name_hides_no_other(database: Database) {
+    let store = database.open().await;
+    // One name, whatever the port.
+    for n in 0..300 {
+        store.intend(&intent(&format!("https://victim.test:{}/", 1_000 + n)), at(n)).await.unwrap();
+    }
+    store.intend(&intent("https://late.test/"), at(400)).await.unwrap();
+    let room = Room { limit: 9, per_host: 2, busy: Vec::new() };
+    let first = ["https://victim.test:1000/", "https://victim.test:1001/", "https://late.test/"];
+    assert_eq!(claimed(&*store, &room).await, first);
+    let busy = Room { busy: vec!["victim.test".to_owned()], ..room };
+    assert_eq!(claimed(&*store, &busy).await, [""; 0]);
+}
+
+async fn s26_who_renews_is_not_counted_with_the_host(database: Database) {
+    let store = database.open().await;
+    let river = intent("https://river.test/");
+    store.subscribe(&river.wish, at(0)).await.unwrap();
+    let mut other = river.clone();
+    other.wish.topic = super::topic("b");
+    store.intend(&other, at(1)).await.unwrap();
+    store.intend(&river, at(2)).await.unwrap();
+    let busy = Room { busy: vec!["river.test".to_owned()], ..few(9) };
+    let due = store.claim_intents(at(3), at(9), &busy).await.unwrap();
+    assert_eq!(due.into_iter().map(|due| due.intent).collect::<Vec<_>>(), [river]);
 }

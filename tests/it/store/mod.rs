@@ -83,6 +83,11 @@ fn room() -> Room {
     Room { limit: 1_000_000, per_host: 1_000_000, busy: Vec::new() }
 }
 
+/// Room for so many, wherever they are.
+fn few(limit: usize) -> Room {
+    Room { limit, per_host: limit, busy: Vec::new() }
+}
+
 fn wish(topic_name: &str, callback: &str) -> Wish {
     Wish {
         account: None,

@@ -7,8 +7,9 @@ use feedgate::domain::poll::{Poll, Trigger};
 use feedgate::domain::resource::ResourceId;
 use feedgate::domain::subscription::{Protocol, Secret};
 use feedgate::domain::upstream::{Offer, Offered, Proposal, State};
+use feedgate::store::Room;
 
-use super::{at, entry, on_both_stores, poll, resource, subscribe};
+use super::{at, entry, few, on_both_stores, poll, resource, subscribe};
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -17,6 +18,7 @@ on_both_stores!(
     p53_polls_are_rare_while_what_is_new_comes_by_push,
     p53_an_upstream_that_misses_most_is_doubted,
     n11_what_is_pushed_and_polled_is_appended_once,
+    d3_a_hub_of_many_resources_hides_no_other,
 );
 
 fn proposal(hub: &str, token: &str) -> Offered {
@@ -45,11 +47,11 @@ async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
     let store = database.open().await;
     let id = subscribe(&store, "a", "https://one.test/").await.id.resource;
     store.record(id, &offering(1, proposal("hub", "t1"))).await.unwrap();
-    let due = store.claim_upstreams(at(2), at(9), 5).await.unwrap();
+    let due = store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap();
     assert_eq!((due.len(), due[0].token.as_str(), due[0].subscribers), (1, "t1", 1));
     assert_eq!(due[0].state, State::Asked, "a hub may verify before it answers");
-    assert_eq!(store.claim_upstreams(at(2), at(9), 5).await.unwrap(), [], "it is claimed");
-    assert_eq!(store.claim_upstreams(at(9), at(19), 5).await.unwrap(), due, "its taker died");
+    assert_eq!(store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap(), [], "it is claimed");
+    assert_eq!(store.claim_upstreams(at(9), at(19), &few(5)).await.unwrap(), due, "its taker died");
 
     store.record(id, &offering(3, proposal("hub", "t2"))).await.unwrap();
     assert!(store.upstream("t2").await.unwrap().is_none(), "the same offer changes nothing");
@@ -59,8 +61,8 @@ async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
     store.record(id, &offering(5, proposal("other", "t3"))).await.unwrap();
     assert!(store.upstream("t1").await.unwrap().is_none());
     let hour = 3_600;
-    assert_eq!(store.claim_upstreams(at(hour), at(0), 5).await.unwrap(), [], "not at once");
-    let due = store.claim_upstreams(at(hour + 5), at(hour + 9), 5).await.unwrap();
+    assert_eq!(store.claim_upstreams(at(hour), at(0), &few(5)).await.unwrap(), [], "not at once");
+    let due = store.claim_upstreams(at(hour + 5), at(hour + 9), &few(5)).await.unwrap();
     assert_eq!(due[0].offer.endpoint, "https://other.test/");
     store.record(id, &offering(6, Offered::Nothing)).await.unwrap();
     assert!(store.upstream("t3").await.unwrap().is_none());
@@ -71,7 +73,7 @@ async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Da
     let store = database.open().await;
     let id = subscribe(&store, "a", "https://one.test/").await.id.resource;
     store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
-    let mut asked = store.claim_upstreams(at(2), at(9), 5).await.unwrap().remove(0);
+    let mut asked = store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap().remove(0);
 
     // The door hears first …
     let mut verified = store.upstream("t").await.unwrap().unwrap();
@@ -82,8 +84,8 @@ async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Da
     assert!(!store.settle_upstream(&asked, Some(at(9)), at(600)).await.unwrap());
     let kept = store.upstream("t").await.unwrap().unwrap();
     assert_eq!((kept.state, kept.lease_until, kept.failures), (State::Active, Some(at(1_000)), 0));
-    assert_eq!(store.claim_upstreams(at(499), at(509), 5).await.unwrap(), []);
-    assert_eq!(store.claim_upstreams(at(500), at(509), 5).await.unwrap().len(), 1, "renewal");
+    assert_eq!(store.claim_upstreams(at(499), at(509), &few(5)).await.unwrap(), []);
+    assert_eq!(store.claim_upstreams(at(500), at(509), &few(5)).await.unwrap().len(), 1, "renewal");
 }
 
 /// An active upstream of a resource with a subscriber.
@@ -132,8 +134,8 @@ async fn p53_an_upstream_that_misses_most_is_doubted(database: Database) {
     assert_eq!(doubted.state, State::Doubted);
     assert_eq!(resource(&store, id).await.pushed_until, None);
     let week = i64::try_from(Duration::from_secs(7 * 86_400).as_secs()).unwrap();
-    assert_eq!(store.claim_upstreams(at(37 + week), at(0), 5).await.unwrap(), []);
-    let again = store.claim_upstreams(at(38 + week), at(40 + week), 5).await.unwrap();
+    assert_eq!(store.claim_upstreams(at(37 + week), at(0), &few(5)).await.unwrap(), []);
+    let again = store.claim_upstreams(at(38 + week), at(40 + week), &few(5)).await.unwrap();
     assert_eq!(again.len(), 1, "it gets another chance");
 }
 
@@ -149,4 +151,29 @@ async fn n11_what_is_pushed_and_polled_is_appended_once(database: Database) {
     let mut ids: Vec<_> = log.iter().map(|record| record.entry_id.as_str()).collect();
     ids.sort_unstable();
     assert_eq!(ids, ["1", "2", "3"]);
+}
+
+async fn d3_a_hub_of_many_resources_hides_no_other(database: Database) {
+    let store = database.open().await;
+    for n in 0..100 {
+        let id = subscribe(&store, &format!("dead{n}"), "https://one.test/").await.id.resource;
+        let offer = proposal("dead", &format!("t{n}"));
+        store.record(id, &offering(n, offer)).await.unwrap();
+    }
+    let id = subscribe(&store, "live", "https://one.test/").await.id.resource;
+    store.record(id, &offering(200, proposal("live", "live"))).await.unwrap();
+    let claimed = async |seconds, room: Room| {
+        let due = store.claim_upstreams(at(seconds), at(900), &room).await.unwrap();
+        due.into_iter().map(|held| held.token).collect::<Vec<_>>()
+    };
+    let room = Room { limit: 8, per_host: 1, busy: Vec::new() };
+    assert_eq!(claimed(300, room.clone()).await, ["t0", "live"]);
+    let busy = Room { busy: vec!["dead.test:443".to_owned()], ..room.clone() };
+    assert_eq!(claimed(301, busy).await, [""; 0]);
+
+    // Rows of before are bounded together until each is claimed once.
+    database.run("update upstreams set host = ''").await;
+    assert_eq!(claimed(302, room.clone()).await, ["t1"]);
+    let known = Room { busy: vec![String::new()], ..room };
+    assert_eq!(claimed(950, known).await, ["t1"], "the others have no host yet");
 }
