@@ -7,6 +7,8 @@ use std::fmt;
 
 use url::Url;
 
+use super::shown;
+
 /// The address of a resource, as the subscriber wrote it.
 ///
 /// Checked to be an absolute `http` or `https` URL, but kept byte for byte: the
@@ -37,11 +39,10 @@ impl Topic {
         self.0.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty())
     }
 
-    /// Whether it may be shown to everybody: one with a password in it is somebody's secret
-    /// (rule S48).
+    /// Whether it may be shown to everybody: one with a password in it, or with what looks
+    /// like a token, is somebody's secret (rule S48).
     pub fn is_public(&self) -> bool {
-        let url = self.fetch_url();
-        url.username().is_empty() && url.password().is_none()
+        shown::is_public(&self.fetch_url())
     }
 
     /// The URL to fetch first: the topic without its fragment, which names a part

@@ -3,7 +3,7 @@
 //! An archived document never changes and may be kept for a year; the recent one must
 //! be asked for again. Whoever comes again with the entity tag of a document is answered
 //! without a record being read, and an archived document that is on the [`Shelf`] without
-//! the store. Topics with a password in them are somebody's secret: their archives are
+//! the store. Topics with a password or a token in them are somebody's secret: their archives are
 //! shown to nobody here (rule S48).
 
 mod at_hand;
