@@ -80,10 +80,10 @@ fn host(text: &str) -> Option<Host> {
 
 impl Subscribe {
     /// Registers `handler` for each of `urls`, and returns when the first of these
-    /// subscriptions ends. The answer is one for all, so it is the first refusal if there
-    /// is any, as with the walkthrough's own server; what was not refused is kept all the
-    /// same, and asking again does no harm. No resource is read sooner than `spacing` after
-    /// it was last read (rule S29).
+    /// subscriptions ends. The answer is one for all: as with deployed servers it is a success
+    /// if one of them could be registered for, else the first refusal. Only where the store
+    /// fails for one is it a failure of all; asking again does no harm. No resource is read
+    /// sooner than `spacing` after it was last read (rule S29).
     pub async fn register(
         &self,
         handler: &Handler,
@@ -93,8 +93,16 @@ impl Subscribe {
         let each = urls.iter().map(|url| self.register_one(handler, url, (spacing, now)).boxed());
         let each: Vec<_> = each.collect();
         let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
-        let ends = done.into_iter().collect::<Result<Vec<_>, Refusal>>()?;
-        ends.into_iter().min().ok_or(Refusal::NoSubscription)
+        let (mut ends, mut first_refusal) = (Vec::new(), None);
+        for done in done {
+            match done {
+                Ok(lease_until) => ends.push(lease_until),
+                Err(refusal @ Refusal::Store(_)) => return Err(refusal),
+                Err(refusal) => first_refusal = first_refusal.or(Some(refusal)),
+            }
+        }
+        let refusal = first_refusal.unwrap_or(Refusal::NoSubscription);
+        ends.into_iter().min().ok_or(refusal)
     }
 
     async fn register_one(
