@@ -5,7 +5,7 @@
 
 mod account;
 mod check_config;
-mod consume;
+pub mod consume;
 mod demo;
 mod healthcheck;
 mod listen;

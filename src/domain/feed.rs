@@ -53,6 +53,9 @@ pub struct Feed {
     pub extensions: Vec<Element>,
     /// The entries in document order.
     pub entries: Vec<Entry>,
+    /// For each `at:deleted-entry` among the extensions (RFC 6721), in their order: how many
+    /// entries stand before it.
+    pub taken_back: Vec<usize>,
     /// What the document says about when to come back.
     pub hints: Hints,
     /// What its entries are to be known by from now on (rule N2).

@@ -3,8 +3,13 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use feedgate::cli::consume::pages::Web;
+use feedgate::cli::consume::walk::Pages;
+use feedgate::config::Config;
+use feedgate::render::archive::Order;
 use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
+use url::Url;
 
 use crate::support::feeds::{entry_id, rss};
 use crate::support::gateway::Gateway;
@@ -87,6 +92,135 @@ async fn an_entry_that_a_command_does_not_take_is_offered_again() {
     let taken = std::fs::read_to_string(folder.path().join("taken")).unwrap();
     let want: Vec<String> = (1..6).map(|n| entry_id("tides", n)).collect();
     assert_eq!(taken.lines().collect::<Vec<_>>(), want);
+}
+
+/// Publishes a document at `path` that leads back to `prev` and forward to `next`, with
+/// these entries as they are to stand.
+fn put_document(publisher: &Publisher, path: &str, links: (&str, &str), entries: &[String]) {
+    let link = |rel: &str, href: &str| match href {
+        "" => String::new(),
+        href => format!("<link rel='{rel}' href='{href}'/>"),
+    };
+    let links = link("prev-archive", links.0) + &link("next-archive", links.1);
+    let body = format!(
+        "<feed xmlns='http://www.w3.org/2005/Atom'><id>tag:tides.test,2026:feed</id>\
+         <title>Tides</title><updated>2026-01-01T00:00:00Z</updated>{links}{}</feed>",
+        entries.concat()
+    );
+    publisher.put(path, "application/atom+xml", body);
+}
+
+/// Entries with these numbers, in this order.
+fn entries(numbers: &[usize]) -> Vec<String> {
+    let entry = |n: &usize| {
+        let id = entry_id("tides", *n);
+        format!(
+            "<entry><id>{id}</id><title>{n}</title><updated>2026-01-01T00:00:00Z</updated></entry>"
+        )
+    };
+    numbers.iter().map(entry).collect()
+}
+
+fn numbered(numbers: std::ops::Range<usize>) -> Vec<String> {
+    numbers.map(|n| entry_id("tides", n)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn next_archive_may_be_missing_or_lead_elsewhere() {
+    let publisher = Publisher::start().await;
+    put_document(&publisher, "/recent", ("/3", ""), &entries(&[8, 7]));
+    put_document(&publisher, "/3", ("/2", ""), &entries(&[6, 5]));
+    put_document(&publisher, "/2", ("/1", "/1"), &entries(&[4, 3]));
+    put_document(&publisher, "/1", ("", "/nowhere"), &entries(&[2, 1]));
+    let folder = tempfile::tempdir().unwrap();
+    let (recent, state) = (publisher.url("/recent"), ["--state", "place"]);
+    assert_eq!(ids(&consume(folder.path(), &recent, &state).await), numbered(1..9));
+    put_document(&publisher, "/4", ("/3", ""), &entries(&[9, 8, 7]));
+    put_document(&publisher, "/recent", ("/4", ""), &entries(&[10]));
+    assert_eq!(ids(&consume(folder.path(), &recent, &state).await), numbered(9..11));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_is_not_found_is_one_that_is_no_longer_kept() {
+    let publisher = Publisher::start().await;
+    put_document(&publisher, "/recent", ("/2", ""), &entries(&[4]));
+    put_document(&publisher, "/2", ("/1", ""), &entries(&[3, 2]));
+    let folder = tempfile::tempdir().unwrap();
+    let recent = publisher.url("/recent");
+    for status in [StatusCode::NOT_FOUND, StatusCode::GONE] {
+        publisher.fail("/1", status);
+        let begun = consume(folder.path(), &recent, &[]).await;
+        assert_eq!(ids(&begun), numbered(2..5), "{begun:?}");
+        assert!(begun.status.success() && complaint(&begun).contains("/1 is no longer kept"));
+        let lost = consume(folder.path(), &recent, &["--from", &entry_id("tides", 1)]).await;
+        let said = complaint(&lost);
+        assert!(!lost.status.success() && said.contains("/1 is no longer kept"), "{said}");
+    }
+    let nothing = consume(folder.path(), &publisher.url("/nothing"), &[]).await;
+    let said = complaint(&nothing);
+    assert!(!nothing.status.success() && said.contains("there is no archive"), "{said}");
+}
+
+/// The recent document has a language and an author that the archived ones have not.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_is_the_same_in_whichever_document_it_stands() {
+    let publisher = Publisher::start().await;
+    let entry = entries(&[1]).concat();
+    let mut hashes = Vec::new();
+    for head in ["", " xml:lang='en' xml:base='/x/'><author><name>Ada</name></author"] {
+        let body = format!("<feed xmlns='http://www.w3.org/2005/Atom'{head}>{entry}</feed>");
+        publisher.put("/recent", "application/atom+xml", body);
+        let recent = Url::parse(&publisher.url("/recent")).unwrap();
+        let config = Config::read(|_| None).unwrap();
+        let mut web = Web::new(&config, &recent, Order::NewestFirst).unwrap();
+        web.open().await.unwrap();
+        hashes.push(web.get(&recent).await.unwrap().items[0].hash());
+    }
+    assert_eq!(hashes[0], hashes[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_may_list_the_oldest_entry_first() {
+    let publisher = Publisher::start().await;
+    put_document(&publisher, "/recent", ("/1", ""), &entries(&[3, 4]));
+    put_document(&publisher, "/1", ("", "/recent"), &entries(&[1, 2]));
+    let folder = tempfile::tempdir().unwrap();
+    let recent = publisher.url("/recent");
+    let turned = consume(folder.path(), &recent, &["--oldest-first"]).await;
+    assert_eq!(ids(&turned), numbered(1..5));
+    let said = consume(folder.path(), &publisher.url("/recent?order=asc"), &[]).await;
+    assert_eq!(ids(&said), numbered(1..5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn n8_what_was_taken_back_is_handed_over_too() {
+    let publisher = Publisher::start().await;
+    let gone = format!(
+        "<at:deleted-entry xmlns:at='http://purl.org/atompub/tombstones/1.0' \
+         ref='{}' when='2026-01-02T00:00:00Z'/>",
+        entry_id("tides", 1)
+    );
+    let first = entries(&[2, 1]);
+    put_document(&publisher, "/recent", ("", ""), &[first[0].clone(), gone, first[1].clone()]);
+    let folder = tempfile::tempdir().unwrap();
+    let recent = publisher.url("/recent");
+    let printed = consume(folder.path(), &recent, &[]).await;
+    let text = String::from_utf8(printed.stdout).unwrap();
+    let line = text.lines().nth(1).unwrap();
+    let id = entry_id("tides", 1);
+    assert_eq!(line, format!("{{\"id\":\"{id}\",\"deleted\":true,\"deletedAt\":1767312000}}"));
+
+    let script = "echo \"$FEEDGATE_ENTRY_ID ${FEEDGATE_ENTRY_DELETED-no}\" >> taken; cat >> read";
+    let with = ["--state", "place", "--exec", script, "--format", "atom"];
+    for _ in 0..2 {
+        let ended = consume(folder.path(), &recent, &with).await;
+        assert!(ended.status.success(), "{ended:?}");
+    }
+    let taken = std::fs::read_to_string(folder.path().join("taken")).unwrap();
+    let two = entry_id("tides", 2);
+    assert_eq!(taken, format!("{id} no\n{id} 1\n{two} no\n"), "each once");
+    let read = std::fs::read_to_string(folder.path().join("read")).unwrap();
+    assert!(read.contains("<at:deleted-entry "), "{read}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,10 +6,8 @@ use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::domain::feed::{Entry, Feed};
-use crate::render;
-
 use super::Format;
+use super::item::Item;
 use super::walk::{Stopped, Take};
 
 /// Takes entries.
@@ -25,25 +23,22 @@ impl Handler {
         Handler { command, format }
     }
 
-    fn text(&self, entry: &Entry) -> String {
+    fn text(&self, item: &Item) -> String {
         match self.format {
-            Format::Atom => render::atom::entry(entry),
-            Format::Json => {
-                let feed = Feed { entries: vec![entry.clone()], ..Feed::default() };
-                render::json::whole(&feed)["items"][0].to_string()
-            }
+            Format::Atom => item.atom(),
+            Format::Json => item.json().to_string(),
         }
     }
 }
 
 impl Take for Handler {
-    async fn take(&self, entry: &Entry) -> Result<(), Stopped> {
-        let text = self.text(entry);
+    async fn take(&self, item: &Item) -> Result<(), Stopped> {
+        let text = self.text(item);
         let taken = match &self.command {
-            Some(command) => run(command, &entry.id, &text).await,
+            Some(command) => run(command, item, &text).await,
             None => print(&text).map_err(|err| err.to_string()),
         };
-        taken.map_err(|reason| Stopped::NotTaken { id: entry.id.clone(), reason })
+        taken.map_err(|reason| Stopped::NotTaken { id: item.id().to_owned(), reason })
     }
 }
 
@@ -54,9 +49,13 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-async fn run(command: &str, id: &str, text: &str) -> Result<(), String> {
+async fn run(command: &str, item: &Item, text: &str) -> Result<(), String> {
     let mut shell = Command::new("sh");
-    shell.arg("-c").arg(command).env("FEEDGATE_ENTRY_ID", id).stdin(Stdio::piped());
+    shell.arg("-c").arg(command).env("FEEDGATE_ENTRY_ID", item.id()).stdin(Stdio::piped());
+    match item.is_deleted() {
+        true => shell.env("FEEDGATE_ENTRY_DELETED", "1"),
+        false => shell.env_remove("FEEDGATE_ENTRY_DELETED"),
+    };
     let mut child = shell.spawn().map_err(|err| format!("cannot run sh: {err}"))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A command need not read what it is given; how it ends is what counts.

@@ -1,15 +1,15 @@
 //! `feedgate consume URL`: reads an archive of entries that never change, each of them
 //! once and in order, from wherever it was left (seed 004, "Consuming feeds").
 //!
-//! It works with any provider that links its documents by `prev-archive` and
-//! `next-archive` (RFC 5005), newest entry first. All that it remembers is which entry
-//! was taken last: its id and what it said, since an update is an entry under an old id
-//! (rule N7).
+//! It works with any provider that links its documents by `prev-archive` (RFC 5005). All
+//! that it remembers is which entry was taken last: its id and what it said, since an
+//! update is an entry under an old id (rule N7).
 
 mod handler;
-mod pages;
-mod place;
-mod walk;
+pub mod item;
+pub mod pages;
+pub mod place;
+pub mod walk;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,10 +20,12 @@ use url::Url;
 
 use super::Outcome;
 use crate::config::Config;
+use crate::render::archive::Order;
 
 use handler::Handler;
 use pages::Web;
 use place::PlaceFile;
+use walk::{CaughtUp, Stopped};
 
 /// Read an archive entry by entry, each once and in order. Ends with 1 if an entry was
 /// not taken; the next run begins with that entry.
@@ -39,13 +41,18 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Run this command for each entry, with the entry on its standard input and its id in
-    /// FEEDGATE_ENTRY_ID. An entry is taken if the command ends with 0. Without it,
-    /// entries are printed, one a line.
+    /// FEEDGATE_ENTRY_ID; FEEDGATE_ENTRY_DELETED is 1 where the publisher took the entry back.
+    /// An entry is taken if the command ends with 0. Without it, entries are printed, one a
+    /// line.
     #[arg(long, value_name = "CMD")]
     exec: Option<String>,
     /// What an entry is handed over as.
     #[arg(long, value_enum, default_value = "json")]
     format: Format,
+    /// The documents list the oldest entry first. Taken for granted where the URL says
+    /// order=asc.
+    #[arg(long)]
+    oldest_first: bool,
     /// Look again every so many seconds, and do not end.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
@@ -64,8 +71,9 @@ enum Format {
 }
 
 pub(super) async fn run(args: Args) -> Outcome {
+    let order = order(&args);
     let (config, _) = Config::load(args.config, &[])?;
-    let mut web = Web::new(&config, &args.url)?;
+    let mut web = Web::new(&config, &args.url, order)?;
     let mut place = PlaceFile::open(args.state, args.from)?;
     let handler = Handler::new(args.exec, args.format);
     loop {
@@ -73,6 +81,9 @@ pub(super) async fn run(args: Args) -> Outcome {
             Ok(()) => walk::catch_up(&mut web, &args.url, &mut place, &handler).await,
             Err(err) => Err(err),
         };
+        if let Ok(CaughtUp { lost: Some(gone), .. }) = &caught_up {
+            super::complain(&Stopped::Dropped(gone.clone()));
+        }
         match (caught_up, args.every) {
             (Ok(_), None) => return Ok(ExitCode::SUCCESS),
             (Ok(_), Some(_)) => {}
@@ -82,4 +93,10 @@ pub(super) async fn run(args: Args) -> Outcome {
         }
         sleep(Duration::from_secs(args.every.unwrap_or(1))).await;
     }
+}
+
+/// In which order each document lists its entries.
+fn order(args: &Args) -> Order {
+    let is_said = args.url.query_pairs().any(|(name, value)| name == "order" && value == "asc");
+    if args.oldest_first || is_said { Order::OldestFirst } else { Order::NewestFirst }
 }

@@ -17,6 +17,7 @@ use url::{Host, Url};
 
 use crate::config::Config;
 use crate::domain::feed::Feed;
+use crate::domain::novelty::Deletion;
 use crate::domain::poll::Validators;
 use crate::domain::source::Context;
 use crate::fetch::{
@@ -24,12 +25,14 @@ use crate::fetch::{
 };
 use crate::normalize::normalize;
 use crate::parse::{self, NotAFeed};
+use crate::render::archive::Order;
 use crate::worker;
 
+use super::item::{self, Item};
 use super::walk::{Page, Pages, Stopped};
 
 /// Reads documents.
-pub(super) struct Web {
+pub struct Web {
     settings: Settings,
     /// For the server that was named.
     own: Fetch,
@@ -38,11 +41,13 @@ pub(super) struct Web {
     /// For all others.
     guarded: Fetch,
     start: Url,
+    order: Order,
 }
 
 impl Web {
-    /// Reads the archive that begins at `start`.
-    pub(super) fn new(config: &Config, start: &Url) -> Result<Web, url::ParseError> {
+    /// Reads the archive whose recent document is at `start`, with the entries of each
+    /// document in this order.
+    pub fn new(config: &Config, start: &Url, order: Order) -> Result<Web, url::ParseError> {
         let public_url = match &config.public_url {
             Some(url) => url.clone(),
             None => Url::parse(&format!("http://{}/", config.listen))?,
@@ -52,12 +57,12 @@ impl Web {
         settings.host_spacing = Duration::ZERO;
         let guarded = Fetch::new(settings.clone());
         let (own, opened, start) = (guarded.clone(), Vec::new(), start.clone());
-        Ok(Web { settings, own, opened, guarded, start })
+        Ok(Web { settings, own, opened, guarded, start, order })
     }
 
     /// Opens the way to where the server that was named is now, if that is an inner
     /// address. To be called before documents are read, and again when time has passed.
-    pub(super) async fn open(&mut self) -> Result<(), Stopped> {
+    pub async fn open(&mut self) -> Result<(), Stopped> {
         let mut leads_to = match self.start.host() {
             Some(Host::Ipv4(ip)) => vec![IpAddr::V4(ip)],
             Some(Host::Ipv6(ip)) => vec![IpAddr::V6(ip)],
@@ -99,13 +104,17 @@ impl Pages for Web {
             Ok(Answer::NotModified { .. }) => {
                 return Err(unreadable("it answered that nothing has changed".to_owned(), true));
             }
-            Err(FetchError::Status { status: StatusCode::GONE, .. }) => {
+            // Many servers know no other word for what they keep no longer.
+            Err(FetchError::Status {
+                status: StatusCode::GONE | StatusCode::NOT_FOUND, ..
+            }) => {
                 return Err(Stopped::Dropped(url.clone()));
             }
             Err(err) => return Err(unreadable(err.to_string(), is_passing(&err))),
         };
         let context = Context { received_at: None, ..document.context(worker::now()) };
-        read(&document.body, &context).map_err(|err| unreadable(err.to_string(), false))
+        let read = read(&document.body, &context, self.order);
+        read.map_err(|err| unreadable(err.to_string(), false))
     }
 }
 
@@ -115,17 +124,41 @@ fn unreadable(url: &Url, reason: String, passing: bool) -> Stopped {
 
 /// Reads a document. Each entry goes through the normalizer by itself, because what it is
 /// must not depend on its neighbours: beside its update it would get another id (rule N2).
-fn read(body: &[u8], context: &Context) -> Result<Page, NotAFeed> {
+fn read(body: &[u8], context: &Context, order: Order) -> Result<Page, NotAFeed> {
     let mut head = parse::parse(body, context)?;
     let entries = mem::take(&mut head.entries);
-    let alone = |entry| normalize(Feed { entries: vec![entry], ..head.clone() }, context).entries;
-    let entries = entries.into_iter().flat_map(alone).collect();
+    let mut deletions = deletions(&mut head).into_iter().peekable();
+    let mut items = Vec::with_capacity(entries.len());
+    for (place, entry) in entries.into_iter().enumerate() {
+        while let Some((_, deletion)) = deletions.next_if(|(before, _)| *before <= place) {
+            items.push(Item::Deleted(deletion));
+        }
+        let hash = item::hash(&entry);
+        let alone = normalize(Feed { entries: vec![entry], ..head.clone() }, context).entries;
+        let alone = alone.into_iter().map(Box::new);
+        items.extend(alone.map(|entry| Item::Entry { entry, hash: hash.clone() }));
+    }
+    items.extend(deletions.map(|(_, deletion)| Item::Deleted(deletion)));
+    if order == Order::OldestFirst {
+        items.reverse();
+    }
     let feed = normalize(head, context);
-    let linked = |rel: &str| {
-        let link = feed.links.iter().find(|link| link.rel == rel)?;
-        Url::parse(&link.href).ok()
-    };
-    Ok(Page { entries, prev: linked("prev-archive"), next: linked("next-archive") })
+    let mut links = feed.links.iter().filter(|link| link.rel == "prev-archive");
+    Ok(Page { items, prev: links.find_map(|link| Url::parse(&link.href).ok()) })
+}
+
+/// Takes out of `head` what was taken back, with how many entries stand before each. Where
+/// that is not known, it is news.
+fn deletions(head: &mut Feed) -> Vec<(usize, Box<Deletion>)> {
+    let (gone, kept): (Vec<_>, Vec<_>) =
+        mem::take(&mut head.extensions).into_iter().partition(Deletion::is);
+    head.extensions = kept;
+    let mut places = mem::take(&mut head.taken_back);
+    if places.len() != gone.len() {
+        places = vec![0; gone.len()];
+    }
+    let gone = gone.iter().filter_map(Deletion::of).map(Box::new);
+    places.into_iter().zip(gone).collect()
 }
 
 /// Whether the server may answer otherwise soon.
@@ -141,19 +174,48 @@ fn is_passing(err: &FetchError) -> bool {
 mod tests {
     use super::*;
 
+    const AT: &str = "http://purl.org/atompub/tombstones/1.0";
+
+    /// The ids in a document with these entries, and where its links lead.
+    fn page(links: &str, entries: &str, order: Order) -> (Vec<String>, Option<String>) {
+        let body = format!("<feed xmlns='http://www.w3.org/2005/Atom'>{links}{entries}</feed>");
+        let context = Context::of(Url::parse("https://a.test/recent").unwrap());
+        let page = read(body.as_bytes(), &context, order).unwrap();
+        let said = |item: &Item| match item {
+            Item::Entry { entry, .. } => entry.id.clone(),
+            Item::Deleted(gone) => format!("-{}", gone.entry_id),
+        };
+        (page.items.iter().map(said).collect(), page.prev.map(String::from))
+    }
+
+    fn entry(id: &str, title: &str) -> String {
+        format!("<entry><id>tag:a.test:{id}</id><title>{title}</title></entry>")
+    }
+
     #[test]
     fn n7_an_entry_keeps_its_id_beside_its_update() {
-        let entry = |id: &str, title: &str| {
-            format!("<entry><id>tag:a.test:{id}</id><title>{title}</title></entry>")
-        };
         let entries = [entry("1", "higher"), entry("2", "low"), entry("1", "high")].concat();
         let link = "<link rel='prev-archive' href='/documents/1'/>";
-        let body = format!("<feed xmlns='http://www.w3.org/2005/Atom'>{link}{entries}</feed>");
-        let context = Context::of(Url::parse("https://a.test/recent").unwrap());
-        let page = read(body.as_bytes(), &context).unwrap();
-        let ids: Vec<_> = page.entries.iter().map(|entry| entry.id.as_str()).collect();
+        let (ids, prev) = page(link, &entries, Order::NewestFirst);
         assert_eq!(ids, ["tag:a.test:1", "tag:a.test:2", "tag:a.test:1"]);
-        assert_eq!(page.prev.unwrap().as_str(), "https://a.test/documents/1");
-        assert_eq!(page.next, None);
+        assert_eq!(prev.as_deref(), Some("https://a.test/documents/1"));
+        let (ids, prev) = page("", &entries, Order::NewestFirst);
+        assert_eq!((ids.len(), prev), (3, None));
+    }
+
+    #[test]
+    fn n8_what_was_taken_back_stands_where_it_stood() {
+        let gone = |id: &str| format!("<at:deleted-entry xmlns:at='{AT}' ref='tag:a.test:{id}'/>");
+        let entries = [gone("9"), entry("3", "c"), entry("2", "b"), gone("1"), entry("1", "a")];
+        let (ids, _) = page("", &entries.concat(), Order::NewestFirst);
+        assert_eq!(
+            ids,
+            ["-tag:a.test:9", "tag:a.test:3", "tag:a.test:2", "-tag:a.test:1", "tag:a.test:1"]
+        );
+        let (mut other, _) = page("", &entries.concat(), Order::OldestFirst);
+        other.reverse();
+        assert_eq!(other, ids);
+        let (ids, _) = page("", &(gone("2") + &gone("1")), Order::NewestFirst);
+        assert_eq!(ids, ["-tag:a.test:2", "-tag:a.test:1"]);
     }
 }

@@ -4,34 +4,39 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
-use crate::domain::feed::Entry;
-use crate::render;
-
+use super::item::Item;
 use super::walk::Place;
 
-/// Which entry was taken last. Entries that say the same to the letter under one id are
-/// one.
+/// Which entry was taken last, or which one that was taken back. Those that say the same to
+/// the letter under one id are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub struct Mark {
     /// Its id, which its updates have too (rule N7).
-    pub(super) id: String,
-    /// Tells it from them: the first 16 hex digits of the SHA-256 of it as an Atom entry.
-    /// Nothing if only an id was named.
+    pub id: String,
+    /// Tells it from them ([`Item::hash`]). Nothing if only an id was named.
     hash: Option<String>,
 }
 
 impl Mark {
-    /// Marks `entry`.
-    pub(super) fn of(entry: &Entry) -> Mark {
-        let hash = Sha256::digest(render::atom::entry(entry).as_bytes());
-        Mark { id: entry.id.clone(), hash: Some(hex::encode(&hash[..8])) }
+    /// Marks `item`.
+    pub fn of(item: &Item) -> Mark {
+        Mark { id: item.id().to_owned(), hash: Some(item.hash()) }
     }
 
-    /// Whether it is this entry that is marked; without a hash, any that has the id.
-    pub(super) fn is_of(&self, entry: &Entry) -> bool {
-        self.id == entry.id && (self.hash.is_none() || *self == Mark::of(entry))
+    /// How many of these stand before the newest that is marked; they stand newest first.
+    pub(super) fn newest_in(&self, items: &[Item]) -> Option<usize> {
+        items.iter().position(|item| self.is_of(item))
+    }
+
+    /// How many of these stand before the oldest entry with the same id, whatever it says.
+    /// That the entry was taken back is no other form of it.
+    pub(super) fn oldest_namesake_in(&self, items: &[Item]) -> Option<usize> {
+        items.iter().rposition(|item| !item.is_deleted() && item.id() == self.id)
+    }
+
+    /// Whether it is this that is marked; without a hash, any that has the id.
+    pub(super) fn is_of(&self, item: &Item) -> bool {
+        self.id == item.id() && (self.hash.is_none() || *self == Mark::of(item))
     }
 
     /// Reads a line with the id and, unless only that was named, one with the hash.
@@ -46,7 +51,7 @@ impl Mark {
 
 /// Remembers the last entry that was taken.
 #[derive(Debug)]
-pub(super) struct PlaceFile {
+pub struct PlaceFile {
     path: Option<PathBuf>,
     mark: Option<Mark>,
 }
@@ -54,7 +59,7 @@ pub(super) struct PlaceFile {
 /// The place could not be read or kept.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep the place in {}", path.display())]
-pub(super) struct BadPlace {
+pub struct BadPlace {
     path: PathBuf,
     #[source]
     reason: io::Error,
@@ -62,7 +67,7 @@ pub(super) struct BadPlace {
 
 impl PlaceFile {
     /// The place kept at `path`, if there is one; else behind the entry with the id `from`.
-    pub(super) fn open(path: Option<PathBuf>, from: Option<String>) -> Result<PlaceFile, BadPlace> {
+    pub fn open(path: Option<PathBuf>, from: Option<String>) -> Result<PlaceFile, BadPlace> {
         let kept = match &path {
             Some(path) => match fs::read_to_string(path) {
                 Ok(text) => Mark::read(&text),
@@ -100,17 +105,35 @@ fn replace(path: &Path, mark: &Mark) -> io::Result<()> {
     let mut file = File::create(&new)?;
     writeln!(file, "{}\n{}", mark.id, mark.hash.as_deref().unwrap_or_default())?;
     file.sync_all()?;
-    fs::rename(&new, path)
+    fs::rename(&new, path)?;
+    // Only then does the folder lead to the new one for certain.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::feed::Text;
+    use crate::domain::feed::{Attribute, Element, Entry, Text};
+    use crate::domain::novelty::Deletion;
 
-    fn entry(title: &str) -> Entry {
+    const ID: &str = "tag:a.test:1";
+
+    fn entry(title: &str) -> Item {
         let title = Some(Text::plain(title.to_owned()));
-        Entry { id: "tag:a.test:1".to_owned(), title, ..Entry::default() }
+        Item::of(Entry { id: ID.to_owned(), title, ..Entry::default() })
+    }
+
+    fn taken_back() -> Item {
+        let attribute =
+            Attribute { name: "ref".to_owned(), value: ID.to_owned(), ..Attribute::default() };
+        let element = Element {
+            namespace: "http://purl.org/atompub/tombstones/1.0".to_owned(),
+            name: "deleted-entry".to_owned(),
+            attributes: vec![attribute],
+            ..Element::default()
+        };
+        Item::Deleted(Box::new(Deletion::of(&element).unwrap()))
     }
 
     #[test]
@@ -129,12 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn n7_a_mark_tells_an_entry_from_its_updates_and_a_mere_id_does_not() {
+    fn n7_a_mark_tells_an_entry_from_its_updates_and_its_end_and_a_mere_id_does_not() {
         let marked = Mark::of(&entry("first"));
         assert!(marked.is_of(&entry("first")) && !marked.is_of(&entry("second")));
+        assert!(!marked.is_of(&taken_back()) && !Mark::of(&taken_back()).is_of(&entry("first")));
         for text in ["tag:a.test:1", "tag:a.test:1\n", "tag:a.test:1\r\n"] {
             let named = Mark::read(text).unwrap();
-            assert!(named.is_of(&entry("first")) && named.is_of(&entry("second")), "{text:?}");
+            assert!(named.is_of(&entry("first")) && named.is_of(&taken_back()), "{text:?}");
         }
         assert_eq!(Mark::read(" \n"), None);
     }

@@ -2,51 +2,59 @@
 //!
 //! ```text
 //! recent ──prev──► 3 ──prev──► 2   here it is
-//!                              2 ──next──► 3 ──next──► 4 (which was "recent")
+//! recent ◄──────── 3 ◄──────── 2   by the addresses seen on the way back
 //! ```
 //!
 //! The way back only finds the place; entries are taken on the way forward, each document
-//! being read again. So nothing is held but one document, and what the publisher adds or
-//! archives meanwhile is neither missed nor taken twice: documents that are archived do
-//! not change, and the newest only grows at its top.
+//! being read again. So nothing is held but one document and addresses. `prev-archive` is
+//! all that is followed: it must be there and name the document that immediately precedes
+//! (RFC 5005, section 4), while `next-archive` may be missing or lead elsewhere.
+//!
+//! What the publisher adds or archives meanwhile is neither missed nor taken twice:
+//! documents that are archived do not change, and the newest only grows at its top. It is
+//! read last, and if others have come between it and what was taken, these come first.
 //!
 //! An archive may hold an entry and, further on, its updates under the same id (rule N7).
-//! The place is one of them and not the id; see [`find`] for where it is if none says what
-//! the entry said.
+//! The place is one of them and not the id; see `go_back` for where it is if none says
+//! what the entry said.
 
 use std::collections::HashSet;
 
 use url::Url;
 
-use crate::domain::feed::Entry;
-
+use super::item::Item;
 use super::place::{BadPlace, Mark};
+
+/// Documents on the way back, at most: who leads anybody further means no good.
+const LONGEST_WAY: usize = 500_000;
+/// Looks for more that may bring nothing before it is given up: the next address of a
+/// document is not the one it had a moment ago.
+const IDLE_LOOKS: usize = 3;
 
 /// One document of an archive.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Page {
-    /// Its entries, newest first, as they stand.
-    pub(super) entries: Vec<Entry>,
-    /// The document with the entries before these.
-    pub(super) prev: Option<Url>,
-    /// The document with the entries after these.
-    pub(super) next: Option<Url>,
+pub struct Page {
+    /// What stands in it, newest first.
+    pub items: Vec<Item>,
+    /// The document with what came before.
+    pub prev: Option<Url>,
 }
 
 /// Where documents come from.
-pub(super) trait Pages {
+pub trait Pages {
     /// The document at `url`.
-    async fn get(&mut self, url: &Url) -> Result<Page, Stopped>;
+    fn get(&mut self, url: &Url) -> impl Future<Output = Result<Page, Stopped>>;
 }
 
 /// What takes entries.
-pub(super) trait Take {
-    /// Takes one entry. Only when this has succeeded is it behind us.
-    async fn take(&self, entry: &Entry) -> Result<(), Stopped>;
+pub trait Take {
+    /// Takes one entry, or that it was taken back. Only when this has succeeded is it behind
+    /// us.
+    fn take(&self, item: &Item) -> impl Future<Output = Result<(), Stopped>>;
 }
 
 /// What remembers the last entry that was taken.
-pub(super) trait Place {
+pub trait Place {
     /// Which it is; `None` if none ever was.
     fn mark(&self) -> Option<&Mark>;
 
@@ -54,9 +62,19 @@ pub(super) trait Place {
     fn keep(&mut self, mark: Mark) -> Result<(), BadPlace>;
 }
 
+/// How reading ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaughtUp {
+    /// How many entries were taken, and how many that were taken back.
+    pub taken: usize,
+    /// The document at which the archive begins because it is no longer kept, if nothing had
+    /// been taken before.
+    pub lost: Option<Url>,
+}
+
 /// Why reading stopped. What was taken before stays taken.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Stopped {
+pub enum Stopped {
     /// A document could not be had.
     #[error("cannot read {url}: {reason}")]
     Unreadable {
@@ -72,13 +90,22 @@ pub(super) enum Stopped {
     Dropped(Url),
     /// The archive does not hold the entry to begin behind.
     #[error(
-        "the archive does not hold the entry {0}, behind which to begin; begin with --from \
-         another, or with the oldest by removing the state file"
+        "the archive does not hold the entry {id}, behind which to begin{}; begin with --from \
+         another, or with the oldest by removing the state file",
+        lost_with(gone.as_ref())
     )]
-    PlaceLost(String),
+    PlaceLost {
+        /// The id of the entry.
+        id: String,
+        /// The document that is no longer kept, if the archive was longer once.
+        gone: Option<Url>,
+    },
     /// The links of the documents lead in a circle.
     #[error("the archive's links lead in a circle at {0}")]
     Circle(Url),
+    /// There are more documents than any archive has.
+    #[error("the archive has more than {LONGEST_WAY} documents behind the last entry taken")]
+    TooLong,
     /// The command did not take an entry.
     #[error("the entry {id} was not taken: {reason}")]
     NotTaken {
@@ -94,83 +121,173 @@ pub(super) enum Stopped {
 
 impl Stopped {
     /// Whether trying again later, and nothing else, may help.
-    pub(super) fn is_passing(&self) -> bool {
+    pub fn is_passing(&self) -> bool {
         matches!(self, Stopped::Unreadable { passing: true, .. } | Stopped::NotTaken { .. })
     }
 }
 
-/// Takes all entries behind the place, oldest first. Returns how many there were.
-pub(super) async fn catch_up<S: Pages, P: Place, T: Take>(
+fn lost_with(gone: Option<&Url>) -> String {
+    let said = |url| format!(": {url} is no longer kept, and what was in it is lost");
+    gone.map(said).unwrap_or_default()
+}
+
+/// Takes all that is behind the place, oldest first.
+pub async fn catch_up<S: Pages, P: Place, T: Take>(
     pages: &mut S,
     recent: &Url,
     place: &mut P,
     taker: &T,
-) -> Result<usize, Stopped> {
-    let (mut page, mut newer) = find(pages, recent, place.mark()).await?;
-    let mut seen = HashSet::new();
-    let mut taken = 0;
+) -> Result<CaughtUp, Stopped> {
+    let mut done = CaughtUp::default();
+    let (mut seam, mut idle) = (None, 0);
     loop {
-        for entry in page.entries[..newer].iter().rev() {
-            taker.take(entry).await?;
-            place.keep(Mark::of(entry))?;
-            taken += 1;
+        let before = done.taken;
+        let way = go_back(pages, recent, (place.mark(), seam.as_ref())).await?;
+        done.lost = done.lost.or(way.lost);
+        done.taken += take_all(&way.page.items[..way.newer], place, taker).await?;
+        if way.url == *recent {
+            return Ok(done);
         }
-        let Some(next) = page.next else { return Ok(taken) };
-        if !seen.insert(next.clone()) {
-            return Err(Stopped::Circle(next));
+        let mut here = way.url;
+        for url in way.ahead.into_iter().rev() {
+            let page = pages.get(&url).await?;
+            done.taken += take_all(&page.items, place, taker).await?;
+            here = url;
         }
-        page = pages.get(&next).await?;
-        newer = page.entries.len();
+        idle = if done.taken == before { idle + 1 } else { 0 };
+        if idle > IDLE_LOOKS {
+            return Err(Stopped::Circle(here));
+        }
+        seam = Some(Seam { here, next: way.bottom });
     }
 }
 
-/// The document that holds the marked entry, or the oldest if none is marked, and how many
-/// of its entries are newer.
+/// Takes these, which stand newest first, and says how many they were.
+async fn take_all<P: Place, T: Take>(
+    items: &[Item],
+    place: &mut P,
+    taker: &T,
+) -> Result<usize, Stopped> {
+    for item in items.iter().rev() {
+        taker.take(item).await?;
+        place.keep(Mark::of(item))?;
+    }
+    Ok(items.len())
+}
+
+/// Between the newest document that was archived, and taken whole, and the one that followed
+/// it, which was the recent one then. It is found again by either side, whatever was archived
+/// or dropped since.
+#[derive(Debug)]
+struct Seam {
+    here: Url,
+    /// What stands at the bottom of the other.
+    next: Option<Mark>,
+}
+
+impl Seam {
+    /// Whether this document is the one that followed.
+    fn is_before(&self, page: &Page) -> bool {
+        let bottom = page.items.last().zip(self.next.as_ref());
+        page.prev.as_ref() == Some(&self.here)
+            || bottom.is_some_and(|(item, next)| next.is_of(item))
+    }
+}
+
+/// Where the way back has led.
+#[derive(Debug)]
+struct Way {
+    /// Where the document is.
+    url: Url,
+    /// It itself.
+    page: Page,
+    /// How many of its items are behind the place.
+    newer: usize,
+    /// The documents between it and the recent one, the newest first.
+    ahead: Vec<Url>,
+    /// What stands at the bottom of the recent one.
+    bottom: Option<Mark>,
+    /// What is no longer kept before it, if nothing was marked.
+    lost: Option<Url>,
+}
+
+/// Back from the recent document to the one that holds what is marked, to the one behind
+/// the seam, or to the oldest if there is neither.
 ///
 /// Of several that the mark fits it is the newest. If there are only others with its id,
 /// because the archive or the way entries are written has changed since, it is the oldest
 /// of those: an entry taken twice is better than one missed. Behind a document that is no
 /// longer kept there is nothing.
-async fn find<S: Pages>(
+async fn go_back<S: Pages>(
     pages: &mut S,
     recent: &Url,
-    mark: Option<&Mark>,
-) -> Result<(Page, usize), Stopped> {
+    (mark, seam): (Option<&Mark>, Option<&Seam>),
+) -> Result<Way, Stopped> {
     let mut seen = HashSet::from([recent.clone()]);
-    let mut page = pages.get(recent).await?;
-    let mut namesake = None;
+    let mut ahead = Vec::new();
+    let mut namesake: Option<(Way, usize)> = None;
+    let mut url = recent.clone();
+    let mut page = pages.get(recent).await.map_err(not_there)?;
+    let bottom = page.items.last().map(Mark::of);
     loop {
-        if let Some(mark) = mark {
-            if let Some(newer) = page.entries.iter().position(|entry| mark.is_of(entry)) {
-                return Ok((page, newer));
-            }
-            if let Some(newer) = page.entries.iter().rposition(|entry| entry.id == mark.id) {
-                namesake = Some((page.clone(), newer));
-            }
+        let found = mark.and_then(|mark| mark.newest_in(&page.items));
+        let is_behind_seam = seam.is_some_and(|seam| seam.is_before(&page));
+        if let Some(newer) = found.or(is_behind_seam.then_some(page.items.len())) {
+            return Ok(Way { url, page, newer, ahead, bottom, lost: None });
         }
-        let prev = page.prev.take();
-        if let Some(prev) = &prev
-            && !seen.insert(prev.clone())
-        {
-            return Err(Stopped::Circle(prev.clone()));
+        if let Some(newer) = mark.and_then(|mark| mark.oldest_namesake_in(&page.items)) {
+            let (url, page) = (url.clone(), page.clone());
+            let bottom = bottom.clone();
+            let way = Way { url, page, newer, ahead: Vec::new(), bottom, lost: None };
+            namesake = Some((way, ahead.len()));
         }
-        let before = match prev {
+        let before = match page.prev.clone() {
+            Some(prev) if !seen.insert(prev.clone()) => return Err(Stopped::Circle(prev)),
+            Some(_) if seen.len() > LONGEST_WAY => return Err(Stopped::TooLong),
             Some(prev) => match pages.get(&prev).await {
-                Err(Stopped::Dropped(_)) => None,
-                before => Some(before?),
+                Err(Stopped::Dropped(gone)) => Err(Some(gone)),
+                before => Ok((prev, before?)),
             },
-            None => None,
+            None => Err(None),
         };
-        let Some(before) = before else {
-            return match mark {
-                Some(mark) => namesake.ok_or_else(|| Stopped::PlaceLost(mark.id.clone())),
-                None => {
-                    let all = page.entries.len();
-                    Ok((page, all))
+        match before {
+            Ok((before, its)) => {
+                if url != *recent {
+                    ahead.push(url);
                 }
-            };
-        };
-        page = before;
+                (url, page) = (before, its);
+            }
+            Err(gone) => {
+                let newer = page.items.len();
+                let way = Way { url, page, newer, ahead, bottom, lost: gone };
+                return begin(way, mark, namesake);
+            }
+        }
+    }
+}
+
+/// Where to begin if the archive does not hold what is marked. `oldest` leads to where it
+/// begins.
+fn begin(oldest: Way, mark: Option<&Mark>, namesake: Option<(Way, usize)>) -> Result<Way, Stopped> {
+    match (mark, namesake) {
+        (None, _) => Ok(oldest),
+        (Some(_), Some((way, passed))) => {
+            let ahead = oldest.ahead.into_iter().take(passed).collect();
+            Ok(Way { ahead, ..way })
+        }
+        (Some(mark), None) => Err(Stopped::PlaceLost { id: mark.id.clone(), gone: oldest.lost }),
+    }
+}
+
+/// The recent document is never dropped: there is no archive.
+fn not_there(why: Stopped) -> Stopped {
+    match why {
+        Stopped::Dropped(url) => Stopped::Unreadable {
+            url: url.into(),
+            reason: "there is no archive".to_owned(),
+            passing: false,
+        },
+        other => other,
     }
 }
 
@@ -179,7 +296,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::domain::feed::Text;
+    use crate::domain::feed::{Entry, Text};
 
     /// An archive whose publisher adds entries whenever somebody looks.
     struct Growing {
@@ -210,20 +327,18 @@ mod tests {
         async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
             self.head += self.coming.pop().unwrap_or_default();
             let newest = self.newest();
-            let (number, is_recent) = match url.path().rsplit('/').next().unwrap() {
-                "recent" => (newest, true),
-                number => (number.parse().unwrap(), false),
+            let number = match url.path().rsplit('/').next().unwrap() {
+                "recent" => newest,
+                number => number.parse().unwrap(),
             };
             let (from, to) = ((number - 1) * self.size, (number * self.size).min(self.head));
-            let entry = |n: usize| Entry {
-                id: format!("e{}", n % self.ids),
-                title: Some(Text::plain(n.to_string())),
-                ..Entry::default()
+            let entry = |n: usize| {
+                let (id, title) = (format!("e{}", n % self.ids), Text::plain(n.to_string()));
+                Item::of(Entry { id, title: Some(title), ..Entry::default() })
             };
             Ok(Page {
-                entries: (from + 1..=to).rev().map(entry).collect(),
+                items: (from + 1..=to).rev().map(entry).collect(),
                 prev: (number > 1).then(|| Growing::url(number - 1)),
-                next: (number < newest && !is_recent).then(|| Growing::url(number + 1)),
             })
         }
     }
@@ -242,6 +357,11 @@ mod tests {
         }
     }
 
+    /// Behind an entry that says nothing.
+    fn marked(id: &str) -> Mark {
+        Mark::of(&Item::of(Entry { id: id.to_owned(), ..Entry::default() }))
+    }
+
     /// Takes entries; every `stumbles`-th attempt fails.
     struct Taker {
         taken: RefCell<Vec<String>>,
@@ -250,12 +370,15 @@ mod tests {
     }
 
     impl Take for Taker {
-        async fn take(&self, entry: &Entry) -> Result<(), Stopped> {
+        async fn take(&self, item: &Item) -> Result<(), Stopped> {
             *self.attempts.borrow_mut() += 1;
             if self.attempts.borrow().is_multiple_of(self.stumbles) {
-                let (id, reason) = (entry.id.clone(), "it stumbled".to_owned());
+                let (id, reason) = (item.id().to_owned(), "it stumbled".to_owned());
                 return Err(Stopped::NotTaken { id, reason });
             }
+            let Item::Entry { entry, .. } = item else {
+                panic!("nothing was taken back: {item:?}")
+            };
             self.taken.borrow_mut().push(entry.title.as_ref().unwrap().to_plain());
             Ok(())
         }
@@ -295,20 +418,18 @@ mod tests {
     #[tokio::test]
     async fn a_place_that_the_archive_does_not_hold_is_lost() {
         let mut archive = Growing { head: 7, coming: Vec::new(), size: 3, ids: 7 };
-        let elsewhere = Entry { id: "elsewhere".to_owned(), ..Entry::default() };
-        let mut place = Memory(Some(Mark::of(&elsewhere)));
+        let mut place = Memory(Some(marked("elsewhere")));
         let (taken, attempts) = (RefCell::default(), RefCell::default());
         let taker = Taker { taken, attempts, stumbles: usize::MAX };
         let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
-        assert!(matches!(run, Err(Stopped::PlaceLost(_))), "{run:?}");
+        assert!(matches!(run, Err(Stopped::PlaceLost { .. })), "{run:?}");
         assert_eq!(taker.taken.into_inner().len(), 0);
     }
 
     #[tokio::test]
     async fn n7_a_place_that_says_something_else_now_is_the_oldest_of_its_id() {
         let mut archive = Growing { head: 9, coming: Vec::new(), size: 3, ids: 4 };
-        let other = Entry { id: "e2".to_owned(), ..Entry::default() };
-        let mut place = Memory(Some(Mark::of(&other)));
+        let mut place = Memory(Some(marked("e2")));
         let (taken, attempts) = (RefCell::default(), RefCell::default());
         let taker = Taker { taken, attempts, stumbles: usize::MAX };
         catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await.unwrap();
@@ -330,6 +451,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_archive_whose_addresses_change_all_the_time_is_given_up() {
+        struct Restless(usize);
+        impl Pages for Restless {
+            async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+                self.0 += 1;
+                let prev = Url::parse(&format!("https://a.test/documents/1?at={}", self.0));
+                let is_recent = *url == Growing::recent();
+                Ok(Page { items: Vec::new(), prev: prev.ok().filter(|_| is_recent) })
+            }
+        }
+        let (taken, attempts) = (RefCell::default(), RefCell::default());
+        let taker = Taker { taken, attempts, stumbles: usize::MAX };
+        let (mut archive, mut place) = (Restless(0), Memory::default());
+        let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
+        assert!(matches!(run, Err(Stopped::Circle(_))), "{run:?}");
+    }
+
+    #[tokio::test]
     async fn what_is_no_longer_kept_is_where_an_archive_begins() {
         struct Trimmed(Growing);
         impl Pages for Trimmed {
@@ -340,14 +479,18 @@ mod tests {
                 self.0.get(url).await
             }
         }
-        let known = Mark::of(&Entry { id: "e2".to_owned(), ..Entry::default() });
-        for (mark, is_lost) in [(None, false), (Some(known), true)] {
+        for (mark, is_lost) in [(None, false), (Some(marked("e2")), true)] {
             let mut archive = Trimmed(Growing { head: 7, coming: Vec::new(), size: 3, ids: 7 });
             let (taken, attempts) = (RefCell::default(), RefCell::default());
             let taker = Taker { taken, attempts, stumbles: usize::MAX };
             let mut place = Memory(mark);
             let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
-            assert_eq!(matches!(run, Err(Stopped::PlaceLost(_))), is_lost, "{run:?}");
+            let gone = match run {
+                Ok(CaughtUp { lost, .. }) if !is_lost => lost,
+                Err(Stopped::PlaceLost { gone, .. }) if is_lost => gone,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(gone, Some(Growing::url(1)), "it is told what is lost");
             let want: &[&str] = if is_lost { &[] } else { &["4", "5", "6", "7"] };
             assert_eq!(taker.taken.into_inner(), want);
         }

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use url::Url;
 
-use crate::domain::feed::{Content, Element, Entry, Feed, Link, Text};
+use crate::domain::feed::{Attribute, Content, Element, Entry, Feed, Link, Text};
 use crate::domain::plain;
 use crate::domain::record::{Digest, EntryKey};
 
@@ -14,7 +14,7 @@ const FINGERPRINT_CHARS: usize = 500;
 /// Parameters of links that say how somebody came, not where to.
 const TRACKING: [&str; 7] = ["fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid"];
 /// Tombstones (RFC 6721).
-const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
+pub const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
 
 /// An entry that may be new.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +116,8 @@ pub struct Deletion {
 }
 
 impl Deletion {
-    fn of(element: &Element) -> Option<Deletion> {
+    /// What an element of a feed takes back, if it is one that does.
+    pub fn of(element: &Element) -> Option<Deletion> {
         let is_one = element.namespace == TOMBSTONES && element.name == "deleted-entry";
         let mut attributes = element.attributes.iter().filter(|_| is_one);
         let id = &attributes.find(|attribute| attribute.name == "ref")?.value;
@@ -131,6 +132,22 @@ impl Deletion {
     /// Whether an element of a feed is one.
     pub fn is(element: &Element) -> bool {
         Deletion::of(element).is_some()
+    }
+
+    /// When the entry was taken back, as it is written (RFC 3339).
+    pub fn when(&self) -> Option<&str> {
+        let mut attributes = self.element.attributes.iter();
+        attributes.find(|attribute| attribute.name == "when").map(|when| when.value.as_str())
+    }
+
+    /// The same, taken back `at` that time unless it says when, as it must (RFC 6721,
+    /// section 3): nothing else tells it from another of the same entry.
+    fn dated(mut self, at: DateTime<Utc>) -> Deletion {
+        if self.when().is_none() {
+            let (name, value) = ("when".to_owned(), at.to_rfc3339_opts(SecondsFormat::Secs, true));
+            self.element.attributes.push(Attribute { name, value, ..Attribute::default() });
+        }
+        self
     }
 }
 
@@ -168,7 +185,8 @@ impl Document {
         keep_unique(&mut candidates, |candidate| &mut candidate.text);
         keep_unique(&mut candidates, |candidate| &mut candidate.bare);
         let title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
-        let deletions = feed.extensions.iter().filter_map(Deletion::of).collect();
+        let deletions = feed.extensions.iter().filter_map(Deletion::of);
+        let deletions = deletions.map(|deletion| deletion.dated(at)).collect();
         Document { at, title, candidates, deletions }
     }
 

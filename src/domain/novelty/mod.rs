@@ -29,7 +29,7 @@ use super::repair::{Code, Weight};
 use super::resource::Kind;
 use super::status::Status;
 
-pub use candidate::{Candidate, Deletion, Document};
+pub use candidate::{Candidate, Deletion, Document, TOMBSTONES};
 pub use known::{Known, KnownEntry};
 
 /// From how many entries on the whole of a document says something (rule N4).

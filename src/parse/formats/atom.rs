@@ -9,6 +9,7 @@ use super::{Reading, XML, is_atom, is_plain, items, rss, rss_vocabulary};
 use crate::domain::feed::{
     Attribute, Category, Content, Element, Entry, Feed, Generator, Link, Node, Person, TextKind,
 };
+use crate::domain::novelty::TOMBSTONES;
 use crate::parse::modules::{Home, Of};
 use crate::parse::person::person;
 use crate::parse::texts::kind_of;
@@ -57,7 +58,11 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
     };
     let is_entry =
         |element: El<'_>| (element.named("entry") || element.named("item")) && own(element);
-    for element in items(tree, is_entry, reading.repairs) {
+    let entries = items(tree, is_entry, reading.repairs);
+    let taken_back = root.elements().filter(|child| is_tombstone(*child));
+    let before = |gone: El<'_>| entries.partition_point(|entry| entry.number() < gone.number());
+    feed.taken_back = taken_back.map(before).collect();
+    for element in entries {
         let mut entry = Entry {
             lang: element.lang().map(str::to_owned),
             base: reading.bases.base(element).map(String::from),
@@ -69,6 +74,13 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
         feed.entries.push(entry);
     }
     feed
+}
+
+/// Whether it says that an entry was taken back.
+fn is_tombstone(element: El<'_>) -> bool {
+    element.space().uri() == TOMBSTONES
+        && element.name() == "deleted-entry"
+        && element.attr("ref").is_some()
 }
 
 /// Reads what a feed says of itself.
