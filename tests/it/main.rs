@@ -16,6 +16,7 @@ mod delivery;
 mod demo;
 mod explain;
 mod foreign_clients;
+mod histories;
 mod ingest;
 mod killed;
 mod listen;

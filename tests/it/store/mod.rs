@@ -70,11 +70,11 @@ macro_rules! on_both_stores {
 pub(crate) use on_both_stores;
 
 /// A moment `seconds` after the tests began, as it were.
-fn at(seconds: i64) -> DateTime<Utc> {
+pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_790_000_000 + seconds, 123_456_000).unwrap()
 }
 
-fn topic(name: &str) -> Topic {
+pub(crate) fn topic(name: &str) -> Topic {
     Topic::parse(format!("https://feeds.test/{name}")).unwrap()
 }
 
@@ -116,7 +116,7 @@ fn document(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Found {
 }
 
 /// A poll that ended at `at` and found these entries.
-fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
+pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
     Poll {
         at,
         trigger: Trigger::Schedule,
