@@ -187,13 +187,15 @@ fn recent_terms(
     digest.update(&resource.feed_head);
     let known = [resource.status.last_fetch, resource.status.last_maintenance_at];
     let modified = known.into_iter().flatten().fold(held.page.ended_at, Ord::max);
+    // When the document before this one was dropped, and with it the link, is not known.
+    let is_cut_off = held.page.number > 1 && held.page.number == held.oldest;
     let recent = archive.recent_url();
     Terms {
         mark: hex::encode(&digest.finalize()[..12]),
         keep: Keep::ForAMoment,
         link: (!archive.hub.is_empty())
             .then(|| format!("<{}>; rel=\"hub\", <{recent}>; rel=\"self\"", archive.hub)),
-        modified: (modified <= now - SETTLED).then_some(modified),
+        modified: (modified <= now - SETTLED && !is_cut_off).then_some(modified),
     }
 }
 

@@ -189,3 +189,19 @@ async fn documents_that_are_no_longer_kept_are_gone() {
     assert_eq!(link(&second, "prev-archive"), Some(first));
     assert!(second.contains(&entry_id("tides", 3)), "{second}");
 }
+
+/// Its link to what was dropped went with no entry that could date it.
+#[tokio::test]
+async fn the_recent_document_has_no_date_once_it_has_lost_its_link() {
+    let world = World::with_archive().await;
+    world.gateway.comes_to_rest().await;
+    let keep_one = [("FEEDGATE_ARCHIVE_PAGES", "1")];
+    let other = Gateway::start(&world.database, &keep_one).await;
+    let recent = link(&other.fetch(&other.archive_of(&world.topic)).await.1, "self").unwrap();
+    let store = world.database.open().await;
+    let id = store.find(&world.topic).await.unwrap().unwrap().id;
+    until("the others are dropped", async || store.oldest_page(id).await.unwrap() == 3).await;
+    let answer = read(&recent, &[(IF_MODIFIED_SINCE, "Fri, 01 Jan 2100 00:00:00 GMT")]).await;
+    assert_eq!((answer.status(), header(&answer, LAST_MODIFIED)), (StatusCode::OK, String::new()));
+    assert_eq!(link(&answer.text().await.unwrap(), "prev-archive"), None);
+}
