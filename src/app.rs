@@ -114,7 +114,7 @@ impl Running {
         let upstreams = config.upstreams().map(|settings| (counts(), tells(), settings));
         let upstreams =
             upstreams.map(|parts| Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts)));
-        let backfills = Backfills::new(kept(), out(), ingest.clone(), config.history());
+        let backfills = Backfills::new(kept(), out(), ingest.clone(), tells(), config.history());
         let gateway = Gateway {
             store: kept(),
             subscribe,

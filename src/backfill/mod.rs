@@ -18,6 +18,7 @@
 //! * History is no news: its records reach nobody. Trouble with the source ends the way
 //!   back, and what was got so far is kept.
 
+mod events;
 mod page;
 
 use std::error::Error;
@@ -30,8 +31,11 @@ use tracing::{debug, error, info};
 use url::Url;
 
 use crate::domain::backfill::{Backfill, Ending, Limits};
+use crate::domain::host::Refused;
+use crate::domain::resource::Resource;
 use crate::fetch::Fetch;
 use crate::ingest::Ingest;
+use crate::journal::Journal;
 use crate::store::{DueBackfill, Store, StoreError};
 use crate::worker::{self, Work};
 
@@ -58,6 +62,7 @@ pub struct Backfills {
     store: Arc<dyn Store>,
     fetch: Fetch,
     ingest: Ingest,
+    journal: Journal,
     settings: Settings,
     again: Arc<Notify>,
 }
@@ -68,9 +73,10 @@ impl Backfills {
         store: Arc<dyn Store>,
         fetch: Fetch,
         ingest: Ingest,
+        journal: Journal,
         settings: Settings,
     ) -> Backfills {
-        Backfills { store, fetch, ingest, settings, again: Arc::default() }
+        Backfills { store, fetch, ingest, journal, settings, again: Arc::default() }
     }
 
     /// Notified when the next step of something may be due.
@@ -82,19 +88,23 @@ impl Backfills {
     async fn step(&self, due: DueBackfill) -> Result<(), StoreError> {
         let id = due.resource.id;
         if due.resource.subscribers == 0 {
-            return self.store.drop_backfill(id, worker::now()).await;
+            self.store.drop_backfill(id, worker::now()).await?;
+            self.journal.tell(events::dropped(&due.resource, worker::now()));
+            return Ok(());
         }
         if due.backfill.ending.is_none() {
             return self.read(due).await;
         }
         while self.store.fill(id, worker::now()).await? {}
+        let done = self.store.backfills(&[id]).await?.pop().unwrap_or(due.backfill);
         info!(
             resource = id.0,
-            pages = due.backfill.pages,
-            entries = due.backfill.entries,
-            ending = due.backfill.ending.as_ref().map(Ending::as_str),
+            pages = done.pages,
+            entries = done.appended,
+            ending = done.ending.as_ref().map(Ending::as_str),
             "the history of a resource is in its log"
         );
+        self.journal.tell(events::ended(&due.resource, &done, worker::now()));
         Ok(())
     }
 
@@ -102,6 +112,9 @@ impl Backfills {
     async fn read(&self, due: DueBackfill) -> Result<(), StoreError> {
         let now = worker::now();
         let DueBackfill { backfill, resource } = due;
+        if backfill.pages == 0 && backfill.attempts == 0 {
+            self.journal.tell(events::begun(&resource, now));
+        }
         if !backfill.has_room(&self.settings.limits) {
             return self.end(backfill, Ending::Limited, now).await;
         }
@@ -121,20 +134,48 @@ impl Backfills {
                 debug!(resource = resource.id.0, entries = page.entries.len(), "read a page");
                 self.store.lay_aside(&backfill, page, worker::now()).await.map(drop)
             }
-            Err(trouble) => self.stumble(backfill, trouble).await,
+            Err(trouble) => {
+                self.heed(&resource, &url, &trouble).await?;
+                self.stumble(backfill, &resource, trouble).await
+            }
         }
     }
 
+    /// Keeps that the server asked us to slow down, if it did: its other resources are left
+    /// alone as well, as after a poll (rules P26 to P28).
+    async fn heed(
+        &self,
+        resource: &Resource,
+        url: &Url,
+        trouble: &Trouble,
+    ) -> Result<(), StoreError> {
+        let Some(http_code @ (429 | 503)) = trouble.http_code else { return Ok(()) };
+        let refused = Refused {
+            group: self.store.group(url.as_str()),
+            resource: resource.id,
+            at: worker::now(),
+            http_code,
+            retry_after_s: trouble.retry_after_s,
+        };
+        self.store.refuse(&refused).await.map(drop)
+    }
+
     /// Tries again later, or ends the way back.
-    async fn stumble(&self, mut backfill: Backfill, trouble: Trouble) -> Result<(), StoreError> {
+    async fn stumble(
+        &self,
+        mut backfill: Backfill,
+        resource: &Resource,
+        trouble: Trouble,
+    ) -> Result<(), StoreError> {
         let now = worker::now();
         let wait = WAITS.get(backfill.attempts as usize).filter(|_| trouble.is_passing);
         debug!(resource = backfill.resource.0, code = trouble.code, "a page could not be read");
         match wait {
             Some(wait) => {
                 backfill.attempts += 1;
-                let asked = trouble.retry_after.unwrap_or_default().min(LONGEST_WAIT);
-                let due_at = now + asked.max(*wait);
+                let asked = Duration::from_secs(trouble.retry_after_s.unwrap_or_default().into());
+                let due_at = now + asked.min(LONGEST_WAIT).max(*wait);
+                self.journal.tell(events::put_off(resource, (trouble.code, due_at), now));
                 self.store.settle_backfill(&backfill, due_at).await.map(drop)
             }
             None => self.end(backfill, Ending::Broken(trouble.code.to_owned()), now).await,

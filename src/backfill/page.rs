@@ -1,7 +1,5 @@
 //! One document of the past: where it is asked for, and what is found there.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use http::header::LINK;
 use url::Url;
@@ -26,26 +24,29 @@ pub(super) struct Trouble {
     pub(super) code: &'static str,
     /// Whether it may be over soon.
     pub(super) is_passing: bool,
-    /// For how long the server asked to be left alone.
-    pub(super) retry_after: Option<Duration>,
+    /// The status code of the answer, if that is what is wrong.
+    pub(super) http_code: Option<u16>,
+    /// For how many seconds the server asked to be left alone.
+    pub(super) retry_after_s: Option<u32>,
 }
 
 impl Trouble {
     fn lasting(code: &'static str) -> Trouble {
-        Trouble { code, is_passing: false, retry_after: None }
+        Trouble { code, is_passing: false, http_code: None, retry_after_s: None }
     }
 
     fn of(err: &FetchError) -> Trouble {
-        let retry_after = match err {
-            FetchError::Status { retry_after_s, .. } => *retry_after_s,
-            _ => None,
+        let (http_code, retry_after_s) = match err {
+            FetchError::Status { status, retry_after_s, .. } => {
+                (Some(status.as_u16()), *retry_after_s)
+            }
+            _ => (None, None),
         };
         let is_passing = match err {
             FetchError::Status { status, .. } => status.is_server_error() || status.as_u16() == 429,
             _ => err.class() == Class::Network,
         };
-        let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds.into()));
-        Trouble { code: err.code(), is_passing, retry_after }
+        Trouble { code: err.code(), is_passing, http_code, retry_after_s }
     }
 }
 

@@ -57,6 +57,8 @@ words! {
         Ping = "ping",
         /// A resource was fetched.
         Fetch = "fetch",
+        /// What was published before was brought in.
+        Backfill = "backfill",
         /// A callback was told.
         Notify = "notify",
         /// A subscription was dropped because its callback failed.

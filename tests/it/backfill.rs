@@ -19,6 +19,7 @@ use feedgate::journal::Journal;
 use feedgate::metrics::Metrics;
 use feedgate::store::{Room, Store};
 use feedgate::worker::{self, Work};
+use http::StatusCode;
 
 use crate::store::on_both_stores;
 use crate::support::feeds::entry_id;
@@ -33,6 +34,7 @@ on_both_stores!(
     a_step_that_was_killed_is_done_by_the_next_node,
     history_that_nobody_waits_for_is_forgotten,
     an_entry_that_stands_twice_counts_in_its_newest_form,
+    p26_a_server_that_says_slow_down_to_a_history_is_left_alone_by_polls_too,
 );
 
 const LIMITS: Limits = Limits { pages: 50, entries: 1_000, bytes: 1 << 20 };
@@ -154,7 +156,8 @@ async fn node(
     let ingest =
         Ingest::new(Arc::clone(&store), fetch.clone(), Metrics::new(), Journal::off(), settings);
     let settings = Settings { claim, limits };
-    let backfills = Backfills::new(Arc::clone(&store), fetch, ingest.clone(), settings);
+    let backfills =
+        Backfills::new(Arc::clone(&store), fetch, ingest.clone(), Journal::off(), settings);
     (store, ingest, backfills)
 }
 
@@ -321,4 +324,23 @@ async fn an_entry_that_stands_twice_counts_in_its_newest_form(database: Database
         })
         .collect();
     assert_eq!(texts, ["second, at last", "first, corrected", "third"]);
+}
+
+async fn p26_a_server_that_says_slow_down_to_a_history_is_left_alone_by_polls_too(
+    database: Database,
+) {
+    let bench = Bench::start(&database).await;
+    bench.archive(3, 2);
+    let group = bench.store.group(&bench.topic());
+    for (status, is_left_alone) in
+        [(StatusCode::INTERNAL_SERVER_ERROR, false), (StatusCode::TOO_MANY_REQUESTS, true)]
+    {
+        bench.publisher.fail("/documents/1", status);
+        bench.subscribe("https://b.test/cb").await;
+        assert_eq!(bench.finish().await.attempts, 1);
+        let host = bench.store.host(&group).await.unwrap();
+        assert_eq!(host.cool_until.is_some(), is_left_alone, "{status}");
+        let id = bench.resource().await.id;
+        bench.store.drop_backfill(id, worker::now()).await.unwrap();
+    }
 }

@@ -76,3 +76,42 @@ async fn the_hubs_subscriber_is_verified_first() {
     reader.catch_up(&world.gateway.archive_of(&world.topic)).await.unwrap();
     assert_eq!(reader.processed, numbered(1..=7));
 }
+
+/// What the log page tells of histories, oldest first, once one has ended in this way.
+async fn told(gateway: &Gateway, outcome: &str) -> Vec<(String, String, String)> {
+    let mut told = Vec::new();
+    until("the end of the history is told", async || {
+        let (_, text) = gateway.get("/log.json?kind=backfill").await;
+        let log: Value = serde_json::from_str(&text).unwrap();
+        let word = |event: &Value, name: &str| event[name].as_str().unwrap().to_owned();
+        let events = log["events"].as_array().unwrap().iter().rev();
+        let words = |event| (word(event, "outcome"), word(event, "code"), word(event, "detail"));
+        told = events.map(words).collect();
+        told.iter().any(|event| event.0 == outcome)
+    })
+    .await;
+    told
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_page_tells_when_a_history_begins_and_how_it_ends() {
+    let begun = ("pending", "", "its history is brought in from here on");
+    let cases = [
+        (false, ("ok", "complete", "2 documents read, 7 old entries in the log")),
+        (true, ("failed", "http_status", "1 document read, 2 old entries in the log")),
+    ];
+    for (is_gone, ended) in cases {
+        let world = World::with_history(7).await;
+        if is_gone {
+            world.publisher.fail("/older", StatusCode::GONE);
+        }
+        let further = [("backfill", "true")];
+        world.gateway.subscribe_websub(&world.topic, &world.subscriber.url("/cb"), &further).await;
+        let told = told(&world.gateway, ended.0).await;
+        let told: Vec<(&str, &str, &str)> = told
+            .iter()
+            .map(|(outcome, code, detail)| (outcome.as_str(), code.as_str(), detail.as_str()))
+            .collect();
+        assert_eq!(told, [begun, ended]);
+    }
+}
