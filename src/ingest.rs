@@ -43,7 +43,8 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, error, warn};
 use url::Url;
 
-use crate::domain::poll::Trigger;
+use crate::domain::pace;
+use crate::domain::poll::{Poll, Trigger};
 use crate::domain::resource::Resource;
 use crate::domain::schedule::{Bounds, K_LEAST};
 use crate::domain::upstream::Offered;
@@ -152,6 +153,9 @@ impl Ingest {
         } else {
             moves::follow(&mut poll.poll, resource, &sighted);
         }
+        let Poll { status, polling, leaves_details, .. } = &mut poll.poll;
+        let before = (&resource.status, &resource.polling);
+        *leaves_details = pace::is_all_that_differs(before, (status, polling));
         let appended = self.store.record(resource.id, &poll.poll).await?;
         if let Some(event) = events::fetched(due, &poll, appended.new) {
             self.journal.tell(event);

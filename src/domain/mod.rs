@@ -19,6 +19,7 @@ pub mod moves;
 pub mod novelty;
 pub mod offer;
 pub mod outage;
+pub mod pace;
 pub mod page;
 pub mod password;
 pub mod ping;

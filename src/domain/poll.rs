@@ -208,6 +208,9 @@ pub struct Poll {
     pub status: Status,
     /// What the poller remembers.
     pub polling: Polling,
+    /// Whether status and polling are what they were when the resource was claimed, but for
+    /// their [`Pace`](super::pace::Pace): then the store need not write the rest.
+    pub leaves_details: bool,
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
         demand,
         status,
         polling,
+        leaves_details: false,
     };
     Report { poll, outcome, took: seen.took }
 }

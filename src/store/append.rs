@@ -11,10 +11,10 @@ use chrono::{DateTime, Utc};
 
 use super::endings::{self, Ending, Held};
 use super::records::{After, Records, append};
-use super::sql::{self, params};
+use super::sql::params;
 use super::tell::{Versions, tell};
 use super::tx::Tx;
-use super::{Appended, StoreError, changes, entries, moves, pings, upstreams};
+use super::{Appended, StoreError, changes, details, entries, moves, pings, upstreams};
 use crate::domain::limit::Groups;
 use crate::domain::novelty::{self, Document, Judgement, Standing, Verdict};
 use crate::domain::page::Cut;
@@ -84,7 +84,7 @@ pub(super) async fn record(
     poll.status.velocity = before.status.velocity;
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
     poll.status.entries_count_since_last_maintenance = entries;
-    endings::end(tx, &[(Ending::of(id, &poll), before.held, after.news)]).await?;
+    endings::end(tx, &[(Ending::of(id, &poll, true), before.held, after.news)]).await?;
     Ok(Appended { head: Seq(after.head), new: after.news })
 }
 
@@ -97,14 +97,15 @@ pub(super) async fn push(
     id: ResourceId,
     (mut document, at): (Document, DateTime<Utc>),
 ) -> Result<Appended, StoreError> {
-    const GROW: &str = "update resources set head = $2, status = $3 where id = $1";
+    const GROW: &str = "update resources set head = $2 where id = $1";
     let before = lock(tx, id).await?;
     let (mut after, _) = keep_entries(tx, (cut, id), &before, &mut document, at).await?;
     after.body_version = before.body_version;
     if after.head > before.head {
         let mut status = before.status.clone();
         status.entries_count_since_last_maintenance += after.entries as u64;
-        tx.execute(GROW, params![id.0, after.head, sql::json(&status)]).await?;
+        tx.execute(GROW, params![id.0, after.head]).await?;
+        details::keep_status(tx, id, &status).await?;
         tell(tx, id, (at, false), (before.stands_at(), &after)).await?;
     }
     if after.entries > 0 {
@@ -123,22 +124,24 @@ impl Before {
 /// Locks the row of a resource.
 pub(super) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
-        select head, body_version, kind, status, polling, host, pinged, spacing
+        select head, body_version, kind, host, pinged, spacing, least_s, unit_ms
           from resources
          where id = $1
            {for update}";
+    const DETAILS: &str = "
+        select d.status, d.polling, r.pace
+          from resources r join details d on d.resource_id = r.id
+         where r.id = $1";
     let row = tx.first(LOCK, params![id.0]).await?;
     let mut row = row.ok_or_else(|| endings::missing(id))?;
     let (head, body_version) = (row.int()?, row.int()?);
     let kind = row.word(Kind::from_word)?;
-    let status: Status = row.json()?;
-    let polling = row.json()?;
-    let held = Held {
-        host: row.text()?,
-        pinged: row.int()?,
-        spacing_us: row.int()?,
-        versions: Versions::of(&status),
-    };
+    let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
+    let demand = endings::demand(&mut row)?;
+    let details = tx.first(DETAILS, params![id.0]).await?;
+    let (status, polling) = details::read(&mut details.ok_or_else(|| endings::missing(id))?)?;
+    let versions = Versions::of(&status);
+    let held = Held { host, pinged, spacing_us, versions, demand };
     Ok(Before { head, body_version, kind, status, polling, held })
 }
 
@@ -252,8 +255,9 @@ async fn keep_content(
     const KEEP: &str = "
         update resources
            set head = $2, body_version = $3, kind = coalesce($4, kind),
-               site_url = coalesce($5, site_url), feed_head = coalesce($6, feed_head)
+               site_url = coalesce($5, site_url)
          where id = $1";
+    const HEAD: &str = "update details set feed_head = $2 where resource_id = $1";
     let Poll { kind, site_url, feed_head, .. } = poll;
     let is_same = kind.is_none() && site_url.is_none() && feed_head.is_none();
     if is_same && stood_at == (after.head, after.body_version) {
@@ -262,7 +266,11 @@ async fn keep_content(
     #[rustfmt::skip]
     let params = params![
         id.0, after.head, after.body_version, poll.kind.map(|kind| kind.as_str()),
-        poll.site_url.as_deref(), poll.feed_head.as_deref(),
+        poll.site_url.as_deref(),
     ];
-    tx.execute(KEEP, params).await.map(drop)
+    tx.execute(KEEP, params).await?;
+    if let Some(head) = feed_head.as_deref() {
+        tx.execute(HEAD, params![id.0, head]).await?;
+    }
+    Ok(())
 }

@@ -167,7 +167,9 @@ async fn claim(
         backfill_columns!(),
         ", ",
         resource_columns!(),
-        " from backfills b join resources r on r.id = b.resource_id
+        " from backfills b
+          join resources r on r.id = b.resource_id
+          join details d on d.resource_id = r.id
           where b.resource_id in ({ids $1})"
     );
     let ids = |rows: Vec<Row>| {

@@ -121,7 +121,10 @@ fn line(mut row: Row) -> Result<Line, StoreError> {
 /// Lists a ping that named these resources. What a poll saw a moment ago was the same
 /// change, and is listed with the ping; but not where that was in an hour that is over.
 pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<(), StoreError> {
-    const WHOSE: &str = "select topic, site_url, status from resources where id = $1";
+    const WHOSE: &str = "
+        select r.topic, r.site_url, d.status
+          from resources r join details d on d.resource_id = r.id
+         where r.id = $1";
     const SAME: &str = "
         delete from changes
          where source = 'seen' and resource_id in ({ids $1}) and at between $2 and $3";

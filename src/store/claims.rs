@@ -21,11 +21,8 @@ use super::{Room, StoreError};
 
 /// The statements of one queue. Each is given `$1` now.
 pub(super) struct Queue {
-    /// Picks from the first `$5` due jobs up to `$2`, at most `$3` of a host, none of the
-    /// hosts in `$4`: resource, number and host of each.
+    /// The first `$2` due jobs, longest due first: resource, number and host of each.
     pub(super) front: &'static str,
-    /// Counts due jobs up to `$2`.
-    pub(super) count: &'static str,
     /// Names up to `$3` hosts with due jobs, without those in `$2`, longest due first.
     pub(super) hosts: &'static str,
     /// Picks up to `$3` due jobs of the host `$2`: as `front`.
@@ -39,27 +36,12 @@ macro_rules! queue_of {
     ($table:literal, $id:literal) => {
         Queue {
             front: concat!(
-                "with front as (
-                     select ", $id, " as id, host, due_at
-                       from ", $table, "
-                      where due_at <= $1
-                      order by due_at
-                      limit $5
-                        {skip locked}),
-                 ranked as (
-                     select id, host, due_at,
-                            row_number() over (partition by host order by due_at) as place
-                       from front
-                      where host not in ({texts $4}))
-                 select id, id, host
-                   from ranked
-                  where place <= $3
+                "select ", $id, ", ", $id, ", host
+                   from ", $table, "
+                  where due_at <= $1
                   order by due_at
-                  limit $2"
-            ),
-            count: concat!(
-                "select count(*)
-                   from (select 1 from ", $table, " where due_at <= $1 limit $2) few"
+                  limit $2
+                    {skip locked}"
             ),
             // Steps from host to host through the index instead of reading all that is due.
             hosts: concat!(
@@ -104,8 +86,9 @@ pub(super) struct Picked {
     pub(super) host: String,
 }
 
-/// The front of a queue is this many times as long as what is wanted of it.
-const FRONT: usize = 4;
+/// The front of a queue is this many times as long as what is wanted of it: no longer while
+/// the hosts in it are different ones, as they mostly are, and then so long.
+const FRONTS: [usize; 2] = [1, 4];
 /// The shortest front.
 const FRONT_LEAST: usize = 64;
 
@@ -119,25 +102,25 @@ pub(super) async fn pick(
     if room.limit == 0 || room.per_host == 0 {
         return Ok(Vec::new());
     }
-    let front = (room.limit * FRONT).max(FRONT_LEAST);
-    let mut full = room.busy.clone();
-    let busy = Value::Texts(full.clone());
-    let params = params![now, room.limit as i64, room.per_host as i64, busy, front as i64];
+    let mut full: HashMap<String, usize> = HashMap::new();
     let mut picked = Vec::new();
-    for mut row in tx.query(queue.front, params).await? {
-        let job = read_picked(&mut row)?;
-        full.push(job.host.clone());
-        picked.push(job);
+    let mut fronts = FRONTS.map(|times| (room.limit * times).max(FRONT_LEAST)).to_vec();
+    fronts.dedup();
+    for front in fronts {
+        let jobs = tx.query(queue.front, params![now, front as i64]).await?;
+        let is_all = jobs.len() < front;
+        full = room.busy.iter().map(|host| (host.clone(), room.per_host)).collect();
+        picked = pick_from(jobs, room, &mut full)?;
+        if is_all || picked.len() == room.limit {
+            return Ok(picked);
+        }
     }
-
-    if picked.len() < room.limit && count(tx, queue, now, front).await? == front {
-        let wanted = (room.limit - picked.len()) as i64;
-        let params = params![now, Value::Texts(full), wanted];
-        for mut row in tx.query(queue.hosts, params).await? {
-            let left = (room.limit - picked.len()).min(room.per_host) as i64;
-            for mut row in tx.query(queue.of_host, params![now, row.text()?, left]).await? {
-                picked.push(read_picked(&mut row)?);
-            }
+    let full: Vec<String> = full.into_keys().collect();
+    let wanted = (room.limit - picked.len()) as i64;
+    for mut row in tx.query(queue.hosts, params![now, Value::Texts(full), wanted]).await? {
+        let left = (room.limit - picked.len()).min(room.per_host) as i64;
+        for mut row in tx.query(queue.of_host, params![now, row.text()?, left]).await? {
+            picked.push(read_picked(&mut row)?);
         }
     }
     Ok(picked)
@@ -147,15 +130,25 @@ fn read_picked(row: &mut Row) -> Result<Picked, StoreError> {
     Ok(Picked { resource: row.int()?, number: row.int()?, host: row.text()? })
 }
 
-/// How many jobs are due; `most` if there are more.
-async fn count(
-    tx: &Tx<'_>,
-    queue: &Queue,
-    now: DateTime<Utc>,
-    most: usize,
-) -> Result<usize, StoreError> {
-    let counted = tx.first(queue.count, params![now, most as i64]).await?;
-    counted.map_or(Ok(0), |mut row| Ok(row.count()? as usize))
+/// Picks the first jobs for which there is room; `full` counts those of each host.
+fn pick_from(
+    jobs: Vec<Row>,
+    room: &Room,
+    full: &mut HashMap<String, usize>,
+) -> Result<Vec<Picked>, StoreError> {
+    let mut picked = Vec::with_capacity(room.limit.min(jobs.len()));
+    for mut row in jobs {
+        if picked.len() == room.limit {
+            break;
+        }
+        let job = read_picked(&mut row)?;
+        let of_host = full.entry(job.host.clone()).or_default();
+        if *of_host < room.per_host {
+            *of_host += 1;
+            picked.push(job);
+        }
+    }
+    Ok(picked)
 }
 
 /// The picked jobs as columns for `{rows}`.

@@ -12,10 +12,10 @@ use chrono::{DateTime, Utc};
 use super::log::{record, record_columns};
 use super::records::{Records, append};
 use super::resources::{self, resource, resource_columns};
-use super::sql::{self, Row, Value, params};
+use super::sql::{Row, Value, params};
 use super::tell;
 use super::tx::{Tx, Wake};
-use super::{StoreError, claims};
+use super::{StoreError, claims, details};
 use crate::domain::collection::Owing;
 use crate::domain::page::Cut;
 use crate::domain::record::{EntryKey, Reach, RecordKind, Seq};
@@ -135,7 +135,7 @@ async fn members(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<i64, Resource
     const MEMBERS: &str = concat!(
         "select ",
         resource_columns!(),
-        " from resources r
+        " from resources r join details d on d.resource_id = r.id
          where r.id in ({ids $1})"
     );
     let ids = picked.iter().map(|cursor| cursor.resource).collect();
@@ -249,8 +249,11 @@ async fn take_in(
     id: ResourceId,
     (taken, now): (Vec<Owing>, DateTime<Utc>),
 ) -> Result<(), StoreError> {
-    const STANDS: &str = "select head, status from resources where id = $1";
-    const GROW: &str = "update resources set head = $2, status = $3 where id = $1";
+    const STANDS: &str = "
+        select r.head, d.status
+          from resources r join details d on d.resource_id = r.id
+         where r.id = $1";
+    const GROW: &str = "update resources set head = $2 where id = $1";
     let stands = tx.first(STANDS, params![id.0]).await?;
     let Some(mut stands) = stands else { return Ok(()) };
     let (head, mut status): (i64, Status) = (stands.int()?, stands.json()?);
@@ -278,7 +281,8 @@ async fn take_in(
     }
     status.entries_count_since_last_maintenance += after.entries as u64;
     (status.last_fetch, status.last_parse) = (Some(now), Some(now));
-    tx.execute(GROW, params![id.0, after.head, sql::json(&status)]).await?;
+    tx.execute(GROW, params![id.0, after.head]).await?;
+    details::keep_status(tx, id, &status).await?;
     tell::followers(tx, id, now, (head, &after)).await
 }
 

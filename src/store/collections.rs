@@ -11,12 +11,11 @@ use chrono::{DateTime, Utc};
 use super::collecting::{self, COLLECTED_AT_ONCE};
 use super::db::Db;
 use super::resources::{self, ensure, resource, resource_columns};
-use super::sql::{self, params};
+use super::sql::params;
 use super::tx::{Tx, Wake};
-use super::{Collections, StoreError};
+use super::{Collections, StoreError, details};
 use crate::domain::collection::{Collection, Owing, Scope};
 use crate::domain::limit::Groups;
-use crate::domain::poll::Polling;
 use crate::domain::resource::{Kind, Resource, ResourceId};
 use crate::domain::status::Status;
 use crate::domain::topic::Topic;
@@ -116,6 +115,7 @@ async fn find(tx: &Tx<'_>, name: String) -> Result<Option<Resource>, StoreError>
         resource_columns!(),
         " from collections c
           join resources r on r.id = c.resource_id
+          join details d on d.resource_id = r.id
          where c.name = $1"
     );
     tx.first(FIND, params![name]).await?.as_mut().map(resource).transpose()
@@ -128,10 +128,10 @@ async fn open(
 ) -> Result<Resource, StoreError> {
     // Who was polled under this address before is no other resource now.
     const MAKE: &str = "
-        insert into resources (topic, fetch_url, host, kind, status, polling,
-                               next_fetch, due_at, measured_at)
-        values ($1, $1, '', $2, $3, $4, $5, $5, $5)
-            on conflict (topic) do update set kind = excluded.kind, subscribers = 0
+        insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at)
+        values ($1, $1, '', $2, $3, $3, $3)
+            on conflict (topic) do update
+           set kind = excluded.kind, subscribers = 0, pace = ''
         returning id";
     const NAME: &str = "
         insert into collections (resource_id, name, account_id) values ($1, $2, $3)
@@ -143,19 +143,21 @@ async fn open(
         return Ok(found);
     }
     let status = Status { http_code: 200, title: collection.title, ..Status::default() };
-    #[rustfmt::skip]
-    let params = params![
-        collection.topic.as_str(), Kind::Collection.as_str(), sql::json(&status),
-        sql::json(&Polling::default()), now,
-    ];
+    let params = params![collection.topic.as_str(), Kind::Collection.as_str(), now];
     let made = tx.first(MAKE, params).await?;
     let id = made.map_or(Ok(0), |mut row| row.int())?;
+    details::make(tx, id, &status).await?;
     let account = collection.scope.account().map_or(0, |account| account.0);
     if tx.execute(NAME, params![id, name.as_str(), account]).await? == 0 {
         // Another node was quicker, with a topic of its own.
+        const UNKNOW: &str = "
+            delete from details
+             where resource_id = $1
+               and not exists (select 1 from collections where resource_id = $1)";
         const UNMAKE: &str = "
             delete from resources
              where id = $1 and not exists (select 1 from collections where resource_id = $1)";
+        tx.execute(UNKNOW, params![id]).await?;
         tx.execute(UNMAKE, params![id]).await?;
     }
     let found = find(tx, name).await?;

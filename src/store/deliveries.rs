@@ -20,27 +20,12 @@ use crate::domain::subscription::{Due, SubscriptionId};
 /// Subscriptions whose cursor lags. One whose lease has ended is told no more.
 const QUEUE: Queue = Queue {
     front: "
-        with front as (
-            select resource_id, id, host, due_at
-              from subscriptions
-             where due_at <= $1 and lease_until > $1
-             order by due_at
-             limit $5
-               {skip locked}),
-        ranked as (
-            select resource_id, id, host, due_at,
-                   row_number() over (partition by host order by due_at) as place
-              from front
-             where host not in ({texts $4}))
         select resource_id, id, host
-          from ranked
-         where place <= $3
+          from subscriptions
+         where due_at <= $1 and lease_until > $1
          order by due_at
-         limit $2",
-    count: "
-        select count(*)
-          from (select 1 from subscriptions
-                 where due_at <= $1 and lease_until > $1 limit $2) few",
+         limit $2
+           {skip locked}",
     // Steps from host to host through the index instead of reading all that is due.
     hosts: "
         with recursive step (host) as (

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use super::sql::{self, Row, Value, params};
 use super::tell::{Versions, tell_status};
 use super::tx::{Tx, Wake};
-use super::{Appended, StoreError, hosts};
+use super::{Appended, StoreError, details, hosts};
+use crate::domain::pace::Pace;
 use crate::domain::poll::{Found, Poll, Trigger};
 use crate::domain::record::Seq;
 use crate::domain::resource::ResourceId;
@@ -38,6 +39,15 @@ pub(super) struct Ending {
     is_failing: bool,
     versions: Versions,
     period_s: u32,
+    /// JSON of [`Pace`].
+    pace: String,
+    /// What else is known of the resource; `None` if it stays as it was.
+    details: Option<Details>,
+}
+
+/// What is written only if it changed.
+#[derive(Clone, Debug)]
+struct Details {
     measured: Measured,
     /// JSON of the status, and of what the poller remembers.
     status: String,
@@ -55,6 +65,8 @@ pub(super) struct Held {
     pub(super) spacing_us: i64,
     /// How often its status has changed.
     pub(super) versions: Versions,
+    /// How much it wanted to be polled.
+    pub(super) demand: Demand,
 }
 
 /// What others than polls change in a status.
@@ -68,9 +80,14 @@ struct Measured {
 
 impl Ending {
     /// The end of this poll, which found nothing but what is in its status, or whose
-    /// findings have been kept.
-    pub(super) fn of(id: ResourceId, poll: &Poll) -> Ending {
+    /// findings have been kept. `with_details` are written even if they are as they were.
+    pub(super) fn of(id: ResourceId, poll: &Poll, with_details: bool) -> Ending {
         let status = &poll.status;
+        let kept = || Details {
+            measured: Measured::of(status),
+            status: details::json(status),
+            polling: details::json(&poll.polling),
+        };
         Ending {
             id,
             at: poll.at,
@@ -85,24 +102,25 @@ impl Ending {
             is_failing: status.is_failing(),
             versions: Versions::of(status),
             period_s: status.period_s,
-            measured: Measured::of(status),
-            status: sql::json(status),
-            polling: sql::json(&poll.polling),
+            pace: sql::json(&Pace::of(status, &poll.polling)),
+            details: (with_details || !poll.leaves_details).then(kept),
         }
     }
+}
 
-    /// As it is with what was measured since the resource was claimed.
-    fn with(mut self, measured: &Measured) -> Result<Ending, StoreError> {
+impl Details {
+    /// As they are with what was measured since the resource was claimed.
+    fn take_in(&mut self, measured: &Measured) -> Result<(), StoreError> {
         if self.measured != *measured {
             let status: Status = sql::parse_json(&self.status)?;
-            self.status = sql::json(&Status {
+            self.status = details::json(&Status {
                 last_maintenance_at: measured.last_maintenance_at,
                 entries_count_since_last_maintenance: measured.entries_count_since_last_maintenance,
                 velocity: measured.velocity,
                 ..status
             });
         }
-        Ok(self)
+        Ok(())
     }
 }
 
@@ -124,22 +142,33 @@ pub(super) fn is_all(poll: &Poll) -> bool {
     is_same && is_empty && *upstream == Offered::Unknown && !silent
 }
 
+/// What came of an ending; `None` says that it was not kept, because the details that it
+/// leaves as they were are others by now.
+pub(super) type Kept = Result<Option<Appended>, StoreError>;
+
 /// Keeps polls that leave nothing but their ending. The results are in their order; a
 /// resource that is not there is an error of its own poll only.
-pub(super) async fn record(
-    tx: &Tx<'_>,
-    endings: Vec<Ending>,
-) -> Result<Vec<Result<Appended, StoreError>>, StoreError> {
+pub(super) async fn record(tx: &Tx<'_>, endings: Vec<Ending>) -> Result<Vec<Kept>, StoreError> {
     let held = lock(tx, &endings).await?;
+    let measured = measured(tx, &endings).await?;
     let mut results = Vec::with_capacity(endings.len());
     let mut ended = Vec::with_capacity(endings.len());
-    for ending in endings {
-        let Some((head, measured, held)) = held.get(&ending.id.0) else {
+    for mut ending in endings {
+        let Some((head, held)) = held.get(&ending.id.0) else {
             results.push(Err(missing(ending.id)));
             continue;
         };
-        results.push(Ok(Appended { head: *head, new: 0 }));
-        ended.push((ending.with(measured)?, held.clone(), 0));
+        match (&mut ending.details, measured.get(&ending.id.0)) {
+            (Some(details), Some(measured)) => details.take_in(measured)?,
+            // Another poll of it was recorded since this one began.
+            (None, _) if held.versions != ending.versions => {
+                results.push(Ok(None));
+                continue;
+            }
+            _ => {}
+        }
+        results.push(Ok(Some(Appended { head: *head, new: 0 })));
+        ended.push((ending, held.clone(), 0));
     }
     // Of one resource that was polled twice, the later poll holds.
     let mut seen = HashSet::new();
@@ -161,12 +190,9 @@ pub(super) fn missing(id: ResourceId) -> StoreError {
     StoreError::Corrupt(format!("there is no resource {id}"))
 }
 
-async fn lock(
-    tx: &Tx<'_>,
-    endings: &[Ending],
-) -> Result<HashMap<i64, (Seq, Measured, Held)>, StoreError> {
+async fn lock(tx: &Tx<'_>, endings: &[Ending]) -> Result<HashMap<i64, (Seq, Held)>, StoreError> {
     const LOCK: &str = "
-        select id, head, host, pinged, spacing, status_version, status_news, status
+        select id, head, host, pinged, spacing, status_version, status_news, least_s, unit_ms
           from resources
          where id in ({ids $1})
          order by id
@@ -175,15 +201,30 @@ async fn lock(
     let rows = tx.query(LOCK, &[ids]).await?;
     let read = |mut row: Row| {
         let (id, head) = (row.int()?, Seq(row.int()?));
-        let held = Held {
-            host: row.text()?,
-            pinged: row.int()?,
-            spacing_us: row.int()?,
-            versions: Versions { all: row.int()?, news: row.int()? },
-        };
-        Ok((id, (head, row.json()?, held)))
+        let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
+        let versions = Versions { all: row.int()?, news: row.int()? };
+        let demand = demand(&mut row)?;
+        Ok((id, (head, Held { host, pinged, spacing_us, versions, demand })))
     };
     rows.into_iter().map(read).collect()
+}
+
+/// Reads `least_s` and `unit_ms`.
+pub(super) fn demand(row: &mut Row) -> Result<Demand, StoreError> {
+    Ok(Demand { least_s: row.small()?, unit_ms: row.count()? })
+}
+
+/// What was measured of those resources whose details are written.
+async fn measured(tx: &Tx<'_>, endings: &[Ending]) -> Result<HashMap<i64, Measured>, StoreError> {
+    const MEASURED: &str =
+        "select resource_id, status from details where resource_id in ({ids $1})";
+    let written = endings.iter().filter(|ending| ending.details.is_some());
+    let written: Vec<i64> = written.map(|ending| ending.id.0).collect();
+    if written.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = tx.query(MEASURED, &[Value::Ints(written)]).await?;
+    rows.into_iter().map(|mut row| Ok((row.int()?, row.json()?))).collect()
 }
 
 /// Keeps how these polls of different resources ended, each with the number of news it
@@ -196,7 +237,12 @@ pub(super) async fn end(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<
         *group = (group.0 || ending.is_well, group.1.max(ending.at));
     }
     let release = hosts::release(tx, &groups);
-    try_join3(move_on(tx, ended), release, keep_outcomes(tx, ended)).await?;
+    let rows = async {
+        move_on(tx, ended).await?;
+        keep_demands(tx, ended).await?;
+        keep_details(tx, ended).await
+    };
+    try_join3(rows, release, keep_outcomes(tx, ended)).await?;
     for (ending, held, _) in ended {
         tell_status(tx, ending.id, (held.versions, ending.versions), ending.at).await?;
     }
@@ -210,10 +256,9 @@ pub(super) async fn end(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<
 async fn move_on(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
     const MOVE_ON: &str = "
         update resources
-           set status = {given status}, polling = {given polling}, failing = {given failing},
+           set pace = {given pace}, failing = {given failing},
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
                pinged = {given pinged}, fetched_at = {given at}, put_off_why = null,
-               least_s = {given least_s}, unit_ms = {given unit_ms},
                status_version = {given version}, status_news = {given news}, period = {given period}
           {from rows}
          where resources.id = {given id}";
@@ -230,14 +275,11 @@ async fn move_on(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), Sto
     let pinged = ended.iter().map(|(_, held, _)| i64::from(held.pinged == 1));
     let columns = [
         ("id", ints(|ending| ending.id.0)),
-        ("status", texts(|ending| &ending.status)),
-        ("polling", texts(|ending| &ending.polling)),
+        ("pace", texts(|ending| &ending.pace)),
         ("failing", ints(|ending| ending.is_failing.into())),
         ("next_fetch", Value::Ints(next.collect())),
         ("pinged", Value::Ints(pinged.collect())),
         ("at", ints(|ending| ending.at.timestamp_micros())),
-        ("least_s", ints(|ending| ending.demand.least_s.into())),
-        ("unit_ms", ints(|ending| ending.demand.unit_ms.try_into().unwrap_or(i64::MAX))),
         ("version", ints(|ending| ending.versions.all)),
         ("news", ints(|ending| ending.versions.news)),
         ("period", ints(|ending| ending.period_s.into())),
@@ -245,13 +287,51 @@ async fn move_on(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), Sto
     tx.execute_rows(MOVE_ON, params![], &columns).await.map(drop)
 }
 
+/// Keeps how much resources want to be polled, of those where that is another now.
+async fn keep_demands(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        update resources
+           set least_s = {given least_s}, unit_ms = {given unit_ms}
+          {from rows}
+         where resources.id = {given id}";
+    let other = ended.iter().filter(|(ending, held, _)| !ending.demand.is_about(held.demand));
+    let other: Vec<_> = other.map(|(ending, ..)| (ending.id.0, ending.demand)).collect();
+    let unit_ms = |demand: Demand| i64::try_from(demand.unit_ms).unwrap_or(i64::MAX);
+    let columns = [
+        ("id", Value::Ints(other.iter().map(|(id, _)| *id).collect())),
+        ("least_s", Value::Ints(other.iter().map(|(_, it)| it.least_s.into()).collect())),
+        ("unit_ms", Value::Ints(other.iter().map(|(_, it)| unit_ms(*it)).collect())),
+    ];
+    tx.execute_rows(KEEP, params![], &columns).await.map(drop)
+}
+
+/// Keeps the details of those resources where they are others now.
+async fn keep_details(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        update details
+           set status = {given status}, polling = {given polling}
+          {from rows}
+         where details.resource_id = {given id}";
+    let (mut ids, mut statuses, mut pollings) = (Vec::new(), Vec::new(), Vec::new());
+    for (ending, ..) in ended {
+        let Some(details) = &ending.details else { continue };
+        ids.push(ending.id.0);
+        statuses.push(details.status.clone());
+        pollings.push(details.polling.clone());
+    }
+    let columns = [
+        ("id", Value::Ints(ids)),
+        ("status", Value::Texts(statuses)),
+        ("polling", Value::Texts(pollings)),
+    ];
+    tx.execute_rows(KEEP, params![], &columns).await.map(drop)
+}
+
 async fn keep_outcomes(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
     const KEEP: &str = "
         insert into fetches (resource_id, at, trigger, outcome, http_code, took_ms,
                              wire_bytes, appended)
-        select given.id, given.at, given.trigger, given.outcome, given.http_code, given.took_ms,
-               given.wire_bytes, given.appended
-          from {rows}";
+        {values id, at, trigger, outcome, http_code, took_ms, wire_bytes, appended}";
     let ints = |of: fn(&Ending) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
     let texts =
         |of: fn(&Ending) -> &str| Value::Texts(ended.iter().map(|(e, ..)| of(e).into()).collect());

@@ -14,7 +14,8 @@ use super::{StoreError, resources};
 const FEW: i64 = 10;
 
 /// What belongs to a resource, all but its subscriptions, of which it has none.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
+    "details",
     "addresses",
     "collecting",
     "collections",

@@ -95,9 +95,7 @@ pub(super) async fn hold(
 ) -> Result<Vec<Picked>, StoreError> {
     const HOLD: &str = "
         insert into hosts (host, begun_at, pause, free_at)
-        select given.host, cast($1 as bigint), given.pause, given.free_at
-          from {rows}
-         where true
+        {values host, begun_at, pause, free_at}
             on conflict (host) do update
            set begun_at = excluded.begun_at, pause = excluded.pause,
                free_at = excluded.free_at
@@ -110,15 +108,16 @@ pub(super) async fn hold(
     let free_at = |pause: &i64| alone.map_or(now.timestamp_micros() + pause, micros);
     let columns = [
         ("free_at", Value::Ints(pauses.iter().map(free_at).collect())),
+        ("begun_at", Value::Ints(vec![now.timestamp_micros(); pauses.len()])),
         ("pause", Value::Ints(pauses)),
         ("host", Value::Texts(names)),
     ];
     if !tx.is_shared() {
         // There is one writer: what was free when it was picked is free.
-        tx.execute_rows(HOLD, params![now], &columns).await?;
+        tx.execute_rows(HOLD, &[], &columns).await?;
         return Ok(picked);
     }
-    let held = tx.query_rows(&format!("{HOLD} returning host"), params![now], &columns).await?;
+    let held = tx.query_rows(&format!("{HOLD} returning host"), &[], &columns).await?;
     let held = held.into_iter().map(|mut row| row.text());
     let held = held.collect::<Result<HashSet<_>, _>>()?;
     Ok(picked.into_iter().filter(|job| held.contains(&job.host)).collect())

@@ -27,6 +27,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("backfills", include_str!("../../migrations/0016_backfills.sql")),
     ("collections", include_str!("../../migrations/0017_collections.sql")),
     ("called_hosts", include_str!("../../migrations/0018_called_hosts.sql")),
+    ("narrow", include_str!("../../migrations/0019_narrow.sql")),
 ];
 
 /// The newest schema this program knows.

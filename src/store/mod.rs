@@ -34,6 +34,7 @@ mod claims;
 mod collecting;
 mod collections;
 mod deliveries;
+mod details;
 mod endings;
 mod entries;
 mod events;

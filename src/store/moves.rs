@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::db::Db;
-use super::sql::{self, Row, params};
+use super::sql::{Row, params};
 use super::tx::{Tx, Wake};
-use super::{Moves, StoreError, pings};
+use super::{Moves, StoreError, details, pings};
 use crate::domain::limit::Groups;
 use crate::domain::moves::{Move, Sighting};
 use crate::domain::poll::Polling;
@@ -83,18 +83,20 @@ async fn undo(
     (id, number): (ResourceId, i64),
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
-    const LOCK: &str = "select polling, fetch_url from resources where id = $1 {for update}";
+    const LOCK: &str = "select fetch_url from resources where id = $1 {for update}";
+    const REMEMBERED: &str = "select polling from details where resource_id = $1";
     const FIND: &str = "
         select id, at, from_url, to_url, undone_at from moves
          where resource_id = $1 and id = $2";
     const UNDO: &str = "update moves set undone_at = $3 where resource_id = $1 and id = $2";
-    const REMEMBER: &str = "
+    const REMEMBER: &str = "update details set polling = $2 where resource_id = $1";
+    const DUE: &str = "
         update resources
-           set polling = $2, next_fetch = $3,
-               due_at = case when claimed_until > $3 then due_at else cast($3 as bigint) end
+           set next_fetch = $2,
+               due_at = case when claimed_until > $2 then due_at else cast($2 as bigint) end
          where id = $1";
     let Some(mut row) = tx.first(LOCK, params![id.0]).await? else { return Ok(false) };
-    let (mut polling, fetch_url): (Polling, String) = (row.json()?, row.text()?);
+    let fetch_url = row.text()?;
     let Some(mut row) = tx.first(FIND, params![id.0, number]).await? else { return Ok(false) };
     let undone = read(&mut row)?;
     if undone.undone_at.is_some() || undone.to != fetch_url {
@@ -102,8 +104,12 @@ async fn undo(
     }
     tx.execute(UNDO, params![id.0, number, now]).await?;
     fetch_at(tx, groups, id, &undone.from).await?;
-    polling.moved = Some(Sighting::undone(polling.moved.as_ref(), undone.to));
-    tx.execute(REMEMBER, params![id.0, sql::json(&polling), now]).await?;
+    if let Some(mut row) = tx.first(REMEMBERED, params![id.0]).await? {
+        let mut polling: Polling = row.json()?;
+        polling.moved = Some(Sighting::undone(polling.moved.as_ref(), undone.to));
+        tx.execute(REMEMBER, params![id.0, details::json(&polling)]).await?;
+    }
+    tx.execute(DUE, params![id.0, now]).await?;
     tx.wake(Wake::Resources).await?;
     Ok(true)
 }

@@ -104,7 +104,10 @@ pub(super) async fn changed(
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const WHOSE: &str = "select topic, site_url, status from resources where id = $1";
+    const WHOSE: &str = "
+        select r.topic, r.site_url, d.status
+          from resources r join details d on d.resource_id = r.id
+         where r.id = $1";
     if onward.sinks.is_empty() {
         return Ok(());
     }

@@ -11,10 +11,10 @@ use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::StoreError;
 use super::db::Db;
-use super::endings::{self, Ending};
+use super::endings::{self, Ending, Kept};
 use super::tx::lock;
-use super::{Appended, StoreError};
 
 /// The most polls in one transaction.
 const MOST: usize = 256;
@@ -30,7 +30,7 @@ pub(super) struct Recorder {
 /// A poll that waits to be recorded.
 struct Waiting {
     ending: Ending,
-    reply: oneshot::Sender<Result<Appended, StoreError>>,
+    reply: oneshot::Sender<Kept>,
 }
 
 impl Recorder {
@@ -42,7 +42,7 @@ impl Recorder {
     }
 
     /// Waits until this poll is recorded.
-    pub(super) async fn record(&self, ending: Ending) -> Result<Appended, StoreError> {
+    pub(super) async fn record(&self, ending: Ending) -> Kept {
         let (reply, answer) = oneshot::channel();
         let queue = lock(&self.queue).clone().ok_or(StoreError::Closed)?;
         queue.send(Waiting { ending, reply }).await.map_err(|_| StoreError::Closed)?;
@@ -93,9 +93,6 @@ async fn record_together(db: Arc<Db>, taken: Vec<Waiting>) {
     }
 }
 
-async fn record(
-    db: &Db,
-    ended: Vec<Ending>,
-) -> Result<Vec<Result<Appended, StoreError>>, StoreError> {
+async fn record(db: &Db, ended: Vec<Ending>) -> Result<Vec<Kept>, StoreError> {
     db.write(move |tx| Box::pin(endings::record(tx, ended))).await
 }

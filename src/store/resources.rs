@@ -8,22 +8,24 @@ use chrono::{DateTime, Utc};
 use super::claims::{self, Queue};
 use super::db::Db;
 use super::endings::{self, Ending};
-use super::sql::{self, Row, params};
+use super::sql::{Row, Value, params};
 use super::tx::{Tx, Wake};
-use super::{Appended, DueResource, Resources, Room, StoreError, append, hosts, onward, pings};
+use super::{
+    Appended, DueResource, Resources, Room, StoreError, append, details, hosts, onward, pings,
+};
 use crate::domain::limit::Groups;
 use crate::domain::novelty::Document;
-use crate::domain::poll::{Poll, Polling, Trigger};
+use crate::domain::poll::{Poll, Trigger};
 use crate::domain::record::Seq;
 use crate::domain::resource::{Kind, Resource, ResourceId};
 use crate::domain::status::Status;
 use crate::domain::topic::Topic;
 
-/// The columns of a resource `r`, as [`resource`] reads them.
+/// The columns of a resource `r` with its details `d`, as [`resource`] reads them.
 macro_rules! resource_columns {
     () => {
-        "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, r.feed_head,
-         r.next_fetch, r.status, r.polling, r.subscribers,
+        "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, d.feed_head,
+         r.next_fetch, d.status, d.polling, r.pace, r.subscribers,
          (select u.lease_until
             from upstreams u
            where u.resource_id = r.id and u.state = 'active' and u.relied = 1),
@@ -46,7 +48,7 @@ impl Resources for Db {
         const FIND: &str = concat!(
             "select ",
             resource_columns!(),
-            " from resources r
+            " from resources r join details d on d.resource_id = r.id
              where r.topic = $1"
         );
         let topic = topic.to_owned();
@@ -86,7 +88,7 @@ impl Resources for Db {
     ) -> Result<Option<Resource>, StoreError> {
         const CLAIM_ONE: &str = "
             update resources
-               set due_at = $3, claimed_until = $3,
+               set claimed_until = $3,
                    pinged = case when pinged = 1 then 2 else pinged end
              where id = $1 and (claimed_until is null or claimed_until <= $2)
                and kind <> 'collection'";
@@ -105,7 +107,11 @@ impl Resources for Db {
 
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
         if endings::is_all(poll) {
-            return self.recorder.record(Ending::of(id, poll)).await;
+            if let Some(appended) = self.recorder.record(Ending::of(id, poll, false)).await? {
+                return Ok(appended);
+            }
+            let kept = self.recorder.record(Ending::of(id, poll, true)).await?;
+            return kept.ok_or_else(|| endings::missing(id));
         }
         let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
         let onward = Arc::clone(&self.onward);
@@ -142,38 +148,41 @@ impl Resources for Db {
     }
 }
 
+/// Whether the group of a row of this table is nobody's at `$1`. SQLite looks each up, because
+/// an index of groups by their time would be written twice for each poll.
+macro_rules! is_free {
+    ($table:literal) => {
+        concat!(
+            "{postgres host not in (select host from hosts where free_at > $1)}
+             {sqlite coalesce((select h.free_at from hosts h where h.host = ",
+            $table,
+            ".host), 0) <= $1}"
+        )
+    };
+}
+
 /// Due resources. One that nobody subscribes to is in none of the indexes used here.
 ///
 /// Groups that are being asked, or were a moment ago, or are left alone, are passed over
-/// before the front is cut off: one that is always behind must not fill it.
+/// before the front is cut off: one that is always behind must not fill it. So is what is
+/// claimed, which keeps its place: of two indexes that have it, neither is written for a claim.
 const QUEUE: Queue = Queue {
-    front: "
-        with front as (
-            select id, host, due_at
-              from resources
-             where subscribers > 0 and due_at <= $1
-               and host not in (select host from hosts where free_at > $1)
-             order by due_at
-             limit $5
-               {skip locked}),
-        ranked as (
-            select id, host, due_at,
-                   row_number() over (partition by host order by due_at, id) as place
-              from front
-             where host not in ({texts $4}))
+    front: concat!(
+        "
         select id, id, host
-          from ranked
-         where place <= $3
-         order by due_at
-         limit $2",
-    count: "
-        select count(*)
-          from (select 1 from resources
-                 where subscribers > 0 and due_at <= $1
-                   and host not in (select host from hosts where free_at > $1)
-                 limit $2) few",
+          from resources
+         where subscribers > 0 and due_at <= $1
+           and (claimed_until is null or claimed_until <= $1)
+           and ",
+        is_free!("resources"),
+        "
+         order by due_at, id
+         limit $2
+           {skip locked}"
+    ),
     // Steps from host to host through the index instead of reading all that is due.
-    hosts: "
+    hosts: concat!(
+        "
         with recursive step (host) as (
             select min(host) from resources where subscribers > 0
             union all
@@ -190,13 +199,17 @@ const QUEUE: Queue = Queue {
           from first
          where due_at <= $1
            and host not in ({texts $2})
-           and host not in (select host from hosts where free_at > $1)
+           and ",
+        is_free!("first"),
+        "
          order by due_at
-         limit $3",
+         limit $3"
+    ),
     of_host: "
         select id, id, host
           from resources
          where subscribers > 0 and host = $2 and due_at <= $1
+           and (claimed_until is null or claimed_until <= $1)
          order by due_at
          limit $3
            {skip locked}",
@@ -204,7 +217,7 @@ const QUEUE: Queue = Queue {
 
 const CLAIM: &str = "
     update resources
-       set due_at = $1, claimed_until = $1,
+       set claimed_until = $1,
            pinged = case when pinged = 1 then 2 else pinged end
       {from rows}
      where resources.id = {given id}";
@@ -214,14 +227,15 @@ const CLAIMED: &str = concat!(
     resource_columns!(),
     ", r.pinged
        from {rows}
-       join resources r on r.id = given.id"
+       join resources r on r.id = given.id
+       join details d on d.resource_id = r.id"
 );
 
 async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError> {
     const GET: &str = concat!(
         "select ",
         resource_columns!(),
-        " from resources r
+        " from resources r join details d on d.resource_id = r.id
          where r.id = $1"
     );
     tx.first(GET, params![id.0]).await?.as_mut().map(resource).transpose()
@@ -236,28 +250,30 @@ pub(super) async fn ensure(
     now: DateTime<Utc>,
 ) -> Result<Resource, StoreError> {
     const MAKE: &str = "
-        insert into resources (topic, fetch_url, host, kind, status, polling,
-                               next_fetch, due_at, measured_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $7, $7)
-            on conflict (topic) do nothing";
+        insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at)
+        values ($1, $2, $3, $4, $5, $5, $5)
+            on conflict (topic) do nothing
+        returning id";
     const LOCK: &str = concat!(
         "select ",
         resource_columns!(),
-        " from resources r
+        " from resources r join details d on d.resource_id = r.id
          where r.topic = $1
            {for update}"
     );
     let fetch_url = topic.fetch_url();
     #[rustfmt::skip]
     let params = params![
-        topic.as_str(), fetch_url.as_str(), groups.name(&fetch_url), Kind::Unknown.as_str(),
-        sql::json(&Status::default()), sql::json(&Polling::default()), now,
+        topic.as_str(), fetch_url.as_str(), groups.name(&fetch_url), Kind::Unknown.as_str(), now,
     ];
-    let made = tx.execute(MAKE, params).await? > 0;
+    let made = tx.first(MAKE, params).await?.map(|mut row| row.int()).transpose()?;
+    if let Some(id) = made {
+        details::make(tx, id, &Status::default()).await?;
+    }
     let locked = tx.first(LOCK, params![topic.as_str()]).await?;
     let mut locked = locked.ok_or_else(|| StoreError::Corrupt("a resource vanished".to_owned()))?;
     let resource = resource(&mut locked)?;
-    if made {
+    if made.is_some() {
         pings::name(tx, resource.id, "topic", topic.as_str()).await?;
         pings::name(tx, resource.id, "fetch", fetch_url.as_str()).await?;
         tx.wake(Wake::Resources).await?;
@@ -270,7 +286,7 @@ pub(super) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreErro
     const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for update}";
     ids.sort_unstable();
     ids.dedup();
-    tx.query(LOCK, &[sql::Value::Ints(ids)]).await.map(drop)
+    tx.query(LOCK, &[Value::Ints(ids)]).await.map(drop)
 }
 
 fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
@@ -282,24 +298,21 @@ fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
 /// Reads `resource_columns!`. What was put off since its last poll tells why, and until
 /// when, in place of what that poll said.
 pub(super) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
-    let mut resource = Resource {
-        id: ResourceId(row.int()?),
-        topic: topic(row)?,
-        fetch_url: row.text()?,
-        kind: row.word(Kind::from_word)?,
-        head: Seq(row.int()?),
-        body_version: row.int()?,
-        feed_head: row.text()?,
-        next_fetch: row.time()?,
-        status: row.json()?,
-        polling: row.json()?,
-        subscribers: row.small()?,
-        pushed_until: row.opt_time()?,
-    };
+    let (id, topic) = (ResourceId(row.int()?), topic(row)?);
+    let (fetch_url, kind) = (row.text()?, row.word(Kind::from_word)?);
+    let (head, body_version, feed_head) = (Seq(row.int()?), row.int()?, row.text()?);
+    let next_fetch = row.time()?;
+    let (mut status, polling) = details::read(row)?;
+    let (subscribers, pushed_until) = (row.small()?, row.opt_time()?);
     if let Some(why) = row.opt_text()? {
-        resource.status.next_fetch = Some(resource.next_fetch);
-        resource.status.period_reason = why;
+        status.next_fetch = Some(next_fetch);
+        status.period_reason = why;
     }
+    #[rustfmt::skip]
+    let resource = Resource {
+        id, topic, fetch_url, kind, head, body_version, feed_head, next_fetch, status, polling,
+        subscribers, pushed_until,
+    };
     Ok(resource)
 }
 

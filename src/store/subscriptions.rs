@@ -259,7 +259,9 @@ pub(super) async fn count_off(tx: &Tx<'_>, resources: &[i64]) -> Result<(), Stor
 async fn list(tx: &Tx<'_>, filter: Filter) -> Result<(Vec<Listed>, u64), StoreError> {
     const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
     // Only what is asked for stands in the statement, so that its index is used.
-    let mut from = "from subscriptions s join resources r on r.id = s.resource_id".to_owned();
+    let mut from = "from subscriptions s join resources r on r.id = s.resource_id
+                            join details d on d.resource_id = r.id"
+        .to_owned();
     let mut params = Vec::new();
     let asked = [
         ("s.account_id", filter.account.map(|account| Value::from(account.0))),

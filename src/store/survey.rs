@@ -22,12 +22,14 @@ const RESOURCES: i64 = 1_000;
 /// Subscriptions counted at once.
 const SUBSCRIPTIONS: i64 = 10_000;
 
-/// The columns of a resource `r`, as [`watched`] reads them, and its newest record.
+/// The columns of a resource `r` with its details, as [`watched`] reads them, and its newest
+/// record.
 macro_rules! watched {
     ($which:literal) => {
         concat!(
-            "select r.id, r.topic, r.status, r.site_url, r.kind, r.subscribers, r.fetched_at, n.at
+            "select r.id, r.topic, d.status, r.site_url, r.kind, r.subscribers, r.fetched_at, n.at
                from resources r
+               join details d on d.resource_id = r.id
                left join records n on n.resource_id = r.id and n.seq = r.head
               where ",
             $which

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::db::Db;
-use super::sql::{self, Row, Value, params};
+use super::sql::{Row, Value, params};
 use super::subscriptions::{account, count_off};
 use super::tx::Tx;
-use super::{Dropped, Gauges, News, StoreError, Upkeep, forget, migrate, resources};
+use super::{Dropped, Gauges, News, StoreError, Upkeep, details, forget, migrate, resources};
 use crate::domain::status::Status;
 
 /// Rows changed in one transaction: little enough that nobody waits long for it.
@@ -211,21 +211,24 @@ async fn measure(
 ) -> Result<u64, StoreError> {
     const NEXT: &str = "
         select id from resources where measured_at < $1 order by measured_at limit $2";
-    const READ: &str = "select id, status from resources where id in ({ids $1}) order by id";
+    const READ: &str = "
+        select resource_id, status from details
+         where resource_id in ({ids $1}) order by resource_id";
     const KEEP: &str = "
-        update resources set status = {given status}, measured_at = $1
+        update details set status = {given status}
           {from rows}
-         where resources.id = {given id}";
+         where details.resource_id = {given id}";
+    const MEASURED: &str = "update resources set measured_at = $1 where id in ({ids $2})";
     let next = tx.query(NEXT, params![before, BATCH]).await?;
     let next = next.into_iter().map(|mut row| row.int());
     let next = next.collect::<Result<Vec<_>, StoreError>>()?;
     resources::lock(tx, next.clone()).await?;
 
     let (mut ids, mut texts) = (Vec::new(), Vec::new());
-    for mut row in tx.query(READ, &[Value::Ints(next)]).await? {
+    for mut row in tx.query(READ, &[Value::Ints(next.clone())]).await? {
         let (id, status) = read_status(&mut row)?;
         ids.push(id);
-        texts.push(sql::json(&Status {
+        texts.push(details::json(&Status {
             velocity: status.entries_count_since_last_maintenance,
             entries_count_since_last_maintenance: 0,
             last_maintenance_at: Some(now),
@@ -233,7 +236,8 @@ async fn measure(
         }));
     }
     let columns = [("id", Value::Ints(ids)), ("status", Value::Texts(texts))];
-    tx.execute_rows(KEEP, params![now], &columns).await
+    tx.execute_rows(KEEP, &[], &columns).await?;
+    tx.execute(MEASURED, &[Value::from(now), Value::Ints(next)]).await
 }
 
 fn read_status(row: &mut Row) -> Result<(i64, Status), StoreError> {

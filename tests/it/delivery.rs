@@ -170,6 +170,7 @@ fn poll(kind: Kind) -> Poll {
         demand: Demand::default(),
         status: Status { http_code: 200, title: "Tides".to_owned(), ..Status::default() },
         polling: Polling::default(),
+        leaves_details: false,
     }
 }
 

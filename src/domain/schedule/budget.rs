@@ -16,6 +16,9 @@ const K_MOST: f64 = K_LEAST * 10_000.0;
 const SMALLEST_TURN: f64 = 0.9;
 const LARGEST_TURN: f64 = 1.1;
 
+/// Two demands that differ by no more than one part in so many are taken for the same.
+const NEAR: u64 = 20;
+
 /// How a resource's period depends on `k`: it is `unit_ms * k / K_LEAST`, but at least
 /// `least_s`, and no more than six hours unless `least_s` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,13 @@ impl Default for Demand {
 }
 
 impl Demand {
+    /// Whether it is so near to another that the sum of all does not tell: a budget is kept
+    /// to some percent at best, and a rate that only dies away moves less than this a day.
+    pub fn is_about(self, other: Demand) -> bool {
+        let (less, more) = (self.unit_ms.min(other.unit_ms), self.unit_ms.max(other.unit_ms));
+        self.least_s == other.least_s && more - less <= more / NEAR
+    }
+
     /// The period with this `k`, in seconds.
     pub fn period_s(self, k: f64) -> f64 {
         let wanted = self.unit_ms as f64 / 1_000.0 * k / K_LEAST;
@@ -89,6 +99,23 @@ mod tests {
     /// Polls a second of resources with these demands.
     fn planned(demands: &[Demand], k: f64) -> f64 {
         demands.iter().map(|demand| 1.0 / demand.period_s(k)).sum()
+    }
+
+    #[test]
+    fn what_only_dies_away_is_about_the_same_for_a_day() {
+        let demand = |unit_ms, least_s| Demand { unit_ms, least_s };
+        #[rustfmt::skip]
+        let cases = [
+            (demand(0, 3_600),       demand(0, 3_600),         true),
+            (demand(0, 3_600),       demand(0, 3_601),         false),
+            (demand(600_000, 3_600), demand(630_000, 3_600),   true),
+            (demand(630_000, 3_600), demand(600_000, 3_600),   true),
+            (demand(600_000, 3_600), demand(640_000, 3_600),   false),
+            (demand(0, 3_600),       demand(1, 3_600),         false),
+        ];
+        for (one, other, want) in cases {
+            assert_eq!(one.is_about(other), want, "{one:?} {other:?}");
+        }
     }
 
     #[test]

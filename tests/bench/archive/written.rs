@@ -102,6 +102,7 @@ fn poll(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Poll {
         demand: Demand::default(),
         status: Status { http_code: 200, ..Status::default() },
         polling: Polling::default(),
+        leaves_details: false,
     }
 }
 

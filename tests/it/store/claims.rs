@@ -191,7 +191,9 @@ async fn a_row_that_cannot_be_read_stops_no_other(database: Database) {
     for id in [ill, well] {
         store.record(id, &poll(at(1), &["1"])).await.unwrap();
     }
-    database.run("update resources set status = '{' where topic like '%/a'").await;
+    let broken = "update details set status = '{'
+                   where resource_id in (select id from resources where topic like '%/a')";
+    database.run(broken).await;
     database.run("update subscriptions set format = 'x' where id % 2 = 0").await;
     assert_eq!(claimed(&store, 999).await, [well]);
     assert_eq!(store.get(ill).await.unwrap_err().code(), "corrupt_row");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::domain::poll::{Found, Poll, Trigger};
+use feedgate::domain::poll::{Found, Poll, Polling, Trigger};
 use feedgate::domain::resource::ResourceId;
 use feedgate::domain::status::Status;
 use feedgate::store::{Room, Store, StoreError};
@@ -18,6 +18,8 @@ on_both_stores!(
     a_poll_that_cannot_be_recorded_takes_no_other_with_it,
     of_two_polls_of_a_resource_the_later_holds,
     what_was_measured_meanwhile_is_kept,
+    a_poll_may_leave_the_details_as_they_are,
+    details_are_written_if_they_are_others_by_now,
     a_ping_that_came_meanwhile_is_answered_soon,
     what_was_begun_is_recorded_before_the_store_closes,
     polls_that_end_together_wait_in_no_ring_with_what_hurries_them,
@@ -110,6 +112,41 @@ async fn what_was_measured_meanwhile_is_kept(database: Database) {
     let after = resource(&store, id).await.status;
     assert_eq!((after.velocity, after.entries_count_since_last_maintenance), (2, 0));
     assert_eq!((after.last_maintenance_at, after.http_code), (Some(at(DAY)), 200));
+}
+
+async fn a_poll_may_leave_the_details_as_they_are(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    let status =
+        Status { title: "Tides".to_owned(), last_fetch: Some(at(10)), ..Status::default() };
+    let polling = Polling { window: 7, since_whole: 1, ..Polling::default() };
+    let whole = Poll { status: status.clone(), polling: polling.clone(), ..nothing(10) };
+    store.record(id, &whole).await.unwrap();
+    store.measure(at(11), at(12)).await.unwrap();
+    let (last_fetch, next_fetch) = (Some(at(20)), Some(at(620)));
+    let period_reason = "it brings little".to_owned();
+    let pace = Status { last_fetch, next_fetch, period_s: 600, period_reason, ..status };
+    let pace = Poll {
+        status: pace.clone(),
+        polling: Polling { since_whole: 2, rate_at: Some(at(20)), ..polling.clone() },
+        leaves_details: true,
+        ..nothing(20)
+    };
+    store.record(id, &pace).await.unwrap();
+    let after = resource(&store, id).await;
+    assert_eq!(after.status, Status { last_maintenance_at: Some(at(12)), ..pace.status });
+    assert_eq!(after.polling, pace.polling);
+}
+
+async fn details_are_written_if_they_are_others_by_now(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    let failed = Status { error: "http_status".to_owned(), version: 1, ..Status::default() };
+    store.record(id, &Poll { status: failed, ..nothing(10) }).await.unwrap();
+    // It began before the one that failed, and ends now.
+    let late = Poll { leaves_details: true, ..nothing(11) };
+    store.record(id, &late).await.unwrap();
+    assert_eq!(resource(&store, id).await.status, late.status);
 }
 
 async fn a_ping_that_came_meanwhile_is_answered_soon(database: Database) {

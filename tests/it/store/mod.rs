@@ -137,6 +137,7 @@ pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         demand: Demand::default(),
         status: Status { http_code: 200, ..Status::default() },
         polling: Polling::default(),
+        leaves_details: false,
     }
 }
 
