@@ -1,6 +1,5 @@
-//! Polls that found nothing are recorded together: what has ended while one transaction
-//! ran is the next one. Nobody waits for what has not come yet, and none is answered before
-//! the commit.
+//! Polls that found nothing are recorded together: those that end within a few milliseconds
+//! of each other are one transaction. None is answered before the commit.
 //!
 //! A transaction that fails is made again poll by poll, so that one that cannot be kept
 //! takes no other with it.
@@ -10,6 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::{Duration, sleep};
 
 use super::StoreError;
 use super::db::Db;
@@ -18,6 +18,9 @@ use super::tx::lock;
 
 /// The most polls in one transaction.
 const MOST: usize = 256;
+/// How long polls are gathered from the first on. Nobody is told sooner because of a poll that
+/// found nothing, and a commit costs the same for one as for a hundred.
+const GATHER: Duration = Duration::from_millis(5);
 /// Polls that may wait; who comes later waits to be let in.
 const QUEUE: usize = 1_024;
 
@@ -65,6 +68,12 @@ impl Recorder {
 async fn work(db: Weak<Db>, mut queue: mpsc::Receiver<Waiting>) {
     let mut taken = Vec::new();
     while queue.recv_many(&mut taken, MOST).await > 0 {
+        sleep(GATHER).await;
+        while taken.len() < MOST
+            && let Ok(waiting) = queue.try_recv()
+        {
+            taken.push(waiting);
+        }
         // Whoever waits for an answer holds the database.
         let Some(db) = db.upgrade() else { return };
         let taken = std::mem::take(&mut taken);
