@@ -6,12 +6,12 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, UTF_8};
 use quick_xml::Reader;
-use quick_xml::errors::{Error, IllFormedError, SyntaxError};
 use quick_xml::escape;
-use quick_xml::events::attributes::AttrError;
 use quick_xml::events::{BytesRef, BytesStart, Event};
+
+use super::encoding::decode;
+use super::words::{attr_words, place, words};
 
 /// How deep elements may nest: as deep as `parse` follows them (rule S16).
 const DEEPEST: usize = 256;
@@ -68,23 +68,9 @@ pub fn check(bytes: &[u8]) -> Result<Checked<'_>, Fault> {
     Ok(Checked { kind, text, is_utf8 })
 }
 
-/// A text whose declaration says that it is UTF-8, which it is once it is sent as one:
-/// `saveRss` has a parameter of text, whatever its author's file was encoded in.
-pub fn as_utf8(text: &str) -> Cow<'_, str> {
-    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
-    let declaration = text.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
-    let Some((declaration, _)) = declaration else { return Cow::Borrowed(text) };
-    let Some(label) = label(declaration).filter(|label| !label.eq_ignore_ascii_case("utf-8"))
-    else {
-        return Cow::Borrowed(text);
-    };
-    // The label is a slice of the text, behind its start.
-    let from = label.as_ptr().addr() - text.as_ptr().addr();
-    Cow::Owned(format!("{}utf-8{}", &text[..from], &text[from + label.len()..]))
-}
-
 impl Fault {
-    fn at(text: &str, at: usize, what: String) -> Fault {
+    /// At this byte of the text.
+    pub(super) fn at(text: &str, at: usize, what: String) -> Fault {
         let mut at = at.min(text.len());
         while !text.is_char_boundary(at) {
             at -= 1;
@@ -94,48 +80,6 @@ impl Fault {
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Fault { line, column: before[start..].chars().count() + 1, what }
     }
-}
-
-/// The text, decoded as its byte order mark or its declaration says, else as UTF-8.
-fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), Fault> {
-    let (marked, skip) = Encoding::for_bom(bytes).map_or((None, 0), |(e, skip)| (Some(e), skip));
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]);
-    let declared = head.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
-    let declared = declared.and_then(|(declaration, _)| label(declaration));
-    let encoding = match (marked, declared) {
-        (Some(marked), _) => marked,
-        (None, Some(label)) => Encoding::for_label(label.as_bytes()).ok_or_else(|| Fault {
-            line: 1,
-            column: 1,
-            what: format!("the encoding \"{label}\" is not known"),
-        })?,
-        (None, None) => UTF_8,
-    };
-    if encoding == UTF_8 {
-        return match str::from_utf8(&bytes[skip..]) {
-            Ok(text) => Ok((Cow::Borrowed(text), true)),
-            Err(err) => {
-                let sound = &bytes[skip..skip + err.valid_up_to()];
-                let what = "a byte here is not UTF-8, which the document says it is".to_owned();
-                Err(Fault::at(&String::from_utf8_lossy(sound), sound.len(), what))
-            }
-        };
-    }
-    match encoding.decode_without_bom_handling_and_without_replacement(&bytes[skip..]) {
-        Some(text) => Ok((text, false)),
-        None => {
-            let what =
-                format!("the bytes are not {}, which the document says it is", encoding.name());
-            Err(Fault { line: 1, column: 1, what })
-        }
-    }
-}
-
-/// The encoding that an XML declaration names.
-fn label(declaration: &str) -> Option<&str> {
-    let rest = declaration.split_once("encoding")?.1.trim_start().strip_prefix('=')?.trim_start();
-    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    rest[1..].split(quote).next()
 }
 
 /// Where, and what.
@@ -353,51 +297,6 @@ fn is_qualified(name: &str) -> bool {
     }
 }
 
-/// What the reader found, in words for an author.
-fn words(err: &Error) -> String {
-    match err {
-        Error::IllFormed(IllFormedError::MismatchedEndTag { expected, found }) => {
-            format!("\"</{found}>\" stands where \"</{expected}>\" is expected")
-        }
-        Error::IllFormed(IllFormedError::UnmatchedEndTag(name)) => {
-            format!("\"</{name}>\" ends an element that was not begun")
-        }
-        Error::IllFormed(IllFormedError::UnclosedReference) => {
-            "a bare \"&\": write &amp;".to_owned()
-        }
-        Error::IllFormed(IllFormedError::DoubleHyphenInComment) => {
-            "\"--\" stands in a comment".to_owned()
-        }
-        Error::Syntax(SyntaxError::UnclosedTag | SyntaxError::InvalidBangMarkup) => {
-            "a tag begins here that does not end; a bare \"<\" is &lt;".to_owned()
-        }
-        Error::Syntax(SyntaxError::UnclosedCData) => "a CDATA section does not end".to_owned(),
-        Error::Syntax(SyntaxError::UnclosedComment) => "a comment does not end".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-fn attr_words(err: &AttrError) -> String {
-    match err {
-        AttrError::ExpectedEq(_) => "an attribute has no value".to_owned(),
-        AttrError::ExpectedValue(_) | AttrError::UnquotedValue(_) => {
-            "an attribute's value does not stand in quotes".to_owned()
-        }
-        AttrError::ExpectedQuote(..) => "a quote is missing behind an attribute's value".to_owned(),
-        AttrError::Duplicated(..) => "an attribute stands in the tag twice".to_owned(),
-    }
-}
-
-/// Where in the tag.
-fn place(err: &AttrError) -> usize {
-    match err {
-        AttrError::ExpectedEq(at) | AttrError::ExpectedValue(at) | AttrError::UnquotedValue(at) => {
-            *at
-        }
-        AttrError::ExpectedQuote(at, _) | AttrError::Duplicated(at, _) => *at,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -466,19 +365,5 @@ mod tests {
         assert_eq!((wrong.line, wrong.column), (2, 1), "{wrong}");
         let wrong = check(b"<?xml version='1.0' encoding='martian'?><rss/>").unwrap_err();
         assert!(wrong.what.contains("martian"), "{wrong}");
-    }
-
-    #[test]
-    fn a_text_says_that_it_is_utf_8() {
-        #[rustfmt::skip]
-        let cases = [
-            ("<?xml version='1.0' encoding='ISO-8859-1'?><rss/>", "<?xml version='1.0' encoding='utf-8'?><rss/>"),
-            ("\n<?xml version=\"1.0\" encoding=\"UTF-8\"?><rss/>", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><rss/>"),
-            ("<?xml version='1.0'?><rss encoding='x'/>",          "<?xml version='1.0'?><rss encoding='x'/>"),
-            ("<rss/>",                                            "<rss/>"),
-        ];
-        for (text, want) in cases {
-            assert_eq!(as_utf8(text), want);
-        }
     }
 }

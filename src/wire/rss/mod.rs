@@ -6,9 +6,12 @@
 
 mod check;
 mod edit;
+mod encoding;
 mod item;
 mod scan;
+mod words;
 
-pub use check::{Checked, Fault, Kind, as_utf8, check};
+pub use check::{Checked, Fault, Kind, check};
 pub use edit::{About, BadFeed, Change, Line, Told, add, lines, told};
+pub use encoding::as_utf8;
 pub use item::{Enclosure, Post, SHORT_CHARS};

@@ -1,0 +1,83 @@
+//! The text of a document, by what it says of its encoding.
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8};
+
+use super::check::Fault;
+
+/// A text whose declaration says that it is UTF-8, which it is once it is sent as one:
+/// `saveRss` has a parameter of text, whatever its author's file was encoded in.
+pub fn as_utf8(text: &str) -> Cow<'_, str> {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let declaration = text.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
+    let Some((declaration, _)) = declaration else { return Cow::Borrowed(text) };
+    let Some(label) = label(declaration).filter(|label| !label.eq_ignore_ascii_case("utf-8"))
+    else {
+        return Cow::Borrowed(text);
+    };
+    // The label is a slice of the text, behind its start.
+    let from = label.as_ptr().addr() - text.as_ptr().addr();
+    Cow::Owned(format!("{}utf-8{}", &text[..from], &text[from + label.len()..]))
+}
+
+/// The text, decoded as its byte order mark or its declaration says, else as UTF-8.
+pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), Fault> {
+    let (marked, skip) = Encoding::for_bom(bytes).map_or((None, 0), |(e, skip)| (Some(e), skip));
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]);
+    let declared = head.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
+    let declared = declared.and_then(|(declaration, _)| label(declaration));
+    let encoding = match (marked, declared) {
+        (Some(marked), _) => marked,
+        (None, Some(label)) => Encoding::for_label(label.as_bytes()).ok_or_else(|| Fault {
+            line: 1,
+            column: 1,
+            what: format!("the encoding \"{label}\" is not known"),
+        })?,
+        (None, None) => UTF_8,
+    };
+    if encoding == UTF_8 {
+        return match str::from_utf8(&bytes[skip..]) {
+            Ok(text) => Ok((Cow::Borrowed(text), true)),
+            Err(err) => {
+                let sound = &bytes[skip..skip + err.valid_up_to()];
+                let what = "a byte here is not UTF-8, which the document says it is".to_owned();
+                Err(Fault::at(&String::from_utf8_lossy(sound), sound.len(), what))
+            }
+        };
+    }
+    match encoding.decode_without_bom_handling_and_without_replacement(&bytes[skip..]) {
+        Some(text) => Ok((text, false)),
+        None => {
+            let what =
+                format!("the bytes are not {}, which the document says it is", encoding.name());
+            Err(Fault { line: 1, column: 1, what })
+        }
+    }
+}
+
+/// The encoding that an XML declaration names.
+fn label(declaration: &str) -> Option<&str> {
+    let rest = declaration.split_once("encoding")?.1.trim_start().strip_prefix('=')?.trim_start();
+    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    rest[1..].split(quote).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_says_that_it_is_utf_8() {
+        #[rustfmt::skip]
+        let cases = [
+            ("<?xml version='1.0' encoding='ISO-8859-1'?><rss/>", "<?xml version='1.0' encoding='utf-8'?><rss/>"),
+            ("\n<?xml version=\"1.0\" encoding=\"UTF-8\"?><rss/>", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><rss/>"),
+            ("<?xml version='1.0'?><rss encoding='x'/>",          "<?xml version='1.0'?><rss encoding='x'/>"),
+            ("<rss/>",                                            "<rss/>"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(as_utf8(text), want);
+        }
+    }
+}
