@@ -253,10 +253,11 @@ async fn watch(database: &Database, topic: &str, title: &str) {
     let status = json!({ "title": title }).to_string().replace('\'', "''");
     database
         .run(&format!(
-            "insert into resources (topic, fetch_url, host, kind, status, polling, subscribers,
-                                    next_fetch, due_at, measured_at, period)
-             values ('{topic}', '{topic}', '', 'feed', '{status}', '{{}}', 1, {due}, {due}, {due},
-                     86400)"
+            "insert into resources (topic, fetch_url, host, kind, subscribers, next_fetch, due_at,
+                                    measured_at, period)
+             values ('{topic}', '{topic}', '', 'feed', 1, {due}, {due}, {due}, 86400);
+             insert into details (resource_id, status, polling)
+             select id, '{status}', '{{}}' from resources where topic = '{topic}'"
         ))
         .await;
 }

@@ -29,11 +29,13 @@ async fn all_that_is_watched_is_read_once_however_much_it_is(database: Database)
     database
         .run(&format!(
             "with recursive n (n) as (select 1 union all select n + 1 from n where n < {MANY})
-             insert into resources (topic, fetch_url, host, kind, status, polling, subscribers,
-                                    next_fetch, due_at, measured_at)
-             select 'https://feeds.test/' || n, '', '', 'feed', '{{\"title\": \"' || n || '\"}}', '{{}}',
-                    case when n % 5 = 0 then 0 else n end, 0, 0, 0
-               from n"
+             insert into resources (topic, fetch_url, host, kind, subscribers, next_fetch, due_at,
+                                    measured_at)
+             select 'https://feeds.test/' || n, '', '', 'feed', case when n % 5 = 0 then 0 else n end,
+                    0, 0, 0
+               from n;
+             insert into details (resource_id, status, polling)
+             select id, '{{\"title\": \"' || subscribers || '\"}}', '{{}}' from resources"
         ))
         .await;
     let (mut read, mut after) = (Vec::new(), ResourceId(0));
@@ -119,7 +121,9 @@ async fn every_subscription_is_counted_once_however_many_there_are(database: Dat
                                         created_at)
              select {id}, n % 2, 'http://cb.test/' || n, 'cb.test:80', 'http-post', '', 'raw',
                     case when n % 100 = 0 then 1 else 0 end, 0, {ends}, 0
-               from n"
+               from n;
+             insert into details (resource_id, status, polling)
+             select id, '{{\"title\": \"' || subscribers || '\"}}', '{{}}' from resources"
         ))
         .await;
     let mut soap = wish("b", "HTTPS://second.test/");

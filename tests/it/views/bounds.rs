@@ -69,11 +69,13 @@ async fn a_list_of_very_many_feeds_is_whole_and_the_top_is_not() {
     database
         .run(&format!(
             "with recursive n (n) as (select 1 union all select n + 1 from n where n < {FEEDS})
-             insert into resources (topic, fetch_url, host, kind, status, polling, subscribers,
-                                    next_fetch, due_at, measured_at)
+             insert into resources (topic, fetch_url, host, kind, subscribers, next_fetch, due_at,
+                                    measured_at)
              select 'https://feeds.test/' || n, '', '', case when n = 1 then 'other' else 'feed' end,
-                    '{{}}', '{{}}', n, 9000000000000000, 9000000000000000, 9000000000000000
-               from n"
+                    n, 9000000000000000, 9000000000000000, 9000000000000000
+               from n;
+             insert into details (resource_id, status, polling)
+             select id, '{{}}', '{{}}' from resources"
         ))
         .await;
     let gateway = Gateway::start(&database, &[]).await;
