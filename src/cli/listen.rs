@@ -166,6 +166,10 @@ impl Session {
     async fn begin(&mut self) {
         for n in 0..self.followed.len() {
             self.register(n, REGISTERED).await;
+            // Where many feeds are followed, the last ones need a place too when they are tested.
+            while let Ok(event) = self.heard.try_recv() {
+                self.tell_of(event).await;
+            }
         }
     }
 
@@ -233,26 +237,29 @@ impl Session {
     /// Wants to be told no more, wherever that can be said.
     async fn leave(&mut self) {
         self.agreed.leaves();
-        let mut waiting = 0;
+        let (mut asked, mut left) = (0, 0);
         for one in &self.followed {
-            let (topic, left) = (&one.offer().topic, one.leave(&self.fetch).await);
-            match left {
+            let topic = &one.offer().topic;
+            match one.leave(&self.fetch).await {
                 Ok(is_done) => {
-                    waiting += usize::from(!is_done);
+                    asked += usize::from(!is_done);
                     tell("cancelled", topic, "");
                 }
                 Err(why) => {
                     tell("refused", topic, &format!("{}; it ends by itself", reason(&why)));
                 }
             }
+            while let Ok(event) = self.heard.try_recv() {
+                left += usize::from(matches!(event, Event::Left { .. }));
+            }
         }
-        let left = async {
-            while waiting > 0 {
+        let others = async {
+            while left < asked {
                 let Some(event) = self.heard.recv().await else { return };
-                waiting -= usize::from(matches!(event, Event::Left { .. }));
+                left += usize::from(matches!(event, Event::Left { .. }));
             }
         };
-        if timeout(LEAVES_WITHIN, left).await.is_err() {
+        if timeout(LEAVES_WITHIN, others).await.is_err() {
             tell("silent", "", "a hub did not ask whether we want to leave");
         }
     }

@@ -118,6 +118,28 @@ async fn it_is_told_by_websub() {
 }
 
 #[tokio::test]
+async fn it_follows_more_feeds_than_it_holds_events() {
+    const FEEDS: usize = 40;
+    for protocol in ["http-post", "websub"] {
+        let world = World::with_tides(2, &[]).await;
+        let topic = |n| {
+            let path = format!("/{n}");
+            world.publisher.put_rss(&path, rss("tides", 1..3));
+            world.publisher.url(&path)
+        };
+        let (topics, cloud): (Vec<_>, _) =
+            ((0..FEEDS).map(topic).collect(), world.gateway.url("/"));
+        let mut args = vec!["--cloud", &cloud, "--protocol", protocol];
+        args.extend(topics.iter().flat_map(|topic| ["--feed", topic]));
+        let mut listening = Listening::start(&args);
+        listening.says("registered", &topics[FEEDS - 1]).await;
+        world.gateway.measures(&format!("feedgate_subscriptions {FEEDS}")).await;
+        listening.ends(&topics[FEEDS - 1]).await;
+        world.gateway.measures("feedgate_subscriptions 0").await;
+    }
+}
+
+#[tokio::test]
 async fn it_is_told_though_the_length_is_not() {
     let world = World::with_tides(2, &[]).await;
     let (cloud, port) = (world.gateway.url("/"), free_port());
