@@ -25,9 +25,9 @@ pub(super) fn is_meant(asked: &Asked) -> bool {
     asked.headers.contains_key("soapaction") || asked.media_type() == Version::V12.media_type()
 }
 
-/// Whether a message begins with an envelope.
+/// Whether a message begins with an envelope, and is no call of XML-RPC that tells of one.
 pub(super) fn begins(head: &[u8]) -> bool {
-    holds(head, "envelope")
+    holds(head, "envelope") && !holds(head, "<methodcall")
 }
 
 /// The version of a message that cannot be read, as far as can be told.
