@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{StatusCode, header};
 use ipnet::IpNet;
 use warp::Filter;
 use warp::filters::BoxedFilter;
@@ -25,7 +25,8 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 
 async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
     if !is_shown(&asked, &gateway.settings.metrics_networks) {
-        let why = "Metrics are shown to the networks in FEEDGATE_METRICS_NETWORKS only.";
+        let why = "Metrics are shown to the networks in FEEDGATE_METRICS_NETWORKS only, and to no \
+                   page of another site.";
         return plain(StatusCode::FORBIDDEN, why);
     }
     let gauges = match gateway.store.gauges(worker::now()).await {
@@ -39,10 +40,13 @@ async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
 }
 
 /// Who comes through a proxy that is not ours may be anybody, whatever the address of the
-/// proxy.
+/// proxy. So may whoever wrote a page of another site that asks through a browser in these
+/// networks: the browser names that site in `Origin`, which it does not send with what a
+/// page reads of its own site (Fetch, `#origin-header`).
 pub(super) fn is_shown(asked: &Asked, networks: &[IpNet]) -> bool {
     let is_listed = |ip: IpAddr| networks.iter().any(|network| network.contains(&ip));
-    !asked.is_hidden && asked.client.is_some_and(is_listed)
+    let is_page_of_another = asked.headers.contains_key(header::ORIGIN);
+    !asked.is_hidden && !is_page_of_another && asked.client.is_some_and(is_listed)
 }
 
 fn write(gauges: &Gauges, text: &mut String) {

@@ -6,7 +6,8 @@
 //! * Bodies are counted while they are read; what is too long is refused with 413.
 //! * A filter that does not match means "not this route"; everything else is a reply,
 //!   in the words of the door's own protocol.
-//! * Browsers on other sites may ask (row A-13): nothing here rests on cookies.
+//! * Pages of other sites may ask (row A-13): nothing here rests on cookies, and what is for
+//!   the operator's networks is not shown to them.
 //! * Secrets are shown to their owners only.
 //!
 //! The listener tells who is asking by an extension of the request, [`PeerAddr`].

@@ -6,7 +6,7 @@
 //! and a hash are shown (rule S54). The subscriptions of an account are its owner's: they are
 //! counted, and listed nowhere.
 //!
-//! Nothing here is counted or listed more than once in a minute, however many ask.
+//! Of each kind, one document is made at a time, however many ask, and it serves for a minute.
 
 mod document;
 mod feeds;

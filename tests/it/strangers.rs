@@ -138,6 +138,9 @@ async fn s45_metrics_are_shown_to_the_operators_networks_only() {
     assert_eq!(metrics(&open, None).await, StatusCode::OK);
     let why = "a proxy that nobody told us of passes on what its client made up";
     assert_eq!(metrics(&open, Some("127.0.0.1")).await, StatusCode::FORBIDDEN, "{why}");
+    let page = client().get(open.url("/metrics")).header("origin", "https://page.test");
+    let why = "a browser here shows a page of somebody else";
+    assert_eq!(page.send().await.unwrap().status(), StatusCode::FORBIDDEN, "{why}");
     drop(open);
 
     let proxied = Gateway::start(&database, &[PROXIED]).await;

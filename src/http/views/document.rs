@@ -80,13 +80,13 @@ impl Document {
         set(&mut response, header::ETAG, &etag);
         let modified = httpdate::fmt_http_date(self.modified.into());
         set(&mut response, header::LAST_MODIFIED, &modified);
-        set(&mut response, header::VARY, "Accept-Encoding");
-        let cache = match audience {
-            Audience::Everybody => "public, max-age=60",
-            // Others are shown less.
-            Audience::Inside => "private, max-age=60",
+        let (cache, vary) = match audience {
+            Audience::Everybody => ("public, max-age=60", "Accept-Encoding"),
+            // Others are shown less, also pages of other sites in the same browser.
+            Audience::Inside => ("private, max-age=60", "Accept-Encoding, Origin"),
         };
         set(&mut response, header::CACHE_CONTROL, cache);
+        set(&mut response, header::VARY, vary);
         if let Some(next) = &self.next {
             set(&mut response, header::LINK, &format!("<{next}>; rel=\"next\""));
         }

@@ -17,8 +17,9 @@ use crate::store::StoreError;
 const OLDEST: Duration = Duration::from_secs(60);
 /// The most things kept.
 const MOST: usize = 32;
-/// What they may take together; one alone may take more.
-const MOST_BYTES: usize = 32 << 20;
+/// What they may take together; one alone may take more. There is room for two of the longest
+/// lists: one for everybody, and one for the operator's networks.
+const MOST_BYTES: usize = 48 << 20;
 
 /// What takes up memory.
 pub(super) trait Weighed {

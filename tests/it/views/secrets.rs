@@ -10,6 +10,7 @@ use super::{VIEWS, json_at, outlines, rows, watch};
 use crate::store::on_both_stores;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
+use crate::support::server::client;
 
 on_both_stores!(s48_s54_s55_no_view_shows_a_secret_or_an_inner_address);
 
@@ -92,8 +93,30 @@ async fn what_everybody_is_shown_may_be_kept_by_every_cache() {
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[NOBODY]).await;
     for path in VIEWS {
-        let answer = crate::support::server::client().get(gateway.url(path)).send().await.unwrap();
+        let answer = client().get(gateway.url(path)).send().await.unwrap();
         assert_eq!(answer.headers()["cache-control"], "public, max-age=60", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn s55_a_page_of_another_site_is_shown_no_more_than_everybody() {
+    const INNER: &str = "http://10.0.0.7/feed";
+    let database = Database::new(Kind::Sqlite).await;
+    watch(&database, INNER, "Tides").await;
+    subscribe(&database, INNER).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    for path in VIEWS {
+        for (origin, sees) in [(None, true), (Some("https://page.test"), false)] {
+            let mut asked = client().get(gateway.url(path));
+            if let Some(origin) = origin {
+                asked = asked.header("origin", origin);
+            }
+            let answer = asked.send().await.unwrap();
+            let vary = answer.headers()["vary"].to_str().unwrap().to_owned();
+            assert_eq!(vary.contains("Origin"), sees, "{path}: {vary}");
+            let text = answer.text().await.unwrap();
+            assert_eq!(text.contains(INNER), sees, "{path} for {origin:?}: {text}");
+        }
     }
 }
 
