@@ -121,9 +121,7 @@ async fn every_subscription_is_counted_once_however_many_there_are(database: Dat
                                         created_at)
              select {id}, n % 2, 'http://cb.test/' || n, 'cb.test:80', 'http-post', '', 'raw',
                     case when n % 100 = 0 then 1 else 0 end, 0, {ends}, 0
-               from n;
-             insert into details (resource_id, status, polling)
-             select id, '{{\"title\": \"' || subscribers || '\"}}', '{{}}' from resources"
+               from n"
         ))
         .await;
     let mut soap = wish("b", "HTTPS://second.test/");
