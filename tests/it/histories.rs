@@ -26,8 +26,8 @@ use stage::Stage;
 
 on_both_stores!(every_entry_is_handed_over_at_least_once_and_in_order);
 
-/// Histories played on each kind of store: 1,000 on both.
-const HISTORIES: u32 = 500;
+/// Histories played on each kind of store.
+const HISTORIES: u32 = 1_000;
 
 async fn every_entry_is_handed_over_at_least_once_and_in_order(database: Database) {
     let stage = Stage::set(database).await;
