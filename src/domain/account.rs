@@ -6,6 +6,11 @@ use chrono::{DateTime, Utc};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AccountId(pub i64);
 
+impl AccountId {
+    /// The number of no account: open subscriptions are kept under it.
+    pub const NOBODY: AccountId = AccountId(0);
+}
+
 /// One thing a token may allow (Superfeedr's API, "Token rights").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {

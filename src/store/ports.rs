@@ -219,7 +219,7 @@ pub trait Archives: Send + Sync {
 /// Which subscriptions to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only this account's; `None` lists everybody's.
+    /// Only this account's, `AccountId::NOBODY` for the open ones; `None` lists everybody's.
     pub account: Option<AccountId>,
     /// Only those of this topic.
     pub topic: Option<String>,

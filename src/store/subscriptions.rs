@@ -289,7 +289,7 @@ async fn list(tx: &Tx<'_>, filter: Filter) -> Result<(Vec<Listed>, u64), StoreEr
 
 /// An account as it is kept: open subscriptions are number 0's.
 pub(super) fn number(account: Option<AccountId>) -> i64 {
-    account.map_or(0, |account| account.0)
+    account.unwrap_or(AccountId::NOBODY).0
 }
 
 /// Reads an account as it is kept.

@@ -15,6 +15,7 @@ use url::{Host, Url};
 
 use super::hosts::Visit;
 use super::{Refusal, Subscribe, events, verify};
+use crate::domain::account::AccountId;
 use crate::domain::event::{Event, Kind};
 use crate::domain::resource::Resource;
 use crate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
@@ -194,16 +195,15 @@ impl Subscribe {
         protocol: &Protocol,
     ) -> Result<bool, StoreError> {
         let filter = Filter {
+            account: Some(AccountId::NOBODY),
             topic: Some(topic.as_str().to_owned()),
             callback: Some(callback.as_str().to_owned()),
             limit: MOST_OF_ONE,
             ..Filter::default()
         };
         let (listed, _) = self.store.list(&filter).await?;
-        Ok(listed.iter().any(|listed| {
-            let held = &listed.subscription;
-            held.account.is_none() && held.protocol.as_str() == protocol.as_str()
-        }))
+        let mut held = listed.iter().map(|listed| &listed.subscription.protocol);
+        Ok(held.any(|held| held.as_str() == protocol.as_str()))
     }
 
     /// A `domain` may be anybody's, so it is asked with a challenge; the procedures of
