@@ -110,12 +110,12 @@ impl Nginx {
         fs::write(
             &config,
             format!(
-                "{user} worker_processes auto; worker_rlimit_nofile 210000; daemon off; pid {}; error_log stderr crit;
+                "{user} worker_processes auto; daemon off; pid {}; error_log stderr crit;
                  events {{ worker_connections 4096; }}
                  http {{
                      access_log off; sendfile on; tcp_nopush on; types {{}}
                      default_type application/atom+xml; keepalive_requests 1000000000;
-                     open_file_cache max=200000 inactive=600s; open_file_cache_valid 600s;
+                     open_file_cache max=10000 inactive=600s; open_file_cache_valid 600s;
                      server {{
                          listen 127.0.0.1:{port}; root {root};
                          add_header Cache-Control 'public, max-age=31536000, immutable';
