@@ -1,19 +1,25 @@
 //! What a reader has already, and in which form it takes the rest.
 
 use chrono::{DateTime, Utc};
-use http::header;
+use http::{HeaderMap, header};
 
-use super::exchange::{Asked, is_known};
+use super::exchange::is_known;
 
-/// Whether the reader has what goes by this entity tag and was last modified then. Dates
-/// count where no entity tag is given (RFC 9110 `#field.if-modified-since`).
-pub(super) fn is_unchanged(asked: &Asked, etag: &str, modified: DateTime<Utc>) -> bool {
-    if asked.headers.contains_key(header::IF_NONE_MATCH) {
-        return is_known(&asked.headers, etag);
+/// Whether the reader has what goes by this entity tag and was last modified then, where
+/// that is known. Dates count where no entity tag is given (RFC 9110
+/// `#field.if-modified-since`).
+pub(super) fn is_unchanged(
+    headers: &HeaderMap,
+    etag: &str,
+    modified: impl Into<Option<DateTime<Utc>>>,
+) -> bool {
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        return is_known(headers, etag);
     }
-    let since = httpdate::parse_http_date(asked.header("if-modified-since"));
+    let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|value| value.to_str().ok());
+    let since = since.and_then(|since| httpdate::parse_http_date(since).ok());
     let since = since.map(|since| DateTime::<Utc>::from(since).timestamp());
-    since.is_ok_and(|since| modified.timestamp() <= since)
+    modified.into().zip(since).is_some_and(|(at, since)| at.timestamp() <= since)
 }
 
 /// Whether `Accept-Encoding` names gzip, and does not refuse it.

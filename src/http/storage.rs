@@ -56,7 +56,7 @@ async fn answer(gateway: Arc<Gateway>, asked: Asked, (login, name): (String, Str
 
 fn serve(asked: &Asked, file: &StoredFile) -> Response {
     let etag = format!("\"{}\"", file.tag);
-    let mut response = if is_unchanged(asked, &etag, file.changed_at) {
+    let mut response = if is_unchanged(&asked.headers, &etag, file.changed_at) {
         empty(StatusCode::NOT_MODIFIED)
     } else {
         with_type(StatusCode::OK, &file.content.media_type, file.content.body.clone())

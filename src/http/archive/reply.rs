@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use warp::reply::Response;
 
-use super::super::exchange::{Asked, as_strangers_words, empty, is_known, plain, set, with_type};
+use super::super::conditional::is_unchanged;
+use super::super::exchange::{Asked, as_strangers_words, empty, plain, set, with_type};
 use super::coding::Coding;
 
 /// Who asks for a document, as far as the reply depends on it.
@@ -96,13 +97,7 @@ impl Terms {
     /// The reply to who holds the document already; `None` if he does not.
     pub(super) fn not_modified(&self, reader: &Reader<'_>) -> Option<Response> {
         let etag = self.etag(reader.coding);
-        let is_held = if reader.headers.contains_key(header::IF_NONE_MATCH) {
-            is_known(reader.headers, &etag)
-        } else {
-            let since = httpdate::parse_http_date(reader.header("if-modified-since")).ok();
-            let since = since.map(DateTime::<Utc>::from);
-            self.modified.zip(since).is_some_and(|(at, since)| at.timestamp() <= since.timestamp())
-        };
+        let is_held = is_unchanged(reader.headers, &etag, self.modified);
         is_held.then(|| self.headed(empty(StatusCode::NOT_MODIFIED), &etag))
     }
 

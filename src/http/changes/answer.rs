@@ -46,7 +46,7 @@ pub(super) async fn give(
         Ok(found) => found,
         Err(err) => return out_of_order(&err),
     };
-    if is_unchanged(asked, &edition.etag(), edition.updated) {
+    if is_unchanged(&asked.headers, &edition.etag(), edition.updated) {
         return described(empty(StatusCode::NOT_MODIFIED), &edition, caching);
     }
     let is_zipped = takes_gzip(asked.header("accept-encoding"));

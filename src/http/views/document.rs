@@ -68,7 +68,7 @@ impl Document {
     pub(super) fn give(&self, asked: &Asked, audience: Audience) -> Response {
         // Weak, because it may be sent compressed, and what says when it was made is left out.
         let etag = format!("W/\"{}\"", self.mark);
-        let mut response = if is_unchanged(asked, &etag, self.modified) {
+        let mut response = if is_unchanged(&asked.headers, &etag, self.modified) {
             empty(StatusCode::NOT_MODIFIED)
         } else if takes_gzip(asked.header("accept-encoding")) {
             let mut response = with_type(StatusCode::OK, self.media_type, self.packed.clone());
