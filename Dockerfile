@@ -4,14 +4,22 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
+COPY crates/feed/Cargo.toml crates/feed/
+COPY crates/protocol/Cargo.toml crates/protocol/
+COPY crates/core/Cargo.toml crates/core/
+COPY crates/store/Cargo.toml crates/store/
 # Dependencies first: they change less often than we do.
-RUN mkdir src && echo 'fn main() {}' > src/main.rs && touch src/lib.rs \
-    && cargo build --release --locked --bin feedgate && rm -rf src
+RUN mkdir -p src crates/feed/src crates/protocol/src crates/core/src crates/store/src \
+    && echo 'fn main() {}' > src/main.rs \
+    && touch src/lib.rs crates/feed/src/lib.rs crates/protocol/src/lib.rs crates/core/src/lib.rs \
+        crates/store/src/lib.rs \
+    && cargo build --release --locked --bin feedgate && rm -rf src crates/*/src
 COPY migrations migrations
 COPY schemas schemas
 COPY fixtures/demo fixtures/demo
+COPY crates crates
 COPY src src
-RUN touch src/main.rs src/lib.rs && cargo build --release --locked --bin feedgate
+RUN touch src/main.rs src/lib.rs crates/*/src/lib.rs && cargo build --release --locked --bin feedgate
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates \

@@ -14,25 +14,26 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use url::Url;
 
-use crate::backfill::Backfills;
-use crate::collect::Collect;
+use crate::authoring::Publish;
 use crate::config::Config;
-use crate::deliver::Deliver;
-use crate::domain::account::{NewToken, Rights, TokenHash};
-use crate::fetch::Fetch;
-use crate::http::listener::{ListenError, Listener};
+use crate::event_log::{self, Journal};
+use crate::http::serve::listener::{ListenError, Listener};
 use crate::http::{self, Gateway, Shelf, Strangers};
-use crate::ingest::Ingest;
-use crate::journal::{self, Journal};
+use crate::jobs::backfill::Backfills;
+use crate::jobs::collect::Collect;
+use crate::jobs::deliver::Deliver;
+use crate::jobs::forward_pings::{self, Onwards};
+use crate::jobs::maintenance;
+use crate::jobs::poll::Ingest;
+use crate::jobs::runner::{self, Pace, Work};
+use crate::jobs::upstream::Upstreams;
 use crate::metrics::Metrics;
-use crate::onward::{self, Onwards};
-use crate::publish::Publish;
-use crate::store::{self, Store, StoreError};
-use crate::subscribe::Subscribe;
-use crate::subscribe::intents::Intents;
-use crate::upkeep;
-use crate::upstream::Upstreams;
-use crate::worker::{self, Pace, Work};
+use crate::net::Fetch;
+use crate::subscriptions::Subscribe;
+use crate::subscriptions::verification_job::Intents;
+use feedgate_core::account::{NewToken, Rights, TokenHash};
+use feedgate_core::ports::{Store, StoreError};
+use feedgate_store as store;
 
 /// How long a worker sleeps when nothing is due. Work that arrives wakes it; this is
 /// for what becomes due by the clock alone, and for news that got lost.
@@ -55,7 +56,7 @@ pub struct Running {
     admin_token: Option<String>,
     store: Arc<dyn Store>,
     parts: JoinSet<()>,
-    journal: journal::Writer,
+    journal: event_log::Writer,
     stop: CancellationToken,
 }
 
@@ -92,8 +93,8 @@ impl Running {
         let public_url = config.public_url_at(addr);
         let onward = config.onward(&public_url);
         let store = store::open(&store::Settings { onward, ..config.store() }).await?;
-        onward::forget_others(&*store, &config.onward.sinks).await?;
-        let admin_token = first_token(&*store, worker::now()).await?;
+        forward_pings::forget_others(&*store, &config.onward.sinks).await?;
+        let admin_token = first_token(&*store, runner::now()).await?;
 
         let metrics = Metrics::new();
         let fetch = Fetch::new(config.fetch(&public_url));
@@ -108,7 +109,7 @@ impl Running {
         let intents = Intents::new(Arc::clone(&subscribe));
         let settings = config.publish(&public_url);
         let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), out(), settings));
-        let collect = Collect::prepare(kept(), &config.collect(&public_url), worker::now()).await?;
+        let collect = Collect::prepare(kept(), &config.collect(&public_url), runner::now()).await?;
         let settings = config.doors(&public_url);
         let stop = CancellationToken::new();
         let upstreams = config.upstreams().map(|settings| (counts(), tells(), settings));
@@ -144,7 +145,7 @@ impl Running {
             spawn(&mut parts, onwards, pace(ONWARD_AT_ONCE), (Arc::default(), &stop));
         }
         spawn_backfills(&mut parts, backfills, pace(BACKFILLS_AT_ONCE), &stop);
-        parts.spawn(upkeep::run(kept(), tells(), config.upkeep(), stop.clone()));
+        parts.spawn(maintenance::run(kept(), tells(), config.upkeep(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, parts, journal: writer, stop })
     }
@@ -216,7 +217,7 @@ fn spawn_shared<W: Work>(
     pace: Pace,
     (news, stop): (Arc<tokio::sync::Notify>, &CancellationToken),
 ) {
-    parts.spawn(worker::run(work, pace, news, stop.clone()));
+    parts.spawn(runner::run(work, pace, news, stop.clone()));
 }
 
 /// Opens the store that `config` names.

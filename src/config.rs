@@ -17,24 +17,25 @@ use std::time::Duration;
 use ipnet::IpNet;
 use url::Url;
 
-use crate::deliver;
-use crate::domain::backfill;
-use crate::domain::collection::Configured;
-use crate::domain::limit::Groups;
-use crate::domain::page::{Cut, Retention};
-use crate::domain::password::Password;
-use crate::domain::ping::Unit;
-use crate::domain::schedule::{Bounds, K_LEAST};
-use crate::domain::sink::Onward;
-use crate::domain::storage::Quota;
-use crate::fetch;
-use crate::http::{self, listener};
-use crate::ingest;
-use crate::publish;
-use crate::store;
-use crate::upkeep;
-use crate::upstream;
-use crate::wire::signature::Method;
+use crate::authoring;
+use crate::http;
+use crate::http::serve::listener;
+use crate::jobs::deliver;
+use crate::jobs::maintenance;
+use crate::jobs::poll;
+use crate::jobs::upstream;
+use crate::net;
+use feedgate_core::backfill;
+use feedgate_core::collection::Configured;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::{Cut, Retention};
+use feedgate_core::password::Password;
+use feedgate_core::ping::Unit;
+use feedgate_core::ping_forwarding::Onward;
+use feedgate_core::schedule::{Bounds, K_LEAST};
+use feedgate_core::stored_file::Quota;
+use feedgate_protocol::signature::Method;
+use feedgate_store as store;
 
 use layers::Layers;
 use reader::Reader;
@@ -130,7 +131,7 @@ pub struct Config {
     /// What archive documents at hand may take in memory.
     pub shelf_bytes: usize,
     /// How much the log page holds.
-    pub events: upkeep::EventsKept,
+    pub events: maintenance::EventsKept,
     /// Whether all that is public is collected.
     pub collect_all: bool,
     /// What else is collected.
@@ -303,8 +304,8 @@ impl Config {
     }
 
     /// How requests go out. `public_url` stands in the user agent.
-    pub fn fetch(&self, public_url: &Url) -> fetch::Settings {
-        fetch::Settings {
+    pub fn fetch(&self, public_url: &Url) -> net::Settings {
+        net::Settings {
             user_agent: format!("feedgate/{} (+{public_url}bot", env!("CARGO_PKG_VERSION")),
             allow_topics: self.allow_topics.clone(),
             allow_callbacks: self.allow_callbacks.clone(),
@@ -321,8 +322,8 @@ impl Config {
     }
 
     /// How resources are polled.
-    pub fn ingest(&self) -> ingest::Settings {
-        ingest::Settings {
+    pub fn ingest(&self) -> poll::Settings {
+        poll::Settings {
             claim: self.claim,
             min_period_s: self.min_period_s,
             porn_rank: self.porn_rank,
@@ -339,13 +340,13 @@ impl Config {
     }
 
     /// How histories are brought in.
-    pub fn history(&self) -> crate::backfill::Settings {
-        crate::backfill::Settings { claim: self.claim, limits: self.backfill }
+    pub fn history(&self) -> crate::jobs::backfill::Settings {
+        crate::jobs::backfill::Settings { claim: self.claim, limits: self.backfill }
     }
 
     /// How house is kept.
-    pub fn upkeep(&self) -> upkeep::Settings {
-        upkeep::Settings {
+    pub fn upkeep(&self) -> maintenance::Settings {
+        maintenance::Settings {
             polls_per_s: self.polls_per_s,
             changes_unit: self.listing.unit,
             keep_pings: self.listing.keep_pings,
@@ -373,8 +374,8 @@ impl Config {
     }
 
     /// How feeds are kept for their authors.
-    pub fn publish(&self, public_url: &Url) -> publish::Settings {
-        publish::Settings {
+    pub fn publish(&self, public_url: &Url) -> authoring::Settings {
+        authoring::Settings {
             public_url: public_url.clone(),
             quota: self.quota,
             ping_spacing: self.ping_spacing,
@@ -422,8 +423,10 @@ impl Config {
     }
 }
 
-fn events<G: Fn(&str) -> Option<(String, Origin)>>(from: &mut Reader<G>) -> upkeep::EventsKept {
-    upkeep::EventsKept {
+fn events<G: Fn(&str) -> Option<(String, Origin)>>(
+    from: &mut Reader<G>,
+) -> maintenance::EventsKept {
+    maintenance::EventsKept {
         age: Duration::from_secs(86_400 * from.number("FEEDGATE_EVENTS_DAYS", 1, 3_650)),
         of_a_kind: from.count("FEEDGATE_EVENTS_OF_A_KIND", 10_000_000),
     }

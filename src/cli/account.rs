@@ -10,11 +10,11 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::app::{StartError, open_store};
-use crate::domain::password::Password;
-use crate::domain::storage::Segment;
-use crate::publish::hash_password;
-use crate::store::Store;
-use crate::worker;
+use crate::authoring::hash_password;
+use crate::jobs::runner;
+use feedgate_core::password::Password;
+use feedgate_core::ports::Store;
+use feedgate_core::stored_file::Segment;
 
 use super::{Outcome, Settings, say};
 
@@ -70,7 +70,7 @@ pub(super) async fn run(args: Args) -> Outcome {
 }
 
 async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, bool)>) -> Outcome {
-    let now = worker::now();
+    let now = runner::now();
     match (what, password) {
         (What::Add(whose), Some((password, shown))) => {
             let hash = hash_password(&password).map_err(StartError::Random)?;

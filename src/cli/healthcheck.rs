@@ -8,7 +8,7 @@ use http::{HeaderMap, Method};
 use ipnet::{Ipv4Net, Ipv6Net};
 use url::Url;
 
-use crate::fetch::{Call, Fetch};
+use crate::net::{Call, Fetch};
 
 use super::{Outcome, Settings, say};
 

@@ -22,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::config::Config;
-use crate::domain::subscription::Protocol;
-use crate::fetch::Fetch;
-use crate::http::listener::Listener;
-use crate::worker;
+use crate::http::serve::listener::Listener;
+use crate::jobs::runner;
+use crate::net::Fetch;
+use feedgate_protocol::Protocol;
 
 use super::serve::Signals;
 use super::{Outcome, say};
@@ -279,7 +279,7 @@ fn reason(err: &dyn std::error::Error) -> String {
 /// One line: when, what, of which feed, and how. Nothing that a terminal would obey (rule
 /// S42).
 fn tell(what: &str, topic: &str, how: &str) {
-    let at = worker::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let at = runner::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     let line = format!("{at}  {what:<10} {topic}  {how}");
     let line = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
     say(line.collect::<String>().trim_end());

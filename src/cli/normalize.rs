@@ -10,9 +10,9 @@ use std::{error, fs};
 
 use url::Url;
 
-use crate::domain::source::Context;
-use crate::explain::explain;
-use crate::normalized::normalize;
+use feedgate_feed::context::Context;
+use feedgate_feed::explain::explain;
+use feedgate_feed::normalized::normalize;
 
 use super::{Outcome, say};
 

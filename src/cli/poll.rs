@@ -18,12 +18,12 @@ use url::Url;
 
 use super::{Outcome, say};
 use crate::config::Config;
-use crate::domain::poll::{Polling, Validators};
-use crate::domain::resource::Kind;
-use crate::domain::schedule::{self, Bounds, Found, Held, News, Plan, Setback};
-use crate::fetch::{Answer, Ask, Fetch, FetchError, Fetched};
-use crate::ingest::{self, Reading};
-use crate::worker;
+use crate::jobs::poll::{self, Reading};
+use crate::jobs::runner;
+use crate::net::{Answer, Ask, Fetch, FetchError, Fetched};
+use feedgate_core::poll::{Polling, Validators};
+use feedgate_core::resource::Kind;
+use feedgate_core::schedule::{self, Bounds, Found, Held, News, Plan, Setback};
 
 /// Fetch a URL once and tell what happened on the way, what was understood, and when it
 /// would be fetched again. Ends with 1 if the fetch failed.
@@ -68,7 +68,7 @@ pub(super) async fn run(args: &Args) -> Outcome {
     let validators = Validators::default();
     let ask = Ask { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
     let fetched = fetch.get(ask).await;
-    let polled = read(&fetched, &args.url, &config.bounds(), worker::now());
+    let polled = read(&fetched, &args.url, &config.bounds(), runner::now());
     say(if args.json { json::tell(&polled) } else { text::tell(&polled) });
     Ok(if fetched.result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -82,7 +82,7 @@ fn read<'a>(fetched: &'a Fetched, url: &str, bounds: &Bounds, now: DateTime<Utc>
     let fragment = url.split_once('#').map(|(_, fragment)| fragment);
     let fragment = fragment.filter(|fragment| !fragment.is_empty());
     let read = document.map(|document| {
-        ingest::read_document(&document.body, &document.context(now), fragment, false)
+        poll::read_document(&document.body, &document.context(now), fragment, false)
     });
     let hint_s = document.map_or(0, |document| document.hint_s);
     let found = match (&fetched.result, &read) {

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use super::{Outcome, say};
 use crate::config::Config;
-use crate::domain::schedule::K_LEAST;
+use feedgate_core::schedule::K_LEAST;
 
 use play::{Rules, Score};
 use policy::Policy;

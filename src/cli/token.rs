@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::app::{create_token, open_store};
-use crate::domain::account::{Right, Rights};
-use crate::worker;
+use crate::jobs::runner;
+use feedgate_core::account::{Right, Rights};
 
 use super::{Outcome, Settings, say};
 
@@ -48,7 +48,7 @@ enum What {
 pub(super) async fn run(args: Args) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
     let store = open_store(&config).await?;
-    let now = worker::now();
+    let now = runner::now();
     let mut code = ExitCode::SUCCESS;
     match args.what {
         What::Create { login, name, rights } => {

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use url::Url;
 
 use super::Config;
-use crate::collect;
-use crate::domain::collection::{Configured, Name};
-use crate::domain::topic::Topic;
+use crate::jobs::collect;
+use feedgate_core::collection::{Configured, Name};
+use feedgate_core::topic::Topic;
 
 impl Config {
     /// What is collected.

@@ -9,14 +9,14 @@ use ipnet::IpNet;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
-use crate::domain::backfill;
-use crate::domain::collection::Configured;
-use crate::domain::limit::Groups;
-use crate::domain::page::{Cut, Retention};
-use crate::domain::ping::Unit;
-use crate::domain::sink::Sink;
 use crate::http::Aliases;
-use crate::wire::signature::Method;
+use feedgate_core::backfill;
+use feedgate_core::collection::Configured;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::{Cut, Retention};
+use feedgate_core::ping::Unit;
+use feedgate_core::ping_forwarding::Sink;
+use feedgate_protocol::signature::Method;
 
 use super::settings::Setting;
 use super::{LogFormat, Origin, collections};

@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 use std::panic::{self, catch_unwind};
 use std::time::Duration;
 
-use feedgate::domain::source::Context;
+use feedgate_feed::context::Context;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use rustix::time::{ClockId, clock_gettime};
@@ -53,7 +53,7 @@ pub(crate) fn now() -> Duration {
 /// Everything: bytes to the bytes of one valid Atom document.
 fn feedgate(document: &[u8]) -> usize {
     let url = Url::parse("http://feeds.test/feed.xml").expect("it is a URL");
-    let Ok(normalized) = feedgate::normalize(document, &Context::of(url)) else { return 0 };
+    let Ok(normalized) = feedgate_feed::normalize(document, &Context::of(url)) else { return 0 };
     black_box(normalized.to_atom());
     normalized.feed().entries.len()
 }

@@ -8,20 +8,26 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules from the ground up. A module may use lower floors only.
+/// The modules of the program from the ground up. A module may use lower floors only. The
+/// crates below them are held apart by Cargo.
 const FLOORS: &[&[&str]] = &[
-    &["domain"],
-    &["parse", "normalize", "render", "wire"],
-    &["normalized", "explain", "sourced"],
-    &["fetch", "store"],
-    &["worker", "metrics", "journal"],
-    &["ingest", "deliver", "onward", "upkeep", "collect"],
-    &["subscribe", "upstream", "backfill"],
-    &["publish"],
+    &["net"],
+    &["metrics", "event_log"],
+    &["jobs"],
+    &["subscriptions"],
+    &["authoring"],
     &["http"],
     &["config"],
     &["app"],
     &["cli", "main", "lib"],
+];
+
+/// The crates, each with those of ours that it may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("feed", &[]),
+    ("protocol", &[]),
+    ("core", &["feedgate-feed", "feedgate-protocol"]),
+    ("store", &["feedgate-feed", "feedgate-protocol", "feedgate-core"]),
 ];
 
 /// The most lines of code in a file; comments, blank lines and the tests at its foot
@@ -55,6 +61,23 @@ fn imports_only_go_down() {
 }
 
 #[test]
+fn crates_use_lower_crates_only() {
+    let mut wrong = Vec::new();
+    for (name, below) in CRATES {
+        let manifest =
+            fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
+        let used = manifest.lines().filter(|line| line.starts_with("feedgate-"));
+        for used in used.filter_map(|line| line.split(['.', ' ']).next()) {
+            if !below.contains(&used) {
+                let advice = "move what is shared to a lower crate, or hand it in from above";
+                wrong.push(format!("crates/{name}/Cargo.toml uses {used}; {advice}"));
+            }
+        }
+    }
+    none("crates that use higher ones", &wrong);
+}
+
+#[test]
 fn every_module_has_its_floor() {
     let known: BTreeSet<&str> = FLOORS.iter().flat_map(|floor| floor.iter().copied()).collect();
     let modules: BTreeSet<String> = sources("src").iter().map(Source::module).collect();
@@ -68,7 +91,7 @@ fn every_module_has_its_floor() {
 #[test]
 fn no_file_is_too_long() {
     let mut wrong = Vec::new();
-    for source in sources("src").into_iter().chain(sources("tests")) {
+    for source in everything() {
         let lines = source.lines_without_comments().count();
         if lines > LONGEST_FILE_LINES {
             wrong.push(format!(
@@ -82,7 +105,7 @@ fn no_file_is_too_long() {
 
 #[test]
 fn every_file_says_what_it_is_for() {
-    let all = sources("src").into_iter().chain(sources("tests"));
+    let all = everything();
     let silent = all.filter(|source| !source.text.starts_with("//! "));
     let wrong: Vec<_> = silent
         .map(|source| {
@@ -95,13 +118,14 @@ fn every_file_says_what_it_is_for() {
 #[test]
 fn one_place_makes_http_clients() {
     let mut wrong = Vec::new();
-    for source in sources("src").into_iter().filter(|source| source.name != "src/fetch/egress.rs") {
-        let inside = source.module() == "fetch";
+    for source in program().into_iter().filter(|source| source.name != "src/net/guarded_client.rs")
+    {
+        let inside = source.name.starts_with("src/net");
         for (number, line) in source.lines_without_comments() {
             let asks = line.contains("reqwest::") && !inside;
             let makes = line.contains("reqwest::Client") || line.contains("reqwest::get");
             if asks || makes || line.contains("hyper_util::client") {
-                let advice = "go through `fetch::Fetch`, which carries the egress guard and limits";
+                let advice = "go through `net::Fetch`, which carries the egress guard and limits";
                 wrong.push(format!("{}:{number}: {advice}", source.name));
             }
         }
@@ -112,10 +136,13 @@ fn one_place_makes_http_clients() {
 #[test]
 fn sql_stays_in_the_store() {
     let mut wrong = Vec::new();
-    for source in sources("src").into_iter().filter(|source| source.module() != "store") {
+    for source in program() {
+        if source.name.starts_with("crates/store/") {
+            continue;
+        }
         for (number, line) in source.lines_without_comments() {
             if line.contains("rusqlite::") || line.contains("tokio_postgres::") {
-                let advice = "add a method to a port in src/store/ports.rs";
+                let advice = "add a method to a port in crates/core/src/ports.rs";
                 wrong.push(format!("{}:{number}: {advice}", source.name));
             }
         }
@@ -127,7 +154,7 @@ fn sql_stays_in_the_store() {
 fn error_codes_are_documented() {
     let page = fs::read_to_string(root().join("docs/errors.md")).unwrap();
     let mut codes = BTreeSet::new();
-    for source in sources("src") {
+    for source in program() {
         codes.extend(codes_of(&source));
     }
     assert!(codes.len() >= 10, "the codes were not found: {codes:?}");
@@ -161,7 +188,7 @@ fn cited_rules_are_explained() {
         .flat_map(|page| cited_rules(&fs::read_to_string(root().join(page)).unwrap()))
         .collect();
     let mut wrong = Vec::new();
-    for source in sources("src").into_iter().chain(sources("tests")) {
+    for source in everything() {
         let comments = source.text.lines().filter(|line| line.trim_start().starts_with("//"));
         for id in comments.flat_map(cited_rules).filter(|id| !explained.contains(id)) {
             wrong.push(format!("{}: say in docs/rules.md what {id} is", source.name));
@@ -209,8 +236,17 @@ fn paths_named_in_documents_exist() {
 
 /// Paths of the repository between backticks, outside of code blocks.
 fn quoted_paths(text: &str) -> Vec<String> {
-    const TOPS: &[&str] =
-        &["src/", "tests/", "docs/", "fixtures/", "schemas/", "migrations/", ".ci/", ".config/"];
+    const TOPS: &[&str] = &[
+        "src/",
+        "crates/",
+        "tests/",
+        "docs/",
+        "fixtures/",
+        "schemas/",
+        "migrations/",
+        ".ci/",
+        ".config/",
+    ];
     let mut paths = Vec::new();
     let mut fenced = false;
     for line in text.lines() {
@@ -311,6 +347,16 @@ impl Source {
             .take_while(|(_, line)| !line.starts_with("#[cfg(test)]"))
             .filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with("//"))
     }
+}
+
+/// The sources of the program and its crates.
+fn program() -> Vec<Source> {
+    sources("src").into_iter().chain(sources("crates")).collect()
+}
+
+/// The sources of the program, its crates and its tests.
+fn everything() -> impl Iterator<Item = Source> {
+    program().into_iter().chain(sources("tests"))
 }
 
 fn sources(folder: &str) -> Vec<Source> {

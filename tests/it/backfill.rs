@@ -7,18 +7,19 @@ mod sources;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::backfill::{Backfills, Settings};
-use feedgate::domain::backfill::{Backfill, Ending, Limits};
-use feedgate::domain::record::{Record, RecordKind, Seq};
-use feedgate::domain::resource::Resource;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::fetch::{self, Fetch};
-use feedgate::ingest::{self, Ingest};
-use feedgate::journal::Journal;
+use feedgate::event_log::Journal;
+use feedgate::jobs::backfill::{Backfills, Settings};
+use feedgate::jobs::poll::{self, Ingest};
+use feedgate::jobs::runner::{self, Work};
 use feedgate::metrics::Metrics;
-use feedgate::store::{Room, Store};
-use feedgate::worker::{self, Work};
+use feedgate::net::{self, Fetch};
+use feedgate_core::backfill::{Backfill, Ending, Limits};
+use feedgate_core::ports::{Room, Store};
+use feedgate_core::record::{Record, RecordKind, Seq};
+use feedgate_core::resource::Resource;
+use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
 use http::StatusCode;
 
 use crate::store::on_both_stores;
@@ -63,12 +64,12 @@ impl Bench {
 
     async fn subscribe(&self, callback: &str) {
         let wish = wish(&self.topic(), callback);
-        self.store.subscribe_with_history(&wish, worker::now()).await.unwrap();
+        self.store.subscribe_with_history(&wish, runner::now()).await.unwrap();
     }
 
     /// Polls the resource if it is due, as the poller would.
     async fn poll(&self) {
-        let now = worker::now();
+        let now = runner::now();
         let due = self.store.claim_resources(now, now + Duration::from_secs(60), &room()).await;
         for due in due.unwrap() {
             self.ingest.poll(&due, now).await.unwrap();
@@ -101,7 +102,7 @@ impl Bench {
 
     /// What subscriptions are owed: cursor and end.
     async fn owed(&self) -> Vec<(i64, i64)> {
-        let now = worker::now();
+        let now = runner::now();
         let due = self.store.claim_subscriptions(now, now + Duration::from_secs(60), &room()).await;
         due.unwrap().iter().map(|due| (due.subscription.cursor.0, due.owed.0)).collect()
     }
@@ -141,7 +142,7 @@ async fn node(
     claim: Duration,
 ) -> (Arc<dyn Store>, Ingest, Backfills) {
     let store = database.open().await;
-    let fetch = Fetch::new(fetch::Settings {
+    let fetch = Fetch::new(net::Settings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
         allow_topics: vec!["127.0.0.1/32".parse().unwrap()],
         allow_callbacks: Vec::new(),
@@ -152,7 +153,7 @@ async fn node(
     });
     let polling = Duration::from_secs(60);
     let settings =
-        ingest::Settings { claim: polling, min_period_s: 60, porn_rank: false, upstream_url: None };
+        poll::Settings { claim: polling, min_period_s: 60, porn_rank: false, upstream_url: None };
     let ingest =
         Ingest::new(Arc::clone(&store), fetch.clone(), Metrics::new(), Journal::off(), settings);
     let settings = Settings { claim, limits };
@@ -239,7 +240,7 @@ async fn history_of_a_known_resource_is_appended_as_old(database: Database) {
     let bench = Bench::start(&database).await;
     bench.archive(7, 3);
     let other = wish(&bench.topic(), "https://other.test/cb");
-    bench.store.subscribe(&other, worker::now()).await.unwrap();
+    bench.store.subscribe(&other, runner::now()).await.unwrap();
     bench.poll().await;
     assert_eq!(bench.ids().await, numbered(7..=7));
 
@@ -289,7 +290,7 @@ async fn history_that_nobody_waits_for_is_forgotten(database: Database) {
     let id = bench.resource().await.id;
     assert_eq!(bench.store.backfills(&[id]).await.unwrap(), []);
     assert_eq!(bench.publisher.fetches("/documents/1").len(), 0);
-    bench.store.subscribe(&wish, worker::now()).await.unwrap();
+    bench.store.subscribe(&wish, runner::now()).await.unwrap();
     bench.poll().await;
     assert_eq!(bench.ids().await, numbered(9..=9), "the resource is polled again");
 }
@@ -341,6 +342,6 @@ async fn p26_a_server_that_says_slow_down_to_a_history_is_left_alone_by_polls_to
         let host = bench.store.host(&group).await.unwrap();
         assert_eq!(host.cool_until.is_some(), is_left_alone, "{status}");
         let id = bench.resource().await.id;
-        bench.store.drop_backfill(id, worker::now()).await.unwrap();
+        bench.store.drop_backfill(id, runner::now()).await.unwrap();
     }
 }

@@ -3,9 +3,9 @@
 use std::io::Read;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::domain::ping::{HOUR, hour_of};
-use feedgate::domain::record::Seq;
-use feedgate::worker;
+use feedgate::jobs::runner;
+use feedgate_core::ping::{HOUR, hour_of};
+use feedgate_core::record::Seq;
 use flate2::read::GzDecoder;
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, IF_MODIFIED_SINCE,
@@ -81,7 +81,7 @@ fn ages(document: &str) -> Vec<(String, u64)> {
 #[tokio::test]
 async fn the_document_of_an_hour_never_changes_once_the_hour_is_over() {
     let database = Database::new(Kind::Sqlite).await;
-    let hour = hour_of(worker::now() - TimeDelta::hours(30));
+    let hour = hour_of(runner::now() - TimeDelta::hours(30));
     let end = hour + HOUR;
     list(&database, &[(hour, "first"), (end - TimeDelta::seconds(90), "last")]).await;
     list(&database, &[(end, "next"), (hour - TimeDelta::microseconds(1), "before")]).await;
@@ -119,13 +119,13 @@ async fn the_document_of_an_hour_never_changes_once_the_hour_is_over() {
 #[tokio::test]
 async fn there_is_a_document_for_every_hour_since_the_first_and_for_no_other() {
     let database = Database::new(Kind::Sqlite).await;
-    let now = worker::now();
+    let now = runner::now();
     let first = now - TimeDelta::hours(5);
     list(&database, &[(first, "first")]).await;
     let gateway = Gateway::start(&database, &[]).await;
     kept(&gateway, &path_of(first)).await;
     assert_eq!(ages(&kept(&gateway, &path_of(first + HOUR)).await), [], "nobody pinged");
-    let (status, headers, text) = get(&gateway, &path_of(worker::now()), &[]).await;
+    let (status, headers, text) = get(&gateway, &path_of(runner::now()), &[]).await;
     assert_eq!(
         (status, &headers[CACHE_CONTROL]),
         (StatusCode::OK, &"public, max-age=60".parse().unwrap())
@@ -142,7 +142,7 @@ async fn changes_are_told_in_either_unit_and_for_as_long_as_is_asked() {
     let database = Database::new(Kind::Sqlite).await;
     let settings = [("FEEDGATE_CHANGES_WHEN", "seconds")];
     let gateway = Gateway::start(&database, &settings).await;
-    let ago = |seconds| worker::now() - TimeDelta::seconds(seconds);
+    let ago = |seconds| runner::now() - TimeDelta::seconds(seconds);
     list(&database, &[(ago(3_000), "old"), (ago(600), "young"), (ago(100), "new")]).await;
     #[rustfmt::skip]
     let cases: [(&str, &[&str], u64); 6] = [
@@ -166,7 +166,7 @@ async fn changes_are_told_in_either_unit_and_for_as_long_as_is_asked() {
 #[tokio::test]
 async fn a_reader_who_has_it_is_told_so_and_one_who_can_is_sent_it_compressed() {
     let database = Database::new(Kind::Sqlite).await;
-    list(&database, &[(worker::now(), "tides")]).await;
+    list(&database, &[(runner::now(), "tides")]).await;
     let gateway = Gateway::start(&database, &[]).await;
     let (status, headers, text) = get(&gateway, "/changes.xml", &[]).await;
     assert_eq!((status, &headers[VARY]), (StatusCode::OK, &"Accept-Encoding".parse().unwrap()));
@@ -193,7 +193,7 @@ async fn a_reader_who_has_it_is_told_so_and_one_who_can_is_sent_it_compressed() 
     let head = client().request(Method::HEAD, gateway.url("/changes.xml")).send().await.unwrap();
     assert_eq!(head.headers()[CONTENT_LENGTH], text.len().to_string());
 
-    list(&database, &[(worker::now(), "waves")]).await;
+    list(&database, &[(runner::now(), "waves")]).await;
     let (status, ..) = get(&gateway, "/changes.xml", &[(IF_NONE_MATCH, etag)]).await;
     assert_eq!(status, StatusCode::OK, "a new line is seen at once");
 }
@@ -201,7 +201,7 @@ async fn a_reader_who_has_it_is_told_so_and_one_who_can_is_sent_it_compressed() 
 #[tokio::test]
 async fn an_hour_is_printed_for_who_has_not_got_it_and_once_for_all() {
     let database = Database::new(Kind::Sqlite).await;
-    let hour = hour_of(worker::now() - TimeDelta::hours(30));
+    let hour = hour_of(runner::now() - TimeDelta::hours(30));
     list(&database, &[(hour, "first")]).await;
     let gateway = Gateway::start(&database, &[]).await;
     let path = path_of(hour);
@@ -224,7 +224,7 @@ async fn an_hour_is_printed_for_who_has_not_got_it_and_once_for_all() {
 async fn a_document_too_long_to_be_kept_is_sent_line_by_line() {
     const LINES: usize = 50_000;
     let database = Database::new(Kind::Sqlite).await;
-    let (now, long) = (worker::now().timestamp_micros(), "x".repeat(60));
+    let (now, long) = (runner::now().timestamp_micros(), "x".repeat(60));
     database
         .run(&format!(
             "with recursive n (n) as (select 0 union all select n + 1 from n where n + 1 < {LINES})
@@ -255,7 +255,7 @@ async fn the_documents_agree_with_the_log() {
     let subscriber = Subscriber::start().await;
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[]).await;
-    let began = worker::now();
+    let began = runner::now();
     for n in 0..FEEDS {
         let (path, back) = (format!("/feed/{n}"), format!("/cb/{n}"));
         publisher.put_rss(&path, rss(&format!("tides{n}"), 1..3));
@@ -284,7 +284,7 @@ async fn the_documents_agree_with_the_log() {
         want.push(topic);
     }
     // The hour may have turned meanwhile.
-    let hours = [path_of(began), path_of(worker::now())];
+    let hours = [path_of(began), path_of(runner::now())];
     let hours = if hours[0] == hours[1] { &hours[..1] } else { &hours[..] };
     let mut by_hour = String::new();
     for path in hours.iter().rev() {

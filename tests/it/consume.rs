@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use feedgate::cli::consume::pages::Web;
 use feedgate::cli::consume::walk::Pages;
 use feedgate::config::Config;
-use feedgate::render::archive::Order;
+use feedgate::http::routes::archive::render::Order;
 use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
 use url::Url;

@@ -8,24 +8,24 @@ mod statuses;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::deliver::{Deliver, Settings};
-use feedgate::domain::novelty::{Candidate, Document};
-use feedgate::domain::poll::{Body, Found, Poll, Polling, Trigger};
-use feedgate::domain::record::Seq;
-use feedgate::domain::resource::{Kind, ResourceId};
-use feedgate::domain::schedule::Demand;
-use feedgate::domain::status::Status;
-use feedgate::domain::subscription::{
-    Format, Lease, Protocol, Secret, Statuses, Subscription, Updates, Wish,
-};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::domain::upstream::Offered;
-use feedgate::fetch::{self, Fetch};
-use feedgate::journal::Journal;
+use feedgate::event_log::Journal;
+use feedgate::jobs::deliver::{Deliver, Settings};
+use feedgate::jobs::runner::{self, Pace};
 use feedgate::metrics::Metrics;
-use feedgate::store::{Filter, Store};
-use feedgate::wire::signature::Method;
-use feedgate::worker::{self, Pace};
+use feedgate::net::{self, Fetch};
+use feedgate_core::change_detection::{Candidate, Document};
+use feedgate_core::poll::{Found, Poll, Polling, Trigger};
+use feedgate_core::ports::{Filter, Store};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::schedule::Demand;
+use feedgate_core::status::Status;
+use feedgate_core::subscription::{Format, Lease, Secret, Statuses, Subscription, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_core::upstream::Offered;
+use feedgate_feed::body::Body;
+use feedgate_protocol::Protocol;
+use feedgate_protocol::signature::Method;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ impl Node {
     /// One that delivers `at_once` in all, and `per_host` to any one host.
     async fn bounded(database: &Database, at_once: usize, per_host: usize) -> Node {
         let store = database.open().await;
-        let fetch = Fetch::new(fetch::Settings {
+        let fetch = Fetch::new(net::Settings {
             user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
             allow_topics: Vec::new(),
             allow_callbacks: vec!["127.0.0.0/8".parse().unwrap()],
@@ -74,7 +74,7 @@ impl Node {
         let idle = Duration::from_millis(100);
         let pace = Pace { at_once, idle, drain: Duration::from_secs(15) };
         let stop = CancellationToken::new();
-        let worker = tokio::spawn(worker::run(Arc::new(deliver), pace, news, stop.clone()));
+        let worker = tokio::spawn(runner::run(Arc::new(deliver), pace, news, stop.clone()));
         Node { store, metrics, stop, worker }
     }
 
@@ -98,7 +98,7 @@ impl Node {
             lease: Lease::from(Duration::from_secs(3_600)),
         };
         change(&mut wish);
-        self.store.subscribe(&wish, worker::now()).await.unwrap()
+        self.store.subscribe(&wish, runner::now()).await.unwrap()
     }
 
     /// Appends entries with these numbers, in this order.
@@ -149,7 +149,7 @@ fn record(number: usize) -> Candidate {
 }
 
 fn poll(kind: Kind) -> Poll {
-    let now = worker::now();
+    let now = runner::now();
     Poll {
         at: now,
         trigger: Trigger::Schedule,

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use feedgate::store::Filter;
+use feedgate_core::ports::Filter;
 use tokio::process::Command;
 use tokio::time::timeout;
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use feedgate::domain::repair::{Code, Weight};
+use feedgate_feed::repair::{Code, Weight};
 use serde_json::Value;
 
 use crate::normalize::{files_under, read};
@@ -35,7 +35,7 @@ fn every_field_that_is_written_came_from_somewhere() {
     for source in sources(&["explain", "normalize", "demo"]) {
         let Some(explained) = explained(&source) else { continue };
         let (bytes, context) = read(&source);
-        let written = feedgate::normalize(&bytes, &context).unwrap().to_atom();
+        let written = feedgate_feed::normalize(&bytes, &context).unwrap().to_atom();
         let written = Children::of(&written);
         let name = source.display();
         let feed = explained["feed"].as_object().unwrap();
@@ -53,12 +53,12 @@ fn every_field_that_is_written_came_from_somewhere() {
 fn what_is_traced_and_watched_is_the_same_feed() {
     for source in sources(&["explain", "normalize", "demo"]) {
         let (bytes, context) = read(&source);
-        let plain = feedgate::normalize(&bytes, &context).map(|feed| feed.into_feed());
-        let explained = feedgate::explain(&bytes, &context, false);
+        let plain = feedgate_feed::normalize(&bytes, &context).map(|feed| feed.into_feed());
+        let explained = feedgate_feed::explain(&bytes, &context, false);
         match (plain, explained) {
             (Ok(plain), Ok(explained)) => {
                 assert_eq!(explained.feed(), &plain, "{}", source.display());
-                let again = feedgate::explain(&bytes, &context, false).unwrap();
+                let again = feedgate_feed::explain(&bytes, &context, false).unwrap();
                 assert_eq!(explained.to_json(), again.to_json(), "{}", source.display());
             }
             (plain, explained) => assert_eq!(plain.err(), explained.err(), "{}", source.display()),
@@ -81,9 +81,9 @@ fn a_language_that_was_guessed_says_so() {
     let text = "The ferry did not leave this morning because the wind was too strong.";
     let rss =
         format!("<rss><channel><item><description>{text}</description></item></channel></rss>");
-    let context = feedgate::domain::source::Context::of("https://a.test/".parse().unwrap());
+    let context = feedgate_feed::context::Context::of("https://a.test/".parse().unwrap());
     for (guess, want) in [(true, "guessed"), (false, "")] {
-        let told = feedgate::explain(rss.as_bytes(), &context, guess).unwrap().to_json();
+        let told = feedgate_feed::explain(rss.as_bytes(), &context, guess).unwrap().to_json();
         let how = told["entries"][0]["fields"]["lang"]["steps"][0]["how"].as_str();
         assert_eq!(how.unwrap_or_default(), want);
     }
@@ -118,8 +118,8 @@ fn the_example_in_the_documentation_is_what_is_told() {
     let docs = docs();
     let (_, section) = docs.split_once("## Explaining").unwrap();
     let block = |kind: &str| section.split_once(kind).unwrap().1.split_once("```").unwrap().0;
-    let context = feedgate::domain::source::Context::of("https://tides.test/feed".parse().unwrap());
-    let told = feedgate::explain(block("```xml\n").as_bytes(), &context, false).unwrap();
+    let context = feedgate_feed::context::Context::of("https://tides.test/feed".parse().unwrap());
+    let told = feedgate_feed::explain(block("```xml\n").as_bytes(), &context, false).unwrap();
     assert_holds(&told.to_json(), &serde_json::from_str(block("```json\n")).unwrap());
 }
 
@@ -184,7 +184,7 @@ fn sources(folders: &[&str]) -> Vec<PathBuf> {
 /// The explanation of a source, if it is a feed.
 fn explained(source: &Path) -> Option<Value> {
     let (bytes, context) = read(source);
-    Some(feedgate::explain(&bytes, &context, false).ok()?.to_json())
+    Some(feedgate_feed::explain(&bytes, &context, false).ok()?.to_json())
 }
 
 /// How many fields of each name are told of; each must come from somewhere.

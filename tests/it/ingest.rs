@@ -9,16 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use feedgate::domain::record::Seq;
-use feedgate::domain::resource::{Kind, Resource};
-use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::fetch::{self, Fetch};
-use feedgate::ingest::{Ingest, Settings};
-use feedgate::journal::Journal;
+use feedgate::event_log::Journal;
+use feedgate::jobs::poll::{Ingest, Settings};
+use feedgate::jobs::runner;
 use feedgate::metrics::Metrics;
-use feedgate::store::{Room, Store};
-use feedgate::worker;
+use feedgate::net::{self, Fetch};
+use feedgate_core::ports::{Room, Store};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::{Kind, Resource};
+use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
 use http::StatusCode;
 use http::header::{ETAG, HeaderValue};
 use tokio::sync::Semaphore;
@@ -54,7 +55,7 @@ struct Bench {
 impl Bench {
     async fn start(database: &Database) -> Bench {
         let store = database.open().await;
-        let fetch = Fetch::new(fetch::Settings {
+        let fetch = Fetch::new(net::Settings {
             user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
             allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
             allow_callbacks: Vec::new(),
@@ -77,7 +78,7 @@ impl Bench {
 
     async fn poll_url(&self, url: &str) -> Resource {
         let topic = Topic::parse(url).unwrap();
-        let resource = self.store.ensure(&topic, worker::now()).await.unwrap();
+        let resource = self.store.ensure(&topic, runner::now()).await.unwrap();
         self.ingest.poll_now(&resource).await.unwrap()
     }
 
@@ -93,12 +94,12 @@ impl Bench {
             secret: None,
             lease: Lease::from(Duration::from_secs(3_600)),
         };
-        self.store.subscribe(&wish, worker::now()).await.unwrap();
+        self.store.subscribe(&wish, runner::now()).await.unwrap();
     }
 
     /// What subscriptions are owed: cursor and end.
     async fn owed(&self) -> Vec<(i64, i64)> {
-        let now = worker::now();
+        let now = runner::now();
         let due = self.store.claim_subscriptions(now, now + Duration::from_secs(1), &room()).await;
         due.unwrap().iter().map(|due| (due.subscription.cursor.0, due.owed.0)).collect()
     }
@@ -162,7 +163,7 @@ async fn a_document_that_cannot_be_read_costs_no_entry(database: Database) {
         assert_eq!(resource.status.error, "not_a_feed");
         assert_eq!((resource.kind, resource.head), (Kind::Feed, Seq(1)), "it stays a feed");
         assert_eq!(resource.polling.validators, before.polling.validators, "rule P7");
-        let soon = worker::now() + Duration::from_secs(7 * 3_600);
+        let soon = runner::now() + Duration::from_secs(7 * 3_600);
         assert!(resource.next_fetch < soon, "rule P31: within six hours");
     }
 
@@ -213,7 +214,7 @@ async fn trouble_is_shown_and_over_as_soon_as_it_is_over(database: Database) {
     assert_eq!((ill.status.http_code, ill.status.error.as_str()), (500, "http_status"));
     assert_eq!(ill.polling.failures, 2);
     assert_eq!(ill.status.version, well.status.version + 1, "one transition, not one a poll");
-    assert!(ill.next_fetch > worker::now(), "asked again, later");
+    assert!(ill.next_fetch > runner::now(), "asked again, later");
     assert_eq!(ill.status.title, "tides", "what was known stays known");
 
     bench.publisher.put_rss("/feed", rss("tides", 1..=1));
@@ -227,13 +228,13 @@ async fn a_server_that_says_slow_down_is_left_alone_altogether(database: Databas
     bench.publisher.fail("/busy", StatusCode::TOO_MANY_REQUESTS);
     bench.subscribe("/other", Format::Atom).await;
     let claim = async || {
-        let (now, room) = (worker::now(), room());
+        let (now, room) = (runner::now(), room());
         bench.store.claim_resources(now, now, &room).await.unwrap().len()
     };
     assert_eq!(claim().await, 1, "the other resource is due");
     let resource = bench.poll("/busy").await;
     assert_eq!(resource.polling.failures, 0, "rule P26: no sign of a dead feed");
-    assert!(resource.next_fetch >= worker::now() + Duration::from_secs(500), "ten minutes");
+    assert!(resource.next_fetch >= runner::now() + Duration::from_secs(500), "ten minutes");
     assert_eq!(claim().await, 0, "rule P27: nor is anything else of that host asked for");
 }
 
@@ -309,7 +310,7 @@ async fn polls_at_the_same_time_are_one_poll(database: Database) {
     })
     .await;
     let topic = Topic::parse(slow.url("/feed")).unwrap();
-    let resource = bench.store.ensure(&topic, worker::now()).await.unwrap();
+    let resource = bench.store.ensure(&topic, runner::now()).await.unwrap();
     let polls =
         async { tokio::join!(bench.ingest.poll_now(&resource), bench.ingest.poll_now(&resource)) };
     let release = async {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::http::listener::{ListenError, Listener, PeerAddr, Settings};
+use feedgate::http::serve::listener::{ListenError, Listener, PeerAddr, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;

@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use feedgate::domain::source::Context;
-use feedgate::{normalize, parse, render};
+use feedgate_feed::context::Context;
+use feedgate_feed::{parse, passes, render};
 use url::Url;
 
 use crate::schemas;
@@ -42,8 +42,8 @@ fn going_through_all_passes_twice_changes_nothing() {
     for source in &fixtures().1 {
         let (bytes, context) = read(source);
         if let Ok(feed) = parse::parse(&bytes, &context) {
-            let once = normalize::normalize(feed, &context);
-            let twice = normalize::normalize(once.clone(), &context);
+            let once = passes::normalize(feed, &context);
+            let twice = passes::normalize(once.clone(), &context);
             let (once, twice) = (render::atom::whole(&once), render::atom::whole(&twice));
             assert_eq!(once, twice, "{} is not settled", name(source));
         }
@@ -56,7 +56,7 @@ fn reading_our_own_output_changes_nothing() {
         if let Ok(written) = normalized(source) {
             let mut context = read(source).1;
             context.headers.clear();
-            let again = feedgate::normalize(written.as_bytes(), &context).unwrap();
+            let again = feedgate_feed::normalize(written.as_bytes(), &context).unwrap();
             assert_eq!(again.to_atom(), written, "{} is not canonical", name(source));
         }
     }
@@ -76,7 +76,7 @@ fn every_output_is_valid() {
 fn what_is_kept_for_our_own_documents_has_no_links_of_the_sources_document() {
     let root = root();
     let (bytes, context) = read(&root.join("atom10/own_links_kept.xml"));
-    let feed = feedgate::normalize(&bytes, &context).unwrap().into_feed();
+    let feed = feedgate_feed::normalize(&bytes, &context).unwrap().into_feed();
     let head = render::atom::stored_head(&feed);
     for rel in ["self", "hub", "prev-archive"] {
         assert!(!head.contains(&format!("rel=\"{rel}\"")), "{rel}: {head}");
@@ -120,7 +120,7 @@ fn name(path: &Path) -> String {
 
 fn normalized(source: &Path) -> Result<String, parse::NotAFeed> {
     let (bytes, context) = read(source);
-    feedgate::normalize(&bytes, &context).map(|normalized| normalized.to_atom())
+    feedgate_feed::normalize(&bytes, &context).map(|normalized| normalized.to_atom())
 }
 
 /// A source and what is known of it. Nothing is known of the time, so that the output

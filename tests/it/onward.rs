@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use feedgate::wire::xmlrpc::{self, Value};
+use feedgate_protocol::xmlrpc::{self, Value};
 use http::StatusCode;
 use tokio::time::{Duration, sleep, timeout};
 
@@ -217,7 +217,7 @@ async fn a_sink_that_is_no_longer_named_is_forgotten() {
     publish(&gateway, &publisher, "/mine/feed", "mine", 3).await;
     assert_eq!(new.told(1).await.len(), 1);
     let store = database.open().await;
-    let now = feedgate::worker::now() + chrono::TimeDelta::days(1);
+    let now = feedgate::jobs::runner::now() + chrono::TimeDelta::days(1);
     let due = store.claim_sink(&format!("xml-rpc={}", old.server.url("/RPC2")), now, now, 9).await;
     assert_eq!(due.unwrap(), []);
 }

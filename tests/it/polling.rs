@@ -13,8 +13,8 @@ mod tls;
 
 use std::time::Duration;
 
-use feedgate::domain::poll::Validators;
-use feedgate::fetch::{Answer, Ask, Document, Fetch, Fetched, Settings};
+use feedgate::net::{Answer, Ask, Document, Fetch, Fetched, Settings};
+use feedgate_core::poll::Validators;
 
 use crate::support::origin::{Step, answer};
 

@@ -1,12 +1,12 @@
 //! Whatever is in a feed: once it is settled, what is written of it is valid Atom.
 
 use chrono::{DateTime, FixedOffset};
-use feedgate::domain::feed::{
+use feedgate_feed::context::Context;
+use feedgate_feed::model::{
     Attribute, Category, Content, Element, Entry, Feed, Generator, Link, Node, Person, Text,
     TextKind,
 };
-use feedgate::domain::source::Context;
-use feedgate::{normalize, render};
+use feedgate_feed::{passes, render};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -26,9 +26,9 @@ fn any_feed_that_is_settled_is_written_as_valid_atom() {
     let mut unsettled = Vec::new();
     let documents = (0..FEEDS).map(|n| {
         let feed = feed().new_tree(&mut made).unwrap().current();
-        let settled = normalize::normalize(feed, &context);
+        let settled = passes::normalize(feed, &context);
         let written = render::atom::whole(&settled);
-        let again = render::atom::whole(&normalize::normalize(settled, &context));
+        let again = render::atom::whole(&passes::normalize(settled, &context));
         let differing = written.lines().zip(again.lines()).find(|(one, two)| one != two);
         unsettled.extend(differing.map(|(one, two)| format!("{one}\n  became {two}\n")));
         (format!("feed-{n}"), written)

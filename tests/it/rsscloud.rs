@@ -7,7 +7,7 @@ mod reach;
 mod waiting;
 
 use chrono::{DateTime, Utc};
-use feedgate::worker::now;
+use feedgate::jobs::runner::now;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 

@@ -6,13 +6,13 @@ use std::process::Command;
 use std::{fs, path::Path};
 
 use chrono::DateTime;
-use feedgate::domain::page::{Archived, Cut, Held, Named, Page};
-use feedgate::domain::ping::{Change, Unit};
-use feedgate::domain::record::{Record, RecordKind, Seq};
-use feedgate::domain::status::Status;
-use feedgate::render::archive::{Archive, Order};
-use feedgate::render::atom::{self, Document};
-use feedgate::render::changes::{END, push_head, push_line};
+use feedgate::http::routes::archive::render::{Archive, Order};
+use feedgate::http::routes::changes::render::{END, push_head, push_line};
+use feedgate_core::page::{Archived, Cut, Held, Named, Page};
+use feedgate_core::ping::{Change, Unit};
+use feedgate_core::record::{Record, RecordKind, Seq};
+use feedgate_core::status::Status;
+use feedgate_feed::render::atom::{self, Document};
 
 /// Fails with everything that is wrong with these documents, which are names and
 /// texts.
@@ -91,8 +91,13 @@ fn documents_of_a_resource_are_valid_with_and_without_head_status_and_entries() 
             for count in [0, 3] {
                 let records = records(0, count);
                 let entries: Vec<&str> = records.iter().map(|r| r.atom.as_str()).collect();
-                let document =
-                    Document { head, topic: TOPIC, status, links: &[], entries: &entries };
+                let document = Document {
+                    head,
+                    topic: TOPIC,
+                    status: status.map(Status::report),
+                    links: &[],
+                    entries: &entries,
+                };
                 documents.push((format!("document-{n}{m}{count}"), atom::document(&document)));
             }
         }
@@ -163,7 +168,7 @@ fn the_schema_turns_down_what_is_not_allowed() {
     let sound = atom::document(&Document {
         head: "",
         topic: TOPIC,
-        status: Some(&status()),
+        status: Some(status().report()),
         links: &[],
         entries: &[&records(0, 1)[0].atom],
     });

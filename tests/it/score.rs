@@ -13,15 +13,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::domain::record::Seq;
-use feedgate::domain::resource::ResourceId;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::fetch::{self, Fetch};
-use feedgate::ingest::{Ingest, Settings};
-use feedgate::journal::Journal;
+use feedgate::event_log::Journal;
+use feedgate::jobs::poll::{Ingest, Settings};
 use feedgate::metrics::Metrics;
-use feedgate::store::{Room, Store};
+use feedgate::net::{self, Fetch};
+use feedgate_core::ports::{Room, Store};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
 
 use self::grader::{Grader, MIN_PERIOD_S, Score};
 use self::site::{DAY_S, Habits};
@@ -57,7 +58,7 @@ struct Node {
 impl Node {
     async fn start(database: &Database) -> Node {
         let store = database.open().await;
-        let fetch = Fetch::new(fetch::Settings {
+        let fetch = Fetch::new(net::Settings {
             user_agent: "feedgate/0.0 (+https://gateway.test/bot".to_owned(),
             allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
             allow_callbacks: Vec::new(),

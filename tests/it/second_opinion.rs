@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr;
 
-use feedgate::domain::feed::{Content, Entry, Text, TextKind};
+use feedgate_feed::model::{Content, Entry, Text, TextKind};
 
 use crate::normalize::{files_under, read};
 
@@ -56,7 +56,7 @@ fn everything_written() -> Vec<Written> {
     let files = ["normalize", "demo"].iter().flat_map(|folder| files_under(&root.join(folder)));
     let written = files.filter_map(|file| {
         let (bytes, context) = read(&file);
-        let normalized = feedgate::normalize(&bytes, &context).ok()?;
+        let normalized = feedgate_feed::normalize(&bytes, &context).ok()?;
         let name = file.strip_prefix(&root).unwrap().display().to_string();
         let entries = &normalized.feed().entries;
         let is_xml = |entry: &Entry| matches!(entry.content, Some(Content::Xml { .. }));

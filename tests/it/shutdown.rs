@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use feedgate::domain::limit::Groups;
-use feedgate::domain::page::Cut;
-use feedgate::store::{self, Filter};
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::ports::Filter;
+use feedgate_store as store;
 use http::StatusCode;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
@@ -157,7 +158,7 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
     let resource = &listed[0].resource;
     assert!(resource.head.0 > 0);
     let owed = match listed[0].subscription.format {
-        feedgate::domain::subscription::Format::Raw => resource.body_version,
+        feedgate_core::subscription::Format::Raw => resource.body_version,
         _ => resource.head.0,
     };
     assert_eq!(listed[0].subscription.cursor.0, owed, "what was acknowledged is kept");

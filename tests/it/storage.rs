@@ -1,7 +1,7 @@
 //! Feeds stored for their authors: saved by every protocol, served to anybody, announced.
 
-use feedgate::domain::password::{Password, PasswordHash};
-use feedgate::worker;
+use feedgate::jobs::runner;
+use feedgate_core::password::{Password, PasswordHash};
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_MATCH, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, LAST_MODIFIED, LOCATION, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -29,7 +29,7 @@ pub(crate) async fn start(settings: &[(&str, &str)]) -> (Gateway, Database) {
 async fn start_on(database: &Database, settings: &[(&str, &str)]) -> Gateway {
     let store = database.open().await;
     let hash = PasswordHash::of(&Password::chosen(PASSWORD).unwrap(), [7; 16]);
-    assert!(store.create_account("ada", &hash, worker::now()).await.unwrap());
+    assert!(store.create_account("ada", &hash, runner::now()).await.unwrap());
     store.close().await;
     Gateway::start(database, settings).await
 }

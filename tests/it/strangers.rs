@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use feedgate::domain::intent::{Intent, Mode};
-use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::worker;
+use feedgate::jobs::runner;
+use feedgate_core::intent::{Intent, Mode};
+use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 
@@ -111,7 +112,7 @@ async fn s26_a_host_that_does_not_agree_is_not_asked_for_all_who_name_it() {
     for n in 0..30 {
         // By name, since addresses of one's own are not counted.
         let callback = format!("http://localhost:{}/{n}", victim.port());
-        store.intend(&intent(&topic, &callback), worker::now()).await.unwrap();
+        store.intend(&intent(&topic, &callback), runner::now()).await.unwrap();
     }
     store.close().await;
     let networks = ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8,::1/128");

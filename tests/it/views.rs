@@ -6,7 +6,7 @@ mod secrets;
 
 use std::io::Read;
 
-use feedgate::worker;
+use feedgate::jobs::runner;
 use flate2::read::GzDecoder;
 use http::header::{
     ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
@@ -249,7 +249,7 @@ async fn an_operator_can_switch_the_views_off() {
 
 /// Watches a topic, past all doors, and leaves it alone for a day.
 async fn watch(database: &Database, topic: &str, title: &str) {
-    let due = (worker::now() + chrono::TimeDelta::days(1)).timestamp_micros();
+    let due = (runner::now() + chrono::TimeDelta::days(1)).timestamp_micros();
     let status = json!({ "title": title }).to_string().replace('\'', "''");
     database
         .run(&format!(

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use feedgate::store::StoreError;
-use feedgate::worker::{Pace, Work, run};
+use feedgate::jobs::runner::{Pace, Work, run};
+use feedgate_core::ports::StoreError;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};

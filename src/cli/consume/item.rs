@@ -4,9 +4,9 @@ use chrono::DateTime;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::domain::feed::{Content, Entry, Feed};
-use crate::domain::novelty::Deletion;
-use crate::render;
+use feedgate_core::change_detection::Deletion;
+use feedgate_feed::model::{Content, Entry, Feed};
+use feedgate_feed::render;
 
 /// One thing that stands in an archive.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,17 +16,17 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use crate::config::Config;
-use crate::domain::feed::Feed;
-use crate::domain::novelty::Deletion;
-use crate::domain::poll::Validators;
-use crate::domain::source::Context;
-use crate::fetch::{
+use crate::http::routes::archive::render::Order;
+use crate::jobs::runner;
+use crate::net::{
     Answer, Ask, Fetch, FetchError, Lookup, Purpose, Settings, SystemLookup, is_metadata, is_public,
 };
-use crate::normalize::normalize;
-use crate::parse::{self, NotAFeed};
-use crate::render::archive::Order;
-use crate::worker;
+use feedgate_core::change_detection::Deletion;
+use feedgate_core::poll::Validators;
+use feedgate_feed::context::Context;
+use feedgate_feed::model::Feed;
+use feedgate_feed::parse::{self, NotAFeed};
+use feedgate_feed::passes::normalize;
 
 use super::item::{self, Item};
 use super::walk::{Page, Pages, Stopped};
@@ -112,7 +112,7 @@ impl Pages for Web {
             }
             Err(err) => return Err(unreadable(err.to_string(), is_passing(&err))),
         };
-        let context = Context { received_at: None, ..document.context(worker::now()) };
+        let context = Context { received_at: None, ..document.context(runner::now()) };
         let read = read(&document.body, &context, self.order);
         read.map_err(|err| unreadable(err.to_string(), false))
     }

@@ -114,8 +114,8 @@ fn replace(path: &Path, mark: &Mark) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::feed::{Attribute, Element, Entry, Text};
-    use crate::domain::novelty::Deletion;
+    use feedgate_core::change_detection::Deletion;
+    use feedgate_feed::model::{Attribute, Element, Entry, Text};
 
     const ID: &str = "tag:a.test:1";
 

@@ -296,7 +296,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::domain::feed::{Entry, Text};
+    use feedgate_feed::model::{Entry, Text};
 
     /// An archive whose publisher adds entries whenever somebody looks.
     struct Growing {

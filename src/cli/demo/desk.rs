@@ -12,10 +12,10 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use crate::app;
-use crate::domain::account::Rights;
-use crate::fetch::{Call, Fetch};
-use crate::store::{Filter, Store};
-use crate::worker;
+use crate::jobs::runner;
+use crate::net::{Call, Fetch};
+use feedgate_core::account::Rights;
+use feedgate_core::ports::{Filter, Store};
 
 use super::subscribers::path;
 use super::tally::Way;
@@ -46,14 +46,14 @@ impl Desk {
         store: &dyn Store,
         topics: &[String],
     ) -> Result<(), Failure> {
-        let (login, now) = ((LOGIN, "demo"), worker::now());
+        let (login, now) = ((LOGIN, "demo"), runner::now());
         let (token, number) = app::create_token(store, login, Rights::all(), now).await?;
         for (sample, topic) in topics.iter().enumerate() {
             self.websub(topic, &path(Way::WebSub, Some(sample)), None).await?;
             self.websub(topic, &path(Way::Superfeedr, Some(sample)), Some(&token)).await?;
         }
         // Nobody needs it any more: subscriptions outlive the token they were made with.
-        store.revoke_token(number, worker::now()).await?;
+        store.revoke_token(number, runner::now()).await?;
         self.rsscloud("http-post", Way::HttpPost, topics).await?;
         self.rsscloud("xml-rpc", Way::XmlRpc, topics).await?;
         self.rsscloud("soap", Way::Soap, topics).await

@@ -11,9 +11,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::sleep;
 use url::Url;
 
-use crate::domain::poll::Validators;
-use crate::fetch::{Answer, Ask, Document, Fetch};
-use crate::wire::xml;
+use crate::net::{Answer, Ask, Document, Fetch};
+use feedgate_core::poll::Validators;
+use feedgate_protocol::xml;
 
 use super::samples::numbers_in;
 use super::tally::{Heard, News, Way};

@@ -143,8 +143,8 @@ pub(super) fn numbers_in(document: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::source::Context;
-    use crate::{normalize, parse};
+    use feedgate_feed::context::Context;
+    use feedgate_feed::{parse, passes};
     use url::Url;
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
                 let url = Url::parse("http://demo.test/").unwrap().join(sample.name).unwrap();
                 let context = Context::of(url);
                 let feed = parse::parse(&sample.with(numbers), &context).unwrap();
-                let feed = normalize::normalize(feed, &context);
+                let feed = passes::normalize(feed, &context);
                 let ids: std::collections::BTreeSet<_> =
                     feed.entries.iter().map(|entry| entry.id.clone()).collect();
                 ids.len()

@@ -16,8 +16,8 @@ use warp::reply::Response;
 use crate::app::Running;
 use crate::cli::say;
 use crate::config::Config;
-use crate::fetch::Fetch;
-use crate::http::listener::{Listener, Settings};
+use crate::http::serve::listener::{Listener, Settings};
+use crate::net::Fetch;
 
 use super::desk::Desk;
 use super::publisher::{Publisher, topic};

@@ -13,7 +13,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::{Reply, Response};
 
-use crate::wire::{soap, xmlrpc};
+use feedgate_protocol::{soap, xmlrpc};
 
 use super::samples::numbers_in;
 use super::tally::{Heard, News, Way};

@@ -12,10 +12,10 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::{Reply, Response};
 
-use crate::http::body;
-use crate::wire::form::Form;
-use crate::wire::xmlrpc::Value;
-use crate::wire::{soap, xmlrpc};
+use crate::http::kit::body;
+use feedgate_protocol::form::Form;
+use feedgate_protocol::xmlrpc::Value;
+use feedgate_protocol::{soap, xmlrpc};
 
 /// The longest notification read: hubs send whole documents.
 const BODY_LIMIT_BYTES: usize = 10 * 1024 * 1024;

@@ -10,16 +10,17 @@ use http::{HeaderMap, Method};
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
-use crate::domain::feed::Feed;
-use crate::domain::poll::Validators;
-use crate::domain::source::Context;
-use crate::domain::subscription::{Lease, Protocol, Secret};
-use crate::domain::upstream::Offer;
-use crate::fetch::{Answer, Ask, Call, Document, Fetch, FetchError};
-use crate::ingest::{self, Reading, read_document};
-use crate::upstream::{self, NoPush, Wanted};
-use crate::wire::{rsscloud, signature};
-use crate::worker;
+use crate::jobs::poll::{self, Reading, read_document};
+use crate::jobs::runner;
+use crate::jobs::upstream::{self, NoPush, Wanted};
+use crate::net::{Answer, Ask, Call, Document, Fetch, FetchError};
+use feedgate_core::poll::Validators;
+use feedgate_core::subscription::{Lease, Secret};
+use feedgate_core::upstream::Offer;
+use feedgate_feed::context::Context;
+use feedgate_feed::model::Feed;
+use feedgate_protocol::Protocol;
+use feedgate_protocol::{rsscloud, signature};
 
 use super::door::Told;
 
@@ -62,7 +63,7 @@ impl Followed {
                 Offer { protocol, endpoint, topic: feed.as_str().to_owned() }
             }
             None => {
-                let links = ingest::links(&document?);
+                let links = poll::links(&document?);
                 let offer = Offer::of(&links, read.as_ref(), feed.as_str());
                 offer.ok_or_else(|| {
                     format!("{feed} names no cloud and no hub; give one by --cloud")
@@ -70,7 +71,7 @@ impl Followed {
             }
         };
         let known = read.into_iter().flat_map(|feed| feed.entries).map(|entry| entry.id);
-        let secret = Secret::new(worker::nonce()).ok_or("a nonce is too long for a secret")?;
+        let secret = Secret::new(runner::nonce()).ok_or("a nonce is too long for a secret")?;
         Ok(Followed {
             feed: feed.clone(),
             offer,
@@ -182,7 +183,7 @@ async fn get(fetch: &Fetch, feed: &Url) -> Result<Document, FetchError> {
 }
 
 fn read(document: &Document) -> Option<Feed> {
-    feed_in(&document.body, &document.context(worker::now()))
+    feed_in(&document.body, &document.context(runner::now()))
 }
 
 fn read_body(feed: &Url, headers: &HeaderMap, body: &Bytes) -> Option<Feed> {

@@ -6,11 +6,11 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::{Polled, beginning, shown};
-use crate::domain::feed::Feed;
-use crate::domain::schedule::Bound;
-use crate::fetch::{Answer, Document, Fetched, Hop};
-use crate::ingest::Reading;
-use crate::parse::{Content, NotAFeed};
+use crate::jobs::poll::Reading;
+use crate::net::{Answer, Document, Fetched, Hop};
+use feedgate_core::schedule::Bound;
+use feedgate_feed::model::Feed;
+use feedgate_feed::parse::{Content, NotAFeed};
 
 /// The whole story, indented.
 pub(super) fn tell(polled: &Polled<'_>) -> String {
@@ -67,7 +67,7 @@ fn body(fetched: &Fetched, document: &Document) -> Value {
 }
 
 fn understood(feed: &Feed) -> Value {
-    let title = |text: &Option<crate::domain::feed::Text>| text.as_ref().map(|t| t.value.clone());
+    let title = |text: &Option<feedgate_feed::model::Text>| text.as_ref().map(|t| t.value.clone());
     let entries = feed.entries.iter().map(|entry| {
         let date = entry.published.or(entry.updated);
         json!({

@@ -6,12 +6,12 @@ use chrono::SecondsFormat;
 use http::HeaderMap;
 
 use super::{Polled, beginning, shown, tame};
-use crate::domain::feed::Feed;
-use crate::domain::poll::Polling;
-use crate::domain::schedule::Bound;
-use crate::fetch::{Answer, Document, FetchError, Hop};
-use crate::ingest::Reading;
-use crate::parse::{Content, NotAFeed};
+use crate::jobs::poll::Reading;
+use crate::net::{Answer, Document, FetchError, Hop};
+use feedgate_core::poll::Polling;
+use feedgate_core::schedule::Bound;
+use feedgate_feed::model::Feed;
+use feedgate_feed::parse::{Content, NotAFeed};
 
 /// The most that is listed of anything.
 const MOST_LISTED: usize = 10;

@@ -10,11 +10,11 @@ use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use url::Url;
 
-use crate::domain::password::Password;
-use crate::domain::poll::Validators;
-use crate::domain::storage::Segment;
-use crate::fetch::{Answer, Ask, Call, Fetch, FetchError};
-use crate::wire::rss::{self, About, Change};
+use crate::net::{Answer, Ask, Call, Fetch, FetchError};
+use feedgate_core::password::Password;
+use feedgate_core::poll::Validators;
+use feedgate_core::stored_file::Segment;
+use feedgate_protocol::rss::{self, About, Change};
 
 /// How often a post is put into what another writer has changed meanwhile.
 const ATTEMPTS: usize = 5;

@@ -15,10 +15,10 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use url::{Url, form_urlencoded};
 
 use super::{Args, note};
-use crate::fetch::{Call, Fetch};
-use crate::wire::rss::{self, About, Change, Told};
-use crate::wire::{soap, xmlrpc};
-use crate::worker::nonce;
+use crate::jobs::runner::nonce;
+use crate::net::{Call, Fetch};
+use feedgate_protocol::rss::{self, About, Change, Told};
+use feedgate_protocol::{soap, xmlrpc};
 
 /// Why nobody was told, though the file is written.
 #[derive(Debug, thiserror::Error)]

@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::domain::asked::Asked;
-use crate::domain::poll::{Polling, Validators};
-use crate::domain::resource::Kind;
-use crate::domain::schedule::{self, Bounds, Found, Held, K_LEAST, News};
+use feedgate_core::poll::{Polling, Validators};
+use feedgate_core::polling_hints::Asked;
+use feedgate_core::resource::Kind;
+use feedgate_core::schedule::{self, Bounds, Found, Held, K_LEAST, News};
 
 use super::policy::Policy;
 use super::trace::Trace;

@@ -17,11 +17,12 @@ use std::env;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate::domain::limit::Groups;
-use feedgate::domain::page::Cut;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::store;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
+use feedgate_store as store;
 use futures_util::StreamExt;
 
 use self::gateway::Gateway;
@@ -87,7 +88,7 @@ async fn subscribe(database: &str, sink: &Sink, many: usize) -> Result<(), Troub
     let (url, cut) = (database.to_owned(), Cut::default());
     let settings = store::Settings { url, connections: 1, groups, cut, onward: Default::default() };
     let store = store::open(&settings).await?;
-    let now = feedgate::worker::now();
+    let now = feedgate::jobs::runner::now();
     let wishes = (1..many).map(|n| async move {
         let wish = Wish {
             account: None,

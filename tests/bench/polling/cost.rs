@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use feedgate::domain::poll::Validators;
-use feedgate::fetch::{Ask, Fetch};
+use feedgate::net::{Ask, Fetch};
+use feedgate_core::poll::Validators;
 use futures_util::StreamExt;
 use rustix::time::{ClockId, clock_gettime};
 

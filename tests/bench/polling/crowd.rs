@@ -11,15 +11,17 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::domain::limit::Groups;
-use feedgate::domain::page::Cut;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::fetch::{self, Fetch, Lookup};
-use feedgate::ingest::{Ingest, Settings};
-use feedgate::journal::Journal;
+use feedgate::event_log::Journal;
+use feedgate::jobs::poll::{Ingest, Settings};
 use feedgate::metrics::Metrics;
-use feedgate::store::{self, DueResource, Room, Store};
+use feedgate::net::{self, Fetch, Lookup};
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::ports::{DueResource, Room, Store};
+use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
+use feedgate_store as store;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 
@@ -75,7 +77,7 @@ impl Lookup for Here {
 
 /// The client, for names that all lead here.
 pub(crate) fn client() -> Fetch {
-    let settings = fetch::Settings {
+    let settings = net::Settings {
         user_agent: "feedgate/0.0 (+https://gateway.test/bot".to_owned(),
         allow_topics: vec![ipnet::IpNet::from(ipnet::Ipv4Net::new_assert(
             [127, 0, 0, 0].into(),

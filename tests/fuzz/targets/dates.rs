@@ -2,8 +2,9 @@
 //! one that can be written, read back and kept.
 #![no_main]
 
-use feedgate::domain::source::Context;
-use feedgate::{Normalized, normalize};
+use feedgate_feed::context::Context;
+use feedgate_feed::Normalized;
+use feedgate_feed::normalize;
 use libfuzzer_sys::fuzz_target;
 use url::Url;
 

@@ -7,8 +7,8 @@
 #![no_main]
 
 use cpu_time::ThreadTime;
-use feedgate::domain::source::Context;
-use feedgate::normalize;
+use feedgate_feed::context::Context;
+use feedgate_feed::normalize;
 use libfuzzer_sys::fuzz_target;
 use roxmltree::{Document, Node};
 use url::Url;

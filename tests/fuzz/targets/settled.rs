@@ -4,8 +4,8 @@
 //! what `normalize` finds, and would keep that from going on.
 #![no_main]
 
-use feedgate::domain::source::Context;
-use feedgate::normalize;
+use feedgate_feed::context::Context;
+use feedgate_feed::normalize;
 use libfuzzer_sys::fuzz_target;
 use url::Url;
 

@@ -7,12 +7,12 @@
 
 use std::time::{Duration, SystemTime};
 
-use feedgate::fetch::freshness;
-use feedgate::wire::form::Form;
-use feedgate::wire::signature::{self, Method};
-use feedgate::wire::xml::{self, BadXml};
-use feedgate::wire::xmlrpc::Value;
-use feedgate::wire::{multipart, soap, xmlrpc};
+use feedgate::net::freshness;
+use feedgate_protocol::form::Form;
+use feedgate_protocol::signature::{self, Method};
+use feedgate_protocol::xml::{self, BadXml};
+use feedgate_protocol::xmlrpc::Value;
+use feedgate_protocol::{multipart, soap, xmlrpc};
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;

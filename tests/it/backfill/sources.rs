@@ -1,7 +1,7 @@
 //! Sources that lead on without end, in circles, to other servers, or to nothing.
 
-use feedgate::domain::backfill::{Ending, Limits};
-use feedgate::worker;
+use feedgate::jobs::runner;
+use feedgate_core::backfill::{Ending, Limits};
 use http::StatusCode;
 
 use super::{Bench, atom, numbered, steps, wish};
@@ -124,7 +124,7 @@ async fn a_source_without_end_is_read_up_to_a_limit() {
         let topic = origin.url("/feed?page=1");
         bench
             .store
-            .subscribe_with_history(&wish(&topic, "https://b.test/cb"), worker::now())
+            .subscribe_with_history(&wish(&topic, "https://b.test/cb"), runner::now())
             .await
             .unwrap();
         steps(&bench.backfills, usize::MAX).await;
@@ -140,7 +140,7 @@ async fn a_server_that_answers_every_page_alike_is_soon_left_alone() {
     let origin = endless(|_| 1..=3).await;
     let topic = origin.url("/feed?page=1");
     let wish = wish(&topic, "https://b.test/cb");
-    bench.store.subscribe_with_history(&wish, worker::now()).await.unwrap();
+    bench.store.subscribe_with_history(&wish, runner::now()).await.unwrap();
     steps(&bench.backfills, usize::MAX).await;
     let id = bench.store.find(&topic).await.unwrap().unwrap().id;
     let done = bench.store.backfills(&[id]).await.unwrap().pop().unwrap();
@@ -159,7 +159,7 @@ async fn s49_the_credentials_of_a_topic_go_to_no_other_server() {
     other.script("/oldest", [page(&[], 1)]);
     let topic = own.url("/feed").replace("http://", "http://me:opensesame@");
     let wish = wish(&topic, "https://b.test/cb");
-    bench.store.subscribe_with_history(&wish, worker::now()).await.unwrap();
+    bench.store.subscribe_with_history(&wish, runner::now()).await.unwrap();
     steps(&bench.backfills, usize::MAX).await;
     let secret = |origin: &Origin| {
         let pages = origin.requests().into_iter().filter(|ask| ask.target() != "/robots.txt");

@@ -1,6 +1,6 @@
 //! What moves a cursor, and what does not.
 
-use feedgate::domain::record::Seq;
+use feedgate_core::record::Seq;
 
 use super::{Node, told};
 use crate::store::on_both_stores;
@@ -65,7 +65,7 @@ async fn what_failed_is_brought_with_what_came_since(database: Database) {
     node.append(subscription.id.resource, 3..=3).await;
     subscriber.set("/", Mood::Willing);
     // Its next attempt is seconds away; asking for a replay is a way not to wait.
-    node.store.replay(subscription.id, Seq(0), feedgate::worker::now()).await.unwrap();
+    node.store.replay(subscription.id, Seq(0), feedgate::jobs::runner::now()).await.unwrap();
     node.until(&callback, told(3)).await;
 
     let notified = subscriber.notified("/");
@@ -115,7 +115,7 @@ async fn what_is_brought_again_is_not_late(database: Database) {
     let id = node.subscribe(&callback, |_| {}).await.id;
     node.append(id.resource, 1..=2).await;
     node.until(&callback, told(2)).await;
-    node.store.replay(id, Seq(0), feedgate::worker::now()).await.unwrap();
+    node.store.replay(id, Seq(0), feedgate::jobs::runner::now()).await.unwrap();
     subscriber.until("/", |told| told.len() == 2).await;
     node.until(&callback, told(2)).await;
     node.append(id.resource, 3..=3).await;

@@ -1,6 +1,7 @@
 //! What goes over the wire, in each protocol.
 
-use feedgate::domain::subscription::{Format, Protocol};
+use feedgate_core::subscription::Format;
+use feedgate_protocol::Protocol;
 use http::Method;
 
 use super::{Node, TOPIC, secret, told};
@@ -97,7 +98,7 @@ async fn rsscloud_names_the_topic_in_three_ways(database: Database) {
     ];
     let mut resource = None;
     for (path, protocol, _) in &protocols {
-        let wish = |wish: &mut feedgate::domain::subscription::Wish| {
+        let wish = |wish: &mut feedgate_core::subscription::Wish| {
             wish.protocol = protocol.clone();
         };
         resource = Some(node.subscribe(&subscriber.url(path), wish).await.id.resource);

@@ -1,9 +1,10 @@
 //! A status that is told by itself (rule P33).
 
-use feedgate::domain::poll::{Found, Poll};
-use feedgate::domain::resource::{Kind, ResourceId};
-use feedgate::domain::status::{Announced, Status};
-use feedgate::domain::subscription::{Format, Protocol, Statuses};
+use feedgate_core::poll::{Found, Poll};
+use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::status::{Announced, Status};
+use feedgate_core::subscription::{Format, Statuses};
+use feedgate_protocol::Protocol;
 
 use super::{Node, TOPIC, poll, secret};
 use crate::store::on_both_stores;

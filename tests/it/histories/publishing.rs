@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
-use feedgate::domain::feed::{Attribute, Element, Entry, Text};
-use feedgate::domain::novelty::{Candidate, Deletion, Document, TOMBSTONES};
-use feedgate::domain::poll::{Found, Poll};
-use feedgate::render;
+use feedgate_core::change_detection::Deletion;
+use feedgate_core::change_detection::{Candidate, Document};
+use feedgate_core::poll::{Found, Poll};
+use feedgate_feed::model::{Attribute, Element, Entry, Text};
+use feedgate_feed::render;
+use feedgate_feed::tombstone::TOMBSTONES;
 
 use super::script::{Batch, Deed};
 use crate::store::{at, poll};

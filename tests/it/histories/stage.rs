@@ -11,12 +11,12 @@ use feedgate::app::Running;
 use feedgate::cli::consume::pages::Web;
 use feedgate::cli::consume::walk::{Page, Pages, Stopped};
 use feedgate::config::Config;
-use feedgate::domain::limit::Groups;
-use feedgate::domain::page::{Cut, Retention};
-use feedgate::domain::resource::ResourceId;
-use feedgate::render::archive::Order;
-use feedgate::store::Store;
-use feedgate::worker;
+use feedgate::http::routes::archive::render::Order;
+use feedgate::jobs::runner;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::{Cut, Retention};
+use feedgate_core::ports::Store;
+use feedgate_core::resource::ResourceId;
 use tempfile::TempDir;
 use url::Url;
 
@@ -94,7 +94,7 @@ impl Stage {
         let keeps = |event: &Event| matches!(event, Event::Keep(_));
         if history.runs.iter().flat_map(|run| &run.events).any(keeps) {
             // Documents are dropped from all archives there are.
-            let now = worker::now();
+            let now = runner::now();
             self.nodes[0].forget_unwatched(now, now).await.unwrap();
         }
         let topic = topic(&format!("history-{}", self.played));
@@ -178,7 +178,7 @@ impl Scene<'_> {
     async fn keep(&self, pages: u8, ledger: &RefCell<Ledger>) {
         let store = &self.stage.nodes[0];
         let retention = Retention { days: None, pages: Some(pages.into()) };
-        store.drop_pages(&retention, worker::now()).await.unwrap();
+        store.drop_pages(&retention, runner::now()).await.unwrap();
         let oldest = store.oldest_page(self.id).await.unwrap();
         let held = store.page(self.id, Some(oldest)).await.unwrap().unwrap();
         ledger.borrow_mut().dropped(held.page.first.0 as usize - 1);

@@ -1,9 +1,9 @@
 //! What is kept from one poll to the next, and what is not: validators, the topic, and the
 //! time of the next fetch.
 
-use feedgate::domain::record::Seq;
-use feedgate::domain::subscription::Format;
-use feedgate::worker;
+use feedgate::jobs::runner;
+use feedgate_core::record::Seq;
+use feedgate_core::subscription::Format;
 
 use super::{Bench, room};
 use crate::store::on_both_stores;
@@ -88,7 +88,7 @@ async fn p45_a_restart_fetches_nothing_sooner(database: Database) {
 
     let store = database.open().await;
     let until = next + chrono::TimeDelta::seconds(60);
-    for (now, want) in [(worker::now(), 0), (next - chrono::TimeDelta::seconds(1), 0), (next, 1)] {
+    for (now, want) in [(runner::now(), 0), (next - chrono::TimeDelta::seconds(1), 0), (next, 1)] {
         let due = store.claim_resources(now, until, &room()).await.unwrap();
         assert_eq!(due.len(), want, "{now}, of {next}");
     }

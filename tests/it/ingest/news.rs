@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::domain::poll::Trigger;
-use feedgate::domain::record::{RecordKind, Seq};
-use feedgate::domain::resource::Resource;
-use feedgate::domain::topic::Topic;
-use feedgate::store::DueResource;
+use feedgate_core::poll::Trigger;
+use feedgate_core::ports::DueResource;
+use feedgate_core::record::{RecordKind, Seq};
+use feedgate_core::resource::Resource;
+use feedgate_core::topic::Topic;
 
 use super::Bench;
 use crate::store::on_both_stores;

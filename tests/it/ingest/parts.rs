@@ -1,12 +1,12 @@
 //! What is no feed, and parts of it: what counts as a change of it, and what is kept.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::domain::poll::Trigger;
-use feedgate::domain::record::Seq;
-use feedgate::domain::resource::{Kind, Resource};
-use feedgate::domain::subscription::Format;
-use feedgate::store::DueResource;
-use feedgate::worker;
+use feedgate::jobs::runner;
+use feedgate_core::poll::Trigger;
+use feedgate_core::ports::DueResource;
+use feedgate_core::record::Seq;
+use feedgate_core::resource::{Kind, Resource};
+use feedgate_core::subscription::Format;
 
 use super::{Bench, on_both_stores};
 use crate::support::feeds::rss;
@@ -42,7 +42,7 @@ impl Bench {
 
     /// Polls as the schedule does, at that time.
     async fn poll_at(&self, url: &str, at: DateTime<Utc>) -> Resource {
-        let topic = feedgate::domain::topic::Topic::parse(url).unwrap();
+        let topic = feedgate_core::topic::Topic::parse(url).unwrap();
         let resource = self.store.ensure(&topic, at).await.unwrap();
         let id = resource.id;
         let due = DueResource { resource, trigger: Trigger::Schedule };
@@ -148,7 +148,7 @@ async fn parts_of_one_document_are_fetched_as_often_as_one(database: Database) {
     let bench = Bench::start(&database).await;
     bench.publisher.put("/", HTML, page(0, "<p id=a>1<p id=b>1<p id=c>1"));
     let urls = ["#%23a", "#%23b", "#%23c"].map(|part| bench.publisher.url(&format!("/{part}")));
-    let begun = worker::now();
+    let begun = runner::now();
     let mut due: Vec<(DateTime<Utc>, &String)> =
         urls.iter().zip([0, 20, 40]).map(|(url, s)| (begun + TimeDelta::seconds(s), url)).collect();
     let mut period = TimeDelta::zero();

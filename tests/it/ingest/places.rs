@@ -2,10 +2,10 @@
 //! P22, P23 and P32. Time is handed in.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::domain::poll::Trigger;
-use feedgate::domain::resource::Resource;
-use feedgate::domain::topic::Topic;
-use feedgate::store::DueResource;
+use feedgate_core::poll::Trigger;
+use feedgate_core::ports::DueResource;
+use feedgate_core::resource::Resource;
+use feedgate_core::topic::Topic;
 use futures_util::future::join_all;
 
 use super::Bench;

@@ -3,10 +3,11 @@
 use std::fs;
 use std::sync::Arc;
 
-use feedgate::domain::subscription::{Format, Lease, Protocol, Statuses, Updates, Wish};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::store::Store;
-use feedgate::worker::now;
+use feedgate::jobs::runner::now;
+use feedgate_core::ports::Store;
+use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
 use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::time::{Duration, sleep, timeout};

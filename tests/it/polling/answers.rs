@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use feedgate::domain::poll::Validators;
-use feedgate::fetch::{Answer, Ask, Fetch, FetchError, RobotsAnswer, Settings};
+use feedgate::net::{Answer, Ask, Fetch, FetchError, RobotsAnswer, Settings};
+use feedgate_core::poll::Validators;
 use url::Url;
 
 use super::{ATOM, code, document, get, get_with, settings};

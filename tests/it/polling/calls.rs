@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use feedgate::fetch::{Call, Fetch, FetchError, Reply};
+use feedgate::net::{Call, Fetch, FetchError, Reply};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
 use url::Url;

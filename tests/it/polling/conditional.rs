@@ -1,7 +1,7 @@
 //! Validators and conditional requests: rules P1 to P11, S35.
 
-use feedgate::domain::poll::Validators;
-use feedgate::fetch::{Answer, Fetch};
+use feedgate::net::{Answer, Fetch};
+use feedgate_core::poll::Validators;
 
 use super::{ATOM, code, document, get, get_with, held, redirect, settings};
 use crate::support::origin::{Origin, Step, answer};

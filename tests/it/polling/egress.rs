@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use feedgate::domain::poll::Validators;
-use feedgate::fetch::{Call, Fetch, FetchError, Lookup, Settings};
+use feedgate::net::{Call, Fetch, FetchError, Lookup, Settings};
+use feedgate_core::poll::Validators;
 use http::{HeaderMap, Method};
 use tokio::io::AsyncWriteExt;
 use url::Url;

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
-use feedgate::domain::poll::Validators;
-use feedgate::fetch::{Fetch, Fetched, Settings};
+use feedgate::net::{Fetch, Fetched, Settings};
+use feedgate_core::poll::Validators;
 
 use super::{ATOM, code, document, get, get_with, hasty, settings};
 use crate::support::origin::{Origin, Step, answer, head};

@@ -1,7 +1,7 @@
 //! Redirects, which we follow by hand: rules P18 and P19, S3 and S5.
 
-use feedgate::domain::poll::Validators;
-use feedgate::fetch::{Fetch, Settings};
+use feedgate::net::{Fetch, Settings};
+use feedgate_core::poll::Validators;
 
 use super::{ATOM, code, document, get, get_with, redirect, settings};
 use crate::support::origin::{Origin, answer};

@@ -1,7 +1,7 @@
 //! Calls are answered in the protocol that they are in, and in its version.
 
-use feedgate::wire::soap::Version;
-use feedgate::wire::{soap, xmlrpc};
+use feedgate_protocol::soap::Version;
+use feedgate_protocol::{soap, xmlrpc};
 use http::StatusCode;
 
 use crate::support::server::client;

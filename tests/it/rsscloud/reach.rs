@@ -1,6 +1,6 @@
 //! Whether what is registered for can be read is found out when it is registered.
 
-use feedgate::wire::xmlrpc::{Value, call_with, read_response};
+use feedgate_protocol::xmlrpc::{Value, call_with, read_response};
 use http::StatusCode;
 
 use super::{unreadable, worked};

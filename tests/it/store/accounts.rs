@@ -1,6 +1,6 @@
 //! Accounts and tokens.
 
-use feedgate::domain::account::{NewToken, Right, Rights, TokenHash};
+use feedgate_core::account::{NewToken, Right, Rights, TokenHash};
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::domain::ping::{Change, HOUR, Ping, Source, Unit, hour_of};
-use feedgate::store::{Line, Store, Window};
+use feedgate_core::ping::{Change, HOUR, Ping, Source, Unit, hour_of};
+use feedgate_core::ports::{Line, Store, Window};
 
 use super::{at, on_both_stores, poll, subscribe};
 use crate::support::postgres::Database;

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate::domain::record::Seq;
-use feedgate::domain::resource::ResourceId;
-use feedgate::domain::subscription::Lease;
-use feedgate::domain::topic::Topic;
-use feedgate::store::{Room, Settled, Store};
+use feedgate_core::ports::{Room, Settled, Store};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::Lease;
+use feedgate_core::topic::Topic;
 
 use super::{at, on_both_stores, poll, room, subscribe, topic, wish};
 use crate::support::postgres::Database;

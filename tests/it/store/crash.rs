@@ -4,11 +4,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use feedgate::domain::limit::Groups;
-use feedgate::domain::page::Cut;
-use feedgate::domain::poll::Body;
-use feedgate::domain::record::Seq;
-use feedgate::store::{self, Settings};
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::record::Seq;
+use feedgate_feed::body::Body;
+use feedgate_store as store;
+use feedgate_store::Settings;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe};
 use crate::support::postgres::Database;

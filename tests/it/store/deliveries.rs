@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use feedgate::domain::poll::Body;
-use feedgate::domain::record::Seq;
-use feedgate::domain::subscription::{Format, Subscription, SubscriptionId};
-use feedgate::store::{Settled, Store};
+use feedgate_core::ports::{Settled, Store};
+use feedgate_core::record::Seq;
+use feedgate_core::subscription::{Format, Subscription, SubscriptionId};
+use feedgate_feed::body::Body;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, wish};
 use crate::support::postgres::Database;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::domain::poll::{Found, Poll, Polling, Trigger};
-use feedgate::domain::resource::ResourceId;
-use feedgate::domain::status::Status;
-use feedgate::store::{Room, Store, StoreError};
+use feedgate_core::poll::{Found, Poll, Polling, Trigger};
+use feedgate_core::ports::{Room, Store, StoreError};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::status::Status;
 use futures_util::future::join_all;
 
 use super::pings::ping;

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use feedgate::domain::feed::Element;
-use feedgate::domain::novelty::{Candidate, Deletion, Document};
-use feedgate::domain::poll::{Body, Found, Poll};
-use feedgate::domain::record::{Digest, EntryKey, RecordKind, Seq};
-use feedgate::domain::resource::{Kind, ResourceId};
-use feedgate::domain::subscription::{Format, Updates};
-use feedgate::store::{Span, Store};
+use feedgate_core::change_detection::Deletion;
+use feedgate_core::change_detection::{Candidate, Document};
+use feedgate_core::poll::{Found, Poll};
+use feedgate_core::ports::{Span, Store};
+use feedgate_core::record::{Digest, EntryKey, RecordKind, Seq};
+use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::subscription::{Format, Updates};
+use feedgate_feed::body::Body;
+use feedgate_feed::model::Element;
 
 use super::{at, document, listed, on_both_stores, poll, resource, room, topic, wish};
 use crate::support::postgres::Database;
@@ -86,7 +88,7 @@ async fn due(store: &Arc<dyn Store>, seconds: i64) -> Vec<(String, i64, i64)> {
 }
 
 async fn subscribe(store: &Arc<dyn Store>, host: &str, updates: Updates, format: Format) {
-    let wish = feedgate::domain::subscription::Wish {
+    let wish = feedgate_core::subscription::Wish {
         updates,
         format,
         lease: std::time::Duration::from_secs(9_999_999).into(),

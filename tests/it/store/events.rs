@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use feedgate::domain::account::AccountId;
-use feedgate::domain::event::{Event, Excerpt, Kind, Outcome, Viewer, Wanted};
+use feedgate_core::account::AccountId;
+use feedgate_core::event::{Event, Excerpt, Kind, Outcome, Viewer, Wanted};
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate::domain::host::{Host, Refused};
-use feedgate::domain::limit::Groups;
-use feedgate::domain::resource::ResourceId;
-use feedgate::domain::topic::Topic;
-use feedgate::store::{Room, Store};
+use feedgate_core::host::{Host, Refused};
+use feedgate_core::host_groups::Groups;
+use feedgate_core::ports::{Room, Store};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::topic::Topic;
 
 use super::{at, on_both_stores, poll, resource, room, wish};
 use crate::support::postgres::Database;

@@ -1,8 +1,9 @@
 //! What still has to be verified.
 
-use feedgate::domain::intent::{Intent, Mode};
-use feedgate::domain::subscription::{Format, Protocol, Secret};
-use feedgate::store::{Room, Store};
+use feedgate_core::intent::{Intent, Mode};
+use feedgate_core::ports::{Room, Store};
+use feedgate_core::subscription::{Format, Secret};
+use feedgate_protocol::Protocol;
 
 use super::{at, few, listed, on_both_stores, wish};
 use crate::support::postgres::Database;

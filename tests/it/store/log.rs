@@ -1,9 +1,9 @@
 //! Appending and reading.
 
-use feedgate::domain::poll::Body;
-use feedgate::domain::record::{EntryKey, Seq};
-use feedgate::domain::status::Status;
-use feedgate::store::{Appended, Span};
+use feedgate_core::ports::{Appended, Span};
+use feedgate_core::record::{EntryKey, Seq};
+use feedgate_core::status::Status;
+use feedgate_feed::body::Body;
 
 use super::{at, entry, on_both_stores, poll, resource, subscribe, topic};
 use crate::support::postgres::Database;

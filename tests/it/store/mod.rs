@@ -32,17 +32,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate::domain::novelty::{Candidate, Document};
-use feedgate::domain::poll::{Found, Poll, Polling, Trigger};
-use feedgate::domain::resource::{Resource, ResourceId};
-use feedgate::domain::schedule::Demand;
-use feedgate::domain::status::Status;
-use feedgate::domain::subscription::{
-    Format, Lease, Protocol, Statuses, Subscription, Updates, Wish,
-};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::domain::upstream::Offered;
-use feedgate::store::{Filter, Room, Store};
+use feedgate_core::change_detection::{Candidate, Document};
+use feedgate_core::poll::{Found, Poll, Polling, Trigger};
+use feedgate_core::ports::{Filter, Room, Store};
+use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::schedule::Demand;
+use feedgate_core::status::Status;
+use feedgate_core::subscription::{Format, Lease, Statuses, Subscription, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_core::upstream::Offered;
+use feedgate_protocol::Protocol;
 
 /// Runs each function on both kinds of database.
 macro_rules! on_both_stores {

@@ -4,9 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use feedgate::domain::limit::Groups;
-use feedgate::domain::page::Cut;
-use feedgate::store::{self, Settings, StoreError};
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::ports::StoreError;
+use feedgate_store as store;
+use feedgate_store::Settings;
 
 use super::{at, on_both_stores, subscribe, topic};
 use crate::support::postgres::{Database, Kind};

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use feedgate::domain::limit::Groups;
-use feedgate::domain::novelty::Candidate;
-use feedgate::domain::page::Cut;
-use feedgate::domain::poll::Poll;
-use feedgate::domain::record::Digest;
-use feedgate::domain::resource::Kind;
-use feedgate::render::archive::{Archive, Order};
+use feedgate::http::routes::archive::render::{Archive, Order};
+use feedgate_core::change_detection::Candidate;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::poll::Poll;
+use feedgate_core::record::Digest;
+use feedgate_core::resource::Kind;
 
 use super::{at, document, on_both_stores, poll, topic};
 use crate::support::postgres::Database;
@@ -83,7 +83,7 @@ async fn an_archived_document_is_the_same_bytes_for_ever(database: Database) {
                 assert_eq!(
                     text, kept,
                     "{name}: what was published never changes. If it has to after all, say so \
-                     in the changelog and let RENDERING in src/http/archive.rs grow"
+                     in the changelog and let RENDERING in src/http/routes/archive.rs grow"
                 );
             }
         }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::domain::limit::Groups;
-use feedgate::domain::novelty::Candidate;
-use feedgate::domain::page::{Cut, Held, Named, Page, Retention};
-use feedgate::domain::poll::{Body, Found, Poll};
-use feedgate::domain::record::{Digest, RecordKind, Seq};
-use feedgate::domain::resource::{Kind, ResourceId};
-use feedgate::store::{Settled, Store, StoreError};
+use feedgate_core::change_detection::Candidate;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::{Cut, Held, Named, Page, Retention};
+use feedgate_core::poll::{Found, Poll};
+use feedgate_core::ports::{Settled, Store, StoreError};
+use feedgate_core::record::{Digest, RecordKind, Seq};
+use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_feed::body::Body;
 
 use super::{at, document, on_both_stores, poll, resource, room, subscribe, topic};
 use crate::support::postgres::Database;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::domain::ping::{Ping, Source};
-use feedgate::domain::poll::Trigger;
-use feedgate::domain::resource::ResourceId;
-use feedgate::domain::topic::Topic;
-use feedgate::store::Store;
+use feedgate_core::ping::{Ping, Source};
+use feedgate_core::poll::Trigger;
+use feedgate_core::ports::Store;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::topic::Topic;
 
 use super::changes::listed;
 use super::{at, on_both_stores, poll, resource, room, subscribe};

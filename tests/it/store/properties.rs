@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use feedgate::domain::record::Seq;
-use feedgate::store::Store;
+use feedgate_core::ports::Store;
+use feedgate_core::record::Seq;
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;

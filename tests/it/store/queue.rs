@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use feedgate::domain::resource::ResourceId;
-use feedgate::store::{Room, Store};
+use feedgate_core::ports::{Room, Store};
+use feedgate_core::resource::ResourceId;
 
 use super::{at, on_both_stores, poll, resource, room, subscribe};
 use crate::support::postgres::Database;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use feedgate::domain::sink::{DueSink, Onward, Sink};
-use feedgate::store::Store;
+use feedgate_core::ping_forwarding::{DueSink, Onward, Sink};
+use feedgate_core::ports::Store;
 use url::Url;
 
 use super::{at, on_both_stores, poll, subscribe};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use feedgate::domain::poll::{Found, Poll};
-use feedgate::domain::record::Seq;
-use feedgate::domain::status::{Announced, Status};
-use feedgate::domain::subscription::{Format, Statuses, Subscription};
-use feedgate::store::{Settled, Store};
+use feedgate_core::poll::{Found, Poll};
+use feedgate_core::ports::{Settled, Store};
+use feedgate_core::record::Seq;
+use feedgate_core::status::{Announced, Status};
+use feedgate_core::subscription::{Format, Statuses, Subscription};
 
 use super::{at, listed, on_both_stores, poll, room, wish};
 use crate::support::postgres::Database;

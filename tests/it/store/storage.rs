@@ -1,9 +1,9 @@
 //! Accounts with passwords, and what they store.
 
-use feedgate::domain::account::{NewToken, Rights, TokenHash};
-use feedgate::domain::password::{Password, PasswordHash};
-use feedgate::domain::storage::{Condition, Content, Kept, Quota, Segment};
-use feedgate::store::Store;
+use feedgate_core::account::{NewToken, Rights, TokenHash};
+use feedgate_core::password::{Password, PasswordHash};
+use feedgate_core::ports::Store;
+use feedgate_core::stored_file::{Condition, Content, Kept, Quota, Segment};
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;

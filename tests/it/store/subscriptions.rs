@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use feedgate::domain::account::{AccountId, NewToken, Rights, TokenHash};
-use feedgate::domain::poll::Body;
-use feedgate::domain::record::Seq;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Secret};
-use feedgate::store::{Filter, Settled};
+use feedgate_core::account::{AccountId, NewToken, Rights, TokenHash};
+use feedgate_core::ports::{Filter, Settled};
+use feedgate_core::record::Seq;
+use feedgate_core::subscription::{Format, Lease, Secret};
+use feedgate_feed::body::Body;
+use feedgate_protocol::Protocol;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
 use crate::support::postgres::Database;

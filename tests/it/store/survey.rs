@@ -1,12 +1,13 @@
 //! Reading everything that is watched, and all who watch it.
 
-use feedgate::domain::account::AccountId;
-use feedgate::domain::collection::{Collection, Scope};
-use feedgate::domain::ping::{Ping, Source};
-use feedgate::domain::resource::ResourceId;
-use feedgate::domain::subscription::{Lease, Protocol, SubscriptionId};
-use feedgate::domain::topic::Callback;
-use feedgate::store::Group;
+use feedgate_core::account::AccountId;
+use feedgate_core::collection::{Collection, Scope};
+use feedgate_core::ping::{Ping, Source};
+use feedgate_core::ports::Group;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{Lease, SubscriptionId};
+use feedgate_core::topic::Callback;
+use feedgate_protocol::Protocol;
 use std::time::Duration;
 
 use super::{at, on_both_stores, poll, resource, subscribe, topic, wish};
@@ -48,7 +49,7 @@ async fn all_that_is_watched_is_read_once_however_much_it_is(database: Database)
     }
     assert_eq!(read.len(), MANY * 4 / 5, "what nobody watches is left out");
     assert!(read.is_sorted_by(|a, b| a.id < b.id));
-    let same = |watched: &feedgate::store::Watched| {
+    let same = |watched: &feedgate_core::ports::Watched| {
         watched.topic.ends_with(&format!("/{}", watched.title))
             && watched.title == watched.subscribers.to_string()
     };

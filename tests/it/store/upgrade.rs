@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use feedgate::domain::record::{EntryKey, Seq};
+use feedgate_core::record::{EntryKey, Seq};
 
 use super::changes::listed;
 use super::{at, poll, room};

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use feedgate::domain::poll::Poll;
-use feedgate::domain::record::Seq;
-use feedgate::domain::schedule::{Demand, K_LEAST};
-use feedgate::domain::subscription::{Lease, Protocol};
-use feedgate::store::{Gauges, Settled};
+use feedgate_core::poll::Poll;
+use feedgate_core::ports::{Gauges, Settled};
+use feedgate_core::record::Seq;
+use feedgate_core::schedule::{Demand, K_LEAST};
+use feedgate_core::subscription::Lease;
+use feedgate_protocol::Protocol;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
 use crate::support::postgres::Database;
@@ -195,8 +196,8 @@ async fn news_wake_who_waits(database: Database) {
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
     woken.await;
     let woken = news.intents.notified();
-    let intent = feedgate::domain::intent::Intent {
-        mode: feedgate::domain::intent::Mode::Subscribe,
+    let intent = feedgate_core::intent::Intent {
+        mode: feedgate_core::intent::Mode::Subscribe,
         wish: wish("a", "https://callback.test/"),
         verify_token: None,
         backfill: false,

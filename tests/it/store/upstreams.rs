@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use feedgate::domain::novelty::{Candidate, Document};
-use feedgate::domain::poll::{Poll, Trigger};
-use feedgate::domain::resource::ResourceId;
-use feedgate::domain::subscription::{Protocol, Secret};
-use feedgate::domain::upstream::{Offer, Offered, Proposal, State};
-use feedgate::store::Room;
+use feedgate_core::change_detection::{Candidate, Document};
+use feedgate_core::poll::{Poll, Trigger};
+use feedgate_core::ports::Room;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::Secret;
+use feedgate_core::upstream::{Offer, Offered, Proposal, State};
+use feedgate_protocol::Protocol;
 
 use super::{at, entry, few, on_both_stores, poll, resource, subscribe};
 use crate::support::postgres::Database;
@@ -89,7 +90,7 @@ async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Da
 }
 
 /// An active upstream of a resource with a subscriber.
-async fn active(store: &std::sync::Arc<dyn feedgate::store::Store>) -> ResourceId {
+async fn active(store: &std::sync::Arc<dyn feedgate_core::ports::Store>) -> ResourceId {
     let id = subscribe(store, "a", "https://one.test/").await.id.resource;
     store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
     let mut upstream = store.upstream("t").await.unwrap().unwrap();
@@ -147,7 +148,7 @@ async fn n11_what_is_pushed_and_polled_is_appended_once(database: Database) {
     let (one, other, third) = tokio::join!(sent(), store.record(id, &polled), sent());
     let new = one.unwrap().new + other.unwrap().new + third.unwrap().new;
     assert_eq!(new, 3);
-    let log = store.read_after(id, feedgate::domain::record::Seq(0), 10).await.unwrap();
+    let log = store.read_after(id, feedgate_core::record::Seq(0), 10).await.unwrap();
     let mut ids: Vec<_> = log.iter().map(|record| record.entry_id.as_str()).collect();
     ids.sort_unstable();
     assert_eq!(ids, ["1", "2", "3"]);

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use feedgate::domain::limit::Groups;
-use feedgate::domain::page::Cut;
-use feedgate::domain::sink::Onward;
-use feedgate::store::{self, Settings, Store};
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::ping_forwarding::Onward;
+use feedgate_core::ports::Store;
+use feedgate_store as store;
+use feedgate_store::Settings;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use feedgate::worker;
+use feedgate::jobs::runner;
 use http::StatusCode;
 use http::header::LINK;
 
@@ -19,7 +19,7 @@ async fn every_open_subscription_is_on_one_page_and_no_page_is_long(database: Da
     for n in 0..3 {
         watch(&database, &format!("https://feeds.test/{n}"), "").await;
     }
-    let (now, ends) = (worker::now(), worker::now() + chrono::TimeDelta::days(1));
+    let (now, ends) = (runner::now(), runner::now() + chrono::TimeDelta::days(1));
     let (now, ends) = (now.timestamp_micros(), ends.timestamp_micros());
     // Every fourth is an account's.
     database

@@ -1,9 +1,10 @@
 //! What the views do not show, and what they make of what strangers wrote.
 
-use feedgate::domain::account::AccountId;
-use feedgate::domain::subscription::{Format, Lease, Protocol, Secret, Statuses, Updates, Wish};
-use feedgate::domain::topic::{Callback, Topic};
-use feedgate::worker;
+use feedgate::jobs::runner;
+use feedgate_core::account::AccountId;
+use feedgate_core::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
 use http::StatusCode;
 
 use super::{VIEWS, json_at, outlines, rows, watch};
@@ -32,7 +33,7 @@ async fn subscribe(database: &Database, topic: &str) {
             secret: Secret::new("s3cret".to_owned()),
             lease: Lease::WEBSUB,
         };
-        store.subscribe(&wish, worker::now()).await.unwrap();
+        store.subscribe(&wish, runner::now()).await.unwrap();
     }
     store.close().await;
 }

@@ -1,0 +1,257 @@
+//! Which entries of a document are news, and to whom (rules N3 to N8).
+//!
+//! One pure function, [`judge`]. It is given what a document holds, what the store knows
+//! of that, and where the resource stands, and says of each entry what to do. The poller
+//! asks it to learn which entries are worth rendering; the store asks it again within the
+//! transaction that appends, with the resource locked, so that whichever nodes polled at
+//! the same time, one answer is kept (rules N11, N13).
+//!
+//! What holds here:
+//!
+//! * An entry is matched with at most one that is known, and the other way round: what
+//!   is in the document under its own name is never taken for the former self of another.
+//! * In doubt an entry is news. It is held back only where its own date says that it is
+//!   old, or where a crowd of entries without dates arrives at once.
+//! * Order is that of the document, oldest first; nothing here moves an entry.
+
+mod candidate;
+mod known;
+mod matching;
+mod news;
+#[cfg(test)]
+mod tests;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::poll::Polling;
+use super::record::{EntryKey, Reach};
+use super::resource::Kind;
+use super::status::Status;
+use feedgate_feed::repair::{Code, Weight};
+
+pub use candidate::{Candidate, Deletion, Document};
+pub use known::{Known, KnownEntry};
+
+/// From how many entries on the whole of a document says something (rule N4).
+const CROWD: usize = 5;
+
+/// Where a resource stood when its document was fetched.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Whether it was read as a feed before. If not, nothing is held back: the whole poll
+    /// is silent.
+    pub is_known: bool,
+    /// The title of the feed.
+    pub title: String,
+    /// When it was last fetched with success.
+    pub last_good: Option<DateTime<Utc>>,
+    /// Whether it has failed since then.
+    pub is_failing: bool,
+    /// How many entries it publishes in an hour, averaged.
+    pub per_hour: f64,
+}
+
+impl Standing {
+    /// Reads it off what is kept of a resource.
+    pub fn of(kind: Kind, status: &Status, polling: &Polling) -> Standing {
+        let is_failing = polling.failing_since.is_some();
+        Standing {
+            is_known: kind == Kind::Feed,
+            title: status.title.clone(),
+            last_good: if is_failing { polling.rate_at } else { status.last_fetch },
+            is_failing,
+            per_hour: polling.entries_per_hour,
+        }
+    }
+}
+
+/// What is to be done about one candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is appended; [`Reach::Nobody`] says that it is old (rule N5).
+    New(Reach),
+    /// It says something else than it did: the new content is appended (rule N7).
+    Updated(KnownEntry, Reach),
+    /// The same, but too soon after the last time: the document is to be read again.
+    PutOff(KnownEntry),
+    /// It is known under another name, or what it said was not remembered: what it goes by
+    /// and says now is remembered, and nobody is told (rules N3, N4).
+    Learnt(KnownEntry),
+    /// Nothing to do.
+    Known(KnownEntry),
+    /// The document holds it twice.
+    Repeated,
+}
+
+impl Verdict {
+    /// The entry that it is taken for.
+    pub fn known(&self) -> Option<&KnownEntry> {
+        match self {
+            Verdict::Updated(known, _)
+            | Verdict::PutOff(known)
+            | Verdict::Learnt(known)
+            | Verdict::Known(known) => Some(known),
+            Verdict::New(_) | Verdict::Repeated => None,
+        }
+    }
+
+    /// Whether a record comes of it.
+    pub fn is_appended(&self) -> bool {
+        matches!(self, Verdict::New(_) | Verdict::Updated(..))
+    }
+}
+
+/// What [`judge`] says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// One for each candidate, in their order.
+    pub verdicts: Vec<Verdict>,
+    /// What the publisher has taken back: places in the document's deletions, and the
+    /// entry (rule N8).
+    pub deleted: Vec<(usize, KnownEntry)>,
+    /// How many entries came back under another name (rules N3, N4).
+    pub renamed: usize,
+    /// Whether this seems to be another feed than before (rule N5).
+    pub is_another_feed: bool,
+    /// Whether something that is to be appended was not rendered, because it was judged
+    /// otherwise before: the document is to be read again.
+    pub is_unrendered: bool,
+}
+
+impl Judgement {
+    /// How many entries are news to everybody.
+    pub fn news(&self) -> usize {
+        self.count(|verdict| matches!(verdict, Verdict::New(reach) if *reach != Reach::Nobody))
+    }
+
+    /// How many entries are kept and not sent because they are old.
+    pub fn old(&self) -> usize {
+        self.count(|verdict| *verdict == Verdict::New(Reach::Nobody))
+    }
+
+    /// How many entries say something else than they did.
+    pub fn updated(&self) -> usize {
+        self.count(|verdict| matches!(verdict, Verdict::Updated(..)))
+    }
+
+    /// Whether there is something that has to be looked at again.
+    pub fn is_put_off(&self) -> bool {
+        let waits = |verdict: &Verdict| matches!(verdict, Verdict::PutOff(_));
+        self.is_unrendered || self.verdicts.iter().any(waits)
+    }
+
+    /// Whether there is anything to keep, apart from what was seen once more.
+    pub fn is_empty(&self) -> bool {
+        let idle = |verdict: &Verdict| matches!(verdict, Verdict::Known(_) | Verdict::Repeated);
+        self.deleted.is_empty() && self.verdicts.iter().all(idle)
+    }
+
+    /// The bozo rank of the feed, given that of its document: ids that change are as bad as
+    /// ids that repeat (rule N3).
+    pub fn bozo_rank(&self, of_document: f64) -> f64 {
+        let Weight::Share(weight) = Code::IdRepeated.weight() else { return of_document };
+        let share = self.renamed as f64 / self.verdicts.len().max(1) as f64;
+        let rank = 1.0 - (1.0 - of_document) * (1.0 - weight * share);
+        (rank * 100.0).round() / 100.0
+    }
+
+    /// What the status says of it, if it is out of the ordinary.
+    pub fn remark(&self) -> Option<String> {
+        let mut remarks = Vec::new();
+        if self.is_another_feed {
+            remarks.push("feed identity changed".to_owned());
+        }
+        if self.renamed > 0 {
+            remarks.push(counted(self.renamed, "entry has", "entries have") + " another id");
+        }
+        if self.old() > 0 {
+            remarks.push(counted(self.old(), "old entry was", "old entries were") + " not sent");
+        }
+        (!remarks.is_empty()).then(|| remarks.join("; "))
+    }
+
+    fn count(&self, is_one: impl Fn(&Verdict) -> bool) -> usize {
+        self.verdicts.iter().filter(|verdict| is_one(verdict)).count()
+    }
+}
+
+fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Says of each candidate what to do about it.
+pub fn judge(
+    document: &Document,
+    known: &Known,
+    standing: &Standing,
+    now: DateTime<Utc>,
+) -> Judgement {
+    let matched = matching::matched(document, known);
+    let candidates = &document.candidates;
+    let unknown = matched.iter().filter(|found| matches!(found, matching::Match::None)).count();
+    let is_crowd = |many: usize| candidates.len() >= CROWD && many * 100 > candidates.len() * 80;
+    let is_another_feed = standing.is_known
+        && is_crowd(unknown)
+        && !standing.title.is_empty()
+        && standing.title != document.title;
+    let reaches = news::reaches(document, &matched, standing, is_another_feed);
+    let mut judgement = Judgement { is_another_feed, ..Judgement::default() };
+    for ((candidate, found), reach) in candidates.iter().zip(&matched).zip(reaches) {
+        judgement.verdicts.push(match found {
+            matching::Match::None => Verdict::New(reach),
+            matching::Match::Repeated => Verdict::Repeated,
+            matching::Match::Renamed(known) => {
+                judgement.renamed += 1;
+                Verdict::Learnt(known.clone())
+            }
+            matching::Match::Same(known) => revised(candidate, known, now),
+        });
+    }
+    judgement.deleted = deleted(document, known);
+    judgement
+}
+
+/// "At most 24 notified updates per entry" (rule N7), because a counter inside a text would
+/// be one for ever …
+const MOST_UPDATES: u32 = 24;
+/// … and what comes after them is kept this often, and sent to nobody.
+const KEPT_EVERY: TimeDelta = TimeDelta::days(1);
+/// "≥ 60 s apart" (rule N7).
+const APART: TimeDelta = TimeDelta::seconds(60);
+/// An update "not older than 3 minutes at the time of the fetch" is fresh (rule N7) …
+const FRESH: TimeDelta = TimeDelta::minutes(3);
+
+/// What is to be done about an entry that is known by its id.
+fn revised(candidate: &Candidate, known: &KnownEntry, now: DateTime<Utc>) -> Verdict {
+    let Some(digest) = known.digest else { return Verdict::Learnt(known.clone()) };
+    if digest == candidate.digest && !known.is_deleted {
+        return Verdict::Known(known.clone());
+    }
+    let since = known.revised_at.map(|at| now - at);
+    if known.revised >= MOST_UPDATES {
+        return match since.is_some_and(|since| since < KEPT_EVERY) {
+            true => Verdict::Known(known.clone()),
+            false => Verdict::Updated(known.clone(), Reach::Nobody),
+        };
+    }
+    if since.is_some_and(|since| since < APART) {
+        return Verdict::PutOff(known.clone());
+    }
+    let is_fresh = candidate.updated.is_some_and(|updated| {
+        known.updated.is_none_or(|before| updated > before) && updated >= now - FRESH
+    });
+    let reach = if is_fresh { Reach::Fresh } else { Reach::Askers };
+    Verdict::Updated(known.clone(), reach)
+}
+
+/// The deletions of entries that are known and that the document does not hold besides.
+fn deleted(document: &Document, known: &Known) -> Vec<(usize, KnownEntry)> {
+    let mut gone = std::collections::HashSet::new();
+    let is_held = |key: EntryKey| document.candidates.iter().any(|held| held.id == key);
+    let deletions = document.deletions.iter().enumerate().filter_map(|(at, deletion)| {
+        let entry = known.get(deletion.id)?;
+        let is_news = !entry.is_deleted && !is_held(deletion.id) && gone.insert(entry.first);
+        is_news.then(|| (at, entry.clone()))
+    });
+    deletions.collect()
+}

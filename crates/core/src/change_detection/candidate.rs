@@ -1,0 +1,269 @@
+//! An entry of a document, by all that it may be known by.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use url::Url;
+
+use crate::record::{Digest, EntryKey};
+use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, Link, Text};
+use feedgate_feed::text_extraction;
+use feedgate_feed::tombstone::deleted_entry_id;
+
+/// How much of a text tells it from others, in characters (rule N3).
+const FINGERPRINT_CHARS: usize = 500;
+/// Parameters of links that say how somebody came, not where to.
+const TRACKING: [&str; 7] = ["fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid"];
+
+/// An entry that may be new.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// What it goes by.
+    pub id: EntryKey,
+    /// The same without scheme and `www.`, if it is an address.
+    pub bare: Option<EntryKey>,
+    /// Its link without what does not matter; `None` if others in the document have it.
+    pub link: Option<EntryKey>,
+    /// Its title and how its text begins; `None` if others in the document have the same.
+    pub text: Option<EntryKey>,
+    /// What it will go by from now on, where that changes (rule N2).
+    pub renamed: Option<EntryKey>,
+    /// Its title.
+    pub title: Digest,
+    /// What it says (rule N7).
+    pub digest: Digest,
+    /// When it was published, as its source says.
+    pub published: Option<DateTime<Utc>>,
+    /// When it was updated, as its source says.
+    pub updated: Option<DateTime<Utc>>,
+    /// Its Atom id.
+    pub entry_id: String,
+    /// The entry as one self-contained Atom element, once it is needed.
+    pub atom: Option<String>,
+}
+
+impl Candidate {
+    /// One that is known by its id and nothing else.
+    pub fn of_id(entry_id: &str, atom: String) -> Candidate {
+        Candidate {
+            id: EntryKey::of(entry_id),
+            bare: bare(entry_id),
+            link: None,
+            text: None,
+            renamed: None,
+            title: Digest::of(&[]),
+            digest: Digest::of(&[&atom]),
+            published: None,
+            updated: None,
+            entry_id: entry_id.to_owned(),
+            atom: Some(atom),
+        }
+    }
+
+    /// All that is known of a normalized entry before it is rendered. What it shares with
+    /// others of its document is left out by [`Document::of`].
+    fn of(entry: &Entry) -> Candidate {
+        let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
+        let text = text_of(entry);
+        let link = first(&entry.links, "alternate").map(plain_link);
+        let enclosures: Vec<&str> = hrefs(&entry.links, "enclosure").collect();
+        let mut said = vec![folded(&title), without_space(&text), link.clone().unwrap_or_default()];
+        said.extend(enclosures.into_iter().map(str::to_owned));
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        Candidate {
+            id: EntryKey::of(&entry.id),
+            bare: bare(&entry.id),
+            link: link.map(|link| EntryKey::of(&format!("link {link}"))),
+            text: fingerprint(&title, &text),
+            renamed: None,
+            title: Digest::of(&[&folded(&title)]),
+            digest: Digest::of(&said),
+            published: stated(entry, entry.published),
+            updated: stated(entry, entry.updated),
+            entry_id: entry.id.clone(),
+            atom: None,
+        }
+    }
+
+    /// When it was published, or last updated, as its source says.
+    pub fn date(&self) -> Option<DateTime<Utc>> {
+        self.published.or(self.updated)
+    }
+
+    /// All that it may be known by.
+    pub fn keys(&self) -> impl Iterator<Item = EntryKey> + use<> {
+        [Some(self.id), self.bare, self.link, self.text].into_iter().flatten()
+    }
+}
+
+/// A date that the source gave, and not we.
+fn stated(entry: &Entry, date: Option<DateTime<chrono::FixedOffset>>) -> Option<DateTime<Utc>> {
+    date.filter(|_| !entry.date_assumed).map(|date| date.to_utc())
+}
+
+/// An entry that a publisher has taken back (RFC 6721, rule N8).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deletion {
+    /// What the entry goes by.
+    pub id: EntryKey,
+    /// Its Atom id.
+    pub entry_id: String,
+    /// The deletion as it stands in a feed: `at:deleted-entry`.
+    pub element: Element,
+    /// The same, serialized, once it is needed.
+    pub atom: Option<String>,
+}
+
+impl Deletion {
+    /// What an element of a feed takes back, if it is one that does.
+    pub fn of(element: &Element) -> Option<Deletion> {
+        let id = deleted_entry_id(element)?;
+        Some(Deletion {
+            id: EntryKey::of(id),
+            entry_id: id.to_owned(),
+            element: element.clone(),
+            atom: None,
+        })
+    }
+
+    /// Whether an element of a feed is one.
+    pub fn is(element: &Element) -> bool {
+        Deletion::of(element).is_some()
+    }
+
+    /// When the entry was taken back, as it is written (RFC 3339).
+    pub fn when(&self) -> Option<&str> {
+        let mut attributes = self.element.attributes.iter();
+        attributes.find(|attribute| attribute.name == "when").map(|when| when.value.as_str())
+    }
+
+    /// The same, taken back `at` that time unless it says when, as it must (RFC 6721,
+    /// section 3): nothing else tells it from another of the same entry.
+    fn dated(mut self, at: DateTime<Utc>) -> Deletion {
+        if self.when().is_none() {
+            let (name, value) = ("when".to_owned(), at.to_rfc3339_opts(SecondsFormat::Secs, true));
+            self.element.attributes.push(Attribute { name, value, ..Attribute::default() });
+        }
+        self
+    }
+}
+
+/// What a document of a feed holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Document {
+    /// When it was fetched.
+    pub at: DateTime<Utc>,
+    /// The title of the feed, as plain text.
+    pub title: String,
+    /// Its entries, oldest first.
+    pub candidates: Vec<Candidate>,
+    /// What it takes back.
+    pub deletions: Vec<Deletion>,
+}
+
+impl Document {
+    /// What a normalized feed holds, whose entries are in the order of the document;
+    /// `oldest_first` tells which that is. `renamed` are the ids that they will have from
+    /// now on, if that changes (rule N2).
+    pub fn of(
+        feed: &Feed,
+        oldest_first: bool,
+        renamed: Option<Vec<String>>,
+        at: DateTime<Utc>,
+    ) -> Document {
+        let mut candidates: Vec<Candidate> = feed.entries.iter().map(Candidate::of).collect();
+        for (candidate, id) in candidates.iter_mut().zip(renamed.unwrap_or_default()) {
+            candidate.renamed = Some(EntryKey::of(&id));
+        }
+        if !oldest_first {
+            candidates.reverse();
+        }
+        keep_unique(&mut candidates, |candidate| &mut candidate.link);
+        keep_unique(&mut candidates, |candidate| &mut candidate.text);
+        keep_unique(&mut candidates, |candidate| &mut candidate.bare);
+        let title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
+        let deletions = feed.extensions.iter().filter_map(Deletion::of);
+        let deletions = deletions.map(|deletion| deletion.dated(at)).collect();
+        Document { at, title, candidates, deletions }
+    }
+
+    /// All that its entries may be known by.
+    pub fn keys(&self) -> Vec<EntryKey> {
+        let of_deletions = self.deletions.iter().map(|deletion| deletion.id);
+        self.candidates.iter().flat_map(Candidate::keys).chain(of_deletions).collect()
+    }
+}
+
+/// Forgets a key that several candidates have: it tells none of them from the others.
+fn keep_unique(candidates: &mut [Candidate], key: fn(&mut Candidate) -> &mut Option<EntryKey>) {
+    let mut counts: HashMap<EntryKey, usize> = HashMap::new();
+    for candidate in &mut *candidates {
+        if let Some(key) = *key(candidate) {
+            *counts.entry(key).or_default() += 1;
+        }
+    }
+    for candidate in candidates {
+        let held = key(candidate);
+        *held = held.filter(|key| counts[key] == 1);
+    }
+}
+
+/// An id that is an address, without scheme and `www.`; `None` for any other.
+fn bare(id: &str) -> Option<EntryKey> {
+    let (scheme, rest) = id.split_once("://")?;
+    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let rest = rest.strip_prefix("www.").unwrap_or(rest);
+    is_web.then(|| EntryKey::of(&format!("bare {rest}")))
+}
+
+/// A link without what does not matter: scheme, `www.`, closing slashes, and parameters
+/// that only track whoever follows it.
+fn plain_link(href: &str) -> String {
+    let Ok(url) = Url::parse(href) else { return href.to_owned() };
+    let host = url.host_str().unwrap_or_default();
+    let host = host.strip_prefix("www.").unwrap_or(host);
+    let mut query: Vec<String> = url
+        .query_pairs()
+        .filter(|(name, _)| !name.starts_with("utm_") && !TRACKING.contains(&name.as_ref()))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    query.sort_unstable();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let fragment = url.fragment().unwrap_or_default();
+    format!("{host}{port}{}?{}#{fragment}", url.path().trim_end_matches('/'), query.join("&"))
+}
+
+/// Title and beginning of the text, if there is any.
+fn fingerprint(title: &str, text: &str) -> Option<EntryKey> {
+    let beginning: String = folded(text).chars().take(FINGERPRINT_CHARS).collect();
+    let title = folded(title);
+    let says_something = !title.is_empty() || !beginning.is_empty();
+    says_something.then(|| EntryKey::of(&format!("text {title}\u{1f}{beginning}")))
+}
+
+/// The text of the content, else of the summary, without markup.
+fn text_of(entry: &Entry) -> String {
+    match &entry.content {
+        Some(Content::Text(text)) => text.to_plain(),
+        Some(Content::Xml { value, .. }) => text_extraction::plain(value),
+        Some(Content::Media { value, .. }) => value.clone(),
+        Some(Content::Src { href, .. }) => href.clone(),
+        None => entry.summary.as_ref().map(Text::to_plain).unwrap_or_default(),
+    }
+}
+
+fn folded(text: &str) -> String {
+    without_space(text).to_lowercase()
+}
+
+fn without_space(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+fn first<'a>(links: &'a [Link], rel: &'a str) -> Option<&'a str> {
+    hrefs(links, rel).next()
+}
+
+fn hrefs<'a>(links: &'a [Link], rel: &'a str) -> impl Iterator<Item = &'a str> {
+    links.iter().filter(move |link| link.rel == rel).map(|link| link.href.as_str())
+}

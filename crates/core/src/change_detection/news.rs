@@ -1,0 +1,65 @@
+//! Which unknown entries are news, and which are old (rule N5).
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::matching::Match;
+use super::{Candidate, Document, Standing};
+use crate::record::Reach;
+
+/// Up to so many new entries in one document are nothing out of the ordinary.
+const FEW: usize = 25;
+/// What was published before the last fetch by more than this was not published since.
+const GRACE: TimeDelta = TimeDelta::hours(48);
+/// Entries without dates that are sent out of a flood: the newest ones.
+const MOST_UNDATED: usize = 10;
+/// A feed may be this much livelier than on average before it is thought to be flooding.
+const LIVELY: f64 = 4.0;
+/// An average over longer than this says nothing of a number.
+const LONGEST_HOURS: f64 = 24.0 * 30.0;
+
+/// Whom each candidate reaches, if it is new.
+pub(super) fn reaches(
+    document: &Document,
+    matched: &[Match],
+    standing: &Standing,
+    is_another_feed: bool,
+) -> Vec<Reach> {
+    let candidates = &document.candidates;
+    let mut reaches = vec![Reach::Everybody; candidates.len()];
+    let (true, Some(last_good)) = (standing.is_known, standing.last_good) else { return reaches };
+    let is_new = |at: usize| matched[at] == Match::None;
+    let is_old =
+        |candidate: &Candidate| candidate.date().is_some_and(|date| date < last_good - GRACE);
+    let new = (0..candidates.len()).filter(|at| is_new(*at)).count();
+    let is_flood = new > most_expected(document, standing, last_good);
+    if is_flood || is_another_feed {
+        let mut undated = 0;
+        for at in (0..candidates.len()).rev().filter(|at| is_new(*at)) {
+            let is_crowded = candidates[at].date().is_none() && {
+                undated += 1;
+                // What was away may come back with all it published meanwhile.
+                undated > MOST_UNDATED && (!standing.is_failing || is_another_feed)
+            };
+            if is_old(&candidates[at]) || is_crowded {
+                reaches[at] = Reach::Nobody;
+            }
+        }
+        return reaches;
+    }
+    // Where newer ones were taken out, older ones slide in at the far end.
+    let far_end = matched.iter().take_while(|found| **found == Match::None).count();
+    if far_end < candidates.len() {
+        for at in (0..far_end).filter(|at| is_old(&candidates[*at])) {
+            reaches[at] = Reach::Nobody;
+        }
+    }
+    reaches
+}
+
+/// "max(25, half of the document)", or what a feed that is as lively as this one may have
+/// published since.
+fn most_expected(document: &Document, standing: &Standing, last_good: DateTime<Utc>) -> usize {
+    let hours = (document.at - last_good).num_seconds().max(0) as f64 / 3_600.0;
+    let lively = standing.per_hour * hours.min(LONGEST_HOURS) * LIVELY;
+    FEW.max(document.candidates.len() / 2).max(lively as usize)
+}

@@ -1,0 +1,225 @@
+//! What is learned of a publisher's server, or of a group of servers that limits together
+//! (`limit`): how long to leave it alone, and how fast it may be asked afterwards.
+//!
+//! Everything here is a pure function of what was seen; the store keeps it, so that all
+//! nodes know the same.
+
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+use super::host_groups::LONGEST_SPACING;
+use super::resource::ResourceId;
+
+/// A server that says "slow down" and not for how long is left alone this long (rule P26) …
+const SLOW_DOWN: Duration = Duration::from_secs(600);
+/// … and twice as long each time it says so again, up to this.
+const LONGEST_SLOW_DOWN: Duration = Duration::from_secs(6 * 3_600);
+/// No server holds us off for longer than a day (rule P25).
+const LONGEST_ASKED: Duration = Duration::from_secs(24 * 3_600);
+/// Refusals this close together belong together (rule P27).
+pub const TOGETHER: Duration = Duration::from_secs(600);
+/// So many different URLs make trouble the server's own (rule P27).
+const SEVERAL: u32 = 3;
+/// For so long a refusal of one URL counts towards a block of its server …
+pub const BLOCK_WITHIN: Duration = Duration::from_secs(24 * 3_600);
+/// … which takes so many URLs refused in the same way.
+const BLOCKED: u32 = 5;
+/// Where nothing was learned yet, slowing down begins here.
+const FIRST_SPACING: Duration = Duration::from_secs(1);
+/// What is left of a learned pause after an hour without a "slow down" (rule P28).
+const KEPT_PER_HOUR: f64 = 0.9;
+
+/// What is known of one group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Until when it is left alone.
+    pub cool_until: Option<DateTime<Utc>>,
+    /// The pause learned when it last said "slow down"; zero before it ever did.
+    pub spacing: Duration,
+    /// When that was.
+    pub slowed_at: Option<DateTime<Utc>>,
+    /// How often in a row it said so, without a good answer in between.
+    pub slow_downs: u32,
+}
+
+/// One URL of a group was refused: 401, 403, 429 or 503.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The group.
+    pub group: String,
+    /// Whose URL.
+    pub resource: ResourceId,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// With what status code.
+    pub http_code: u16,
+    /// Seconds for which it asked to be left alone, if it said so; 0 says nothing.
+    pub retry_after_s: Option<u32>,
+}
+
+/// How many different URLs of the group were refused lately, this one included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// With 429 or 503, within [`TOGETHER`].
+    pub busy: u32,
+    /// With 403, within [`TOGETHER`] and since the group last answered well.
+    pub forbidden: u32,
+    /// As this one was, within [`BLOCK_WITHIN`] and since the group last answered well.
+    pub alike: u32,
+}
+
+/// What follows for the whole group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What is known of it from now on.
+    pub host: Host,
+    /// Until when nobody asks it, and why, in a sentence.
+    pub leave_alone: (DateTime<Utc>, String),
+    /// Whether it refuses us altogether, so that no single resource is to blame.
+    pub is_block: bool,
+}
+
+impl Host {
+    /// The pause between the starts of two fetches at `now`: what was learned, less a tenth
+    /// for each hour since, and never less than `least` (rule P28).
+    pub fn spacing_at(&self, least: Duration, now: DateTime<Utc>) -> Duration {
+        let Some(slowed_at) = self.slowed_at else { return least };
+        let hours = (now - slowed_at).num_hours().clamp(0, 10_000) as i32;
+        self.spacing.mul_f64(KEPT_PER_HOUR.powi(hours)).max(least)
+    }
+
+    /// What a refusal means for the whole group; `None` if it concerns its URL only.
+    /// `least` is the group's usual pause.
+    pub fn refused(&self, refused: &Refused, seen: Evidence, least: Duration) -> Option<Verdict> {
+        let is_block = matches!(refused.http_code, 401 | 403) && seen.alike >= BLOCKED;
+        let is_busy = refused.http_code == 503 && seen.busy >= SEVERAL;
+        let is_slow_down = refused.http_code == 429
+            || is_block
+            || (refused.http_code == 403 && seen.forbidden >= SEVERAL);
+        if !is_slow_down && !is_busy {
+            return None;
+        }
+        // Who says zero asks for no rest, which no refusal means (rule P26).
+        let asked = refused.retry_after_s.filter(|secs| *secs > 0);
+        let asked = asked.map(|secs| Duration::from_secs(secs.into()));
+        let doubled = SLOW_DOWN * 2_u32.pow(self.slow_downs.min(10));
+        let pause = asked.unwrap_or(doubled.min(LONGEST_SLOW_DOWN)).min(LONGEST_ASKED);
+        let until = (refused.at + pause).max(self.cool_until.unwrap_or(refused.at));
+        let spacing = self.spacing_at(least, refused.at).max(FIRST_SPACING) * 2;
+        let host = Host {
+            cool_until: Some(until),
+            spacing: spacing.min(LONGEST_SPACING.max(least)),
+            slowed_at: Some(refused.at),
+            slow_downs: self.slow_downs.saturating_add(1),
+        };
+        let why = why(refused, seen, is_block, until);
+        Some(Verdict { host, leave_alone: (until, why), is_block })
+    }
+}
+
+/// Why a whole group is left alone, for those who wait for one of its resources.
+fn why(refused: &Refused, seen: Evidence, is_block: bool, until: DateTime<Utc>) -> String {
+    let name = refused.group.trim_end_matches(":443").trim_end_matches(":80");
+    let code = refused.http_code;
+    let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
+    match code {
+        _ if is_block => {
+            format!(
+                "the server {name} refuses all of us ({code} for {} URLs); it is asked again at {until}",
+                seen.alike
+            )
+        }
+        429 => format!("the server {name} asked everyone to wait until {until}"),
+        _ => {
+            let urls = if code == 403 { seen.forbidden } else { seen.busy };
+            format!(
+                "the server {name} turned away {urls} of us ({code}); nobody asks it until {until}"
+            )
+        }
+    }
+}
+
+/// When the `n`th of those who waited for a group to end its rest is asked: one after the
+/// other, so that they do not all meet again (rule P27).
+pub fn resume_at(until: DateTime<Utc>, n: usize, spacing: Duration) -> DateTime<Utc> {
+    let steps = spacing.max(FIRST_SPACING).saturating_mul(u32::try_from(n).unwrap_or(u32::MAX));
+    until + TimeDelta::from_std(steps.min(LONGEST_ASKED)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(secs)
+    }
+
+    fn refused(http_code: u16, retry_after_s: Option<u32>) -> Refused {
+        let (group, resource) = ("a.test:443".to_owned(), ResourceId(1));
+        Refused { group, resource, at: at(0), http_code, retry_after_s }
+    }
+
+    #[test]
+    fn p27_who_is_left_alone_and_for_how_long() {
+        let least = Duration::from_secs(1);
+        let seen = |busy, forbidden, alike| Evidence { busy, forbidden, alike };
+        let again = |slow_downs| Host { slow_downs, ..Host::default() };
+        let cooling = Host { cool_until: Some(at(9_000)), ..Host::default() };
+        #[rustfmt::skip]
+        let cases = [
+            ("429: the group",                        again(0), refused(429, Some(60)),     seen(1, 0, 1), Some(60)),
+            ("p25 for a day at most",                 again(0), refused(429, Some(u32::MAX)), seen(1, 0, 1), Some(86_400)),
+            ("p26 429 without a time: ten minutes",   again(0), refused(429, None),         seen(1, 0, 1), Some(600)),
+            ("p26 and with none: no less",            again(1), refused(429, Some(0)),      seen(1, 0, 1), Some(1_200)),
+            ("p26 doubling",                          again(3), refused(429, None),         seen(1, 0, 1), Some(4_800)),
+            ("p26 up to six hours",                   again(9), refused(429, None),         seen(1, 0, 1), Some(21_600)),
+            ("an earlier end shortens nothing",       cooling,  refused(429, Some(60)),     seen(1, 0, 1), Some(9_000)),
+            ("503: the URL only",                     again(0), refused(503, Some(60)),     seen(2, 0, 1), None),
+            ("503 for three URLs: the group",         again(0), refused(503, Some(60)),     seen(3, 0, 1), Some(60)),
+            ("403: the URL only",                     again(0), refused(403, None),         seen(0, 2, 2), None),
+            ("403 for three URLs: as a 429",          again(0), refused(403, None),         seen(0, 3, 3), Some(600)),
+            ("401 for four",                          again(0), refused(401, None),         seen(0, 0, 4), None),
+            ("401 for five: a block",                 again(0), refused(401, None),         seen(0, 0, 5), Some(600)),
+            ("anything else",                         again(0), refused(500, None),         seen(9, 9, 9), None),
+        ];
+        for (why, host, refused, seen, want) in cases {
+            let verdict = host.refused(&refused, seen, least);
+            let until = verdict.as_ref().map(|verdict| verdict.leave_alone.0.timestamp());
+            assert_eq!(until, want, "{why}");
+            assert_eq!(verdict.is_some_and(|v| v.is_block), seen.alike == 5, "{why}");
+        }
+    }
+
+    #[test]
+    fn p28_a_slow_down_doubles_the_pause_and_clean_hours_shrink_it() {
+        let least = Duration::from_millis(500);
+        let mut host = Host::default();
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            host = host.refused(&refused(429, None), Evidence::default(), least).unwrap().host;
+            pauses.push(host.spacing.as_secs());
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60, 60]);
+        let after = |hours: i64| host.spacing_at(least, at(hours * 3_600)).as_millis();
+        assert_eq!([after(0), after(1), after(2), after(100)], [60_000, 54_000, 48_600, 500]);
+        let reddit = Duration::from_secs(60);
+        let slower = Host::default().refused(&refused(429, None), Evidence::default(), reddit);
+        assert_eq!(slower.unwrap().host.spacing, reddit, "never less than its own");
+    }
+
+    #[test]
+    fn p27_those_who_waited_resume_one_by_one() {
+        let resume = |n| resume_at(at(100), n, Duration::from_secs(4)).timestamp();
+        assert_eq!([resume(0), resume(1), resume(10)], [100, 104, 140]);
+        assert_eq!(resume(usize::MAX), 100 + 86_400, "within a day");
+    }
+
+    #[test]
+    fn the_reason_names_the_server_and_the_end() {
+        let verdict =
+            Host::default().refused(&refused(429, None), Evidence::default(), FIRST_SPACING);
+        let (_, why) = verdict.unwrap().leave_alone;
+        assert_eq!(why, "the server a.test asked everyone to wait until 1970-01-01T00:10:00Z");
+    }
+}

@@ -1,0 +1,35 @@
+//! What feedgate talks about: plain values and their rules.
+//!
+//! Nothing here does I/O, reads a clock or knows a setting; `now` is always an
+//! argument. The words are those of `docs/glossary.md`.
+
+pub mod account;
+pub mod backfill;
+pub mod backlog_smoothing;
+pub mod change_detection;
+pub mod collection;
+pub mod event;
+pub mod host;
+pub mod host_groups;
+pub mod intent;
+pub mod moves;
+pub mod outage_detector;
+pub mod page;
+pub mod password;
+pub mod ping;
+pub mod ping_forwarding;
+pub mod poll;
+pub mod poll_times;
+pub mod polling_hints;
+pub mod ports;
+pub mod rank;
+pub mod record;
+pub mod redaction;
+pub mod resource;
+pub mod schedule;
+pub mod status;
+pub mod stored_entry;
+pub mod stored_file;
+pub mod subscription;
+pub mod topic;
+pub mod upstream;

@@ -1,0 +1,249 @@
+//! What a publisher asks for: how long to wait, and when not to come.
+//!
+//! The wishes come from response headers and from the document, and are kept with the
+//! resource, because an answer of "not modified" repeats none of them. They are a floor
+//! below the period that follows from what was seen, never a reason to poll sooner
+//! (rule P13). Headers are read in `fetch`, documents in `parse`.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::schedule::{Period, Reason};
+use feedgate_feed::model::Hints;
+
+/// The most that a document is believed, in seconds (rule P13: a day).
+const LONGEST_S: u32 = 24 * 3_600;
+/// `sy:updateBase` is followed only for periods from here on (rule P17); below, where
+/// in the hour a feed is polled makes no difference worth having.
+const SHORTEST_ANCHORED_S: u32 = 3_600;
+
+/// Everything a publisher asked for with the last usable answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Asked {
+    /// Seconds for which the headers say the answer is good (rule P12).
+    pub headers_s: u32,
+    /// `ttl`, in seconds.
+    pub ttl_s: u32,
+    /// `sy:updatePeriod` divided by `sy:updateFrequency`, in seconds.
+    pub syndication_s: u32,
+    /// `sy:updateBase`.
+    pub syndication_base: Option<DateTime<Utc>>,
+    /// Hours of the day, GMT, in which it does not want to be asked.
+    pub skip_hours: Vec<u8>,
+    /// Days of the week, Monday is 0, on which it does not want to be asked.
+    pub skip_days: Vec<u8>,
+}
+
+/// A floor below the period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Floor {
+    /// In seconds; 0 for none.
+    pub secs: u32,
+    /// Where it comes from.
+    pub reason: Reason,
+}
+
+impl Asked {
+    /// What the headers and the document of one answer ask for.
+    pub fn of(headers_s: u32, hints: &Hints) -> Asked {
+        let capped = |secs: u32| secs.min(LONGEST_S);
+        Asked {
+            headers_s: capped(headers_s),
+            ttl_s: capped(hints.ttl_min.unwrap_or(0).saturating_mul(60)),
+            syndication_s: capped(hints.update_period_s.unwrap_or(0)),
+            syndication_base: hints.update_base.map(|base| base.to_utc()),
+            skip_hours: hints.skip_hours.clone(),
+            skip_days: hints.skip_days.clone(),
+        }
+    }
+
+    /// The same document came again, with headers of its own.
+    pub fn same_again(&mut self, headers_s: u32) {
+        self.headers_s = headers_s.min(LONGEST_S);
+    }
+
+    /// "Not modified" came. It may shorten for how long the last answer is good, not
+    /// lengthen it: some servers send the wrong headers with a 304 (rule P15).
+    pub fn not_modified(&mut self, headers_s: Option<u32>) {
+        self.headers_s = self.headers_s.min(headers_s.unwrap_or(u32::MAX));
+    }
+
+    /// The wishes, of which the longest counts (rule P12), for a resource with
+    /// `per_hour` new entries. Of equals the first is told: headers are closest to the
+    /// wire.
+    ///
+    /// `sy:updatePeriod` is often a default that nobody chose, so it counts only while
+    /// the feed keeps to it; `ttl` counts always, which seed 002 makes a duty (P14).
+    pub fn wishes(&self, per_hour: f64) -> [Floor; 3] {
+        let keeps_to_it = per_hour * f64::from(self.syndication_s) <= 3_600.0;
+        let syndication_s = if keeps_to_it { self.syndication_s } else { 0 };
+        [
+            Floor { secs: self.headers_s, reason: Reason::Headers },
+            Floor { secs: self.ttl_s, reason: Reason::Ttl },
+            Floor { secs: syndication_s, reason: Reason::Syndication },
+        ]
+    }
+
+    /// When to fetch after `now`: at the end of `period`, spread by `dice` (see
+    /// [`Period::next`]), and not when the publisher does not want to be asked.
+    pub fn next(&self, period: Period, now: DateTime<Utc>, dice: f64) -> DateTime<Utc> {
+        let at = self.anchored(period, now, dice).unwrap_or_else(|| period.next(now, dice));
+        self.allowed_from(at)
+    }
+
+    /// Where `sy:updatePeriod` decided the period: the first `base + n * period` that is
+    /// at least half a period away, and a little later, when the publisher will have
+    /// written what it then writes (rule P17).
+    fn anchored(&self, period: Period, now: DateTime<Utc>, dice: f64) -> Option<DateTime<Utc>> {
+        let secs = i64::from(period.as_secs());
+        if period.reason() != Reason::Syndication || period.as_secs() < SHORTEST_ANCHORED_S {
+            return None;
+        }
+        let base = self.syndication_base?;
+        let earliest = now + TimeDelta::seconds(secs / 2);
+        let over = (earliest - base).num_seconds().rem_euclid(secs);
+        let anchor = earliest + TimeDelta::seconds((secs - over) % secs);
+        let late = period.jitter_s() * dice.clamp(0.0, 1.0);
+        Some(anchor + Duration::from_secs_f64(late))
+    }
+
+    /// The first moment from `at` on that is in no skipped hour and on no skipped day.
+    /// Who skips everything said nothing that can be followed (rule P16).
+    pub fn allowed_from(&self, at: DateTime<Utc>) -> DateTime<Utc> {
+        let is_skipped = |at: &DateTime<Utc>| {
+            let day = at.weekday().num_days_from_monday();
+            self.skip_hours.iter().any(|hour| u32::from(*hour) % 24 == at.hour())
+                || self.skip_days.iter().any(|skipped| u32::from(*skipped) == day)
+        };
+        // Steps of an hour keep the minute, so that feeds which all skip the night do
+        // not all wake at its end.
+        let mut hours = (0..=7 * 24).map(|hours| at + TimeDelta::hours(hours));
+        hours.find(|at| !is_skipped(at)).unwrap_or(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::poll::Polling;
+    use super::super::resource::Kind;
+    use super::super::schedule::{Bounds, Found, Held, K_LEAST, plan};
+    use super::*;
+
+    /// Thursday, 1 January 1970.
+    fn at(hour: i64, minute: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::minutes(hour * 60 + minute)
+    }
+
+    #[test]
+    fn p12_the_longest_wish_is_the_floor() {
+        let none = Asked::default();
+        #[rustfmt::skip]
+        let cases = [
+            ("nobody asks",                       none.clone(),                                       0.0, 0),
+            ("headers",                           Asked { headers_s: 600, ..none.clone() },           9.0, 600),
+            ("ttl",                               Asked { ttl_s: 7_200, ..none.clone() },             0.1, 7_200),
+            ("the syndication module",            Asked { syndication_s: 7_200, ..none.clone() },     0.1, 7_200),
+            ("the longest",                       Asked { headers_s: 60, ttl_s: 120, syndication_s: 90, ..none }, 0.1, 120),
+        ];
+        for (why, asked, per_hour, want) in cases {
+            let longest = asked.wishes(per_hour).into_iter().map(|wish| wish.secs).max();
+            assert_eq!(longest, Some(want), "{why}");
+        }
+    }
+
+    #[test]
+    fn p14_a_default_that_nobody_chose_does_not_hold_off_a_feed_that_is_faster() {
+        let none = Asked::default();
+        let ttl = || Asked { ttl_s: 7_200, ..none.clone() };
+        let syndication = || Asked { syndication_s: 7_200, ..none.clone() };
+        #[rustfmt::skip]
+        let cases = [
+            ("ttl counts while the feed keeps to it",  ttl(),         0.5, 7_200),
+            ("ttl counts whatever was seen",           ttl(),         9.0, 7_200),
+            ("sy of a feed that keeps to it",          syndication(), 0.5, 7_200),
+            ("sy of one that does not",                syndication(), 0.6, 0),
+        ];
+        for (why, asked, per_hour, want) in cases {
+            let longest = asked.wishes(per_hour).into_iter().map(|wish| wish.secs).max();
+            assert_eq!(longest, Some(want), "{why}");
+        }
+    }
+
+    #[test]
+    fn p13_a_document_is_believed_for_a_day() {
+        let week = 7 * 24 * 3_600;
+        let hints =
+            Hints { ttl_min: Some(u32::MAX), update_period_s: Some(week), ..Hints::default() };
+        let asked = Asked::of(week, &hints);
+        assert_eq!((asked.headers_s, asked.ttl_s, asked.syndication_s), (86_400, 86_400, 86_400));
+    }
+
+    #[test]
+    fn p15_not_modified_shortens_and_never_lengthens() {
+        for (before, told, want) in
+            [(600, None, 600), (600, Some(60), 60), (600, Some(6_000), 600), (0, Some(60), 0)]
+        {
+            let mut asked = Asked { headers_s: before, ttl_s: 7_200, ..Asked::default() };
+            asked.not_modified(told);
+            assert_eq!((asked.headers_s, asked.ttl_s), (want, 7_200), "{before} {told:?}");
+        }
+    }
+
+    #[test]
+    fn p16_skipped_hours_and_days_are_waited_out() {
+        type Skipped = &'static [u8];
+        const ALL: Skipped =
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23];
+        #[rustfmt::skip]
+        let cases: [(&str, Skipped, Skipped, DateTime<Utc>); 7] = [
+            ("nothing is skipped",              &[],        &[],                    at(3, 20)),
+            ("not this hour",                   &[5, 6],    &[],                    at(3, 20)),
+            ("until the night is over",         &[3, 4, 5], &[],                    at(6, 20)),
+            ("not on Thursdays and Fridays",    &[],        &[3, 4],                at(48, 20)),
+            ("nor in the hours after them",     &[0, 1, 3], &[3, 4],                at(50, 20)),
+            ("all hours skipped is a mistake",  ALL,        &[],                    at(3, 20)),
+            ("all days skipped is one too",     &[],        &[0, 1, 2, 3, 4, 5, 6], at(3, 20)),
+        ];
+        for (why, hours, days, want) in cases {
+            let (skip_hours, skip_days) = (hours.to_vec(), days.to_vec());
+            let asked = Asked { skip_hours, skip_days, ..Asked::default() };
+            assert_eq!(asked.allowed_from(at(3, 20)), want, "{why}");
+        }
+        let midnight = Asked { skip_hours: vec![24], ..Asked::default() };
+        assert_eq!(midnight.allowed_from(at(0, 5)), at(1, 5), "24 is 0");
+    }
+
+    #[test]
+    fn p17_polls_follow_the_base_of_long_syndication_periods() {
+        let base = Some(at(-5, 10)); // some day before, ten past
+        let asked = |syndication_s, ttl_s| Asked {
+            syndication_s,
+            ttl_s,
+            syndication_base: base,
+            ..Asked::default()
+        };
+        #[rustfmt::skip]
+        let cases = [
+            ("at the next anchor",                   asked(7_200, 0),      at(1, 30), at(3, 10)),
+            ("not one that is too near",             asked(7_200, 0),      at(0, 30), at(3, 10)),
+            ("exactly one period later",             asked(7_200, 0),      at(3, 10), at(5, 10)),
+            ("not where something else decides",     asked(7_200, 10_800), at(1, 30), at(4, 30)),
+            ("nor for short periods",                asked(1_800, 0),      at(1, 30), at(2, 0)),
+        ];
+        for (why, asked, now, want) in cases {
+            // Often enough to be polled more often, seldom enough to keep to the wish.
+            let polling =
+                Polling { asked, rate_at: Some(now), entries_per_hour: 0.3, ..Polling::default() };
+            let held = Held { kind: Kind::Feed, subscribers: 1, pushed: false, polling };
+            let bounds = Bounds { min_period_s: 60, k: K_LEAST };
+            let found = Found::NotModified { hint_s: None };
+            let planned = plan(held, &found, &bounds, now, 0.5);
+            let (next, period) = (planned.next_fetch, planned.period);
+            let late = (next - want).num_seconds();
+            assert!((0..=i64::from(period.as_secs()) / 10).contains(&late), "{why}: {next}");
+        }
+    }
+}

@@ -1,0 +1,634 @@
+//! What the floors above may ask of a store.
+
+mod accounts;
+mod backfills;
+mod changes;
+mod collections;
+mod events;
+mod ping_forwarding;
+mod survey;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::Notify;
+
+use crate::account::AccountId;
+use crate::change_detection::{Document, Known};
+use crate::host::{Host, Refused, Verdict};
+use crate::intent::{DueIntent, Intent};
+use crate::moves::Move;
+use crate::page::{Archived, Held, Page, Retention};
+use crate::ping::Ping;
+use crate::poll::{Poll, Trigger};
+use crate::record::{EntryKey, Reach, Record, Seq};
+use crate::resource::{Resource, ResourceId};
+use crate::subscription::{Due, Subscription, SubscriptionId, Wish};
+use crate::topic::{Callback, Topic};
+use crate::upstream::Upstream;
+use feedgate_feed::body::Body;
+use feedgate_protocol::robots::Robots;
+
+pub use accounts::{Accounts, Storage};
+pub use backfills::{Backfills, DueBackfill};
+pub use changes::{Changes, Hour, Line, Window};
+pub use collections::Collections;
+pub use events::{Came, Dropped, Events};
+pub use ping_forwarding::Sinks;
+pub use survey::{Counted, Group, Open, OpenPage, Survey, Watched};
+
+/// Names the ports that make a store.
+macro_rules! store_of {
+    ($($port:ident)*) => {
+        /// Everything at once.
+        pub trait Store: $($port +)* Send + Sync {}
+
+        impl<T> Store for T where T: $($port +)* Send + Sync {}
+    };
+}
+
+store_of! {
+    Accounts Resources Log Archives Collections Subscriptions Intents Backfills Pings Changes Upstreams Hosts
+    Sinks Moves Queue Schedule Storage Events Survey Upkeep
+}
+
+/// A resource handed out to be polled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DueResource {
+    /// The resource as it stood when claimed.
+    pub resource: Resource,
+    /// Whether a ping made it due.
+    pub trigger: Trigger,
+}
+
+/// How much more work a taker can take.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// Jobs in all.
+    pub limit: usize,
+    /// Jobs for any one host.
+    pub per_host: usize,
+    /// Hosts that have all they can take; nothing of theirs is handed out.
+    pub busy: Vec<String>,
+}
+
+/// What an append came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The greatest number in the log now.
+    pub head: Seq,
+    /// How many of the records were new.
+    pub new: usize,
+}
+
+/// What is watched.
+#[async_trait]
+pub trait Resources: Send + Sync {
+    /// The resource with this topic; made, and due at once, if there is none.
+    async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError>;
+
+    /// The resource with this topic.
+    async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError>;
+
+    /// The resource with this number.
+    async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError>;
+
+    /// Takes resources due at `now`, longest due first, and hides them from other
+    /// takers until `until`. A group of servers that is to be left alone, or was asked a
+    /// moment ago, is passed over. Where `room` has one place for each, a group is asked by
+    /// one taker at a time, on whatever node, until its poll is recorded (rule P41).
+    ///
+    /// Nothing stays locked in between. If the taker dies, its claim expires and the
+    /// resource is handed out again. A resource that nobody subscribes to is not due.
+    async fn claim_resources(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<DueResource>, StoreError>;
+
+    /// Takes this one resource, due or not; `None` while somebody else has it.
+    async fn claim_resource(
+        &self,
+        id: ResourceId,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Option<Resource>, StoreError>;
+
+    /// Appends what is new to the log and keeps everything else a poll found, in one
+    /// transaction; ends the claim.
+    ///
+    /// Which entries are new, or say something else than before, is judged here
+    /// ([`crate::change_detection::judge`]); they are numbered from head + 1 in the order
+    /// given, and every subscription that is now behind, and is sent some of them, becomes
+    /// due, unless the poll is `silent`. A revision of what is no feed is appended if the
+    /// body is another. Two nodes that found the same change append it once. A ping that
+    /// came while the poll ran makes the resource due again as soon as its spacing allows,
+    /// because what it told of may have come after the answer.
+    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError>;
+
+    /// Appends what is new of what an upstream sent, as [`record`](Self::record) does;
+    /// claim, schedule and all that a poll remembers stay as they are.
+    async fn push(
+        &self,
+        id: ResourceId,
+        document: Document,
+        now: DateTime<Utc>,
+    ) -> Result<Appended, StoreError>;
+}
+
+/// Which records a delivery may bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owed {
+    /// All after this one,
+    pub after: Seq,
+    /// up to and with this one,
+    pub upto: Seq,
+    /// that reach this far,
+    pub least: Reach,
+    /// but no more than so many.
+    pub limit: usize,
+}
+
+/// Which entries to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Those after this record, the oldest of them; `None` reads the newest.
+    pub after: Option<Seq>,
+    /// Those before this one; `None` reads up to the head.
+    pub before: Option<Seq>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// What is kept.
+#[async_trait]
+pub trait Log: Send + Sync {
+    /// Up to `limit` records after `after`, ascending.
+    async fn read_after(
+        &self,
+        id: ResourceId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError>;
+
+    /// What a subscription is owed: records of at least this reach, ascending.
+    async fn owed(&self, id: ResourceId, owed: &Owed) -> Result<Vec<Record>, StoreError>;
+
+    /// Entries as they are now, newest first: what was replaced by an update, or taken back,
+    /// is left out.
+    async fn read_current(&self, id: ResourceId, span: &Span) -> Result<Vec<Record>, StoreError>;
+
+    /// What is known under these keys. The append judges again; this only saves work on
+    /// what is not new.
+    async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError>;
+
+    /// The number of the newest record with this Atom id.
+    async fn seq_of(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError>;
+
+    /// The newest body and its version.
+    async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError>;
+}
+
+/// Logs by their pages.
+#[async_trait]
+pub trait Archives: Send + Sync {
+    /// A page of a log; `None` asks for the newest. There is always a first one, unless it
+    /// was dropped; `None` if there is none of this number now.
+    async fn page(&self, id: ResourceId, number: Option<i64>) -> Result<Option<Held>, StoreError>;
+
+    /// The number of the oldest page that is kept: those before it were dropped.
+    async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError>;
+
+    /// The records of a page, ascending, with what they go by in an archive. Which those
+    /// are was decided when they were appended. An error if they are not all there, because
+    /// it was dropped since it was found: what is archived is published for ever.
+    async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError>;
+
+    /// Drops the pages that are not to be kept, the oldest of each log first, and their
+    /// records with them. What a subscription is still owed stays, and so does what is
+    /// known of the entries (rule N6). Returns how many pages were dropped.
+    async fn drop_pages(
+        &self,
+        retention: &Retention,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError>;
+}
+
+/// Which subscriptions to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only this account's, `AccountId::NOBODY` for the open ones; `None` lists everybody's.
+    pub account: Option<AccountId>,
+    /// Only those of this topic.
+    pub topic: Option<String>,
+    /// Only those with this callback.
+    pub callback: Option<String>,
+    /// How many to skip.
+    pub offset: usize,
+    /// How many to return.
+    pub limit: usize,
+}
+
+/// A subscription in a list, with the resource it watches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// The subscription.
+    pub subscription: Subscription,
+    /// The resource.
+    pub resource: Resource,
+}
+
+/// How a delivery ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settled {
+    /// The callback acknowledged everything up to `cursor`.
+    Delivered {
+        /// Whose.
+        id: SubscriptionId,
+        /// The last number acknowledged.
+        cursor: Seq,
+        /// The version of the status that it was told with it.
+        status: i64,
+    },
+    /// It did not. The cursor stays.
+    Failed {
+        /// Whose.
+        id: SubscriptionId,
+        /// When to try again; `None` waits for the next change.
+        retry_at: Option<DateTime<Utc>>,
+    },
+    /// The callback is gone for good (410) and so is the subscription.
+    Ended {
+        /// Whose.
+        id: SubscriptionId,
+    },
+}
+
+/// Who is told.
+#[async_trait]
+pub trait Subscriptions: Send + Sync {
+    /// Keeps a verified wish, with its resource if that is new.
+    ///
+    /// A new subscription starts at the head. One with the same account, topic,
+    /// callback and protocol is renewed: secret, format and lease are replaced, its
+    /// failures forgotten, its cursor kept.
+    async fn subscribe(&self, wish: &Wish, now: DateTime<Utc>) -> Result<Subscription, StoreError>;
+
+    /// Ends a subscription; `false` if there was none. `protocol` is the word of
+    /// [`feedgate_protocol::Protocol::as_str`]; `None` ends it in all.
+    async fn unsubscribe(
+        &self,
+        account: Option<AccountId>,
+        topic: &Topic,
+        callback: &Callback,
+        protocol: Option<&str>,
+    ) -> Result<bool, StoreError>;
+
+    /// One page of subscriptions, oldest first, and how many there are in all.
+    async fn list(&self, filter: &Filter) -> Result<(Vec<Listed>, u64), StoreError>;
+
+    /// Takes subscriptions whose cursor lags, longest due first, and hides them from
+    /// other takers until `until`.
+    ///
+    /// Nothing stays locked in between. If the taker dies, its claim expires and the
+    /// subscription is handed out again: a callback may be told twice, but it is told.
+    async fn claim_subscriptions(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<Due>, StoreError>;
+
+    /// Keeps how deliveries ended and ends their claims. One whose log has grown
+    /// meanwhile is due again at once. A cursor never moves back.
+    async fn settle(&self, settled: &[Settled], now: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// How far the subscribers of a resource have been told of what came after `before`.
+    async fn telling(
+        &self,
+        resource: ResourceId,
+        before: Numbers,
+        now: DateTime<Utc>,
+    ) -> Result<Telling, StoreError>;
+
+    /// Makes the subscription due again from an earlier cursor.
+    async fn replay(
+        &self,
+        id: SubscriptionId,
+        cursor: Seq,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+}
+
+/// Where a resource's numbers stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// The last of its records.
+    pub head: Seq,
+    /// That of its newest body.
+    pub body_version: i64,
+}
+
+/// How far the subscribers of a resource have been told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Telling {
+    /// How many know all there is, some of it new.
+    pub told: u64,
+    /// How many are being told, or are to be told now.
+    pub waiting: u64,
+}
+
+/// What still has to be verified.
+#[async_trait]
+pub trait Intents: Send + Sync {
+    /// Keeps an intent, due at `due_at`, and returns its number. A newer one for the same
+    /// account, topic, callback and protocol takes the place of an older.
+    async fn intend(&self, intent: &Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError>;
+
+    /// Takes intents due at `now`, as far as there is room by the names of the callbacks'
+    /// hosts, and hides them until `until`. Those of callbacks that are subscribed to the
+    /// topic already have no host.
+    async fn claim_intents(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<DueIntent>, StoreError>;
+
+    /// Puts an intent off, one attempt older.
+    async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// Does what an intent says, now that its callback has agreed, and forgets it, in one
+    /// transaction. `None`, and nothing changes, if it is not held any more: a newer one has
+    /// taken its place, or somebody else has carried it out.
+    async fn settle_intent(
+        &self,
+        id: i64,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Came>, StoreError>;
+
+    /// Forgets an intent: it was refused.
+    async fn end_intent(&self, id: i64) -> Result<(), StoreError>;
+
+    /// Forgets the intent for the account, topic, callback and protocol of `wish`, if there
+    /// is one: what is asked now is newer.
+    async fn supersede(&self, wish: &Wish) -> Result<(), StoreError>;
+}
+
+/// What others told us.
+#[async_trait]
+pub trait Pings: Send + Sync {
+    /// Keeps a ping and makes the resources it names due: those whose topic, fetch URL
+    /// or web site is its address or its feed's address. None is fetched sooner than
+    /// `spacing` after it was last fetched. Returns how many there are.
+    async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError>;
+}
+
+/// Hubs and clouds that tell us of changes (rule P53).
+#[async_trait]
+pub trait Upstreams: Send + Sync {
+    /// Takes upstreams with which something is to be done at `now`, as far as there is room
+    /// by the hosts of the hubs and clouds, and hides them until `until`.
+    async fn claim_upstreams(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<Upstream>, StoreError>;
+
+    /// The upstream that tells us at the address with this token.
+    async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError>;
+
+    /// Keeps state, lease and failures of an upstream, which is due again at `due_at`.
+    /// With `claimed_until` only if nobody has done so since it was claimed until then:
+    /// a hub may verify before it answers. `false` if nothing was kept.
+    async fn settle_upstream(
+        &self,
+        upstream: &Upstream,
+        claimed_until: Option<DateTime<Utc>>,
+        due_at: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+
+    /// Forgets an upstream.
+    async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError>;
+
+    /// Keeps that it told of a change at `now`: what a poll then finds is its merit.
+    /// `false` if it did so less than `spacing` ago.
+    async fn upstream_told(
+        &self,
+        upstream: &Upstream,
+        spacing: Duration,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+}
+
+/// What is known of publishers' servers.
+#[async_trait]
+pub trait Hosts: Send + Sync {
+    /// The group of servers that `url` belongs to (see [`Groups`](crate::host_groups)).
+    fn group(&self, url: &str) -> String;
+
+    /// What is known of a group.
+    async fn host(&self, group: &str) -> Result<Host, StoreError>;
+
+    /// Keeps that a URL was refused, and judges what it means for its group (rules P26 to
+    /// P28). Where the whole group is left alone, what would have been asked before then is
+    /// put off, with the reason in its status, so that it resumes one by one.
+    async fn refuse(&self, refused: &Refused) -> Result<Option<Verdict>, StoreError>;
+
+    /// What a server (scheme, host and port) last said to us in its `robots.txt`, and when.
+    async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError>;
+
+    /// Keeps what it said.
+    async fn keep_robots(
+        &self,
+        origin: &str,
+        robots: &Robots,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError>;
+
+    /// Puts off one resource until `until`, and says why in its status.
+    async fn put_off(
+        &self,
+        id: ResourceId,
+        until: DateTime<Utc>,
+        why: &str,
+    ) -> Result<(), StoreError>;
+}
+
+/// Bringing what is due into order after something unusual.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Spreads what is overdue over the time to come, if it is a herd (rule P46). Returns
+    /// how many were spread.
+    async fn release_herd(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
+
+    /// Makes what is due later than its period and `slack` from now due after its period,
+    /// because a clock was wrong when that was decided (rule P47). Returns how many.
+    async fn pull_back(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError>;
+
+    /// Makes those of these that would be polled later due at `at`. Returns how many.
+    async fn hurry(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError>;
+}
+
+/// Where resources were fetched before (rule P20).
+#[async_trait]
+pub trait Moves: Send + Sync {
+    /// The moves of a resource, the newest first.
+    async fn moves(&self, id: ResourceId) -> Result<Vec<Move>, StoreError>;
+
+    /// Takes back a move that still holds; `false` if there is none of this number. The
+    /// resource becomes due where it was, and is not moved to the same place again.
+    async fn undo_move(
+        &self,
+        id: ResourceId,
+        number: i64,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+}
+
+/// What all nodes share about when to poll.
+#[async_trait]
+pub trait Schedule: Send + Sync {
+    /// How many polls a second come of all that is watched with this `k` of the
+    /// schedule (`schedule::Demand`).
+    async fn planned(&self, k: f64) -> Result<f64, StoreError>;
+
+    /// The `k` that all nodes share; at first the least there is.
+    async fn k(&self) -> Result<f64, StoreError>;
+
+    /// Keeps `k` for all nodes.
+    async fn keep_k(&self, k: f64) -> Result<(), StoreError>;
+
+    /// Mends what a clock that was ahead left behind: resources that were polled after
+    /// `now`, and claims and chores held for longer than anything is held, are put
+    /// where they had been if that had been now (rule P47). Returns how many resources.
+    async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
+}
+
+/// Numbers for `/metrics`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Watched resources.
+    pub resources: u64,
+    /// Those in error.
+    pub failing: u64,
+    /// Live subscriptions.
+    pub subscriptions: u64,
+    /// Those whose cursor lags.
+    pub due: u64,
+    /// Seconds for which the longest due one has been so.
+    pub oldest_due_s: u64,
+    /// Unverified intents.
+    pub intents: u64,
+}
+
+/// Upkeep, done by whichever node gets to it first.
+#[async_trait]
+pub trait Upkeep: Send + Sync {
+    /// Whether it is this node's turn to do the chore `name`, which is done once in
+    /// `every`. Who gets `true` has it until then; if it dies, the next turn comes.
+    async fn claim_chore(
+        &self,
+        name: &str,
+        now: DateTime<Utc>,
+        every: Duration,
+    ) -> Result<bool, StoreError>;
+
+    /// Drops some of the subscriptions whose lease has ended; none are left when it returns
+    /// none.
+    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<Vec<Dropped>, StoreError>;
+
+    /// Drops some of the rssCloud subscriptions with at least `errors` consecutive failures
+    /// (seed 000: "after three consecutive errors"); none are left when it returns none.
+    async fn drop_failing(&self, errors: u32) -> Result<Vec<Dropped>, StoreError>;
+
+    /// Brings velocity and counts up to date for resources last measured before
+    /// `before`. Returns how many.
+    async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;
+
+    /// Drops fetch outcomes, refusals, what was read in `robots.txt` and what was
+    /// learned of servers from before `before`. Returns how many.
+    async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
+
+    /// Drops resources that have had no subscriber since `before`, with all that is kept of
+    /// them; those that have none at `now` for the first time are noted. Returns how many were
+    /// dropped (rule S44).
+    async fn forget_unwatched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError>;
+
+    /// Numbers for `/metrics`.
+    async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError>;
+
+    /// Whether the store takes writes and its schema is this program's.
+    async fn ready(&self) -> Result<(), StoreError>;
+
+    /// What wakes the workers.
+    fn news(&self) -> News;
+
+    /// Finishes what is written and closes; the store is of no use afterwards.
+    async fn close(&self);
+}
+
+/// Wakes workers when work arrives, on this node or another. A worker that misses
+/// one finds the work at its next look.
+#[derive(Clone, Debug, Default)]
+pub struct News {
+    /// A resource became due.
+    pub resources: Arc<Notify>,
+    /// A subscription became due.
+    pub subscriptions: Arc<Notify>,
+    /// An intent arrived.
+    pub intents: Arc<Notify>,
+    /// A collection has something to take in.
+    pub collections: Arc<Notify>,
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database cannot be reached, or said no.
+    #[error("the database failed")]
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// There is no working with the database from the start.
+    #[error("cannot open the database {place}: {reason}; check FEEDGATE_DATABASE")]
+    Open {
+        /// The file, or the server's host and port.
+        place: String,
+        /// What the system or the server says.
+        reason: String,
+    },
+    /// A row holds what this program cannot have written.
+    #[error("a stored row cannot be read: {0}")]
+    Corrupt(String),
+    /// The database was made by a newer feedgate.
+    #[error("the database has schema {found}, this program knows up to {known}: upgrade feedgate")]
+    Newer {
+        /// The schema found.
+        found: i64,
+        /// The newest schema this program knows.
+        known: i64,
+    },
+    /// The store has been closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// A word for logs and metrics, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Database(_) | Self::Open { .. } => "database",
+            Self::Corrupt(_) => "corrupt_row",
+            Self::Newer { .. } => "newer_schema",
+            Self::Closed => "store_closed",
+        }
+    }
+}

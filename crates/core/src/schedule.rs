@@ -1,0 +1,210 @@
+//! When a resource is fetched next, and why.
+//!
+//! One function decides it, [`plan`]: after each poll, for `feedgate poll`, and in
+//! `feedgate simulate-schedule`. What it is given is what was found; what it gives back
+//! is what to remember, the period with every step that led to it, and the time of the
+//! next fetch.
+//!
+//! The period follows how often the resource was seen to change: `T = k / sqrt(rate)`,
+//! which at a given number of polls gives the least delay per entry (`docs/polling.md`
+//! has the figures). What a publisher asks for can lengthen it; it cannot shorten it
+//! (rule P13).
+
+mod backoff;
+mod budget;
+mod period;
+mod rate;
+mod reason;
+#[cfg(test)]
+mod tests;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::poll::Polling;
+use super::polling_hints::Asked;
+use super::resource::Kind;
+use feedgate_feed::model::Feed;
+
+pub use backoff::{Class, Setback, is_gone};
+pub use budget::{Demand, steer};
+pub use period::{Bound, LONGEST_S, Period, Step};
+pub use reason::Reason;
+
+/// `k` of the square-root rule in hours·√(entries/h) at its least: 24 polls a day on an
+/// average feed (measured by simulation; see `docs/polling.md`). A poll budget that
+/// would allow more is not spent: politeness first.
+pub const K_LEAST: f64 = 0.19;
+
+/// What seems to have been published less than this ago has been found now and bears no
+/// date of its own (rule N9).
+const A_MOMENT: TimeDelta = TimeDelta::seconds(60);
+
+/// What the operator decides about periods.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The shortest period of any resource, in seconds (rule P54).
+    pub min_period_s: u32,
+    /// `k` of the square-root rule, at least [`K_LEAST`]; more where the poll budget
+    /// does not suffice.
+    pub k: f64,
+}
+
+/// A resource as the schedule sees it.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// What it was before.
+    pub kind: Kind,
+    /// How many live subscriptions it has.
+    pub subscribers: u32,
+    /// Whether an upstream is relied on to tell of its changes (rule P53).
+    pub pushed: bool,
+    /// What is remembered of it. Validators and size are already those of this answer.
+    pub polling: Polling,
+}
+
+/// What a fetch found, as far as it concerns the schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// "Not modified".
+    NotModified {
+        /// Seconds for which the answer said it is good, if it did.
+        hint_s: Option<u32>,
+    },
+    /// The same bytes again.
+    Same {
+        /// Seconds for which the headers say it is good.
+        hint_s: u32,
+    },
+    /// Something to read.
+    News(News),
+    /// Nothing usable.
+    Trouble(Setback),
+}
+
+/// What a document says about the schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct News {
+    /// What it has turned out to be.
+    pub kind: Kind,
+    /// What its publisher asks for.
+    pub asked: Asked,
+    /// How many entries it holds.
+    pub entries: usize,
+    /// How many records are new.
+    pub new: usize,
+    /// When its entries were published, as far as they say.
+    pub dates: Vec<DateTime<Utc>>,
+}
+
+impl News {
+    /// What a feed says that was found at `at`. `hint_s` are the seconds for which its
+    /// headers say it is good.
+    pub fn of(feed: &Feed, hint_s: u32, new: usize, at: DateTime<Utc>) -> News {
+        let dates = feed.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
+        let dates = dates.map(|date| date.to_utc()).filter(|date| *date < at - A_MOMENT);
+        News {
+            kind: Kind::Feed,
+            asked: Asked::of(hint_s, &feed.hints),
+            entries: feed.entries.len(),
+            new,
+            dates: dates.collect(),
+        }
+    }
+
+    /// What something says that is no feed.
+    pub fn of_other(hint_s: u32, new: usize) -> News {
+        News {
+            kind: Kind::Other,
+            asked: Asked::of(hint_s, &feedgate_feed::model::Hints::default()),
+            entries: 0,
+            new,
+            dates: Vec::new(),
+        }
+    }
+}
+
+/// What comes of a fetch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What to remember.
+    pub polling: Polling,
+    /// The time between two polls.
+    pub period: Period,
+    /// What each rule said, in order; the period is what came out.
+    pub steps: Vec<Step>,
+    /// How the period depends on `k`.
+    pub demand: Demand,
+    /// When to fetch next.
+    pub next_fetch: DateTime<Utc>,
+}
+
+/// What to do after a fetch that ended `now`. `dice` is random in 0 to 1.
+pub fn plan(held: Held, found: &Found, bounds: &Bounds, now: DateTime<Utc>, dice: f64) -> Plan {
+    let Held { kind, subscribers, pushed, mut polling } = held;
+    let is_first = polling.rate_at.is_none();
+    learn(&mut polling, kind, found, now);
+    let kind = match found {
+        Found::News(news) => news.kind,
+        _ => kind,
+    };
+    let mut steps = period::steady(kind, subscribers, &polling, bounds, now);
+    if pushed {
+        steps.rarely();
+    }
+    if let Found::Trouble(setback) = found {
+        backoff::stay_away(&mut steps, &polling, setback, now);
+    }
+    let (period, steps, demand) = steps.finish();
+    let next_fetch = if is_first && polling.rate_at.is_some() {
+        polling.asked.allowed_from(period.next_after_first(now, dice))
+    } else {
+        polling.asked.next(period, now, dice)
+    };
+    Plan { polling, period, steps, demand, next_fetch }
+}
+
+/// Takes in what was found. Validators and hash are not touched.
+fn learn(polling: &mut Polling, kind: Kind, found: &Found, now: DateTime<Utc>) {
+    let is_first = polling.rate_at.is_none();
+    let mut new = 0;
+    match found {
+        Found::NotModified { hint_s } => {
+            polling.asked.not_modified(*hint_s);
+            polling.resent = false;
+        }
+        Found::Same { hint_s } => {
+            polling.asked.same_again(*hint_s);
+            polling.resent = true;
+        }
+        Found::News(news) => {
+            polling.asked = news.asked.clone();
+            polling.window = news.entries.try_into().unwrap_or(u32::MAX);
+            if news.new > 0 {
+                let is_known = !is_first && kind == Kind::Feed;
+                let overlaps = news.new < news.entries;
+                polling.overrun = is_known && !overlaps && polling.window >= period::LEAST_WINDOW;
+            }
+            new = news.new;
+        }
+        Found::Trouble(setback) => {
+            backoff::count(polling, setback, now);
+            return;
+        }
+    }
+    let dates = match found {
+        Found::News(news) if is_first => news.dates.as_slice(),
+        _ => &[],
+    };
+    if is_first {
+        polling.entries_per_hour = rate::first_rate(dates.iter().copied(), now);
+        let newest = dates.iter().filter(|date| **date <= now).max();
+        polling.last_new = Some(newest.copied().unwrap_or(now));
+    } else {
+        polling.entries_per_hour = rate::rate_after(polling, new, now);
+        if new > 0 || polling.last_new.is_none() {
+            polling.last_new = Some(now);
+        }
+    }
+    polling.rate_at = Some(now);
+    backoff::forget(polling);
+}

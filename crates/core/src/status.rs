@@ -1,0 +1,200 @@
+//! What is known of a resource now, as subscribers see it.
+//!
+//! The fields are those of Superfeedr's status element (seed 003, "Schema & Data
+//! Formats"); `render` gives them their names in Atom and JSON.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use feedgate_feed::status_report::StatusReport;
+use serde::{Deserialize, Serialize};
+
+use super::poll::Polling;
+
+/// The report on a resource. Only the latest matters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// Last HTTP status code; 0 while nothing was fetched or no answer came.
+    pub http_code: u16,
+    /// "the content of that tag is a more explicit log message for your information".
+    pub http_message: String,
+    /// The feed's title, as plain text.
+    pub title: String,
+    /// When the resource was last fetched.
+    pub last_fetch: Option<DateTime<Utc>>,
+    /// When its content was last parsed: a fetch that finds nothing modified parses
+    /// nothing.
+    pub last_parse: Option<DateTime<Utc>>,
+    /// "the resource will be fetched at most before this time".
+    pub next_fetch: Option<DateTime<Utc>>,
+    /// Seconds between two polls.
+    pub period_s: u32,
+    /// Why the period is what it is, in plain words.
+    pub period_reason: String,
+    /// When upkeep last measured the resource.
+    pub last_maintenance_at: Option<DateTime<Utc>>,
+    /// New records since then.
+    pub entries_count_since_last_maintenance: u64,
+    /// New records in the last maintenance cycle (24 to 48 hours).
+    pub velocity: u64,
+    /// Starts at 0; the greater, the more popular.
+    pub popularity: f64,
+    /// 0 to 1: how likely the feed is "valid syntactically but likely invalid
+    /// semantically".
+    pub bozo_rank: f64,
+    /// 0 to 1, where it was estimated.
+    pub porn_rank: Option<f64>,
+    /// Whether ids of entries had to be generated.
+    pub generated_ids: bool,
+    /// Grows at each transition: into and out of error, gone, moved.
+    pub version: i64,
+    /// The error the resource is in, as a stable word; empty while all is well.
+    pub error: String,
+    /// What subscribers were told of it.
+    pub announced: Announced,
+}
+
+/// What subscribers were last told of how a resource is (rule P33): nothing that may be
+/// over soon, and not more than once a day.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Announced {
+    /// Grows each time that there is something to tell.
+    pub version: i64,
+    /// How it was.
+    pub state: State,
+    /// When they were told.
+    pub at: Option<DateTime<Utc>>,
+    /// Whether it has moved since.
+    pub moved: bool,
+}
+
+/// How a resource is, as far as it is worth a message of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Its last poll brought what it should.
+    #[default]
+    Well,
+    /// It has been failing for long.
+    Failing,
+    /// It has gone for good.
+    Gone,
+}
+
+/// What fails is worth a message after so many polls …
+const FAILING_POLLS: u32 = 3;
+/// … and for so long: a false alarm costs more trust than a late one.
+const FAILING_FOR: Duration = Duration::from_secs(6 * 3_600);
+/// Between two messages about one resource.
+const MESSAGE_EVERY: Duration = Duration::from_secs(24 * 3_600);
+
+impl Announced {
+    /// Takes in how the resource is `now`; it grows if that is to be told. What is not
+    /// told because something else was lately is told later, if it still holds.
+    pub fn consider(&mut self, state: State, now: DateTime<Utc>) {
+        let is_news = state != self.state || self.moved;
+        if is_news && self.at.is_none_or(|at| now >= at + MESSAGE_EVERY) {
+            let version = self.version + 1;
+            *self = Announced { version, state, at: Some(now), moved: false };
+        }
+    }
+}
+
+impl Status {
+    /// What subscribers are shown of it.
+    pub fn report(&self) -> StatusReport<'_> {
+        StatusReport {
+            http_code: self.http_code,
+            http_message: &self.http_message,
+            title: &self.title,
+            last_fetch: self.last_fetch,
+            last_parse: self.last_parse,
+            next_fetch: self.next_fetch,
+            period_s: self.period_s,
+            period_reason: &self.period_reason,
+            last_maintenance_at: self.last_maintenance_at,
+            entries_count_since_last_maintenance: self.entries_count_since_last_maintenance,
+            velocity: self.velocity,
+            popularity: self.popularity,
+            bozo_rank: self.bozo_rank,
+            porn_rank: self.porn_rank,
+            generated_ids: self.generated_ids,
+        }
+    }
+
+    /// How the resource is, with what the poller remembers of it; while it may be over
+    /// soon, as it was.
+    pub fn state(&self, polling: &Polling, now: DateTime<Utc>) -> State {
+        let since = polling.failing_since.unwrap_or(now);
+        match self.error.as_str() {
+            "" => State::Well,
+            "gone" => State::Gone,
+            _ if polling.failures >= FAILING_POLLS && now >= since + FAILING_FOR => State::Failing,
+            _ => self.announced.state,
+        }
+    }
+
+    /// Takes in that the resource is fetched elsewhere from `now` on.
+    pub fn has_moved(&mut self, now: DateTime<Utc>) {
+        self.version += 1;
+        self.announced.moved = true;
+        self.announced.consider(self.announced.state, now);
+    }
+
+    /// Whether the last poll ended in an error.
+    pub fn is_failing(&self) -> bool {
+        !self.error.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The versions after each poll of a resource: hour, error, and the version that is
+    /// announced then.
+    type Story = &'static [(i64, &'static str, i64)];
+
+    #[test]
+    fn p33_only_what_lasts_is_announced_and_once_a_day() {
+        #[rustfmt::skip]
+        let cases: [(&str, Story); 6] = [
+            ("a hiccup",                     &[(0, "", 0), (1, "x", 0), (2, "x", 0), (3, "", 0)]),
+            ("many failures in a short time", &[(0, "x", 0), (1, "x", 0), (2, "x", 0), (5, "x", 0), (5, "", 0)]),
+            ("few failures in a long time",  &[(0, "x", 0), (9, "x", 0), (10, "", 0)]),
+            ("what lasts, and once",         &[(0, "x", 0), (3, "x", 0), (6, "x", 1), (9, "x", 1), (40, "x", 1)]),
+            ("well again, but a day later",  &[(0, "x", 0), (3, "x", 0), (6, "x", 1), (9, "", 1), (29, "", 1), (30, "", 2), (60, "", 2)]),
+            ("and gone after it failed",     &[(0, "x", 0), (3, "x", 0), (9, "x", 1), (49, "gone", 2), (99, "gone", 2)]),
+        ];
+        for (why, story) in cases {
+            let (mut status, mut polling) = (Status::default(), Polling::default());
+            for (hour, error, want) in story {
+                let now = DateTime::UNIX_EPOCH + Duration::from_secs(*hour as u64 * 3_600);
+                (*error).clone_into(&mut status.error);
+                if error.is_empty() {
+                    polling = Polling::default();
+                } else {
+                    polling.failures += 1;
+                    polling.failing_since.get_or_insert(now);
+                }
+                let state = status.state(&polling, now);
+                status.announced.consider(state, now);
+                assert_eq!(status.announced.version, *want, "{why}, hour {hour}");
+            }
+        }
+    }
+
+    #[test]
+    fn p33_a_move_is_announced_too() {
+        let at = |hours: u64| DateTime::UNIX_EPOCH + Duration::from_secs(hours * 3_600);
+        let mut status = Status::default();
+        status.has_moved(at(0));
+        assert_eq!((status.version, status.announced.version), (1, 1));
+        status.has_moved(at(1));
+        assert_eq!((status.version, status.announced.version), (2, 1), "not twice a day");
+        status.announced.consider(State::Well, at(24));
+        assert_eq!(status.announced.version, 2, "but later");
+    }
+}

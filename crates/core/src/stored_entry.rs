@@ -1,0 +1,50 @@
+//! What is stored of a feed, read back; and its entries made fit for documents of others.
+
+use tracing::error;
+
+use crate::resource::Resource;
+use feedgate_feed::context::Context;
+use feedgate_feed::model::{Feed, Link, Person};
+use feedgate_feed::parse;
+use feedgate_feed::render::atom::{self, Document};
+
+/// The feed in a document of ours, made of what is stored of `resource`.
+pub fn read_back(resource: &Resource, atom: &str) -> Feed {
+    let context = Context::of(resource.topic.fetch_url());
+    parse::parse(atom.as_bytes(), &context).unwrap_or_else(|err| {
+        error!(resource = resource.id.0, error = %err, "our own Atom cannot be read");
+        Feed::default()
+    })
+}
+
+/// A stored entry of `resource` with an `atom:source` that says so, unless it has one
+/// (RFC 4287 `#rfc.section.4.2.11`: "if an atom:entry is copied from one feed into another
+/// feed").
+pub fn sourced(resource: &Resource, entry: &str) -> String {
+    let topic = resource.topic.as_str();
+    let own = Link { rel: "self".to_owned(), href: topic.to_owned(), ..Link::default() };
+    // What has no such text has no source; in what has, it may be markup of the content.
+    let seen: &[&str] = if entry.contains("<source") { &[entry] } else { &[] };
+    let head = &resource.feed_head;
+    let text =
+        atom::document(&Document { head, topic, status: None, links: &[own], entries: seen });
+    let feed = read_back(resource, &text); // if it cannot be read, the entry stays as it was
+    let is_read = feed.entries.len() == seen.len() && !feed.id.is_empty();
+    if !is_read || feed.entries.iter().any(|entry| entry.source.is_some()) {
+        return entry.to_owned();
+    }
+    let plain =
+        |link: &Link| Link { attributes: Vec::new(), extensions: Vec::new(), ..link.clone() };
+    let named = |person: &Person| Person { extensions: Vec::new(), ..person.clone() };
+    let source = Feed {
+        id: feed.id.clone(),
+        title: feed.title.clone(),
+        updated: feed.updated,
+        authors: feed.authors.iter().map(named).collect(),
+        links: feed.links.iter().map(plain).collect(),
+        lang: feed.lang.clone(),
+        base: feed.base.clone(),
+        ..Feed::default()
+    };
+    atom::with_source(entry, &source)
+}

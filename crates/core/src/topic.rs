@@ -1,0 +1,212 @@
+//! The addresses that strangers hand us: topics and callbacks.
+//!
+//! Both are kept byte for byte beside what they parse to, because the protocols
+//! echo and compare them as text.
+
+use std::fmt;
+
+use url::Url;
+
+use super::redaction;
+
+/// The address of a resource, as the subscriber wrote it.
+///
+/// Checked to be an absolute `http` or `https` URL, but kept byte for byte: the
+/// hub echoes it when verifying intent (WebSub `#hub-verifies-intent`, "the topic
+/// URL given in the corresponding subscription request") and subscribers compare.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Topic(String);
+
+impl Topic {
+    /// The longest topic accepted, in bytes (Superfeedr's API: "2048 chars").
+    pub const LONGEST_BYTES: usize = 2_048;
+
+    /// Accepts `text` if it is something we can poll.
+    pub fn parse(text: impl Into<String>) -> Result<Topic, BadAddress> {
+        let text = text.into();
+        check(&text, Self::LONGEST_BYTES)?;
+        Ok(Topic(text))
+    }
+
+    /// The text that was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What follows the first `#`, as it was written: the part of the resource that is
+    /// watched (row S-18). `None` if that is the whole.
+    pub fn fragment(&self) -> Option<&str> {
+        self.0.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty())
+    }
+
+    /// Whether it may be shown to everybody: one with a password in it, or with what looks
+    /// like a token, is somebody's secret (rule S48).
+    pub fn is_public(&self) -> bool {
+        redaction::is_public(&self.fetch_url())
+    }
+
+    /// The URL to fetch first: the topic without its fragment, which names a part
+    /// of the resource and is never sent (RFC 9110 `#target.resource`).
+    pub fn fetch_url(&self) -> Url {
+        let mut url = Url::parse(&self.0).expect("checked when the topic was made");
+        url.set_fragment(None);
+        url
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a subscriber wants to be told.
+///
+/// Kept as written: notifications go to exactly this address, its query included
+/// (WebSub `#subscription-parameter-details`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Callback(String);
+
+impl Callback {
+    /// The longest callback accepted, in bytes. Superfeedr's API says 250; WebSub
+    /// readers with long tokens in their paths need more.
+    pub const LONGEST_BYTES: usize = 2_048;
+
+    /// Accepts `text` if it is an absolute web address without credentials in it:
+    /// `http://victim:80@evil.example/` is told apart here (rule S9).
+    pub fn parse(text: impl Into<String>) -> Result<Callback, BadAddress> {
+        let text = text.into();
+        let url = check(&text, Self::LONGEST_BYTES)?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(BadAddress::Credentials);
+        }
+        Ok(Callback(text))
+    }
+
+    /// The text that was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The address to send to.
+    pub fn url(&self) -> Url {
+        Url::parse(&self.0).expect("checked when the callback was made")
+    }
+
+    /// Whether nobody is there: a subscription to `…/dev/null` is listed and can be
+    /// retrieved, but nothing is ever sent (Superfeedr's API; row S-12).
+    pub fn is_null_device(&self) -> bool {
+        self.url().path().trim_end_matches('/') == "/dev/null"
+    }
+
+    /// Host and port, the unit in which deliveries are bounded (rule D3).
+    pub fn host(&self) -> String {
+        host(&self.url())
+    }
+
+    /// The host alone, the unit in which verifications are bounded (rule S26).
+    pub fn host_name(&self) -> String {
+        self.url().host_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl fmt::Display for Callback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The server that `url` names: host and port, as in `example.org:443`. Deliveries and
+/// fetches are bounded, and publishers left alone, by it.
+pub fn host(url: &Url) -> String {
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{}:{port}", url.host_str().unwrap_or_default())
+}
+
+fn check(text: &str, longest_bytes: usize) -> Result<Url, BadAddress> {
+    if text.len() > longest_bytes {
+        return Err(BadAddress::TooLong { longest_bytes });
+    }
+    let url = Url::parse(text).map_err(BadAddress::NotAUrl)?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(BadAddress::Scheme(url.scheme().to_owned()));
+    }
+    Ok(url)
+}
+
+/// Why a text cannot be a [`Topic`] or a [`Callback`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadAddress {
+    /// Not an absolute URL.
+    #[error("not a URL: {0}")]
+    NotAUrl(url::ParseError),
+    /// A URL of a kind we neither fetch nor call.
+    #[error("{0}: URLs are not supported, only http: and https:")]
+    Scheme(String),
+    /// Longer than we keep.
+    #[error("longer than {longest_bytes} bytes")]
+    TooLong {
+        /// The limit that was passed, in bytes.
+        longest_bytes: usize,
+    },
+    /// A user name or password in a callback.
+    #[error("a callback may not carry a user name or password")]
+    Credentials,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_is_kept_byte_for_byte() {
+        for text in ["http://Example.COM", "https://a.test/%7Efeed?b=1&a=2", "http://a.test/x#frag"]
+        {
+            assert_eq!(Topic::parse(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn a_fragment_is_not_fetched() {
+        let topic = Topic::parse("https://a.test/page#.h-entry").unwrap();
+        assert_eq!(topic.fetch_url().as_str(), "https://a.test/page");
+        assert_eq!(topic.fragment(), Some(".h-entry"));
+        for whole in ["https://a.test/page", "https://a.test/page#"] {
+            assert_eq!(Topic::parse(whole).unwrap().fragment(), None, "{whole}");
+        }
+        assert_eq!(Topic::parse("https://a.test/page##x").unwrap().fragment(), Some("#x"));
+    }
+
+    #[test]
+    fn what_is_no_web_address_is_refused() {
+        let cases = [
+            ("feed.xml", BadAddress::NotAUrl(url::ParseError::RelativeUrlWithoutBase)),
+            ("ftp://a.test/feed", BadAddress::Scheme("ftp".to_owned())),
+        ];
+        for (text, want) in cases {
+            assert_eq!(Topic::parse(text).unwrap_err(), want, "{text}");
+        }
+        let evil = Callback::parse("http://victim:80@evil.example/");
+        assert_eq!(evil.unwrap_err(), BadAddress::Credentials);
+    }
+
+    #[test]
+    fn the_null_device_is_known() {
+        let cases = [
+            ("https://push.superfeedr.com/dev/null", true),
+            ("http://a.test/dev/null/?x=1", true),
+            ("http://a.test/x/dev/null", false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(Callback::parse(text).unwrap().is_null_device(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_carry_their_port() {
+        let cases = [("https://a.test/x", "a.test:443"), ("http://A.test:81/", "a.test:81")];
+        for (text, want) in cases {
+            assert_eq!(Callback::parse(text).unwrap().host(), want);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The normalizer as a library: one pure function from bytes to a feed.
+
+use crate::context::Context;
+use crate::model::Feed;
+use crate::parse::{self, NotAFeed};
+use crate::passes;
+use crate::render;
+use crate::repair::Repair;
+
+/// Reads any feed and makes of it one that any reader understands.
+///
+/// It does no I/O, reads no clock and knows no store: the same bytes and context give
+/// the same feed. It fails only on what is no feed at all; everything else that was
+/// wrong is mended and listed in [`Normalized::repairs`].
+///
+/// ```
+/// use feedgate::domain::source::Context;
+///
+/// let bytes = b"<rss version='2.0'><channel><title>Tides</title>
+///   <item><guid isPermaLink='false'>spring-1</guid><title>Spring tide</title></item>
+/// </channel></rss>";
+/// let context = Context::of("https://tides.test/feed.xml".parse()?);
+///
+/// let tides = feedgate::normalize(bytes, &context)?;
+/// assert_eq!(tides.feed().entries[0].id, "urn:guid:spring-1");
+/// assert!(tides.to_atom().contains("<title type=\"text\">Spring tide</title>"));
+/// assert_eq!(tides.to_json()["items"][0]["title"], "Spring tide");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn normalize(bytes: &[u8], context: &Context) -> Result<Normalized, NotAFeed> {
+    let parsed = parse::parse(bytes, context)?;
+    Ok(Normalized { feed: passes::normalize(parsed, context) })
+}
+
+/// A feed that went through every pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Normalized {
+    feed: Feed,
+}
+
+impl Normalized {
+    /// What the document says, in Atom's terms.
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// What was wrong with the document and had to be mended; `docs/normalizer.md`
+    /// lists the codes.
+    pub fn repairs(&self) -> &[Repair] {
+        &self.feed.repairs
+    }
+
+    /// One Atom document: well-formed, valid by RFC 4287, the same bytes each time.
+    pub fn to_atom(&self) -> String {
+        render::atom::whole(&self.feed)
+    }
+
+    /// The same as JSON, in Superfeedr's names.
+    pub fn to_json(&self) -> serde_json::Value {
+        render::json::whole(&self.feed)
+    }
+
+    /// Guesses the language of entries that declare none. It takes longer than
+    /// everything else together.
+    pub fn detect_languages(&mut self) {
+        self.feed.entries.iter_mut().for_each(passes::detect_language);
+    }
+
+    /// The feed itself.
+    pub fn into_feed(self) -> Feed {
+        self.feed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use url::Url;
+
+    #[test]
+    fn what_is_written_is_written_the_same_when_it_is_read_again() {
+        let item = |inside: &str| {
+            format!("<rss><channel><title>t</title><item>{inside}</item></channel></rss>")
+        };
+        let deep = "<x:a>".repeat(300) + "b" + &"</x:a>".repeat(300);
+        let bold = "<b>".repeat(300) + "b" + &"</b>".repeat(300);
+        let atom = "<entry xmlns='http://www.w3.org/2005/Atom'><title>n</title></entry>";
+        #[rustfmt::skip]
+        let cases = [
+            ("a base beside the item",     "<rss><item/><channel xml:base='http://b.test/'/></rss>".to_owned()),
+            ("white space at a reference", item("<author>x&gt;\n<b>y</b>\n&lt;</author>")),
+            ("a line's end in a keyword",  item("<category>a\nb</category>")),
+            ("encoded three times",        item("<title>cafÃƒÂ©</title>")),
+            ("one id, other dates",        item("<guid>a</guid></item><item><guid>a</guid><pubDate>2002-09-07</pubDate></item><item><guid>a</guid><pubDate>2003-09-07</pubDate>")),
+            ("deep elements",              item(&deep)),
+            ("deep markup",                format!("<entry><title type='xhtml'>{bold}</title></entry>")),
+            ("an entry in an extension",   item(&format!("<x:a>{atom}</x:a>"))),
+            ("an entry in a title",        format!("<entry><title type='xhtml'><div>{atom}</div></title></entry>")),
+            ("a channel in a title",       "<feed><title><p xmlns=''>x<channel/>y</p></title><entry/></feed>".to_owned()),
+            ("an item in a person",        "<rss><channel><author><name>a</name><item/></author></channel></rss>".to_owned()),
+            ("a long prefix",              item(&format!("<{}:a/>", "ÿ".repeat(200)))),
+            ("a long namespace",           item(&format!("<x:a xmlns:x='{}'/>", "ÿ".repeat(300)))),
+            ("no address in other words",  "<feed xmlns:x='urn:x'><author><name>n</name><x:email>a <b/>b</x:email></author><entry/></feed>".to_owned()),
+            ("prefixes in order",          "<feed><entry><author><name>n</name><x:y xmlns:x='urn:x'/><a:link xmlns:a='http://www.w3.org/2005/Atom'/></author></entry></feed>".to_owned()),
+            ("elements of XML itself",     item("<xml:a xml:b=''/>")),
+        ];
+        let context = Context::of(Url::parse("http://a.test/").unwrap());
+        for (why, document) in cases {
+            let once = normalize(document.as_bytes(), &context).unwrap().to_atom();
+            let twice = normalize(once.as_bytes(), &context).unwrap().to_atom();
+            assert_eq!(twice, once, "{why}");
+        }
+    }
+}

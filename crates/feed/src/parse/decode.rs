@@ -1,0 +1,307 @@
+//! Bytes and their labels → text.
+//!
+//! Labels lie more often than bytes do (rule P51), so the order is: byte order mark,
+//! the shape of UTF-16, UTF-32 and ISO-2022-JP, valid UTF-8 whatever is declared, *mostly* valid
+//! UTF-8 with its few bad bytes read as windows-1252, the HTTP charset, the XML
+//! declaration or a page's `meta`, and detection at the very end. What claims to be
+//! Latin-1 is read as windows-1252 (encoding_rs does so by itself). Known are the
+//! encodings of the web and no others: EBCDIC, UTF-7 and the code pages of DOS but 866
+//! are in no browser either, and what is written in them is told as no feed.
+//!
+//! What comes out holds no byte order mark and no character that XML forbids.
+
+use std::borrow::Cow;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+use crate::repair::{Code, Repair};
+use crate::text_extraction::may_be_unprintable;
+
+/// How far into a document its XML declaration is looked for: some have a comment, a
+/// blank page or a warning of their server before it.
+const DECLARATION_WITHIN_BYTES: usize = 2048;
+
+/// A declaration is no longer than this.
+const DECLARATION_BYTES: usize = 256;
+
+/// From one good multi-byte character per this many bad bytes on, a text is UTF-8
+/// with accidents rather than something else.
+const GOOD_PER_BAD: usize = 4;
+
+/// Reads `bytes` as text; `content_type` is the HTTP header's value.
+pub(super) fn decode<'b>(
+    bytes: &'b [u8],
+    content_type: Option<&str>,
+    repairs: &mut Vec<Repair>,
+) -> Cow<'b, str> {
+    let text = to_text(bytes, content_type, repairs);
+    without_forbidden(text, repairs)
+}
+
+fn to_text<'b>(
+    bytes: &'b [u8],
+    content_type: Option<&str>,
+    repairs: &mut Vec<Repair>,
+) -> Cow<'b, str> {
+    if let Some(text) = wide(bytes) {
+        return text;
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let declared = declaration_label(bytes).or_else(|| meta_label(bytes));
+    let labels = [content_type.and_then(charset_of), declared];
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        if let Some(text) = shifted(bytes) {
+            return text;
+        }
+        let told = labels.iter().flatten().next();
+        let told = told.and_then(|label| encoding_of(label)).filter(|told| *told != UTF_8);
+        if let Some(encoding) = told.filter(|_| !text.is_ascii()) {
+            repairs.push(note(Code::WrongCharset, encoding.name()));
+        }
+        return Cow::Borrowed(text);
+    }
+    let (good, bad) = if is_hardly_utf8(bytes) { (0, 1) } else { census(bytes) };
+    let says_utf8 = labels.iter().flatten().all(|label| encoding_of(label) == Some(UTF_8));
+    if good >= GOOD_PER_BAD * bad || (says_utf8 && good >= bad && good > 0) {
+        repairs.push(note(Code::BadBytes, "UTF-8"));
+        return Cow::Owned(mend(bytes));
+    }
+    for encoding in labels.iter().flatten().filter_map(|label| encoding_of(label)) {
+        // UTF-16 was told by its zeros above, or it is none.
+        if [UTF_8, UTF_16LE, UTF_16BE].contains(&encoding) {
+            continue;
+        }
+        if let Some(text) = encoding.decode_without_bom_handling_and_without_replacement(bytes) {
+            return text;
+        }
+    }
+    let encoding = detect(bytes);
+    repairs.push(note(Code::GuessedCharset, encoding.name()));
+    encoding.decode_without_bom_handling(bytes).0
+}
+
+/// ISO-2022-JP, told by how it begins to speak Japanese: it has seven bits, so it is valid
+/// UTF-8 too, but that escape has no place in any other text.
+fn shifted(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    let begins = |window: &[u8]| matches!(window, [0x1b, b'$', b'B' | b'@']);
+    // Looking for the escape alone is fast, and few documents have one.
+    if !(bytes.contains(&0x1b) && bytes.windows(3).any(begins)) {
+        return None;
+    }
+    ISO_2022_JP.decode_without_bom_handling_and_without_replacement(bytes)
+}
+
+/// UTF-16 and UTF-32, told by their byte order mark or by where their zeros are.
+fn wide(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    match bytes {
+        [0, 0, 0xfe, 0xff, rest @ ..] => Some(utf32(rest, u32::from_be_bytes)),
+        [0xff, 0xfe, 0, 0, rest @ ..] => Some(utf32(rest, u32::from_le_bytes)),
+        [0, 0, 0, b'<', ..] => Some(utf32(bytes, u32::from_be_bytes)),
+        [b'<', 0, 0, 0, ..] => Some(utf32(bytes, u32::from_le_bytes)),
+        // A mark, but the text after it is plain: someone prepended it.
+        [0xfe, 0xff, b'<', b'?' | b'a'..=b'z' | b'A'..=b'Z', rest @ ..] if !rest.contains(&0) => {
+            None
+        }
+        [0xff, 0xfe, b'<', b'?' | b'a'..=b'z' | b'A'..=b'Z', rest @ ..] if !rest.contains(&0) => {
+            None
+        }
+        [0xfe, 0xff, rest @ ..] => Some(UTF_16BE.decode_without_bom_handling(rest).0),
+        [0xff, 0xfe, rest @ ..] => Some(UTF_16LE.decode_without_bom_handling(rest).0),
+        [0, b'<', ..] | [0, _, 0, b'<', ..] => Some(UTF_16BE.decode_without_bom_handling(bytes).0),
+        [b'<', 0, ..] | [_, 0, b'<', 0, ..] => Some(UTF_16LE.decode_without_bom_handling(bytes).0),
+        _ => None,
+    }
+}
+
+fn utf32(bytes: &[u8], read: fn([u8; 4]) -> u32) -> Cow<'_, str> {
+    let (units, _) = bytes.as_chunks::<4>();
+    let text = units.iter().map(|unit| char::from_u32(read(*unit)).unwrap_or('\u{fffd}'));
+    Cow::Owned(text.collect())
+}
+
+/// The label in the first XML declaration, if there is one.
+fn declaration_label(bytes: &[u8]) -> Option<&str> {
+    let head = &bytes[..bytes.len().min(DECLARATION_WITHIN_BYTES)];
+    let start = head.windows(5).position(|window| window == b"<?xml")?;
+    let rest = &bytes[start..bytes.len().min(start + DECLARATION_BYTES)];
+    let end = rest.iter().position(|byte| *byte == b'>')?;
+    let rest = std::str::from_utf8(&rest[..end]).ok()?;
+    let value = rest[rest.find("encoding")? + "encoding".len()..].trim_start();
+    let value = value.strip_prefix('=')?.trim_start();
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    value[1..].split(quote).next()
+}
+
+/// The label in the first `meta` of a page that has one, as `charset` or in the words of
+/// a Content-Type (HTML `#determining-the-character-encoding`).
+fn meta_label(bytes: &[u8]) -> Option<&str> {
+    let head = &bytes[..bytes.len().min(DECLARATION_WITHIN_BYTES)];
+    let lower = head.to_ascii_lowercase();
+    let find = |from: usize, wanted: &[u8]| {
+        let at = lower[from..].windows(wanted.len()).position(|window| window == wanted)?;
+        Some(from + at)
+    };
+    let mut from = 0;
+    while let Some(start) = find(from, b"<meta") {
+        let end = find(start, b">")?;
+        if let Some(at) = find(start, b"charset").filter(|at| *at < end) {
+            let value = std::str::from_utf8(&head[at + "charset".len()..end]).ok()?;
+            let value = value.trim_start().strip_prefix('=')?;
+            let value = value.trim_start().trim_start_matches(['"', '\'']);
+            let label = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
+            return value.split(|c| !label(c)).next().filter(|label| !label.is_empty());
+        }
+        from = end;
+    }
+    None
+}
+
+/// The `charset` of a Content-Type.
+fn charset_of(content_type: &str) -> Option<&str> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']))
+    })
+}
+
+/// The encoding of a label, or of what is usually meant by it.
+fn encoding_of(label: &str) -> Option<&'static Encoding> {
+    let label = label.trim();
+    Encoding::for_label_no_replacement(label.as_bytes()).or_else(|| {
+        let plain: String = label
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .map(|c| c.to_ascii_lowercase())
+            .collect();
+        let usual = match plain.as_str() {
+            "u8" | "utf" | "utf8" => "utf-8",
+            "macroman" | "xmacroman" => "macintosh",
+            "maccyrillic" | "macukrainian" => "x-mac-cyrillic",
+            "big5hkscs" | "big5tw" | "cp950" | "950" => "big5",
+            "cp932" | "932" | "ms932" | "mskanji" | "shiftjisx0213" | "shiftjis2004" => "shift_jis",
+            "cp936" | "936" | "ms936" | "euccn" => "gbk",
+            "cp949" | "949" | "ms949" | "uhc" | "johab" => "euc-kr",
+            "eucjp2004" | "eucjisx0213" | "ujis" => "euc-jp",
+            "koi8u" => "koi8-u",
+            "koi8r" => "koi8-r",
+            "cp874" => "windows-874",
+            "ibm866" | "cp866" => "ibm866",
+            _ => return Encoding::for_label_no_replacement(numbered(&plain)?.as_bytes()),
+        };
+        Encoding::for_label_no_replacement(usual.as_bytes())
+    })
+}
+
+/// `win1252`, `cp1252`, `iso885915` and the like, spelled out.
+fn numbered(plain: &str) -> Option<String> {
+    for prefix in ["windows", "win", "cp", "ms", "ansi", ""] {
+        if let Some(page) = plain.strip_prefix(prefix).filter(|page| page.starts_with("125")) {
+            return Some(format!("windows-{page}"));
+        }
+    }
+    let part = plain.strip_prefix("iso8859").or_else(|| plain.strip_prefix("8859"))?;
+    Some(format!("iso-8859-{part}"))
+}
+
+/// Whether there are more bad bytes than sound multi-byte characters, told without
+/// taking the text apart: there are too few bytes that continue a character.
+///
+/// Each sound character has at least one of those and one more byte than of those, so
+/// sound ones hold at most twice as many bytes as there are; what is beyond is bad.
+fn is_hardly_utf8(bytes: &[u8]) -> bool {
+    let beyond = bytes.iter().filter(|byte| !byte.is_ascii()).count();
+    let continuing = bytes.iter().filter(|byte| matches!(byte, 0x80..=0xbf)).count();
+    beyond > 3 * continuing
+}
+
+/// How many multi-byte characters are sound UTF-8, and how many bytes are not.
+fn census(bytes: &[u8]) -> (usize, usize) {
+    bytes.utf8_chunks().fold((0, 0), |(good, bad), chunk| {
+        let continued = chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
+        (good + continued, bad + chunk.invalid().len())
+    })
+}
+
+/// UTF-8 whose bad bytes are read as windows-1252.
+fn mend(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.push_str(&WINDOWS_1252.decode_without_bom_handling(chunk.invalid()).0);
+    }
+    text
+}
+
+fn detect(bytes: &[u8]) -> &'static Encoding {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    detector.feed(bytes, true);
+    detector.guess(None, Utf8Detection::Allow)
+}
+
+/// Takes out the characters that XML 1.0 forbids.
+fn without_forbidden<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) -> Cow<'b, str> {
+    if !may_be_unprintable(&text) {
+        return text;
+    }
+    let kept: String = text.chars().filter(|c| is_xml_char(*c)).collect();
+    if kept.len() == text.len() {
+        return text;
+    }
+    let removed = text.chars().count() - kept.chars().count();
+    repairs.push(Repair::new(Code::ControlCharacters, format!("{removed} removed")));
+    Cow::Owned(kept)
+}
+
+/// Whether XML 1.0 allows `c`, and it says something: byte order marks inside a text
+/// are leftovers of files glued together.
+pub(super) fn is_xml_char(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+fn note(code: Code, name: &str) -> Repair {
+    Repair::new(code, format!("read as {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p51_labels_are_believed_only_where_bytes_leave_a_choice() {
+        let utf16: Vec<u8> = "<a>é</a>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let marked = [b"\xff\xfe".as_slice(), &utf16].concat();
+        let utf32: Vec<u8> = "<a>é</a>".chars().flat_map(|c| (c as u32).to_be_bytes()).collect();
+        #[rustfmt::skip]
+        let cases: [(&str, &[u8], Option<&str>, &str); 17] = [
+            ("plain",                         b"<a>x</a>",                    None,                              "<a>x</a>"),
+            ("a mark goes",                   b"\xef\xbb\xbf<a/>",            None,                              "<a/>"),
+            ("UTF-16 by its zeros",           &utf16,                         Some("text/xml; charset=utf-8"),   "<a>é</a>"),
+            ("UTF-16 by its mark",            &marked,                        None,                              "<a>é</a>"),
+            ("UTF-32",                        &utf32,                         None,                              "<a>é</a>"),
+            ("a false Latin-1 label",         "<a>é</a>".as_bytes(),          Some("text/xml; charset=latin1"),  "<a>é</a>"),
+            ("the header's charset",          b"<a>\xcf\xf0</a>",             Some("text/xml;charset=\"windows-1251\""), "<a>Пр</a>"),
+            ("the declaration",               b"<?xml version='1.0' encoding='koi8-r'?><a>\xf0\xd2</a>", None,   "<?xml version='1.0' encoding='koi8-r'?><a>Пр</a>"),
+            ("Latin-1 is windows-1252",       b"<?xml encoding=\"iso-8859-1\"?><a>\x93</a>", None,               "<?xml encoding=\"iso-8859-1\"?><a>\u{201c}</a>"),
+            ("mostly UTF-8",                  b"<a>\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9 \xe9</a>", None,           "<a>éééé é</a>"),
+            ("Latin bytes declared UTF-8",    b"<?xml encoding='utf-8'?><a>caf\xe9 cr\xe8me</a>", None,          "<?xml encoding='utf-8'?><a>café crème</a>"),
+            ("odd spelling",                  b"<?xml encoding='ISO_8859-15'?><a>\xa4</a>", None,                "<?xml encoding='ISO_8859-15'?><a>€</a>"),
+            ("a page's meta",                 b"<meta name=x><META CharSet=koi8-r><p>\xf0\xd2", None,                "<meta name=x><META CharSet=koi8-r><p>Пр"),
+            ("in the words of a header",      b"<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'><p>\xcf\xf0", None, "<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'><p>Пр"),
+            ("UTF-16 in single bytes",        b"<?xml encoding='utf-16'?><a>caf\xe9</a>", None,                    "<?xml encoding='utf-16'?><a>café</a>"),
+            ("Japanese in seven bits",        b"<a>\x1b$B=U\x1b(B</a>",         Some("text/xml; charset=utf-8"),   "<a>春</a>"),
+            ("control characters go",         b"<a>x\x0by\x00</a>",           None,                              "<a>xy</a>"),
+        ];
+        for (why, bytes, content_type, want) in cases {
+            assert_eq!(decode(bytes, content_type, &mut Vec::new()), want, "{why}");
+        }
+    }
+
+    #[test]
+    fn what_was_mended_is_told() {
+        let mut repairs = Vec::new();
+        decode(b"<a>x\x0b\xe9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9</a>", None, &mut repairs);
+        let codes: Vec<_> = repairs.iter().map(|repair| repair.code).collect();
+        assert_eq!(codes, [Code::BadBytes, Code::ControlCharacters]);
+    }
+}

@@ -1,0 +1,325 @@
+//! h-feed: a page whose entries are marked up with microformats.
+//!
+//! A page is a feed if it has an `h-feed` with an entry in it, or several entries that
+//! are in no other item, or the same in classic microformats. One entry alone is the
+//! page of that entry and no feed, and so is a classic `hfeed` with one entry: themes of
+//! blogs put that class on every page. An entry that says nothing, neither a name nor
+//! content nor an address, is none.
+//!
+//! Properties without a home in Atom are kept as elements: an address in `href`,
+//! anything else as text.
+
+mod entry;
+mod person;
+mod place;
+
+use url::Url;
+
+use crate::model::{Attribute, Element, Entry, Feed, Generator, Link, Node, Text};
+use crate::parse::MAX_ENTRIES;
+use crate::parse::html::Go;
+use crate::parse::html::{Page, Tag};
+use crate::parse::microformats::{Form, Item, Property, absolute, outermost};
+use crate::parse::texts::line;
+use crate::parse::trace::{Filled, Trace};
+use crate::repair::{Code, Repair};
+
+/// The format of a feed that is a page: it must never be taken for another feed's.
+pub const FORMAT: &str = "hfeed";
+
+/// Where properties without a home in Atom go.
+const NAMESPACE: &str = "http://microformats.org/profile/h-entry";
+const PREFIX: &str = "mf";
+
+/// Links of a page that say what its feed is about, and what they are called in Atom.
+const LINKS: [(&str, &str); 6] = [
+    ("hub", "hub"),
+    ("self", "self"),
+    ("next", "next"),
+    ("prev", "previous"),
+    ("previous", "previous"),
+    ("license", "license"),
+];
+
+/// What is read, and what is told about it.
+#[derive(Debug)]
+struct Reading<'r> {
+    /// What addresses are relative to.
+    base: &'r Url,
+    /// The same, where the page says so itself.
+    told: Option<String>,
+    told_by: Option<Tag<'r>>,
+    repairs: &'r mut Vec<Repair>,
+    trace: &'r mut Trace,
+}
+
+/// Reads the feed in a page that came from `url`; `None` if there is none.
+pub(in crate::parse) fn read(
+    text: &str,
+    url: &Url,
+    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
+) -> Option<Feed> {
+    // Most pages are told without taking them apart.
+    if !(text.contains("h-entry") || text.contains("hentry")) {
+        return None;
+    }
+    let page = Page::read(text);
+    let root = page.root()?;
+    let base = page.base(url);
+    let mut found = Vec::new();
+    let told = (base != *url).then(|| base.to_string());
+    let told_by = page.tells_base();
+    let mut reading = Reading { base: &base, told, told_by, repairs: &mut found, trace };
+    let (item, mut entries) = entries(root, &mut reading)?;
+    if page.is_cut {
+        let detail = "the rest of the page is not read".to_owned();
+        reading.repairs.push(Repair::new(Code::PageCut, detail));
+    }
+    if entries.len() > MAX_ENTRIES {
+        entries.truncate(MAX_ENTRIES);
+        let detail = format!("only the first {MAX_ENTRIES} are read");
+        reading.repairs.push(Repair::new(Code::TooManyEntries, detail));
+    }
+    let mut feed = Feed {
+        format: FORMAT,
+        lang: item.map_or(root, |item| item.tag).lang().map(str::to_owned),
+        base: reading.told.clone(),
+        entries,
+        ..Feed::default()
+    };
+    let scope = item.map_or(root, |item| item.tag);
+    reading.begin(&mut feed, scope);
+    if let Some(item) = item {
+        reading.describe(&mut feed, item);
+    }
+    reading.describe_page(&mut feed, &page, url);
+    repairs.append(&mut found);
+    Some(feed)
+}
+
+/// The entries of a page, and the item that holds them.
+fn entries<'p>(root: Tag<'p>, reading: &mut Reading<'_>) -> Option<(Option<Item<'p>>, Vec<Entry>)> {
+    let mut feeds = Vec::new();
+    root.walk(|tag| match Item::at(tag) {
+        Some(item) if item.is("h-entry") => Go::Past,
+        Some(item) if item.is("h-feed") => {
+            feeds.push(item);
+            Go::Inside
+        }
+        _ => Go::Inside,
+    });
+    for feed in feeds {
+        let entries = reading.entries(&feed.items("h-entry"));
+        let least = if feed.is_classic { 2 } else { 1 };
+        if entries.len() >= least {
+            return Some((Some(feed), entries));
+        }
+    }
+    let mut loose = outermost(root);
+    loose.retain(|item| item.is("h-entry"));
+    let entries = reading.entries(&loose);
+    (entries.len() >= 2).then_some((None, entries))
+}
+
+impl Reading<'_> {
+    fn entries(&mut self, items: &[Item<'_>]) -> Vec<Entry> {
+        let items = items.iter().take(MAX_ENTRIES + 1);
+        items.filter_map(|item| self.entry(*item)).collect()
+    }
+
+    /// What the item around the entries says.
+    fn describe(&mut self, feed: &mut Feed, item: Item<'_>) {
+        for property in item.properties() {
+            let before = self.trace.before(feed);
+            let filled = || Some(property.text()).filter(|text| !text.is_empty());
+            match property.name {
+                "name" if feed.title.is_none() => feed.title = filled().map(Text::plain),
+                "summary" | "note" if feed.subtitle.is_none() => {
+                    feed.subtitle = filled().map(Text::plain);
+                }
+                "uid" if feed.id.is_empty() => feed.id = self.address(property).unwrap_or_default(),
+                "url" => feed.links.extend(self.address(property).map(|to| link(to, "alternate"))),
+                "photo" | "logo" if feed.logo.is_none() => feed.logo = self.address(property),
+                "author" => feed.authors.extend(self.person(property)),
+                _ if property.item.is_some_and(|item| item.is("h-entry")) => {}
+                _ => feed.extensions.extend(self.kept(property)),
+            }
+            self.trace.after(before, feed, property.tag);
+        }
+    }
+
+    /// What the head of the page says.
+    fn describe_page(&mut self, feed: &mut Feed, page: &Page, url: &Url) {
+        if feed.title.is_none() {
+            let titles = page.named("title").into_iter().map(|tag| (tag, tag.text()));
+            let mut titles = titles.into_iter().filter(|(_, title)| !title.is_empty());
+            if let Some((tag, title)) = titles.next() {
+                let before = self.trace.before(feed);
+                feed.title = Some(Text::plain(title));
+                self.trace.after(before, feed, tag);
+            }
+        }
+        for tag in page.named("link") {
+            let Some(href) = tag.attr("href").filter(|href| !href.is_empty()) else { continue };
+            let href = absolute(self.base, href);
+            let before = self.trace.before(feed);
+            for rel in tag.words("rel").map(str::to_ascii_lowercase) {
+                let known = LINKS.iter().find(|(name, _)| *name == rel);
+                feed.links.extend(known.map(|(_, rel)| link(href.clone(), rel)));
+                if rel == "icon" {
+                    feed.icon.get_or_insert_with(|| href.clone());
+                }
+            }
+            self.trace.after(before, feed, tag);
+        }
+        let mut metas = page.named("meta").into_iter();
+        let generator = metas.find(|tag| tag.attr("name") == Some("generator"));
+        if let Some((tag, name)) = generator.and_then(|tag| Some((tag, tag.attr("content")?))) {
+            let before = self.trace.before(feed);
+            let name = line(name).into_owned();
+            feed.generator = Some(Generator { name, ..Generator::default() });
+            self.trace.after(before, feed, tag);
+        }
+        if let Some(root) = page.root()
+            && !feed.links.iter().any(|link| link.rel == "alternate")
+        {
+            let before = self.trace.before(feed);
+            feed.links.push(link(url.to_string(), "alternate"));
+            self.trace.after(before, feed, root);
+        }
+    }
+
+    /// What is read from now on is of this feed or entry, which is marked up in `tag`.
+    fn begin(&mut self, of: &mut impl Filled, tag: Tag<'_>) {
+        self.trace.begin(of, tag);
+        for (name, told) in [("lang", tag.tells_lang()), ("base", self.told_by)] {
+            if let Some(told) = told {
+                self.trace.note(*of.mark(), name, told);
+            }
+        }
+    }
+
+    /// A property's address; that of the item that is its value, if it is one.
+    fn address(&self, property: Property<'_>) -> Option<String> {
+        match property.item {
+            Some(item) => self.address_of(item).or_else(|| property.address(self.base)),
+            None => property.address(self.base),
+        }
+    }
+
+    /// Where an item is.
+    fn address_of(&self, item: Item<'_>) -> Option<String> {
+        let held = item.properties();
+        let told = held.iter().find(|property| property.name == "url");
+        let told = told.and_then(|property| property.address(self.base));
+        told.or_else(|| item.implied_url(&held).map(|href| absolute(self.base, href)))
+    }
+
+    /// What an item is called.
+    fn name_of(&self, item: Item<'_>) -> Option<String> {
+        let held = item.properties();
+        let told = held.iter().find(|property| property.name == "name");
+        let told = told.map(|property| property.text());
+        told.or_else(|| item.implied_name(&held)).filter(|name| !name.is_empty())
+    }
+
+    /// A property without a home in Atom.
+    fn kept(&mut self, property: Property<'_>) -> Option<Element> {
+        let text = match (property.form, property.item) {
+            (Form::Address, _) => {
+                let href = vec![attribute("href", self.address(property)?)];
+                return Some(element((NAMESPACE, PREFIX), property.name, href));
+            }
+            (Form::Markup, _) => property.tag.markup(),
+            (Form::Date, _) => property.date(),
+            (Form::Text, Some(item)) => self.name_of(item).unwrap_or_else(|| property.text()),
+            (Form::Text, None) => property.text(),
+        };
+        if text.len() > KEPT_BYTES {
+            let detail = property.name.to_owned();
+            self.repairs.push(Repair::new(Code::OversizedExtension, detail));
+            return None;
+        }
+        let mut kept = element((NAMESPACE, PREFIX), property.name, Vec::new());
+        kept.children.push(Node::Text(text));
+        Some(kept)
+    }
+}
+
+/// The greatest property without a home in Atom that is kept: the properties of an entry
+/// may all hold the same text.
+const KEPT_BYTES: usize = 4 * 1024;
+
+fn link(href: String, rel: &str) -> Link {
+    Link { href, rel: rel.to_owned(), ..Link::default() }
+}
+
+fn attribute(name: &str, value: String) -> Attribute {
+    Attribute { name: name.to_owned(), value, ..Attribute::default() }
+}
+
+/// An element in a namespace, given with its prefix.
+fn element((namespace, prefix): (&str, &str), name: &str, attributes: Vec<Attribute>) -> Element {
+    Element {
+        namespace: namespace.to_owned(),
+        prefix: prefix.to_owned(),
+        name: name.to_owned(),
+        attributes,
+        children: Vec::new(),
+        ..Element::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read_page(text: &str) -> (Option<Feed>, Vec<Repair>) {
+        let mut repairs = Vec::new();
+        let url = Url::parse("https://tides.test/").unwrap();
+        (read(text, &url, (&mut repairs, &mut Trace::default())), repairs)
+    }
+
+    /// Pieces of pages, sound and broken.
+    #[rustfmt::skip]
+    const PIECES: [&str; 30] = [
+        "<div class=h-feed>", "<body class='hfeed h-card'>", "<div class=h-entry>", "<p class='hentry'>",
+        "<a class='p-name u-url' href='x'>", "<a rel='bookmark tag' href=''>", "</a>", "</div>", "</p>",
+        "<b class='p-author h-card'>", "<i class='p-author u-author dt-author e-author'>", "<table>",
+        "<b class='dt-published value'>", "<i class=value>7pm</i>", "<i class=value-title title=é>",
+        "<p class='p-geo h-geo'>", "<p class='geo latitude longitude p-latitude p-longitude'>91", "-1;1",
+        "<p class='p-location h-adr'>", "<a class='u-email' href='mailté:'>", "<base href='data:x'>",
+        "<div class='u-in-reply-to h-cite'>", "<template>", "<svg>", "<img class=u-photo src='&#0;'>",
+        "<div class='e-content p-name'>", "<", "\u{0}é", "<script>", "<!--",
+    ];
+
+    proptest! {
+        #[test]
+        fn any_page_is_read_or_refused(at in prop::collection::vec(0..PIECES.len(), 0..48)) {
+            let text: String = at.into_iter().map(|at| PIECES[at]).collect();
+            let (feed, _) = read_page(&format!("<div class=h-entry>{text}"));
+            for entry in feed.into_iter().flat_map(|feed| feed.entries) {
+                let says = entry.title.is_some() || entry.summary.is_some();
+                prop_assert!(says || entry.content.is_some() || !entry.links.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_page_beyond_the_limits_what_came_before_is_read() {
+        let entries = "<div class=h-feed><p class=h-entry>One<p class=h-entry>Two";
+        for hostile in
+            ["<div class='h-entry p-x h-feed'>", "<b class='p-a p-b'>", "<a class=h-card>"]
+        {
+            let (feed, repairs) = read_page(&format!("{entries}</p>{}", hostile.repeat(5_000)));
+            assert!(feed.unwrap().entries.len() >= 2, "{hostile}");
+            let cut = repairs.iter().any(|repair| repair.code == Code::PageCut);
+            assert_eq!(cut, !hostile.contains("<a"), "{hostile}: an anchor ends the one before");
+        }
+        let (feed, repairs) = read_page(&"<p class=h-entry>x".repeat(MAX_ENTRIES + 7));
+        assert_eq!(feed.unwrap().entries.len(), MAX_ENTRIES);
+        assert_eq!(repairs[0].code, Code::TooManyEntries);
+    }
+}

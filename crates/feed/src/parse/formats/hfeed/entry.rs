@@ -1,0 +1,183 @@
+//! One `h-entry`.
+
+use super::{Reading, attribute, element, link, place};
+use crate::model::{Category, Content, Element, Entry, Link, Node, Text, TextKind};
+use crate::parse::dates;
+use crate::parse::microformats::{Form, Item, Property, absolute};
+use crate::repair::{Code, Repair};
+
+const THREADS: (&str, &str) = ("http://purl.org/syndication/thread/1.0", "thr");
+const ACTIVITY: (&str, &str) = ("http://activitystrea.ms/spec/1.0/", "as");
+
+/// Properties by which an entry does something to what is elsewhere, and the verb that
+/// says so in ActivityStreams.
+const DEEDS: [(&str, &str); 3] = [
+    ("like-of", "http://activitystrea.ms/schema/1.0/like"),
+    ("repost-of", "http://activitystrea.ms/schema/1.0/share"),
+    ("bookmark-of", "http://activitystrea.ms/schema/1.0/save"),
+];
+
+/// Media types of files by the ends of their names: the page says no more of them.
+#[rustfmt::skip]
+const MEDIA: [(&str, &str); 15] = [
+    ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("png", "image/png"), ("gif", "image/gif"),
+    ("webp", "image/webp"), ("avif", "image/avif"), ("svg", "image/svg+xml"),
+    ("mp4", "video/mp4"), ("webm", "video/webm"), ("mov", "video/quicktime"),
+    ("mp3", "audio/mpeg"), ("m4a", "audio/mp4"), ("ogg", "audio/ogg"), ("opus", "audio/ogg"),
+    ("wav", "audio/wav"),
+];
+
+impl Reading<'_> {
+    /// Reads an entry; `None` if it says nothing.
+    pub(super) fn entry(&mut self, item: Item<'_>) -> Option<Entry> {
+        let lang = item.tag.lang().map(str::to_owned);
+        let mut entry = Entry { lang, base: self.told.clone(), ..Entry::default() };
+        self.begin(&mut entry, item.tag);
+        let held = item.properties();
+        let mut verb = None;
+        for property in &held {
+            let before = self.trace.before(&mut entry);
+            if !self.describe_entry(&mut entry, *property, item) {
+                entry.extensions.extend(self.kept(*property));
+            }
+            self.trace.after(before, &mut entry, property.tag);
+            let deed = DEEDS.iter().find(|(name, _)| *name == property.name);
+            verb = verb.or(deed.map(|(_, verb)| *verb));
+        }
+        let before = self.trace.before(&mut entry);
+        self.imply(&mut entry, item, &held);
+        entry.extensions.extend(verb.map(|verb| with_text(ACTIVITY, "verb", verb)));
+        self.trace.after(before, &mut entry, item.tag);
+        let url = entry.links.iter().any(|link| link.rel == "alternate");
+        let says = entry.title.is_some() || entry.summary.is_some() || entry.content.is_some();
+        (url || says).then_some(entry)
+    }
+
+    /// What is said only by how an entry is marked up.
+    fn imply(&self, entry: &mut Entry, item: Item<'_>, held: &[Property<'_>]) {
+        if entry.title.is_none() {
+            entry.title = item.implied_name(held).map(Text::plain);
+        }
+        if entry.links.is_empty() {
+            let url = item.implied_url(held).map(|href| absolute(self.base, href));
+            entry.links.extend(url.map(|url| link(url, "alternate")));
+        }
+        entry.extensions.extend(coordinates(held));
+        let content = held.iter().find(|property| property.name == "content");
+        if let (Some(content), Some(title)) = (content, &entry.title)
+            && content.tag.text() == title.value
+        {
+            // A note has no title: what it says is marked up as its name as well.
+            entry.title = None;
+        }
+    }
+
+    /// Puts a property where Atom or a module of it has it; `false` says that it has
+    /// no such place, or is taken.
+    fn describe_entry(
+        &mut self,
+        entry: &mut Entry,
+        property: Property<'_>,
+        item: Item<'_>,
+    ) -> bool {
+        match property.name {
+            "name" if entry.title.is_none() => {
+                entry.title =
+                    Some(property.text()).filter(|text| !text.is_empty()).map(Text::plain);
+            }
+            "summary" if entry.summary.is_none() => {
+                entry.summary = self.text(property, item);
+            }
+            "content" if entry.content.is_none() => {
+                entry.content = self.text(property, item).map(Content::Text);
+            }
+            "published" if entry.published.is_none() => {
+                entry.published = self.date(property);
+                return entry.published.is_some();
+            }
+            "updated" if entry.updated.is_none() => {
+                entry.updated = self.date(property);
+                return entry.updated.is_some();
+            }
+            "url" => entry.links.extend(self.address(property).map(|to| link(to, "alternate"))),
+            "uid" if entry.id.is_empty() => {
+                entry.id = self.address(property).unwrap_or_default();
+            }
+            "author" => entry.authors.extend(self.person(property)),
+            "category" => entry.categories.extend(self.category(property)),
+            "photo" | "video" | "audio" => entry.links.extend(self.enclosure(property)),
+            "in-reply-to" => entry.extensions.extend(self.reply(property)),
+            "location" | "geo" => entry.extensions.extend(self.place(property)),
+            "latitude" | "longitude" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// A text construct, with the language of its element where that is another.
+    fn text(&self, property: Property<'_>, item: Item<'_>) -> Option<Text> {
+        let (kind, value) = if property.form == Form::Markup {
+            (TextKind::Html, property.tag.markup())
+        } else {
+            (TextKind::Text, property.text())
+        };
+        let lang = property.tag.lang().filter(|lang| Some(*lang) != item.tag.lang());
+        let base = self.told.clone();
+        let text = Text { kind, value, lang: lang.map(str::to_owned), base };
+        (!text.value.is_empty()).then_some(text)
+    }
+
+    fn date(&mut self, property: Property<'_>) -> Option<chrono::DateTime<chrono::FixedOffset>> {
+        let text = property.date();
+        let date = dates::parse(&text);
+        if date.is_none() {
+            let detail =
+                format!("{}: {}", property.name, text.chars().take(80).collect::<String>());
+            self.repairs.push(Repair::new(Code::BadDate, detail));
+        }
+        date
+    }
+
+    /// A keyword: a text, the person who is tagged, or the last step of a tag's address.
+    fn category(&self, property: Property<'_>) -> Option<Category> {
+        let named = property.item.and_then(|item| self.name_of(item));
+        let term = named.unwrap_or_else(|| match property.form {
+            Form::Address => self.address(property).unwrap_or_default(),
+            _ => property.text(),
+        });
+        (!term.is_empty()).then(|| Category { term, ..Category::default() })
+    }
+
+    fn enclosure(&self, property: Property<'_>) -> Option<Link> {
+        let href = self.address(property)?;
+        let path = href.split(['?', '#']).next().unwrap_or_default();
+        let end = path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
+        let known = MEDIA.iter().find(|(name, _)| end.as_deref() == Some(name));
+        let mime = property.tag.attr("type").or(known.map(|(_, mime)| *mime));
+        let title = property.tag.attr("alt").filter(|alt| !alt.is_empty());
+        Some(Link {
+            mime: mime.map(str::to_owned),
+            title: title.map(str::to_owned),
+            ..link(href, "enclosure")
+        })
+    }
+
+    /// What an entry answers, as RFC 4685 has it.
+    fn reply(&self, property: Property<'_>) -> Option<Element> {
+        let href = self.address(property)?;
+        let attributes = vec![attribute("ref", href.clone()), attribute("href", href)];
+        Some(element(THREADS, "in-reply-to", attributes))
+    }
+}
+
+/// Coordinates that stand in the entry itself.
+fn coordinates(held: &[Property<'_>]) -> Option<Element> {
+    let named = |name: &str| held.iter().find(|property| property.name == name);
+    place::point(&named("latitude")?.text(), &named("longitude")?.text())
+}
+
+fn with_text(space: (&str, &str), name: &str, text: &str) -> Element {
+    let mut element = element(space, name, Vec::new());
+    element.children.push(Node::Text(text.to_owned()));
+    element
+}

@@ -1,0 +1,92 @@
+//! Where it was written: a location is a name, coordinates, or both, and goes into
+//! GeoRSS.
+
+use super::{Reading, element};
+use crate::model::{Element, Node};
+use crate::parse::microformats::{Item, Property};
+
+const GEORSS: (&str, &str) = ("http://www.georss.org/georss", "georss");
+
+/// Coordinates may be in a `geo` in an `adr` in a `card`, and no deeper.
+const DEPTH: usize = 3;
+
+impl Reading<'_> {
+    /// What a `location` or `geo` says.
+    pub(super) fn place(&self, property: Property<'_>) -> Vec<Element> {
+        let Some(item) = property.item else {
+            let text = property.text();
+            let address = property.tag.attr("href").unwrap_or(&text);
+            return match geo_uri(address).or_else(|| pair(&text)) {
+                Some(point) => vec![georss("point", point)],
+                None if text.is_empty() => Vec::new(),
+                None => vec![georss("featurename", text)],
+            };
+        };
+        let is_place = !item.is("h-geo");
+        let name = is_place.then(|| self.name_of(item).or_else(|| parts_of(item))).flatten();
+        let name = name.map(|name| georss("featurename", name));
+        let point = point_of(item).map(|point| georss("point", point));
+        name.into_iter().chain(point).collect()
+    }
+}
+
+/// `georss:point`: "latitude longitude".
+pub(super) fn point(latitude: &str, longitude: &str) -> Option<Element> {
+    number(latitude, longitude).map(|point| georss("point", point))
+}
+
+/// The coordinates in an item, or in one that it holds for that.
+fn point_of(item: Item<'_>) -> Option<String> {
+    let mut around = Some(item);
+    for _ in 0..DEPTH {
+        let held = around?.properties();
+        let named = |name: &str| held.iter().find(|property| property.name == name);
+        if let (Some(latitude), Some(longitude)) = (named("latitude"), named("longitude")) {
+            return number(&latitude.text(), &longitude.text());
+        }
+        let geo = named("geo");
+        if let Some(uri) = geo.and_then(|geo| geo_uri(geo.tag.attr("href")?)) {
+            return Some(uri);
+        }
+        around = geo.or_else(|| named("adr")).and_then(|held| held.item);
+        if around.is_none() {
+            return geo.and_then(|geo| pair(&geo.text()));
+        }
+    }
+    None
+}
+
+/// What an address without a name is called: its parts.
+fn parts_of(item: Item<'_>) -> Option<String> {
+    let held = item.properties();
+    let parts = ["street-address", "locality", "region", "country-name"];
+    let named = parts.iter().filter_map(|name| held.iter().find(|held| held.name == *name));
+    let texts: Vec<_> = named.map(|held| held.text()).filter(|text| !text.is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// The point of `geo:48.2,16.4;u=10` (RFC 5870).
+fn geo_uri(address: &str) -> Option<String> {
+    pair(address.strip_prefix("geo:")?.split([';', '?']).next()?)
+}
+
+/// The point of `48.2;16.4`, as classic microformats have it, or `48.2, 16.4`.
+fn pair(text: &str) -> Option<String> {
+    let mut numbers = text.split([';', ',']);
+    number(numbers.next()?, numbers.next()?)
+}
+
+/// A point, if both are degrees.
+fn number(latitude: &str, longitude: &str) -> Option<String> {
+    let degrees = |text: &str, most: f64| {
+        let value: f64 = text.trim().parse().ok()?;
+        (value.abs() <= most).then(|| text.trim().to_owned())
+    };
+    Some(format!("{} {}", degrees(latitude, 90.0)?, degrees(longitude, 180.0)?))
+}
+
+fn georss(name: &str, text: String) -> Element {
+    let mut element = element(GEORSS, name, Vec::new());
+    element.children.push(Node::Text(text));
+    element
+}

@@ -1,0 +1,305 @@
+//! JSON Feed 1.0 and 1.1.
+//!
+//! Read leniently: numbers serve as texts, a missing version or title does no harm, one
+//! value serves where a list is due. Fields without a home in Atom, and extensions, are
+//! kept as elements whose text is the value, as JSON where it is not a string.
+
+use chrono::{DateTime, FixedOffset};
+use serde_json::{Map, Value};
+
+use crate::model::{
+    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
+};
+use crate::parse::trace::{Filled, Pointer, Trace};
+use crate::parse::{MAX_ENTRIES, NotAFeed, dates, json};
+use crate::repair::{Code, Repair};
+
+/// Where fields without a home in Atom go.
+const NAMESPACE: &str = "https://www.jsonfeed.org/version/1.1/";
+const PREFIX: &str = "json";
+
+/// Fields that are read into Atom.
+#[rustfmt::skip]
+const READ: [&str; 31] = [
+    "version", "title", "home_page_url", "feed_url", "description", "next_url", "icon", "favicon",
+    "author", "authors", "language", "hubs", "items", "id", "url", "external_url", "content_html",
+    "content_text", "summary", "date_published", "date_modified", "tags", "attachments", "expired",
+    "user_comment", "image", "banner_image", "avatar", "name", "email", "date_created",
+];
+
+/// Of those, the ones that are kept as well, because Atom has only part of them.
+const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_created"];
+
+/// Reads a feed out of a JSON text.
+pub(in crate::parse) fn read(
+    text: &str,
+    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
+) -> Result<Feed, NotAFeed> {
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(err) => {
+            repairs.push(Repair::new(Code::BrokenJson, err.to_string()));
+            let mended = serde_json::from_str(&json::mend(text));
+            mended.map_err(|_| NotAFeed::Other("broken JSON"))?
+        }
+    };
+    let Value::Object(object) = value else { return Err(NotAFeed::Other("JSON of another kind")) };
+    let version = string(&object, "version").unwrap_or_default();
+    let known = version.contains("jsonfeed.org/version/")
+        || object.get("items").is_some_and(Value::is_array);
+    if !known {
+        return Err(NotAFeed::Other("JSON of another kind"));
+    }
+    let format = if version.ends_with("/1") { "jsonfeed1.0" } else { "jsonfeed1.1" };
+    let mut feed = Feed { format, ..Feed::default() };
+    let mut reading = Reading { object: &object, item: None, repairs, trace };
+    reading.feed(&mut feed);
+    let items =
+        list(&object, "items").enumerate().filter_map(|(n, item)| Some((n, item.as_object()?)));
+    for (n, item) in items.take(MAX_ENTRIES) {
+        let mut entry = Entry::default();
+        let mut reading = Reading { object: item, item: Some(n), repairs, trace };
+        reading.entry(&mut entry);
+        feed.entries.push(entry);
+    }
+    if list(&object, "items").count() > MAX_ENTRIES {
+        let detail = format!("only the first {MAX_ENTRIES} are read");
+        repairs.push(Repair::new(Code::TooManyEntries, detail));
+    }
+    Ok(feed)
+}
+
+/// One object, and what is told about it.
+#[derive(Debug)]
+struct Reading<'r> {
+    object: &'r Map<String, Value>,
+    /// Which item it is; none is the feed.
+    item: Option<usize>,
+    repairs: &'r mut Vec<Repair>,
+    trace: &'r mut Trace,
+}
+
+impl Reading<'_> {
+    fn feed(&mut self, feed: &mut Feed) {
+        self.trace.begin(feed, Pointer { item: None, field: "", index: None });
+        self.text(feed, "title", |feed, text| feed.title = Some(Text::plain(text)));
+        self.text(feed, "description", |feed, text| feed.subtitle = Some(Text::plain(text)));
+        self.text(feed, "icon", |feed, text| feed.logo = Some(text));
+        self.text(feed, "favicon", |feed, text| feed.icon = Some(text));
+        self.text(feed, "language", |feed, text| feed.lang = Some(text));
+        self.authors(feed, |feed| &mut feed.authors);
+        self.extensions(feed, |feed| &mut feed.extensions);
+        for (field, rel) in
+            [("home_page_url", "alternate"), ("feed_url", "self"), ("next_url", "next")]
+        {
+            self.text(feed, field, |feed, href| feed.links.push(link(href, rel)));
+        }
+        self.each(feed, "hubs", |feed, hub| {
+            let url = hub.as_object().and_then(|hub| string(hub, "url"));
+            feed.links.extend(url.map(|href| link(href, "hub")));
+        });
+    }
+
+    fn entry(&mut self, entry: &mut Entry) {
+        self.trace.begin(entry, Pointer { item: self.item, field: "", index: None });
+        self.text(entry, "id", |entry, text| entry.id = text);
+        self.text(entry, "title", |entry, text| entry.title = Some(Text::plain(text)));
+        self.text(entry, "summary", |entry, text| entry.summary = Some(Text::plain(text)));
+        self.text(entry, "language", |entry, text| entry.lang = Some(text));
+        self.authors(entry, |entry| &mut entry.authors);
+        self.extensions(entry, |entry| &mut entry.extensions);
+        self.date(entry, "date_published", |entry| &mut entry.published);
+        self.date(entry, "date_modified", |entry| &mut entry.updated);
+        self.text(entry, "url", |entry, href| entry.links.push(link(href, "alternate")));
+        // What the item links to or is about; its page, if it has no other.
+        let rel = if entry.links.is_empty() { "alternate" } else { "related" };
+        self.text(entry, "external_url", |entry, href| entry.links.push(link(href, rel)));
+        self.text(entry, "content_html", |entry, value| {
+            let text = Text { kind: TextKind::Html, value, ..Text::default() };
+            entry.content = Some(Content::Text(text));
+        });
+        self.text(entry, "content_text", |entry, text| match entry.content {
+            Some(_) => entry.extensions.push(element("content_text", text)),
+            None => entry.content = Some(Content::Text(Text::plain(text))),
+        });
+        self.text(entry, "image", |entry, url| entry.extensions.push(thumbnail(url)));
+        self.each(entry, "tags", |entry, tag| {
+            let term = scalar(tag);
+            entry.categories.extend(term.map(|term| Category { term, ..Category::default() }));
+        });
+        self.each(entry, "attachments", |entry, attachment| {
+            entry.links.extend(attachment.as_object().and_then(enclosure));
+        });
+    }
+
+    /// Reads a field that is a text, if there is any.
+    fn text<F: Filled>(&mut self, of: &mut F, field: &str, fill: impl FnOnce(&mut F, String)) {
+        if let Some(text) = string(self.object, field) {
+            let before = self.trace.before(of);
+            fill(of, text);
+            self.trace.after(before, of, Pointer { item: self.item, field, index: None });
+        }
+    }
+
+    /// Reads a field that is a list, value by value.
+    fn each<F: Filled>(&mut self, of: &mut F, field: &str, fill: impl Fn(&mut F, &Value)) {
+        let is_list = self.object.get(field).is_some_and(Value::is_array);
+        for (n, value) in list(self.object, field).enumerate() {
+            let before = self.trace.before(of);
+            fill(of, value);
+            let index = is_list.then_some(n);
+            self.trace.after(before, of, Pointer { item: self.item, field, index });
+        }
+    }
+
+    /// Reads a date; a bad one is told, and kept as it is.
+    fn date(
+        &mut self,
+        entry: &mut Entry,
+        field: &str,
+        slot: impl FnOnce(&mut Entry) -> &mut Option<DateTime<FixedOffset>>,
+    ) {
+        let Some(text) = string(self.object, field) else { return };
+        let date = dates::parse(&text);
+        if date.is_none() {
+            let repair = Repair::new(Code::BadDate, text.chars().take(64).collect::<String>());
+            self.repairs.push(repair.of(entry.mark));
+        }
+        self.text(entry, field, |entry, text| match date {
+            Some(date) => *slot(entry) = Some(date),
+            None => entry.extensions.push(element(field, text)),
+        });
+    }
+
+    /// The authors of 1.1 and the one of 1.0, which many write beside each other.
+    fn authors<F: Filled>(&mut self, of: &mut F, people: impl Fn(&mut F) -> &mut Vec<Person>) {
+        for field in ["authors", "author"] {
+            self.each(of, field, |of, author| {
+                let person = person(author);
+                people(of).extend((person != Person::default()).then_some(person));
+            });
+        }
+    }
+
+    /// What has no home in Atom.
+    fn extensions<F: Filled>(&mut self, of: &mut F, kept: impl Fn(&mut F) -> &mut Vec<Element>) {
+        for (field, value) in self.object {
+            let read = READ.contains(&field.as_str()) && !KEPT.contains(&field.as_str());
+            if read || value.is_null() {
+                continue;
+            }
+            let before = self.trace.before(of);
+            let text = scalar(value).unwrap_or_else(|| value.to_string());
+            kept(of).push(element(field, text));
+            self.trace.after(before, of, Pointer { item: self.item, field, index: None });
+        }
+    }
+}
+
+fn person(author: &Value) -> Person {
+    match author {
+        Value::Object(author) => Person {
+            name: string(author, "name").unwrap_or_default(),
+            email: string(author, "email"),
+            uri: string(author, "url"),
+            extensions: string(author, "avatar").map(avatar).into_iter().collect(),
+            ..Person::default()
+        },
+        other => Person { name: scalar(other).unwrap_or_default(), ..Person::default() },
+    }
+}
+
+fn enclosure(attachment: &Map<String, Value>) -> Option<Link> {
+    let duration = string(attachment, "duration_in_seconds").map(|value| Attribute {
+        namespace: NAMESPACE.into(),
+        prefix: PREFIX.into(),
+        name: "duration_in_seconds".into(),
+        value,
+    });
+    Some(Link {
+        mime: string(attachment, "mime_type"),
+        title: string(attachment, "title"),
+        length: string(attachment, "size_in_bytes"),
+        attributes: duration.into_iter().collect(),
+        ..link(string(attachment, "url")?, "enclosure")
+    })
+}
+
+/// A person's picture, as subscribers know it (seed 003, "author").
+fn avatar(href: String) -> Element {
+    let attributes = vec![attribute("rel", "avatar".into()), attribute("href", href)];
+    Element {
+        namespace: "http://www.w3.org/2005/Atom".into(),
+        prefix: "atom".into(),
+        name: "link".into(),
+        attributes,
+        children: Vec::new(),
+        ..Element::default()
+    }
+}
+
+/// An item's picture, as Media RSS has it.
+fn thumbnail(url: String) -> Element {
+    Element {
+        namespace: "http://search.yahoo.com/mrss/".into(),
+        prefix: "media".into(),
+        name: "thumbnail".into(),
+        attributes: vec![attribute("url", url)],
+        children: Vec::new(),
+        ..Element::default()
+    }
+}
+
+fn attribute(name: &str, value: String) -> Attribute {
+    Attribute { name: name.into(), value, ..Attribute::default() }
+}
+
+/// A field as an element; what is no name in XML gets underlines.
+fn element(field: &str, value: String) -> Element {
+    let name: String = field
+        .chars()
+        .map(|c| if c.is_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' })
+        .collect();
+    let name = if name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+        name
+    } else {
+        format!("_{name}")
+    };
+    Element {
+        namespace: NAMESPACE.into(),
+        prefix: PREFIX.into(),
+        name,
+        attributes: Vec::new(),
+        children: vec![Node::Text(value)],
+        ..Element::default()
+    }
+}
+
+fn link(href: String, rel: &str) -> Link {
+    Link { href, rel: rel.into(), ..Link::default() }
+}
+
+/// A field's text, if there is any.
+fn string(object: &Map<String, Value>, name: &str) -> Option<String> {
+    object.get(name).and_then(scalar)
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    let text: String = text.chars().filter(|c| crate::parse::decode::is_xml_char(*c)).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+/// A field's values; one value serves as a list of one.
+fn list<'o>(object: &'o Map<String, Value>, name: &str) -> impl Iterator<Item = &'o Value> {
+    match object.get(name) {
+        Some(Value::Array(values)) => values.iter(),
+        Some(value) => std::slice::from_ref(value).iter(),
+        None => [].iter(),
+    }
+}

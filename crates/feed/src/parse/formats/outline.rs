@@ -1,0 +1,39 @@
+//! Items of items: `rssCloud:item`, "exactly like RSS 2.0's item, with one exception, it
+//! can contain one or more" of its kind (seed 000, "How rssCloud uses RSS").
+//!
+//! Atom has no such thing, so each becomes an entry of its own that says which it stands
+//! under. The outline is kept besides, on the item at its top.
+
+use super::tell_too_many;
+use crate::parse::MAX_ENTRIES;
+use crate::parse::modules::RSSCLOUD;
+use crate::parse::tree::El;
+use crate::repair::Repair;
+
+/// Whether an element is an item of an item, if it stands in one.
+pub(super) fn is_below(element: El<'_>) -> bool {
+    element.named("item") && element.of(&RSSCLOUD)
+}
+
+/// These items and those below them, each behind the one it stands under, whose place is
+/// told.
+pub(super) fn flattened<'t>(
+    items: Vec<El<'t>>,
+    repairs: &mut Vec<Repair>,
+) -> Vec<(El<'t>, Option<usize>)> {
+    let mut flat = Vec::with_capacity(items.len());
+    let mut waiting: Vec<(El<'t>, Option<usize>)> =
+        items.into_iter().rev().map(|item| (item, None)).collect();
+    while let Some((item, under)) = waiting.pop() {
+        if flat.len() == MAX_ENTRIES {
+            tell_too_many(repairs);
+            break;
+        }
+        let place = flat.len();
+        flat.push((item, under));
+        let first = waiting.len();
+        waiting.extend(item.elements().filter(|e| is_below(*e)).map(|below| (below, Some(place))));
+        waiting[first..].reverse();
+    }
+    flat
+}

@@ -1,0 +1,46 @@
+//! The document that says where a feed has moved (seed 002, "Redirect").
+//!
+//! ```xml
+//! <redirect><newLocation>http://…</newLocation></redirect>
+//! ```
+//!
+//! An empty `newLocation` says that the feed is gone. The seed's own example forgets the
+//! slash in the end tag, so `newLocation` may lie in `newLocation`.
+
+use crate::model::Feed;
+use crate::parse::tree::El;
+
+/// Whether `element` is one.
+pub(super) fn is(element: El<'_>) -> bool {
+    element.named("newLocation") && element.parent().is_some_and(|around| around.named("redirect"))
+        || element.named("redirect") && element.child("newLocation").is_some()
+}
+
+/// Reads where to go.
+pub(super) fn read(element: El<'_>) -> Feed {
+    let location = element.text().into_owned();
+    Feed { format: "redirect", moved_to: Some(location), ..Feed::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use crate::context::Context;
+    use crate::parse::parse;
+
+    #[test]
+    fn a_redirect_says_where_to_go_or_that_there_is_nowhere() {
+        let context = Context::of(Url::parse("https://tides.test/feed").unwrap());
+        #[rustfmt::skip]
+        let cases = [
+            ("<redirect><newLocation>https://ebb.test/</newLocation></redirect>", "https://ebb.test/"),
+            ("<redirect>\n<newLocation>https://ebb.test/<newLocation>\n</redirect>", "https://ebb.test/"),
+            ("<redirect><newLocation/></redirect>",                               ""),
+        ];
+        for (text, want) in cases {
+            let feed = parse(text.as_bytes(), &context).unwrap();
+            assert_eq!(feed.moved_to.as_deref(), Some(want), "{text}");
+        }
+    }
+}

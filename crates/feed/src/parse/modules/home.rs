@@ -1,0 +1,317 @@
+//! Where an element goes: a feed or an entry, whichever is being read.
+//!
+//! Formats and modules fill the same slots through here. The first to fill a slot keeps
+//! it, so a format reads its own elements before those of modules.
+
+use crate::model::{Category, Content, Element, Entry, Feed, Hints, Link, Node, Person, Text};
+use crate::parse::bases::Bases;
+use crate::parse::dates;
+use crate::parse::texts::line;
+use crate::parse::trace::Trace;
+use crate::parse::tree::{El, Items};
+use crate::repair::{Code, Repair};
+use chrono::{DateTime, FixedOffset};
+
+/// Elements whose text is an address, by their prefix.
+const ADDRESSES: [(&str, &str); 6] = [
+    ("rss", "docs"),
+    ("rss", "comments"),
+    ("rss", "url"),
+    ("rss", "link"),
+    ("wfw", "comment"),
+    ("wfw", "commentRss"),
+];
+
+/// Authors or contributors of one feed or entry: each is compared with those before it.
+/// Who is beyond is kept as an extension.
+const PEOPLE: usize = 256;
+
+/// A feed or an entry.
+#[derive(Debug)]
+pub(in crate::parse) enum Of<'h> {
+    Feed(&'h mut Feed),
+    Entry(&'h mut Entry),
+}
+
+/// What is being filled.
+#[derive(Debug)]
+pub(in crate::parse) struct Home<'h> {
+    pub(in crate::parse) of: Of<'h>,
+    pub(in crate::parse) bases: Bases<'h>,
+    pub(in crate::parse) repairs: &'h mut Vec<Repair>,
+    pub(in crate::parse) trace: &'h mut Trace,
+}
+
+/// One field of a feed or an entry.
+macro_rules! slots {
+    ($($name:ident: $kind:ty;)*) => {
+        $(
+            pub(in crate::parse) fn $name(&mut self) -> &mut $kind {
+                match &mut self.of {
+                    Of::Feed(feed) => &mut feed.$name,
+                    Of::Entry(entry) => &mut entry.$name,
+                }
+            }
+        )*
+    };
+}
+
+impl Home<'_> {
+    slots! {
+        id: String;
+        title: Option<Text>;
+        rights: Option<Text>;
+        updated: Option<DateTime<FixedOffset>>;
+        authors: Vec<Person>;
+        contributors: Vec<Person>;
+        links: Vec<Link>;
+        categories: Vec<Category>;
+        lang: Option<String>;
+        extensions: Vec<Element>;
+    }
+
+    /// The entry, if it is one.
+    pub(in crate::parse) fn entry(&mut self) -> Option<&mut Entry> {
+        match &mut self.of {
+            Of::Entry(entry) => Some(entry),
+            Of::Feed(_) => None,
+        }
+    }
+
+    /// The feed, if it is one.
+    pub(in crate::parse) fn feed(&mut self) -> Option<&mut Feed> {
+        match &mut self.of {
+            Of::Feed(feed) => Some(feed),
+            Of::Entry(_) => None,
+        }
+    }
+
+    /// What becomes of items inside an element that is kept: those of a feed are read.
+    pub(in crate::parse) fn items(&self) -> Items {
+        match self.of {
+            Of::Feed(_) => Items::Read,
+            Of::Entry(_) => Items::Quoted,
+        }
+    }
+
+    /// What says when to come back.
+    pub(in crate::parse) fn hints(&mut self) -> Option<&mut Hints> {
+        self.feed().map(|feed| &mut feed.hints)
+    }
+
+    /// The shorter text: `summary` of an entry, `subtitle` of a feed.
+    pub(in crate::parse) fn about(&mut self) -> &mut Option<Text> {
+        match &mut self.of {
+            Of::Feed(feed) => &mut feed.subtitle,
+            Of::Entry(entry) => &mut entry.summary,
+        }
+    }
+
+    /// What is read from now on comes from inside `element`; `xml:lang` and `xml:base` may
+    /// come from around it.
+    pub(in crate::parse) fn begin(&mut self, element: El<'_>) {
+        let owner = match &mut self.of {
+            Of::Feed(feed) => {
+                self.trace.begin(*feed, element);
+                feed.mark
+            }
+            Of::Entry(entry) => {
+                self.trace.begin(*entry, element);
+                entry.mark
+            }
+        };
+        let lang = element.told_lang().map(|(told, _)| ("lang", told));
+        let base = element.told_bases().next().map(|(told, _)| ("base", told));
+        for (name, told) in lang.into_iter().chain(base) {
+            self.trace.note(owner, name, told);
+        }
+    }
+
+    /// Reads an element by `read`: what that fills came from there.
+    pub(in crate::parse) fn reading(&mut self, element: El<'_>, read: impl FnOnce(&mut Home<'_>)) {
+        let before = match &mut self.of {
+            Of::Feed(feed) => self.trace.before(*feed),
+            Of::Entry(entry) => self.trace.before(*entry),
+        };
+        read(self);
+        match &mut self.of {
+            Of::Feed(feed) => self.trace.after(before, *feed, element),
+            Of::Entry(entry) => self.trace.after(before, *entry, element),
+        }
+    }
+
+    /// Reads an element of the format itself by `read`; one that has no home in Atom, as
+    /// `false` says, is kept.
+    pub(in crate::parse) fn own<'t>(
+        &mut self,
+        element: El<'t>,
+        read: impl FnOnce(El<'t>, &mut Home<'_>) -> bool,
+    ) {
+        self.reading(element, |home| {
+            if !read(element, home) {
+                home.keep(element);
+            }
+        });
+    }
+
+    /// Reads an element that is not of the format's own vocabulary.
+    pub(in crate::parse) fn foreign(&mut self, element: El<'_>) {
+        self.own(element, |element, home| {
+            element.space().vocabulary().is_some_and(|known| (known.read)(element, home))
+        });
+    }
+
+    /// Keeps an element that has no home in Atom.
+    pub(in crate::parse) fn keep(&mut self, element: El<'_>) {
+        let items = self.items();
+        match element.keep(items) {
+            Some(mut kept) => {
+                self.absolute(element, &mut kept);
+                self.extensions().push(kept);
+            }
+            None => {
+                let detail = element.name().to_owned();
+                self.tell(Repair::new(Code::OversizedExtension, detail), element);
+            }
+        }
+    }
+
+    fn tell(&mut self, repair: Repair, element: El<'_>) {
+        self.repairs.push(Repair { byte: element.start(), ..repair });
+    }
+
+    /// Makes addresses that are the text of an element absolute, where an `xml:base`
+    /// says how.
+    fn absolute(&self, element: El<'_>, kept: &mut Element) {
+        let Some(base) = self.bases.base(element) else { return };
+        let resolve = |element: &mut Element| {
+            let name = element.name.as_str();
+            let known = ADDRESSES
+                .iter()
+                .any(|(prefix, held)| element.prefix == *prefix && held.eq_ignore_ascii_case(name));
+            if let ([Node::Text(text)], true) = (element.children.as_mut_slice(), known)
+                && let Ok(absolute) = base.join(text.trim())
+                && !text.trim().contains(':')
+            {
+                *text = absolute.into();
+            }
+        };
+        resolve(kept);
+        for child in &mut kept.children {
+            if let Node::Element(child) = child {
+                resolve(child);
+            }
+        }
+    }
+
+    /// Sets the title, unless there is one. `false` says that there was another.
+    pub(in crate::parse) fn set_title(&mut self, text: Text) -> bool {
+        fill(self.title(), text)
+    }
+
+    /// Sets the summary or subtitle, unless there is one.
+    pub(in crate::parse) fn set_about(&mut self, text: Text) -> bool {
+        fill(self.about(), text)
+    }
+
+    /// Sets the rights, unless there are.
+    pub(in crate::parse) fn set_rights(&mut self, text: Text) -> bool {
+        fill(self.rights(), text)
+    }
+
+    /// Sets the content of an entry, unless it has one.
+    pub(in crate::parse) fn set_content(&mut self, content: Content) -> bool {
+        match self.entry() {
+            Some(entry) if entry.content.is_none() => {
+                entry.content = Some(content);
+                true
+            }
+            Some(entry) => entry.content.as_ref() == Some(&content),
+            None => false,
+        }
+    }
+
+    /// Adds an author, unless it is there.
+    pub(in crate::parse) fn add_author(&mut self, person: Option<Person>) -> bool {
+        add_person(self.authors(), person)
+    }
+
+    /// Adds a contributor, unless it is there.
+    pub(in crate::parse) fn add_contributor(&mut self, person: Option<Person>) -> bool {
+        add_person(self.contributors(), person)
+    }
+
+    /// Adds a category.
+    pub(in crate::parse) fn add_category(&mut self, category: Category) -> bool {
+        if category.term.is_empty() {
+            return false;
+        }
+        self.categories().push(category);
+        true
+    }
+
+    /// Adds a link.
+    pub(in crate::parse) fn add_link(&mut self, link: Link) -> bool {
+        if link.href.is_empty() {
+            return false;
+        }
+        self.links().push(link);
+        true
+    }
+
+    /// Reads the date in an element; a bad one is told.
+    pub(in crate::parse) fn date(&mut self, element: El<'_>) -> Option<DateTime<FixedOffset>> {
+        let text = element.text();
+        let date = dates::parse(&text);
+        if date.is_none() && !text.is_empty() {
+            let detail: String = line(&text).chars().take(64).collect();
+            self.tell(Repair::new(Code::BadDate, detail), element);
+        }
+        date
+    }
+
+    /// Sets `updated` from an element, unless it is set. `false`: keep the element.
+    pub(in crate::parse) fn set_updated(&mut self, element: El<'_>) -> bool {
+        let Some(date) = self.date(element) else { return element.text().is_empty() };
+        *self.updated().get_or_insert(date) == date
+    }
+
+    /// Sets `published` of an entry from an element, unless it is set; a feed has none.
+    pub(in crate::parse) fn set_published(&mut self, element: El<'_>) -> bool {
+        let Some(date) = self.date(element) else { return element.text().is_empty() };
+        match &mut self.of {
+            Of::Entry(entry) => *entry.published.get_or_insert(date) == date,
+            Of::Feed(feed) => *feed.updated.get_or_insert(date) == date,
+        }
+    }
+}
+
+fn fill(slot: &mut Option<Text>, text: Text) -> bool {
+    match slot {
+        Some(held) if !held.value.is_empty() => text.value.is_empty() || held.value == text.value,
+        _ => {
+            *slot = Some(text);
+            true
+        }
+    }
+}
+
+fn add_person(people: &mut Vec<Person>, person: Option<Person>) -> bool {
+    let Some(person) = person else { return false };
+    let same = |held: &Person| {
+        held == &person
+            || (!person.name.is_empty()
+                && held.name == person.name
+                && person.email.is_none()
+                && person.uri.is_none()
+                && person.extensions.is_empty())
+    };
+    if people.iter().any(same) {
+        return true;
+    }
+    let room = people.len() < PEOPLE;
+    if room {
+        people.push(person);
+    }
+    room
+}

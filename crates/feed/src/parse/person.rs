@@ -1,0 +1,106 @@
+//! Names of people, as feeds write them.
+//!
+//! RSS has one text for a person where Atom has three elements. The forms are
+//! `a@b.test (Name)`, `Name (a@b.test)`, `Name <a@b.test>`, the address alone, the name
+//! alone, and any of these with a web address instead.
+
+use crate::model::Person;
+
+/// Brackets and what is left of separators around a name.
+const AROUND: [char; 15] =
+    ['(', ')', '<', '>', '[', ']', '"', ',', ';', ':', '（', '）', '<', '>', '\u{a0}'];
+
+/// Reads a person out of a text; `None` if it names nobody.
+pub(super) fn person(text: &str) -> Option<Person> {
+    let text = text.trim();
+    let mut person = Person::default();
+    let mut rest = text.to_owned();
+    if let Some((from, to)) = email(text) {
+        person.email = Some(text[from..to].to_owned());
+        rest = join(&text[..from], &text[to..]);
+        if rest.to_ascii_lowercase().contains("mailto:") {
+            let at = rest.to_ascii_lowercase().find("mailto:").unwrap_or(0);
+            rest.replace_range(at..at + "mailto:".len(), "");
+        }
+    } else if let Some((from, to)) = address(text) {
+        person.uri = Some(text[from..to].to_owned());
+        rest = join(&text[..from], &text[to..]);
+    }
+    let found = person.email.is_some() || person.uri.is_some();
+    person.name = if found { bare(&rest) } else { text.to_owned() };
+    let somebody = found || !person.name.is_empty();
+    somebody.then_some(person)
+}
+
+/// What is around an address: only one side of it holds a name, mostly.
+fn join(before: &str, after: &str) -> String {
+    let (before, after) = (before.trim(), after.trim());
+    if before.is_empty() || after.is_empty() {
+        return format!("{before}{after}");
+    }
+    format!("{before} {after}")
+}
+
+/// A name without the brackets that an address left behind.
+fn bare(text: &str) -> String {
+    let text = text.replace("()", "").replace("<>", "").replace("[]", "");
+    text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(&c)).to_owned()
+}
+
+/// Where an e-mail address stands in a text.
+fn email(text: &str) -> Option<(usize, usize)> {
+    let local = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c);
+    let domain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    for (at, _) in text.match_indices('@') {
+        let before = &text[..at];
+        let from = before
+            .rfind(|c| !local(c))
+            .map_or(0, |end| end + before[end..].chars().next().map_or(1, char::len_utf8));
+        let after = &text[at + 1..];
+        let to = after.find(|c| !domain(c)).unwrap_or(after.len());
+        let host = after[..to].trim_end_matches(['.', '-']);
+        if from < at && !host.is_empty() && !before[from..].contains("//") {
+            return Some((from, at + 1 + host.len()));
+        }
+    }
+    None
+}
+
+/// Where a web address stands in a text.
+fn address(text: &str) -> Option<(usize, usize)> {
+    let from = text.find("http://").or_else(|| text.find("https://"))?;
+    let end = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '(' | ')' | '"' | ',');
+    let to = text[from..].find(end).map_or(text.len(), |length| from + length);
+    Some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_read_out_of_one_text() {
+        #[rustfmt::skip]
+        let cases = [
+            ("ada@tides.test (Ada L.)",       "Ada L.",       Some("ada@tides.test"), None),
+            ("Ada L. (ada@tides.test)",       "Ada L.",       Some("ada@tides.test"), None),
+            ("Ada L. <ada@tides.test>",       "Ada L.",       Some("ada@tides.test"), None),
+            ("\"Ada L.\" <ada@tides.test>",   "Ada L.",       Some("ada@tides.test"), None),
+            ("ada@tides.test",                "",             Some("ada@tides.test"), None),
+            ("mailto:ada@tides.test",         "",             Some("ada@tides.test"), None),
+            ("Ada L.",                        "Ada L.",       None,                   None),
+            ("Ada L. (Tides)",                "Ada L. (Tides)", None,                 None),
+            ("山田（yamada@tides.test）",      "山田",          Some("yamada@tides.test"), None),
+            ("José\u{a0}jose@tides.test",     "José",         Some("jose@tides.test"), None),
+            ("http://tides.test/ada",         "",             None,                   Some("http://tides.test/ada")),
+            ("Ada (http://tides.test/ada)",   "Ada",          None,                   Some("http://tides.test/ada")),
+            ("@ada",                          "@ada",         None,                   None),
+        ];
+        for (text, name, email, uri) in cases {
+            let found = person(text).unwrap();
+            let found = (found.name.as_str(), found.email.as_deref(), found.uri.as_deref());
+            assert_eq!(found, (name, email, uri), "{text}");
+        }
+        assert_eq!(person("  "), None);
+    }
+}

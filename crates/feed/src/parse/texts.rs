@@ -1,0 +1,318 @@
+//! Text constructs: what a text is told by its label, or by evidence where it has none.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use memchr::{memchr, memchr_iter};
+use url::Url;
+
+use super::bases::Bases;
+use super::formats::{ATOM03, XHTML};
+use super::tree::{Child, El, resolve_into};
+use crate::model::{Text, TextKind};
+
+impl Bases<'_> {
+    /// An address that stands at `element`: absolute where an `xml:base` says how.
+    pub(super) fn href(&self, element: El<'_>, address: &str) -> String {
+        self.resolved(element, address).unwrap_or_else(|| address.trim().to_owned())
+    }
+
+    /// The same, `None` if nothing is to be changed.
+    fn resolved(&self, element: El<'_>, address: &str) -> Option<String> {
+        let address = address.trim();
+        let base = self.base(element)?;
+        if Url::parse(address).is_ok() {
+            return None;
+        }
+        base.join(address).ok().map(String::from)
+    }
+
+    /// What is inside `element`, as XHTML.
+    pub(super) fn xhtml(&self, element: El<'_>) -> String {
+        element.xhtml(&|at, address| self.resolved(at, address))
+    }
+
+    /// What is inside `element`, as XML that can stand anywhere.
+    pub(super) fn xml(&self, element: El<'_>) -> String {
+        element.xml(&|at, address| self.resolved(at, address))
+    }
+
+    fn text_of(&self, kind: TextKind, value: String, element: El<'_>) -> Text {
+        let around = element.parent().and_then(El::lang);
+        let own = element.lang().filter(|lang| Some(*lang) != around);
+        Text {
+            kind,
+            value,
+            lang: own.map(str::to_owned),
+            base: self.base(element).map(String::from),
+        }
+    }
+
+    /// A text of RSS that is nominally plain, and HTML if it looks like it.
+    pub(super) fn plain(&self, element: El<'_>) -> Text {
+        if element.has_elements() {
+            return self.inline(element);
+        }
+        let value = element.text().into_owned();
+        let kind = if looks_like_html(&value) { TextKind::Html } else { TextKind::Text };
+        self.text_of(kind, value, element)
+    }
+
+    /// A text of RSS that is nominally HTML, and plain if it can be nothing else.
+    pub(super) fn html(&self, element: El<'_>) -> Text {
+        if element.has_elements() {
+            return self.inline(element);
+        }
+        let value = element.text().into_owned();
+        let kind = if is_no_html(&value) { TextKind::Text } else { TextKind::Html };
+        self.text_of(kind, value, element)
+    }
+
+    /// A text with real elements in it where escaped markup was due.
+    fn inline(&self, element: El<'_>) -> Text {
+        let escaped = element.children().any(|child| {
+            matches!(child, Child::Text(text) if text.contains("</") || text.contains("/>"))
+        });
+        let value = if escaped { self.unescaped(element) } else { self.xhtml(element) };
+        self.text_of(TextKind::Html, value, element)
+    }
+
+    /// Markup that is half real, half escaped: all of it is meant.
+    fn unescaped(&self, element: El<'_>) -> String {
+        let mut text = String::new();
+        let written = self.xhtml(element);
+        let mut rest = written.as_str();
+        while let Some(at) = rest.find('&') {
+            text.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let meant = [("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+            match meant.iter().find(|(escaped, _)| rest.starts_with(escaped)) {
+                Some((escaped, plain)) => {
+                    text.push_str(plain);
+                    rest = &rest[escaped.len()..];
+                }
+                None => {
+                    text.push('&');
+                    rest = &rest[1..];
+                }
+            }
+        }
+        text.push_str(rest);
+        text
+    }
+
+    /// A text construct of Atom: `type`, and `mode` before 1.0.
+    pub(super) fn atom(&self, element: El<'_>) -> Text {
+        let label = element.attr("type").unwrap_or_default();
+        let kind = kind_of(label);
+        if let Some(value) = unpacked(element, label) {
+            let told = if looks_like_html(&value) { TextKind::Html } else { TextKind::Text };
+            return self.text_of(kind.unwrap_or(told), value, element);
+        }
+        match (kind, element.has_elements()) {
+            (Some(TextKind::Html), true) => self.inline(wrapper(element).unwrap_or(element)),
+            (_, true) => self.markup(element),
+            // Escaped, by somebody who did not know better.
+            (Some(TextKind::Xhtml), false) => self.html(element),
+            (kind, false) => {
+                self.text_of(kind.unwrap_or_default(), element.text().into_owned(), element)
+            }
+        }
+    }
+
+    /// A text construct with elements inside: XHTML, whatever its label says.
+    fn markup(&self, element: El<'_>) -> Text {
+        let inside = wrapper(element).unwrap_or(element);
+        let mut text = self.text_of(TextKind::Xhtml, self.xhtml(inside), element);
+        if inside != element {
+            text.base = self.base(inside).map(String::from);
+            let around = element.parent().and_then(El::lang);
+            text.lang = inside.lang().filter(|lang| Some(*lang) != around).map(str::to_owned);
+        }
+        text
+    }
+}
+
+/// The text of a construct in base64: as Atom 0.3 says by `mode`, or by a label that is
+/// neither text nor XML.
+fn unpacked(element: El<'_>, label: &str) -> Option<String> {
+    let packed = match element.attr("mode") {
+        Some(mode) => mode.eq_ignore_ascii_case("base64"),
+        None => {
+            let readable = label.starts_with("text/") || label.ends_with("xml");
+            label.contains('/') && !readable && !element.has_elements()
+        }
+    };
+    packed.then(|| decoded(&element.text()))?
+}
+
+/// The `div` that must surround XHTML in Atom 1.0 (RFC 4287 `#rfc.section.3.1.1.3`) and
+/// is no part of it; before, it was.
+fn wrapper(element: El<'_>) -> Option<El<'_>> {
+    if element.of(&ATOM03) {
+        return None;
+    }
+    let mut elements = element.elements();
+    let only = elements.next().filter(|inside| inside.named("div"))?;
+    let text = |child| matches!(child, Child::Text(text) if !text.trim().is_empty());
+    let alone = elements.next().is_none() && !element.children().any(text);
+    let plain = only.attributes().iter().all(|attribute| attribute.prefix == "xml");
+    (alone && (plain || only.of(&XHTML))).then_some(only)
+}
+
+/// What a `type` says of a text construct; `None` if it says something else.
+pub(super) fn kind_of(label: &str) -> Option<TextKind> {
+    let label = label.split(';').next().unwrap_or_default().trim();
+    let is = |names: &[&str]| names.iter().any(|name| label.eq_ignore_ascii_case(name));
+    if is(&["", "text", "text/plain", "plain"]) {
+        Some(TextKind::Text)
+    } else if is(&["html", "text/html"]) {
+        Some(TextKind::Html)
+    } else if is(&["xhtml", "application/xhtml+xml", "text/xhtml"]) {
+        Some(TextKind::Xhtml)
+    } else {
+        None
+    }
+}
+
+/// Base64, as text.
+pub(super) fn decoded(text: &str) -> Option<String> {
+    let packed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    String::from_utf8(STANDARD.decode(packed).ok()?).ok()
+}
+
+/// Elements of HTML that occur in texts of feeds.
+#[rustfmt::skip]
+const HTML_NAMES: [&str; 77] = [
+    "a", "abbr", "acronym", "address", "article", "aside", "audio", "b", "bdi", "bdo", "big",
+    "blockquote", "br", "button", "caption", "center", "cite", "code", "col", "colgroup", "dd",
+    "del", "details", "dfn", "dir", "div", "dl", "dt", "em", "embed", "figcaption", "figure",
+    "font", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "i", "iframe",
+    "img", "input", "ins", "kbd", "label", "li", "mark", "nav", "ol", "p", "pre", "q", "s", "samp",
+    "section", "small", "span", "strike", "strong", "sub", "sup", "table", "tbody", "td", "tfoot",
+    "th", "thead", "tr", "tt", "u", "ul", "var",
+];
+
+/// Whether a text is HTML by all evidence: it holds an end tag or an entity, and no tag
+/// or entity that HTML does not have.
+pub(super) fn looks_like_html(text: &str) -> bool {
+    let tags = Tags::of(text);
+    let (entities, unknown) = entities(text);
+    (tags.ends > 0 || tags.closed > 0 || entities > 0) && tags.foreign == 0 && unknown == 0
+}
+
+/// Whether a text would lose something if it were read as HTML, and nothing if not: there
+/// is a `<` in it, but nothing that could be a tag.
+fn is_no_html(text: &str) -> bool {
+    let tag = |inside: &str| {
+        inside.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?'))
+    };
+    let Some(first) = memchr(b'<', text.as_bytes()) else { return false };
+    // Behind the last `>` there is no tag.
+    let end = text.rfind('>').unwrap_or(first);
+    !memchr_iter(b'<', &text.as_bytes()[..end]).any(|at| tag(&text[at + 1..]))
+}
+
+/// What in a text looks like tags.
+#[derive(Debug, Default)]
+struct Tags {
+    known: usize,
+    foreign: usize,
+    ends: usize,
+    closed: usize,
+}
+
+impl Tags {
+    fn of(text: &str) -> Tags {
+        let mut tags = Tags::default();
+        let mut close = 0; // the next `>`, found once for all tags before it
+        for at in memchr_iter(b'<', text.as_bytes()) {
+            let inside = &text[at + 1..];
+            let end = inside.starts_with('/');
+            let name = if end { &inside[1..] } else { inside };
+            let length = name.bytes().take_while(u8::is_ascii_alphanumeric).count();
+            if length == 0 || name.as_bytes()[0].is_ascii_digit() {
+                continue;
+            }
+            let known = HTML_NAMES.iter().any(|held| held.eq_ignore_ascii_case(&name[..length]));
+            if close <= at {
+                let next = memchr(b'>', &text.as_bytes()[at..]);
+                close = next.map_or(usize::MAX, |next| at + next);
+            }
+            match (known, end, text.get(at..close)) {
+                (false, _, _) => tags.foreign += 1,
+                (true, true, Some(_)) => tags.ends += 1,
+                (true, false, Some(tag)) if tag.ends_with('/') => tags.closed += 1,
+                (true, _, Some(_)) => tags.known += 1,
+                (true, _, None) => {}
+            }
+        }
+        tags
+    }
+}
+
+/// How many references a text holds that HTML knows, and how many that it does not.
+fn entities(text: &str) -> (usize, usize) {
+    let mut found = (0, 0);
+    for at in memchr_iter(b'&', text.as_bytes()) {
+        let inside = &text[at + 1..];
+        let length = inside.bytes().take(32).position(|byte| byte == b';').unwrap_or(0);
+        let name = inside.get(..length).unwrap_or_default();
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'#') {
+            continue;
+        }
+        if resolve_into(name, &mut String::new()) {
+            found.0 += 1;
+        } else {
+            found.1 += 1;
+        }
+    }
+    found
+}
+
+/// Collapses runs of white space, for what must be one line.
+pub(super) fn line(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\n', '\t', '\r']) && !text.contains("  ") {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_is_told_by_evidence() {
+        #[rustfmt::skip]
+        let cases = [
+            ("plain",                      false),
+            ("1 < 2",                      false),
+            ("<b>bold</b>",                true),
+            ("a<br/>b",                    true),
+            ("<title>of a page</title>",   false),
+            ("the <b> element",            false),
+            ("AT&amp;T",                   true),
+            ("AT&T",                       false),
+            ("&nosuch;",                   false),
+            ("<b>x</b> <blink>",           false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(looks_like_html(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_html_unless_it_would_lose_something() {
+        for (text, want) in [
+            ("plain", false),
+            ("x <y", true),
+            ("if a<b then", true),
+            ("a <blink>b", false),
+            ("x <- y", true),
+        ] {
+            assert_eq!(is_no_html(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Elements of the tree, written out: as markup, or as an [`Element`] to keep.
+//!
+//! What is written is well-formed whatever was read: everything is escaped, closed and
+//! declared where it stands. XHTML is written without prefix or declaration, since it
+//! is put inside a `div` that has the declaration; what was in no namespace, or in the
+//! feed's own, is taken for XHTML, because that is what authors forget.
+
+use std::borrow::Cow;
+
+use quick_xml::escape::{escape, partial_escape};
+
+use super::super::formats::{XHTML, XML, atom_vocabulary, is_atom, is_plain, rss_vocabulary};
+use super::super::vocabulary::spelled;
+use super::{Attr, El, Step};
+use crate::model::{Attribute, Element, Node};
+
+/// The greatest element without a home in Atom that is kept, in bytes of its texts and
+/// values: a quarter of what one entry may hold (rule S16).
+const KEPT_BYTES: usize = 256 * 1024;
+
+/// Elements inside each other in what is kept. It is less than the tree has, because what
+/// is written around it must be read again as well.
+const KEPT_DEPTH: usize = 240;
+
+/// Person constructs.
+const PERSONS: [&str; 2] = ["author", "contributor"];
+
+/// HTML elements that hold nothing.
+const VOID: [&str; 14] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr",
+];
+
+/// How addresses in markup are made absolute: element and address as written in,
+/// absolute address out, `None` to leave it.
+pub(in super::super) type Resolve<'r> = &'r dyn Fn(El<'_>, &str) -> Option<String>;
+
+/// Attributes of HTML that hold an address.
+const ADDRESSES: [&str; 11] = [
+    "href",
+    "src",
+    "action",
+    "cite",
+    "background",
+    "codebase",
+    "data",
+    "longdesc",
+    "poster",
+    "profile",
+    "usemap",
+];
+
+impl<'t> El<'t> {
+    /// What is inside, as XHTML. Addresses under an `xml:base` of their own, inside this
+    /// element, are made absolute by `resolve`.
+    pub(in super::super) fn xhtml(self, resolve: Resolve<'_>) -> String {
+        Writer { out: String::new(), open: vec![Some(XHTML.uri().into())], resolve }.inside(self)
+    }
+
+    /// What is inside, as XML that can stand anywhere.
+    pub(in super::super) fn xml(self, resolve: Resolve<'_>) -> String {
+        Writer { out: String::new(), open: vec![None], resolve }.inside(self)
+    }
+
+    /// One of its attributes, to be kept with this value.
+    pub(in super::super) fn keep_attribute(self, attribute: &Attr<'t>, value: &str) -> Attribute {
+        let space = self.space_of(attribute);
+        let prefix = space.vocabulary().map_or(attribute.prefix, |known| known.prefix);
+        Attribute {
+            namespace: space.uri().to_owned(),
+            prefix: prefix.to_owned(),
+            name: attribute.name.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    /// The elements inside, to be kept; those that are too big are left out.
+    pub(in super::super) fn keep_inside(self, items: Items) -> Vec<Element> {
+        let held = self.elements().filter(|held| items == Items::Quoted || !is_item(*held));
+        held.filter_map(|held| held.keep(items)).collect()
+    }
+
+    /// The element itself, to be kept; `None` if it is too big.
+    ///
+    /// Items in it that are `read` as such are left out; others are no items any more, so
+    /// that nobody who reads what we write takes them for some.
+    pub(in super::super) fn keep(self, items: Items) -> Option<Element> {
+        let mut stack = vec![shell(self)];
+        let mut bytes = 0;
+        let mut too_deep = 0;
+        let mut walk = self.walk();
+        while let Some(step) = walk.next() {
+            match step {
+                Step::Enter(element) if items == Items::Read && is_item(element) => {
+                    walk.skip(element);
+                    walk.next(); // what is skipped is left all the same
+                }
+                Step::Enter(_) if stack.len() >= KEPT_DEPTH => too_deep += 1,
+                Step::Enter(element) => stack.push(shell(element)),
+                Step::Text(text) => {
+                    bytes += text.len();
+                    let top = stack.last_mut()?;
+                    top.children.push(Node::Text(text.to_owned()));
+                }
+                Step::Leave(_) if too_deep > 0 => too_deep -= 1,
+                Step::Leave(_) => {
+                    let mut done = stack.pop()?;
+                    tidy_space(&mut done);
+                    stack.last_mut()?.children.push(Node::Element(done));
+                }
+            }
+            if bytes > KEPT_BYTES {
+                return None;
+            }
+        }
+        let mut kept = stack.pop()?;
+        tidy_space(&mut kept);
+        let person =
+            self.parent().is_some_and(|around| PERSONS.iter().any(|name| around.named(name)));
+        if is_atom(self) && !person {
+            // Nothing may be added to Atom's namespace: what Atom does not know is RSS.
+            // A person may hold links (seed 003, "author"); those stay what they are.
+            let rss = rss_vocabulary();
+            (kept.namespace, kept.prefix) = (rss.uri().to_owned(), rss.prefix.to_owned());
+        }
+        Some(kept)
+    }
+}
+
+/// What becomes of items inside an element that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Items {
+    /// They are entries, so they are not kept besides.
+    Read,
+    /// They are part of it.
+    Quoted,
+}
+
+/// Whether an element is an item wherever it lies.
+pub(in super::super) fn is_item(element: El<'_>) -> bool {
+    (element.named("item") || element.named("entry")) && is_own(element)
+}
+
+/// White space between elements is layout; a text alone is kept to the letter.
+fn tidy_space(element: &mut Element) {
+    let blank = |child: &Node| matches!(child, Node::Text(text) if text.trim().is_empty());
+    if element.children.len() > 1 || element.children.iter().all(blank) {
+        element.children.retain(|child| !blank(child));
+    }
+}
+
+/// The element without what it holds.
+fn shell(element: El<'_>) -> Element {
+    let space = element.space();
+    let known = if is_plain(element) || is_item(element) {
+        Some(rss_vocabulary())
+    } else if is_atom(element) {
+        Some(atom_vocabulary())
+    } else {
+        space.vocabulary()
+    };
+    let attributes = element.attributes().iter();
+    let attributes =
+        attributes.map(|attribute| element.keep_attribute(attribute, attribute.value.trim()));
+    Element {
+        namespace: known.map_or(space.uri(), |known| known.uri()).to_owned(),
+        prefix: known.map_or(element.prefix(), |known| known.prefix).to_owned(),
+        name: spelled(known, element.name()).into_owned(),
+        attributes: attributes.collect(),
+        children: Vec::new(),
+        ..Element::default()
+    }
+}
+
+/// Writes what is inside an element.
+struct Writer<'t, 'r> {
+    out: String,
+    /// The default namespace in force, per open element; `None` before the first.
+    open: Vec<Option<Cow<'t, str>>>,
+    resolve: Resolve<'r>,
+}
+
+impl<'t> Writer<'t, '_> {
+    fn inside(mut self, top: El<'t>) -> String {
+        let mut walk = top.walk();
+        let mut too_deep = 0;
+        while let Some(step) = walk.next() {
+            match step {
+                Step::Text(text) => self.out.push_str(&partial_escape(text)),
+                Step::Enter(element) if !is_name(element.name()) => walk.skip(element),
+                Step::Enter(_) if self.open.len() >= KEPT_DEPTH => too_deep += 1,
+                Step::Enter(element) => self.start(element),
+                Step::Leave(element) if !is_name(element.name()) => {}
+                Step::Leave(_) if too_deep > 0 => too_deep -= 1,
+                Step::Leave(element) => self.end(element),
+            }
+        }
+        let trimmed = self.out.trim();
+        if trimmed.len() == self.out.len() { self.out } else { trimmed.to_owned() }
+    }
+
+    /// The namespace an element is written in.
+    fn space_of(&self, element: El<'t>) -> Cow<'t, str> {
+        let inside_xhtml = self.open[0].is_some();
+        if inside_xhtml
+            && (element.of(&XHTML)
+                || is_own(element)
+                || element.space().uri().starts_with("urn:undeclared:"))
+        {
+            return Cow::Borrowed(XHTML.uri());
+        }
+        Cow::Borrowed(element.space().uri())
+    }
+
+    fn start(&mut self, element: El<'t>) {
+        self.out.push('<');
+        self.out.push_str(&name_of(element));
+        let space = self.space_of(element);
+        let around = self.open.last().cloned().flatten();
+        if around.as_deref() != Some(space.as_ref()) {
+            self.attribute("xmlns", &space);
+        }
+        let based = element.bases().next().is_some();
+        let mut declared: Vec<&str> = Vec::new();
+        for attribute in element.attributes() {
+            if !is_name(attribute.name) || (attribute.prefix == "xml" && attribute.name == "base") {
+                continue;
+            }
+            let value = if based && ADDRESSES.contains(&attribute.name) {
+                (self.resolve)(element, &attribute.value)
+            } else {
+                None
+            };
+            let value = value.as_deref().unwrap_or(&attribute.value);
+            if attribute.prefix.is_empty() {
+                self.attribute(attribute.name, value);
+            } else if element.space_of(attribute).is(&XML) {
+                self.attribute(&format!("xml:{}", attribute.name), value);
+            } else if is_name(attribute.prefix) && !attribute.prefix.starts_with("xml") {
+                if !declared.contains(&attribute.prefix) {
+                    let uri = element.space_of(attribute).uri();
+                    self.attribute(&format!("xmlns:{}", attribute.prefix), uri);
+                    declared.push(attribute.prefix);
+                }
+                self.attribute(&format!("{}:{}", attribute.prefix, attribute.name), value);
+            }
+        }
+        self.out.push('>');
+        self.open.push(Some(space));
+    }
+
+    fn attribute(&mut self, name: &str, value: &str) {
+        self.out.push(' ');
+        self.out.push_str(name);
+        self.out.push_str("=\"");
+        self.out.push_str(&escape(value));
+        self.out.push('"');
+    }
+
+    fn end(&mut self, element: El<'t>) {
+        let name = name_of(element);
+        let space = self.open.pop().flatten();
+        let html = space.as_deref() == Some(XHTML.uri());
+        if self.out.ends_with('>') && html && VOID.contains(&name.as_ref()) {
+            self.out.pop();
+            self.out.push_str(" />");
+        } else {
+            self.out.push_str("</");
+            self.out.push_str(&name);
+            self.out.push('>');
+        }
+    }
+}
+
+/// Whether an element has no namespace but the feed's.
+fn is_own(element: El<'_>) -> bool {
+    is_plain(element) || is_atom(element)
+}
+
+/// HTML is written in lower case, everything else as it was.
+fn name_of(element: El<'_>) -> Cow<'_, str> {
+    let name = element.name();
+    if (element.of(&XHTML) || is_own(element)) && name.bytes().any(|byte| byte.is_ascii_uppercase())
+    {
+        return Cow::Owned(name.to_ascii_lowercase());
+    }
+    Cow::Borrowed(name)
+}
+
+/// Whether XML takes this for a local name.
+fn is_name(name: &str) -> bool {
+    let first = |c: char| c.is_alphabetic() || c == '_';
+    let next = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '\u{b7}');
+    name.starts_with(first) && name.chars().all(next)
+}

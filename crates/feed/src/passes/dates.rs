@@ -1,0 +1,147 @@
+//! Every entry dated, and no date that cannot be meant (rule N9).
+//!
+//! Dates are for showing. Order is the log's: nothing here may move an entry.
+
+use chrono::{DateTime, Datelike, FixedOffset, TimeDelta, Utc};
+
+use crate::context::Context;
+use crate::model::{Attribute, Element, Entry, Feed, Node};
+use crate::repair::{Code, Repair};
+
+/// "Published in the future by > 10 min ⇒ display date = discovery time" (rule N9):
+/// clocks differ, so a little ahead is not ahead.
+const AHEAD: TimeDelta = TimeDelta::minutes(10);
+
+/// "> 24 h future ⇒ treat as absent" (rule N9): the date of an event, or no date at all.
+const FAR: TimeDelta = TimeDelta::hours(24);
+
+/// "before 1990 ⇒ treat as absent" (rule N9): no feed is that old, so it is the default
+/// of some program.
+const FIRST_YEAR: i32 = 1990;
+
+/// Where a date is kept that is not shown.
+pub(super) const NAMESPACE: &str = "tag:feedgate,2026:entry";
+
+/// Settles the dates of the feed and its entries.
+///
+/// Future and ancient dates are told by the time of receipt; where that is not known,
+/// dates stay as the source has them.
+pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
+    let mut repairs = Vec::new();
+    if let Some(now) = context.received_at {
+        let of_feed = feed.mark;
+        repairs.extend(drop_absurd(&mut feed.updated, now).map(|(repair, _)| repair.of(of_feed)));
+        for entry in &mut feed.entries {
+            for (name, date) in
+                [("published", &mut entry.published), ("updated", &mut entry.updated)]
+            {
+                let Some((repair, absurd)) = drop_absurd(date, now) else { continue };
+                // A clock that is wrong by hours belongs to something that is there now.
+                if absurd > now && absurd <= now + FAR {
+                    *date = Some(now.fixed_offset());
+                }
+                repairs.push(repair.of(entry.mark));
+                entry.extensions.push(kept(name, absurd));
+            }
+        }
+    }
+    let received = context.received_at.map(|at| at.fixed_offset());
+    let newest = feed.entries.iter().filter_map(|entry| entry.updated.or(entry.published)).max();
+    let of_feed = feed.updated.or(newest).or(received).unwrap_or_default();
+    for entry in &mut feed.entries {
+        if entry.updated.is_none() && entry.published.is_none() {
+            entry.date_assumed = true;
+            repairs.push(Repair::new(Code::DateMissing, name_of(entry)).of(entry.mark));
+        }
+        let fallback = entry.published.or(received).unwrap_or(of_feed);
+        entry.updated.get_or_insert(fallback);
+    }
+    feed.updated = Some(of_feed);
+    feed.repairs.append(&mut repairs);
+    feed
+}
+
+/// Dates that had to be made up, "in document order, 1 ms apart" (rule N9): readers order
+/// by them, and feeds list the newest first (rule N10).
+pub(super) fn tell_apart(mut feed: Feed, context: &Context) -> Feed {
+    let Some(received) = context.received_at else { return feed };
+    let assumed = feed.entries.iter_mut().filter(|entry| entry.date_assumed);
+    for (entry, age) in assumed.zip(0..) {
+        entry.updated = Some((received - TimeDelta::milliseconds(age)).fixed_offset());
+    }
+    feed
+}
+
+/// Takes a date away that cannot be meant, and returns it with what is told of it.
+fn drop_absurd(
+    date: &mut Option<DateTime<FixedOffset>>,
+    now: DateTime<Utc>,
+) -> Option<(Repair, DateTime<FixedOffset>)> {
+    let absurd = date.take_if(|date| *date > now + AHEAD || date.year() < FIRST_YEAR)?;
+    let code = if absurd > now { Code::DateInFuture } else { Code::DateBeforeFeeds };
+    Some((Repair::new(code, absurd.to_rfc3339()), absurd))
+}
+
+/// The date as the source had it, as an extension.
+fn kept(name: &str, date: DateTime<FixedOffset>) -> Element {
+    let attribute = |name: &str, value: String| Attribute {
+        name: name.to_owned(),
+        value,
+        ..Attribute::default()
+    };
+    Element {
+        namespace: NAMESPACE.to_owned(),
+        prefix: "fg".to_owned(),
+        name: "stated".to_owned(),
+        attributes: vec![attribute("as", name.to_owned())],
+        children: vec![Node::Text(date.to_rfc3339())],
+        ..Element::default()
+    }
+}
+
+fn name_of(entry: &Entry) -> String {
+    let title = entry.title.as_ref().map(|title| title.value.clone());
+    title.filter(|_| entry.id.is_empty()).unwrap_or_else(|| entry.id.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use url::Url;
+
+    fn at(text: &str) -> Option<DateTime<FixedOffset>> {
+        (!text.is_empty()).then(|| DateTime::parse_from_rfc3339(text).unwrap())
+    }
+
+    #[test]
+    fn an_entry_without_a_date_gets_the_best_there_is() {
+        let now = "2026-11-20T12:00:00Z";
+        let cases = [
+            ("its own", "2026-01-01T00:00:00Z", "", now, "", "2026-01-01T00:00:00Z"),
+            (
+                "when published",
+                "",
+                "2026-02-01T00:00:00+02:00",
+                now,
+                "",
+                "2026-02-01T00:00:00+02:00",
+            ),
+            ("when received", "", "", now, "2026-03-01T00:00:00Z", now),
+            ("the feed's", "", "", "", "2026-03-01T00:00:00Z", "2026-03-01T00:00:00Z"),
+            ("the epoch", "", "", "", "", "1970-01-01T00:00:00Z"),
+            ("a little ahead", "2026-11-20T12:09:00Z", "", now, "", "2026-11-20T12:09:00Z"),
+            ("too far ahead", "2026-11-20T12:11:00Z", "", now, "", now),
+            ("far ahead, time unknown", "2126-11-20T12:11:00Z", "", "", "", "2126-11-20T12:11:00Z"),
+            ("a default", "1970-01-01T00:00:00Z", "", now, "", now),
+        ];
+        for (why, updated, published, received, feed, want) in cases {
+            let entry =
+                Entry { updated: at(updated), published: at(published), ..Entry::default() };
+            let feed = Feed { updated: at(feed), entries: vec![entry], ..Feed::default() };
+            let mut context = Context::of(Url::parse("https://a.test/").unwrap());
+            context.received_at = at(received).map(|at| at.to_utc());
+            let settled = settle(feed, &context);
+            assert_eq!(settled.entries[0].updated, at(want), "{why}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Where something is: the point that subscribers look for.
+//!
+//! Seed 003 names one form, `georss:point` with latitude and longitude. Feeds use five
+//! others; an entry that has one of them and no point gets the point beside it. What the
+//! source wrote stays, and so do lines, boxes and polygons, which no point stands for.
+
+use crate::model::{Element, Entry, Feed, Node};
+
+const GEORSS: &str = "http://www.georss.org/georss";
+const GML: &str = "http://www.opengis.net/gml";
+
+/// Elements with a latitude and a longitude beside each other: namespace and names.
+const PAIRS: [(&str, &str, &str); 3] = [
+    ("http://www.w3.org/2003/01/geo/wgs84_pos#", "lat", "long"),
+    ("http://postneo.com/icbm", "latitude", "longitude"),
+    ("http://geourl.org/rss/module/", "latitude", "longitude"),
+];
+
+/// Gives every entry with a place a point.
+pub(super) fn settle(mut feed: Feed) -> Feed {
+    feed.entries.iter_mut().for_each(add_point);
+    feed
+}
+
+fn add_point(entry: &mut Entry) {
+    let held = &entry.extensions;
+    if held.iter().any(|element| is(element, GEORSS, "point")) {
+        return;
+    }
+    let inside = held.iter().filter(|element| element.name == "Point");
+    let point = pair(held.iter())
+        .or_else(|| inside.clone().find_map(|point| pair(elements(point))))
+        .or_else(|| held.iter().filter(|e| is(e, GEORSS, "where")).find_map(gml_point));
+    if let Some(text) = point {
+        entry.extensions.push(Element {
+            namespace: GEORSS.to_owned(),
+            prefix: "georss".to_owned(),
+            name: "point".to_owned(),
+            children: vec![Node::Text(text)],
+            ..Element::default()
+        });
+    }
+}
+
+/// Latitude and longitude in two elements.
+fn pair<'e>(beside: impl Iterator<Item = &'e Element> + Clone) -> Option<String> {
+    PAIRS.iter().find_map(|(space, latitude, longitude)| {
+        let find = |name| beside.clone().find(|element| is(element, space, name)).map(text);
+        point(find(latitude)?, find(longitude)?)
+    })
+}
+
+/// `georss:where` around a `gml:Point` around a `gml:pos`.
+fn gml_point(around: &Element) -> Option<String> {
+    let held = elements(around).find(|element| is(element, GML, "Point"))?;
+    let position = text(elements(held).find(|element| is(element, GML, "pos"))?);
+    let mut numbers = position.split(|c: char| c.is_whitespace() || c == ',');
+    let mut number = || numbers.find(|word| !word.is_empty());
+    let (first, second) = (number()?, number()?);
+    let system = held.attributes.iter().find(|attribute| attribute.name == "srsName");
+    match system.map(|attribute| attribute.value.as_str()) {
+        // GeoRSS: WGS 84, latitude first, unless something else is said.
+        None => point(first, second),
+        Some(name) if name.ends_with("4326") => point(first, second),
+        Some(name) if name.ends_with("CRS84") => point(second, first),
+        Some(_) => None,
+    }
+}
+
+/// `georss:point`, if there can be such a place.
+fn point(latitude: &str, longitude: &str) -> Option<String> {
+    let within = |text: &str, limit: f64| text.parse::<f64>().is_ok_and(|n| n.abs() <= limit);
+    let (latitude, longitude) = (latitude.trim(), longitude.trim());
+    let sound = within(latitude, 90.0) && within(longitude, 180.0);
+    sound.then(|| format!("{latitude} {longitude}"))
+}
+
+fn is(element: &Element, namespace: &str, name: &str) -> bool {
+    element.namespace == namespace && element.name == name
+}
+
+fn elements(around: &Element) -> impl Iterator<Item = &Element> + Clone {
+    around.children.iter().filter_map(|child| match child {
+        Node::Element(element) => Some(element),
+        Node::Text(_) => None,
+    })
+}
+
+fn text(element: &Element) -> &str {
+    match element.children.as_slice() {
+        [Node::Text(text)] => text,
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn element(namespace: &str, name: &str, children: Vec<Node>) -> Node {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Node::Element(Element { namespace, name, children, ..Element::default() })
+    }
+
+    fn said(namespace: &str, name: &str, text: &str) -> Node {
+        element(namespace, name, vec![Node::Text(text.to_owned())])
+    }
+
+    fn points(held: Vec<Node>) -> Vec<String> {
+        let only = |node| match node {
+            Node::Element(element) => Some(element),
+            Node::Text(_) => None,
+        };
+        let extensions = held.into_iter().filter_map(only).collect();
+        let entry = Entry { extensions, ..Entry::default() };
+        let feed = settle(Feed { entries: vec![entry], ..Feed::default() });
+        let held = feed.entries[0].extensions.iter();
+        held.filter(|e| is(e, GEORSS, "point")).map(|point| text(point).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_place_in_any_form_becomes_a_point() {
+        let (geo, icbm) = (PAIRS[0].0, PAIRS[1].0);
+        let two = |space, lat, long| vec![said(space, lat, " 47.6"), said(space, long, "-122.1")];
+        let gml = |position| {
+            let point = element(GML, "Point", vec![said(GML, "pos", position)]);
+            vec![element(GEORSS, "where", vec![point])]
+        };
+        #[rustfmt::skip]
+        let cases = [
+            ("geo",             two(geo, "lat", "long"),                                  vec!["47.6 -122.1"]),
+            ("geo, in a Point", vec![element(geo, "Point", two(geo, "lat", "long"))],     vec!["47.6 -122.1"]),
+            ("ICBM",            two(icbm, "latitude", "longitude"),                       vec!["47.6 -122.1"]),
+            ("GML",             gml("47.6\n -122.1"),                                     vec!["47.6 -122.1"]),
+            ("a point",         vec![said(GEORSS, "point", "1 2")],                       vec!["1 2"]),
+            ("half of one",     vec![said(geo, "lat", "47.6")],                           vec![]),
+            ("nowhere",         gml("470.6 -122.1"),                                      vec![]),
+            ("no numbers",      gml("here there"),                                        vec![]),
+            ("a line",          vec![said(GEORSS, "line", "1 2 3 4")],                    vec![]),
+        ];
+        for (why, held, want) in cases {
+            assert_eq!(points(held), want, "{why}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Addresses inside HTML.
+//!
+//! What holds here: only the values of attributes that hold an address change, and
+//! only if they are relative. Every other byte stays as the source wrote it, so broken
+//! markup is no more broken than before.
+
+use memchr::memchr;
+
+use crate::{iri, text_extraction};
+
+/// Attributes that hold one address, whatever the element.
+const ADDRESSES: &[&str] = &[
+    "action",
+    "background",
+    "cite",
+    "classid",
+    "codebase",
+    "data",
+    "formaction",
+    "href",
+    "longdesc",
+    "poster",
+    "profile",
+    "src",
+    "usemap",
+];
+
+/// `html` with its relative addresses made absolute; `None` if there are none.
+pub(super) fn make_absolute(html: &str, base: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(found) = memchr(b'<', &html.as_bytes()[at..]) {
+        at += found + 1;
+        if !html.as_bytes().get(at).is_some_and(u8::is_ascii_alphabetic) {
+            continue;
+        }
+        let mut tag = Tag { html, at: at + name_length(&html[at..]) };
+        while let Some(attribute) = tag.next_attribute() {
+            let value = &html[attribute.value.0..attribute.value.1];
+            if let Some(absolute) = resolved(attribute.name, value, base) {
+                out.push_str(&html[copied..attribute.value.0]);
+                push_quoted(&mut out, &absolute, attribute.is_quoted);
+                copied = attribute.value.1;
+            }
+        }
+        at = tag.at;
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.push_str(&html[copied..]);
+    Some(out)
+}
+
+/// The new value of an attribute; `None` leaves it.
+fn resolved(name: &str, value: &str, base: &str) -> Option<String> {
+    let known = |held: &str| held.eq_ignore_ascii_case(name);
+    if ADDRESSES.iter().any(|held| known(held)) {
+        let decoded = text_extraction::decode(value.trim());
+        // `#x` alone leads to a place in the same text, wherever that is shown.
+        let relative = !iri::is_absolute(&decoded) && !decoded.is_empty();
+        return relative.then(|| iri::join(base, &decoded).into_owned());
+    }
+    if name.eq_ignore_ascii_case("srcset") {
+        let decoded = text_extraction::decode(value);
+        let absolute: Vec<String> = decoded.split(", ").map(|one| candidate(one, base)).collect();
+        let absolute = absolute.join(", ");
+        return (absolute != decoded).then_some(absolute);
+    }
+    None
+}
+
+/// One candidate of a `srcset`: an address and perhaps a width or density.
+fn candidate(text: &str, base: &str) -> String {
+    let text = text.trim();
+    let (address, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+    if address.is_empty() || iri::is_absolute(address) {
+        return text.to_owned();
+    }
+    format!("{}{rest}", iri::join(base, address))
+}
+
+fn push_quoted(out: &mut String, value: &str, is_quoted: bool) {
+    let mark = if is_quoted { "" } else { "\"" };
+    out.push_str(mark);
+    for c in value.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            c => out.push(c),
+        }
+    }
+    out.push_str(mark);
+}
+
+/// A start tag that is being read, from behind its name.
+struct Tag<'a> {
+    html: &'a str,
+    at: usize,
+}
+
+struct Attribute<'a> {
+    name: &'a str,
+    /// Where the value begins and ends, without quotes.
+    value: (usize, usize),
+    is_quoted: bool,
+}
+
+impl<'a> Tag<'a> {
+    /// The next attribute that has a value; `None` behind the end of the tag.
+    fn next_attribute(&mut self) -> Option<Attribute<'a>> {
+        loop {
+            self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
+            let rest = &self.html[self.at..];
+            if rest.is_empty() || rest.starts_with(['>', '<']) {
+                return None;
+            }
+            let length = name_length(rest);
+            if length == 0 {
+                // Not a name: a stray quote or equals sign.
+                self.at += rest.chars().next().map_or(0, char::len_utf8);
+                continue;
+            }
+            let name = &rest[..length];
+            self.at += length;
+            self.skip(|byte| byte.is_ascii_whitespace());
+            if !self.html[self.at..].starts_with('=') {
+                continue;
+            }
+            self.at += 1;
+            self.skip(|byte| byte.is_ascii_whitespace());
+            return self.value().map(|(value, is_quoted)| Attribute { name, value, is_quoted });
+        }
+    }
+
+    fn value(&mut self) -> Option<((usize, usize), bool)> {
+        let rest = &self.html[self.at..];
+        if let Some(quote) = rest.bytes().next().filter(|byte| matches!(byte, b'"' | b'\'')) {
+            let from = self.at + 1;
+            let to = from + memchr(quote, &self.html.as_bytes()[from..])?;
+            self.at = to + 1;
+            return Some(((from, to), true));
+        }
+        let ends = |byte: u8| byte.is_ascii_whitespace() || byte == b'>';
+        let from = self.at;
+        self.at += rest.bytes().position(ends).unwrap_or(rest.len());
+        Some(((from, self.at), false))
+    }
+
+    /// Passes over bytes, which must be ASCII.
+    fn skip(&mut self, what: impl Fn(u8) -> bool) {
+        let rest = &self.html.as_bytes()[self.at..];
+        self.at += rest.iter().position(|byte| !what(*byte)).unwrap_or(rest.len());
+    }
+}
+
+fn name_length(text: &str) -> usize {
+    let ends = |byte: u8| {
+        byte.is_ascii_whitespace() || matches!(byte, b'=' | b'/' | b'>' | b'<' | b'"' | b'\'')
+    };
+    text.bytes().position(ends).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_addresses_become_absolute_and_nothing_else_changes() {
+        let cases = [
+            ("<a href=\"x\">t</a>", "<a href=\"http://a.test/d/x\">t</a>"),
+            ("<IMG SRC='/i.png' alt=\"a b\"/>", "<IMG SRC='http://a.test/i.png' alt=\"a b\"/>"),
+            ("<a href=x>t", "<a href=\"http://a.test/d/x\">t"),
+            ("<a href = \"?a=1&amp;b=2\">", "<a href = \"http://a.test/d/f?a=1&amp;b=2\">"),
+            ("<a href=\"#n\">", "<a href=\"http://a.test/d/f#n\">"),
+            (
+                "<img srcset=\"a.png 1x, http://b/c 2x\">",
+                "<img srcset=\"http://a.test/d/a.png 1x, http://b/c 2x\">",
+            ),
+            (
+                "<a title=\"<a href='x'>\" href='y'>",
+                "<a title=\"<a href='x'>\" href='http://a.test/d/y'>",
+            ),
+        ];
+        for (html, want) in cases {
+            assert_eq!(make_absolute(html, "http://a.test/d/f").as_deref(), Some(want), "{html}");
+        }
+    }
+
+    #[test]
+    fn what_is_absolute_or_no_tag_stays() {
+        let cases = [
+            "",
+            "plain",
+            "<a href=\"http://b.test/?a=1&b=2\">",
+            "<a href=\"mailto:a@b.test\">",
+            "1 < 2 href=x",
+            "<a href=\"never closed",
+            "<a href=\"\">",
+            "<",
+            "<a",
+            "<a =\"'x",
+            "<p>é<",
+        ];
+        for html in cases {
+            assert_eq!(make_absolute(html, "http://a.test/d/f"), None, "{html}");
+        }
+    }
+}

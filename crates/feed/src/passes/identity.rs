@@ -1,0 +1,466 @@
+//! Every entry an id, by which it is known for ever (rules N1, N2).
+//!
+//! | the source has | the id is |
+//! | --- | --- |
+//! | an id that is an IRI | that, byte for byte |
+//! | an id that is none | `urn:guid:` and the id, percent-encoded; a bare UUID as `urn:uuid:` |
+//! | no id, but a link no other entry has | the link |
+//! | neither, but it stands under another in an outline | that one's id, and a hash of what it says |
+//! | neither | `tag:feedgate,2026:` and a hash of title, content and enclosure; flagged |
+//! | an id that several entries have | the oldest keeps it, the others get a hash behind it |
+//!
+//! A feed whose ids repeat, or are there in part only, is known by its links from then on
+//! ([`KnownBy`]): an id that several entries had at one time says nothing at another.
+//!
+//! What holds here: an id depends on nothing but the entry and the entries beside it:
+//! not on the time, the gateway, the feed's address or the order of the document. Dates
+//! are never part of it, because they drift.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+
+use crate::context::Context;
+use crate::iri;
+use crate::model::{Content, Entry, Feed, KnownBy, Link, Text};
+use crate::repair::{Code, Repair};
+
+use super::outline;
+
+/// How a generated id begins (RFC 4151). The name is the program's and not the
+/// gateway's, so that moving a gateway makes nothing new.
+const GENERATED: &str = "tag:feedgate,2026:";
+
+/// Gives the feed and each entry an id.
+pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
+    feed.id = feed_id(&feed, context);
+    for entry in &mut feed.entries {
+        if let Some(source) = &mut entry.source {
+            source.id = as_iri(&source.id).unwrap_or_default();
+        }
+    }
+    feed.known_by = context.known_by.max(known_by(&feed.entries));
+    if context.known_by == KnownBy::Link {
+        feed.entries.iter_mut().for_each(|entry| entry.id.clear());
+    }
+    let without_id = feed.entries.iter().any(|entry| entry.id.trim().is_empty());
+    let links = if without_id { link_counts(&feed.entries) } else { HashMap::new() };
+    let mut repairs = assign(&mut feed.entries, &links);
+    tell_apart(&mut feed.entries, &mut repairs);
+    outline::tell(&mut feed.entries);
+    feed.repairs.append(&mut repairs);
+    feed
+}
+
+/// The ids that the entries of a normalized feed have when they are known by something
+/// else, in their order.
+pub(super) fn ids(feed: &Feed, by: KnownBy) -> Vec<String> {
+    let mut entries = feed.entries.clone();
+    if by == KnownBy::Link {
+        entries.iter_mut().for_each(|entry| entry.id.clear());
+    }
+    let links = link_counts(&entries);
+    assign(&mut entries, &links);
+    entries.into_iter().map(|entry| entry.id).collect()
+}
+
+/// Gives each entry its id, whoever else has it; says what had to be mended.
+fn assign(entries: &mut [Entry], links: &HashMap<String, usize>) -> Vec<Repair> {
+    let mut repairs = Vec::new();
+    for at in 0..entries.len() {
+        let above = entries[at].under.filter(|above| *above < at);
+        let above = above.map(|above| entries[above].id.as_str());
+        let (id, repair) = entry_id(&entries[at], above, links);
+        let is_generated = repair.as_ref().is_some_and(|repair| repair.code == Code::IdGenerated);
+        entries[at].id_generated |= is_generated || id.starts_with(GENERATED);
+        entries[at].id = id;
+        repairs.extend(repair);
+    }
+    repairs
+}
+
+/// "> 5 % (and ≥ 2) of a document's guids are empty or repeat" (rule N2).
+const DOUBTFUL: (usize, usize) = (2, 20);
+
+/// What the entries of a document are best known by. Where none has an id, nothing is lost
+/// by waiting for one. What stands in an outline rarely has one, and does without.
+fn known_by(entries: &[Entry]) -> KnownBy {
+    let mut ids: HashMap<&str, Vec<&Entry>> = HashMap::new();
+    for entry in entries.iter().filter(|entry| entry.under.is_none()) {
+        ids.entry(entry.id.trim()).or_default().push(entry);
+    }
+    let empty = ids.remove("").map_or(0, |without| without.len());
+    if ids.is_empty() {
+        return KnownBy::Id;
+    }
+    // The same twice is a repetition and no other entry.
+    let others = |same: &Vec<&Entry>| same[1..].iter().filter(|entry| **entry != same[0]).count();
+    let doubtful = empty + ids.values().map(others).sum::<usize>();
+    let (least, share) = DOUBTFUL;
+    let is_doubtful = doubtful >= least && doubtful * share > entries.len();
+    if is_doubtful { KnownBy::Link } else { KnownBy::Id }
+}
+
+/// The feed's own id, else its own address.
+fn feed_id(feed: &Feed, context: &Context) -> String {
+    let itself = feed.links.iter().find(|link| link.rel == "self").map(|link| link.href.as_str());
+    let stated = as_iri(&feed.id).or_else(|| itself.and_then(as_iri));
+    stated.unwrap_or_else(|| context.url.to_string())
+}
+
+/// `id` as an IRI: as it is if it is one, else wrapped; `None` if it is empty.
+fn as_iri(id: &str) -> Option<String> {
+    let id = id.trim();
+    if id.is_empty() {
+        return None;
+    }
+    if iri::is_complete(id) {
+        return Some(iri::encode(id).into_owned());
+    }
+    if is_uuid(id) {
+        return Some(format!("urn:uuid:{id}"));
+    }
+    Some(iri::urn("guid", id))
+}
+
+fn is_uuid(text: &str) -> bool {
+    let lengths = [8, 4, 4, 4, 12];
+    text.len() == 36
+        && text.split('-').map(str::len).eq(lengths)
+        && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
+
+/// The id of an entry, whatever the other entries' are; `above` is that of the one it
+/// stands under.
+fn entry_id(
+    entry: &Entry,
+    above: Option<&str>,
+    links: &HashMap<String, usize>,
+) -> (String, Option<Repair>) {
+    let repair = |code, id: &str| Some(Repair::new(code, id).of(entry.mark));
+    if let Some(id) = as_iri(&entry.id) {
+        let wrapped = id != entry.id;
+        return (id, if wrapped { repair(Code::IdNotAnIri, &entry.id) } else { None });
+    }
+    if let Some(link) = permalink(entry).filter(|link| links.get(*link) == Some(&1)) {
+        return (link.to_owned(), repair(Code::IdFromLink, link));
+    }
+    let key = content_key(entry);
+    let id = above.map_or_else(|| format!("{GENERATED}{key}"), |above| marked(above, &key[..16]));
+    let generated = repair(Code::IdGenerated, &id);
+    (id, generated)
+}
+
+/// How many entries have each link.
+fn link_counts(entries: &[Entry]) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for link in entries.iter().filter_map(permalink) {
+        *counts.entry(link.to_owned()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Makes ids unique within the document.
+///
+/// The oldest of those that share an id keeps it, because it is the one that may be
+/// known under it already; a newer one that took it over would be dropped as known.
+/// An entry that says what another says to the letter is dropped.
+fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
+    let mut seen = HashSet::with_capacity(entries.len());
+    if entries.iter().all(|entry| seen.insert(entry.id.as_str())) {
+        return;
+    }
+    let mut sharing: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        sharing.entry(&entry.id).or_default().push(at);
+    }
+    let mut taken =
+        Taken { ids: sharing.keys().map(|id| (*id).to_owned()).collect(), ..Taken::default() };
+    let mut groups: Vec<Vec<usize>> = sharing.into_values().filter(|at| at.len() > 1).collect();
+    groups.sort_unstable();
+    // In the order of the document, so that the same input gives the same repairs.
+    let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
+    let mut repeated: BTreeSet<usize> = BTreeSet::new();
+    for at in groups {
+        // Feeds are newest first unless their dates say otherwise.
+        let oldest = at.iter().rev().min_by_key(|at| date(&entries[**at]));
+        let keeper = oldest.copied().unwrap_or(at[0]);
+        let keys: HashMap<usize, String> =
+            at.iter().map(|at| (*at, content_key(&entries[*at]))).collect();
+        let mut kept: HashMap<&str, Vec<usize>> = HashMap::new();
+        kept.entry(&keys[&keeper]).or_default().push(keeper);
+        for at in at.iter().copied().filter(|at| *at != keeper) {
+            let alike = kept.entry(&keys[&at]).or_default();
+            if alike.iter().any(|kept| entries[*kept] == entries[at]) {
+                repeated.insert(at);
+                continue;
+            }
+            alike.push(at);
+            let key = (keys[&at] != keys[&keeper]).then_some(keys[&at].as_str());
+            let mark = mark(&entries[at], &entries[keeper], key);
+            renamed.insert(at, taken.another(&entries[at].id, mark.as_deref()));
+        }
+    }
+    let said = |code, entry: &Entry| Repair::new(code, &*entry.id).of(entry.mark);
+    repairs.extend(repeated.iter().map(|at| said(Code::EntryRepeated, &entries[*at])));
+    repairs.extend(renamed.keys().map(|at| said(Code::IdRepeated, &entries[*at])));
+    for (at, id) in renamed {
+        entries[at].id = id;
+    }
+    outline::drop_repeated(entries, &repeated);
+}
+
+/// The ids that entries have.
+#[derive(Default)]
+struct Taken {
+    ids: HashSet<String>,
+    /// How many tried each id that was made.
+    tried: HashMap<String, usize>,
+}
+
+impl Taken {
+    /// An id made of `id` and a mark that nobody has; of several with one mark, or with
+    /// none, each gets its number.
+    fn another(&mut self, id: &str, mark: Option<&str>) -> String {
+        let made = mark.map_or_else(|| id.to_owned(), |mark| marked(id, mark));
+        let tried = self.tried.entry(made.clone()).or_insert(1);
+        let mut another = made.clone();
+        while !self.ids.insert(another.clone()) {
+            *tried += 1;
+            another = match mark {
+                Some(_) => format!("{made}.{tried}"),
+                None => marked(id, &tried.to_string()),
+            };
+        }
+        another
+    }
+}
+
+/// `id` with a mark behind it that leaves it sound: a URN had no fragments before RFC
+/// 8141, and checkers allow none; a UUID has a fixed length, so it is wrapped.
+fn marked(id: &str, mark: &str) -> String {
+    let scheme = id.get(..9).unwrap_or(id).to_ascii_lowercase();
+    if id.contains('#') {
+        format!("{id}.{mark}")
+    } else if scheme == "urn:uuid:" {
+        format!("{}:{mark}", iri::urn("guid", id))
+    } else if scheme.starts_with("urn:") {
+        format!("{id}:{mark}")
+    } else {
+        format!("{id}#{mark}")
+    }
+}
+
+/// What tells an entry from `keeper`, which has the same id: its link, else what it says,
+/// if that is another; its `key`.
+fn mark(entry: &Entry, keeper: &Entry, key: Option<&str>) -> Option<String> {
+    let link = permalink(entry).filter(|link| Some(*link) != permalink(keeper));
+    let mark = link.map(|link| hash(&[link])).or_else(|| key.map(str::to_owned))?;
+    Some(mark[..16].to_owned())
+}
+
+fn content_key(entry: &Entry) -> String {
+    hash(&[&title(entry), &body(entry), enclosure(entry)])
+}
+
+fn date(entry: &Entry) -> Option<chrono::DateTime<chrono::FixedOffset>> {
+    entry.published.or(entry.updated)
+}
+
+fn permalink(entry: &Entry) -> Option<&str> {
+    first_link(&entry.links, "alternate")
+}
+
+fn enclosure(entry: &Entry) -> &str {
+    first_link(&entry.links, "enclosure").unwrap_or_default()
+}
+
+fn first_link<'a>(links: &'a [Link], rel: &str) -> Option<&'a str> {
+    links.iter().find(|link| link.rel == rel).map(|link| link.href.as_str())
+}
+
+fn title(entry: &Entry) -> String {
+    entry.title.as_ref().map(Text::to_plain).unwrap_or_default()
+}
+
+/// The text of the content, else of the summary.
+fn body(entry: &Entry) -> String {
+    match &entry.content {
+        Some(Content::Text(text)) => text.to_plain(),
+        Some(Content::Media { value, .. } | Content::Xml { value, .. }) => value.clone(),
+        Some(Content::Src { href, .. }) => href.clone(),
+        None => entry.summary.as_ref().map(Text::to_plain).unwrap_or_default(),
+    }
+}
+
+/// 128 bits of a SHA-256 over the parts, in hex.
+fn hash(parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part);
+        hasher.update([0x1f]);
+    }
+    hex::encode(&hasher.finalize()[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use url::Url;
+
+    fn entry(id: &str, link: &str, title: &str) -> Entry {
+        let links = (!link.is_empty()).then(|| Link {
+            rel: "alternate".to_owned(),
+            href: link.to_owned(),
+            ..Link::default()
+        });
+        Entry {
+            id: id.to_owned(),
+            title: Some(Text::plain(title)),
+            links: links.into_iter().collect(),
+            ..Entry::default()
+        }
+    }
+
+    fn ids(entries: Vec<Entry>) -> Vec<String> {
+        let feed = Feed { entries, ..Feed::default() };
+        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        settle(feed, &context).entries.into_iter().map(|entry| entry.id).collect()
+    }
+
+    #[test]
+    fn an_id_of_the_source_is_kept_or_wrapped() {
+        let cases = [
+            ("http://A.test/%7Ex", "http://A.test/%7Ex"),
+            ("tag:a.test,2002:1", "tag:a.test,2002:1"),
+            ("abc", "urn:guid:abc"),
+            ("/posts/1?a=b", "urn:guid:%2Fposts%2F1%3Fa%3Db"),
+            ("é 1", "urn:guid:%C3%A9%201"),
+            ("http://a.test/a b", "http://a.test/a%20b"),
+            ("  urn:x:1\n", "urn:x:1"),
+            (
+                "0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11",
+                "urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11",
+            ),
+        ];
+        for (id, want) in cases {
+            assert_eq!(ids(vec![entry(id, "", "t")]), [want], "{id:?}");
+        }
+    }
+
+    #[test]
+    fn without_an_id_the_link_is_one_if_no_other_entry_has_it() {
+        assert_eq!(ids(vec![entry("", "http://a.test/1", "t")]), ["http://a.test/1"]);
+        let shared =
+            ids(vec![entry("", "http://a.test/", "one"), entry("", "http://a.test/", "two")]);
+        assert!(shared.iter().all(|id| id.starts_with(GENERATED)), "{shared:?}");
+        assert_ne!(shared[0], shared[1]);
+    }
+
+    #[test]
+    fn a_generated_id_never_changes() {
+        let want = "tag:feedgate,2026:b8f23f0f9c008924e16dffad3f313e89";
+        assert_eq!(ids(vec![entry("", "", "Spring tide")]), [want]);
+    }
+
+    #[test]
+    fn n02_ids_that_cannot_be_relied_on_are_given_up_for_links() {
+        let numbered = |ids: &[&str]| -> Vec<Entry> {
+            let made = ids.iter().enumerate();
+            made.map(|(n, id)| entry(id, &format!("http://a.test/{n}"), "t")).collect()
+        };
+        let long = |ids: [&'static str; 3]| -> Vec<String> {
+            let rest = (0..60).map(|n| format!("urn:x:{n}"));
+            ids.into_iter().map(str::to_owned).chain(rest).collect()
+        };
+        let good: Vec<&str> = vec!["urn:1", "urn:2", "urn:3", "urn:4"];
+        #[rustfmt::skip]
+        let cases: [(&str, Vec<String>, KnownBy); 7] = [
+            ("all of them good",       good.iter().map(|id| (*id).to_owned()).collect(),        KnownBy::Id),
+            ("one repeats",            ["urn:1", "urn:1", "urn:3"].map(str::to_owned).into(),   KnownBy::Id),
+            ("two repeat",             ["urn:1", "urn:1", "urn:1"].map(str::to_owned).into(),   KnownBy::Link),
+            ("two are empty",          ["urn:1", "", " "].map(str::to_owned).into(),            KnownBy::Link),
+            ("all are",                ["", "", ""].map(str::to_owned).into(),                  KnownBy::Id),
+            ("two of many",            long(["urn:a", "urn:a", "urn:a"]),                       KnownBy::Id),
+            ("the empty one of many",  long(["", "", "urn:a"]),                                 KnownBy::Id),
+        ];
+        for (why, ids, want) in cases {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            assert_eq!(known_by(&numbered(&ids)), want, "{why}");
+        }
+        let context = Context {
+            known_by: KnownBy::Link,
+            ..Context::of(Url::parse("https://a.test/feed").unwrap())
+        };
+        let feed = Feed { entries: numbered(&good), ..Feed::default() };
+        let ids = ids_of(&settle(feed, &context));
+        assert_eq!(ids[..2], ["http://a.test/0", "http://a.test/1"], "and it stays so");
+    }
+
+    fn ids_of(feed: &Feed) -> Vec<String> {
+        feed.entries.iter().map(|entry| entry.id.clone()).collect()
+    }
+
+    #[test]
+    fn of_entries_that_share_an_id_the_oldest_keeps_it_wherever_it_stands() {
+        let old = || entry("urn:x:1", "http://a.test/1", "old");
+        let new = || entry("urn:x:1", "http://a.test/2", "new");
+        let dated = |mut entry: Entry, day: u32| {
+            entry.published = chrono::DateTime::from_timestamp(i64::from(day) * 86_400, 0)
+                .map(|at| at.fixed_offset());
+            entry
+        };
+        let newest_first = ids(vec![new(), old()]);
+        assert_eq!(newest_first[1], "urn:x:1");
+        assert!(newest_first[0].starts_with("urn:x:1:"), "{newest_first:?}");
+        let oldest_first = ids(vec![dated(old(), 1), dated(new(), 2)]);
+        assert_eq!(oldest_first, [newest_first[1].clone(), newest_first[0].clone()]);
+        assert_eq!(ids(vec![old(), old()]), ["urn:x:1"], "the same twice is one");
+    }
+
+    #[test]
+    fn what_is_told_of_shared_ids_is_in_the_order_of_the_document() {
+        let shared = |n: usize| {
+            [entry(&format!("urn:{n}"), "", "old"), entry(&format!("urn:{n}"), "", "new")]
+        };
+        let entries: Vec<Entry> = (0..40).flat_map(shared).collect();
+        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let settled = settle(Feed { entries, ..Feed::default() }, &context);
+        let told: Vec<&str> = settled.repairs.iter().map(|repair| repair.detail.as_str()).collect();
+        let want: Vec<String> = (0..40).map(|n| format!("urn:{n}")).collect();
+        assert_eq!(told, want);
+    }
+
+    #[test]
+    fn entries_that_differ_in_dates_alone_are_told_apart_too() {
+        let dated = |link: &str, day: i64| {
+            let mut entry = entry("urn:x:1", link, "tide");
+            entry.published =
+                chrono::DateTime::from_timestamp(day * 86_400, 0).map(|at| at.fixed_offset());
+            entry
+        };
+        for link in ["", "http://a.test/1"] {
+            let other = entry("urn:x:1", "http://a.test/", "first");
+            let found = ids(vec![other, dated(link, 1), dated(link, 2), dated(link, 3)]);
+            let distinct: HashSet<&String> = found.iter().collect();
+            assert_eq!(distinct.len(), found.len(), "{found:?}");
+            assert_eq!(ids(found.iter().map(|id| entry(id, "", "t")).collect()), found);
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_told_apart_stays_sound() {
+        let uuid = "urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11";
+        #[rustfmt::skip]
+        let cases = [
+            ("http://a.test/1",   "http://a.test/1#m"),
+            ("http://a.test/1#x", "http://a.test/1#x.m"),
+            ("tag:a.test,2002:1", "tag:a.test,2002:1#m"),
+            ("urn:guid:abc",      "urn:guid:abc:m"),
+            (uuid,                "urn:guid:urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11:m"),
+        ];
+        for (id, want) in cases {
+            assert_eq!(marked(id, "m"), want);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Every address absolute: links, icons, people, and those inside texts.
+//!
+//! `parse` has joined what stood below an `xml:base`; the rest is relative to the
+//! document (see [`Context::base`]). Afterwards nothing depends on a base any more. Those
+//! that a source gave stay on the outermost element that has them, because scripts in
+//! content may ask.
+
+use crate::context::Context;
+use crate::iri;
+use crate::model::{
+    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
+};
+use crate::repair::{Code, Repair};
+
+use super::html;
+use super::text::trim_string;
+
+/// Pictures that may stand in an address; other data runs code in whoever follows the
+/// link (rule S22).
+const HARMLESS: &[&str] =
+    &["data:image/gif", "data:image/jpeg", "data:image/png", "data:image/webp"];
+
+/// Foreign elements whose text is an address.
+const ADDRESS_ELEMENTS: &[(&str, &str)] = &[
+    ("http://wellformedweb.org/CommentAPI/", "comment"),
+    ("http://wellformedweb.org/CommentAPI/", "commentRss"),
+    (RSS, "docs"),
+    (RSS, "comments"),
+    (RSS, "url"),
+    (RSS, "link"),
+    (RSS, "icon"),
+    (RSS, "logo"),
+];
+
+/// The namespace in which elements of RSS are kept.
+const RSS: &str = "http://backend.userland.com/rss2";
+
+/// Where registered relations have their addresses (RFC 4287 `#rfc.section.4.2.7.2`).
+const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
+
+/// Makes all addresses absolute.
+pub(super) fn make_absolute(mut feed: Feed, context: &Context) -> Feed {
+    let base = context.base();
+    let mut pass = Pass { base: base.as_str(), repairs: Vec::new() };
+    pass.feed(&mut feed);
+    for entry in &mut feed.entries {
+        if feed.base.is_some() {
+            // It lies outside of what has that base, but will be written inside.
+            entry.base.get_or_insert_with(|| base.to_string());
+        }
+        pass.entry(entry);
+    }
+    feed.repairs.append(&mut pass.repairs);
+    feed
+}
+
+struct Pass<'a> {
+    /// The document's own.
+    base: &'a str,
+    repairs: Vec<Repair>,
+}
+
+impl Pass<'_> {
+    /// A feed without its entries.
+    fn feed(&mut self, feed: &mut Feed) {
+        let outer = feed.base.as_deref();
+        for text in [&mut feed.title, &mut feed.subtitle, &mut feed.rights] {
+            self.text(text.as_mut(), outer);
+        }
+        self.people(&mut feed.authors);
+        self.people(&mut feed.contributors);
+        self.links(&mut feed.links);
+        self.categories(&mut feed.categories);
+        if let Some(generator) = &mut feed.generator {
+            self.optional(&mut generator.uri);
+        }
+        self.optional(&mut feed.icon);
+        self.optional(&mut feed.logo);
+        feed.extensions.iter_mut().for_each(|element| self.element(element));
+    }
+
+    fn entry(&mut self, entry: &mut Entry) {
+        let outer = entry.base.as_deref();
+        for text in [&mut entry.title, &mut entry.summary, &mut entry.rights] {
+            self.text(text.as_mut(), outer);
+        }
+        match &mut entry.content {
+            Some(Content::Text(text)) => self.text(Some(text), outer),
+            Some(Content::Src { href, .. }) => {
+                self.address(href);
+                if !iri::is_complete(href) {
+                    entry.content = None;
+                }
+            }
+            Some(Content::Xml { base, .. }) => drop(base.take_if(|b| Some(b.as_str()) == outer)),
+            Some(Content::Media { .. }) | None => {}
+        }
+        self.people(&mut entry.authors);
+        self.people(&mut entry.contributors);
+        self.links(&mut entry.links);
+        self.categories(&mut entry.categories);
+        if let Some(source) = &mut entry.source {
+            self.feed(source);
+            source.base.take_if(|base| Some(base.as_str()) == outer);
+        }
+        entry.extensions.iter_mut().for_each(|element| self.element(element));
+    }
+
+    /// `outer` is the base on the feed or entry that the text is of.
+    fn text(&mut self, text: Option<&mut Text>, outer: Option<&str>) {
+        let Some(text) = text else { return };
+        if text.kind != TextKind::Text {
+            let base = text.base.as_deref().unwrap_or(self.base);
+            if let Some(absolute) = html::make_absolute(&text.value, base) {
+                text.value = absolute;
+            }
+        }
+        text.base.take_if(|base| Some(base.as_str()) == outer);
+    }
+
+    fn people(&mut self, people: &mut [Person]) {
+        for person in people {
+            self.optional(&mut person.uri);
+            person.extensions.iter_mut().for_each(|element| self.element(element));
+        }
+    }
+
+    /// Links without an address, or with one that runs code, are left out.
+    fn links(&mut self, links: &mut Vec<Link>) {
+        links.retain_mut(|link| {
+            trim_string(&mut link.rel);
+            if let Some(short) = link.rel.strip_prefix(RELATIONS) {
+                link.rel = short.to_owned();
+            }
+            if link.rel.is_empty() {
+                link.rel = "alternate".to_owned();
+            }
+            if link.href.trim().is_empty() {
+                self.drop(link, "an empty address");
+                return false;
+            }
+            self.address(&mut link.href);
+            link.extensions.iter_mut().for_each(|element| self.element(element));
+            if is_unsafe(&link.href) {
+                self.drop(link, "an address that runs code");
+                return false;
+            }
+            if !iri::is_complete(&link.href) {
+                self.drop(link, &link.href);
+                return false;
+            }
+            true
+        });
+    }
+
+    fn drop(&mut self, link: &Link, why: &str) {
+        self.repairs.push(Repair::new(Code::LinkDropped, why).of(link.mark));
+    }
+
+    /// A scheme that is no address names a vocabulary all the same; it is wrapped, not
+    /// joined, because it leads nowhere.
+    fn categories(&mut self, categories: &mut [Category]) {
+        for category in categories {
+            let Some(scheme) = &mut category.scheme else { continue };
+            let trimmed = scheme.trim();
+            if trimmed.is_empty() {
+                category.scheme = None;
+                continue;
+            }
+            let joined = iri::join(self.base, trimmed);
+            let is_address = iri::is_absolute(trimmed) || trimmed.contains('/');
+            *scheme = if is_address && iri::is_complete(&joined) {
+                joined.into_owned()
+            } else {
+                iri::urn("scheme", trimmed)
+            };
+        }
+    }
+
+    /// What is known to be an address in foreign elements.
+    fn element(&mut self, element: &mut Element) {
+        let holds_address = ADDRESS_ELEMENTS.contains(&(&element.namespace, &element.name));
+        if let (true, [Node::Text(text)]) = (holds_address, element.children.as_mut_slice()) {
+            self.nonempty(text);
+        }
+        if element.namespace == RSS && element.name == "info" {
+            self.kept_text(element);
+        }
+        let is_address = |attribute: &&mut Attribute| {
+            attribute.namespace.is_empty()
+                && matches!(attribute.name.as_str(), "href" | "src" | "url")
+        };
+        let addresses = element.attributes.iter_mut().filter(is_address);
+        addresses.for_each(|attribute| self.nonempty(&mut attribute.value));
+        for child in &mut element.children {
+            if let Node::Element(child) = child {
+                self.element(child);
+            }
+        }
+    }
+
+    /// The addresses in a text construct that is kept as an element.
+    fn kept_text(&self, element: &mut Element) {
+        let value = |name: &str| {
+            let told = element.attributes.iter().find(|attribute| attribute.name == name);
+            told.map(|attribute| attribute.value.clone())
+        };
+        let is_html = value("type").is_some_and(|kind| kind == "html");
+        let base = value("base").unwrap_or_else(|| self.base.to_owned());
+        if let (true, [Node::Text(text)]) = (is_html, element.children.as_mut_slice())
+            && let Some(absolute) = html::make_absolute(text, &base)
+        {
+            *text = absolute;
+        }
+    }
+
+    /// An empty address is none, and neither is one that leads nowhere.
+    fn optional(&mut self, address: &mut Option<String>) {
+        if let Some(text) = address.as_mut().filter(|text| !text.trim().is_empty()) {
+            self.address(text);
+        }
+        address.take_if(|address| !iri::is_complete(address));
+    }
+
+    fn nonempty(&mut self, address: &mut String) {
+        if !address.trim().is_empty() {
+            self.address(address);
+        }
+    }
+
+    fn address(&mut self, address: &mut String) {
+        let absolute = iri::join(self.base, address);
+        if absolute != *address {
+            *address = absolute.into_owned();
+        }
+    }
+}
+
+/// Whether following the address runs code (rule S22).
+fn is_unsafe(address: &str) -> bool {
+    let scheme = iri::scheme(address).unwrap_or_default();
+    if scheme.eq_ignore_ascii_case("data") {
+        let begins = |harmless: &str| {
+            let start = address.get(..harmless.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(harmless))
+        };
+        return !HARMLESS.iter().any(|harmless| begins(harmless));
+    }
+    ["javascript", "vbscript"].iter().any(|code| scheme.eq_ignore_ascii_case(code))
+}

@@ -1,0 +1,193 @@
+//! Authors: every entry has one, as RFC 4287 demands (`#rfc.section.4.1.1`,
+//! `#rfc.section.4.1.2`).
+//!
+//! An entry without authors has those of its feed; they are written on the entry,
+//! because entries are kept and sent without their feed. A feed that names nobody is
+//! by whoever its title says: that stands on the feed only, so that nobody takes it
+//! for an author's name of an entry.
+
+use crate::context::Context;
+use crate::model::{Element, Feed, Node, Person, Text};
+use crate::repair::{Code, Repair};
+use crate::text_extraction::{self, is_printable};
+
+use super::repeats::drop_repeated;
+
+/// Settles the people of the feed and its entries.
+pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
+    settle_list(&mut feed.authors);
+    settle_list(&mut feed.contributors);
+    let stand_in = stand_in(&feed, context);
+    let named = feed.authors.iter().any(|author| *author != stand_in);
+    let inherited = first_of(&feed.authors);
+    for entry in &mut feed.entries {
+        settle_list(&mut entry.authors);
+        settle_list(&mut entry.contributors);
+        if let Some(source) = &mut entry.source {
+            settle_list(&mut source.authors);
+            settle_list(&mut source.contributors);
+        }
+        let source_names = entry.source.as_ref().is_some_and(|source| !source.authors.is_empty());
+        if entry.authors.is_empty() && named && !source_names {
+            entry.authors = inherited.to_vec();
+        }
+    }
+    if feed.authors.is_empty() {
+        let detail = stand_in.name.clone();
+        feed.repairs.push(Repair::new(Code::AuthorMissing, detail));
+        feed.authors.push(stand_in);
+    }
+    feed
+}
+
+/// Authors of a feed that each of its entries has as well, by what they take in bytes:
+/// there may be thousands of entries. Real feeds need a tenth.
+const INHERITED_BYTES: usize = 16 * 1024;
+
+/// As many of the authors as entries may inherit.
+fn first_of(authors: &[Person]) -> &[Person] {
+    let mut bytes = 0;
+    let within = authors.iter().take_while(|author| {
+        bytes += size(author);
+        bytes <= INHERITED_BYTES
+    });
+    &authors[..within.count()]
+}
+
+/// What a person takes besides what is said, in bytes.
+const PERSON_BYTES: usize = 256;
+
+/// What a person takes, in bytes, more or less.
+fn size(person: &Person) -> usize {
+    fn of(element: &Element) -> usize {
+        let attributes = element.attributes.iter();
+        let attributes: usize =
+            attributes.map(|held| held.namespace.len() + held.name.len() + held.value.len()).sum();
+        let children = element.children.iter().map(|child| match child {
+            Node::Text(text) => text.len(),
+            Node::Element(child) => of(child),
+        });
+        element.namespace.len() + element.name.len() + attributes + children.sum::<usize>()
+    }
+    let told = [person.email.as_deref(), person.uri.as_deref()];
+    let told: usize = told.into_iter().flatten().map(str::len).sum();
+    PERSON_BYTES + person.name.len() + told + person.extensions.iter().map(of).sum::<usize>()
+}
+
+/// Who a feed is by that names nobody: its title, else its host.
+fn stand_in(feed: &Feed, context: &Context) -> Person {
+    let title = feed.title.as_ref().map(Text::to_plain).filter(|title| !title.is_empty());
+    let host = || context.url.host_str().unwrap_or("unknown").to_owned();
+    Person { name: title.unwrap_or_else(host), ..Person::default() }
+}
+
+/// Drops who is nobody and who is there twice, and gives each a name.
+fn settle_list(people: &mut Vec<Person>) {
+    people.iter_mut().for_each(settle_person);
+    people.retain(|person| !person.name.is_empty());
+    drop_repeated(people);
+}
+
+/// A person must have a name; an e-mail address must look like one (RFC 4287
+/// `#rfc.section.3.2`).
+fn settle_person(person: &mut Person) {
+    person.name = text_extraction::collapse(&person.name);
+    let tidy = |text: Option<String>| {
+        text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    person.uri = tidy(person.uri.take());
+    person.email = tidy(person.email.take());
+    let is_address = |email: &str| {
+        let parts =
+            email.split_once('@').is_some_and(|(who, host)| !who.is_empty() && !host.is_empty());
+        parts && !email.contains(|c: char| c.is_whitespace() || c.is_control() || !is_printable(c))
+    };
+    if let Some(other) = person.email.take_if(|email| !is_address(email)) {
+        // No address, so it says something else about the person.
+        if person.name.is_empty() {
+            person.name = text_extraction::collapse(&other);
+        } else {
+            person.name = text_extraction::collapse(&format!("{} ({other})", person.name));
+        }
+    }
+    if person.name.is_empty() {
+        let other = person.email.as_ref().or(person.uri.as_ref());
+        let other = other.map(|other| text_extraction::collapse(other));
+        person.name = other.unwrap_or_else(|| said(&person.extensions));
+    }
+}
+
+/// What foreign elements say of somebody of whom nothing else is known.
+fn said(elements: &[Element]) -> String {
+    fn gather(element: &Element, out: &mut String) {
+        for child in &element.children {
+            match child {
+                Node::Text(text) => out.push_str(text),
+                Node::Element(child) => gather(child, out),
+            }
+            out.push(' ');
+        }
+    }
+    let mut out = String::new();
+    elements.iter().for_each(|element| gather(element, &mut out));
+    let said = text_extraction::collapse(&out);
+    if said.is_empty() && !elements.is_empty() { "unknown".to_owned() } else { said }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Entry;
+    use url::Url;
+
+    fn person(name: &str, email: &str, uri: &str) -> Person {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Person {
+            name: name.to_owned(),
+            email: given(email),
+            uri: given(uri),
+            extensions: vec![],
+            ..Person::default()
+        }
+    }
+
+    fn settled(authors: Vec<Person>) -> Feed {
+        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let entries = vec![Entry::default()];
+        let title = Some(Text::plain("Tides"));
+        settle(Feed { title, authors, entries, ..Feed::default() }, &context)
+    }
+
+    #[test]
+    fn a_person_has_a_name() {
+        let cases = [
+            (person("  Jo \n Doe ", "", ""), person("Jo Doe", "", "")),
+            (person("", "jo@a.test", ""), person("jo@a.test", "jo@a.test", "")),
+            (person("", "", "http://a.test"), person("http://a.test", "", "http://a.test")),
+            (person("Jo", "nowhere", ""), person("Jo (nowhere)", "", "")),
+        ];
+        for (given, want) in cases {
+            assert_eq!(settled(vec![given]).authors, [want]);
+        }
+    }
+
+    #[test]
+    fn an_entry_has_no_more_of_the_authors_of_its_feed_than_it_can_bear() {
+        let long = person(&"J".repeat(INHERITED_BYTES), "", "");
+        let named = settled(vec![person("Jo", "", ""), long]);
+        assert_eq!(named.entries[0].authors, [person("Jo", "", "")]);
+        assert_eq!(named.authors.len(), 2);
+    }
+
+    #[test]
+    fn an_entry_has_the_authors_of_its_feed_but_never_the_stand_in() {
+        let named = settled(vec![person("Jo", "", "")]);
+        assert_eq!(named.entries[0].authors, named.authors);
+
+        let unnamed = settled(vec![person("", "", "")]);
+        assert_eq!(unnamed.authors, [person("Tides", "", "")]);
+        assert!(unnamed.entries[0].authors.is_empty());
+        let again = settled(unnamed.authors);
+        assert!(again.entries[0].authors.is_empty(), "told from an author when read back");
+    }
+}

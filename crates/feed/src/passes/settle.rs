@@ -1,0 +1,76 @@
+//! What RFC 4287 still asks of an entry once everything else is settled.
+
+use std::collections::HashMap;
+
+use crate::model::{Content, Entry, Feed, Link, Text};
+
+use super::repeats::drop_repeated;
+
+/// The namespace of `xml:lang` and `xml:base`.
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// Makes every entry one that may stand in an Atom document.
+pub(super) fn settle(mut feed: Feed) -> Feed {
+    settle_links(&mut feed.links);
+    for entry in &mut feed.entries {
+        settle_links(&mut entry.links);
+        if let Some(source) = &mut entry.source {
+            settle_links(&mut source.links);
+        }
+        require_content(entry);
+        require_summary(entry);
+    }
+    feed
+}
+
+/// The same link twice says nothing more. Of several alternates of one type and
+/// language, which Atom forbids (RFC 4287 `#rfc.section.4.1.1`), the first is the one
+/// and the others are related.
+fn settle_links(links: &mut Vec<Link>) {
+    // `hreflang` says the language; an `xml:base` has been followed.
+    for link in &mut *links {
+        link.attributes.retain(|attribute| attribute.namespace != XML);
+    }
+    if links.iter().filter(|link| link.rel == "alternate").count() > 1 {
+        relate_alternates(links);
+    }
+    drop_repeated(links);
+}
+
+fn relate_alternates(links: &mut [Link]) {
+    let mut alternates: HashMap<(Option<String>, Option<String>), String> = HashMap::new();
+    for link in links {
+        if link.rel == "alternate" {
+            let kind = (link.mime.clone(), link.hreflang.clone());
+            let first = alternates.entry(kind).or_insert_with(|| link.href.clone());
+            if *first != link.href {
+                link.rel = "related".to_owned();
+            }
+        }
+    }
+}
+
+/// "atom:entry elements that contain no child atom:content element MUST contain at
+/// least one atom:link element with a rel attribute value of "alternate"" (RFC 4287
+/// `#rfc.section.4.1.2`). Where there is no such link, the summary is all the content
+/// there is.
+fn require_content(entry: &mut Entry) {
+    let linked = entry.links.iter().any(|link| link.rel == "alternate");
+    if entry.content.is_none() && !linked {
+        entry.content = Some(Content::Text(entry.summary.clone().unwrap_or_default()));
+    }
+}
+
+/// Content that cannot be read where it is must be summed up (RFC 4287
+/// `#rfc.section.4.1.1.1`); without anything better the title does it.
+fn require_summary(entry: &mut Entry) {
+    let is_elsewhere = match &entry.content {
+        Some(Content::Src { .. }) => true,
+        Some(Content::Media { mime, .. }) => !mime.starts_with("text/"),
+        _ => false,
+    };
+    if is_elsewhere && entry.summary.is_none() {
+        let title = entry.title.as_ref().map(Text::to_plain);
+        entry.summary = Some(Text::plain(title.unwrap_or_default()));
+    }
+}

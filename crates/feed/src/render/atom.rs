@@ -1,0 +1,243 @@
+//! Atom, as the single schema.
+//!
+//! What holds here, whatever is handed in: the output is well-formed, the same input
+//! gives the same bytes, and an entry can be moved into any document, because it
+//! declares what it uses. Documents are made by joining stored entries; nothing in
+//! an entry is ever written again.
+
+mod parts;
+mod revision;
+mod status;
+
+use crate::iri;
+use crate::model::{Content, Element, Entry, Feed, Link, Text};
+use crate::status_report::StatusReport;
+use crate::tombstone::deleted_entry_id;
+
+use super::names::{ATOM, Names};
+use super::xml::{push_attribute, push_element, push_end, push_tag};
+
+pub use revision::revision;
+
+/// How every document begins.
+pub const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n";
+
+/// Relations that say what a document is or where others of its series are. Those of
+/// a source hold for the source's document only, not for ours.
+const DOCUMENT_RELATIONS: &[&str] = &[
+    "self",
+    "hub",
+    "current",
+    "first",
+    "last",
+    "next",
+    "previous",
+    "prev",
+    "next-archive",
+    "prev-archive",
+];
+
+/// What a document is joined from.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    /// [`head`], or what the store kept of it; empty for a resource that has none.
+    pub head: &'a str,
+    /// The resource, as it is subscribed to: `status/@feed`.
+    pub topic: &'a str,
+    /// The first child of the feed; archive documents have none.
+    pub status: Option<StatusReport<'a>>,
+    /// Links of the document itself: self, hub, prev-archive and the like.
+    pub links: &'a [Link],
+    /// Serialized entries, in the order in which they are to stand.
+    pub entries: &'a [&'a str],
+}
+
+/// A feed without its entries: the start tag and the metadata elements. There is no
+/// end tag.
+pub fn head(feed: &Feed) -> String {
+    let mut out = String::with_capacity(1_024);
+    let names = Names::of_feed(feed);
+    push_start(&mut out, "feed", &names, feed.lang.as_deref(), feed.base.as_deref());
+    parts::push_feed(&mut out, feed, &names);
+    out
+}
+
+/// [`head`] as it is kept for our own documents: links that are about the source's
+/// document are left out, and its own address stays as where the feed came from
+/// (`via`).
+pub fn stored_head(feed: &Feed) -> String {
+    let kept = |link: &Link| match link.rel.as_str() {
+        "self" => Some(Link { rel: "via".to_owned(), ..link.clone() }),
+        rel if DOCUMENT_RELATIONS.contains(&rel) => None,
+        _ => Some(link.clone()),
+    };
+    let mut ours = Feed { entries: Vec::new(), links: Vec::new(), ..shallow(feed) };
+    // What was taken back stands in the log, once.
+    ours.extensions.retain(|element| deleted_entry_id(element).is_none());
+    for link in feed.links.iter().filter_map(kept) {
+        if !ours.links.contains(&link) {
+            ours.links.push(link);
+        }
+    }
+    head(&ours)
+}
+
+/// A copy of the feed without its entries.
+fn shallow(feed: &Feed) -> Feed {
+    Feed {
+        format: feed.format,
+        id: feed.id.clone(),
+        title: feed.title.clone(),
+        subtitle: feed.subtitle.clone(),
+        rights: feed.rights.clone(),
+        updated: feed.updated,
+        authors: feed.authors.clone(),
+        contributors: feed.contributors.clone(),
+        categories: feed.categories.clone(),
+        generator: feed.generator.clone(),
+        icon: feed.icon.clone(),
+        logo: feed.logo.clone(),
+        lang: feed.lang.clone(),
+        base: feed.base.clone(),
+        extensions: feed.extensions.clone(),
+        ..Feed::default()
+    }
+}
+
+/// That an entry was taken back, as one self-contained element (RFC 6721, `#section-3`).
+pub fn deletion(element: &Element) -> String {
+    let mut out = format!("<at:deleted-entry xmlns:at=\"{}\"", element.namespace);
+    for name in ["ref", "when"] {
+        let given = element.attributes.iter().find(|attribute| attribute.name == name);
+        if let Some(attribute) = given {
+            push_attribute(&mut out, name, &attribute.value);
+        }
+    }
+    out.push_str("/>\n");
+    out
+}
+
+/// An entry as one self-contained element.
+pub fn entry(entry: &Entry) -> String {
+    let mut out = String::with_capacity(1_024);
+    push_entry(&mut out, entry);
+    out
+}
+
+/// A serialized entry with `source` as its last child: for documents that join entries of
+/// several feeds. The source must hold nothing that needs a prefix declared.
+pub fn with_source(entry: &str, source: &Feed) -> String {
+    let (inside, end) = entry.rsplit_once("</entry>").unwrap_or((entry, ""));
+    let mut out = String::with_capacity(entry.len() + 512);
+    out.push_str(inside);
+    parts::push_source(&mut out, source, &Names::default());
+    out.push_str("</entry>");
+    out.push_str(end);
+    out
+}
+
+fn push_entry(out: &mut String, entry: &Entry) {
+    let names = Names::of_entry(entry);
+    push_start(out, "entry", &names, entry.lang.as_deref(), entry.base.as_deref());
+    parts::push_entry(out, entry, &names);
+    push_end(out, "entry");
+}
+
+/// A whole document.
+pub fn document(document: &Document<'_>) -> String {
+    let entries: usize = document.entries.iter().map(|entry| entry.len()).sum();
+    let mut out = begin(document, entries);
+    document.entries.iter().for_each(|entry| out.push_str(entry));
+    out.push_str("</feed>\n");
+    out
+}
+
+/// A document up to its entries, with room for them.
+fn begin(document: &Document<'_>, entries_bytes: usize) -> String {
+    let minimal;
+    let head = if document.head.is_empty() {
+        minimal = head_of_none(document.topic, document.status);
+        &minimal
+    } else {
+        document.head
+    };
+    let mut out = String::with_capacity(head.len() + entries_bytes + 2_048);
+    out.push_str(DECLARATION);
+    // `>` is escaped in attribute values, so the first one ends the start tag.
+    let (start, metadata) = head.split_once(">\n").unwrap_or((head, ""));
+    out.push_str(start);
+    out.push_str(">\n");
+    if let Some(told) = document.status {
+        status::push_status(&mut out, document.topic, told);
+    }
+    out.push_str(metadata);
+    let none = Names::default();
+    for link in document.links {
+        parts::push_link(&mut out, link, &none);
+    }
+    out
+}
+
+/// A feed with its entries as one document: what `feedgate normalize` prints.
+pub fn whole(feed: &Feed) -> String {
+    let head = head(feed);
+    let none = Document { head: &head, topic: "", status: None, links: &[], entries: &[] };
+    let mut out = begin(&none, feed.entries.iter().map(room).sum());
+    feed.entries.iter().for_each(|entry| push_entry(&mut out, entry));
+    out.push_str("</feed>\n");
+    out
+}
+
+/// About how long an entry becomes, so that the document seldom has to be moved while it
+/// grows: its texts, and what an entry has besides.
+fn room(entry: &Entry) -> usize {
+    let content = match &entry.content {
+        Some(Content::Text(Text { value, .. }) | Content::Media { value, .. }) => value.len(),
+        Some(Content::Xml { value, .. }) => value.len(),
+        Some(Content::Src { .. }) | None => 0,
+    };
+    let summary = entry.summary.as_ref().map_or(0, |text| text.value.len());
+    1_024 + content + content / 4 + summary
+}
+
+/// The head of a resource that has none of its own: it was never fetched with
+/// success, or is no feed.
+pub fn head_of_none(topic: &str, status: Option<StatusReport<'_>>) -> String {
+    let title = status.map(|status| status.title).filter(|title| !title.is_empty());
+    let updated = status.and_then(|status| status.last_parse).unwrap_or_default();
+    minimal_head(&iri::encode(topic), title.unwrap_or(topic), topic, updated)
+}
+
+/// The least that RFC 4287 asks of a feed. Its author is the host of the topic.
+pub fn minimal_head(
+    id: &str,
+    title: &str,
+    topic: &str,
+    updated: chrono::DateTime<chrono::Utc>,
+) -> String {
+    let host = url::Url::parse(topic).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let mut out = String::with_capacity(512);
+    push_start(&mut out, "feed", &Names::default(), None, None);
+    push_element(&mut out, "id", id);
+    parts::push_text_construct(&mut out, "title", &Text::plain(title));
+    push_element(&mut out, "updated", &parts::date(&updated.fixed_offset()));
+    push_tag(&mut out, "author");
+    push_element(&mut out, "name", host.as_deref().unwrap_or(topic));
+    push_end(&mut out, "author");
+    out
+}
+
+fn push_start(
+    out: &mut String,
+    name: &str,
+    names: &Names<'_>,
+    lang: Option<&str>,
+    base: Option<&str>,
+) {
+    out.push('<');
+    out.push_str(name);
+    push_attribute(out, "xmlns", ATOM);
+    names.declare(out);
+    parts::push_lang_and_base(out, lang, base);
+    out.push_str(">\n");
+}

@@ -1,0 +1,75 @@
+//! Superfeedr's status element (seed 003, "Schema & Data Formats").
+//!
+//! It stands first in the feed and makes its namespace the default one, without a
+//! prefix: clients look for `status`, `http`, `next_fetch` by these bare names.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::status_report::StatusReport;
+
+use super::super::xml::{push_attribute, push_element, push_end, push_text};
+
+/// Superfeedr's namespace.
+const NAMESPACE: &str = "http://superfeedr.com/xmpp-pubsub-ext";
+
+/// Appends the status of the resource subscribed to as `topic`. What is not known is
+/// left out.
+pub(super) fn push_status(out: &mut String, topic: &str, status: StatusReport<'_>) {
+    out.push_str("<status");
+    push_attribute(out, "feed", topic);
+    push_attribute(out, "xmlns", NAMESPACE);
+    out.push_str(">\n<http");
+    push_attribute(out, "code", &status.http_code.to_string());
+    out.push('>');
+    push_text(out, status.http_message);
+    push_end(out, "http");
+    push_date(out, "next_fetch", status.next_fetch);
+    push_element(out, "period", &status.period_s.to_string());
+    if !status.period_reason.is_empty() {
+        push_element(out, "period_reason", status.period_reason);
+    }
+    push_date(out, "last_fetch", status.last_fetch);
+    push_date(out, "last_parse", status.last_parse);
+    push_date(out, "last_maintenance_at", status.last_maintenance_at);
+    let entries = status.entries_count_since_last_maintenance.to_string();
+    push_element(out, "entries_count_since_last_maintenance", &entries);
+    push_element(out, "velocity", &status.velocity.to_string());
+    push_element(out, "popularity", &number(status.popularity));
+    if let Some(rank) = status.porn_rank {
+        push_element(out, "porn_rank", &number(rank));
+    }
+    push_element(out, "bozo_rank", &number(status.bozo_rank));
+    if status.generated_ids {
+        push_element(out, "generated_ids", "true");
+    }
+    push_element(out, "title", status.title);
+    push_end(out, "status");
+}
+
+fn push_date(out: &mut String, name: &str, at: Option<DateTime<Utc>>) {
+    if let Some(at) = at {
+        push_element(out, name, &at.to_rfc3339_opts(SecondsFormat::Secs, true));
+    }
+}
+
+/// A float as clients read it: always with a point, never with an exponent.
+fn number(number: f64) -> String {
+    let number = if number.is_finite() { number } else { 0.0 };
+    let written = format!("{:.6}", number);
+    let short = written.trim_end_matches('0');
+    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_have_a_point_and_no_exponent() {
+        for (value, want) in
+            [(0.0, "0.0"), (0.25, "0.25"), (1e9, "1000000000.0"), (f64::NAN, "0.0"), (1e-9, "0.0")]
+        {
+            assert_eq!(number(value), want, "{value}");
+        }
+    }
+}

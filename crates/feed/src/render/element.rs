@@ -1,0 +1,108 @@
+//! Writing elements without a home in Atom.
+
+use std::borrow::Cow;
+
+use crate::model::{Attribute, Element, Node};
+
+use super::names::{ATOM, Names, RSS, as_name, namespace_of};
+use super::xml::{push_attribute, push_text, push_value};
+
+/// Appends an extension of a feed, an entry or a person, and a line end. Atom is the
+/// default namespace around it.
+pub(super) fn push_extension(out: &mut String, element: &Element, names: &Names<'_>) {
+    if element.namespace == ATOM {
+        let foreign = Name { prefix: names.prefix(RSS), name: as_name(&element.name) };
+        push(out, element, &foreign, ATOM, names);
+    } else {
+        push_nested(out, element, ATOM, names);
+    }
+    out.push('\n');
+}
+
+/// Appends foreign attributes to an element of Atom. Those without a namespace would
+/// be Atom's own, so they get that of RSS.
+pub(super) fn push_foreign_attributes(
+    out: &mut String,
+    attributes: &[Attribute],
+    names: &Names<'_>,
+) {
+    let foreign = |attribute: &Attribute| match attribute.namespace.as_str() {
+        "" | ATOM => Attribute { namespace: RSS.to_owned(), ..attribute.clone() },
+        _ => attribute.clone(),
+    };
+    if !attributes.is_empty() {
+        let foreign: Vec<Attribute> = attributes.iter().map(foreign).collect();
+        push_attributes(out, &foreign, names);
+    }
+}
+
+/// Appends attributes to an open start tag.
+fn push_attributes(out: &mut String, attributes: &[Attribute], names: &Names<'_>) {
+    let mut written: Vec<Name<'_>> = Vec::with_capacity(attributes.len());
+    for attribute in attributes {
+        let name = as_name(&attribute.name);
+        // Declarations are ours to make.
+        if attribute.prefix == "xmlns" || name == "xmlns" {
+            continue;
+        }
+        let name = Name { prefix: names.prefix(&attribute.namespace), name };
+        // Nothing may stand in a tag twice.
+        if !written.contains(&name) {
+            out.push(' ');
+            name.push(out);
+            out.push_str("=\"");
+            push_value(out, &attribute.value);
+            out.push('"');
+            written.push(name);
+        }
+    }
+}
+
+/// A name as it is written.
+#[derive(PartialEq)]
+struct Name<'a> {
+    prefix: Option<&'a str>,
+    name: Cow<'a, str>,
+}
+
+impl Name<'_> {
+    fn push(&self, out: &mut String) {
+        if let Some(prefix) = self.prefix {
+            out.push_str(prefix);
+            out.push(':');
+        }
+        out.push_str(&self.name);
+    }
+}
+
+/// `default` is the namespace that holds around the element.
+fn push_nested(out: &mut String, element: &Element, default: &str, names: &Names<'_>) {
+    let prefix = names.prefix(namespace_of(element));
+    let name = Name { prefix, name: as_name(&element.name) };
+    push(out, element, &name, default, names);
+}
+
+fn push(out: &mut String, element: &Element, name: &Name<'_>, default: &str, names: &Names<'_>) {
+    out.push('<');
+    name.push(out);
+    let inner = if name.prefix.is_none() { namespace_of(element) } else { default };
+    if inner != default {
+        push_attribute(out, "xmlns", inner);
+    }
+    push_attributes(out, &element.attributes, names);
+    let is_empty = |child: &Node| matches!(child, Node::Text(text) if text.is_empty());
+    if element.children.iter().all(is_empty) {
+        out.push_str("/>");
+        return;
+    }
+    out.push('>');
+    for child in &element.children {
+        match child {
+            Node::Text(text) => push_text(out, text),
+            Node::Element(child) => push_nested(out, child, inner, names),
+        }
+    }
+    out.push_str("</");
+    name.push(out);
+    out.push('>');
+}

@@ -1,0 +1,169 @@
+//! JSON, as a view of the same entries (seed 003; the names are Superfeedr's).
+//!
+//! Times are seconds since 1970. Numbers are numbers. What is not known is left out,
+//! except in the status, whose keys clients read without looking.
+
+mod item;
+mod parts;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::{Feed, Text};
+use crate::status_report::StatusReport;
+
+use parts::{put, seconds, standard_links};
+
+/// A whole document: `feed` as read from stored Atom, entries in the order given.
+pub fn document(feed: &Feed, topic: &str, status: StatusReport<'_>) -> Value {
+    let mut document = head(feed, topic, status);
+    document.insert("items".to_owned(), items(feed));
+    Value::Object(document)
+}
+
+/// A feed by itself, without the status of a resource.
+pub fn whole(feed: &Feed) -> Value {
+    let mut document = metadata(feed, "");
+    document.insert("items".to_owned(), items(feed));
+    Value::Object(document)
+}
+
+/// A document that brings the status and nothing else: it has no `items` key, by
+/// which clients tell that a resource is in trouble.
+pub fn status_only(feed: &Feed, topic: &str, status: StatusReport<'_>) -> Value {
+    Value::Object(head(feed, topic, status))
+}
+
+fn head(feed: &Feed, topic: &str, status: StatusReport<'_>) -> Map<String, Value> {
+    let mut head = Map::new();
+    head.insert("status".to_owned(), status_object(topic, status));
+    head.append(&mut metadata(feed, status.title));
+    head
+}
+
+fn items(feed: &Feed) -> Value {
+    feed.entries.iter().map(|entry| item::item(entry, feed)).collect()
+}
+
+/// `title` is what to call a feed that has no title.
+fn metadata(feed: &Feed, title: &str) -> Map<String, Value> {
+    let mut head = Map::new();
+    let title = feed.title.as_ref().map_or_else(|| title.to_owned(), Text::to_plain);
+    head.insert("title".to_owned(), Value::String(title));
+    put(&mut head, "subtitle", feed.subtitle.as_ref().map(Text::to_plain));
+    put(&mut head, "id", Some(&feed.id).filter(|id| !id.is_empty()).cloned());
+    put(&mut head, "updated", feed.updated.map(seconds));
+    put(&mut head, "permalinkUrl", parts::permalink(&feed.links));
+    put(&mut head, "standardLinks", standard_links(&feed.links));
+    head
+}
+
+fn status_object(topic: &str, status: StatusReport<'_>) -> Value {
+    let at = |time: Option<chrono::DateTime<chrono::Utc>>| time.map(|time| time.timestamp());
+    let mut object = json!({
+        "code": status.http_code,
+        "feed": topic,
+        "http": status.http_message,
+        "title": status.title,
+        "period": status.period_s,
+        "lastParse": at(status.last_parse),
+        "lastFetch": at(status.last_fetch),
+        "lastMaintenanceAt": at(status.last_maintenance_at),
+        "nextFetch": at(status.next_fetch),
+        "entriesCountSinceLastMaintenance": status.entries_count_since_last_maintenance,
+        "velocity": status.velocity,
+        "popularity": status.popularity,
+        "bozoRank": status.bozo_rank,
+    });
+    if let Some(object) = object.as_object_mut() {
+        let reason = Some(status.period_reason).filter(|reason| !reason.is_empty());
+        put(object, "periodReason", reason);
+        put(object, "pornRank", status.porn_rank);
+        put(object, "generatedIds", status.generated_ids.then_some(true));
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Category, Content, Element, Entry, Link, Node, Person};
+    use chrono::DateTime;
+
+    fn element(name: &str, children: Vec<Node>) -> Element {
+        Element {
+            namespace: parts::ACTIVITY.to_owned(),
+            prefix: "as".to_owned(),
+            name: name.to_owned(),
+            children,
+            ..Element::default()
+        }
+    }
+
+    fn sample() -> Feed {
+        let at = DateTime::from_timestamp(1_366_549_240, 0).map(|at| at.fixed_offset());
+        let link = |rel: &str, href: &str| Link {
+            rel: rel.to_owned(),
+            href: href.to_owned(),
+            ..Link::default()
+        };
+        let verb = Node::Text("http://activitystrea.ms/schema/1.0/post".to_owned());
+        let point = Element {
+            namespace: parts::GEORSS.to_owned(),
+            name: "point".to_owned(),
+            children: vec![Node::Text("47.597553 -122.15925".to_owned())],
+            ..Element::default()
+        };
+        let entry = Entry {
+            id: "urn:x:1".to_owned(),
+            title: Some(Text::plain("One")),
+            content: Some(Content::Text(Text::plain("text"))),
+            published: at,
+            updated: at,
+            authors: vec![Person { name: "Jo".to_owned(), ..Person::default() }],
+            categories: vec![Category { term: "rain".to_owned(), ..Category::default() }],
+            links: vec![
+                link("alternate", "https://a.test/1"),
+                link("enclosure", "https://a.test/m"),
+            ],
+            lang: Some("en".to_owned()),
+            extensions: vec![element("verb", vec![verb]), point],
+            ..Entry::default()
+        };
+        Feed { id: "urn:x".to_owned(), entries: vec![entry], ..Feed::default() }
+    }
+
+    #[test]
+    fn an_entry_has_superfeedrs_names() {
+        let document = document(&sample(), "https://a.test/feed", StatusReport::default());
+        let want = json!({
+            "id": "urn:x:1",
+            "title": "One",
+            "content": "text",
+            "published": 1_366_549_240,
+            "updated": 1_366_549_240,
+            "permalinkUrl": "https://a.test/1",
+            "standardLinks": {
+                "alternate": [{"href": "https://a.test/1", "type": "text/html"}],
+                "enclosure": [{"href": "https://a.test/m"}],
+            },
+            "actor": {"displayName": "Jo"},
+            "categories": ["rain"],
+            "verb": "post",
+            "geo": {"type": "point", "coordinates": [47.597553, -122.15925]},
+            "language": "en",
+        });
+        assert_eq!(document["items"][0], want);
+        assert_eq!(document["status"]["feed"], "https://a.test/feed");
+        assert_eq!(document["status"]["period"], 0);
+    }
+
+    #[test]
+    fn a_notice_has_no_items_and_an_empty_document_has_none_in_them() {
+        let none = Feed::default();
+        let notice = status_only(&none, "https://a.test/", StatusReport::default());
+        assert_eq!(notice.get("items"), None);
+        assert!(notice["status"].get("generatedIds").is_none());
+        let empty = document(&none, "https://a.test/", StatusReport::default());
+        assert_eq!(empty["items"], json!([]));
+    }
+}

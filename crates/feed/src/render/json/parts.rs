@@ -1,0 +1,118 @@
+//! What feeds, entries and persons share in JSON.
+
+use chrono::{DateTime, FixedOffset};
+use serde_json::{Map, Value};
+
+use crate::model::{Element, Link, Node};
+
+use super::super::names::{ATOM, RSS};
+
+/// Activity Streams.
+pub(super) const ACTIVITY: &str = "http://activitystrea.ms/spec/1.0/";
+/// GeoRSS Simple.
+pub(super) const GEORSS: &str = "http://www.georss.org/georss";
+
+/// Sets a key if there is a value for it.
+pub(super) fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        object.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn seconds(at: DateTime<FixedOffset>) -> i64 {
+    at.timestamp()
+}
+
+/// The first `alternate` link.
+pub(super) fn permalink(links: &[Link]) -> Option<String> {
+    links.iter().find(|link| is_alternate(link)).map(|link| link.href.clone())
+}
+
+fn is_alternate(link: &Link) -> bool {
+    matches!(link.rel.as_str(), "" | "alternate")
+}
+
+/// Links by their relation; `None` if there are none.
+pub(super) fn standard_links(links: &[Link]) -> Option<Value> {
+    let mut by_rel: Map<String, Value> = Map::new();
+    for link in links {
+        let rel = if is_alternate(link) { "alternate" } else { &link.rel };
+        let mut object = Map::new();
+        object.insert("href".to_owned(), Value::String(link.href.clone()));
+        // "MimeType of the link destination (text/html by default)" (seed 003)
+        let usual = is_alternate(link).then(|| "text/html".to_owned());
+        put(&mut object, "type", link.mime.clone().or(usual));
+        put(&mut object, "title", link.title.clone());
+        put(&mut object, "hreflang", link.hreflang.clone());
+        put(&mut object, "length", link.length.clone());
+        let list = by_rel.entry(rel).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(list) = list {
+            list.push(Value::Object(object));
+        }
+    }
+    (!by_rel.is_empty()).then_some(Value::Object(by_rel))
+}
+
+/// The first child element of this name, in Atom's namespaces or Activity Streams'.
+pub(super) fn child<'a>(elements: &'a [Element], name: &str) -> Option<&'a Element> {
+    let ours = |element: &&Element| matches!(element.namespace.as_str(), ATOM | RSS | ACTIVITY);
+    elements.iter().filter(ours).find(|element| element.name == name)
+}
+
+/// Its text, if there is any.
+pub(super) fn child_text(elements: &[Element], name: &str) -> Option<String> {
+    child(elements, name).map(text).filter(|text| !text.is_empty())
+}
+
+/// All text inside, trimmed.
+pub(super) fn text(element: &Element) -> String {
+    fn gather(element: &Element, out: &mut String) {
+        for child in &element.children {
+            match child {
+                Node::Text(text) => out.push_str(text),
+                Node::Element(child) => gather(child, out),
+            }
+        }
+    }
+    let mut out = String::new();
+    gather(element, &mut out);
+    out.trim().to_owned()
+}
+
+/// The child elements of `element`.
+pub(super) fn children(element: &Element) -> Vec<Element> {
+    let elements = element.children.iter().filter_map(|child| match child {
+        Node::Element(child) => Some(child.clone()),
+        Node::Text(_) => None,
+    });
+    elements.collect()
+}
+
+/// An attribute without a namespace.
+pub(super) fn attribute<'a>(element: &'a Element, name: &str) -> Option<&'a str> {
+    let found = element.attributes.iter().find(|a| a.namespace.is_empty() && a.name == name);
+    found.map(|attribute| attribute.value.as_str())
+}
+
+/// The links among `elements`, which are extensions of a person or an object.
+pub(super) fn links(elements: &[Element]) -> Vec<Link> {
+    let found = elements.iter().filter(|element| element.name == "link");
+    let read = |element: &Element| {
+        let get = |name| attribute(element, name).map(str::to_owned);
+        Some(Link {
+            href: get("href")?,
+            rel: get("rel").unwrap_or_else(|| "alternate".to_owned()),
+            mime: get("type"),
+            title: get("title"),
+            ..Link::default()
+        })
+    };
+    found.filter_map(read).collect()
+}
+
+/// The last step of a schema's address: JSON has `post` where Atom has
+/// `http://activitystrea.ms/schema/1.0/post`.
+pub(super) fn short_name(schema: &str) -> String {
+    schema.trim_end_matches('/').rsplit('/').next().unwrap_or(schema).to_owned()
+}

@@ -1,0 +1,345 @@
+//! Which prefix stands for which namespace in one piece of output.
+//!
+//! What holds here: a piece declares what it uses on its own outermost element and
+//! nothing else, so it can be put into any document. A vocabulary that is known has
+//! the prefix that its users expect, whatever the source called it.
+
+use std::borrow::Cow;
+
+use crate::iri;
+use crate::model::{Attribute, Element, Entry, Feed, Link, Node, Person};
+
+use super::table::Table;
+use super::xml::push_value;
+
+/// Atom, RFC 4287.
+pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";
+/// RSS, as UserLand had it for a while. Elements of Atom's namespace that stand where
+/// RFC 4287 allows foreign ones only, such as a link inside an author, are written in
+/// this one: `parse` does the same with what it does not know in Atom.
+pub(super) const RSS: &str = "http://backend.userland.com/rss2";
+/// XHTML.
+pub(super) const XHTML: &str = "http://www.w3.org/1999/xhtml";
+/// The namespace of `xml:lang`, which needs no declaration.
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+/// The namespace of declarations, which must not be declared (Namespaces in XML
+/// `#ns-decl`).
+const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
+/// Where elements go that a document has in the namespace of `xml:lang`: it has no
+/// elements, and strict parsers refuse some. A prefix that nobody declared gets such a name
+/// as well.
+const XML_ELEMENTS: &str = "urn:undeclared:xml";
+
+/// Prefixes by which vocabularies are known.
+const USUAL: &[(&str, &str)] = &[
+    ("http://activitystrea.ms/spec/1.0/", "as"),
+    (RSS, "rss"),
+    ("http://purl.org/dc/elements/1.1/", "dc"),
+    ("http://purl.org/dc/terms/", "dcterms"),
+    ("http://purl.org/rss/1.0/modules/content/", "content"),
+    ("http://purl.org/rss/1.0/modules/slash/", "slash"),
+    ("http://purl.org/rss/1.0/modules/syndication/", "sy"),
+    ("http://purl.org/syndication/history/1.0", "fh"),
+    ("http://purl.org/syndication/thread/1.0", "thr"),
+    ("http://podlove.org/simple-chapters", "psc"),
+    ("http://rssnamespace.org/feedburner/ext/1.0", "feedburner"),
+    ("http://rsscloud.org/", "rssCloud"),
+    ("http://search.yahoo.com/mrss/", "media"),
+    ("http://source.scripting.com/", "source"),
+    ("http://wellformedweb.org/CommentAPI/", "wfw"),
+    ("http://www.georss.org/georss", "georss"),
+    ("http://www.google.com/schemas/play-podcasts/1.0", "googleplay"),
+    ("http://www.itunes.com/dtds/podcast-1.0.dtd", "itunes"),
+    ("http://www.opengis.net/gml", "gml"),
+    ("http://www.w3.org/2003/01/geo/wgs84_pos#", "geo"),
+    ("https://podcastindex.org/namespace/1.0", "podcast"),
+    ("https://www.jsonfeed.org/version/1.1/", "json"),
+];
+
+/// The prefixes of one piece.
+#[derive(Debug, Default)]
+pub(super) struct Names<'a> {
+    /// Namespaces as they are declared and their prefixes, in the order of first use.
+    held: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// Where each namespace, as the source wrote it, stands in `held`.
+    places: Table<&'a str, usize>,
+    /// Where each stands as it is declared: two that the source told apart may be one URI,
+    /// and with two prefixes for it an attribute could stand in a tag twice.
+    declared: Table<Cow<'a, str>, usize>,
+    /// The prefixes given away.
+    taken: Table<Cow<'a, str>, ()>,
+    /// How many prefixes had to be made up.
+    made_up: usize,
+}
+
+impl<'a> Names<'a> {
+    /// For an entry.
+    pub(super) fn of_entry(entry: &'a Entry) -> Names<'a> {
+        let mut names = Names::default();
+        names.add_people(&entry.authors);
+        names.add_people(&entry.contributors);
+        names.add_links(&entry.links);
+        if let Some(source) = &entry.source {
+            names.add_feed(source);
+        }
+        names.add_elements(&entry.extensions);
+        names
+    }
+
+    /// For a feed without its entries.
+    pub(super) fn of_feed(feed: &'a Feed) -> Names<'a> {
+        let mut names = Names::default();
+        names.add_feed(feed);
+        names
+    }
+
+    fn add_feed(&mut self, feed: &'a Feed) {
+        self.add_people(&feed.authors);
+        self.add_people(&feed.contributors);
+        self.add_links(&feed.links);
+        self.add_elements(&feed.extensions);
+    }
+
+    fn add_people(&mut self, people: &'a [Person]) {
+        for person in people {
+            self.add_elements(&person.extensions);
+        }
+    }
+
+    fn add_links(&mut self, links: &'a [Link]) {
+        for link in links {
+            for attribute in &link.attributes {
+                match attribute.namespace.as_str() {
+                    "" | ATOM => self.add(RSS, ""),
+                    namespace => self.add(namespace, &attribute.prefix),
+                }
+            }
+            self.add_elements(&link.extensions);
+        }
+    }
+
+    /// Extensions, and what is inside them; Atom's own may not stand there. All are in the
+    /// order in which they are written, so that they have it when they are read again.
+    fn add_elements(&mut self, elements: &'a [Element]) {
+        for element in elements {
+            if element.namespace == ATOM {
+                self.add(RSS, "");
+            }
+            self.add_element(element);
+        }
+    }
+
+    fn add_element(&mut self, element: &'a Element) {
+        self.add(namespace_of(element), &element.prefix);
+        self.add_attributes(&element.attributes);
+        for child in &element.children {
+            if let Node::Element(child) = child {
+                self.add_element(child);
+            }
+        }
+    }
+
+    fn add_attributes(&mut self, attributes: &'a [Attribute]) {
+        for attribute in attributes {
+            self.add(&attribute.namespace, &attribute.prefix);
+        }
+    }
+
+    /// Finds a prefix for `namespace`; `wanted` is what the source called it.
+    fn add(&mut self, namespace: &'a str, wanted: &'a str) {
+        if matches!(namespace, "" | ATOM | XML) || self.prefix(namespace).is_some() {
+            return;
+        }
+        let usual = USUAL.iter().find(|(known, _)| *known == namespace).map(|(_, usual)| *usual);
+        let uri = if usual.is_some() { Cow::Borrowed(namespace) } else { as_uri(namespace) };
+        if let Some(place) = self.declared.get(&uri) {
+            self.places.insert(namespace, *place);
+            return;
+        }
+        let wanted = usual.unwrap_or(wanted);
+        // A prefix that a known vocabulary has is that vocabulary's alone: what the
+        // source wrote first must not decide what the others are called.
+        let reserved = usual.is_none() && USUAL.iter().any(|(_, taken)| *taken == wanted);
+        let usable = !reserved && is_name(wanted) && !begins_with_xml(wanted);
+        let prefix = if usable && self.taken.get(wanted).is_none() {
+            Cow::Borrowed(wanted)
+        } else {
+            Cow::Owned(self.make_up())
+        };
+        self.taken.insert(prefix.clone(), ());
+        self.places.insert(namespace, self.held.len());
+        self.declared.insert(uri.clone(), self.held.len());
+        self.held.push((uri, prefix));
+    }
+
+    /// A prefix that nobody has.
+    fn make_up(&mut self) -> String {
+        loop {
+            self.made_up += 1;
+            let prefix = format!("ns{}", self.made_up);
+            if self.taken.get(&prefix).is_none() {
+                return prefix;
+            }
+        }
+    }
+
+    /// The prefix of `namespace`, if it has one.
+    pub(super) fn prefix(&self, namespace: &str) -> Option<&str> {
+        if namespace == XML {
+            return Some("xml");
+        }
+        self.places.get(namespace).map(|place| self.held[*place].1.as_ref())
+    }
+
+    /// Appends the declarations to an open start tag.
+    pub(super) fn declare(&self, out: &mut String) {
+        for (namespace, prefix) in &self.held {
+            out.push_str(" xmlns:");
+            out.push_str(prefix);
+            out.push_str("=\"");
+            push_value(out, namespace);
+            out.push('"');
+        }
+    }
+}
+
+/// Whether a prefix is one of those that XML keeps to itself.
+fn begins_with_xml(prefix: &str) -> bool {
+    prefix.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("xml"))
+}
+
+/// The namespace in which an element is written.
+pub(super) fn namespace_of(element: &Element) -> &str {
+    match element.namespace.as_str() {
+        XML => XML_ELEMENTS,
+        namespace => namespace,
+    }
+}
+
+/// The namespace's name as a URI, which XML parsers ask for (Namespaces in XML
+/// `#iri-use`); what is none at all is wrapped.
+fn as_uri(namespace: &str) -> Cow<'_, str> {
+    if iri::scheme(namespace).is_none() || namespace == XMLNS {
+        return Cow::Owned(iri::urn("namespace", namespace));
+    }
+    let hex = |after: &str| after.len() > 1 && after.bytes().take(2).all(|b| b.is_ascii_hexdigit());
+    let escapes_sound = namespace.split('%').skip(1).all(hex);
+    let is_plain = |c: char| match c {
+        '%' => escapes_sound,
+        c => iri::is_unreserved(c) || ":/?@!$&'()*+,;=".contains(c),
+    };
+    // One `#` begins the fragment, another cannot stand in it.
+    let (before, fragment) = namespace.split_once('#').unwrap_or((namespace, ""));
+    if before.chars().chain(fragment.chars()).all(is_plain) {
+        return Cow::Borrowed(namespace);
+    }
+    let mut uri = iri::percent_encode(before, is_plain);
+    if before.len() < namespace.len() {
+        uri.push('#');
+        uri.push_str(&iri::percent_encode(fragment, is_plain));
+    }
+    Cow::Owned(uri)
+}
+
+/// Whether `text` can be an element's or attribute's local name, or a prefix
+/// (Namespaces in XML `#NT-NCName`; of characters beyond ASCII, letters and digits).
+pub(super) fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(begins_name) && chars.all(continues_name)
+}
+
+/// `text` as a name: what cannot stand in one becomes an underscore.
+pub(super) fn as_name(text: &str) -> Cow<'_, str> {
+    if is_name(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut name: String = text.chars().map(|c| if continues_name(c) { c } else { '_' }).collect();
+    if !name.starts_with(begins_name) {
+        name.insert(0, '_');
+    }
+    Cow::Owned(name)
+}
+
+// The ranges of XML 1.0 `#NT-NameStartChar`, without the colon.
+fn begins_name(c: char) -> bool {
+    matches!(c, 'A'..='Z' | 'a'..='z' | '_' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}'
+        | '\u{f8}'..='\u{2ff}' | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}'
+        | '\u{200c}'..='\u{200d}' | '\u{2070}'..='\u{218f}' | '\u{2c00}'..='\u{2fef}'
+        | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}'
+        | '\u{10000}'..='\u{effff}')
+}
+
+fn continues_name(c: char) -> bool {
+    begins_name(c)
+        || matches!(c, '0'..='9' | '-' | '.' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_vocabularies_keep_their_prefix_and_clashes_are_told_apart() {
+        let element = |namespace: &str, prefix: &str| Element {
+            namespace: namespace.to_owned(),
+            prefix: prefix.to_owned(),
+            name: "x".to_owned(),
+            ..Element::default()
+        };
+        let elements = [
+            element("urn:a", "dc"),
+            element("http://purl.org/dc/elements/1.1/", "dublin"),
+            element("urn:b", "p"),
+            element("urn:c", "p"),
+            element("urn:d", "xmlish"),
+            element("", ""),
+        ];
+        let mut names = Names::default();
+        names.add_elements(&elements);
+        let mut out = String::new();
+        names.declare(&mut out);
+        assert_eq!(
+            out,
+            " xmlns:ns1=\"urn:a\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
+             xmlns:p=\"urn:b\" xmlns:ns2=\"urn:c\" xmlns:ns3=\"urn:d\""
+        );
+    }
+
+    #[test]
+    fn namespaces_that_become_one_uri_have_one_prefix() {
+        let attribute = |namespace: &str, prefix: &str| Attribute {
+            namespace: namespace.to_owned(),
+            prefix: prefix.to_owned(),
+            name: "x".to_owned(),
+            value: String::new(),
+        };
+        let attributes = [attribute("urn:é", "p"), attribute("urn:%C3%A9", "q")];
+        let mut names = Names::default();
+        names.add_attributes(&attributes);
+        let prefixes = attributes.each_ref().map(|held| names.prefix(&held.namespace));
+        assert_eq!(prefixes, [Some("p"), Some("p")]);
+    }
+
+    #[test]
+    fn a_namespace_becomes_a_uri() {
+        let cases = [
+            ("http://a.test/ns#", "http://a.test/ns#"),
+            ("http://a.test/\n/ns", "http://a.test/%0A/ns"),
+            ("urn:é", "urn:%C3%A9"),
+            ("urn:100%", "urn:100%25"),
+            ("tides/1.0", "urn:namespace:tides%2F1.0"),
+            (XMLNS, "urn:namespace:http:%2F%2Fwww.w3.org%2F2000%2Fxmlns%2F"),
+        ];
+        for (namespace, want) in cases {
+            assert_eq!(as_uri(namespace), want, "{namespace:?}");
+        }
+    }
+
+    #[test]
+    fn anything_becomes_a_name() {
+        for (text, want) in [("a", "a"), ("1a", "_1a"), ("a b:c", "a_b_c"), ("", "_"), ("é", "é")]
+        {
+            assert_eq!(as_name(text), want, "{text:?}");
+        }
+    }
+}

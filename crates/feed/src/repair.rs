@@ -1,0 +1,183 @@
+//! What was wrong with a document and was mended, and what that says of whoever wrote it.
+//!
+//! Codes never change once released. `docs/normalizer.md` lists them with their weights;
+//! a test compares the two.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::trace_id::Mark;
+
+/// Something that was wrong with a document and was mended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// What kind of thing it was.
+    pub code: Code,
+    /// What it was, in a few words.
+    pub detail: String,
+    /// The byte of the text at which it was first met, where that is known.
+    pub byte: Option<usize>,
+    /// What it was found in, where a trace is kept.
+    pub mark: Mark,
+}
+
+impl Repair {
+    /// A repair of the document as a whole.
+    pub fn new(code: Code, detail: impl Into<String>) -> Repair {
+        Repair { code, detail: detail.into(), byte: None, mark: Mark::default() }
+    }
+
+    /// The same, met first at this byte of the text.
+    pub fn at(self, byte: usize) -> Repair {
+        Repair { byte: Some(byte), ..self }
+    }
+
+    /// The same, found in what bears this mark.
+    pub fn of(self, mark: Mark) -> Repair {
+        Repair { mark, ..self }
+    }
+}
+
+/// How a repair counts towards the bozo rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Weight {
+    /// Once for the document, however often it occurs: 0 to 1.
+    Once(f64),
+    /// By the share of entries it occurs in: 0 to 1 if it is in all of them.
+    Share(f64),
+}
+
+/// One line for each kind: its name here, its code, its weight.
+macro_rules! codes {
+    ($($name:ident $code:literal $weight:ident($heavy:literal),)*) => {
+        /// The kinds of repairs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $(#[doc = concat!("`", $code, "`")] $name,)*
+        }
+
+        impl Code {
+            /// All there are, in the order of `docs/normalizer.md`.
+            pub const ALL: &[Code] = &[$(Code::$name,)*];
+
+            /// The stable word for it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Code::$name => $code,)*
+                }
+            }
+
+            /// How it counts towards the bozo rank.
+            pub const fn weight(self) -> Weight {
+                match self {
+                    $(Code::$name => Weight::$weight($heavy),)*
+                }
+            }
+        }
+    };
+}
+
+// The rank is about what a feed means: "probably valid syntactically but likely invalid
+// semantically" (seed 003, "bozo_rank"). So slips of the pen weigh little, ids and dates
+// that cannot be relied on weigh much, and what a format does not ask for or what our own
+// limits did weighs nothing.
+codes! {
+    WrongCharset "wrong_charset" Once(0.05),
+    BadBytes "bad_bytes" Once(0.1),
+    GuessedCharset "guessed_charset" Once(0.1),
+    ControlCharacters "control_characters" Once(0.05),
+    DoubleEncoded "double_encoded" Once(0.1),
+    BareLessThan "bare_less_than" Once(0.05),
+    UnknownEntity "unknown_entity" Once(0.05),
+    UnclosedToken "unclosed_token" Once(0.1),
+    UnclosedQuote "unclosed_quote" Once(0.1),
+    NestedCdata "nested_cdata" Once(0.05),
+    LoneSurrogate "lone_surrogate" Once(0.05),
+    UnmatchedEnd "unmatched_end" Once(0.1),
+    MissingEnd "missing_end" Once(0.1),
+    Truncated "truncated" Once(0.1),
+    CutEntry "cut_entry" Once(0.1),
+    UnquotedAttribute "unquoted_attribute" Once(0.05),
+    DuplicateAttribute "duplicate_attribute" Once(0.05),
+    AttributeWithoutValue "attribute_without_value" Once(0.05),
+    OddAttribute "odd_attribute" Once(0.05),
+    UndeclaredPrefix "undeclared_prefix" Once(0.05),
+    TooDeep "too_deep" Once(0.1),
+    PageCut "page_cut" Once(0.0),
+    TooManyEntries "too_many_entries" Once(0.0),
+    OversizedExtension "oversized_extension" Once(0.0),
+    BrokenJson "broken_json" Once(0.1),
+    BadDate "bad_date" Share(0.3),
+    LinkDropped "link_dropped" Share(0.1),
+    DateMissing "date_missing" Share(0.1),
+    DateInFuture "date_in_future" Share(0.3),
+    DateBeforeFeeds "date_before_feeds" Share(0.3),
+    IdNotAnIri "id_not_an_iri" Share(0.0),
+    IdFromLink "id_from_link" Share(0.05),
+    IdGenerated "id_generated" Share(0.6),
+    IdRepeated "id_repeated" Share(0.6),
+    EntryRepeated "entry_repeated" Share(0.2),
+    AuthorMissing "author_missing" Once(0.0),
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The bozo rank of a feed of so many entries: 0 to 1, in steps of 0.01 (seed 003). The
+/// greater it is, the less is what the feed says to be relied on.
+///
+/// Each kind of repair takes its weight off what is left of 1. So nothing that is wrong
+/// counts for nothing because something else is worse, and nothing goes beyond 1.
+pub fn bozo_rank(repairs: &[Repair], entries: usize) -> f64 {
+    let mut counts: BTreeMap<Code, usize> = BTreeMap::new();
+    for repair in repairs {
+        *counts.entry(repair.code).or_default() += 1;
+    }
+    let entries = entries.max(1);
+    let taken = counts.into_iter().map(|(code, count)| match code.weight() {
+        Weight::Once(weight) => weight,
+        Weight::Share(weight) => weight * (count.min(entries) as f64 / entries as f64),
+    });
+    let left: f64 = taken.map(|taken| 1.0 - taken).product();
+    ((1.0 - left) * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rank_grows_with_what_cannot_be_relied_on() {
+        type Case<'c> = (&'c str, &'c [(Code, usize)], usize, f64);
+        use Code::{AuthorMissing, DateMissing, IdGenerated, MissingEnd, TooManyEntries};
+        #[rustfmt::skip]
+        let cases: [Case<'_>; 9] = [
+            ("nothing was wrong",             &[],                                      10, 0.0),
+            ("nothing that anybody asks for", &[(AuthorMissing, 1), (TooManyEntries, 1)], 10, 0.0),
+            ("a slip of the pen",             &[(MissingEnd, 1)],                       10, 0.1),
+            ("however often it is told",      &[(MissingEnd, 7)],                       10, 0.1),
+            ("one entry in ten",              &[(IdGenerated, 1)],                      10, 0.06),
+            ("half of the entries",           &[(IdGenerated, 5)],                      10, 0.3),
+            ("all of them",                   &[(IdGenerated, 10)],                     10, 0.6),
+            ("and more besides",              &[(IdGenerated, 10), (DateMissing, 10)],  10, 0.64),
+            ("a feed without entries",        &[(DateMissing, 3)],                       0, 0.1),
+        ];
+        for (why, found, entries, want) in cases {
+            let repairs = found
+                .iter()
+                .flat_map(|(code, count)| std::iter::repeat_n(Repair::new(*code, "x"), *count));
+            let repairs: Vec<Repair> = repairs.collect();
+            assert_eq!(bozo_rank(&repairs, entries), want, "{why}");
+        }
+    }
+
+    #[test]
+    fn everything_wrong_at_once_stays_below_one() {
+        let all: Vec<Repair> = Code::ALL.iter().map(|code| Repair::new(*code, "x")).collect();
+        let rank = bozo_rank(&all, 1);
+        assert!((0.9..1.0).contains(&rank), "{rank}");
+    }
+}

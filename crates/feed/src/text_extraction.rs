@@ -1,0 +1,252 @@
+//! The characters a reader sees of a text, whatever it is written in.
+//!
+//! Made for titles, comparing and guessing the language; it does not lay out and it
+//! does not sanitize. It never fails: what is no tag is text.
+
+use std::borrow::Cow;
+
+use super::model::{Text, TextKind};
+
+impl Text {
+    /// The text without markup, white space collapsed.
+    pub fn to_plain(&self) -> String {
+        match self.kind {
+            TextKind::Text => collapse(&self.value),
+            TextKind::Html | TextKind::Xhtml => plain(&self.value),
+        }
+    }
+}
+
+/// HTML or XHTML → its text, white space collapsed.
+pub fn plain(html: &str) -> String {
+    let mut out = String::with_capacity(html.len());
+    // Behind the last `>` there is no tag, and none is looked for.
+    let (mut rest, after) = html.split_at(html.rfind('>').map_or(0, |at| at + 1));
+    while let Some(at) = rest.find('<') {
+        push_decoded(&mut out, &rest[..at]);
+        rest = &rest[at..];
+        match tag_end(rest) {
+            Some(end) => {
+                let name = tag_name(rest);
+                let opens = !rest.starts_with("</");
+                if !is_inline(&name) {
+                    out.push(' ');
+                }
+                rest = &rest[end..];
+                if opens && matches!(name.as_str(), "script" | "style") {
+                    rest = skip_raw(rest, &name);
+                }
+            }
+            None => {
+                out.push('<');
+                rest = &rest[1..];
+            }
+        }
+    }
+    push_decoded(&mut out, rest);
+    push_decoded(&mut out, after);
+    collapse(&out)
+}
+
+/// `text` without the characters that no XML document may hold (XML 1.0 `#charsets`).
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !may_be_unprintable(text) || text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().filter(|c| is_printable(*c)).collect())
+}
+
+/// Bytes that are looked at together, see [`may_be_unprintable`].
+const RUN_BYTES: usize = 64;
+
+/// Whether a closer look at `text` is needed to tell that XML allows all of it.
+///
+/// What it forbids lies below the space or begins with the byte 0xEF. Every text comes
+/// through here several times, so it has to be quick: the bytes of a run are all looked
+/// at before any is judged, which compilers do sixteen at a time.
+pub fn may_be_unprintable(text: &str) -> bool {
+    let odd = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0xef;
+    let mut runs = text.as_bytes().chunks(RUN_BYTES);
+    runs.any(|run| run.iter().fold(false, |found, byte| found | odd(*byte)))
+}
+
+/// Whether an XML document may hold it.
+pub fn is_printable(c: char) -> bool {
+    !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// `text` with references to characters replaced by the characters.
+pub fn decode(text: &str) -> Cow<'_, str> {
+    if !text.contains('&') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    push_decoded(&mut out, text);
+    Cow::Owned(out)
+}
+
+/// `text` trimmed, each run of white space and control characters one space.
+pub fn collapse(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control() || !is_printable(c));
+    for word in words.filter(|word| !word.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// How far a `>` in quotes is told from one that ends a tag, in bytes. Beyond, the next
+/// one ends it: text that is full of quotes must not be read over and over.
+const LONGEST_QUOTED: usize = 2_048;
+
+/// Where the tag, comment or declaration at the start of `text` ends; `None` if
+/// there is none.
+fn tag_end(text: &str) -> Option<usize> {
+    if text.starts_with("<!--") {
+        return Some(text.find("-->").map_or(text.len(), |at| at + 3));
+    }
+    let begins = |c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?');
+    text[1..].starts_with(begins).then_some(())?;
+    let mut quote = None;
+    for (at, byte) in text.bytes().take(LONGEST_QUOTED).enumerate() {
+        match (quote, byte) {
+            (None, b'>') => return Some(at + 1),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    // A quote that is never closed: take the first `>` there is.
+    text.find('>').map(|at| at + 1)
+}
+
+fn tag_name(tag: &str) -> String {
+    let name = tag.trim_start_matches(['<', '/']);
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len());
+    name[..end].to_ascii_lowercase()
+}
+
+/// Whether text on both sides of the tag is one word.
+fn is_inline(name: &str) -> bool {
+    matches!(
+        name,
+        "a" | "abbr"
+            | "b"
+            | "bdi"
+            | "bdo"
+            | "big"
+            | "cite"
+            | "code"
+            | "del"
+            | "dfn"
+            | "em"
+            | "font"
+            | "i"
+            | "ins"
+            | "kbd"
+            | "mark"
+            | "q"
+            | "s"
+            | "small"
+            | "span"
+            | "strike"
+            | "strong"
+            | "sub"
+            | "sup"
+            | "tt"
+            | "u"
+            | "var"
+            | "wbr"
+    )
+}
+
+/// What follows the end of a `script` or `style` element.
+fn skip_raw<'a>(text: &'a str, name: &str) -> &'a str {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("</") {
+        let end = &text[from + at..];
+        if tag_name(end) == name {
+            return tag_end(end).map_or("", |end_of| &end[end_of..]);
+        }
+        from += at + 2;
+    }
+    ""
+}
+
+fn push_decoded(out: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        match reference(rest) {
+            Some((text, length)) => {
+                out.push_str(&text);
+                rest = &rest[length..];
+            }
+            None => {
+                out.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+}
+
+/// The reference at the start of `text`, and how long it is.
+fn reference(text: &str) -> Option<(Cow<'static, str>, usize)> {
+    // The longest name HTML knows has 31 letters.
+    let end = text.bytes().take(40).position(|byte| byte == b';')?;
+    let name = &text[1..end];
+    let decoded = match name.strip_prefix('#') {
+        Some(number) => {
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+                None => number.parse().ok()?,
+            };
+            Cow::Owned(char::from_u32(code)?.to_string())
+        }
+        None => Cow::Borrowed(quick_xml::escape::resolve_html5_entity(name)?),
+    };
+    Some((decoded, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_becomes_what_a_reader_sees() {
+        let cases = [
+            ("", ""),
+            ("a <b>bold</b> word", "a bold word"),
+            ("<p>one</p><p>two</p>", "one two"),
+            ("f<i>oo</i>", "foo"),
+            ("AT&amp;T &eacute; &#233; &#xE9; &nope; & b", "AT&T é é é &nope; & b"),
+            ("1 < 2", "1 < 2"),
+            ("<a title=\"x > y\">z</a>", "z"),
+            ("<script>if (a</b) {}</script>after<style>p{}</style>", "after"),
+            ("<!-- note -->x", "x"),
+            ("a <", "a <"),
+            ("x<br/>y &nbsp; z", "x y z"),
+            ("<a ' <a ' x", "<a ' <a ' x"),
+            ("<b>a</b> < c & d", "a < c & d"),
+        ];
+        for (html, want) in cases {
+            assert_eq!(plain(html), want, "{html}");
+        }
+    }
+
+    #[test]
+    fn a_megabyte_of_quotes_and_brackets_takes_no_time_to_speak_of() {
+        for hostile in ["<a ' ", "<a \">", "<!--", "&amp", "<script", "<"] {
+            let html = hostile.repeat(1_000_000 / hostile.len());
+            let begun = std::time::Instant::now();
+            plain(&html);
+            let took = begun.elapsed();
+            assert!(took.as_secs() < 10, "{hostile:?} took {took:?}");
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! A post goes into a feed: an item more, and what a feed needs for its readers to be told.
+//!
+//! What is there stays to the byte, whoever wrote it and whatever it means. Added is what
+//! is missing: `cloud`, `source:cloud`, the links `hub` and `self`, and the namespaces they
+//! are in. The newest item stands first, as readers expect it.
+
+use std::ops::Range;
+
+use chrono::{DateTime, Utc};
+use url::Url;
+
+use super::check::{Fault, Kind, check};
+use super::item::{Post, date};
+use super::scan::{ATOM, Parts, RSSCLOUD, SOURCE, parts};
+use crate::xml::escaped;
+
+/// What a feed says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its public address, if it is known.
+    pub url: Option<String>,
+    /// The gateway that its readers ask to be told, if there is one.
+    pub cloud: Option<Url>,
+    /// The title of a new one.
+    pub title: String,
+    /// What a new one is about.
+    pub description: String,
+}
+
+/// How a feed is changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'c> {
+    /// The item that is added.
+    pub post: &'c Post,
+    /// The guid or the link of the item that it stands under.
+    pub parent: Option<&'c str>,
+    /// How many items of the channel are kept, with this one; the oldest leave, but not the
+    /// one that it stands under.
+    pub keep: Option<usize>,
+}
+
+/// Whom a feed wants to be told of its changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Its own address, as its `self` link has it.
+    pub url: Option<String>,
+    /// The address of `<source:cloud>`.
+    pub source_cloud: Option<String>,
+    /// The attributes of `<cloud>`.
+    pub cloud: Vec<(String, String)>,
+}
+
+/// An item, to be shown to its author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its guid, else its link; empty where it has neither.
+    pub id: String,
+    /// How deep it stands in the outline.
+    pub depth: usize,
+    /// Its title, else its description as it stands there: HTML.
+    pub text: String,
+    /// When it was written, as it stands there.
+    pub date: String,
+}
+
+/// Why a post cannot go into a feed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadFeed {
+    /// The feed is not sound.
+    #[error("the feed is not sound: {0}")]
+    Unsound(#[from] Fault),
+    /// It is something else.
+    #[error("this is no RSS 2.0: it has no channel that items could be added to")]
+    NotRss,
+    /// Nothing it could stand under.
+    #[error("there is no item with the guid or link {0} in the feed")]
+    NoParent(String),
+}
+
+impl BadFeed {
+    /// A word for programs, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unsound(_) => "unsound_xml",
+            Self::NotRss => "not_rss",
+            Self::NoParent(_) => "no_parent",
+        }
+    }
+}
+
+/// The feed with the post in it; a new one where there was none.
+pub fn add(feed: Option<&str>, change: &Change<'_>, about: &About) -> Result<String, BadFeed> {
+    let new;
+    let text = match feed.filter(|feed| !feed.trim().is_empty()) {
+        Some(text) => text,
+        None => {
+            new = empty(about);
+            &new
+        }
+    };
+    if check(text.as_bytes())?.kind != Kind::Rss {
+        return Err(BadFeed::NotRss);
+    }
+    // A byte order mark is no part of what is looked at.
+    let text = text.trim_start_matches('\u{feff}');
+    let parts = parts(text);
+    let end = parts.channel_end.ok_or(BadFeed::NotRss)?;
+    let parent = match change.parent {
+        Some(id) => {
+            let found = parts.items.iter().find(|item| item.guid == id || item.link == id);
+            Some(found.ok_or_else(|| BadFeed::NoParent(id.to_owned()))?)
+        }
+        None => None,
+    };
+    let mut edits = Edits::new(&parts);
+    let mut before = edits.missing(about);
+    match &parts.built {
+        Some(range) => edits.list.push((range.clone(), built(change.post.at))),
+        None => before.push(built(change.post.at)),
+    }
+    let first = parts.items.first().map(|item| item.range.start);
+    let outer = indent(text, first.unwrap_or(end));
+    // In an empty channel, deeper than its end tag.
+    let indent = if first.is_some() { outer.clone() } else { format!("{outer}  ") };
+    let post = change.post;
+    match parent {
+        None => before.push(post.to_xml("item", &indent)),
+        Some(parent) => {
+            let name = format!("{}:item", edits.prefix(RSSCLOUD, "rssCloud"));
+            let around = self::indent(text, parent.end_tag);
+            let item = post.to_xml(&name, &format!("{around}  "));
+            edits.list.push((parent.end_tag..parent.end_tag, format!("  {item}\n{around}")));
+        }
+    }
+    if !before.is_empty() {
+        let lines = before.join(&format!("\n{indent}"));
+        let place = first.unwrap_or(end);
+        edits.list.push((place..place, format!("{}{lines}\n{outer}", &indent[outer.len()..])));
+    }
+    if let Some(keep) = change.keep {
+        let tops = parts.items.iter().filter(|item| item.depth == 0);
+        let room = keep.max(1) - usize::from(parent.is_none());
+        let holds = |range: &Range<usize>| parent.is_some_and(|p| range.contains(&p.end_tag));
+        let gone = tops.skip(room).map(|item| item.range.clone()).filter(|range| !holds(range));
+        edits.list.extend(gone.map(|range| (range, String::new())));
+    }
+    Ok(edits.apply(text))
+}
+
+/// Whom a sound feed wants to be told.
+pub fn told(feed: &str) -> Told {
+    let parts = parts(feed);
+    Told {
+        url: parts.itself,
+        source_cloud: parts.source_cloud.filter(|url| !url.is_empty()),
+        cloud: parts.cloud.unwrap_or_default(),
+    }
+}
+
+/// The title of a sound feed, and its items, the newest first as they stand there.
+pub fn lines(feed: &str) -> (String, Vec<Line>) {
+    let parts = parts(feed);
+    let line = |item: super::scan::Item| Line {
+        id: if item.guid.is_empty() { item.link } else { item.guid },
+        depth: item.depth,
+        text: if item.title.is_empty() { item.description } else { escaped(&item.title) },
+        date: item.date,
+    };
+    (parts.title, parts.items.into_iter().map(line).collect())
+}
+
+/// A feed without items.
+fn empty(about: &About) -> String {
+    let (title, description) = (escaped(&about.title), escaped(&about.description));
+    // RSS wants a web site; where there is none, the feed is all there is.
+    let link = about.url.as_ref().map(|url| escaped(url)).unwrap_or_default();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\">\n  <channel>\n    \
+         <title>{title}</title>\n    <link>{link}</link>\n    \
+         <description>{description}</description>\n  </channel>\n</rss>\n"
+    )
+}
+
+fn built(at: DateTime<Utc>) -> String {
+    format!("<lastBuildDate>{}</lastBuildDate>", date(at))
+}
+
+/// The white space between the start of a line and a place in it.
+fn indent(text: &str, place: usize) -> String {
+    let line = text[..place].rfind('\n').map_or(0, |newline| newline + 1);
+    let space = &text[line..place];
+    if space.trim().is_empty() { space.to_owned() } else { String::new() }
+}
+
+/// What is changed in a document, place by place.
+struct Edits<'p> {
+    parts: &'p Parts,
+    list: Vec<(Range<usize>, String)>,
+    /// The prefixes that the root element declares besides.
+    declared: Vec<(String, &'static str)>,
+}
+
+impl<'p> Edits<'p> {
+    fn new(parts: &'p Parts) -> Edits<'p> {
+        Edits { parts, list: Vec::new(), declared: Vec::new() }
+    }
+
+    /// The prefix of a namespace at the channel, declared if it has none.
+    fn prefix(&mut self, namespace: &'static str, usual: &str) -> String {
+        let held = self.parts.prefixes.iter().rev();
+        let mut known = held.filter(|(_, space)| space == namespace).map(|(prefix, _)| prefix);
+        if let Some(prefix) = known.next() {
+            return prefix.clone();
+        }
+        if let Some((prefix, _)) = self.declared.iter().find(|(_, space)| *space == namespace) {
+            return prefix.clone();
+        }
+        let is_free = |wanted: &String| self.parts.prefixes.iter().all(|(held, _)| held != wanted);
+        let numbered = (1..).map(|n| format!("{usual}{n}"));
+        let prefix = std::iter::once(usual.to_owned()).chain(numbered).find(is_free);
+        let prefix = prefix.unwrap_or_else(|| usual.to_owned());
+        self.declared.push((prefix.clone(), namespace));
+        prefix
+    }
+
+    /// What the channel lacks, an element a line.
+    fn missing(&mut self, about: &About) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(url) = about.url.as_ref().filter(|_| self.parts.itself.is_none()) {
+            let (atom, url) = (self.prefix(ATOM, "atom"), escaped(url));
+            lines.push(format!(
+                "<{atom}:link rel=\"self\" type=\"application/rss+xml\" href=\"{url}\"/>"
+            ));
+        }
+        let Some(cloud) = &about.cloud else { return lines };
+        let public = cloud.as_str().trim_end_matches('/');
+        if self.parts.hub.is_none() {
+            let (atom, hub) = (self.prefix(ATOM, "atom"), escaped(&format!("{public}/hub")));
+            lines.push(format!("<{atom}:link rel=\"hub\" href=\"{hub}\"/>"));
+        }
+        let register = "/rsscloud/pleaseNotify";
+        if self.parts.cloud.is_none() {
+            let path = escaped(&format!("{}{register}", cloud.path().trim_end_matches('/')));
+            let domain = escaped(cloud.host_str().unwrap_or_default());
+            let port = cloud.port_or_known_default().unwrap_or(80);
+            let protocol = if cloud.scheme() == "https" { "https-post" } else { "http-post" };
+            lines.push(format!(
+                "<cloud domain=\"{domain}\" port=\"{port}\" path=\"{path}\" \
+                 registerProcedure=\"\" protocol=\"{protocol}\"/>"
+            ));
+        }
+        if self.parts.source_cloud.is_none() {
+            let source = self.prefix(SOURCE, "source");
+            let url = escaped(&format!("{public}{register}"));
+            lines.push(format!("<{source}:cloud>{url}</{source}:cloud>"));
+        }
+        lines
+    }
+
+    /// The document with all changes in it.
+    fn apply(mut self, text: &str) -> String {
+        let declared = self.declared.iter();
+        let declared: String =
+            declared.map(|(prefix, space)| format!(" xmlns:{prefix}=\"{space}\"")).collect();
+        let root = self.parts.root_tag;
+        self.list.push((root..root, declared));
+        self.list.sort_by_key(|(range, _)| (range.start, range.end));
+        let mut out = String::with_capacity(text.len() + 1_024);
+        let mut done = 0;
+        for (range, new) in self.list {
+            // What lies in a part that leaves, leaves with it.
+            if range.start >= done {
+                out.push_str(&text[done..range.start]);
+                out.push_str(&new);
+                done = range.end;
+            }
+        }
+        out.push_str(&text[done..]);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rss::Enclosure;
+
+    fn post(id: &str, text: &str) -> Post {
+        Post {
+            id: id.to_owned(),
+            title: None,
+            text: text.to_owned(),
+            link: None,
+            categories: Vec::new(),
+            enclosure: None,
+            at: DateTime::from_timestamp(1_790_000_000, 0).unwrap(),
+        }
+    }
+
+    fn about() -> About {
+        About {
+            url: Some("https://a.test/rss.xml".to_owned()),
+            cloud: Url::parse("https://cloud.test/").ok(),
+            title: "A & B".to_owned(),
+            description: String::new(),
+        }
+    }
+
+    fn change<'c>(post: &'c Post, parent: Option<&'c str>) -> Change<'c> {
+        Change { post, parent, keep: None }
+    }
+
+    #[test]
+    fn a_new_feed_says_all_that_its_readers_need() {
+        let full = Post {
+            title: Some("T".to_owned()),
+            link: Some("https://a.test/?a&b".to_owned()),
+            categories: vec!["x".to_owned(), "y".to_owned()],
+            enclosure: Some(Enclosure {
+                url: "https://a.test/a.mp3".to_owned(),
+                length: 7,
+                mime: "audio/mpeg".to_owned(),
+            }),
+            ..post("urn:x:1", "1 < 2 &\nso on")
+        };
+        let made = add(None, &change(&full, None), &about()).unwrap();
+        let want = "<?xml version=\"1.0\" encoding=\"utf-8\"?>
+<rss xmlns:atom=\"http://www.w3.org/2005/Atom\" xmlns:source=\"http://source.scripting.com/\" version=\"2.0\">
+  <channel>
+    <title>A &amp; B</title>
+    <link>https://a.test/rss.xml</link>
+    <description></description>
+    <atom:link rel=\"self\" type=\"application/rss+xml\" href=\"https://a.test/rss.xml\"/>
+    <atom:link rel=\"hub\" href=\"https://cloud.test/hub\"/>
+    <cloud domain=\"cloud.test\" port=\"443\" path=\"/rsscloud/pleaseNotify\" registerProcedure=\"\" protocol=\"https-post\"/>
+    <source:cloud>https://cloud.test/rsscloud/pleaseNotify</source:cloud>
+    <lastBuildDate>Mon, 21 Sep 2026 14:13:20 GMT</lastBuildDate>
+    <item>
+      <title>T</title>
+      <link>https://a.test/?a&amp;b</link>
+      <description>1 &amp;lt; 2 &amp;amp;&lt;br&gt;
+so on</description>
+      <pubDate>Mon, 21 Sep 2026 14:13:20 GMT</pubDate>
+      <guid isPermaLink=\"false\">urn:x:1</guid>
+      <category>x</category>
+      <category>y</category>
+      <enclosure url=\"https://a.test/a.mp3\" length=\"7\" type=\"audio/mpeg\"/>
+    </item>
+  </channel>
+</rss>
+";
+        assert_eq!(made, want);
+    }
+
+    #[test]
+    fn what_is_there_survives_and_is_not_said_twice() {
+        let feed = "<rss version='2.0' xmlns:a='http://www.w3.org/2005/Atom' xmlns:source='urn:other' \
+            xmlns:x='urn:x'><!-- mine --><channel x:y='1'>\n<a:link rel='hub' href='h'/><cloud domain='d'/>\
+            <x:odd>&#233;<![CDATA[<b>]]></x:odd><lastBuildDate>once</lastBuildDate>\n\
+            <item x:z=''><guid>old</guid></item>\n</channel></rss>";
+        let made = add(Some(feed), &change(&post("new", "t"), None), &about()).unwrap();
+        for piece in
+            ["<!-- mine -->", "x:y='1'", "<x:odd>&#233;<![CDATA[<b>]]></x:odd>", "<item x:z=''>"]
+        {
+            assert!(made.contains(piece), "{piece}: {made}");
+        }
+        assert_eq!(made.matches("<cloud ").count(), 1, "{made}");
+        assert_eq!(made.matches("rel=\"hub\"").count(), 0, "{made}");
+        assert!(made.contains("<a:link rel=\"self\""), "the document's own prefix: {made}");
+        assert!(made.contains("xmlns:source1=\"http://source.scripting.com/\""), "{made}");
+        assert!(!made.contains("once") && made.matches("<lastBuildDate>").count() == 1, "{made}");
+        assert!(made.find("new").unwrap() < made.find("old").unwrap(), "the newest is first");
+        let again = add(Some(&made), &change(&post("newer", "t"), None), &about()).unwrap();
+        assert_eq!(again.matches("<source1:cloud>").count(), 1);
+        assert_eq!(again.matches("<item").count(), 3);
+        check(again.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn an_item_may_stand_under_another_at_any_depth() {
+        let one = add(None, &change(&post("1", "one"), None), &about()).unwrap();
+        let two = add(Some(&one), &change(&post("2", "two"), Some("1")), &about()).unwrap();
+        let three = add(Some(&two), &change(&post("3", "three"), Some("2")), &about()).unwrap();
+        check(three.as_bytes()).unwrap();
+        let (_, lines) = lines(&three);
+        let found: Vec<_> = lines.iter().map(|line| (line.id.as_str(), line.depth)).collect();
+        assert_eq!(found, [("1", 0), ("2", 1), ("3", 2)]);
+        assert_eq!(three.matches("<rssCloud:item>").count(), 2, "{three}");
+        assert_eq!(three.matches("xmlns:rssCloud").count(), 1, "{three}");
+        let nowhere = add(Some(&three), &change(&post("4", "x"), Some("9")), &about());
+        assert_eq!(nowhere, Err(BadFeed::NoParent("9".to_owned())));
+    }
+
+    #[test]
+    fn the_oldest_leave_where_few_are_kept() {
+        let mut feed = None;
+        for n in 0..5 {
+            let post = post(&format!("n{n}"), "t");
+            let change = Change { post: &post, parent: None, keep: Some(3) };
+            feed = Some(add(feed.as_deref(), &change, &about()).unwrap());
+        }
+        let (_, lines) = lines(&feed.unwrap());
+        let ids: Vec<_> = lines.iter().map(|line| line.id.as_str()).collect();
+        assert_eq!(ids, ["n4", "n3", "n2"]);
+    }
+
+    #[test]
+    fn what_a_post_stands_under_does_not_leave() {
+        let mut feed = None;
+        for n in 0..3 {
+            let post = post(&format!("n{n}"), "t");
+            feed = Some(add(feed.as_deref(), &change(&post, None), &about()).unwrap());
+        }
+        let answer = post("answer", "t");
+        let change = Change { post: &answer, parent: Some("n0"), keep: Some(1) };
+        let (_, lines) = lines(&add(feed.as_deref(), &change, &about()).unwrap());
+        let ids: Vec<_> = lines.iter().map(|line| line.id.as_str()).collect();
+        assert_eq!(ids, ["n2", "n0", "answer"]);
+    }
+
+    #[test]
+    fn what_is_no_rss_is_left_alone() {
+        // In RSS 1.0 items stand beside the channel, and have a list of their own.
+        let old = "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><channel>\
+            <title>t</title></channel><item/></r:RDF>";
+        let atom = "<feed xmlns='http://www.w3.org/2005/Atom'/>";
+        for feed in [atom, "<rss><channel/></rss>", old] {
+            let made = add(Some(feed), &change(&post("1", "t"), None), &about());
+            assert_eq!(made, Err(BadFeed::NotRss), "{feed}");
+        }
+        let broken =
+            add(Some("<rss><channel>&</channel></rss>"), &change(&post("1", "t"), None), &about());
+        assert!(matches!(broken, Err(BadFeed::Unsound(_))));
+    }
+
+    #[test]
+    fn whom_a_feed_wants_told_is_found() {
+        let made = add(None, &change(&post("1", "t"), None), &about()).unwrap();
+        let told = told(&made);
+        assert_eq!(told.url.as_deref(), Some("https://a.test/rss.xml"));
+        assert_eq!(told.source_cloud.as_deref(), Some("https://cloud.test/rsscloud/pleaseNotify"));
+        assert!(told.cloud.contains(&("domain".to_owned(), "cloud.test".to_owned())));
+    }
+}

@@ -1,0 +1,140 @@
+//! Files that are stored for accounts.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::engine::db::Db;
+use crate::engine::sql::params;
+use crate::engine::tx::Tx;
+use feedgate_core::ports::{Storage, StoreError};
+use feedgate_core::stored_file::{Condition, Content, Kept, Quota, Segment, StoredFile};
+
+#[async_trait]
+impl Storage for Db {
+    async fn keep_file(
+        &self,
+        (login, name): (&Segment, &Segment),
+        content: &Content,
+        (condition, quota): (&Condition, Quota),
+        now: DateTime<Utc>,
+    ) -> Result<Kept, StoreError> {
+        let (login, name, content) = (login.clone(), name.clone(), content.clone());
+        let condition = condition.clone();
+        self.write(move |tx| {
+            Box::pin(async move {
+                let Some((account, held)) = lock(tx, &login, &name).await? else {
+                    return Ok(Kept::NoAccount);
+                };
+                if !condition.allows(held.as_deref()) {
+                    return Ok(Kept::Unmet);
+                }
+                if !has_room(tx, (account, &name), content.body.len(), quota).await? {
+                    return Ok(Kept::Full);
+                }
+                keep(tx, (account, &name), &content, now).await?;
+                Ok(match held {
+                    None => Kept::Made,
+                    Some(tag) if tag == content.tag() => Kept::Same,
+                    Some(_) => Kept::Replaced,
+                })
+            })
+        })
+        .await
+    }
+
+    async fn file(
+        &self,
+        login: &Segment,
+        name: &Segment,
+    ) -> Result<Option<StoredFile>, StoreError> {
+        const FILE: &str = "
+            select f.media_type, f.body, f.tag, f.changed_at
+              from files f
+              join accounts a on a.id = f.account_id
+             where a.login = $1 and f.name = $2";
+        let params = [login.as_str().into(), name.as_str().into()];
+        let found = self.read(move |tx| Box::pin(async move { tx.first(FILE, &params).await }));
+        let Some(mut row) = found.await? else { return Ok(None) };
+        let content = Content { media_type: row.text()?, body: row.blob()? };
+        Ok(Some(StoredFile { content, tag: row.text()?, changed_at: row.time()? }))
+    }
+
+    async fn remove_file(
+        &self,
+        (login, name): (&Segment, &Segment),
+        condition: &Condition,
+    ) -> Result<Option<bool>, StoreError> {
+        const REMOVE: &str = "delete from files where account_id = $1 and name = $2";
+        let (login, name, condition) = (login.clone(), name.clone(), condition.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let found = lock(tx, &login, &name).await?;
+                let Some((account, Some(tag))) = found else { return Ok(None) };
+                if !condition.allows(Some(&tag)) {
+                    return Ok(Some(false));
+                }
+                tx.execute(REMOVE, params![account, name.as_str()]).await?;
+                Ok(Some(true))
+            })
+        })
+        .await
+    }
+}
+
+/// Locks the account, so that its files change one after the other, and finds the file's
+/// tag.
+async fn lock(
+    tx: &Tx<'_>,
+    login: &Segment,
+    name: &Segment,
+) -> Result<Option<(i64, Option<String>)>, StoreError> {
+    const ACCOUNT: &str = "select id from accounts where login = $1 {for update}";
+    const TAG: &str = "select tag from files where account_id = $1 and name = $2";
+    let Some(mut account) = tx.first(ACCOUNT, params![login.as_str()]).await? else {
+        return Ok(None);
+    };
+    let account = account.int()?;
+    let held = tx.first(TAG, params![account, name.as_str()]).await?;
+    let held = held.map(|mut row| row.text()).transpose()?;
+    Ok(Some((account, held)))
+}
+
+/// Whether a file of so many bytes fits beside the account's other files.
+async fn has_room(
+    tx: &Tx<'_>,
+    (account, name): (i64, &Segment),
+    bytes: usize,
+    quota: Quota,
+) -> Result<bool, StoreError> {
+    const OTHERS: &str = "
+        select count(*), cast(coalesce(sum(bytes), 0) as bigint)
+          from files
+         where account_id = $1 and name <> $2";
+    let others = tx.first(OTHERS, params![account, name.as_str()]).await?;
+    let Some(mut others) = others else { return Ok(false) };
+    let (files, held) = (others.count()?, others.count()?);
+    Ok(files < quota.files as u64 && held + bytes as u64 <= quota.bytes as u64)
+}
+
+async fn keep(
+    tx: &Tx<'_>,
+    (account, name): (i64, &Segment),
+    content: &Content,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    // What is saved again as it was has not changed.
+    const KEEP: &str = "
+        insert into files (account_id, name, media_type, body, bytes, tag, changed_at)
+        values ($1, $2, $3, $4, $5, $6, $7)
+            on conflict (account_id, name) do update
+           set media_type = excluded.media_type, body = excluded.body, bytes = excluded.bytes,
+               changed_at = case when files.tag = excluded.tag then files.changed_at
+                                 else excluded.changed_at end,
+               tag = excluded.tag";
+    let bytes = content.body.len() as i64;
+    let tag = content.tag();
+    let (name, body) = (name.as_str(), content.body.clone());
+    let media_type = content.media_type.as_str();
+    tx.execute(KEEP, params![account, name, media_type, body, bytes, tag, now]).await?;
+    Ok(())
+}

@@ -1,0 +1,363 @@
+//! Histories that are being brought in: whose turn it is, what was laid aside, and how it
+//! gets into the log.
+//!
+//! Whatever changes one locks the row of its resource first, as everything does that
+//! concerns its log. A resource whose history comes first is claimed meanwhile, so that
+//! nobody polls it; the claim is made longer with every step, and ends by itself if there
+//! are no more.
+
+pub(crate) mod staging;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::delivery::subscriptions::subscribe;
+use super::engine::claims;
+use super::engine::db::Db;
+use super::engine::sql::{Row, Value, params};
+use super::engine::tx::{Tx, Wake};
+use super::log::append;
+use super::log::most;
+use super::resources::{lock, resource, resource_columns};
+use feedgate_core::backfill::{Backfill, Chain, Ending, PastPage};
+use feedgate_core::page::Cut;
+use feedgate_core::ports::{Backfills, DueBackfill, StoreError};
+use feedgate_core::record::EntryKey;
+use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::subscription::{Subscription, Wish};
+use feedgate_feed::model::KnownBy;
+
+/// How long a resource stays claimed behind the next step. Longer than any step waits for a
+/// node that takes it.
+const HOLD: TimeDelta = TimeDelta::minutes(30);
+/// A history that was brought in is not looked at again before this.
+const ONCE_IN: TimeDelta = TimeDelta::hours(1);
+
+/// The columns of a backfill `b`, as [`backfill`] reads them.
+macro_rules! backfill_columns {
+    () => {
+        "b.resource_id, b.chain, b.next_url, b.pages, b.entries, b.bytes, b.barren, b.attempts,
+         b.known_by, b.holds, b.ending, b.appended, b.ended_at"
+    };
+}
+
+#[async_trait]
+impl Backfills for Db {
+    async fn subscribe_with_history(
+        &self,
+        wish: &Wish,
+        now: DateTime<Utc>,
+    ) -> Result<Subscription, StoreError> {
+        let (wish, groups) = (wish.clone(), self.groups.clone());
+        let subscribed = self.write(move |tx| {
+            Box::pin(async move {
+                let subscription = subscribe(tx, &groups, wish, now).await?;
+                begin(tx, subscription.id.resource, now).await?;
+                Ok(subscription)
+            })
+        });
+        subscribed.await
+    }
+
+    async fn claim_backfills(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DueBackfill>, StoreError> {
+        self.write(move |tx| Box::pin(claim(tx, (now, until), limit))).await
+    }
+
+    async fn lay_aside(
+        &self,
+        backfill: &Backfill,
+        page: PastPage,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let backfill = backfill.clone();
+        self.write(move |tx| Box::pin(lay_aside(tx, backfill, page, now))).await
+    }
+
+    async fn settle_backfill(
+        &self,
+        backfill: &Backfill,
+        due_at: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let backfill = backfill.clone();
+        let settled = self.write(move |tx| {
+            Box::pin(async move {
+                lock(tx, vec![backfill.resource.0]).await?;
+                keep(tx, &backfill, backfill.pages, due_at).await
+            })
+        });
+        settled.await
+    }
+
+    async fn fill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        let cut = self.cut;
+        self.write(move |tx| Box::pin(async move { fill(tx, &cut, id, now).await })).await
+    }
+
+    async fn drop_backfill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        const DROP: &str = "delete from backfills where resource_id = $1";
+        let dropped = self.write(move |tx| {
+            Box::pin(async move {
+                lock(tx, vec![id.0]).await?;
+                let Some(dropped) = find(tx, id).await? else { return Ok(()) };
+                forget(tx, id).await?;
+                tx.execute(DROP, params![id.0]).await?;
+                release(tx, &dropped, now).await
+            })
+        });
+        dropped.await
+    }
+
+    async fn backfills(&self, ids: &[ResourceId]) -> Result<Vec<Backfill>, StoreError> {
+        const FIND: &str = concat!(
+            "select ",
+            backfill_columns!(),
+            " from backfills b where b.resource_id in ({ids $1})"
+        );
+        let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
+        let rows = self.rows(FIND, &[ids]).await?;
+        rows.into_iter().map(|mut row| backfill(&mut row)).collect()
+    }
+}
+
+/// Begins to bring in the history of a resource, whose row is locked, unless that is being
+/// done or has just been done.
+pub(super) async fn begin(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const BEGIN: &str = "
+        insert into backfills (resource_id, begun_at, due_at) values ($1, $2, $2)
+            on conflict (resource_id) do update
+           set chain = '', next_url = null, pages = 0, entries = 0, bytes = 0, barren = 0,
+               attempts = 0, known_by = '', holds = 0, ending = '', appended = 0,
+               begun_at = excluded.begun_at, ended_at = null, due_at = excluded.due_at
+         where backfills.ended_at <= $3";
+    // Who is polling it just now is first.
+    const HOLD_BACK: &str = "
+        update resources
+           set due_at = $3, claimed_until = $3
+         where id = $1 and head = 0 and body_version = 0 and fetched_at is null
+           and (claimed_until is null or claimed_until <= $2)";
+    const HELD: &str = "update backfills set holds = 1 where resource_id = $1";
+    if tx.execute(BEGIN, params![id.0, now, now - ONCE_IN]).await? == 0 {
+        return Ok(());
+    }
+    if tx.execute(HOLD_BACK, params![id.0, now, now + HOLD]).await? > 0 {
+        tx.execute(HELD, params![id.0]).await?;
+    }
+    Ok(())
+}
+
+async fn claim(
+    tx: &Tx<'_>,
+    (now, until): (DateTime<Utc>, DateTime<Utc>),
+    limit: usize,
+) -> Result<Vec<DueBackfill>, StoreError> {
+    const NEXT: &str = "
+        select resource_id from backfills where due_at <= $1 order by due_at limit $2";
+    const CLAIM: &str = "
+        update backfills set due_at = $2
+         where resource_id in ({ids $3}) and due_at <= $1
+        returning resource_id";
+    const CLAIMED: &str = concat!(
+        "select ",
+        backfill_columns!(),
+        ", ",
+        resource_columns!(),
+        " from backfills b
+          join resources r on r.id = b.resource_id
+          join details d on d.resource_id = r.id
+          where b.resource_id in ({ids $1})"
+    );
+    let ids = |rows: Vec<Row>| {
+        let ids = rows.into_iter().map(|mut row| row.int());
+        ids.collect::<Result<Vec<_>, StoreError>>()
+    };
+    let next = ids(tx.query(NEXT, params![now, most(limit)]).await?)?;
+    if next.is_empty() {
+        return Ok(Vec::new());
+    }
+    lock(tx, next.clone()).await?;
+    let claim = [Value::from(now), Value::from(until), Value::Ints(next)];
+    let claimed = ids(tx.query(CLAIM, &claim).await?)?;
+    hold_back(tx, &claimed, until).await?;
+    let rows = tx.query(CLAIMED, &[Value::Ints(claimed)]).await?;
+    let due = rows.into_iter().filter_map(|mut row| {
+        let due = backfill(&mut row)
+            .and_then(|backfill| Ok(DueBackfill { backfill, resource: resource(&mut row)? }));
+        claims::readable(due)
+    });
+    Ok(due.collect())
+}
+
+/// Keeps those of these resources that are held back from being polled until after a step
+/// at that time.
+async fn hold_back(tx: &Tx<'_>, ids: &[i64], step: DateTime<Utc>) -> Result<(), StoreError> {
+    const HOLD_BACK: &str = "
+        update resources set due_at = $2, claimed_until = $2
+         where fetched_at is null
+           and id in (select b.resource_id from backfills b
+                       where b.resource_id in ({ids $1}) and b.holds = 1 and b.ended_at is null)";
+    let params = [Value::Ints(ids.to_vec()), Value::from(step + HOLD)];
+    tx.execute(HOLD_BACK, &params).await.map(drop)
+}
+
+/// Lays a page aside; `false` if somebody else has done so.
+async fn lay_aside(
+    tx: &Tx<'_>,
+    mut backfill: Backfill,
+    page: PastPage,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const SEEN: &str = "
+        insert into backfill_pages (resource_id, url_hash)
+        select cast($1 as bigint), given.url_hash from {rows} where true
+            on conflict (resource_id, url_hash) do nothing";
+    const WAS_SEEN: &str = "
+        select 1 from backfill_pages where resource_id = $1 and url_hash = $2";
+    let id = backfill.resource;
+    lock(tx, vec![id.0]).await?;
+    let Some(held) = find(tx, id).await? else { return Ok(false) };
+    if held.pages != backfill.pages || held.ending.is_some() {
+        return Ok(false);
+    }
+    let urls = page.urls.iter().map(|url| hash(url)).collect();
+    tx.execute_rows(SEEN, params![id.0], &[("url_hash", Value::Blobs(urls))]).await?;
+    let new = staging::lay_entries(tx, id, backfill.pages, &page.entries).await?;
+    let was_seen = match &page.link {
+        Some((_, url)) => tx.first(WAS_SEEN, params![id.0, hash(url)]).await?.is_some(),
+        None => false,
+    };
+    let pages = backfill.pages;
+    backfill.walked(&page, new, was_seen);
+    keep(tx, &backfill, pages, now).await
+}
+
+fn hash(url: &str) -> Vec<u8> {
+    EntryKey::of(url).0.to_vec()
+}
+
+/// Keeps where a backfill stands and when it is due, if it still stands at page `pages`.
+async fn keep(
+    tx: &Tx<'_>,
+    backfill: &Backfill,
+    pages: u32,
+    due_at: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const KEEP: &str = "
+        update backfills
+           set chain = $3, next_url = $4, pages = $5, entries = $6, bytes = $7, barren = $8,
+               attempts = $9, known_by = $10, ending = $11, due_at = $12
+         where resource_id = $1 and pages = $2 and ending = '' and ended_at is null";
+    let known_by = if backfill.known_by == KnownBy::Link { "link" } else { "" };
+    #[rustfmt::skip]
+    let params = params![
+        backfill.resource.0, i64::from(pages), backfill.chain.map_or("", Chain::as_str),
+        backfill.next.clone(), i64::from(backfill.pages), number(backfill.entries),
+        number(backfill.bytes), i64::from(backfill.barren), i64::from(backfill.attempts),
+        known_by, backfill.ending.as_ref().map_or("", Ending::as_str), due_at,
+    ];
+    let kept = tx.execute(KEEP, params).await? > 0;
+    hold_back(tx, &[backfill.resource.0], due_at).await?;
+    Ok(kept)
+}
+
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Moves the oldest entries that are laid aside into the log; `false` once none is left,
+/// and all is done.
+async fn fill(
+    tx: &Tx<'_>,
+    cut: &Cut,
+    id: ResourceId,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const FILLED: &str = "
+        update backfills set appended = appended + $2 where resource_id = $1";
+    let before = append::lock(tx, id).await?;
+    let Some(backfill) = find(tx, id).await?.filter(|held| held.ended_at.is_none()) else {
+        return Ok(false);
+    };
+    let candidates = staging::oldest(tx, id).await?;
+    if candidates.is_empty() {
+        finish(tx, &backfill, now).await?;
+        return Ok(false);
+    }
+    let keys = candidates.iter().map(|candidate| candidate.id.0.to_vec()).collect();
+    let appended =
+        staging::append_old(tx, (cut, id), before.stands_at(), (candidates, now)).await?;
+    staging::forget_entries(tx, id, keys).await?;
+    tx.execute(FILLED, params![id.0, appended]).await?;
+    hold_back(tx, &[id.0], now).await?;
+    Ok(true)
+}
+
+/// All is in the log.
+async fn finish(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<(), StoreError> {
+    const FINISH: &str = "
+        update backfills set ended_at = $2, due_at = null where resource_id = $1";
+    // What the first poll finds besides what is there now has come since.
+    const KNOWN: &str = "update resources set kind = $2 where id = $1 and kind = $3";
+    let id = backfill.resource;
+    tx.execute(FINISH, params![id.0, now]).await?;
+    forget(tx, id).await?;
+    if backfill.holds && backfill.pages > 0 {
+        let params = params![id.0, Kind::Feed.as_str(), Kind::Unknown.as_str()];
+        tx.execute(KNOWN, params).await?;
+    }
+    release(tx, backfill, now).await
+}
+
+/// Lets a resource be polled that was held back.
+async fn release(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<(), StoreError> {
+    const RELEASE: &str = "
+        update resources set claimed_until = null, due_at = $2, next_fetch = $2
+         where id = $1 and fetched_at is null";
+    if backfill.holds {
+        tx.execute(RELEASE, params![backfill.resource.0, now]).await?;
+        tx.wake(Wake::Resources).await?;
+    }
+    Ok(())
+}
+
+async fn forget(tx: &Tx<'_>, id: ResourceId) -> Result<(), StoreError> {
+    const PAGES: &str = "delete from backfill_pages where resource_id = $1";
+    const ENTRIES: &str = "delete from backfill_entries where resource_id = $1";
+    tx.execute(PAGES, params![id.0]).await?;
+    tx.execute(ENTRIES, params![id.0]).await.map(drop)
+}
+
+async fn find(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Backfill>, StoreError> {
+    const FIND: &str =
+        concat!("select ", backfill_columns!(), " from backfills b where b.resource_id = $1");
+    tx.first(FIND, params![id.0]).await?.as_mut().map(backfill).transpose()
+}
+
+/// Reads `backfill_columns!`.
+fn backfill(row: &mut Row) -> Result<Backfill, StoreError> {
+    Ok(Backfill {
+        resource: ResourceId(row.int()?),
+        chain: Chain::from_word(&row.text()?),
+        next: row.opt_text()?,
+        pages: row.small()?,
+        entries: row.count()?,
+        bytes: row.count()?,
+        barren: row.small()?,
+        attempts: row.small()?,
+        known_by: if row.text()? == "link" { KnownBy::Link } else { KnownBy::Id },
+        holds: row.int()? != 0,
+        ending: Some(row.text()?)
+            .filter(|word| !word.is_empty())
+            .map(|word| Ending::from_word(&word)),
+        appended: row.count()?,
+        ended_at: row.opt_time()?,
+    })
+}

@@ -1,0 +1,155 @@
+//! Entries of the past: laid aside as they are found, and taken up again oldest first.
+//!
+//! What holds here: an entry is laid aside once, in its newest form, and is forgotten there
+//! in the transaction that brings it into the log.
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::sql::{Value, params};
+use crate::engine::tx::Tx;
+use crate::log::records::{Records, append};
+use crate::log::{entries, fan_out};
+use feedgate_core::change_detection::{self, Candidate, Document, Standing, Verdict};
+use feedgate_core::page::Cut;
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::{Digest, Reach, RecordKind};
+use feedgate_core::resource::ResourceId;
+
+/// Entries that go into the log in one transaction.
+const BATCH: i64 = 200;
+
+/// Lays entries aside; returns how many of them are news. Of one entry the newest form
+/// counts, and of those that are as new the one nearest the beginning of the way (RFC 5005
+/// `#section-4.2`).
+pub(crate) async fn lay_entries(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    page: u32,
+    candidates: &[Candidate],
+) -> Result<u64, StoreError> {
+    const LAY: &str = "
+        insert into backfill_entries (resource_id, key, page, place, entry_id, digest, title,
+                                      published, updated, atom)
+        select cast($1 as bigint), given.key, cast($2 as bigint), given.place, given.entry_id,
+               given.digest, given.title, given.published, given.updated, given.atom
+          from {rows} where true
+            on conflict (resource_id, key) do update
+           set page = excluded.page, place = excluded.place, digest = excluded.digest,
+               title = excluded.title, published = excluded.published,
+               updated = excluded.updated, atom = excluded.atom
+         where backfill_entries.updated < excluded.updated";
+    let micros = |date: Option<DateTime<Utc>>| date.map_or(0, |date| date.timestamp_micros());
+    let mut newest = std::collections::BTreeMap::new();
+    for (place, candidate) in (0_i64..).zip(candidates) {
+        let held = newest.entry(candidate.id).or_insert((place, candidate));
+        if held.1.updated <= candidate.updated {
+            *held = (place, candidate);
+        }
+    }
+    let given: Vec<(i64, &Candidate)> = newest.into_values().collect();
+    let blobs = |of: fn(&Candidate) -> Vec<u8>| {
+        Value::Blobs(given.iter().map(|(_, candidate)| of(candidate)).collect())
+    };
+    let texts = |of: fn(&Candidate) -> String| {
+        Value::Texts(given.iter().map(|(_, candidate)| of(candidate)).collect())
+    };
+    let dates = |of: fn(&Candidate) -> Option<DateTime<Utc>>| {
+        Value::Ints(given.iter().map(|(_, candidate)| micros(of(candidate))).collect())
+    };
+    let columns = [
+        ("key", blobs(|candidate| candidate.id.0.to_vec())),
+        ("place", Value::Ints(given.iter().map(|(place, _)| *place).collect())),
+        ("entry_id", texts(|candidate| candidate.entry_id.clone())),
+        ("digest", blobs(|candidate| candidate.digest.0.to_vec())),
+        ("title", blobs(|candidate| candidate.title.0.to_vec())),
+        ("published", dates(|candidate| candidate.published)),
+        ("updated", dates(|candidate| candidate.updated)),
+        ("atom", texts(|candidate| candidate.atom.clone().unwrap_or_default())),
+    ];
+    tx.execute_rows(LAY, params![id.0, i64::from(page)], &columns).await
+}
+
+/// The oldest entries that are laid aside. They are known by their ids alone: what links
+/// and texts tell of entries is learnt from the document that is polled.
+pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>, StoreError> {
+    const OLDEST: &str = "
+        select entry_id, digest, title, published, updated, atom
+          from backfill_entries
+         where resource_id = $1
+         order by page desc, place
+         limit $2";
+    let rows = tx.query(OLDEST, params![id.0, BATCH]).await?;
+    let candidates = rows.into_iter().map(|mut row| {
+        let entry_id = row.text()?;
+        let (digest, title) = (entries::sixteen(row.blob()?)?, entries::sixteen(row.blob()?)?);
+        let (published, updated) = (entries::date(row.int()?)?, entries::date(row.int()?)?);
+        let (digest, title) = (Digest(digest), Digest(title));
+        let named = Candidate::of_id(&entry_id, row.text()?);
+        Ok(Candidate { digest, title, published, updated, ..named })
+    });
+    candidates.collect()
+}
+
+/// Appends what the log does not hold as old records, which are sent to nobody. Returns
+/// how many there were.
+pub(crate) async fn append_old(
+    tx: &Tx<'_>,
+    (cut, id): (&Cut, ResourceId),
+    (head, body_version): (i64, i64),
+    (candidates, now): (Vec<Candidate>, DateTime<Utc>),
+) -> Result<i64, StoreError> {
+    const GROW: &str = "update resources set head = $2 where id = $1";
+    let mut document = Document { at: now, candidates, ..Document::default() };
+    let recorded = recorded(tx, id, &document.candidates).await?;
+    document.candidates.retain(|candidate| !recorded.contains(&candidate.id.0.to_vec()));
+    let known = entries::known(tx, id, document.keys()).await?;
+    let mut judgement = change_detection::judge(&document, &known, &Standing::default(), now);
+    let mut records = Records::after(head);
+    let mut seqs = Vec::with_capacity(judgement.verdicts.len());
+    for (candidate, verdict) in document.candidates.iter_mut().zip(&mut judgement.verdicts) {
+        seqs.push(match verdict {
+            Verdict::New(_) => {
+                let entry = (candidate.entry_id.clone(), candidate.atom.take().unwrap_or_default());
+                Some(records.push(RecordKind::Old, Reach::Nobody, None, entry))
+            }
+            // What the log holds is newer, and stays what it is.
+            held => {
+                *held = held.known().cloned().map_or(Verdict::Repeated, Verdict::Known);
+                None
+            }
+        });
+    }
+    let mut after = append(tx, cut, id, (now, records)).await?;
+    after.body_version = body_version;
+    entries::learn(tx, id, &document, &judgement, &seqs).await?;
+    if after.head > head {
+        tx.execute(GROW, params![id.0, after.head]).await?;
+        fan_out::tell(tx, id, (now, false), ((head, body_version), &after)).await?;
+    }
+    Ok(after.head - head)
+}
+
+/// Which of these have a record, though they may be known no more.
+async fn recorded(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    candidates: &[Candidate],
+) -> Result<Vec<Vec<u8>>, StoreError> {
+    const RECORDED: &str = "
+        select distinct entry_hash from records
+         where resource_id = $1 and entry_hash in ({blobs $2})";
+    let hashes = candidates.iter().map(|candidate| candidate.id.0.to_vec()).collect();
+    let rows = tx.query(RECORDED, &[Value::from(id.0), Value::Blobs(hashes)]).await?;
+    rows.into_iter().map(|mut row| row.blob()).collect()
+}
+
+/// Forgets what is in the log now.
+pub(crate) async fn forget_entries(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    keys: Vec<Vec<u8>>,
+) -> Result<(), StoreError> {
+    const FORGET: &str = "
+        delete from backfill_entries where resource_id = $1 and key in ({blobs $2})";
+    tx.execute(FORGET, &[Value::from(id.0), Value::Blobs(keys)]).await.map(drop)
+}

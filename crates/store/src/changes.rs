@@ -1,0 +1,221 @@
+//! The lines of changes.xml: pings, and changes that a poll saw without one.
+//!
+//! What holds here: a line says what was known when it was kept, and never changes. It may
+//! vanish only within the hour it stands in, where a ping tells of the same change. An
+//! address with a password in it is listed for nobody, nor is a topic with a token in it
+//! (rule S48).
+
+pub(crate) mod hours;
+pub(crate) mod pings;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use url::Url;
+
+use super::engine::db::Db;
+use super::engine::sql::{Row, Value, params};
+use super::engine::tx::Tx;
+use feedgate_core::ping::{Change, Ping, Unit, hour_of};
+use feedgate_core::ports::{Changes, Hour, Line, StoreError, Window};
+use feedgate_core::redaction;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::status::Status;
+
+/// A ping this soon after a change was seen without one tells of that change.
+const SAME_CHANGE: TimeDelta = TimeDelta::minutes(5);
+/// The most lines read at once, whoever asks for however many.
+const PAGE_LINES: i64 = 1_000;
+/// The source of a line that was not pinged.
+const SEEN: &str = "seen";
+/// Lines dropped in one transaction.
+const BATCH: i64 = 1_000;
+
+#[async_trait]
+impl Changes for Db {
+    async fn newest_change(&self) -> Result<(i64, u64), StoreError> {
+        const NEWEST: &str = "
+            select coalesce((select max(id) from changes), 0),
+                   coalesce((select count from counters where name = 'pings'), 0)";
+        let rows = self.rows(NEWEST, &[]).await?;
+        rows.into_iter().next().map_or(Ok((0, 0)), |mut row| Ok((row.int()?, row.count()?)))
+    }
+
+    async fn changes(
+        &self,
+        window: &Window,
+        after: Option<&Line>,
+    ) -> Result<Vec<Line>, StoreError> {
+        let (window, after) = (*window, after.map(|line| (line.change.at, line.id)));
+        self.read(move |tx| Box::pin(page(tx, window, after))).await
+    }
+
+    async fn hour(&self, begins: DateTime<Utc>) -> Result<Option<Hour>, StoreError> {
+        self.read(move |tx| Box::pin(hours::find(tx, begins))).await
+    }
+
+    async fn hour_part(
+        &self,
+        begins: DateTime<Utc>,
+        part: usize,
+    ) -> Result<Vec<Change>, StoreError> {
+        self.read(move |tx| Box::pin(hours::part(tx, begins, part))).await
+    }
+
+    async fn open_hour(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        self.read(|tx| Box::pin(hours::open(tx))).await
+    }
+
+    async fn keep_hours(&self, now: DateTime<Utc>, unit: Unit) -> Result<u64, StoreError> {
+        hours::keep_all(self, now, unit).await
+    }
+
+    async fn prune_changes(
+        &self,
+        before: DateTime<Utc>,
+        hours_before: Option<DateTime<Utc>>,
+    ) -> Result<u64, StoreError> {
+        const LINES: &str = "
+            delete from changes
+             where id in (select id from changes where at < $1 order by at limit $2)";
+        if let Some(before) = hours_before {
+            self.write(move |tx| Box::pin(hours::forget(tx, before))).await?;
+        }
+        let Some(open) = self.open_hour().await? else { return Ok(0) };
+        let before = before.min(open);
+        let mut dropped = 0;
+        loop {
+            let drop = self.write(move |tx| {
+                Box::pin(async move { tx.execute(LINES, params![before, BATCH]).await })
+            });
+            let some = drop.await?;
+            dropped += some;
+            if some < BATCH as u64 {
+                return Ok(dropped);
+            }
+        }
+    }
+}
+
+/// A page of the lines in `window`, newest first, behind the line of that time and number.
+pub(super) async fn page(
+    tx: &Tx<'_>,
+    window: Window,
+    after: Option<(DateTime<Utc>, i64)>,
+) -> Result<Vec<Line>, StoreError> {
+    // The plus keeps both databases from reading by number and sorting.
+    const PAGE: &str = "
+        select id, at, name, url, feed_url
+          from changes
+         where at >= $1 and (at, id) < ($2, $3) and +id <= $4
+         order by at desc, id desc
+         limit $5";
+    // No line has the number 0, so that time itself is left out.
+    let (at, id) = after.unwrap_or((window.until, 0));
+    let params = params![window.from, at, id, window.newest, PAGE_LINES];
+    tx.query(PAGE, params).await?.into_iter().map(line).collect()
+}
+
+fn line(mut row: Row) -> Result<Line, StoreError> {
+    let id = row.int()?;
+    let (at, name, url, feed_url) = (row.time()?, row.text()?, row.text()?, row.opt_text()?);
+    Ok(Line { id, change: Change { at, name, url, feed_url } })
+}
+
+/// Lists a ping that named these resources. What a poll saw a moment ago was the same
+/// change, and is listed with the ping; but not where that was in an hour that is over.
+pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<(), StoreError> {
+    const WHOSE: &str = "
+        select r.topic, r.site_url, d.status
+          from resources r join details d on d.resource_id = r.id
+         where r.id = $1";
+    const SAME: &str = "
+        delete from changes
+         where source = 'seen' and resource_id in ({ids $1}) and at between $2 and $3";
+    let first = named.first().copied();
+    let whose = match first {
+        Some(id) => tx.first(WHOSE, params![id]).await?.map(whose).transpose()?,
+        None => None,
+    };
+    if first.is_some() {
+        let since = (ping.at - SAME_CHANGE).max(hour_of(ping.at));
+        tx.execute(SAME, params![Value::Ints(named.to_vec()), since, ping.at]).await?;
+    }
+    match line_of(ping, whose) {
+        Some(change) => keep(tx, &change, ping.source.as_str(), first).await,
+        None => Ok(()),
+    }
+}
+
+/// Lists a change that a poll saw and nobody pinged.
+pub(super) async fn seen(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    title: &str,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const WHERE: &str = "select topic, site_url from resources where id = $1";
+    let Some(mut row) = tx.first(WHERE, params![id.0]).await? else { return Ok(()) };
+    let (topic, site) = (row.text()?, row.opt_text()?);
+    let url = site.unwrap_or_else(|| topic.clone());
+    if !is_public(&topic) || !is_public(&url) {
+        return Ok(());
+    }
+    let change = Change { at, name: title.to_owned(), url, feed_url: Some(topic) };
+    keep(tx, &change, SEEN, Some(id.0)).await
+}
+
+async fn keep(
+    tx: &Tx<'_>,
+    change: &Change,
+    source: &'static str,
+    resource: Option<i64>,
+) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        insert into changes (at, source, name, url, feed_url, resource_id)
+        values ($1, $2, $3, $4, $5, $6)";
+    let Change { at, name, url, feed_url } = change;
+    // PostgreSQL keeps no text with a zero in it, and pings are what strangers send.
+    let plain = |text: &String| text.replace('\0', "");
+    let (name, url, feed_url) = (plain(name), plain(url), feed_url.as_ref().map(plain));
+    let params = params![*at, source, name, url, feed_url, resource];
+    tx.execute(KEEP, params).await.map(drop)
+}
+
+/// What is known of a resource: topic, web site, title.
+type Whose = (String, Option<String>, String);
+
+fn whose(mut row: Row) -> Result<Whose, StoreError> {
+    let (topic, site) = (row.text()?, row.opt_text()?);
+    let status: Status = row.json()?;
+    Ok((topic, site, status.title))
+}
+
+/// The line of a ping; `None` if it would tell somebody's password. A ping of somebody who
+/// need not know the password in the topic is listed as it came.
+fn line_of(ping: &Ping, whose: Option<Whose>) -> Option<Change> {
+    let (at, name, url) = (ping.at, ping.name.clone(), ping.url.clone());
+    let feed_url = ping.feed_url.clone();
+    if has_credentials(&url) || feed_url.as_deref().is_some_and(has_credentials) {
+        return None;
+    }
+    let is_secret = whose.as_ref().is_some_and(|(topic, ..)| !is_public(topic));
+    if is_secret && !(is_public(&url) && feed_url.as_deref().is_none_or(is_public)) {
+        return None;
+    }
+    let Some((topic, site, title)) = whose.filter(|_| !is_secret) else {
+        return Some(Change { at, name, url, feed_url });
+    };
+    let feed_url = feed_url.or(Some(topic));
+    // Who gave no name pinged the feed; the line is about the weblog it belongs to.
+    let site = site.filter(|site| is_public(site));
+    let (name, url) = if name.is_empty() { (title, site.unwrap_or(url)) } else { (name, url) };
+    Some(Change { at, name, url, feed_url })
+}
+
+fn is_public(url: &str) -> bool {
+    Url::parse(url).map_or(true, |url| redaction::is_public(&url))
+}
+
+fn has_credentials(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
+}

@@ -1,0 +1,149 @@
+//! The hours of changes.xml that are over: kept whole, so that their documents stay as they
+//! are when the lines they were made of are long forgotten.
+//!
+//! An hour is kept page by page, each in a transaction of its own; it is there once the
+//! row of `hours` is. Two nodes that do it at once write the same.
+
+use std::io::{Read, Write};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+use crate::changes;
+use crate::engine::db::Db;
+use crate::engine::sql::params;
+use crate::engine::tx::Tx;
+use feedgate_core::ping::{Change, HOUR, Unit, hour_of};
+use feedgate_core::ports::{Changes, Hour, StoreError, Window};
+
+/// How long after its end an hour is kept. What was received in it has long been written
+/// by then: no transaction takes so long.
+const SETTLED: TimeDelta = TimeDelta::minutes(2);
+/// The most hours kept in one go: whoever starts after a long time catches up by and by.
+const MOST_HOURS: u64 = 1_000;
+
+/// A line as it is packed: microseconds, name, address, the feed's address.
+type Packed = (i64, String, String, Option<String>);
+
+/// The hour that begins then.
+pub(crate) async fn find(tx: &Tx<'_>, begins: DateTime<Utc>) -> Result<Option<Hour>, StoreError> {
+    const FIND: &str = "select unit, count, parts from hours where hour = $1";
+    let Some(mut row) = tx.first(FIND, params![begins]).await? else { return Ok(None) };
+    let (unit, count) = (row.word(Unit::from_word)?, row.count()?);
+    Ok(Some(Hour { unit, count, parts: row.small()? as usize }))
+}
+
+/// A page of its lines.
+pub(crate) async fn part(
+    tx: &Tx<'_>,
+    begins: DateTime<Utc>,
+    part: usize,
+) -> Result<Vec<Change>, StoreError> {
+    const PART: &str = "select lines from hour_parts where hour = $1 and part = $2";
+    let row = tx.first(PART, params![begins, part as i64]).await?;
+    let mut row = row.ok_or_else(|| StoreError::Corrupt(format!("no page {part} of {begins}")))?;
+    unpack(&row.blob()?)
+}
+
+/// The first hour that is not kept yet.
+pub(crate) async fn open(tx: &Tx<'_>) -> Result<Option<DateTime<Utc>>, StoreError> {
+    const LAST: &str = "select max(hour) from hours";
+    const FIRST: &str = "select min(at) from changes";
+    let last = tx.first(LAST, &[]).await?.map_or(Ok(None), |mut row| row.opt_time())?;
+    if let Some(last) = last {
+        return Ok(Some(last + HOUR));
+    }
+    let first = tx.first(FIRST, &[]).await?.map_or(Ok(None), |mut row| row.opt_time())?;
+    Ok(first.map(hour_of))
+}
+
+/// Keeps what is over at `now`. Where nothing was ever listed, the last hour is the first.
+pub(crate) async fn keep_all(db: &Db, now: DateTime<Utc>, unit: Unit) -> Result<u64, StoreError> {
+    let settled = hour_of(now - SETTLED);
+    let mut hour = db.open_hour().await?.unwrap_or(settled - HOUR);
+    let mut kept = 0;
+    while hour < settled && kept < MOST_HOURS {
+        keep(db, hour, unit).await?;
+        hour += HOUR;
+        kept += 1;
+    }
+    Ok(kept)
+}
+
+async fn keep(db: &Db, hour: DateTime<Utc>, unit: Unit) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        insert into hours (hour, unit, count, parts) values ($1, $2, $3, $4)
+            on conflict (hour) do nothing";
+    let (newest, count) = db.newest_change().await?;
+    let window = Window { from: hour, until: hour + HOUR, newest };
+    let (mut parts, mut after) = (0, None);
+    loop {
+        let lines = db.read(move |tx| Box::pin(changes::page(tx, window, after))).await?;
+        let Some(last) = lines.last() else { break };
+        after = Some((last.change.at, last.id));
+        let packed = pack(lines.into_iter().map(|line| line.change))?;
+        db.write(move |tx| Box::pin(keep_part(tx, hour, parts, packed))).await?;
+        parts += 1;
+    }
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let kept = db.write(move |tx| {
+        let params = params![hour, unit.as_str(), count, parts].to_vec();
+        Box::pin(async move { tx.execute(KEEP, &params).await })
+    });
+    kept.await.map(drop)
+}
+
+/// Keeps a page of an hour that is not kept yet; a page from an attempt that was
+/// interrupted gives way.
+async fn keep_part(
+    tx: &Tx<'_>,
+    hour: DateTime<Utc>,
+    part: i64,
+    lines: Vec<u8>,
+) -> Result<(), StoreError> {
+    const KEPT: &str = "select 1 from hours where hour = $1";
+    const KEEP: &str = "
+        insert into hour_parts (hour, part, lines) values ($1, $2, $3)
+            on conflict (hour, part) do update set lines = excluded.lines";
+    if tx.first(KEPT, params![hour]).await?.is_some() {
+        return Ok(());
+    }
+    tx.execute(KEEP, params![hour, part, lines]).await.map(drop)
+}
+
+/// Forgets the hours before `before`, but the last: it tells where to go on.
+pub(crate) async fn forget(tx: &Tx<'_>, before: DateTime<Utc>) -> Result<(), StoreError> {
+    const HOURS: &str = "
+        delete from hours where hour < $1 and hour < (select max(hour) from hours)";
+    const PARTS: &str = "
+        delete from hour_parts where hour < coalesce((select min(hour) from hours), 0)";
+    tx.execute(HOURS, params![before]).await?;
+    tx.execute(PARTS, &[]).await.map(drop)
+}
+
+fn pack(lines: impl Iterator<Item = Change>) -> Result<Vec<u8>, StoreError> {
+    let lines = lines.map(|line| {
+        let packed: Packed = (line.at.timestamp_micros(), line.name, line.url, line.feed_url);
+        packed
+    });
+    let json = serde_json::to_vec(&lines.collect::<Vec<_>>());
+    let json = json.map_err(|err| StoreError::Corrupt(err.to_string()))?;
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    let packed = gzip.write_all(&json).and_then(|()| gzip.finish());
+    packed.map_err(|err| StoreError::Corrupt(err.to_string()))
+}
+
+fn unpack(packed: &[u8]) -> Result<Vec<Change>, StoreError> {
+    let corrupt = |err: &dyn std::error::Error| StoreError::Corrupt(err.to_string());
+    let mut json = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut json).map_err(|err| corrupt(&err))?;
+    let lines: Vec<Packed> = serde_json::from_slice(&json).map_err(|err| corrupt(&err))?;
+    let change = |(micros, name, url, feed_url)| {
+        let at = DateTime::from_timestamp_micros(micros);
+        let at = at.ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))?;
+        Ok(Change { at, name, url, feed_url })
+    };
+    lines.into_iter().map(change).collect()
+}

@@ -1,0 +1,106 @@
+//! What others tell us: pings, and the addresses by which they name resources.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use crate::engine::db::Db;
+use crate::engine::sql::{Value, params};
+use crate::engine::tx::{Tx, Wake};
+use crate::{changes, resources};
+use feedgate_core::ping::Ping;
+use feedgate_core::ports::{Pings, StoreError};
+use feedgate_core::resource::ResourceId;
+
+#[async_trait]
+impl Pings for Db {
+    async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
+        let ping = ping.clone();
+        self.write(move |tx| Box::pin(receive(tx, ping, spacing))).await
+    }
+}
+
+async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, StoreError> {
+    const NAMED: &str = "
+        select distinct resource_id from addresses where hash in ({blobs $1}) order by resource_id";
+    const COUNT: &str = "
+        insert into counters (name, count) values ('pings', 1)
+            on conflict (name) do update set count = counters.count + 1";
+    // A poll in hand may have asked before the change was there, so `record` looks at
+    // `pinged` again when it ends.
+    const DUE: &str = "
+        update resources
+           set pinged = 1, spacing = $3,
+               next_fetch = case when claimed_until > $2 or next_fetch < wanted then next_fetch
+                                 else wanted end,
+               due_at = case when claimed_until > $2 or due_at < wanted then due_at
+                             else wanted end
+          from (select id as wanted_id,
+                       case when fetched_at + $3 > $2 then fetched_at + $3
+                            else cast($2 as bigint) end as wanted
+                  from resources
+                 where id in ({ids $1})) w
+         where resources.id = wanted_id";
+    let hashes = [Some(&ping.url), ping.feed_url.as_ref()].into_iter().flatten();
+    let hashes = hashes.map(|url| hash(url)).collect();
+    let named = tx.query(NAMED, &[Value::Blobs(hashes)]).await?;
+    let named = named.into_iter().map(|mut row| row.int());
+    let named = named.collect::<Result<Vec<_>, StoreError>>()?;
+    if !named.is_empty() {
+        resources::lock(tx, named.clone()).await?;
+        let ids = Value::Ints(named.clone());
+        let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
+        tx.execute(DUE, params![ids, ping.at, spacing]).await?;
+        tx.wake(Wake::Resources).await?;
+    }
+    // Behind the lock, so that what a poll saw just now is known.
+    changes::pinged(tx, &ping, &named).await?;
+    // Last, because all pings wait for this row.
+    tx.execute(COUNT, &[]).await?;
+    Ok(named.len())
+}
+
+/// Keeps `url` as one by which a ping may name the resource.
+pub(crate) async fn name(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    role: &'static str,
+    url: &str,
+) -> Result<(), StoreError> {
+    const NAME: &str = "
+        insert into addresses (resource_id, role, hash) values ($1, $2, $3)
+            on conflict (resource_id, role) do update set hash = excluded.hash
+         where addresses.hash <> excluded.hash";
+    tx.execute(NAME, params![id.0, role, hash(url)]).await.map(drop)
+}
+
+/// Who pings rarely writes an address as its subscribers did, so scheme, fragment and
+/// closing slashes make no difference: at worst a resource is fetched in vain.
+fn hash(url: &str) -> Vec<u8> {
+    let plain = match Url::parse(url) {
+        Ok(mut url) => {
+            url.set_fragment(None);
+            let scheme = url.scheme().len();
+            url.as_str()[scheme..].trim_end_matches('/').to_owned()
+        }
+        Err(_) => url.to_owned(),
+    };
+    Sha256::digest(plain)[..16].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_differ_in_form_only_are_one() {
+        let one = hash("http://Example.com/blog");
+        for same in ["https://example.com/blog/", "http://example.com/blog#top"] {
+            assert_eq!(hash(same), one, "{same}");
+        }
+        assert_ne!(hash("http://example.com/other"), one);
+        assert_ne!(hash("http://example.com/blog?page=2"), one);
+    }
+}

@@ -1,0 +1,325 @@
+//! Cursors of collections: made where an append concerns one, and moved on with what they
+//! bring.
+//!
+//! There is a row only while something is to be taken in. An append makes it, or makes it
+//! reach further, while it holds its resource; whoever moves or removes it holds that
+//! resource too, so neither waits for a row of the other.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::claims;
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::{Tx, Wake};
+use crate::log::fan_out;
+use crate::log::records::{Records, append};
+use crate::log::{record, record_columns};
+use crate::resources::details;
+use crate::resources::{self, resource, resource_columns};
+use feedgate_core::collection::Owing;
+use feedgate_core::page::Cut;
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::{EntryKey, Reach, RecordKind, Seq};
+use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::status::Status;
+
+/// Records taken in at once from the log of one resource.
+pub const COLLECTED_AT_ONCE: i64 = 50;
+
+/// Makes a cursor for each collection that takes in what was appended behind `before` and up
+/// to `head`.
+pub(crate) async fn enqueue(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    (before, head): (i64, i64),
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const OWE: &str = "
+        insert into collecting (resource_id, collection_id, cursor, upto, due_at)
+        select cast($1 as bigint), those.id, cast($2 as bigint), cast($4 as bigint),
+               cast($3 as bigint)
+          from (select resource_id as id from collections where name = 'all' and is_open = 1
+                union
+                select c.resource_id
+                  from collections c
+                  join subscriptions s on s.account_id = c.account_id
+                 where c.account_id <> 0 and s.resource_id = $1 and s.lease_until > $3
+                union
+                select collection_id from members where resource_id = $1) those
+         where true
+            on conflict (resource_id, collection_id) do update set upto = excluded.upto";
+    if tx.execute(OWE, params![id.0, before, at, head]).await? > 0 {
+        tx.wake(Wake::Collections).await?;
+    }
+    Ok(())
+}
+
+/// Hands out up to `limit` cursors that lag, longest due first, each with up to `most`
+/// records.
+pub(crate) async fn claim(
+    tx: &Tx<'_>,
+    (now, until): (DateTime<Utc>, DateTime<Utc>),
+    limit: usize,
+    most: i64,
+) -> Result<Vec<Owing>, StoreError> {
+    const PICK: &str = "
+        select resource_id, collection_id, cursor, upto
+          from collecting
+         where due_at <= $1
+         order by due_at
+         limit $2
+           {skip locked}";
+    const CLAIM: &str = "
+        update collecting set due_at = $1
+          from {rows}
+         where collecting.resource_id = given.resource_id
+           and collecting.collection_id = given.collection_id";
+    const ALL: &str = "select resource_id from collections where name = 'all'";
+    let mut picked = Vec::new();
+    for mut row in tx.query(PICK, params![now, crate::log::most(limit)]).await? {
+        picked.push(cursor(&mut row)?);
+    }
+    for cursor in &mut picked {
+        cursor.upto = cursor.upto.min(cursor.stands + most);
+    }
+    if picked.is_empty() {
+        return Ok(Vec::new());
+    }
+    tx.execute_rows(CLAIM, params![until], &columns(&picked)[..2]).await?;
+    let members = members(tx, &picked).await?;
+    let mut owed = owed(tx, &picked).await?;
+    let all = tx.first(ALL, &[]).await?.map_or(Ok(0), |mut row| row.int())?;
+    let mut claimed = Vec::new();
+    for Cursor { resource, collection, stands, upto } in picked {
+        let Some(member) = members.get(&resource).cloned() else { continue };
+        let mut records = owed.remove(&(resource, collection)).unwrap_or_default();
+        if collection == all && !member.topic.is_public() {
+            records.clear();
+        }
+        let (collection, after, upto) = (ResourceId(collection), Seq(stands), Seq(upto));
+        claimed.push(Owing { collection, member, after, upto, records });
+    }
+    Ok(claimed)
+}
+
+/// A cursor of a collection in the log of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Cursor {
+    resource: i64,
+    collection: i64,
+    stands: i64,
+    upto: i64,
+}
+
+impl Cursor {
+    fn of(owing: &Owing) -> Cursor {
+        Cursor {
+            resource: owing.member.id.0,
+            collection: owing.collection.0,
+            stands: owing.after.0,
+            upto: owing.upto.0,
+        }
+    }
+}
+
+fn columns(cursors: &[Cursor]) -> [(&'static str, Value); 4] {
+    let ints = |value: fn(&Cursor) -> i64| Value::Ints(cursors.iter().map(value).collect());
+    [
+        ("resource_id", ints(|cursor| cursor.resource)),
+        ("collection_id", ints(|cursor| cursor.collection)),
+        ("cursor", ints(|cursor| cursor.stands)),
+        ("upto", ints(|cursor| cursor.upto)),
+    ]
+}
+
+async fn members(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<i64, Resource>, StoreError> {
+    const MEMBERS: &str = concat!(
+        "select ",
+        resource_columns!(),
+        " from resources r join details d on d.resource_id = r.id
+         where r.id in ({ids $1})"
+    );
+    let ids = picked.iter().map(|cursor| cursor.resource).collect();
+    let mut members = HashMap::new();
+    for row in tx.query(MEMBERS, &[Value::Ints(ids)]).await? {
+        // One that cannot be read must not keep the others from being collected.
+        if let Some(member) = claims::readable(resource(&mut { row })) {
+            members.insert(member.id.0, member);
+        }
+    }
+    Ok(members)
+}
+
+type Taken = Vec<(feedgate_core::record::Record, Reach)>;
+
+/// What stands behind each cursor and reaches anybody, by resource and collection.
+async fn owed(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<(i64, i64), Taken>, StoreError> {
+    const OWED: &str = concat!(
+        "select given.resource_id, given.collection_id, r.reach, ",
+        record_columns!(),
+        " from {rows}
+          join records r on r.resource_id = given.resource_id
+                        and r.seq > given.cursor and r.seq <= given.upto
+         where r.reach >= 1
+         order by r.seq"
+    );
+    let mut owed: HashMap<_, Taken> = HashMap::new();
+    for mut row in tx.query_rows(OWED, &[], &columns(picked)).await? {
+        let (key, reach) = ((row.int()?, row.int()?), reach(&mut row)?);
+        owed.entry(key).or_default().push((record(row)?, reach));
+    }
+    Ok(owed)
+}
+
+fn reach(row: &mut Row) -> Result<Reach, StoreError> {
+    let number = row.int()?;
+    Reach::from_number(number)
+        .ok_or_else(|| StoreError::Corrupt(format!("{number} is no reach of a record")))
+}
+
+/// Appends what was taken, and moves the cursors. What somebody else has taken in meanwhile
+/// is left out.
+pub(crate) async fn collect(
+    tx: &Tx<'_>,
+    cut: &Cut,
+    taken: Vec<Owing>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let both = |owing: &Owing| [owing.collection.0, owing.member.id.0];
+    resources::lock(tx, taken.iter().flat_map(both).collect()).await?;
+    let taken = still_owed(tx, taken).await?;
+    move_on(tx, &taken, now).await?;
+    let mut by_collection: BTreeMap<ResourceId, Vec<Owing>> = BTreeMap::new();
+    for owing in taken {
+        by_collection.entry(owing.collection).or_default().push(owing);
+    }
+    for (id, taken) in by_collection {
+        take_in(tx, cut, id, (taken, now)).await?;
+    }
+    Ok(())
+}
+
+/// Those whose cursors stand where they stood.
+async fn still_owed(tx: &Tx<'_>, taken: Vec<Owing>) -> Result<Vec<Owing>, StoreError> {
+    const STAND: &str = "
+        select given.resource_id, given.collection_id, given.cursor, given.upto
+          from {rows}
+          join collecting c on c.resource_id = given.resource_id
+                           and c.collection_id = given.collection_id
+                           and c.cursor = given.cursor";
+    let cursors: Vec<_> = taken.iter().map(Cursor::of).collect();
+    let mut standing = HashSet::new();
+    for mut row in tx.query_rows(STAND, &[], &columns(&cursors)).await? {
+        standing.insert(cursor(&mut row)?);
+    }
+    Ok(taken.into_iter().filter(|owing| standing.contains(&Cursor::of(owing))).collect())
+}
+
+fn cursor(row: &mut Row) -> Result<Cursor, StoreError> {
+    Ok(Cursor {
+        resource: row.int()?,
+        collection: row.int()?,
+        stands: row.int()?,
+        upto: row.int()?,
+    })
+}
+
+/// Removes the cursors that stand where they were to get, and makes the others due again.
+async fn move_on(tx: &Tx<'_>, taken: &[Owing], now: DateTime<Utc>) -> Result<(), StoreError> {
+    const DONE: &str = "
+        delete from collecting
+         where (resource_id, collection_id, upto) in (
+               select given.resource_id, given.collection_id, given.upto from {rows})";
+    const MORE: &str = "
+        update collecting set cursor = given.upto, due_at = $1
+          from {rows}
+         where collecting.resource_id = given.resource_id
+           and collecting.collection_id = given.collection_id";
+    let moved: Vec<_> = taken.iter().map(Cursor::of).collect();
+    tx.execute_rows(DONE, &[], &columns(&moved)).await?;
+    if tx.execute_rows(MORE, params![now], &columns(&moved)).await? > 0 {
+        tx.wake(Wake::Collections).await?;
+    }
+    Ok(())
+}
+
+/// Appends to the log of one collection, and makes due whoever follows it.
+async fn take_in(
+    tx: &Tx<'_>,
+    cut: &Cut,
+    id: ResourceId,
+    (taken, now): (Vec<Owing>, DateTime<Utc>),
+) -> Result<(), StoreError> {
+    const STANDS: &str = "
+        select r.head, d.status
+          from resources r join details d on d.resource_id = r.id
+         where r.id = $1";
+    const GROW: &str = "update resources set head = $2 where id = $1";
+    let stands = tx.first(STANDS, params![id.0]).await?;
+    let Some(mut stands) = stands else { return Ok(()) };
+    let (head, mut status): (i64, Status) = (stands.int()?, stands.json()?);
+    let mut held = held(tx, id, &taken).await?;
+    let mut here: HashSet<String> = held.keys().map(|(_, entry_id)| entry_id.clone()).collect();
+    let mut records = Records::after(head);
+    for owing in taken {
+        records.member = owing.member.id.0;
+        for (record, reach) in owing.records {
+            let known = held.entry((owing.member.id.0, record.entry_id.clone())).or_default();
+            if record.kind == RecordKind::Deleted && !known.goes_by_its_id {
+                continue; // it would take back what is not here, or another's
+            }
+            let is_first = here.insert(record.entry_id.clone());
+            known.goes_by_its_id |= record.kind == RecordKind::New && is_first;
+            let predecessor = (record.kind != RecordKind::New).then_some(known.newest).flatten();
+            let entry = (record.entry_id, record.atom);
+            let seq = records.push(record.kind, reach, predecessor, entry);
+            known.newest = Some(seq);
+        }
+    }
+    let after = append(tx, cut, id, (now, records)).await?;
+    if after.head == head {
+        return Ok(());
+    }
+    status.entries_count_since_last_maintenance += after.entries as u64;
+    (status.last_fetch, status.last_parse) = (Some(now), Some(now));
+    tx.execute(GROW, params![id.0, after.head]).await?;
+    details::keep_status(tx, id, &status).await?;
+    fan_out::followers(tx, id, now, (head, &after)).await
+}
+
+/// What a collection holds of an entry of one of its resources.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// The number of its newest record.
+    newest: Option<i64>,
+    /// Whether it goes by the id that its source gave it.
+    goes_by_its_id: bool,
+}
+
+/// What a collection holds of the entries that were taken, by resource and id.
+async fn held(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    taken: &[Owing],
+) -> Result<HashMap<(i64, String), Held>, StoreError> {
+    const HELD: &str = "
+        select member_id, entry_id, seq, again
+          from records
+         where resource_id = $1 and member_id is not null and entry_hash in ({blobs $2})
+         order by seq";
+    let again = taken.iter().flat_map(|owing| &owing.records);
+    let again = again.filter(|(record, _)| record.kind != RecordKind::New);
+    let hashes: Vec<_> =
+        again.map(|(record, _)| EntryKey::of(&record.entry_id).0.to_vec()).collect();
+    let mut held: HashMap<_, Held> = HashMap::new();
+    if hashes.is_empty() {
+        return Ok(held);
+    }
+    for mut row in tx.query(HELD, params![id.0, Value::Blobs(hashes)]).await? {
+        let known = held.entry((row.int()?, row.text()?)).or_default();
+        known.newest = Some(row.int()?);
+        known.goes_by_its_id |= row.int()? == 0;
+    }
+    Ok(held)
+}

@@ -1,0 +1,6 @@
+//! Who is notified, and how far they have been told.
+
+pub(crate) mod deliveries;
+pub(crate) mod intents;
+pub(crate) mod ping_forwarding;
+pub(crate) mod subscriptions;

@@ -1,0 +1,188 @@
+//! What still has to be verified.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+
+use crate::delivery::subscriptions::{
+    account, callback, number, protocol, secret, subscribe, unsubscribe,
+};
+use crate::engine::claims::{self, Queue, queue_of};
+use crate::engine::db::Db;
+use crate::engine::sql::{Row, params};
+use crate::engine::tx::{Tx, Wake};
+use crate::{backfill, resources};
+use feedgate_core::intent::{DueIntent, Intent, Mode};
+use feedgate_core::ports::{Came, Intents, Room, StoreError};
+use feedgate_core::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
+
+#[async_trait]
+impl Intents for Db {
+    async fn intend(&self, intent: &Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError> {
+        let intent = intent.clone();
+        self.write(move |tx| Box::pin(intend(tx, intent, due_at))).await
+    }
+
+    async fn claim_intents(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<DueIntent>, StoreError> {
+        const CLAIM: &str =
+            "update intents set due_at = $1 {from rows} where intents.id = {given id}";
+        const CLAIMED: &str = "
+            select i.id, i.attempts, i.mode, i.account_id, i.topic, i.callback, i.protocol,
+                   i.procedure, i.format, i.updates, i.statuses, i.secret, i.lease_s,
+                   i.verify_token, i.backfill
+              from {rows}
+              join intents i on i.id = given.id";
+        let room = room.clone();
+        let claimed = self.write(move |tx| {
+            Box::pin(async move {
+                let picked = claims::pick(tx, &QUEUE, now, &room).await?;
+                let [_, ids] = claims::columns(&picked);
+                let ids = [ids];
+                tx.execute_rows(CLAIM, params![until], &ids).await?;
+                let rows = tx.query_rows(CLAIMED, &[], &ids).await?;
+                Ok(claims::read(rows, &picked, due_intent, |due| due.id))
+            })
+        });
+        claimed.await
+    }
+
+    async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
+        const RETRY: &str = "update intents set due_at = $2, attempts = attempts + 1 where id = $1";
+        let retried =
+            self.write(move |tx| Box::pin(async move { tx.execute(RETRY, params![id, at]).await }));
+        retried.await.map(drop)
+    }
+
+    async fn settle_intent(
+        &self,
+        id: i64,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Came>, StoreError> {
+        let (intent, groups) = (intent.clone(), self.groups.clone());
+        let settled = self.write(move |tx| {
+            Box::pin(async move {
+                // Whoever takes its place waits for this row, and so comes after.
+                if tx.execute(END, params![id]).await? == 0 {
+                    return Ok(None);
+                }
+                let wish = intent.wish;
+                Ok(Some(match intent.mode {
+                    Mode::Subscribe => {
+                        let held = subscribe(tx, &groups, wish, now).await?;
+                        if intent.backfill {
+                            backfill::begin(tx, held.id.resource, now).await?;
+                        }
+                        if held.created_at < now { Came::Renewed } else { Came::Began }
+                    }
+                    Mode::Unsubscribe => {
+                        let protocol = Some(wish.protocol.as_str());
+                        let named = (wish.topic.as_str(), wish.callback.as_str());
+                        match unsubscribe(tx, wish.account, named, protocol).await? {
+                            true => Came::Ended,
+                            false => Came::Nothing,
+                        }
+                    }
+                }))
+            })
+        });
+        settled.await
+    }
+
+    async fn end_intent(&self, id: i64) -> Result<(), StoreError> {
+        let ended =
+            self.write(move |tx| Box::pin(async move { tx.execute(END, params![id]).await }));
+        ended.await.map(drop)
+    }
+
+    async fn supersede(&self, wish: &Wish) -> Result<(), StoreError> {
+        let hash = hash(wish);
+        let forgotten =
+            self.write(move |tx| Box::pin(async move { tx.execute(FORGET, params![hash]).await }));
+        forgotten.await.map(drop)
+    }
+}
+
+/// What still has to be verified, by the host of the callback.
+const QUEUE: Queue = queue_of!("intents", "id");
+
+const END: &str = "delete from intents where id = $1";
+const FORGET: &str = "delete from intents where hash = $1";
+
+/// Keeps an intent in place of an older one. Who is subscribed already has agreed before, and
+/// does not wait behind strangers that name the same host. It gets a number of its own, so that
+/// whoever is still busy with the older one can neither end nor settle it.
+async fn intend(tx: &Tx<'_>, intent: Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError> {
+    // Nothing is left to conflict with unless another node was quicker just now.
+    const KEEP: &str = "
+        insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
+                             format, updates, statuses, secret, lease_s, verify_token,
+                             due_at, backfill, host)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+                case when exists (select 1
+                                    from subscriptions s
+                                    join resources r on r.id = s.resource_id
+                                   where r.topic = $4 and s.callback = $5)
+                     then '' else $16 end)
+            on conflict (hash) do update
+           set id = excluded.id, host = excluded.host, mode = excluded.mode,
+               procedure = excluded.procedure,
+               format = excluded.format, updates = excluded.updates,
+               statuses = excluded.statuses, secret = excluded.secret, lease_s = excluded.lease_s,
+               verify_token = excluded.verify_token, backfill = excluded.backfill,
+               attempts = 0, due_at = excluded.due_at
+        returning id";
+    let wish = &intent.wish;
+    let hash = hash(wish);
+    tx.execute(FORGET, params![hash.clone()]).await?;
+    #[rustfmt::skip]
+    let params = params![
+        hash, intent.mode.as_str(), number(wish.account), wish.topic.as_str(),
+        wish.callback.as_str(), wish.protocol.as_str(), wish.protocol.procedure(),
+        wish.format.as_str(), wish.updates.as_str(), wish.statuses.as_str(),
+        wish.secret.as_ref().map(Secret::expose),
+        i64::try_from(wish.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, due_at,
+        intent.backfill, wish.callback.host_name(),
+    ];
+    let kept = tx.first(KEEP, params).await?;
+    tx.wake(Wake::Intents).await?;
+    kept.ok_or_else(|| StoreError::Corrupt("an intent vanished".to_owned()))?.int()
+}
+
+/// What an intent is about: account, topic, callback and protocol. Together they are
+/// longer than an index entry may be.
+fn hash(wish: &Wish) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    hash.update(number(wish.account).to_be_bytes());
+    for part in [wish.topic.as_str(), wish.callback.as_str(), wish.protocol.as_str()] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().to_vec()
+}
+
+fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
+    let id = row.int()?;
+    let attempts = row.small()?;
+    let mode = row.word(Mode::from_word)?;
+    let wish = Wish {
+        account: account(&mut row)?,
+        topic: resources::topic(&mut row)?,
+        callback: callback(&mut row)?,
+        protocol: protocol(&mut row)?,
+        format: row.word(Format::from_word)?,
+        updates: row.word(Updates::from_word)?,
+        statuses: row.word(Statuses::from_word)?,
+        secret: secret(&mut row)?,
+        lease: Lease::from(Duration::from_secs(row.count()?)),
+    };
+    let intent = Intent { mode, wish, verify_token: row.opt_text()?, backfill: row.int()? != 0 };
+    Ok(DueIntent { id, attempts, intent })
+}

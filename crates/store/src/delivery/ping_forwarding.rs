@@ -1,0 +1,169 @@
+//! Sinks that have to be told of a change: a row for each sink and resource.
+//!
+//! A change that comes while a row waits is told of with it; one that comes while the sink
+//! is being told makes the row due again.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use crate::engine::db::Db;
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::Tx;
+use crate::log::most;
+use feedgate_core::ping::Change;
+use feedgate_core::ping_forwarding::{DueSink, Onward};
+use feedgate_core::ports::{Sinks, StoreError};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::status::Status;
+
+#[async_trait]
+impl Sinks for Db {
+    async fn tell_sinks(&self, weblog: &Change) -> Result<(), StoreError> {
+        let (weblog, onward) = (weblog.clone(), Arc::clone(&self.onward));
+        let told = self.write(move |tx| {
+            Box::pin(async move {
+                let feed_url = weblog.feed_url.as_deref().unwrap_or(&weblog.url);
+                if !onward.is_asked(feed_url) || has_credentials(&weblog.url) {
+                    return Ok(());
+                }
+                keep(tx, &onward, [&weblog.name, &weblog.url, feed_url], weblog.at).await
+            })
+        });
+        told.await
+    }
+
+    async fn claim_sink(
+        &self,
+        sink: &str,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DueSink>, StoreError> {
+        const DUE: &str = "
+            select id, sink, name, url, feed_url, version, attempts
+              from onward
+             where sink = $1 and due_at <= $2
+             order by due_at
+             limit $3
+               {skip locked}";
+        const CLAIM: &str = "update onward set due_at = $1 from {rows} where onward.id = given.id";
+        let sink = sink.to_owned();
+        let claimed = self.write(move |tx| {
+            Box::pin(async move {
+                let rows = tx.query(DUE, params![sink, now, most(limit)]).await?;
+                let due = rows.into_iter().map(due).collect::<Result<Vec<_>, StoreError>>()?;
+                let ids = due.iter().map(|due| due.id).collect();
+                tx.execute_rows(CLAIM, params![until], &[("id", Value::Ints(ids))]).await?;
+                Ok(due)
+            })
+        });
+        claimed.await
+    }
+
+    async fn settle_sink(
+        &self,
+        due: &DueSink,
+        retry_at: Option<DateTime<Utc>>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        const RETRY: &str = "update onward set due_at = $2, attempts = attempts + 1 where id = $1";
+        const END: &str = "delete from onward where id = $1 and version = $2";
+        const AGAIN: &str = "update onward set due_at = $2, attempts = 0 where id = $1";
+        let (id, version) = (due.id, due.version);
+        let settled = self.write(move |tx| {
+            Box::pin(async move {
+                if let Some(at) = retry_at {
+                    return tx.execute(RETRY, params![id, at]).await;
+                }
+                match tx.execute(END, params![id, version]).await? {
+                    0 => tx.execute(AGAIN, params![id, now]).await,
+                    ended => Ok(ended),
+                }
+            })
+        });
+        settled.await.map(drop)
+    }
+
+    async fn forget_sinks(&self, known: &[String]) -> Result<u64, StoreError> {
+        const FORGET: &str = "delete from onward where sink not in ({texts $1})";
+        let known = Value::Texts(known.to_vec());
+        let forgotten =
+            self.write(move |tx| Box::pin(async move { tx.execute(FORGET, &[known]).await }));
+        forgotten.await
+    }
+}
+
+/// Has all sinks told of a change of this resource, if its owner asked for it.
+pub(crate) async fn changed(
+    tx: &Tx<'_>,
+    onward: &Onward,
+    id: ResourceId,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const WHOSE: &str = "
+        select r.topic, r.site_url, d.status
+          from resources r join details d on d.resource_id = r.id
+         where r.id = $1";
+    if onward.sinks.is_empty() {
+        return Ok(());
+    }
+    let Some(mut row) = tx.first(WHOSE, params![id.0]).await? else { return Ok(()) };
+    let (topic, site) = (row.text()?, row.opt_text()?);
+    let status: Status = row.json()?;
+    let url = site.unwrap_or_else(|| topic.clone());
+    if onward.is_asked(&topic) && !has_credentials(&topic) && !has_credentials(&url) {
+        keep(tx, onward, [&status.title, &url, &topic], now).await?;
+    }
+    Ok(())
+}
+
+/// Has all sinks told of a weblog: its name, its address and its feed.
+async fn keep(
+    tx: &Tx<'_>,
+    onward: &Onward,
+    [name, url, feed_url]: [&str; 3],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    // What waits for a retry goes on waiting: the sink has its troubles.
+    const KEEP: &str = "
+        insert into onward (hash, sink, name, url, feed_url, due_at)
+        values ($1, $2, $3, $4, $5, $6)
+            on conflict (hash) do update
+           set name = excluded.name, url = excluded.url, feed_url = excluded.feed_url,
+               version = onward.version + 1";
+    for sink in &onward.sinks {
+        let sink = sink.name();
+        let params = params![hash(&sink, feed_url), sink, name, url, feed_url, now];
+        tx.execute(KEEP, params).await?;
+    }
+    Ok(())
+}
+
+/// What is told to whom; together they are longer than an index entry may be.
+fn hash(sink: &str, topic: &str) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    hash.update((sink.len() as u64).to_be_bytes());
+    hash.update(sink);
+    hash.update(topic);
+    hash.finalize().to_vec()
+}
+
+fn has_credentials(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
+}
+
+fn due(mut row: Row) -> Result<DueSink, StoreError> {
+    Ok(DueSink {
+        id: row.int()?,
+        sink: row.text()?,
+        name: row.text()?,
+        url: row.text()?,
+        feed_url: row.text()?,
+        version: row.int()?,
+        attempts: row.small()?,
+    })
+}

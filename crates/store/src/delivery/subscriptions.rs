@@ -1,0 +1,341 @@
+//! Who is told: making, ending and listing subscriptions.
+//!
+//! Whatever adds or removes a subscription locks its resource's row first and keeps the
+//! count there, by which a resource without subscribers is never due.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::delivery::deliveries;
+use crate::engine::db::Db;
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::{Tx, Wake};
+use crate::log::most;
+use crate::resources::{ensure, resource, resource_columns, topic};
+use feedgate_core::account::AccountId;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::ports::{
+    Filter, Listed, Numbers, Room, Settled, StoreError, Subscriptions, Telling,
+};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::subscription::{
+    Due, Format, Secret, Statuses, Subscription, SubscriptionId, Updates, Wish,
+};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
+
+/// The columns of a subscription `s` to a resource `r`, as [`subscription`] reads them.
+macro_rules! subscription_columns {
+    () => {
+        "s.resource_id, s.id, s.account_id, r.topic, s.callback, s.protocol, s.procedure,
+         s.format, s.updates, s.statuses, s.status_told, s.secret, s.cursor, s.failures, s.failing_since, s.lease_until,
+         s.created_at"
+    };
+}
+pub(crate) use subscription_columns;
+
+#[async_trait]
+impl Subscriptions for Db {
+    async fn subscribe(&self, wish: &Wish, now: DateTime<Utc>) -> Result<Subscription, StoreError> {
+        let (wish, groups) = (wish.clone(), self.groups.clone());
+        self.write(move |tx| Box::pin(async move { subscribe(tx, &groups, wish, now).await })).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        account: Option<AccountId>,
+        topic: &Topic,
+        callback: &Callback,
+        protocol: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let (topic, callback) = (topic.as_str().to_owned(), callback.as_str().to_owned());
+        let protocol = protocol.map(str::to_owned);
+        let ended = self.write(move |tx| {
+            Box::pin(async move {
+                unsubscribe(tx, account, (&topic, &callback), protocol.as_deref()).await
+            })
+        });
+        ended.await
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<(Vec<Listed>, u64), StoreError> {
+        let filter = filter.clone();
+        self.read(move |tx| Box::pin(list(tx, filter))).await
+    }
+
+    async fn claim_subscriptions(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<Due>, StoreError> {
+        let room = room.clone();
+        self.write(move |tx| Box::pin(deliveries::claim(tx, now, until, room))).await
+    }
+
+    async fn settle(&self, settled: &[Settled], now: DateTime<Utc>) -> Result<(), StoreError> {
+        let settled = settled.to_vec();
+        self.write(move |tx| Box::pin(deliveries::settle(tx, settled, now))).await
+    }
+
+    async fn telling(
+        &self,
+        resource: ResourceId,
+        before: Numbers,
+        now: DateTime<Utc>,
+    ) -> Result<Telling, StoreError> {
+        self.read(move |tx| Box::pin(deliveries::telling(tx, resource, before, now))).await
+    }
+
+    async fn replay(
+        &self,
+        id: SubscriptionId,
+        cursor: Seq,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.write(move |tx| Box::pin(deliveries::replay(tx, id, cursor, now))).await
+    }
+}
+
+/// Renews the subscription or makes it. The resource stays locked from first to last,
+/// so any number of callers may do this at once.
+pub(crate) async fn subscribe(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    wish: Wish,
+    now: DateTime<Utc>,
+) -> Result<Subscription, StoreError> {
+    const FIND: &str = concat!(
+        "select ",
+        subscription_columns!(),
+        " from subscriptions s
+          join resources r on r.id = s.resource_id
+         where s.resource_id = $1 and s.account_id = $2 and s.callback = $3
+           and s.protocol = $4"
+    );
+    let resource = ensure(tx, groups, &wish.topic, now).await?;
+    let named = params![
+        resource.id.0,
+        number(wish.account),
+        wish.callback.as_str(),
+        wish.protocol.as_str()
+    ];
+    match tx.first(FIND, named).await? {
+        Some(mut row) => renew(tx, &resource, &subscription(&mut row)?, &wish, now).await?,
+        None => make(tx, &resource, &wish, now).await?,
+    }
+    let kept = tx.first(FIND, named).await?;
+    subscription(&mut kept.ok_or_else(|| StoreError::Corrupt("a subscription vanished".into()))?)
+}
+
+/// Ends the subscription to a topic with a callback, in all protocols if none is named.
+pub(crate) async fn unsubscribe(
+    tx: &Tx<'_>,
+    account: Option<AccountId>,
+    (topic, callback): (&str, &str),
+    protocol: Option<&str>,
+) -> Result<bool, StoreError> {
+    const RESOURCE: &str = "select id from resources where topic = $1 {for update}";
+    const END: &str = "
+        delete from subscriptions
+         where resource_id = $1 and account_id = $2 and callback = $3
+           and protocol = coalesce($4, protocol)";
+    let Some(mut row) = tx.first(RESOURCE, params![topic]).await? else {
+        return Ok(false);
+    };
+    let id = row.int()?;
+    let params = params![id, number(account), callback, protocol.map(str::to_owned)];
+    let ended = tx.execute(END, params).await?;
+    count_off(tx, &vec![id; ended as usize]).await?;
+    Ok(ended > 0)
+}
+
+/// What a new subscriber of this format has been told: all there is.
+fn end(resource: &Resource, format: Format) -> i64 {
+    match format {
+        Format::Raw => resource.body_version,
+        Format::Atom | Format::Json | Format::Fitting => resource.head.0,
+    }
+}
+
+async fn make(
+    tx: &Tx<'_>,
+    resource: &Resource,
+    wish: &Wish,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const MAKE: &str = "
+        insert into subscriptions (resource_id, account_id, callback, host, protocol,
+                                   procedure, format, updates, statuses, status_told, secret,
+                                   cursor, lease_until,
+                                   created_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    const COUNT: &str = "
+        update resources
+           set subscribers = subscribers + 1, unwatched_since = null
+         where id = $1 and kind <> 'collection'";
+    #[rustfmt::skip]
+    let params = params![
+        resource.id.0, number(wish.account), wish.callback.as_str(), wish.callback.host(),
+        wish.protocol.as_str(), wish.protocol.procedure(), wish.format.as_str(),
+        wish.updates.as_str(), wish.statuses.as_str(), wish.statuses.version(&resource.status),
+        wish.secret.as_ref().map(Secret::expose), end(resource, wish.format),
+        wish.lease.end(now), now,
+    ];
+    tx.execute(MAKE, params).await?;
+    tx.execute(COUNT, params![resource.id.0]).await?;
+    if resource.subscribers == 0 {
+        tx.wake(Wake::Resources).await?;
+    }
+    Ok(())
+}
+
+/// Replaces what the wish says, forgets failures, and tries at once what waited for a
+/// retry. The delivery in hand, if there is one, is left to end; what it then says of its
+/// cursor counts only if both cursors run over the same numbers.
+async fn renew(
+    tx: &Tx<'_>,
+    resource: &Resource,
+    known: &Subscription,
+    wish: &Wish,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const RENEW: &str = "
+        update subscriptions
+           set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
+               updates = $11, statuses = $12, status_told = $13, failures = 0, errors = 0,
+               errors_upto = 0,
+               failing_since = null,
+               replay_from = case when cast($10 as bigint) = 0 then replay_from
+                                  when claimed_until > $8 then cast($6 as bigint) end,
+               told_before = case when cast($10 as bigint) = 0 then told_before else 0 end,
+               due_at = case when claimed_until > $8 then due_at
+                             when cast($6 as bigint) < cast($9 as bigint) then $8
+                             when cast($13 as bigint) < cast($14 as bigint) then $8 end
+         where resource_id = $1 and id = $2";
+    let owed = end(resource, wish.format);
+    let behind = known.cursor.0 < end(resource, known.format);
+    let changed = (known.format == Format::Raw) != (wish.format == Format::Raw);
+    // A cursor over records says nothing about bodies, nor the other way round: who
+    // was behind in one is owed the latest of the other.
+    let cursor = match (changed, behind) {
+        (false, _) => known.cursor.0,
+        (true, true) => (owed - 1).max(0),
+        (true, false) => owed,
+    };
+    let status = wish.statuses.version(&resource.status);
+    let status_told = if known.statuses == wish.statuses { known.status_told } else { status };
+    #[rustfmt::skip]
+    let params = params![
+        known.id.resource.0, known.id.number, wish.protocol.procedure(), wish.format.as_str(),
+        wish.secret.as_ref().map(Secret::expose), cursor, wish.lease.end(now), now, owed,
+        i64::from(changed), wish.updates.as_str(), wish.statuses.as_str(), status_told, status,
+    ];
+    tx.execute(RENEW, params).await?;
+    if cursor < owed || status_told < status {
+        tx.wake(Wake::Subscriptions).await?;
+    }
+    Ok(())
+}
+
+/// Takes ended subscriptions off the counts of their resources, which are locked; a
+/// resource stands there once for each.
+pub(crate) async fn count_off(tx: &Tx<'_>, resources: &[i64]) -> Result<(), StoreError> {
+    const COUNT: &str = "
+        update resources
+           set subscribers = subscribers - given.gone
+          from {rows}
+         where resources.id = given.resource_id and resources.kind <> 'collection'";
+    let mut ended = std::collections::BTreeMap::new();
+    for id in resources {
+        *ended.entry(*id).or_insert(0) += 1;
+    }
+    let columns = [
+        ("resource_id", Value::Ints(ended.keys().copied().collect())),
+        ("gone", Value::Ints(ended.values().copied().collect())),
+    ];
+    tx.execute_rows(COUNT, &[], &columns).await.map(drop)
+}
+
+async fn list(tx: &Tx<'_>, filter: Filter) -> Result<(Vec<Listed>, u64), StoreError> {
+    const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
+    // Only what is asked for stands in the statement, so that its index is used.
+    let mut from = "from subscriptions s join resources r on r.id = s.resource_id
+                            join details d on d.resource_id = r.id"
+        .to_owned();
+    let mut params = Vec::new();
+    let asked = [
+        ("s.account_id", filter.account.map(|account| Value::from(account.0))),
+        ("r.topic", filter.topic.map(Value::from)),
+        ("s.callback", filter.callback.map(Value::from)),
+    ];
+    for (column, value) in asked {
+        let Some(value) = value else { continue };
+        let word = if params.is_empty() { "where" } else { "and" };
+        params.push(value);
+        from.push_str(&format!(" {word} {column} = ${}", params.len()));
+    }
+
+    let counted = tx.first(&format!("select count(*) {from}"), &params).await?;
+    let total = counted.map_or(Ok(0), |mut row| row.count())?;
+    let (limit, offset) = (params.len() + 1, params.len() + 2);
+    let page = format!("select {COLUMNS} {from} order by s.id limit ${limit} offset ${offset}");
+    params.extend([most(filter.limit).into(), most(filter.offset).into()]);
+    let rows = tx.query(&page, &params).await?;
+    let listed = rows.into_iter().map(|mut row| {
+        Ok(Listed { subscription: subscription(&mut row)?, resource: resource(&mut row)? })
+    });
+    Ok((listed.collect::<Result<_, StoreError>>()?, total))
+}
+
+/// An account as it is kept: open subscriptions are number 0's.
+pub(crate) fn number(account: Option<AccountId>) -> i64 {
+    account.unwrap_or(AccountId::NOBODY).0
+}
+
+/// Reads an account as it is kept.
+pub(crate) fn account(row: &mut Row) -> Result<Option<AccountId>, StoreError> {
+    let number = row.int()?;
+    Ok((number != 0).then_some(AccountId(number)))
+}
+
+/// Reads `subscription_columns!`.
+pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
+    Ok(Subscription {
+        id: SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? },
+        account: account(row)?,
+        topic: topic(row)?,
+        callback: callback(row)?,
+        protocol: protocol(row)?,
+        format: row.word(Format::from_word)?,
+        updates: row.word(Updates::from_word)?,
+        statuses: row.word(Statuses::from_word)?,
+        status_told: row.int()?,
+        secret: secret(row)?,
+        cursor: Seq(row.int()?),
+        failures: row.small()?,
+        failing_since: row.opt_time()?,
+        lease_until: row.time()?,
+        created_at: row.time()?,
+    })
+}
+
+/// Reads a callback.
+pub(crate) fn callback(row: &mut Row) -> Result<Callback, StoreError> {
+    Callback::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
+}
+
+/// Reads a protocol and its procedure.
+pub(crate) fn protocol(row: &mut Row) -> Result<Protocol, StoreError> {
+    let (word, procedure) = (row.text()?, row.text()?);
+    let protocol = Protocol::from_words(&word, &procedure);
+    protocol.ok_or_else(|| StoreError::Corrupt(format!("unknown protocol {word:?}")))
+}
+
+/// Reads a secret.
+pub(crate) fn secret(row: &mut Row) -> Result<Option<Secret>, StoreError> {
+    let Some(key) = row.opt_text()? else { return Ok(None) };
+    let secret = Secret::new(key).map(Some);
+    secret.ok_or_else(|| StoreError::Corrupt("a secret is too long".to_owned()))
+}

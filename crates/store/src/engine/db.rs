@@ -1,0 +1,151 @@
+//! The store behind all ports: an operation goes in, and comes out of the database
+//! that was configured.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use futures_util::future::BoxFuture;
+
+use crate::engine::migrate;
+use crate::engine::postgres::{self, Postgres};
+use crate::engine::sqlite::Sqlite;
+use crate::engine::tx::Tx;
+use crate::hosts;
+use crate::resources::poll_result_batcher::Recorder;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::ping_forwarding::Onward;
+use feedgate_core::ports::{News, StoreError};
+
+/// What [`crate::open`] opens.
+pub(crate) struct Db {
+    engine: Engine,
+    pub(crate) news: News,
+    pub(crate) recorder: Recorder,
+    /// Which servers are limited together.
+    pub(crate) groups: Groups,
+    /// How much a page takes.
+    pub(crate) cut: Cut,
+    /// Which changes are pinged onward.
+    pub(crate) onward: Arc<Onward>,
+}
+
+enum Engine {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl Db {
+    /// Opens the database that `settings` name, and brings its schema up to date.
+    pub(crate) async fn open(settings: &crate::Settings) -> Result<Arc<Db>, StoreError> {
+        Db::begin(settings).await.map_err(|err| match err {
+            StoreError::Database(err) => {
+                let place = match sqlite_path(&settings.url) {
+                    Some(path) => path.display().to_string(),
+                    None => postgres::place(&settings.url),
+                };
+                StoreError::Open { place, reason: reason(&*err) }
+            }
+            other => other,
+        })
+    }
+
+    async fn begin(settings: &crate::Settings) -> Result<Arc<Db>, StoreError> {
+        let news = News::default();
+        let connections = settings.connections.max(1);
+        let engine = match sqlite_path(&settings.url) {
+            Some(path) => Engine::Sqlite(Sqlite::open(path, connections, news.clone())?),
+            None => {
+                let opened = Postgres::open(&settings.url, connections, news.clone()).await?;
+                Engine::Postgres(opened)
+            }
+        };
+        let (groups, cut) = (settings.groups.clone(), settings.cut);
+        let onward = Arc::new(settings.onward.clone());
+        let db = Arc::new_cyclic(|db| {
+            let recorder = Recorder::start(Weak::clone(db));
+            Db { engine, news, recorder, groups: groups.clone(), cut, onward }
+        });
+        db.write(move |tx| Box::pin(migrate::migrate(tx, cut.records))).await?;
+        db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;
+        Ok(db)
+    }
+
+    /// Runs `op` in one transaction: all of it or, if it fails, nothing.
+    pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(op).await,
+            Engine::Postgres(postgres) => postgres.write(op).await,
+        }
+    }
+
+    /// Runs `op`, which writes nothing. Two of its statements may see two moments.
+    pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(op).await,
+            Engine::Postgres(postgres) => postgres.read(op).await,
+        }
+    }
+
+    /// Finishes what was begun and closes the database.
+    pub(crate) async fn shut(&self) {
+        self.recorder.stop().await;
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Postgres(postgres) => postgres.close(),
+        }
+    }
+}
+
+/// An error with its causes. Some errors tell their cause themselves, which is not told
+/// twice.
+fn reason(err: &(dyn Error + 'static)) -> String {
+    let mut text = err.to_string().trim_end().to_owned();
+    let mut cause = err.source();
+    while let Some(err) = cause {
+        let told = err.to_string();
+        if !text.ends_with(told.trim_end()) {
+            text = format!("{text}: {}", told.trim_end());
+        }
+        cause = err.source();
+    }
+    text
+}
+
+/// The file that a database URL names: `sqlite:PATH` or just a path.
+fn sqlite_path(url: &str) -> Option<&Path> {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return None;
+    }
+    let path = url.strip_prefix("sqlite:").unwrap_or(url);
+    Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_a_file_or_a_server() {
+        let cases = [
+            ("sqlite:feedgate-data/feedgate.db", Some("feedgate-data/feedgate.db")),
+            ("sqlite:/var/lib/feedgate.db", Some("/var/lib/feedgate.db")),
+            ("sqlite:///var/lib/feedgate.db", Some("/var/lib/feedgate.db")),
+            ("feedgate.db", Some("feedgate.db")),
+            ("postgres://db/feedgate", None),
+            ("postgresql://db/feedgate", None),
+        ];
+        for (url, want) in cases {
+            assert_eq!(sqlite_path(url), want.map(Path::new), "{url}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Errors of the database drivers, as errors of the store.
+
+use feedgate_core::ports::StoreError;
+
+/// What a driver reports.
+#[derive(Debug)]
+pub(crate) enum DriverError {
+    /// The connection pool of PostgreSQL.
+    Pool(deadpool_postgres::PoolError),
+    /// PostgreSQL, or the connection to it.
+    Postgres(tokio_postgres::Error),
+    /// SQLite.
+    Sqlite(rusqlite::Error),
+}
+
+impl From<deadpool_postgres::PoolError> for DriverError {
+    fn from(err: deadpool_postgres::PoolError) -> DriverError {
+        DriverError::Pool(err)
+    }
+}
+
+impl From<tokio_postgres::Error> for DriverError {
+    fn from(err: tokio_postgres::Error) -> DriverError {
+        DriverError::Postgres(err)
+    }
+}
+
+impl From<rusqlite::Error> for DriverError {
+    fn from(err: rusqlite::Error) -> DriverError {
+        DriverError::Sqlite(err)
+    }
+}
+
+/// The error of the store that a driver's error means.
+pub(crate) fn store_error(err: impl Into<DriverError>) -> StoreError {
+    match err.into() {
+        DriverError::Pool(deadpool_postgres::PoolError::Closed) => StoreError::Closed,
+        DriverError::Pool(deadpool_postgres::PoolError::Backend(err)) => store_error(err),
+        DriverError::Pool(err) => StoreError::Database(Box::new(err)),
+        DriverError::Postgres(err) => StoreError::Database(Box::new(err)),
+        DriverError::Sqlite(err) => StoreError::Database(Box::new(err)),
+    }
+}

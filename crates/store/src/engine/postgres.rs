@@ -1,0 +1,181 @@
+//! PostgreSQL: a pool of connections, and one more that listens.
+//!
+//! What holds here:
+//!
+//! * An operation is one transaction at the level "read committed". Whoever touches
+//!   rows of a resource that others may touch too locks the resource's row first, and
+//!   several resources in the order of their numbers, so that nobody waits in a ring.
+//! * Statements are prepared once per connection.
+//! * TLS is spoken, and the server's certificate checked, if the URL says
+//!   `sslmode=require`.
+
+mod listen;
+mod tls;
+
+use crate::engine::error::store_error;
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Config, NoTls};
+
+use crate::engine::sql::{Row, Value};
+use crate::engine::tx::{Conn, Tx, Wake};
+use feedgate_core::ports::{News, StoreError};
+
+/// How long an operation waits for a connection, free or new.
+const WAIT: Duration = Duration::from_secs(10);
+/// How long a server that says nothing is believed to be there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// What bounds a session: no statement of ours takes a minute, and a node that is cut
+/// off must not hold its locks for longer.
+const SESSION: &str = "
+    set statement_timeout = '60s';
+    set idle_in_transaction_session_timeout = '60s'";
+
+/// The pool.
+pub(crate) struct Postgres {
+    pool: Pool,
+    news: News,
+    listening: JoinHandle<()>,
+}
+
+impl Postgres {
+    /// Connects to the server at `url`, with up to `connections` at once.
+    pub(crate) async fn open(
+        url: &str,
+        connections: usize,
+        news: News,
+    ) -> Result<Postgres, StoreError> {
+        let mut config: Config = url.parse().map_err(store_error)?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(WAIT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("feedgate");
+        }
+        config.keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let tls = match config.get_ssl_mode() {
+            SslMode::Require => Some(tls::trusting()?),
+            _ => None,
+        };
+        let manager = match tls.clone() {
+            Some(tls) => Manager::from_config(config.clone(), tls, recycling),
+            None => Manager::from_config(config.clone(), NoTls, recycling),
+        };
+        let pool = Pool::builder(manager).max_size(connections).runtime(Runtime::Tokio1);
+        let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT));
+        let bounded = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(async { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
+        });
+        let pool = pool.post_create(bounded).build();
+        let pool = pool.map_err(|err| StoreError::Database(Box::new(err)))?;
+        // Say now, not at the first operation, that there is no server.
+        drop(pool.get().await.map_err(store_error)?);
+        let listening = tokio::spawn(listen::listen(config, tls, news.clone()));
+        Ok(Postgres { pool, news, listening })
+    }
+
+    /// Runs `op` in a transaction, all or nothing.
+    pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        let mut client = self.pool.get().await.map_err(store_error)?;
+        let transaction = client.transaction().await.map_err(store_error)?;
+        let (done, woken) = {
+            let tx = Tx::new(Conn::Transaction(&transaction));
+            let done = op(&tx).await?;
+            (done, tx.woken())
+        };
+        transaction.commit().await.map_err(store_error)?;
+        // The server tells this node too, but not as soon.
+        woken.for_each(|whom: Wake| whom.tell(&self.news));
+        Ok(done)
+    }
+
+    /// Runs `op`, which only reads.
+    pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        let client = self.pool.get().await.map_err(store_error)?;
+        let tx = Tx::new(Conn::Client(&client));
+        op(&tx).await
+    }
+
+    /// Hands out no more connections; those in use end with what they are used for.
+    pub(crate) fn close(&self) {
+        self.pool.close();
+        self.listening.abort();
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Where the server of this URL is: host and port, and nothing that is secret.
+pub(crate) fn place(url: &str) -> String {
+    let Ok(config) = url.parse::<Config>() else { return "of PostgreSQL".to_owned() };
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let ports = config.get_ports();
+    // One port is for all hosts; none is PostgreSQL's own.
+    let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(5432);
+    let places = hosts.enumerate().map(|(n, host)| format!("{host}:{}", port(n)));
+    format!("at {}", places.collect::<Vec<_>>().join(", "))
+}
+
+/// A row as the operations read it.
+pub(crate) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
+    let value = |n: usize| {
+        let column = row.columns()[n].type_();
+        Ok(match *column {
+            Type::INT8 => row.try_get::<_, Option<i64>>(n).map_err(store_error)?.into(),
+            Type::INT4 => {
+                row.try_get::<_, Option<i32>>(n).map_err(store_error)?.map(i64::from).into()
+            }
+            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(n).map_err(store_error)?.into(),
+            Type::VOID => Value::Null,
+            _ => row.try_get::<_, Option<String>>(n).map_err(store_error)?.into(),
+        })
+    };
+    (0..row.len()).map(value).collect::<Result<_, StoreError>>().map(Row::new)
+}
+
+impl ToSql for Value {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Value::Null => Ok(IsNull::Yes),
+            Value::Int(number) => number.to_sql_checked(ty, out),
+            Value::Text(text) => text.to_sql_checked(ty, out),
+            Value::Blob(bytes) => bytes.to_sql_checked(ty, out),
+            Value::Ints(list) => list.to_sql_checked(ty, out),
+            Value::Texts(list) => list.to_sql_checked(ty, out),
+            Value::Blobs(list) => list.to_sql_checked(ty, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true // each kind checks for itself
+    }
+
+    to_sql_checked!();
+}

@@ -1,0 +1,81 @@
+//! The connection that listens: what one node commits wakes the workers of all.
+//!
+//! It is no part of the pool, which drops what a server says unasked. When it breaks
+//! it is made again; meanwhile workers find their work by looking.
+
+use crate::engine::error::store_error;
+use std::error::Error;
+use std::future::poll_fn;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
+use tracing::warn;
+
+use super::tls::Tls;
+use crate::engine::tx::Wake;
+use feedgate_core::ports::{News, StoreError};
+
+/// How long to wait before connecting again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Listens for as long as the store is open.
+pub(super) async fn listen(config: Config, tls: Option<Tls>, news: News) {
+    loop {
+        let ended = match tls.clone() {
+            Some(tls) => match config.connect(tls).await {
+                Ok((client, connection)) => hear(&client, connection, &news).await,
+                Err(err) => Err(store_error(err)),
+            },
+            None => match config.connect(NoTls).await {
+                Ok((client, connection)) => hear(&client, connection, &news).await,
+                Err(err) => Err(store_error(err)),
+            },
+        };
+        if let Err(err) = ended {
+            warn!(error = &err as &dyn Error, "the database no longer tells us of news");
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Hears the server out until the connection ends.
+async fn hear<S, T>(
+    client: &Client,
+    mut connection: Connection<S, T>,
+    news: &News,
+) -> Result<(), StoreError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let ours = tokio::sync::OnceCell::new();
+    let begin = async {
+        client.batch_execute("listen feedgate").await.map_err(store_error)?;
+        let schema: String = client
+            .query_one("select current_schema()::text", &[])
+            .await
+            .map_err(store_error)?
+            .get(0);
+        // What was told before we listened is not told again.
+        Wake::ALL.into_iter().for_each(|whom| whom.tell(news));
+        let _ = ours.set(schema);
+        // The connection ends when its client does.
+        std::future::pending::<Result<(), StoreError>>().await
+    };
+    let hear = async {
+        while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+            let AsyncMessage::Notification(told) = message.map_err(store_error)? else { continue };
+            let Some((schema, word)) = told.payload().split_once(' ') else { continue };
+            if ours.get().is_some_and(|ours| ours == schema) {
+                let whom = Wake::ALL.into_iter().find(|whom| whom.as_str() == word);
+                whom.into_iter().for_each(|whom| whom.tell(news));
+            }
+        }
+        Ok(())
+    };
+    tokio::select! {
+        ended = begin => ended,
+        ended = hear => ended,
+    }
+}

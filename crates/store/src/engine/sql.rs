@@ -1,0 +1,341 @@
+//! One SQL text for two databases: the values it takes, the rows it gives, and the
+//! words that the two spell differently.
+//!
+//! Parameters are numbered (`$1`) and may be used in any order, more than once. What
+//! differs stands in braces:
+//!
+//! | word | PostgreSQL | SQLite |
+//! | --- | --- | --- |
+//! | `{ids $1}` `{texts $1}` `{blobs $1}` | `select unnest($1::…[])` | `select … from json_each($1)` |
+//! | `{rows}` | `unnest(…) as given (…)` | one row at a time, as `given` |
+//! | `{values id, name}` | `select given.id, given.name from unnest(…) as given (…)` | `values (…)`, one row at a time |
+//! | `{from rows}` `{given id}` | `from unnest(…) as given (…)` `given.id` | nothing, and a parameter |
+//! | `{for update}` `{for share}` `{skip locked}` | row locks | nothing: there is one writer |
+//! | `{postgres …}` `{sqlite …}` | the first | the second |
+//! | `{number}` `{alias}` `{serial}` `{key}` `{compact}` | DDL, see `migrations/` | |
+//!
+//! An update for many rows is written with the latter, and an insert with `{values}`: SQLite
+//! would collect what comes `from` somewhere in a table of its own, made and thrown away for
+//! each row, and keep a journal for each statement that may write several rows.
+//!
+//! A parameter whose type PostgreSQL cannot tell from its place is cast:
+//! `cast($1 as bigint)`.
+
+use std::vec::IntoIter;
+
+use chrono::{DateTime, Utc};
+
+use feedgate_core::ports::StoreError;
+
+/// A value on its way into a statement or out of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// SQL's null.
+    Null,
+    /// A number, a truth or a time.
+    Int(i64),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+    /// A list of numbers, for `{ids}` and `{rows}`.
+    Ints(Vec<i64>),
+    /// A list of texts, for `{texts}` and `{rows}`.
+    Texts(Vec<String>),
+    /// A list of bytes, for `{blobs}` and `{rows}`.
+    Blobs(Vec<Vec<u8>>),
+}
+
+impl Value {
+    /// How many values a list holds.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Value::Ints(list) => list.len(),
+            Value::Texts(list) => list.len(),
+            Value::Blobs(list) => list.len(),
+            Value::Null | Value::Int(_) | Value::Text(_) | Value::Blob(_) => 1,
+        }
+    }
+
+    fn array_type(&self) -> &'static str {
+        match self {
+            Value::Texts(_) => "text[]",
+            Value::Blobs(_) => "bytea[]",
+            _ => "bigint[]",
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Int(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Value {
+        Value::Int(truth.into())
+    }
+}
+
+impl From<DateTime<Utc>> for Value {
+    fn from(time: DateTime<Utc>) -> Value {
+        Value::Int(time.timestamp_micros())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Value {
+        Value::Blob(bytes)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(maybe: Option<T>) -> Value {
+        maybe.map_or(Value::Null, Into::into)
+    }
+}
+
+/// The parameters of a statement: `params![id, now]`.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::engine::sql::Value::from($value)),*] };
+}
+pub(crate) use params;
+
+/// A row, read from left to right.
+#[derive(Debug)]
+pub(crate) struct Row(IntoIter<Value>);
+
+impl Row {
+    pub(crate) fn new(values: Vec<Value>) -> Row {
+        Row(values.into_iter())
+    }
+
+    fn next(&mut self) -> Value {
+        self.0.next().unwrap_or(Value::Null)
+    }
+
+    /// The next column, a number.
+    pub(crate) fn int(&mut self) -> Result<i64, StoreError> {
+        self.opt_int()?.ok_or_else(|| unlike("a number", &Value::Null))
+    }
+
+    /// The next column, a number or null.
+    pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, StoreError> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Int(number) => Ok(Some(number)),
+            other => Err(unlike("a number", &other)),
+        }
+    }
+
+    /// The next column, a number that is never negative.
+    pub(crate) fn count(&mut self) -> Result<u64, StoreError> {
+        let number = self.int()?;
+        u64::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is no count")))
+    }
+
+    /// The next column, a small number that is never negative.
+    pub(crate) fn small(&mut self) -> Result<u32, StoreError> {
+        let number = self.int()?;
+        u32::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is no count")))
+    }
+
+    /// The next column, a time.
+    pub(crate) fn time(&mut self) -> Result<DateTime<Utc>, StoreError> {
+        self.opt_time()?.ok_or_else(|| unlike("a time", &Value::Null))
+    }
+
+    /// The next column, a time or null.
+    pub(crate) fn opt_time(&mut self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let Some(micros) = self.opt_int()? else { return Ok(None) };
+        let time = DateTime::from_timestamp_micros(micros);
+        time.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))
+    }
+
+    /// The next column, a text.
+    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
+        self.opt_text()?.ok_or_else(|| unlike("a text", &Value::Null))
+    }
+
+    /// The next column, a text or null.
+    pub(crate) fn opt_text(&mut self) -> Result<Option<String>, StoreError> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Text(text) => Ok(Some(text)),
+            other => Err(unlike("a text", &other)),
+        }
+    }
+
+    /// The next column, bytes.
+    pub(crate) fn blob(&mut self) -> Result<Vec<u8>, StoreError> {
+        match self.next() {
+            Value::Blob(bytes) => Ok(bytes),
+            other => Err(unlike("bytes", &other)),
+        }
+    }
+
+    /// The next column, a word that `read` knows.
+    pub(crate) fn word<T>(&mut self, read: fn(&str) -> Option<T>) -> Result<T, StoreError> {
+        let word = self.text()?;
+        read(&word).ok_or_else(|| StoreError::Corrupt(format!("unknown word {word:?}")))
+    }
+
+    /// The next column, a document of our own in JSON.
+    pub(crate) fn json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, StoreError> {
+        parse_json(&self.text()?)
+    }
+}
+
+fn unlike(wanted: &str, found: &Value) -> StoreError {
+    let kind = match found {
+        Value::Null => "null",
+        Value::Int(_) => "a number",
+        Value::Text(_) => "a text",
+        Value::Blob(_) => "bytes",
+        Value::Ints(_) | Value::Texts(_) | Value::Blobs(_) => "a list",
+    };
+    StoreError::Corrupt(format!("{kind} stands where {wanted} belongs"))
+}
+
+/// A document of our own, as it is kept.
+pub(crate) fn json<T: serde::Serialize>(document: &T) -> String {
+    serde_json::to_string(document).expect("our documents are structs of plain values")
+}
+
+/// A document of our own, as it was kept.
+pub(crate) fn parse_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|err| StoreError::Corrupt(err.to_string()))
+}
+
+/// The columns of `{rows}`: their names and their values, all lists of one length.
+pub(crate) type Columns<'a> = [(&'a str, Value)];
+
+/// The text for PostgreSQL. `columns` are numbered on from `first`.
+pub(crate) fn postgres(sql: &str, first: usize, columns: &Columns<'_>) -> String {
+    replace(sql, |word, rest| match word {
+        "rows" => given_rows(first, columns),
+        "from" => format!("from {}", given_rows(first, columns)),
+        "values" => {
+            let names = rest.split(", ").map(|name| format!("given.{name}"));
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!("select {names} from {}", given_rows(first, columns))
+        }
+        "given" => format!("given.{rest}"),
+        "ids" => format!("select unnest({rest}::bigint[])"),
+        "texts" => format!("select unnest({rest}::text[])"),
+        "blobs" => format!("select unnest({rest}::bytea[])"),
+        "postgres" => rest.to_owned(),
+        "for" if rest == "update" => "for no key update".to_owned(),
+        "for" => format!("for {rest}"),
+        "skip" => "for no key update skip locked".to_owned(),
+        "number" => "bigint generated by default as identity primary key".to_owned(),
+        "alias" => "bigint primary key".to_owned(),
+        "serial" => "bigint generated by default as identity".to_owned(),
+        "key" => "primary key".to_owned(),
+        _ => String::new(),
+    })
+}
+
+fn given_rows(first: usize, columns: &Columns<'_>) -> String {
+    let lists = columns.iter().enumerate();
+    let lists = lists.map(|(n, (_, v))| format!("${}::{}", first + n, v.array_type()));
+    let names = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    format!("unnest({}) as given ({names})", lists.collect::<Vec<_>>().join(", "))
+}
+
+/// The text for SQLite. `columns` are numbered on from `first`.
+pub(crate) fn sqlite(sql: &str, first: usize, columns: &Columns<'_>) -> String {
+    let given = |name: &str| {
+        let place = columns.iter().position(|(column, _)| *column == name);
+        place.map_or_else(String::new, |n| format!("${}", first + n))
+    };
+    let text = replace(sql, |word, rest| match word {
+        "rows" => {
+            let columns = columns.iter().enumerate();
+            let columns = columns.map(|(n, (name, _))| format!("${} as {name}", first + n));
+            format!("(select {}) as given", columns.collect::<Vec<_>>().join(", "))
+        }
+        "given" => given(rest),
+        "values" => {
+            let places = rest.split(", ").map(given).collect::<Vec<_>>().join(", ");
+            format!("values ({places})")
+        }
+        "ids" | "texts" => format!("select value from json_each({rest})"),
+        "blobs" => format!("select unhex(value) from json_each({rest})"),
+        "number" | "serial" => "integer primary key autoincrement".to_owned(),
+        "alias" => "integer primary key".to_owned(),
+        "key" => "unique".to_owned(),
+        "compact" => "without rowid".to_owned(),
+        "sqlite" => rest.to_owned(),
+        _ => String::new(),
+    });
+    // `$1` would be numbered by where it first stands, `?1` means what it says.
+    text.replace('$', "?")
+}
+
+/// Replaces what stands in braces; `with` is given the first word and the rest.
+fn replace(sql: &str, with: impl Fn(&str, &str) -> String) -> String {
+    let mut text = String::with_capacity(sql.len() + 64);
+    let mut left = sql;
+    while let Some((before, after)) = left.split_once('{') {
+        let (inside, after) = after.split_once('}').unwrap_or((after, ""));
+        let (word, rest) = inside.split_once(' ').unwrap_or((inside, ""));
+        text.push_str(before);
+        text.push_str(&with(word, rest));
+        left = after;
+    }
+    text.push_str(left);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_text_becomes_two() {
+        let columns = [("id", Value::Ints(vec![1])), ("name", Value::Texts(vec!["a".into()]))];
+        #[rustfmt::skip]
+        let cases = [
+            ("where id in ({ids $2}) and a = $1", "where id in (select unnest($2::bigint[])) and a = $1",
+             "where id in (select value from json_each(?2)) and a = ?1"),
+            ("from {rows}", "from unnest($3::bigint[], $4::text[]) as given (id, name)",
+             "from (select ?3 as id, ?4 as name) as given"),
+            ("insert into t (b, a) {values name, id}",
+             "insert into t (b, a) select given.name, given.id from unnest($3::bigint[], $4::text[]) as given (id, name)",
+             "insert into t (b, a) values (?4, ?3)"),
+            ("set a = {given name} {from rows} where b = {given id}",
+             "set a = given.name from unnest($3::bigint[], $4::text[]) as given (id, name) where b = given.id",
+             "set a = ?4  where b = ?3"),
+            ("limit 1 {skip locked}", "limit 1 for no key update skip locked", "limit 1 "),
+            ("{postgres a = $1}{sqlite b = $1}", "a = $1", "b = ?1"),
+            ("id {for share};", "id for share;", "id ;"),
+        ];
+        for (text, on_postgres, on_sqlite) in cases {
+            assert_eq!(postgres(text, 3, &columns), on_postgres);
+            assert_eq!(sqlite(text, 3, &columns), on_sqlite);
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_not_ours_is_corrupt() {
+        let row = || Row::new(vec![Value::Text("x".to_owned())]);
+        assert!(matches!(row().int(), Err(StoreError::Corrupt(_))));
+        assert!(matches!(row().blob(), Err(StoreError::Corrupt(_))));
+        assert!(matches!(row().json::<Vec<u8>>(), Err(StoreError::Corrupt(_))));
+        assert!(matches!(Row::new(vec![]).text(), Err(StoreError::Corrupt(_))));
+    }
+}

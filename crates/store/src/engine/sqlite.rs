@@ -1,0 +1,224 @@
+//! SQLite: one file, one thread that writes it, several connections that read it.
+//!
+//! What holds here:
+//!
+//! * `Ok` means durable: `synchronous = full`, and nobody is answered before the
+//!   transaction that holds the answer is on disk.
+//! * Readers see what was committed when they began (WAL) and wait for nobody.
+//! * Several processes may open one file, so `feedgate token create` works beside
+//!   `feedgate serve`, and a second `serve` does no harm: work is claimed in rows, and
+//!   a writer waits for the other's lock. Only waking is a matter of one process; the
+//!   other finds the work at its next look.
+
+mod readers;
+mod writer;
+
+use crate::engine::error::store_error;
+use std::fs::{DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rusqlite::config::DbConfig;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Statement};
+
+use crate::engine::sql::{self, Columns, Row, Value};
+use crate::engine::tx::{Conn, Tx};
+use feedgate_core::ports::{News, StoreError};
+use readers::Readers;
+use writer::Writer;
+
+/// How long a statement waits for another process's lock.
+const BUSY: Duration = Duration::from_secs(10);
+/// Prepared statements kept per connection: more than there are in this program.
+const STATEMENTS: usize = 256;
+
+/// The file, opened.
+pub(crate) struct Sqlite {
+    writer: Writer,
+    readers: Readers,
+}
+
+impl Sqlite {
+    /// Opens the file at `path`, made with its directory if there is none. Both hold
+    /// secrets, so both are made for their owner alone.
+    pub(crate) fn open(path: &Path, readers: usize, news: News) -> Result<Sqlite, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            if folder.is_file() {
+                let folder = folder.display();
+                let trouble = format!("{folder} is a file, not a folder; a database ends in .db");
+                return Err(StoreError::Database(trouble.into()));
+            }
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|err| StoreError::Database(Box::new(err)))?;
+        }
+        let touch = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+        touch.map_err(|err| StoreError::Database(Box::new(err)))?;
+
+        let writing = connect(path)?;
+        writing.pragma_update(None, "journal_mode", "wal").map_err(store_error)?;
+        writing.pragma_update(None, "synchronous", "full").map_err(store_error)?;
+        writing.pragma_update(None, "journal_size_limit", 64 << 20).map_err(store_error)?;
+        // 16 MB: a page that is written often is copied into the database less often.
+        writing.pragma_update(None, "wal_autocheckpoint", 4_000).map_err(store_error)?;
+        let readers = (0..readers.max(1)).map(|_| {
+            let reading = connect(path)?;
+            reading.pragma_update(None, "query_only", true).map_err(store_error)?;
+            Ok(reading)
+        });
+        let readers = Readers::new(readers.collect::<Result<_, StoreError>>()?);
+        Ok(Sqlite { writer: Writer::start(writing, news)?, readers })
+    }
+
+    /// Runs `op` on the writer's thread, all or nothing.
+    pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        self.writer.run(op).await
+    }
+
+    /// Runs `op`, which only reads, beside the writer.
+    pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        let reader = self.readers.borrow().await?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let tx = Tx::new(Conn::Sqlite(&reader.conn));
+            drive(op(&tx))
+        });
+        reading.await.map_err(|err| StoreError::Database(Box::new(err)))?
+    }
+
+    /// Finishes what was begun and closes the file.
+    pub(crate) async fn close(&self) {
+        self.writer.stop().await;
+        self.readers.stop().await;
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let conn = Connection::open(path).map_err(store_error)?;
+    conn.busy_timeout(BUSY).map_err(store_error)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Plans hold for any parameters. Else a statement that could use a partial index is
+    // planned anew whenever other values are bound: an eighth of the time of a poll.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(store_error)?;
+    conn.pragma_update(None, "foreign_keys", true).map_err(store_error)?;
+    conn.pragma_update(None, "temp_store", "memory").map_err(store_error)?;
+    conn.pragma_update(None, "cache_size", -16_000).map_err(store_error)?; // 16 MB
+    Ok(conn)
+}
+
+/// Runs an operation to its end.
+fn drive<T>(op: BoxFuture<'_, T>) -> T {
+    op.now_or_never().expect("an operation awaits statements only, and SQLite's are done at once")
+}
+
+/// The rows that a statement gives.
+pub(crate) fn query(
+    conn: &Connection,
+    sql: &str,
+    params: &[Value],
+    columns: &Columns<'_>,
+) -> Result<Vec<Row>, StoreError> {
+    let mut statement =
+        conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns)).map_err(store_error)?;
+    let width = statement.column_count();
+    let mut found = Vec::new();
+    for n in 0..turns(columns) {
+        bind(&mut statement, params, columns, n)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(store_error)? {
+            let values = (0..width).map(|column| value(row.get_ref(column).map_err(store_error)?));
+            found.push(Row::new(values.collect::<Result<_, StoreError>>()?));
+        }
+    }
+    Ok(found)
+}
+
+/// Runs a statement. Returns how many rows it changed.
+pub(crate) fn execute(
+    conn: &Connection,
+    sql: &str,
+    params: &[Value],
+    columns: &Columns<'_>,
+) -> Result<u64, StoreError> {
+    let mut statement =
+        conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns)).map_err(store_error)?;
+    let mut changed = 0;
+    for n in 0..turns(columns) {
+        bind(&mut statement, params, columns, n)?;
+        changed += statement.raw_execute().map_err(store_error)? as u64;
+    }
+    Ok(changed)
+}
+
+/// How often a statement is run: once, or once for each of its `{rows}`.
+fn turns(columns: &Columns<'_>) -> usize {
+    columns.first().map_or(1, |(_, list)| list.len())
+}
+
+fn bind(
+    statement: &mut Statement<'_>,
+    params: &[Value],
+    columns: &Columns<'_>,
+    n: usize,
+) -> Result<(), StoreError> {
+    for (at, param) in params.iter().enumerate() {
+        statement.raw_bind_parameter(at + 1, param).map_err(store_error)?;
+    }
+    for (at, (_, list)) in columns.iter().enumerate() {
+        statement
+            .raw_bind_parameter(params.len() + at + 1, nth(list, n).map_err(store_error)?)
+            .map_err(store_error)?;
+    }
+    Ok(())
+}
+
+/// One value of a list.
+fn nth(list: &Value, n: usize) -> rusqlite::Result<ToSqlOutput<'_>> {
+    Ok(match list {
+        Value::Ints(list) => ToSqlOutput::from(list[n]),
+        Value::Texts(list) => ToSqlOutput::from(list[n].as_str()),
+        Value::Blobs(list) => ToSqlOutput::from(list[n].as_slice()),
+        single => rusqlite::ToSql::to_sql(single)?,
+    })
+}
+
+fn value(found: ValueRef<'_>) -> Result<Value, StoreError> {
+    Ok(match found {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Real(_) => return Err(StoreError::Corrupt("a fraction".to_owned())),
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(err) => return Err(StoreError::Corrupt(err.to_string())),
+        },
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    })
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        use rusqlite::types::Value as Owned;
+        Ok(match self {
+            Value::Null => ToSqlOutput::Owned(Owned::Null),
+            Value::Int(number) => ToSqlOutput::Owned(Owned::Integer(*number)),
+            Value::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Value::Blob(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            Value::Ints(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
+            Value::Texts(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
+            Value::Blobs(list) => {
+                let list = list.iter().map(hex::encode).collect::<Vec<_>>();
+                ToSqlOutput::Owned(Owned::Text(sql::json(&list)))
+            }
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! The connections that read: each is lent to one operation at a time.
+
+use std::sync::{Arc, Mutex};
+
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::engine::tx::lock;
+use feedgate_core::ports::StoreError;
+
+/// All of them.
+pub(super) struct Readers {
+    idle: Arc<Mutex<Vec<Arc<Mutex<Connection>>>>>,
+    /// One permit for each that is idle.
+    free: Arc<Semaphore>,
+    number: u32,
+}
+
+/// One that is lent; it is given back when this is dropped, even by a panic.
+pub(super) struct Reader {
+    pub(super) conn: Arc<Mutex<Connection>>,
+    home: Arc<Mutex<Vec<Arc<Mutex<Connection>>>>>,
+    /// Let go of after the connection is back.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Readers {
+    pub(super) fn new(conns: Vec<Connection>) -> Readers {
+        let idle: Vec<_> = conns.into_iter().map(|conn| Arc::new(Mutex::new(conn))).collect();
+        let number = idle.len() as u32;
+        let free = Arc::new(Semaphore::new(idle.len()));
+        Readers { idle: Arc::new(Mutex::new(idle)), free, number }
+    }
+
+    /// Waits for one that is idle.
+    pub(super) async fn borrow(&self) -> Result<Reader, StoreError> {
+        let permit = Arc::clone(&self.free).acquire_owned().await;
+        let permit = permit.map_err(|_| StoreError::Closed)?;
+        let conn = lock(&self.idle).pop().ok_or(StoreError::Closed)?;
+        Ok(Reader { conn, home: Arc::clone(&self.idle), _permit: permit })
+    }
+
+    /// Waits until all are idle and closes them.
+    pub(super) async fn stop(&self) {
+        // An error says that they are closed already.
+        let all = self.free.acquire_many(self.number).await;
+        self.free.close();
+        lock(&self.idle).clear();
+        drop(all);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        lock(&self.home).push(Arc::clone(&self.conn));
+    }
+}

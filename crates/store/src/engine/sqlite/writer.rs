@@ -1,0 +1,272 @@
+//! The one thread that writes.
+//!
+//! Operations that wait together are committed together: an fsync costs the same for
+//! one as for two hundred. Each has a savepoint of its own, so that one that fails
+//! takes no other with it, and none is answered before the commit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::drive;
+use crate::engine::tx::{Conn, Tx, Wake, lock};
+use feedgate_core::ports::{News, StoreError};
+
+/// The most operations committed at once.
+const MOST: usize = 200;
+/// How long operations are gathered: what has been waiting is taken along, nobody
+/// waits for what has not come yet.
+const LONGEST: Duration = Duration::from_millis(5);
+/// Operations that may wait; who comes later waits to be let in.
+const QUEUE: usize = 1_024;
+
+/// The thread, and the way to it.
+pub(super) struct Writer {
+    jobs: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    /// Starts the thread, which owns `conn` from now on.
+    pub(super) fn start(conn: Connection, news: News) -> Result<Writer, StoreError> {
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
+        let thread = thread.spawn(move || work(Mutex::new(conn), queue, &news));
+        let thread = thread.map_err(|err| StoreError::Database(Box::new(err)))?;
+        Ok(Writer { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Runs `op` on the thread and waits until what it did is on disk.
+    pub(super) async fn run<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = Pending { op: Some(op), result: None, woken: Vec::new(), reply };
+        let jobs = lock(&self.jobs).clone().ok_or(StoreError::Closed)?;
+        jobs.send(Box::new(job)).await.map_err(|_| StoreError::Closed)?;
+        drop(jobs);
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Takes nothing more, and returns when all that was taken is written.
+    pub(super) async fn stop(&self) {
+        drop(lock(&self.jobs).take());
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            let ended = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
+            if !ended.unwrap_or(false) {
+                tracing::error!("the thread that writes the database had died");
+            }
+        }
+    }
+}
+
+/// An operation that waits.
+trait Job: Send {
+    /// Runs it; `false` if it failed and must be undone.
+    fn run(&mut self, conn: &Mutex<Connection>) -> bool;
+
+    /// Answers whoever waits. `trouble` says why what it did is lost.
+    fn answer(self: Box<Self>, trouble: Option<&str>, news: &News);
+}
+
+struct Pending<T, F> {
+    op: Option<F>,
+    result: Option<Result<T, StoreError>>,
+    woken: Vec<Wake>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Job for Pending<T, F>
+where
+    T: Send,
+    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send,
+{
+    fn run(&mut self, conn: &Mutex<Connection>) -> bool {
+        let Some(op) = self.op.take() else { return false };
+        let tx = Tx::new(Conn::Sqlite(conn));
+        // A panic is a bug, but no reason to stop writing what others bring.
+        let ran = catch_unwind(AssertUnwindSafe(|| drive(op(&tx))));
+        let result = ran.unwrap_or_else(|_| Err(failure("an operation panicked")));
+        self.woken = tx.woken().collect();
+        let fine = result.is_ok();
+        self.result = Some(result);
+        fine
+    }
+
+    fn answer(self: Box<Self>, trouble: Option<&str>, news: &News) {
+        let result = match (self.result, trouble) {
+            (Some(Ok(_)) | None, Some(trouble)) => Err(failure(trouble)),
+            (Some(result), _) => result,
+            (None, None) => Err(failure("an operation was not run")),
+        };
+        if result.is_ok() {
+            self.woken.iter().for_each(|whom| whom.tell(news));
+        }
+        // Whoever asked may have stopped waiting; what was written stays.
+        let _ = self.reply.send(result);
+    }
+}
+
+fn failure(trouble: &str) -> StoreError {
+    StoreError::Database(trouble.into())
+}
+
+fn work(conn: Mutex<Connection>, mut queue: mpsc::Receiver<Box<dyn Job>>, news: &News) {
+    while let Some(first) = queue.blocking_recv() {
+        let mut taken = Vec::new();
+        let outcome = commit_together(&conn, first, &mut queue, &mut taken);
+        let trouble = outcome.err().map(|err| err.to_string());
+        for job in taken {
+            job.answer(trouble.as_deref(), news);
+        }
+    }
+    let conn = conn.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Err((_, err)) = conn.close() {
+        tracing::error!(error = %err, "the database was not closed cleanly");
+    }
+}
+
+/// Runs `first`, and what waits behind it, in one transaction. All that ended up in
+/// `taken` shares the outcome.
+fn commit_together(
+    conn: &Mutex<Connection>,
+    first: Box<dyn Job>,
+    queue: &mut mpsc::Receiver<Box<dyn Job>>,
+    taken: &mut Vec<Box<dyn Job>>,
+) -> rusqlite::Result<()> {
+    let execute = |sql| lock(conn).prepare_cached(sql)?.execute([]).map(drop);
+    let begun = Instant::now();
+    taken.push(first);
+    execute("begin immediate")?;
+    let result = loop {
+        let is_first = taken.len() == 1;
+        let Some(job) = taken.last_mut() else { break Ok(()) };
+        let ran = if is_first {
+            run_first(job.as_mut(), conn, execute)
+        } else {
+            run_one(job.as_mut(), conn, execute)
+        };
+        if let Err(err) = ran {
+            break Err(err);
+        }
+        if taken.len() >= MOST || begun.elapsed() >= LONGEST {
+            break Ok(());
+        }
+        match queue.try_recv() {
+            Ok(next) => taken.push(next),
+            Err(_) => break Ok(()),
+        }
+    };
+    let result = result.and_then(|()| execute("commit"));
+    if result.is_err() && !lock(conn).is_autocommit() {
+        execute("rollback")?;
+    }
+    result
+}
+
+/// Runs the first operation of a transaction, which needs no savepoint: there is nothing
+/// else to be undone if it fails. An error means that the whole transaction is lost.
+fn run_first(
+    job: &mut dyn Job,
+    conn: &Mutex<Connection>,
+    execute: impl Fn(&'static str) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let fine = job.run(conn);
+    let has_ended = lock(conn).is_autocommit();
+    match (fine, has_ended) {
+        (true, false) => Ok(()),
+        // It ended the transaction, which nothing may do: this fails too, as it must.
+        (true, true) => execute("rollback"),
+        (false, false) => execute("rollback").and_then(|()| execute("begin immediate")),
+        // A full disk ends the transaction by itself.
+        (false, true) => execute("begin immediate"),
+    }
+}
+
+/// Runs another operation; an error means that the whole transaction is lost.
+fn run_one(
+    job: &mut dyn Job,
+    conn: &Mutex<Connection>,
+    execute: impl Fn(&'static str) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    execute("savepoint operation")?;
+    if !job.run(conn) {
+        // A full disk ends the transaction by itself; then this fails too, as it must.
+        execute("rollback to operation")?;
+    }
+    execute("release operation")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer() -> Writer {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch("create table kept (n bigint primary key)").unwrap();
+        Writer::start(conn, News::default()).unwrap()
+    }
+
+    /// Keeps `n`, then does something foolish if told to.
+    async fn keep(tx: &Tx<'_>, n: i64, folly: &str) -> Result<i64, StoreError> {
+        tx.execute("insert into kept (n) values ($1)", &[n.into()]).await?;
+        match folly {
+            "panic" => panic!("a bug"),
+            "refuse" => Err(failure("refused")),
+            "rollback" => tx.script("rollback").await.map(|()| n),
+            _ => Ok(n),
+        }
+    }
+
+    async fn kept(writer: &Writer) -> Vec<i64> {
+        let all = writer.run(|tx| Box::pin(tx.query("select n from kept order by n", &[]))).await;
+        all.unwrap().into_iter().map(|mut row| row.int().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn an_operation_that_fails_takes_no_other_with_it() {
+        let writer = writer();
+        let follies = ["", "panic", "", "refuse", ""];
+        let running = follies.into_iter().zip(0..).map(|(folly, n)| {
+            // Together in the queue, so together in a transaction.
+            writer.run(move |tx| Box::pin(keep(tx, n, folly)))
+        });
+        let results = futures_util::future::join_all(running).await;
+        for (folly, result) in follies.iter().zip(&results) {
+            assert_eq!(result.is_ok(), folly.is_empty(), "{folly}: {result:?}");
+        }
+        assert_eq!(kept(&writer).await, [0, 2, 4]);
+        let again = writer.run(|tx| Box::pin(keep(tx, 4, ""))).await;
+        assert!(again.is_err(), "a statement that fails is undone too");
+        assert_eq!(kept(&writer).await, [0, 2, 4]);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_told_ok_whose_transaction_is_lost() {
+        let writer = writer();
+        let running = ["", "rollback", ""]
+            .into_iter()
+            .zip(0..)
+            .map(|(folly, n)| writer.run(move |tx| Box::pin(keep(tx, n, folly))));
+        let results = futures_util::future::join_all(running).await;
+        let told: Vec<_> = results.into_iter().filter_map(Result::ok).collect();
+        assert_eq!(kept(&writer).await, told);
+    }
+
+    #[tokio::test]
+    async fn what_was_begun_is_finished_before_it_stops() {
+        let writer = writer();
+        let (kept, ()) = tokio::join!(writer.run(|tx| Box::pin(keep(tx, 1, ""))), writer.stop());
+        assert_eq!(kept.unwrap(), 1);
+        let late = writer.run(|tx| Box::pin(keep(tx, 2, ""))).await;
+        assert!(matches!(late, Err(StoreError::Closed)));
+    }
+}

@@ -1,0 +1,202 @@
+//! One transaction in either database, as the statements see it.
+//!
+//! An operation is written once against [`Tx`]. On SQLite it runs on the writer's
+//! thread (or a reader's) and none of its awaits ever waits; on PostgreSQL it runs on
+//! a connection of the pool.
+
+use crate::engine::error::store_error;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio_postgres::types::ToSql;
+
+use crate::engine::sql::{self, Columns, Row, Value};
+use crate::engine::{postgres, sqlite};
+use feedgate_core::ports::{News, StoreError};
+
+/// Where statements run.
+pub(crate) struct Tx<'a> {
+    conn: Conn<'a>,
+    woken: AtomicU8,
+}
+
+/// A connection of either database.
+pub(crate) enum Conn<'a> {
+    /// SQLite's. The lock is never contended: whoever runs the operation owns it. It
+    /// makes the connection fit to be named in a future that is `Send`.
+    Sqlite(&'a Mutex<rusqlite::Connection>),
+    /// PostgreSQL's, each statement a transaction of its own.
+    Client(&'a deadpool_postgres::Client),
+    /// PostgreSQL's, in a transaction.
+    Transaction(&'a deadpool_postgres::Transaction<'a>),
+}
+
+/// Whom a transaction wakes once it is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// Who polls.
+    Resources = 1,
+    /// Who delivers.
+    Subscriptions = 2,
+    /// Who verifies.
+    Intents = 4,
+    /// Who collects.
+    Collections = 8,
+}
+
+impl Wake {
+    /// All of them.
+    pub(crate) const ALL: [Wake; 4] =
+        [Wake::Resources, Wake::Subscriptions, Wake::Intents, Wake::Collections];
+
+    /// The word by which nodes tell each other.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Wake::Resources => "resources",
+            Wake::Subscriptions => "subscriptions",
+            Wake::Intents => "intents",
+            Wake::Collections => "collections",
+        }
+    }
+
+    /// Wakes them on this node.
+    pub(crate) fn tell(self, news: &News) {
+        match self {
+            Wake::Resources => news.resources.notify_waiters(),
+            Wake::Subscriptions => news.subscriptions.notify_waiters(),
+            Wake::Intents => news.intents.notify_waiters(),
+            Wake::Collections => news.collections.notify_waiters(),
+        }
+    }
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn new(conn: Conn<'a>) -> Tx<'a> {
+        Tx { conn, woken: AtomicU8::new(0) }
+    }
+
+    /// The rows that a statement gives.
+    pub(crate) async fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, StoreError> {
+        self.query_rows(sql, params, &[]).await
+    }
+
+    /// The first row that a statement gives.
+    pub(crate) async fn first(
+        &self,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.query(sql, params).await?.into_iter().next())
+    }
+
+    /// Runs a statement. Returns how many rows it changed.
+    pub(crate) async fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, StoreError> {
+        self.execute_rows(sql, params, &[]).await
+    }
+
+    /// The rows that a statement gives for all `{rows}`; `columns` take the numbers
+    /// after `params`.
+    pub(crate) async fn query_rows(
+        &self,
+        sql: &str,
+        params: &[Value],
+        columns: &Columns<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        if columns.first().is_some_and(|(_, list)| list.len() == 0) {
+            return Ok(Vec::new());
+        }
+        let rows = match self.conn {
+            Conn::Sqlite(conn) => return sqlite::query(&lock(conn), sql, params, columns),
+            Conn::Client(client) => {
+                let text = sql::postgres(sql, params.len() + 1, columns);
+                let statement = client.prepare_cached(&text).await.map_err(store_error)?;
+                client.query(&statement, &bind(params, columns)).await.map_err(store_error)?
+            }
+            Conn::Transaction(transaction) => {
+                let text = sql::postgres(sql, params.len() + 1, columns);
+                let statement = transaction.prepare_cached(&text).await.map_err(store_error)?;
+                transaction.query(&statement, &bind(params, columns)).await.map_err(store_error)?
+            }
+        };
+        rows.iter().map(postgres::row).collect()
+    }
+
+    /// Runs a statement for all `{rows}`. Returns how many rows it changed.
+    pub(crate) async fn execute_rows(
+        &self,
+        sql: &str,
+        params: &[Value],
+        columns: &Columns<'_>,
+    ) -> Result<u64, StoreError> {
+        if columns.first().is_some_and(|(_, list)| list.len() == 0) {
+            return Ok(0);
+        }
+        let text = || sql::postgres(sql, params.len() + 1, columns);
+        Ok(match self.conn {
+            Conn::Sqlite(conn) => sqlite::execute(&lock(conn), sql, params, columns)?,
+            Conn::Client(client) => {
+                let statement = client.prepare_cached(&text()).await.map_err(store_error)?;
+                client.execute(&statement, &bind(params, columns)).await.map_err(store_error)?
+            }
+            Conn::Transaction(transaction) => {
+                let statement = transaction.prepare_cached(&text()).await.map_err(store_error)?;
+                transaction
+                    .execute(&statement, &bind(params, columns))
+                    .await
+                    .map_err(store_error)?
+            }
+        })
+    }
+
+    /// Runs statements that take no parameters.
+    pub(crate) async fn script(&self, sql: &str) -> Result<(), StoreError> {
+        match self.conn {
+            Conn::Sqlite(conn) => {
+                lock(conn).execute_batch(&sql::sqlite(sql, 1, &[])).map_err(store_error)?
+            }
+            Conn::Client(client) => {
+                client.batch_execute(&sql::postgres(sql, 1, &[])).await.map_err(store_error)?
+            }
+            Conn::Transaction(transaction) => {
+                transaction
+                    .batch_execute(&sql::postgres(sql, 1, &[]))
+                    .await
+                    .map_err(store_error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether other nodes may be at work in the same database.
+    pub(crate) fn is_shared(&self) -> bool {
+        !matches!(self.conn, Conn::Sqlite(_))
+    }
+
+    /// Wakes workers, on every node, once this transaction is committed.
+    pub(crate) async fn wake(&self, whom: Wake) -> Result<(), StoreError> {
+        let before = self.woken.fetch_or(whom as u8, Ordering::Relaxed);
+        if self.is_shared() && before & whom as u8 == 0 {
+            // Channels are the database's; the schema tells gateways in it apart.
+            let sql = "select pg_notify('feedgate', current_schema() || ' ' || $1)";
+            self.query(sql, &[Value::from(whom.as_str())]).await?;
+        }
+        Ok(())
+    }
+
+    /// Whom it wakes.
+    pub(crate) fn woken(&self) -> impl Iterator<Item = Wake> + use<> {
+        let woken = self.woken.load(Ordering::Relaxed);
+        Wake::ALL.into_iter().filter(move |whom| woken & *whom as u8 != 0)
+    }
+}
+
+fn bind<'v>(params: &'v [Value], columns: &'v Columns<'_>) -> Vec<&'v (dyn ToSql + Sync)> {
+    let columns = columns.iter().map(|(_, list)| list);
+    params.iter().chain(columns).map(|value| value as &(dyn ToSql + Sync)).collect()
+}
+
+/// Locks what nobody else can hold broken: a panic leaves a connection as it was, and
+/// the transaction it happened in is rolled back.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

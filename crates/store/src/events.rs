@@ -1,0 +1,181 @@
+//! What happened lately, for the log page.
+//!
+//! Numbers are given out under the lock of one row, so that they are seen in their order:
+//! who has read up to a number has missed none before it, whichever node wrote it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::engine::db::Db;
+use super::engine::sql::{Row, Value, params};
+use super::engine::tx::Tx;
+use super::log::most;
+use feedgate_core::account::AccountId;
+use feedgate_core::event::{Event, Kept, Kind, Outcome, Viewer, Wanted};
+use feedgate_core::ports::{Events, StoreError};
+use feedgate_core::redaction;
+
+/// Rows dropped in one transaction: little enough that nobody waits long for it.
+const BATCH: i64 = 1_000;
+
+/// The columns as [`kept`] reads them, and which rows are wanted.
+macro_rules! wanted {
+    ($then:literal) => {
+        concat!(
+            "select id, at, kind, outcome, code, via, feed, callback, account_id, many, took_ms,
+                    detail, aside
+               from events
+              where id > $1 and id < $2
+                and (cast($3 as text) is null or kind = $3)
+                and (cast($4 as text) is null or outcome = $4)
+                and (cast($5 as text) is null or lower(feed) like $5 escape '\\')
+                and (cast($6 as text) is null or shown = $7
+                     or lower(shown) like $6 escape '\\'
+                     or ((account_id = $8 or cast($9 as bigint) = 1) and lower(callback) like $6 escape '\\'))",
+            $then
+        )
+    };
+}
+
+#[async_trait]
+impl Events for Db {
+    async fn keep_events(&self, events: Vec<Event>) -> Result<i64, StoreError> {
+        self.write(move |tx| Box::pin(keep(tx, events))).await
+    }
+
+    async fn events(&self, wanted: &Wanted) -> Result<Vec<Kept>, StoreError> {
+        const NEWEST: &str = wanted!(" order by id desc limit $10");
+        const NEXT: &str = wanted!(" order by id limit $10");
+        let (account, is_admin) = match wanted.viewer {
+            // No account has this number, nor has what is nobody's.
+            Viewer::Stranger => (-1, false),
+            Viewer::Account(id) => (id.0, false),
+            Viewer::Admin => (-1, true),
+        };
+        let callback = wanted.callback.as_str();
+        #[rustfmt::skip]
+        let params = params![
+            wanted.after.unwrap_or(0), wanted.before.unwrap_or(i64::MAX),
+            wanted.kind.map(Kind::as_str), wanted.outcome.map(Outcome::as_str),
+            holding(&redaction::feed(&wanted.feed)), holding(callback), redaction::callback(callback),
+            account, is_admin, most(wanted.limit),
+        ];
+        let rows = self.rows(if wanted.after.is_some() { NEXT } else { NEWEST }, params).await?;
+        rows.into_iter().map(kept).collect()
+    }
+
+    async fn newest_event(&self) -> Result<i64, StoreError> {
+        let rows = self.rows("select coalesce(max(id), 0) from events", &[]).await?;
+        rows.into_iter().next().map_or(Ok(0), |mut row| row.int())
+    }
+
+    async fn trim_events(
+        &self,
+        before: DateTime<Utc>,
+        most_of_a_kind: usize,
+    ) -> Result<u64, StoreError> {
+        const OLD: &str = "
+            delete from events where id in (select id from events where at < $1 order by id limit $2)";
+        const MANY: &str = "
+            delete from events
+             where id in (select id from events
+                           where kind = $1
+                             and id <= (select id from events where kind = $1
+                                         order by id desc limit 1 offset $3)
+                           order by id limit $2)";
+        let mut dropped = self.trim(OLD, vec![before.into(), BATCH.into()]).await?;
+        for kind in Kind::ALL {
+            let bounds = vec![kind.as_str().into(), BATCH.into(), most(most_of_a_kind).into()];
+            dropped += self.trim(MANY, bounds).await?;
+        }
+        Ok(dropped)
+    }
+}
+
+impl Db {
+    async fn trim(&self, sql: &'static str, params: Vec<Value>) -> Result<u64, StoreError> {
+        let mut dropped = 0;
+        loop {
+            let params = params.clone();
+            let drop =
+                self.write(move |tx| Box::pin(async move { tx.execute(sql, &params).await }));
+            let some = drop.await?;
+            dropped += some;
+            if some < BATCH as u64 {
+                return Ok(dropped);
+            }
+        }
+    }
+}
+
+/// The pattern of what holds `text`; `None` if it is empty.
+fn holding(text: &str) -> Option<String> {
+    let text = without_nul(text.trim()).to_ascii_lowercase();
+    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    (!text.is_empty()).then(|| format!("%{escaped}%"))
+}
+
+/// Returns the number of the last of them.
+async fn keep(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreError> {
+    const NUMBER: &str = "
+        insert into counters (name, count) values ('events', $1)
+            on conflict (name) do update set count = counters.count + excluded.count
+        returning count";
+    const KEEP: &str = "
+        insert into events (id, at, kind, outcome, code, via, feed, callback, shown, account_id,
+                            many, took_ms, detail, aside)
+        select given.id, given.at, given.kind, given.outcome, given.code, given.via, given.feed,
+               given.callback, given.shown, given.account_id, given.many,
+               nullif(given.took_ms, -1), given.detail, given.aside
+          from {rows}";
+    let many = events.len() as i64;
+    let last = tx.first(NUMBER, params![many]).await?;
+    let last = last.map_or(Ok(0), |mut row| row.int())?;
+    let ints = |of: fn(&Event) -> i64| Value::Ints(events.iter().map(of).collect());
+    let texts = |of: fn(&Event) -> String| Value::Texts(events.iter().map(of).collect());
+    let columns = [
+        ("id", Value::Ints((last - many + 1..=last).collect())),
+        ("at", ints(|event| event.at.timestamp_micros())),
+        ("kind", texts(|event| event.kind.as_str().to_owned())),
+        ("outcome", texts(|event| event.outcome.as_str().to_owned())),
+        ("code", texts(|event| event.code.to_string())),
+        ("via", texts(|event| event.via.to_string())),
+        ("feed", texts(|event| without_nul(&event.feed))),
+        ("callback", texts(|event| without_nul(&event.callback))),
+        ("shown", texts(|event| redaction::callback(&event.callback))),
+        ("account_id", ints(|event| event.account.map_or(0, |account| account.0))),
+        ("many", ints(|event| i64::try_from(event.many).unwrap_or(i64::MAX))),
+        ("took_ms", ints(|event| event.took.map_or(-1, |took| took.as_millis() as i64))),
+        ("detail", texts(|event| without_nul(&event.detail))),
+        ("aside", texts(|event| without_nul(&event.aside))),
+    ];
+    tx.execute_rows(KEEP, &[], &columns).await?;
+    Ok(last)
+}
+
+/// PostgreSQL keeps no text with a zero in it.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+fn kept(mut row: Row) -> Result<Kept, StoreError> {
+    let id = row.int()?;
+    let event = Event {
+        at: row.time()?,
+        kind: row.word(Kind::from_word)?,
+        outcome: row.word(Outcome::from_word)?,
+        code: Cow::Owned(row.text()?),
+        via: Cow::Owned(row.text()?),
+        feed: row.text()?,
+        callback: row.text()?,
+        account: Some(row.int()?).filter(|id| *id != 0).map(AccountId),
+        many: row.count()?,
+        took: row.opt_int()?.map(|ms| Duration::from_millis(ms.unsigned_abs())),
+        detail: row.text()?,
+        aside: row.text()?,
+    };
+    Ok(Kept { id, event })
+}

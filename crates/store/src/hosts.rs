@@ -1,0 +1,362 @@
+//! What is known of publishers' servers: whose turn it is, who is left alone, and why.
+//!
+//! A group that is being asked has one holder among all nodes: its row is taken when a
+//! resource of it is claimed and given back when that poll is recorded. Whoever locks rows
+//! of resources and of groups locks those of resources first, or waits for none.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use url::Url;
+
+use super::engine::claims::Picked;
+use super::engine::db::Db;
+use super::engine::sql::{self, Row, Value, params};
+use super::engine::tx::Tx;
+use feedgate_core::host::{self, Evidence, Host, Refused, Verdict};
+use feedgate_core::host_groups::Groups;
+use feedgate_core::ports::{Hosts, StoreError};
+use feedgate_core::resource::ResourceId;
+use feedgate_protocol::robots::Robots;
+
+/// Rows brought up to date in one go when the table of groups has changed.
+const BATCH: i64 = 1_000;
+
+#[async_trait]
+impl Hosts for Db {
+    fn group(&self, url: &str) -> String {
+        // What is polled was a topic or a redirect's target, both of which were parsed.
+        Url::parse(url).map(|url| self.groups.name(&url)).unwrap_or_default()
+    }
+
+    async fn host(&self, group: &str) -> Result<Host, StoreError> {
+        let group = group.to_owned();
+        self.read(move |tx| Box::pin(async move { Ok(known(tx, &group, "").await?.0) })).await
+    }
+
+    async fn refuse(&self, refused: &Refused) -> Result<Option<Verdict>, StoreError> {
+        let least = self.groups.spacing(&refused.group);
+        let refused = refused.clone();
+        self.write(move |tx| Box::pin(refuse(tx, refused, least))).await
+    }
+
+    async fn put_off(
+        &self,
+        id: ResourceId,
+        until: DateTime<Utc>,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        let (waiting, why) = (vec![(id.0, until)], why.to_owned());
+        self.write(move |tx| Box::pin(async move { put_off(tx, waiting, &why).await })).await
+    }
+
+    async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError> {
+        const FIND: &str = "select rules, asked_at from robots where origin = $1";
+        let rows = self.rows(FIND, params![origin]).await?;
+        let found = rows.into_iter().next().map(|mut row| Ok((row.json()?, row.time()?)));
+        found.transpose()
+    }
+
+    async fn keep_robots(
+        &self,
+        origin: &str,
+        robots: &Robots,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let (origin, robots) = (origin.to_owned(), robots.clone());
+        let keep = self.write(move |tx| {
+            Box::pin(async move { keep_robots(tx, (&origin, &robots), now).await })
+        });
+        keep.await
+    }
+}
+
+async fn keep_robots(
+    tx: &Tx<'_>,
+    (origin, robots): (&str, &Robots),
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        insert into robots (origin, asked_at, rules) values ($1, $2, $3)
+            on conflict (origin) do update
+           set asked_at = excluded.asked_at, rules = excluded.rules";
+    tx.execute(KEEP, params![origin, now, sql::json(robots)]).await.map(drop)
+}
+
+/// Takes the groups of what was picked, until `alone` if that is given; what belongs to a
+/// group that somebody else has taken meanwhile is left out.
+pub(super) async fn hold(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    picked: Vec<Picked>,
+    (now, alone): (DateTime<Utc>, Option<DateTime<Utc>>),
+) -> Result<Vec<Picked>, StoreError> {
+    const HOLD: &str = "
+        insert into hosts (host, begun_at, pause, free_at)
+        {values host, begun_at, pause, free_at}
+            on conflict (host) do update
+           set begun_at = excluded.begun_at, pause = excluded.pause,
+               free_at = excluded.free_at
+         where hosts.free_at <= excluded.begun_at";
+    // In one order, so that two nodes do not wait for each other.
+    let mut names: Vec<String> = picked.iter().map(|job| job.host.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let pauses = pauses(tx, groups, &names, now).await?;
+    let free_at = |pause: &i64| alone.map_or(now.timestamp_micros() + pause, micros);
+    let columns = [
+        ("free_at", Value::Ints(pauses.iter().map(free_at).collect())),
+        ("begun_at", Value::Ints(vec![now.timestamp_micros(); pauses.len()])),
+        ("pause", Value::Ints(pauses)),
+        ("host", Value::Texts(names)),
+    ];
+    if !tx.is_shared() {
+        // There is one writer: what was free when it was picked is free.
+        tx.execute_rows(HOLD, &[], &columns).await?;
+        return Ok(picked);
+    }
+    let held = tx.query_rows(&format!("{HOLD} returning host"), &[], &columns).await?;
+    let held = held.into_iter().map(|mut row| row.text());
+    let held = held.collect::<Result<HashSet<_>, _>>()?;
+    Ok(picked.into_iter().filter(|job| held.contains(&job.host)).collect())
+}
+
+/// Takes the group of one resource that is polled whether or not it is its turn.
+pub(super) async fn hold_for(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    id: ResourceId,
+    (now, until): (DateTime<Utc>, DateTime<Utc>),
+) -> Result<(), StoreError> {
+    const GROUP: &str = "select host from resources where id = $1";
+    const HOLD: &str = "
+        insert into hosts (host, begun_at, pause, free_at) values ($1, $2, $3, $4)
+            on conflict (host) do update
+           set begun_at = excluded.begun_at, pause = excluded.pause,
+               free_at = case when hosts.free_at < excluded.free_at then excluded.free_at
+                              else hosts.free_at end";
+    let Some(mut row) = tx.first(GROUP, params![id.0]).await? else { return Ok(()) };
+    let name = row.text()?;
+    let pause = pauses(tx, groups, std::slice::from_ref(&name), now).await?;
+    let pause = pause.first().copied().unwrap_or_default();
+    tx.execute(HOLD, params![name, now, pause, until]).await.map(drop)
+}
+
+/// Gives groups back once polls of them have ended: the next may begin after its pause, or
+/// when it need not be left alone any more. Of each, whether it answered well, and when.
+pub(super) async fn release(
+    tx: &Tx<'_>,
+    groups: &BTreeMap<&str, (bool, DateTime<Utc>)>,
+) -> Result<(), StoreError> {
+    // In one order, as they are taken, or two nodes would wait for each other.
+    const LOCK: &str = "
+        select host from hosts where host in ({texts $1}) order by host collate \"C\" {for update}";
+    const RELEASE: &str = "
+        update hosts
+           set free_at = case when cool_until > begun_at + pause then cool_until
+                              else begun_at + pause end,
+               slow_downs = case when {given well} = 1 then 0 else slow_downs end,
+               well_at = case when {given well} = 1 then {given at} else well_at end
+          {from rows}
+         where hosts.host = {given host}";
+    let names: Vec<String> = groups.keys().map(|&name| name.to_owned()).collect();
+    if tx.is_shared() && names.len() > 1 {
+        tx.query(LOCK, &[Value::Texts(names.clone())]).await?;
+    }
+    let columns = [
+        ("host", Value::Texts(names)),
+        ("well", Value::Ints(groups.values().map(|(well, _)| i64::from(*well)).collect())),
+        ("at", Value::Ints(groups.values().map(|(_, at)| micros(*at)).collect())),
+    ];
+    tx.execute_rows(RELEASE, params![], &columns).await.map(drop)
+}
+
+/// The microseconds between two fetches from each group: its own, or what was learned.
+async fn pauses(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    names: &[String],
+    now: DateTime<Utc>,
+) -> Result<Vec<i64>, StoreError> {
+    const LEARNED: &str = "
+        select host, spacing, slowed_at from hosts
+         where host in ({texts $1}) and slowed_at is not null";
+    let mut learned = HashMap::new();
+    for mut row in tx.query(LEARNED, &[Value::Texts(names.to_vec())]).await? {
+        let name = row.text()?;
+        let (spacing, slowed_at) = (duration(row.int()?), row.opt_time()?);
+        learned.insert(name, Host { spacing, slowed_at, ..Host::default() });
+    }
+    let pause = |name: &String| {
+        let least = groups.spacing(name);
+        let host = learned.get(name).copied().unwrap_or_default();
+        i64::try_from(host.spacing_at(least, now).as_micros()).unwrap_or(i64::MAX / 4)
+    };
+    Ok(names.iter().map(pause).collect())
+}
+
+async fn refuse(
+    tx: &Tx<'_>,
+    refused: Refused,
+    least: Duration,
+) -> Result<Option<Verdict>, StoreError> {
+    const KEEP: &str = "
+        insert into refusals (resource_id, host, at, http_code) values ($1, $2, $3, $4)
+            on conflict (resource_id) do update
+           set host = excluded.host, at = excluded.at, http_code = excluded.http_code";
+    const MAKE: &str = "
+        insert into hosts (host, free_at, begun_at, pause) values ($1, 0, 0, 0)
+            on conflict (host) do nothing";
+    const COOL: &str = "
+        update hosts
+           set cool_until = $2, spacing = $3, slowed_at = $4, slow_downs = $5,
+               free_at = case when free_at < $2 then $2 else free_at end
+         where host = $1";
+    let name = refused.group.as_str();
+    let code = i64::from(refused.http_code);
+    tx.execute(KEEP, params![refused.resource.0, name, refused.at, code]).await?;
+    tx.execute(MAKE, params![name]).await?;
+    let (host, well_at) = known(tx, name, "{for update}").await?;
+    let seen = evidence(tx, &refused, well_at).await?;
+    let Some(verdict) = host.refused(&refused, seen, least) else { return Ok(None) };
+
+    let (until, why) = &verdict.leave_alone;
+    let spacing = i64::try_from(verdict.host.spacing.as_micros()).unwrap_or(i64::MAX / 4);
+    let slow_downs = i64::from(verdict.host.slow_downs);
+    tx.execute(COOL, params![name, *until, spacing, refused.at, slow_downs]).await?;
+    let waiting = waiting(tx, &refused, *until).await?;
+    let resumed = waiting
+        .into_iter()
+        .enumerate()
+        .map(|(n, id)| (id, host::resume_at(*until, n + 1, verdict.host.spacing)));
+    put_off(tx, resumed.collect(), why).await?;
+    Ok(Some(verdict))
+}
+
+/// What is known of a group, and when it last answered well.
+async fn known(
+    tx: &Tx<'_>,
+    name: &str,
+    lock: &str,
+) -> Result<(Host, Option<DateTime<Utc>>), StoreError> {
+    let known = format!(
+        "select cool_until, spacing, slowed_at, slow_downs, well_at
+           from hosts where host = $1 {lock}"
+    );
+    let Some(mut row) = tx.first(&known, params![name]).await? else {
+        return Ok((Host::default(), None));
+    };
+    let host = Host {
+        cool_until: row.opt_time()?,
+        spacing: duration(row.int()?),
+        slowed_at: row.opt_time()?,
+        slow_downs: row.small()?,
+    };
+    Ok((host, row.opt_time()?))
+}
+
+async fn evidence(
+    tx: &Tx<'_>,
+    refused: &Refused,
+    well_at: Option<DateTime<Utc>>,
+) -> Result<Evidence, StoreError> {
+    const COUNT: &str = "
+        select count(case when http_code in (429, 503) and at > $3 then 1 end),
+               count(case when http_code = 403 and at > $3 and at > $4 then 1 end),
+               count(case when http_code = $5 and at > $4 then 1 end)
+          from refusals
+         where host = $1 and at > $2";
+    let at = refused.at;
+    let (day, together) = (at - host::BLOCK_WITHIN, at - host::TOGETHER);
+    let code = i64::from(refused.http_code);
+    let since_well = well_at.unwrap_or_default();
+    let params = params![refused.group.as_str(), day, together, since_well, code];
+    let Some(mut row) = tx.first(COUNT, params).await? else { return Ok(Evidence::default()) };
+    Ok(Evidence { busy: row.small()?, forbidden: row.small()?, alike: row.small()? })
+}
+
+/// Those of a group that would be asked before `until`, in the order in which they would
+/// be. What somebody has in hand is his to put off.
+async fn waiting(
+    tx: &Tx<'_>,
+    refused: &Refused,
+    until: DateTime<Utc>,
+) -> Result<Vec<i64>, StoreError> {
+    const WAITING: &str = "
+        select id from resources
+         where subscribers > 0 and host = $1 and due_at < $2
+           and (claimed_until is null or claimed_until <= $3)
+         order by due_at
+           {skip locked}";
+    let found = tx.query(WAITING, params![refused.group.as_str(), until, refused.at]).await?;
+    found.into_iter().map(|mut row| row.int()).collect()
+}
+
+/// Puts each off until its time, and says why.
+async fn put_off(
+    tx: &Tx<'_>,
+    waiting: Vec<(i64, DateTime<Utc>)>,
+    why: &str,
+) -> Result<(), StoreError> {
+    const PUT_OFF: &str = "
+        update resources
+           set due_at = {given at}, next_fetch = {given at}, put_off_why = $1
+          {from rows}
+         where resources.id = {given id}";
+    let (ids, times) = waiting.into_iter().map(|(id, at)| (id, micros(at))).unzip();
+    let columns = [("id", Value::Ints(ids)), ("at", Value::Ints(times))];
+    tx.execute_rows(PUT_OFF, params![why], &columns).await.map(drop)
+}
+
+/// Sorts the resources into their groups again, if the table of groups is another than when
+/// that was last done.
+pub(super) async fn regroup(tx: &Tx<'_>, groups: &Groups) -> Result<(), StoreError> {
+    const SAME: &str = "select 1 from facts where name = 'groups' and value = $1";
+    const KEEP: &str = "
+        insert into facts (name, value) values ('groups', $1)
+            on conflict (name) do update set value = excluded.value";
+    const SOME: &str = "
+        select id, fetch_url, host from resources where id > $1 order by id limit $2";
+    const MOVE: &str = "
+        update resources set host = {given host} {from rows} where resources.id = {given id}";
+    let fingerprint = groups.fingerprint();
+    if tx.first(SAME, params![fingerprint.as_str()]).await?.is_some() {
+        return Ok(());
+    }
+    let mut after = i64::MIN;
+    loop {
+        let some = tx.query(SOME, params![after, BATCH]).await?;
+        let Some(found) = some.len().checked_sub(1) else { break };
+        let (mut ids, mut names) = (Vec::new(), Vec::new());
+        for (n, mut row) in some.into_iter().enumerate() {
+            let (id, name) = regrouped(&mut row, groups)?;
+            if let Some(name) = name {
+                ids.push(id);
+                names.push(name);
+            }
+            if n == found {
+                after = id;
+            }
+        }
+        let columns = [("id", Value::Ints(ids)), ("host", Value::Texts(names))];
+        tx.execute_rows(MOVE, &[], &columns).await?;
+    }
+    tx.execute(KEEP, params![fingerprint]).await.map(drop)
+}
+
+/// The number of a resource, and its group if that is another now.
+fn regrouped(row: &mut Row, groups: &Groups) -> Result<(i64, Option<String>), StoreError> {
+    let (id, url, held) = (row.int()?, row.text()?, row.text()?);
+    let name = Url::parse(&url).map(|url| groups.name(&url)).unwrap_or_default();
+    Ok((id, Some(name).filter(|name| *name != held)))
+}
+
+fn micros(at: DateTime<Utc>) -> i64 {
+    at.timestamp_micros()
+}
+
+fn duration(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+}

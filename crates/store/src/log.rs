@@ -1,0 +1,150 @@
+//! What is kept: reading logs and bodies.
+
+pub(crate) mod append;
+pub(crate) mod entries;
+pub(crate) mod fan_out;
+pub(crate) mod pages;
+pub(crate) mod records;
+
+use async_trait::async_trait;
+
+use super::engine::db::Db;
+use super::engine::sql::{Row, Value, params};
+use feedgate_core::change_detection::Known;
+use feedgate_core::ports::{Log, Owed, Span, StoreError};
+use feedgate_core::record::{EntryKey, Record, RecordKind, Seq};
+use feedgate_core::resource::ResourceId;
+use feedgate_feed::body::Body;
+
+/// The columns of a record `r`, as [`record`] reads them.
+macro_rules! record_columns {
+    () => {
+        "r.seq, r.at, r.kind, r.predecessor, r.entry_id, r.atom"
+    };
+}
+
+pub(super) use record_columns;
+
+/// Records between two numbers that nothing has replaced: what has been is named by what
+/// replaced it.
+macro_rules! current {
+    ($order:literal) => {
+        concat!(
+            "select ",
+            record_columns!(),
+            " from records r
+              where r.resource_id = $1 and r.seq > $2 and r.seq < $3 and r.kind <> 'deleted'
+                and not exists (select 1 from records n
+                                 where n.resource_id = r.resource_id and n.predecessor = r.seq)
+              order by r.seq ",
+            $order,
+            " limit $4"
+        )
+    };
+}
+
+#[async_trait]
+impl Log for Db {
+    async fn read_after(
+        &self,
+        id: ResourceId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        const AFTER: &str = concat!(
+            "select ",
+            record_columns!(),
+            " from records r
+              where r.resource_id = $1 and r.seq > $2
+              order by r.seq
+              limit $3"
+        );
+        let rows = self.rows(AFTER, params![id.0, after.0, most(limit)]).await?;
+        rows.into_iter().map(record).collect()
+    }
+
+    async fn owed(&self, id: ResourceId, owed: &Owed) -> Result<Vec<Record>, StoreError> {
+        const OWED: &str = concat!(
+            "select ",
+            record_columns!(),
+            " from records r
+              where r.resource_id = $1 and r.seq > $2 and r.seq <= $3 and r.reach >= $4
+              order by r.seq
+              limit $5"
+        );
+        let (after, upto) = (owed.after.0, owed.upto.0);
+        let params = params![id.0, after, upto, owed.least.number(), most(owed.limit)];
+        let rows = self.rows(OWED, params).await?;
+        rows.into_iter().map(record).collect()
+    }
+
+    async fn read_current(&self, id: ResourceId, span: &Span) -> Result<Vec<Record>, StoreError> {
+        const OLDEST: &str = current!("asc");
+        const NEWEST: &str = current!("desc");
+        let after = span.after.map_or(0, |seq| seq.0);
+        let before = span.before.map_or(i64::MAX, |seq| seq.0);
+        let sql = if span.after.is_some() { OLDEST } else { NEWEST };
+        let rows = self.rows(sql, params![id.0, after, before, most(span.limit)]).await?;
+        let mut records: Vec<Record> =
+            rows.into_iter().map(record).collect::<Result<_, StoreError>>()?;
+        if span.after.is_some() {
+            records.reverse();
+        }
+        Ok(records)
+    }
+
+    async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError> {
+        let keys = keys.to_vec();
+        self.read(move |tx| Box::pin(entries::known(tx, id, keys))).await
+    }
+
+    async fn seq_of(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError> {
+        const SEQ_OF: &str = "
+            select seq
+              from records
+             where resource_id = $1 and entry_hash = $2 and entry_id = $3
+             order by seq desc
+             limit 1";
+        let hash = EntryKey::of(entry_id).0.to_vec();
+        let rows = self.rows(SEQ_OF, params![id.0, hash, entry_id]).await?;
+        rows.into_iter().next().map(|mut row| row.int().map(Seq)).transpose()
+    }
+
+    async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError> {
+        const BODY: &str = "
+            select version, content_type, bytes from bodies where resource_id = $1";
+        let rows = self.rows(BODY, params![id.0]).await?;
+        let Some(mut row) = rows.into_iter().next() else { return Ok(None) };
+        let version = row.int()?;
+        Ok(Some((version, Body { content_type: row.opt_text()?, bytes: row.blob()? })))
+    }
+}
+
+impl Db {
+    /// The rows of a statement that only reads.
+    pub(super) async fn rows(
+        &self,
+        sql: &'static str,
+        params: &[Value],
+    ) -> Result<Vec<Row>, StoreError> {
+        let params = params.to_vec();
+        self.read(move |tx| Box::pin(async move { tx.query(sql, &params).await })).await
+    }
+}
+
+/// A limit as the databases take it.
+pub(super) fn most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Reads [`record_columns`].
+pub(super) fn record(mut row: Row) -> Result<Record, StoreError> {
+    Ok(Record {
+        seq: Seq(row.int()?),
+        at: row.time()?,
+        kind: row.word(RecordKind::from_word)?,
+        predecessor: row.opt_int()?.map(Seq),
+        entry_id: row.text()?,
+        atom: row.text()?,
+    })
+}

@@ -1,0 +1,280 @@
+//! The end of a poll: what it found goes into the log, and whoever follows the log
+//! becomes due, in one transaction (rules N11, N13).
+//!
+//! The resource's row is locked first, and everything else that changes a resource's
+//! subscriptions locks it too. So numbers have no gaps, two nodes that found the same
+//! change append it once, and no cursor is read while its head moves.
+
+use sha2::{Digest as _, Sha256};
+
+use chrono::{DateTime, Utc};
+
+use crate::changes::{self, pings};
+use crate::engine::sql::params;
+use crate::engine::tx::Tx;
+use crate::log::entries;
+use crate::log::fan_out::{Versions, tell};
+use crate::log::records::{After, Records, append};
+use crate::resources::poll_result::{self, Ending, Held};
+use crate::resources::{details, moves, upstreams};
+use feedgate_core::change_detection::{self, Document, Judgement, Standing, Verdict};
+use feedgate_core::host_groups::Groups;
+use feedgate_core::page::Cut;
+use feedgate_core::poll::{Found, Poll, Polling, Trigger};
+use feedgate_core::ports::{Appended, StoreError};
+use feedgate_core::record::{Digest, Reach, RecordKind, Seq};
+use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::status::Status;
+use feedgate_feed::body::Body;
+
+/// What the row held when it was locked.
+pub(crate) struct Before {
+    head: i64,
+    body_version: i64,
+    kind: Kind,
+    status: Status,
+    polling: Polling,
+    held: Held,
+}
+
+/// Keeps all that `poll` found.
+pub(crate) async fn record(
+    tx: &Tx<'_>,
+    (groups, cut): (&Groups, &Cut),
+    id: ResourceId,
+    mut poll: Poll,
+) -> Result<Appended, StoreError> {
+    let before = lock(tx, id).await?;
+    let body_version = match poll.body.take() {
+        Some(body) => keep_body(tx, id, before.body_version, (body, poll.meaning)).await?,
+        None => before.body_version,
+    };
+    let mut after = match std::mem::take(&mut poll.found) {
+        Found::Feed(mut document) => {
+            let (after, judgement) =
+                keep_entries(tx, (cut, id), &before, &mut document, poll.at).await?;
+            entries::note(tx, id, &document, &judgement).await?;
+            judged(&judgement, &before, &mut poll);
+            after
+        }
+        Found::Revision { entry_id, atom } if body_version > before.body_version => {
+            let mut records = Records::after(before.head);
+            records.push(RecordKind::New, Reach::Everybody, None, (entry_id, atom));
+            append(tx, cut, id, (poll.at, records)).await?
+        }
+        Found::Revision { .. } | Found::Nothing => Records::after(before.head).appended(),
+    };
+    after.body_version = body_version;
+    if poll.fetch_url.is_some() {
+        poll.status.has_moved(poll.at);
+    }
+    keep_content(tx, id, &poll, (before.stands_at(), &after)).await?;
+    if let Some(url) = &poll.fetch_url {
+        moves::settle(tx, groups, id, (url, poll.at)).await?;
+    }
+    if let Some(url) = &poll.site_url {
+        pings::name(tx, id, "site", url).await?;
+    }
+    if after.news > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
+        changes::seen(tx, id, &poll.status.title, poll.at).await?;
+    }
+    if after.entries > 0 {
+        upstreams::count(tx, id, (after.entries, poll.trigger), poll.at).await?;
+    }
+    upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
+    tell(tx, id, (poll.at, poll.silent), (before.stands_at(), &after)).await?;
+    // Upkeep may have measured the resource since it was claimed.
+    poll.status.last_maintenance_at = before.status.last_maintenance_at;
+    poll.status.velocity = before.status.velocity;
+    let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
+    poll.status.entries_count_since_last_maintenance = entries;
+    poll_result::end(tx, &[(Ending::of(id, &poll, true), before.held, after.news)]).await?;
+    Ok(Appended { head: Seq(after.head), new: after.news })
+}
+
+/// Keeps what an upstream sent: records, and nothing else of the resource changes but
+/// that there are more of them. It may hold less than the document, so it says nothing of
+/// what else the document holds.
+pub(crate) async fn push(
+    tx: &Tx<'_>,
+    cut: &Cut,
+    id: ResourceId,
+    (mut document, at): (Document, DateTime<Utc>),
+) -> Result<Appended, StoreError> {
+    const GROW: &str = "update resources set head = $2 where id = $1";
+    let before = lock(tx, id).await?;
+    let (mut after, _) = keep_entries(tx, (cut, id), &before, &mut document, at).await?;
+    after.body_version = before.body_version;
+    if after.head > before.head {
+        let mut status = before.status.clone();
+        status.entries_count_since_last_maintenance += after.entries as u64;
+        tx.execute(GROW, params![id.0, after.head]).await?;
+        details::keep_status(tx, id, &status).await?;
+        tell(tx, id, (at, false), (before.stands_at(), &after)).await?;
+    }
+    if after.entries > 0 {
+        upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
+    }
+    Ok(Appended { head: Seq(after.head), new: after.news })
+}
+
+impl Before {
+    /// The head and the version of the body.
+    pub(crate) fn stands_at(&self) -> (i64, i64) {
+        (self.head, self.body_version)
+    }
+}
+
+/// Locks the row of a resource.
+pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
+    const LOCK: &str = "
+        select head, body_version, kind, host, pinged, spacing, least_s, unit_ms
+          from resources
+         where id = $1
+           {for update}";
+    const DETAILS: &str = "
+        select d.status, d.polling, r.pace
+          from resources r join details d on d.resource_id = r.id
+         where r.id = $1";
+    let row = tx.first(LOCK, params![id.0]).await?;
+    let mut row = row.ok_or_else(|| poll_result::missing(id))?;
+    let (head, body_version) = (row.int()?, row.int()?);
+    let kind = row.word(Kind::from_word)?;
+    let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
+    let demand = poll_result::demand(&mut row)?;
+    let details = tx.first(DETAILS, params![id.0]).await?;
+    let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
+    let versions = Versions::of(&status);
+    let held = Held { host, pinged, spacing_us, versions, demand };
+    Ok(Before { head, body_version, kind, status, polling, held })
+}
+
+/// Judges the entries of a document, appends what is new, and keeps what was learnt.
+async fn keep_entries(
+    tx: &Tx<'_>,
+    (cut, id): (&Cut, ResourceId),
+    before: &Before,
+    document: &mut Document,
+    at: DateTime<Utc>,
+) -> Result<(After, Judgement), StoreError> {
+    let known = entries::known(tx, id, document.keys()).await?;
+    let standing = Standing::of(before.kind, &before.status, &before.polling);
+    let mut judgement = change_detection::judge(document, &known, &standing, document.at);
+
+    let mut records = Records::after(before.head);
+    let mut seqs = Vec::with_capacity(judgement.verdicts.len());
+    for (candidate, verdict) in document.candidates.iter_mut().zip(&judgement.verdicts) {
+        let (kind, reach, predecessor) = match verdict {
+            Verdict::New(Reach::Nobody) => (RecordKind::Old, Reach::Nobody, None),
+            Verdict::New(reach) => (RecordKind::New, *reach, None),
+            Verdict::Updated(known, reach) => (RecordKind::Update, *reach, Some(known.newest.0)),
+            _ => {
+                seqs.push(None);
+                continue;
+            }
+        };
+        // What was judged otherwise before it came here has not been rendered: the document
+        // is read again.
+        let atom = candidate.atom.take();
+        judgement.is_unrendered |= atom.is_none();
+        let rendered = atom.map(|atom| (candidate.entry_id.clone(), atom));
+        seqs.push(rendered.map(|entry| records.push(kind, reach, predecessor, entry)));
+    }
+    let (mut gone, mut gone_seqs) = (Vec::new(), Vec::new());
+    for (at, known) in &judgement.deleted {
+        let deletion = &mut document.deletions[*at];
+        let Some(atom) = deletion.atom.take() else {
+            judgement.is_unrendered = true;
+            continue;
+        };
+        let element = (deletion.entry_id.clone(), atom);
+        let predecessor = Some(known.newest.0);
+        gone.push(known.first.0);
+        gone_seqs.push(records.push(RecordKind::Deleted, Reach::Askers, predecessor, element));
+    }
+    let after = append(tx, cut, id, (at, records)).await?;
+    entries::learn(tx, id, document, &judgement, &seqs).await?;
+    entries::take_back(tx, id, gone, gone_seqs).await?;
+    Ok((after, judgement))
+}
+
+/// How long something that was put off waits: just longer than two updates must be apart.
+const PUT_OFF: chrono::TimeDelta = chrono::TimeDelta::seconds(61);
+
+/// Lets status and schedule know how the entries were judged.
+fn judged(judgement: &Judgement, before: &Before, poll: &mut Poll) {
+    if let Some(remark) = judgement.remark() {
+        poll.status.http_message = format!("{}; {remark}", poll.status.http_message);
+    }
+    poll.status.bozo_rank = judgement.bozo_rank(poll.status.bozo_rank);
+    if judgement.is_put_off() {
+        // Validators go with what was kept of a body (rule P7), and not all of this was.
+        poll.polling.validators = before.polling.validators.clone();
+        poll.polling.body_hash.clone_from(&before.polling.body_hash);
+        poll.next_fetch = poll.next_fetch.min(poll.at + PUT_OFF);
+        poll.status.next_fetch = Some(poll.next_fetch);
+    }
+}
+
+/// Keeps the newest body. Returns its version, which is `version` still if the bytes are
+/// those already kept, or mean the same (rule P11).
+async fn keep_body(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    version: i64,
+    (body, meaning): (Body, Option<Digest>),
+) -> Result<i64, StoreError> {
+    const KEPT: &str = "select hash, coalesce(meaning, hash) from bodies where resource_id = $1";
+    const KEEP: &str = "
+        insert into bodies (resource_id, version, content_type, hash, meaning, bytes)
+        values ($1, $2, $3, $4, $5, $6)
+            on conflict (resource_id) do update
+           set version = excluded.version, content_type = excluded.content_type,
+               hash = excluded.hash, meaning = excluded.meaning, bytes = excluded.bytes";
+    let hash = Sha256::digest(&body.bytes).to_vec();
+    let meaning = meaning.map_or_else(|| hash.clone(), |meaning| meaning.0.to_vec());
+    let mut now = version + 1;
+    if let Some(mut kept) = tx.first(KEPT, params![id.0]).await? {
+        let is_same = kept.blob()? == hash;
+        if is_same || kept.blob()? == meaning {
+            now = version;
+        }
+        if is_same {
+            return Ok(version);
+        }
+    }
+    let params = params![id.0, now, body.content_type, hash, meaning, body.bytes];
+    tx.execute(KEEP, params).await?;
+    Ok(now)
+}
+
+/// Brings what the row says of the content up to date, if any of it has changed since
+/// `stood_at`, the head and the version of the body.
+async fn keep_content(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    poll: &Poll,
+    (stood_at, after): ((i64, i64), &After),
+) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        update resources
+           set head = $2, body_version = $3, kind = coalesce($4, kind),
+               site_url = coalesce($5, site_url)
+         where id = $1";
+    const HEAD: &str = "update details set feed_head = $2 where resource_id = $1";
+    let Poll { kind, site_url, feed_head, .. } = poll;
+    let is_same = kind.is_none() && site_url.is_none() && feed_head.is_none();
+    if is_same && stood_at == (after.head, after.body_version) {
+        return Ok(());
+    }
+    #[rustfmt::skip]
+    let params = params![
+        id.0, after.head, after.body_version, poll.kind.map(|kind| kind.as_str()),
+        poll.site_url.as_deref(),
+    ];
+    tx.execute(KEEP, params).await?;
+    if let Some(head) = feed_head.as_deref() {
+        tx.execute(HEAD, params![id.0, head]).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! What is known of entries: reading it for the judge, and keeping what it said.
+//!
+//! All of it runs with the resource's row locked, in the transaction that appends (rules
+//! N11, N13).
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::Tx;
+use feedgate_core::change_detection::{Candidate, Document, Judgement, Known, KnownEntry, Verdict};
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::{Digest, EntryKey, Reach, Seq};
+use feedgate_core::resource::ResourceId;
+
+/// That an entry is in the document is noted this often (rule N6).
+const NOTED_EVERY: TimeDelta = TimeDelta::days(1);
+/// What left the document is remembered for "≥ 90 d" (rule N6) …
+const REMEMBERED: TimeDelta = TimeDelta::days(90);
+/// … and longer, while it is among the newest "≥ 10 × window size" (rule N6).
+const WINDOWS: i64 = 10;
+
+/// The entries that go by these keys.
+pub(crate) async fn known(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    keys: Vec<EntryKey>,
+) -> Result<Known, StoreError> {
+    const KNOWN: &str = "
+        select k.key, e.first, e.newest, e.digest, e.title, e.published, e.updated, e.revised,
+               e.revised_at, e.seen_at, e.deleted
+          from entry_keys k
+          join entries e on e.resource_id = k.resource_id and e.first = k.entry
+         where k.resource_id = $1 and k.key in ({blobs $2})";
+    let keys: Vec<_> = keys.into_iter().map(|key| key.0.to_vec()).collect();
+    if keys.is_empty() {
+        return Ok(Known::default());
+    }
+    let rows = tx.query(KNOWN, params![id.0, Value::Blobs(keys)]).await?;
+    rows.into_iter().map(known_entry).collect()
+}
+
+fn known_entry(mut row: Row) -> Result<(EntryKey, KnownEntry), StoreError> {
+    let key = EntryKey(sixteen(row.blob()?)?);
+    let (first, newest) = (Seq(row.int()?), Seq(row.int()?));
+    let digest = row.blob()?;
+    let digest = if digest.is_empty() { None } else { Some(Digest(sixteen(digest)?)) };
+    let title = row.blob()?;
+    let title = Digest(if title.is_empty() { [0; 16] } else { sixteen(title)? });
+    let entry = KnownEntry {
+        first,
+        newest,
+        digest,
+        title,
+        published: date(row.int()?)?,
+        updated: date(row.int()?)?,
+        revised: row.small()?,
+        revised_at: row.opt_time()?,
+        seen_at: row.time()?,
+        is_deleted: row.int()? != 0,
+    };
+    Ok((key, entry))
+}
+
+pub(crate) fn sixteen(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
+    let bytes = bytes.try_into();
+    bytes.map_err(|_| StoreError::Corrupt("a key or digest has not 16 bytes".to_owned()))
+}
+
+/// A date as it is kept: 0 is none.
+pub(crate) fn date(micros: i64) -> Result<Option<DateTime<Utc>>, StoreError> {
+    if micros == 0 {
+        return Ok(None);
+    }
+    let date = DateTime::from_timestamp_micros(micros);
+    date.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))
+}
+
+/// The columns of what is kept of entries, filled side by side.
+#[derive(Default)]
+struct Columns {
+    first: Vec<i64>,
+    newest: Vec<i64>,
+    digest: Vec<Vec<u8>>,
+    title: Vec<Vec<u8>>,
+    published: Vec<i64>,
+    updated: Vec<i64>,
+}
+
+impl Columns {
+    fn push(&mut self, first: i64, newest: i64, candidate: &Candidate) {
+        let micros = |date: Option<DateTime<Utc>>| date.map_or(0, |date| date.timestamp_micros());
+        self.first.push(first);
+        self.newest.push(newest);
+        self.digest.push(candidate.digest.0.to_vec());
+        self.title.push(candidate.title.0.to_vec());
+        self.published.push(micros(candidate.published));
+        self.updated.push(micros(candidate.updated));
+    }
+
+    fn named(self) -> [(&'static str, Value); 6] {
+        [
+            ("first", Value::Ints(self.first)),
+            ("newest", Value::Ints(self.newest)),
+            ("digest", Value::Blobs(self.digest)),
+            ("title", Value::Blobs(self.title)),
+            ("published", Value::Ints(self.published)),
+            ("updated", Value::Ints(self.updated)),
+        ]
+    }
+}
+
+/// Keeps what was learnt of each candidate. `seqs` are the numbers of the records that
+/// came of them.
+pub(crate) async fn learn(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    document: &Document,
+    judgement: &Judgement,
+    seqs: &[Option<i64>],
+) -> Result<(), StoreError> {
+    const NEW: &str = "
+        insert into entries (resource_id, first, newest, digest, title, published, updated,
+                             seen_at)
+        select cast($1 as bigint), given.first, given.newest, given.digest, given.title,
+               given.published, given.updated, cast($2 as bigint)
+          from {rows}";
+    const LEARNT: &str = "
+        update entries
+           set newest = given.newest, digest = given.digest, title = given.title,
+               published = given.published, updated = given.updated
+          from {rows}
+         where entries.resource_id = $1 and entries.first = given.first";
+    const REVISED: &str = "
+        update entries
+           set revised = revised + given.sent, revised_at = $2, deleted = 0
+          from {rows}
+         where entries.resource_id = $1 and entries.first = given.first";
+    let (mut new, mut learnt) = (Columns::default(), Columns::default());
+    let (mut revised, mut sent) = (Vec::new(), Vec::new());
+    for ((candidate, verdict), seq) in document.candidates.iter().zip(&judgement.verdicts).zip(seqs)
+    {
+        match (verdict, seq) {
+            (Verdict::New(_), Some(seq)) => new.push(*seq, *seq, candidate),
+            (Verdict::Learnt(known), _) => learnt.push(known.first.0, known.newest.0, candidate),
+            (Verdict::Updated(known, reach), Some(seq)) => {
+                learnt.push(known.first.0, *seq, candidate);
+                revised.push(known.first.0);
+                sent.push(i64::from(*reach != Reach::Nobody));
+            }
+            _ => {}
+        }
+    }
+    tx.execute_rows(NEW, params![id.0, document.at], &new.named()).await?;
+    tx.execute_rows(LEARNT, params![id.0], &learnt.named()).await?;
+    let columns = [("first", Value::Ints(revised)), ("sent", Value::Ints(sent))];
+    tx.execute_rows(REVISED, params![id.0, document.at], &columns).await?;
+    keep_keys(tx, id, document, judgement, seqs).await
+}
+
+/// Keeps by what names the candidates go. A name that says nothing for sure goes to who
+/// had it last; an id never changes hands.
+async fn keep_keys(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    document: &Document,
+    judgement: &Judgement,
+    seqs: &[Option<i64>],
+) -> Result<(), StoreError> {
+    const IDS: &str = "
+        insert into entry_keys (resource_id, key, entry)
+        select cast($1 as bigint), given.key, given.entry from {rows}";
+    const FORGET: &str = "
+        delete from entry_keys
+         where resource_id = $1 and alias = 1 and entry in (select given.entry from {rows})";
+    const ALIASES: &str = "
+        insert into entry_keys (resource_id, key, entry, alias)
+        select cast($1 as bigint), given.key, given.entry, 1 from {rows} where true
+            on conflict (resource_id, key) do nothing";
+    const FURTHER: &str = "
+        insert into entry_keys (resource_id, key, entry)
+        select cast($1 as bigint), given.key, given.entry from {rows} where true
+            on conflict (resource_id, key) do nothing";
+    const SIGNS: &str = "
+        insert into entry_keys (resource_id, key, entry)
+        select cast($1 as bigint), given.key, given.entry from {rows} where true
+            on conflict (resource_id, key) do update set entry = excluded.entry";
+    let (mut ids, mut aliases) = (Names::default(), Names::default());
+    let (mut further, mut signs) = (Names::default(), Names::default());
+    for ((candidate, verdict), seq) in document.candidates.iter().zip(&judgement.verdicts).zip(seqs)
+    {
+        let entry = match (verdict, seq) {
+            (Verdict::New(_), Some(seq)) => *seq,
+            (verdict, _) => match verdict.known() {
+                Some(known) => known.first.0,
+                None => continue,
+            },
+        };
+        further.push(candidate.renamed, entry);
+        match verdict {
+            Verdict::New(_) => {
+                ids.push(Some(candidate.id), entry);
+                further.push(candidate.bare, entry);
+            }
+            Verdict::Learnt(_) => {
+                aliases.push(Some(candidate.id), entry);
+                aliases.push(candidate.bare, entry);
+            }
+            Verdict::Updated(..) => {}
+            Verdict::Known(_) | Verdict::PutOff(_) | Verdict::Repeated => continue,
+        }
+        signs.push(candidate.link, entry);
+        signs.push(candidate.text, entry);
+    }
+    tx.execute_rows(IDS, params![id.0], &ids.named()).await?;
+    let forget = [("entry", Value::Ints(aliases.entry.clone()))];
+    tx.execute_rows(FORGET, params![id.0], &forget).await?;
+    tx.execute_rows(ALIASES, params![id.0], &aliases.named()).await?;
+    tx.execute_rows(FURTHER, params![id.0], &further.named()).await?;
+    tx.execute_rows(SIGNS, params![id.0], &signs.named()).await.map(drop)
+}
+
+/// Names and the entries that go by them.
+#[derive(Default)]
+struct Names {
+    key: Vec<Vec<u8>>,
+    entry: Vec<i64>,
+}
+
+impl Names {
+    fn push(&mut self, key: Option<EntryKey>, entry: i64) {
+        if let Some(key) = key {
+            self.key.push(key.0.to_vec());
+            self.entry.push(entry);
+        }
+    }
+
+    fn named(self) -> [(&'static str, Value); 2] {
+        [("key", Value::Blobs(self.key)), ("entry", Value::Ints(self.entry))]
+    }
+}
+
+/// Notes that an entry was taken back with record `seq`.
+pub(crate) async fn take_back(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    entries: Vec<i64>,
+    seqs: Vec<i64>,
+) -> Result<(), StoreError> {
+    const DELETED: &str = "
+        update entries set deleted = 1, newest = given.seq
+          from {rows}
+         where entries.resource_id = $1 and entries.first = given.entry";
+    let columns = [("entry", Value::Ints(entries)), ("seq", Value::Ints(seqs))];
+    tx.execute_rows(DELETED, params![id.0], &columns).await.map(drop)
+}
+
+/// Notes, once a day, which entries the document holds, and forgets those that left it
+/// long ago (rule N6).
+///
+/// "Long ago" is counted from when the document was last noted before, and not from now: a
+/// document that was the same for a year, or was not watched, has lost nothing in it.
+pub(crate) async fn note(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    document: &Document,
+    judgement: &Judgement,
+) -> Result<(), StoreError> {
+    const NOTED: &str = "
+        select max(seen_at) from entries where resource_id = $1";
+    const NOTE: &str = "
+        update entries set seen_at = $2
+         where resource_id = $1 and first in ({ids $3}) and seen_at < $2";
+    let held: Vec<&KnownEntry> = judgement.verdicts.iter().filter_map(Verdict::known).collect();
+    if !is_to_note(&held, document.at) {
+        return Ok(());
+    }
+    let noted = tx.first(NOTED, params![id.0]).await?;
+    let noted = noted.map_or(Ok(None), |mut row| row.opt_time())?.unwrap_or(document.at);
+    let firsts = Value::Ints(held.iter().map(|known| known.first.0).collect());
+    tx.execute(NOTE, params![id.0, document.at, firsts]).await?;
+    forget(tx, id, noted - REMEMBERED, document.candidates.len() as i64 * WINDOWS).await
+}
+
+/// Whether it is time to note what the document holds.
+pub(crate) fn is_to_note(held: &[&KnownEntry], now: DateTime<Utc>) -> bool {
+    held.iter().any(|known| known.seen_at <= now - NOTED_EVERY)
+}
+
+/// Forgets entries that were not seen since `before`, but for the `newest` so many.
+async fn forget(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    before: DateTime<Utc>,
+    newest: i64,
+) -> Result<(), StoreError> {
+    const OLD: &str = "
+        select first
+          from (select first, seen_at from entries
+                 where resource_id = $1
+                 order by seen_at desc, first desc
+                 limit 9223372036854775807 offset $3) rest
+         where seen_at < $2";
+    const KEYS: &str = "
+        delete from entry_keys where resource_id = $1 and entry in ({ids $2})";
+    const ENTRIES: &str = "
+        delete from entries where resource_id = $1 and first in ({ids $2})";
+    let old = tx.query(OLD, params![id.0, before, newest]).await?;
+    let old = old.into_iter().map(|mut row| row.int());
+    let old = old.collect::<Result<Vec<_>, StoreError>>()?;
+    if old.is_empty() {
+        return Ok(());
+    }
+    tx.execute(KEYS, params![id.0, Value::Ints(old.clone())]).await?;
+    tx.execute(ENTRIES, params![id.0, Value::Ints(old)]).await.map(drop)
+}

@@ -1,0 +1,235 @@
+//! Pages of logs: cut when records are appended, read by their number, and dropped whole.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::engine::db::Db;
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::Tx;
+use crate::log::{most, record, record_columns};
+use crate::resources;
+use feedgate_core::page::{Archived, Cut, Held, Named, Page, Retention};
+use feedgate_core::ports::{Archives, StoreError};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+
+/// Pages dropped in one transaction: each may have a thousand records.
+const FEW: i64 = 20;
+/// Resources looked at in one statement.
+const BATCH: i64 = 500;
+
+/// The columns of a page `p`, as [`page`] reads them.
+macro_rules! page_columns {
+    () => {
+        "p.page, p.first, p.last, p.bytes, p.begun_at, p.ended_at"
+    };
+}
+
+#[async_trait]
+impl Archives for Db {
+    async fn page(&self, id: ResourceId, number: Option<i64>) -> Result<Option<Held>, StoreError> {
+        const NUMBERED: &str = concat!(
+            "select ",
+            page_columns!(),
+            ", (select min(page) from pages where resource_id = $1),
+               (select max(page) from pages where resource_id = $1)
+               from pages p
+              where p.resource_id = $1 and p.page = $2"
+        );
+        const NEWEST: &str = concat!(
+            "select ",
+            page_columns!(),
+            ", (select min(page) from pages where resource_id = $1), p.page
+               from pages p
+              where p.resource_id = $1
+              order by p.page desc
+              limit 1"
+        );
+        let rows = match number {
+            Some(number) => self.rows(NUMBERED, params![id.0, number]).await?,
+            None => self.rows(NEWEST, params![id.0]).await?,
+        };
+        match rows.into_iter().next() {
+            Some(mut row) => {
+                let page = page(&mut row)?;
+                Ok(Some(Held { page, oldest: row.int()?, newest: row.int()? }))
+            }
+            None if number.is_none() => Ok(Some(Held::EMPTY)),
+            None if number == Some(1) => {
+                Ok((self.oldest(id).await?.is_none()).then_some(Held::EMPTY))
+            }
+            None => Ok(None),
+        }
+    }
+
+    async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError> {
+        Ok(self.oldest(id).await?.unwrap_or(1))
+    }
+
+    async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError> {
+        const READ: &str = concat!(
+            "select r.again, coalesce(r.replaces, ''), ",
+            record_columns!(),
+            " from records r
+              where r.resource_id = $1 and r.seq >= $2 and r.seq <= $3
+              order by r.seq"
+        );
+        let rows = self.rows(READ, params![id.0, page.first.0, page.last.0]).await?;
+        if most(rows.len()) != page.len() {
+            let number = page.number;
+            return Err(StoreError::Corrupt(format!("page {number} of {id} is not all there")));
+        }
+        rows.into_iter().map(archived).collect()
+    }
+
+    async fn drop_pages(
+        &self,
+        retention: &Retention,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        const NEXT: &str = "select id from resources where id > $1 order by id limit $2";
+        let (mut dropped, mut last, retention) = (0, 0, *retention);
+        if retention.keeps_all() {
+            return Ok(0);
+        }
+        loop {
+            let next = self.rows(NEXT, params![last, BATCH]).await?;
+            let next = next.into_iter().map(|mut row| row.int());
+            let next = next.collect::<Result<Vec<_>, StoreError>>()?;
+            let Some(end) = next.last() else { return Ok(dropped) };
+            last = *end;
+            for id in next {
+                while !self.read(move |tx| Box::pin(find(tx, id, retention, now))).await?.is_empty()
+                {
+                    let some = self.write(move |tx| Box::pin(drop_some(tx, id, retention, now)));
+                    match some.await? {
+                        0 => break,
+                        some => dropped += some,
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Db {
+    async fn oldest(&self, id: ResourceId) -> Result<Option<i64>, StoreError> {
+        const OLDEST: &str = "select min(page) from pages where resource_id = $1";
+        let rows = self.rows(OLDEST, params![id.0]).await?;
+        rows.into_iter().next().map_or(Ok(None), |mut row| row.opt_int())
+    }
+}
+
+/// Decides in which pages records stand that are appended `at` that time, and keeps it.
+/// `records` are their numbers and lengths. The resource's row must be locked.
+pub(crate) async fn place(
+    tx: &Tx<'_>,
+    cut: &Cut,
+    id: ResourceId,
+    (at, records): (DateTime<Utc>, impl Iterator<Item = (i64, i64)>),
+) -> Result<(), StoreError> {
+    const NEWEST: &str = concat!(
+        "select ",
+        page_columns!(),
+        " from pages p where p.resource_id = $1 order by p.page desc limit 1"
+    );
+    const KEEP: &str = "
+        insert into pages (resource_id, page, first, last, bytes, begun_at, ended_at)
+        select cast($1 as bigint), given.page, given.first, given.last, given.bytes,
+               given.begun_at, given.ended_at
+          from {rows} where true
+            on conflict (resource_id, page) do update
+           set last = excluded.last, bytes = excluded.bytes, ended_at = excluded.ended_at";
+    let newest = tx.first(NEWEST, params![id.0]).await?;
+    let newest = newest.map(|mut row| page(&mut row)).transpose()?;
+    let mut pages = Vec::from_iter(newest);
+    for (seq, bytes) in records {
+        cut.place(&mut pages, Seq(seq), bytes, at);
+    }
+    let ints = |value: fn(&Page) -> i64| Value::Ints(pages.iter().map(value).collect());
+    let columns = [
+        ("page", ints(|page| page.number)),
+        ("first", ints(|page| page.first.0)),
+        ("last", ints(|page| page.last.0)),
+        ("bytes", ints(|page| page.bytes)),
+        ("begun_at", ints(|page| page.begun_at.timestamp_micros())),
+        ("ended_at", ints(|page| page.ended_at.timestamp_micros())),
+    ];
+    tx.execute_rows(KEEP, params![id.0], &columns).await.map(drop)
+}
+
+/// The oldest pages of a log that are to be dropped, as far as nobody is owed anything in
+/// them; a few at most.
+async fn find(
+    tx: &Tx<'_>,
+    id: i64,
+    retention: Retention,
+    now: DateTime<Utc>,
+) -> Result<Vec<Page>, StoreError> {
+    const OLDEST: &str = concat!(
+        "select ",
+        page_columns!(),
+        ", (select max(page) from pages where resource_id = $1)
+           from pages p
+          where p.resource_id = $1
+          order by p.page
+          limit $2"
+    );
+    // Where a delivery failed something is owed, even if it waits for the next change. Who
+    // wants the topic as it is counts versions of the body and not records.
+    const OWED: &str = "
+        select min(owed.cursor)
+          from (select case when replay_from < cursor then replay_from else cursor end as cursor
+                  from subscriptions
+                 where resource_id = $1 and format <> 'raw'
+                   and (due_at is not null or failures > 0)
+                union all
+                select cursor from collecting where resource_id = $1) owed";
+    let mut pages = Vec::new();
+    for mut row in tx.query(OLDEST, params![id, FEW]).await? {
+        let (page, newest) = (page(&mut row)?, row.int()?);
+        if !retention.drops(&page, newest, now) {
+            break;
+        }
+        pages.push(page);
+    }
+    if !pages.is_empty() {
+        let owed = tx.first(OWED, params![id]).await?;
+        if let Some(cursor) = owed.map_or(Ok(None), |mut row| row.opt_int())? {
+            pages.retain(|page| page.last.0 <= cursor);
+        }
+    }
+    Ok(pages)
+}
+
+/// Drops what [`find`] finds once the resource is locked. Returns how many pages.
+async fn drop_some(
+    tx: &Tx<'_>,
+    id: i64,
+    retention: Retention,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    const RECORDS: &str = "delete from records where resource_id = $1 and seq <= $2";
+    const PAGES: &str = "delete from pages where resource_id = $1 and page <= $2";
+    resources::lock(tx, vec![id]).await?;
+    let pages = find(tx, id, retention, now).await?;
+    let Some(newest) = pages.last() else { return Ok(0) };
+    tx.execute(RECORDS, params![id, newest.last.0]).await?;
+    tx.execute(PAGES, params![id, newest.number]).await
+}
+
+fn page(row: &mut Row) -> Result<Page, StoreError> {
+    Ok(Page {
+        number: row.int()?,
+        first: Seq(row.int()?),
+        last: Seq(row.int()?),
+        bytes: row.int()?,
+        begun_at: row.time()?,
+        ended_at: row.time()?,
+    })
+}
+
+fn archived(mut row: Row) -> Result<Archived, StoreError> {
+    let (is_again, replaces) = (row.int()? != 0, row.text()?);
+    Ok(Archived { is_again, replaces: Named::read(&replaces), record: record(row)? })
+}

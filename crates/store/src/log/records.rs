@@ -1,0 +1,195 @@
+//! Records on their way into a log: numbered, with what they are and whom they reach.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::sql::{Value, params};
+use crate::engine::tx::Tx;
+use crate::log::most;
+use crate::log::pages;
+use feedgate_core::page::{Cut, Named};
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::{EntryKey, Reach, RecordKind, Seq};
+use feedgate_core::resource::ResourceId;
+
+/// Where the resource stands when the poll has been kept.
+#[derive(Clone, Copy)]
+pub(crate) struct After {
+    /// The greatest number in its log.
+    pub(crate) head: i64,
+    /// The version of its newest body.
+    pub(crate) body_version: i64,
+    /// How many of the records are news: new entries, and updates of others.
+    pub(crate) news: usize,
+    /// How many are new entries, or revisions of what is no feed.
+    pub(crate) entries: usize,
+    /// Whom they reach, those furthest that reach most.
+    pub(crate) reach: Reach,
+}
+
+/// Records to be appended, filled side by side.
+pub(crate) struct Records {
+    next: i64,
+    reach: Reach,
+    news: usize,
+    entries: usize,
+    seq: Vec<i64>,
+    kind: Vec<String>,
+    reaches: Vec<i64>,
+    /// 0: none.
+    predecessor: Vec<i64>,
+    hash: Vec<Vec<u8>>,
+    entry_id: Vec<String>,
+    atom: Vec<String>,
+    /// The resource that those come from which are added next; 0: from this one.
+    pub(crate) member: i64,
+    members: Vec<i64>,
+}
+
+impl Records {
+    /// None yet, behind this head.
+    pub(crate) fn after(head: i64) -> Records {
+        Records {
+            next: head + 1,
+            reach: Reach::Nobody,
+            news: 0,
+            entries: 0,
+            seq: Vec::new(),
+            kind: Vec::new(),
+            reaches: Vec::new(),
+            predecessor: Vec::new(),
+            hash: Vec::new(),
+            entry_id: Vec::new(),
+            atom: Vec::new(),
+            member: 0,
+            members: Vec::new(),
+        }
+    }
+
+    /// Where the resource stands once they are kept.
+    pub(crate) fn appended(&self) -> After {
+        After {
+            head: self.next - 1,
+            body_version: 0,
+            news: self.news,
+            entries: self.entries,
+            reach: self.reach,
+        }
+    }
+
+    /// Adds one and returns the number that it gets.
+    pub(crate) fn push(
+        &mut self,
+        kind: RecordKind,
+        reach: Reach,
+        predecessor: Option<i64>,
+        (entry_id, atom): (String, String),
+    ) -> i64 {
+        let seq = self.next;
+        self.next += 1;
+        self.reach = self.reach.max(reach);
+        self.news += usize::from(matches!(kind, RecordKind::New | RecordKind::Update));
+        self.entries += usize::from(kind == RecordKind::New);
+        self.seq.push(seq);
+        self.kind.push(kind.as_str().to_owned());
+        self.reaches.push(reach.number());
+        self.predecessor.push(predecessor.unwrap_or(0));
+        self.hash.push(EntryKey::of(&entry_id).0.to_vec());
+        self.entry_id.push(entry_id);
+        self.atom.push(atom);
+        self.members.push(self.member);
+        seq
+    }
+}
+
+/// Keeps `records`, which are appended `at` that time, and the pages they make up.
+pub(crate) async fn append(
+    tx: &Tx<'_>,
+    cut: &Cut,
+    id: ResourceId,
+    (at, records): (DateTime<Utc>, Records),
+) -> Result<After, StoreError> {
+    const RECORDS: &str = "
+        insert into records (resource_id, seq, at, kind, reach, predecessor, entry_hash,
+                             entry_id, atom, again, replaces, member_id)
+        select cast($1 as bigint), given.seq, cast($2 as bigint), given.kind, given.reach,
+               nullif(given.predecessor, 0), given.entry_hash, given.entry_id, given.atom,
+               given.again, nullif(given.replaces, ''), nullif(given.member_id, 0)
+          from {rows}";
+    let after = records.appended();
+    if records.seq.is_empty() {
+        return Ok(after);
+    }
+    let (again, replaces) = names(tx, id, &records).await?;
+    let lengths = records.atom.iter().map(|atom| most(atom.len()));
+    pages::place(tx, cut, id, (at, records.seq.iter().copied().zip(lengths))).await?;
+    let columns = [
+        ("seq", Value::Ints(records.seq)),
+        ("kind", Value::Texts(records.kind)),
+        ("reach", Value::Ints(records.reaches)),
+        ("predecessor", Value::Ints(records.predecessor)),
+        ("entry_hash", Value::Blobs(records.hash)),
+        ("entry_id", Value::Texts(records.entry_id)),
+        ("atom", Value::Texts(records.atom)),
+        ("again", Value::Ints(again)),
+        ("replaces", Value::Texts(replaces)),
+        ("member_id", Value::Ints(records.members)),
+    ];
+    tx.execute_rows(RECORDS, params![id.0, at], &columns).await?;
+    Ok(after)
+}
+
+/// What each record goes by in an archive, where no two entries may have one id: whether a
+/// record before it has the id of its entry, and what the one that it replaces goes by, as
+/// it is kept; empty if it replaces none.
+async fn names(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    records: &Records,
+) -> Result<(Vec<i64>, Vec<String>), StoreError> {
+    const SAME: &str = "
+        select entry_id from records
+         where resource_id = $1 and kind <> 'deleted' and entry_hash in ({blobs $2})";
+    const REPLACED: &str = "
+        select seq, again, entry_id from records where resource_id = $1 and seq in ({ids $2})";
+    let is = |n: usize, kind: RecordKind| records.kind[n] == kind.as_str();
+    let every = 0..records.seq.len();
+    let is_first = records.seq[0] == 1;
+
+    let mut taken = HashSet::new();
+    let fresh =
+        every.clone().filter(|n| !is(*n, RecordKind::Update) && !is(*n, RecordKind::Deleted));
+    let fresh: Vec<_> = fresh.map(|n| records.hash[n].clone()).collect();
+    if !is_first && !fresh.is_empty() {
+        for mut row in tx.query(SAME, params![id.0, Value::Blobs(fresh)]).await? {
+            taken.insert(row.text()?);
+        }
+    }
+    let mut known = HashMap::new();
+    let updates = every.clone().filter(|n| is(*n, RecordKind::Update));
+    let replaced: Vec<_> = updates.map(|n| records.predecessor[n]).collect();
+    if !replaced.is_empty() {
+        for mut row in tx.query(REPLACED, params![id.0, Value::Ints(replaced)]).await? {
+            let (seq, again, entry_id) = (row.int()?, row.int()?, row.text()?);
+            known.insert(seq, name(again != 0, seq, &entry_id));
+        }
+    }
+
+    let (mut again, mut replaces) = (Vec::new(), Vec::new());
+    for n in every {
+        let (seq, entry_id) = (records.seq[n], &records.entry_id[n]);
+        let is_update = is(n, RecordKind::Update);
+        let is_deletion = is(n, RecordKind::Deleted);
+        let is_again = !is_deletion && (!taken.insert(entry_id.clone()) || is_update);
+        let of = known.get(&records.predecessor[n]).filter(|_| is_update);
+        replaces.push(of.map(Named::kept).unwrap_or_default());
+        known.insert(seq, name(is_again, seq, entry_id));
+        again.push(i64::from(is_again));
+    }
+    Ok((again, replaces))
+}
+
+fn name(is_again: bool, seq: i64, entry_id: &str) -> Named {
+    if is_again { Named::Own(Seq(seq)) } else { Named::Source(entry_id.to_owned()) }
+}

@@ -1,0 +1,247 @@
+//! The chores of upkeep, each done by one node at a time, and the counts that
+//! `/metrics` shows.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::delivery::subscriptions::{account, count_off};
+use super::engine::db::Db;
+use super::engine::migrate;
+use super::engine::sql::{Row, Value, params};
+use super::engine::tx::Tx;
+use super::resources::{self, details, forget};
+use feedgate_core::ports::{Dropped, Gauges, News, StoreError, Upkeep};
+use feedgate_core::status::Status;
+
+/// Rows changed in one transaction: little enough that nobody waits long for it.
+const BATCH: i64 = 1_000;
+
+#[async_trait]
+impl Upkeep for Db {
+    async fn claim_chore(
+        &self,
+        name: &str,
+        now: DateTime<Utc>,
+        every: Duration,
+    ) -> Result<bool, StoreError> {
+        const CLAIM: &str = "
+            insert into chores (name, held_until) values ($1, $2)
+                on conflict (name) do update set held_until = excluded.held_until
+             where chores.held_until <= $3";
+        let name = name.to_owned();
+        let claimed = self.write(move |tx| {
+            Box::pin(async move { tx.execute(CLAIM, params![name, now + every, now]).await })
+        });
+        Ok(claimed.await? > 0)
+    }
+
+    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<Vec<Dropped>, StoreError> {
+        const EXPIRED: &str = "
+            select resource_id, id from subscriptions
+             where lease_until <= $1 order by lease_until limit $2";
+        const END: &str = "
+            delete from subscriptions
+             where (resource_id, id) in (select given.resource_id, given.id from {rows})
+               and lease_until <= $1
+            returning resource_id, account_id, callback, protocol, errors";
+        self.drop_batch(EXPIRED, END, now.timestamp_micros()).await
+    }
+
+    async fn drop_failing(&self, errors: u32) -> Result<Vec<Dropped>, StoreError> {
+        const FAILING: &str = "
+            select resource_id, id from subscriptions
+             where errors >= $1 and protocol <> 'websub' order by id limit $2";
+        const END: &str = "
+            delete from subscriptions
+             where (resource_id, id) in (select given.resource_id, given.id from {rows})
+               and errors >= $1
+            returning resource_id, account_id, callback, protocol, errors";
+        self.drop_batch(FAILING, END, errors.into()).await
+    }
+
+    async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut measured = 0;
+        loop {
+            let some = self.write(move |tx| Box::pin(measure(tx, before, now))).await?;
+            measured += some;
+            if some < BATCH as u64 {
+                return Ok(measured);
+            }
+        }
+    }
+
+    async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
+        const FETCHES: &str = "
+            delete from fetches
+             where (resource_id, id) in (select resource_id, id from fetches
+                                          where at < $1 order by at limit $2)";
+        const REFUSALS: &str = "
+            delete from refusals
+             where resource_id in (select resource_id from refusals
+                                    where at < $1 order by at limit $2)";
+        const ROBOTS: &str = "
+            delete from robots
+             where origin in (select origin from robots
+                               where asked_at < $1 order by asked_at limit $2)";
+        // A learned pause has shrunk to nothing by then (rule P28).
+        const HOSTS: &str = "
+            delete from hosts
+             where host in (select host from hosts
+                             where free_at < $1
+                               and (cool_until is null or cool_until < $1)
+                               and (slowed_at is null or slowed_at < $1)
+                               and (well_at is null or well_at < $1)
+                             limit $2 {skip locked})";
+        let mut dropped = 0;
+        for sql in [FETCHES, REFUSALS, ROBOTS, HOSTS] {
+            loop {
+                let drop = self.write(move |tx| {
+                    Box::pin(async move { tx.execute(sql, params![before, BATCH]).await })
+                });
+                let some = drop.await?;
+                dropped += some;
+                if some < BATCH as u64 {
+                    break;
+                }
+            }
+        }
+        Ok(dropped)
+    }
+
+    async fn forget_unwatched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        while self.write(move |tx| Box::pin(forget::note(tx, now, BATCH))).await? > 0 {}
+        let mut dropped = 0;
+        loop {
+            let some = self.write(move |tx| Box::pin(forget::forget(tx, before, now))).await?;
+            dropped += some;
+            if some == 0 {
+                return Ok(dropped);
+            }
+        }
+    }
+
+    async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError> {
+        const GAUGES: &str = "
+            select (select count(*) from resources where subscribers > 0),
+                   (select count(*) from resources where subscribers > 0 and failing = 1),
+                   (select count(*) from subscriptions where lease_until > $1),
+                   (select count(*) from subscriptions where due_at is not null),
+                   (select min(due_at) from subscriptions where due_at is not null),
+                   (select count(*) from intents)";
+        let rows = self.rows(GAUGES, params![now]).await?;
+        let Some(mut row) = rows.into_iter().next() else { return Ok(Gauges::default()) };
+        let (resources, failing) = (row.count()?, row.count()?);
+        let (subscriptions, due) = (row.count()?, row.count()?);
+        let oldest_due_s = row.opt_time()?.map_or(0, |at| (now - at).num_seconds().max(0) as u64);
+        let intents = row.count()?;
+        Ok(Gauges { resources, failing, subscriptions, due, oldest_due_s, intents })
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.write(|tx| Box::pin(migrate::check(tx))).await
+    }
+
+    fn news(&self) -> News {
+        self.news.clone()
+    }
+
+    async fn close(&self) {
+        self.shut().await;
+    }
+}
+
+impl Db {
+    /// Ends up to [`BATCH`] subscriptions that `find` names, as long as they still are what
+    /// `end` looks for once their resources are locked. Both are given `bound` as `$1`.
+    async fn drop_batch(
+        &self,
+        find: &'static str,
+        end: &'static str,
+        bound: i64,
+    ) -> Result<Vec<Dropped>, StoreError> {
+        self.write(move |tx| Box::pin(drop_batch(tx, find, end, bound))).await
+    }
+}
+
+async fn drop_batch(
+    tx: &Tx<'_>,
+    find: &'static str,
+    end: &'static str,
+    bound: i64,
+) -> Result<Vec<Dropped>, StoreError> {
+    const TOPICS: &str = "select id, topic from resources where id in ({ids $1})";
+    let (mut on, mut ids) = (Vec::new(), Vec::new());
+    for mut row in tx.query(find, params![bound, BATCH]).await? {
+        on.push(row.int()?);
+        ids.push(row.int()?);
+    }
+    resources::lock(tx, on.clone()).await?;
+    let mut topics = HashMap::new();
+    for mut row in tx.query(TOPICS, &[Value::Ints(on.clone())]).await? {
+        topics.insert(row.int()?, row.text()?);
+    }
+    let columns = [("resource_id", Value::Ints(on)), ("id", Value::Ints(ids))];
+    let (mut gone, mut dropped) = (Vec::new(), Vec::new());
+    for mut row in tx.query_rows(end, params![bound], &columns).await? {
+        let resource = row.int()?;
+        gone.push(resource);
+        dropped.push(Dropped {
+            account: account(&mut row)?,
+            topic: topics.get(&resource).cloned().unwrap_or_default(),
+            callback: row.text()?,
+            protocol: row.text()?,
+            errors: row.small()?,
+        });
+    }
+    count_off(tx, &gone).await?;
+    Ok(dropped)
+}
+
+/// Ends the maintenance cycle of up to [`BATCH`] resources: what they gained in it is
+/// their velocity.
+async fn measure(
+    tx: &Tx<'_>,
+    before: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    const NEXT: &str = "
+        select id from resources where measured_at < $1 order by measured_at limit $2";
+    const READ: &str = "
+        select resource_id, status from details
+         where resource_id in ({ids $1}) order by resource_id";
+    const KEEP: &str = "
+        update details set status = {given status}
+          {from rows}
+         where details.resource_id = {given id}";
+    const MEASURED: &str = "update resources set measured_at = $1 where id in ({ids $2})";
+    let next = tx.query(NEXT, params![before, BATCH]).await?;
+    let next = next.into_iter().map(|mut row| row.int());
+    let next = next.collect::<Result<Vec<_>, StoreError>>()?;
+    resources::lock(tx, next.clone()).await?;
+
+    let (mut ids, mut texts) = (Vec::new(), Vec::new());
+    for mut row in tx.query(READ, &[Value::Ints(next.clone())]).await? {
+        let (id, status) = read_status(&mut row)?;
+        ids.push(id);
+        texts.push(details::json(&Status {
+            velocity: status.entries_count_since_last_maintenance,
+            entries_count_since_last_maintenance: 0,
+            last_maintenance_at: Some(now),
+            ..status
+        }));
+    }
+    let columns = [("id", Value::Ints(ids)), ("status", Value::Texts(texts))];
+    tx.execute_rows(KEEP, &[], &columns).await?;
+    tx.execute(MEASURED, &[Value::from(now), Value::Ints(next)]).await
+}
+
+fn read_status(row: &mut Row) -> Result<(i64, Status), StoreError> {
+    Ok((row.int()?, row.json()?))
+}

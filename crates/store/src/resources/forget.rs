@@ -1,0 +1,110 @@
+//! Forgetting resources that nobody watches.
+//!
+//! A row is made for whatever somebody wants to subscribe to, and stays when the subscription
+//! comes to nothing or ends: who comes back soon must not be told of old entries again. Here
+//! it is dropped in the end (rule S44), with every row that belongs to it.
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::sql::{Value, params};
+use crate::engine::tx::Tx;
+use crate::resources;
+use feedgate_core::ports::StoreError;
+
+/// Resources dropped in one transaction: each may have thousands of records.
+const FEW: i64 = 10;
+
+/// What belongs to a resource, all but its subscriptions, of which it has none.
+const TABLES: [&str; 17] = [
+    "details",
+    "addresses",
+    "collecting",
+    "collections",
+    "members",
+    "bodies",
+    "pages",
+    "records",
+    "entry_keys",
+    "entries",
+    "fetches",
+    "refusals",
+    "moves",
+    "upstreams",
+    "backfill_pages",
+    "backfill_entries",
+    "backfills",
+];
+
+/// Notes of up to `limit` resources that nobody watches them since `now`. Returns how many.
+pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<u64, StoreError> {
+    const FIND: &str = "
+        select id from resources
+         where subscribers = 0 and unwatched_since is null and kind <> 'collection'
+         order by id limit $1";
+    const NOTE: &str = "
+        update resources set unwatched_since = $1 where id in ({ids $2}) and subscribers = 0";
+    let found = tx.query(FIND, params![limit]).await?;
+    let found = found.into_iter().map(|mut row| row.int());
+    let found = found.collect::<Result<Vec<_>, StoreError>>()?;
+    if found.is_empty() {
+        return Ok(0);
+    }
+    resources::lock(tx, found.clone()).await?;
+    tx.execute(NOTE, &[Value::from(now), Value::Ints(found)]).await
+}
+
+/// Drops a few resources that nobody has watched since `before`, and nobody is reading at
+/// `now`. Returns how many; fewer than there are to drop only if there are no more.
+pub(crate) async fn forget(
+    tx: &Tx<'_>,
+    before: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    const FIND: &str = "
+        select id from resources
+         where subscribers = 0 and unwatched_since <= $1
+           and (claimed_until is null or claimed_until <= $2)
+         order by unwatched_since limit $3
+           {skip locked}";
+    let found = tx.query(FIND, params![before, now, FEW]).await?;
+    let found = found.into_iter().map(|mut row| row.int());
+    let found = found.collect::<Result<Vec<_>, StoreError>>()?;
+    if found.is_empty() {
+        return Ok(0);
+    }
+    for table in TABLES {
+        let sql = format!("delete from {table} where resource_id in ({{ids $1}})");
+        tx.execute(&sql, &[Value::Ints(found.clone())]).await?;
+    }
+    tx.execute("delete from resources where id in ({ids $1})", &[Value::Ints(found)]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::engine::migrate::MIGRATIONS;
+
+    #[test]
+    fn every_table_that_names_a_resource_is_thought_of() {
+        let mut tables = BTreeSet::new();
+        let statements = MIGRATIONS.iter().flat_map(|(_, text)| text.split(';'));
+        for statement in statements {
+            let lines = statement.lines().filter(|line| !line.trim_start().starts_with("--"));
+            let statement = lines.collect::<Vec<_>>().join("\n");
+            let statement = statement.trim();
+            if let Some(made) = statement.strip_prefix("create table ") {
+                let name = made.split([' ', '(']).next().unwrap();
+                if made.contains("references resources") {
+                    tables.insert(name.to_owned());
+                }
+            } else if let Some(name) = statement.strip_prefix("drop table ") {
+                tables.remove(name);
+            }
+        }
+        tables.remove("subscriptions");
+        let known: BTreeSet<String> = TABLES.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(known, tables, "a resource that is forgotten leaves rows behind");
+    }
+}

@@ -1,0 +1,117 @@
+//! Where resources are fetched, as opposed to what they are called: permanent moves, their
+//! log, and taking one back (rules P20, P21).
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use url::Url;
+
+use crate::changes::pings;
+use crate::engine::db::Db;
+use crate::engine::sql::{Row, params};
+use crate::engine::tx::{Tx, Wake};
+use crate::resources::details;
+use feedgate_core::host_groups::Groups;
+use feedgate_core::moves::{Move, Sighting};
+use feedgate_core::poll::Polling;
+use feedgate_core::ports::{Moves, StoreError};
+use feedgate_core::resource::ResourceId;
+
+#[async_trait]
+impl Moves for Db {
+    async fn moves(&self, id: ResourceId) -> Result<Vec<Move>, StoreError> {
+        const MOVES: &str = "
+            select id, at, from_url, to_url, undone_at from moves
+             where resource_id = $1 order by id desc";
+        let rows = self.rows(MOVES, params![id.0]).await?;
+        rows.into_iter().map(|mut row| read(&mut row)).collect()
+    }
+
+    async fn undo_move(
+        &self,
+        id: ResourceId,
+        number: i64,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let groups = self.groups.clone();
+        self.write(move |tx| Box::pin(async move { undo(tx, &groups, (id, number), now).await }))
+            .await
+    }
+}
+
+fn read(row: &mut Row) -> Result<Move, StoreError> {
+    Ok(Move {
+        number: row.int()?,
+        at: row.time()?,
+        from: row.text()?,
+        to: row.text()?,
+        undone_at: row.opt_time()?,
+    })
+}
+
+/// From now on the resource is fetched at `url`. Its row is locked.
+pub(crate) async fn settle(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    id: ResourceId,
+    (url, at): (&str, DateTime<Utc>),
+) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        insert into moves (resource_id, at, from_url, to_url)
+        select id, cast($2 as bigint), fetch_url, cast($3 as text)
+          from resources where id = $1 and fetch_url <> $3";
+    if tx.execute(KEEP, params![id.0, at, url]).await? == 0 {
+        return Ok(());
+    }
+    fetch_at(tx, groups, id, url).await
+}
+
+async fn fetch_at(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    id: ResourceId,
+    url: &str,
+) -> Result<(), StoreError> {
+    const MOVE: &str = "update resources set fetch_url = $2, host = $3 where id = $1";
+    let group = Url::parse(url).map(|url| groups.name(&url)).unwrap_or_default();
+    tx.execute(MOVE, params![id.0, url, group]).await?;
+    pings::name(tx, id, "fetch", url).await
+}
+
+/// Takes a move back that still holds: the resource is fetched where it was, at once, and
+/// not moved to that place again by itself.
+async fn undo(
+    tx: &Tx<'_>,
+    groups: &Groups,
+    (id, number): (ResourceId, i64),
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const LOCK: &str = "select fetch_url from resources where id = $1 {for update}";
+    const REMEMBERED: &str = "select polling from details where resource_id = $1";
+    const FIND: &str = "
+        select id, at, from_url, to_url, undone_at from moves
+         where resource_id = $1 and id = $2";
+    const UNDO: &str = "update moves set undone_at = $3 where resource_id = $1 and id = $2";
+    const REMEMBER: &str = "update details set polling = $2 where resource_id = $1";
+    const DUE: &str = "
+        update resources
+           set next_fetch = $2,
+               due_at = case when claimed_until > $2 then due_at else cast($2 as bigint) end
+         where id = $1";
+    let Some(mut row) = tx.first(LOCK, params![id.0]).await? else { return Ok(false) };
+    let fetch_url = row.text()?;
+    let Some(mut row) = tx.first(FIND, params![id.0, number]).await? else { return Ok(false) };
+    let undone = read(&mut row)?;
+    if undone.undone_at.is_some() || undone.to != fetch_url {
+        return Ok(false);
+    }
+    tx.execute(UNDO, params![id.0, number, now]).await?;
+    fetch_at(tx, groups, id, &undone.from).await?;
+    if let Some(mut row) = tx.first(REMEMBERED, params![id.0]).await? {
+        let mut polling: Polling = row.json()?;
+        polling.moved = Some(Sighting::undone(polling.moved.as_ref(), undone.to));
+        tx.execute(REMEMBER, params![id.0, details::json(&polling)]).await?;
+    }
+    tx.execute(DUE, params![id.0, now]).await?;
+    tx.wake(Wake::Resources).await?;
+    Ok(true)
+}

@@ -1,0 +1,351 @@
+//! What every poll leaves, whatever it found: when it is made again, the status, what the
+//! poller remembers, and how it ended.
+//!
+//! Most polls find nothing and leave nothing else. These are kept many in one transaction
+//! (`recorder.rs`); what a poll found besides is kept first (`append.rs`). The rows of the
+//! resources are locked by then.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::future::try_join3;
+use serde::Deserialize;
+
+use crate::engine::sql::{self, Row, Value, params};
+use crate::engine::tx::{Tx, Wake};
+use crate::hosts;
+use crate::log::fan_out::{Versions, tell_status};
+use crate::resources::details;
+use feedgate_core::poll::{Found, Poll, Trigger};
+use feedgate_core::poll_times::Pace;
+use feedgate_core::ports::{Appended, StoreError};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::schedule::Demand;
+use feedgate_core::status::Status;
+use feedgate_core::upstream::Offered;
+
+/// The end of one poll.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    id: ResourceId,
+    at: DateTime<Utc>,
+    trigger: Trigger,
+    outcome: String,
+    http_code: u16,
+    took_ms: u32,
+    wire_bytes: u64,
+    is_well: bool,
+    next_fetch: DateTime<Utc>,
+    demand: Demand,
+    is_failing: bool,
+    versions: Versions,
+    period_s: u32,
+    /// JSON of [`Pace`].
+    pace: String,
+    /// What else is known of the resource; `None` if it stays as it was.
+    details: Option<Details>,
+}
+
+/// What is written only if it changed.
+#[derive(Clone, Debug)]
+struct Details {
+    measured: Measured,
+    /// JSON of the status, and of what the poller remembers.
+    status: String,
+    polling: String,
+}
+
+/// What the row of a resource held when it was locked.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    /// The group of its servers.
+    pub(crate) host: String,
+    /// 1: a ping came since the poll began; 2: the poll answers one.
+    pub(crate) pinged: i64,
+    /// The least microseconds to the fetch that a ping wants.
+    pub(crate) spacing_us: i64,
+    /// How often its status has changed.
+    pub(crate) versions: Versions,
+    /// How much it wanted to be polled.
+    pub(crate) demand: Demand,
+}
+
+/// What others than polls change in a status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Measured {
+    last_maintenance_at: Option<DateTime<Utc>>,
+    entries_count_since_last_maintenance: u64,
+    velocity: u64,
+}
+
+impl Ending {
+    /// The end of this poll, which found nothing but what is in its status, or whose
+    /// findings have been kept. `with_details` are written even if they are as they were.
+    pub(crate) fn of(id: ResourceId, poll: &Poll, with_details: bool) -> Ending {
+        let status = &poll.status;
+        let kept = || Details {
+            measured: Measured::of(status),
+            status: details::json(status),
+            polling: details::json(&poll.polling),
+        };
+        Ending {
+            id,
+            at: poll.at,
+            trigger: poll.trigger,
+            outcome: poll.outcome.clone(),
+            http_code: status.http_code,
+            took_ms: poll.took_ms,
+            wire_bytes: poll.wire_bytes,
+            is_well: poll.answered_well,
+            next_fetch: poll.next_fetch,
+            demand: poll.demand,
+            is_failing: status.is_failing(),
+            versions: Versions::of(status),
+            period_s: status.period_s,
+            pace: sql::json(&Pace::of(status, &poll.polling)),
+            details: (with_details || !poll.leaves_details).then(kept),
+        }
+    }
+}
+
+impl Details {
+    /// As they are with what was measured since the resource was claimed.
+    fn take_in(&mut self, measured: &Measured) -> Result<(), StoreError> {
+        if self.measured != *measured {
+            let status: Status = sql::parse_json(&self.status)?;
+            self.status = details::json(&Status {
+                last_maintenance_at: measured.last_maintenance_at,
+                entries_count_since_last_maintenance: measured.entries_count_since_last_maintenance,
+                velocity: measured.velocity,
+                ..status
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Measured {
+    fn of(status: &Status) -> Measured {
+        Measured {
+            last_maintenance_at: status.last_maintenance_at,
+            entries_count_since_last_maintenance: status.entries_count_since_last_maintenance,
+            velocity: status.velocity,
+        }
+    }
+}
+
+/// Whether a poll leaves nothing but its [`Ending`].
+pub(crate) fn is_all(poll: &Poll) -> bool {
+    let Poll { kind, fetch_url, site_url, feed_head, body, upstream, found, silent, .. } = poll;
+    let is_same = kind.is_none() && fetch_url.is_none() && site_url.is_none();
+    let is_empty = feed_head.is_none() && body.is_none() && *found == Found::Nothing;
+    is_same && is_empty && *upstream == Offered::Unknown && !silent
+}
+
+/// What came of an ending; `None` says that it was not kept, because the details that it
+/// leaves as they were are others by now.
+pub(crate) type Kept = Result<Option<Appended>, StoreError>;
+
+/// Keeps polls that leave nothing but their ending. The results are in their order; a
+/// resource that is not there is an error of its own poll only.
+pub(crate) async fn record(tx: &Tx<'_>, endings: Vec<Ending>) -> Result<Vec<Kept>, StoreError> {
+    let held = lock(tx, &endings).await?;
+    let measured = measured(tx, &endings).await?;
+    let mut results = Vec::with_capacity(endings.len());
+    let mut ended = Vec::with_capacity(endings.len());
+    for mut ending in endings {
+        let Some((head, held)) = held.get(&ending.id.0) else {
+            results.push(Err(missing(ending.id)));
+            continue;
+        };
+        match (&mut ending.details, measured.get(&ending.id.0)) {
+            (Some(details), Some(measured)) => details.take_in(measured)?,
+            // Another poll of it was recorded since this one began.
+            (None, _) if held.versions != ending.versions => {
+                results.push(Ok(None));
+                continue;
+            }
+            _ => {}
+        }
+        results.push(Ok(Some(Appended { head: *head, new: 0 })));
+        ended.push((ending, held.clone(), 0));
+    }
+    // Of one resource that was polled twice, the later poll holds.
+    let mut seen = HashSet::new();
+    let (mut now, mut before) = (Vec::new(), Vec::new());
+    for ended in ended.into_iter().rev() {
+        let later = if seen.insert(ended.0.id.0) { &mut now } else { &mut before };
+        later.push(ended);
+    }
+    before.reverse();
+    for ended in before {
+        end(tx, &[ended]).await?;
+    }
+    end(tx, &now).await?;
+    Ok(results)
+}
+
+/// There is no such resource, or there is no more.
+pub(crate) fn missing(id: ResourceId) -> StoreError {
+    StoreError::Corrupt(format!("there is no resource {id}"))
+}
+
+async fn lock(tx: &Tx<'_>, endings: &[Ending]) -> Result<HashMap<i64, (Seq, Held)>, StoreError> {
+    const LOCK: &str = "
+        select id, head, host, pinged, spacing, status_version, status_news, least_s, unit_ms
+          from resources
+         where id in ({ids $1})
+         order by id
+           {for update}";
+    let ids = Value::Ints(endings.iter().map(|ending| ending.id.0).collect());
+    let rows = tx.query(LOCK, &[ids]).await?;
+    let read = |mut row: Row| {
+        let (id, head) = (row.int()?, Seq(row.int()?));
+        let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
+        let versions = Versions { all: row.int()?, news: row.int()? };
+        let demand = demand(&mut row)?;
+        Ok((id, (head, Held { host, pinged, spacing_us, versions, demand })))
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// Reads `least_s` and `unit_ms`.
+pub(crate) fn demand(row: &mut Row) -> Result<Demand, StoreError> {
+    Ok(Demand { least_s: row.small()?, unit_ms: row.count()? })
+}
+
+/// What was measured of those resources whose details are written.
+async fn measured(tx: &Tx<'_>, endings: &[Ending]) -> Result<HashMap<i64, Measured>, StoreError> {
+    const MEASURED: &str =
+        "select resource_id, status from details where resource_id in ({ids $1})";
+    let written = endings.iter().filter(|ending| ending.details.is_some());
+    let written: Vec<i64> = written.map(|ending| ending.id.0).collect();
+    if written.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = tx.query(MEASURED, &[Value::Ints(written)]).await?;
+    rows.into_iter().map(|mut row| Ok((row.int()?, row.json()?))).collect()
+}
+
+/// Keeps how these polls of different resources ended, each with the number of news it
+/// brought, gives back the groups of their servers, and tells whom a change of status
+/// concerns.
+pub(crate) async fn end(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+    let mut groups: BTreeMap<&str, (bool, DateTime<Utc>)> = BTreeMap::new();
+    for (ending, held, _) in ended {
+        let group = groups.entry(&held.host).or_insert((false, ending.at));
+        *group = (group.0 || ending.is_well, group.1.max(ending.at));
+    }
+    let release = hosts::release(tx, &groups);
+    let rows = async {
+        move_on(tx, ended).await?;
+        keep_demands(tx, ended).await?;
+        keep_details(tx, ended).await
+    };
+    try_join3(rows, release, keep_outcomes(tx, ended)).await?;
+    for (ending, held, _) in ended {
+        tell_status(tx, ending.id, (held.versions, ending.versions), ending.at).await?;
+    }
+    if ended.iter().any(|(_, held, _)| held.pinged == 1) {
+        tx.wake(Wake::Resources).await?;
+    }
+    Ok(())
+}
+
+/// Brings the rows of the resources up to date and ends the claims.
+async fn move_on(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+    const MOVE_ON: &str = "
+        update resources
+           set pace = {given pace}, failing = {given failing},
+               next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
+               pinged = {given pinged}, fetched_at = {given at}, put_off_why = null,
+               status_version = {given version}, status_news = {given news}, period = {given period}
+          {from rows}
+         where resources.id = {given id}";
+    // What a ping told of may have been written after the server answered.
+    let next_fetch = |ending: &Ending, held: &Held| match held.pinged {
+        1 => ending.next_fetch.min(ending.at + TimeDelta::microseconds(held.spacing_us)),
+        _ => ending.next_fetch,
+    };
+    let ints = |of: fn(&Ending) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
+    let texts = |of: fn(&Ending) -> &String| {
+        Value::Texts(ended.iter().map(|(e, ..)| of(e).clone()).collect())
+    };
+    let next = ended.iter().map(|(ending, held, _)| next_fetch(ending, held).timestamp_micros());
+    let pinged = ended.iter().map(|(_, held, _)| i64::from(held.pinged == 1));
+    let columns = [
+        ("id", ints(|ending| ending.id.0)),
+        ("pace", texts(|ending| &ending.pace)),
+        ("failing", ints(|ending| ending.is_failing.into())),
+        ("next_fetch", Value::Ints(next.collect())),
+        ("pinged", Value::Ints(pinged.collect())),
+        ("at", ints(|ending| ending.at.timestamp_micros())),
+        ("version", ints(|ending| ending.versions.all)),
+        ("news", ints(|ending| ending.versions.news)),
+        ("period", ints(|ending| ending.period_s.into())),
+    ];
+    tx.execute_rows(MOVE_ON, params![], &columns).await.map(drop)
+}
+
+/// Keeps how much resources want to be polled, of those where that is another now.
+async fn keep_demands(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        update resources
+           set least_s = {given least_s}, unit_ms = {given unit_ms}
+          {from rows}
+         where resources.id = {given id}";
+    let other = ended.iter().filter(|(ending, held, _)| !ending.demand.is_about(held.demand));
+    let other: Vec<_> = other.map(|(ending, ..)| (ending.id.0, ending.demand)).collect();
+    let unit_ms = |demand: Demand| i64::try_from(demand.unit_ms).unwrap_or(i64::MAX);
+    let columns = [
+        ("id", Value::Ints(other.iter().map(|(id, _)| *id).collect())),
+        ("least_s", Value::Ints(other.iter().map(|(_, it)| it.least_s.into()).collect())),
+        ("unit_ms", Value::Ints(other.iter().map(|(_, it)| unit_ms(*it)).collect())),
+    ];
+    tx.execute_rows(KEEP, params![], &columns).await.map(drop)
+}
+
+/// Keeps the details of those resources where they are others now.
+async fn keep_details(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        update details
+           set status = {given status}, polling = {given polling}
+          {from rows}
+         where details.resource_id = {given id}";
+    let (mut ids, mut statuses, mut pollings) = (Vec::new(), Vec::new(), Vec::new());
+    for (ending, ..) in ended {
+        let Some(details) = &ending.details else { continue };
+        ids.push(ending.id.0);
+        statuses.push(details.status.clone());
+        pollings.push(details.polling.clone());
+    }
+    let columns = [
+        ("id", Value::Ints(ids)),
+        ("status", Value::Texts(statuses)),
+        ("polling", Value::Texts(pollings)),
+    ];
+    tx.execute_rows(KEEP, params![], &columns).await.map(drop)
+}
+
+async fn keep_outcomes(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+    const KEEP: &str = "
+        insert into fetches (resource_id, at, trigger, outcome, http_code, took_ms,
+                             wire_bytes, appended)
+        {values id, at, trigger, outcome, http_code, took_ms, wire_bytes, appended}";
+    let ints = |of: fn(&Ending) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
+    let texts =
+        |of: fn(&Ending) -> &str| Value::Texts(ended.iter().map(|(e, ..)| of(e).into()).collect());
+    let columns = [
+        ("id", ints(|ending| ending.id.0)),
+        ("at", ints(|ending| ending.at.timestamp_micros())),
+        ("trigger", texts(|ending| ending.trigger.as_str())),
+        ("outcome", texts(|ending| &ending.outcome)),
+        ("http_code", ints(|ending| ending.http_code.into())),
+        ("took_ms", ints(|ending| ending.took_ms.into())),
+        ("wire_bytes", ints(|ending| ending.wire_bytes.try_into().unwrap_or(i64::MAX))),
+        ("appended", Value::Ints(ended.iter().map(|(.., news)| *news as i64).collect())),
+    ];
+    tx.execute_rows(KEEP, params![], &columns).await.map(drop)
+}

@@ -1,0 +1,134 @@
+//! Bringing the queue of due resources into order after something unusual: a standstill, a
+//! clock that was set, an outage of our own.
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::engine::db::Db;
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::{Tx, Wake};
+use crate::resources;
+use feedgate_core::backlog_smoothing::{self, Overdue};
+use feedgate_core::ports::{Queue, StoreError};
+use feedgate_core::resource::ResourceId;
+
+/// The most that are brought into order at once: what is left is overdue still, and comes
+/// after them.
+const MOST: i64 = 1_000_000;
+/// Rows changed in one transaction: little enough that nobody waits long for it.
+const BATCH: usize = 1_000;
+/// No server holds us off for longer (rule P25).
+const LONGEST_REST: TimeDelta = TimeDelta::hours(24);
+
+#[async_trait]
+impl Queue for Db {
+    async fn release_herd(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        let found = self.read(move |tx| Box::pin(overdue(tx, now))).await?;
+        let (overdue, per_day) = found;
+        let released = backlog_smoothing::release(overdue, per_day, now);
+        for batch in released.chunks(BATCH) {
+            let batch = batch.to_vec();
+            self.write(move |tx| Box::pin(async move { put_at(tx, &batch, now).await })).await?;
+        }
+        Ok(released.len() as u64)
+    }
+
+    async fn pull_back(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError> {
+        const RESOURCES: &str = "
+            update resources
+               set due_at = cast($1 as bigint) + period * 1000000,
+                   next_fetch = cast($1 as bigint) + period * 1000000
+             where subscribers > 0 and due_at > cast($2 as bigint) + period * 1000000";
+        const HOSTS: &str = "
+            update hosts
+               set free_at = cast($1 as bigint),
+                   cool_until = case when cool_until > $1 then cast($1 as bigint)
+                                     else cool_until end
+             where free_at > $1";
+        let pulled = self.write(move |tx| {
+            Box::pin(async move {
+                let pulled = tx.execute(RESOURCES, params![now, now + slack]).await?;
+                tx.execute(HOSTS, params![now + LONGEST_REST]).await?;
+                Ok(pulled)
+            })
+        });
+        pulled.await
+    }
+
+    async fn hurry(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError> {
+        const HURRY: &str = "
+            update resources
+               set due_at = $1, next_fetch = $1
+             where id in ({ids $2}) and claimed_until is null and due_at > $1";
+        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        let hurried = self.write(move |tx| {
+            Box::pin(async move {
+                resources::lock(tx, ids.clone()).await?;
+                let hurried = tx.execute(HURRY, &[Value::from(at), Value::Ints(ids)]).await?;
+                tx.wake(Wake::Resources).await?;
+                Ok(hurried)
+            })
+        });
+        hurried.await
+    }
+}
+
+/// What is overdue, if that is more than a few, and how many polls a day are normal.
+async fn overdue(tx: &Tx<'_>, now: DateTime<Utc>) -> Result<(Vec<Overdue>, f64), StoreError> {
+    const MANY: &str = "
+        select count(*)
+          from (select 1 from resources where subscribers > 0 and due_at <= $1 limit $2) few";
+    // Who was never polled counts with an hour.
+    const NORMAL: &str = "
+        select cast(coalesce(sum(86400 / case when period > 0 then period else 3600 end), 0)
+                    as bigint)
+          from resources where subscribers > 0";
+    const OVERDUE: &str = "
+        select id, due_at, period, subscribers, pinged
+          from resources
+         where subscribers > 0 and due_at <= $1
+           and (claimed_until is null or claimed_until <= $1)
+         order by due_at
+         limit $2";
+    let few = backlog_smoothing::FEW as i64 + 1;
+    let many = tx.first(MANY, params![now, few]).await?;
+    if many.map_or(Ok(0), |mut row| row.int())? < few {
+        return Ok((Vec::new(), 0.0));
+    }
+    let normal = tx.first(NORMAL, &[]).await?;
+    let per_day = normal.map_or(Ok(0), |mut row| row.int())? as f64;
+    let rows = tx.query(OVERDUE, params![now, MOST]).await?;
+    let overdue = rows.into_iter().map(|mut row| read(&mut row));
+    Ok((overdue.collect::<Result<_, _>>()?, per_day))
+}
+
+fn read(row: &mut Row) -> Result<Overdue, StoreError> {
+    Ok(Overdue {
+        id: ResourceId(row.int()?),
+        due_at: row.time()?,
+        period_s: row.small()?,
+        subscribers: row.small()?,
+        pinged: row.int()? == 1,
+    })
+}
+
+/// Makes each due at its time, unless somebody has taken it meanwhile.
+async fn put_at(
+    tx: &Tx<'_>,
+    times: &[(ResourceId, DateTime<Utc>)],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const PUT: &str = "
+        update resources
+           set due_at = {given at}
+          {from rows}
+         where resources.id = {given id} and due_at <= $1
+           and (claimed_until is null or claimed_until <= $1)";
+    let ids: Vec<i64> = times.iter().map(|(id, _)| id.0).collect();
+    resources::lock(tx, ids.clone()).await?;
+    let columns = [
+        ("id", Value::Ints(ids)),
+        ("at", Value::Ints(times.iter().map(|(_, at)| at.timestamp_micros()).collect())),
+    ];
+    tx.execute_rows(PUT, params![now], &columns).await.map(drop)
+}

@@ -1,0 +1,218 @@
+//! Everything that is watched, and all who watch it, a stretch of a key at a time.
+//!
+//! Whoever wants all of it comes back for the next stretch: in between, a connection is
+//! free for others, and no snapshot stands still for long.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use crate::engine::db::Db;
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::Tx;
+use crate::log::most;
+use feedgate_core::ports::{Counted, Group, Open, OpenPage, StoreError, Survey, Watched};
+use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::subscription::SubscriptionId;
+
+/// Resources read at once.
+const RESOURCES: i64 = 1_000;
+/// Subscriptions counted at once.
+const SUBSCRIPTIONS: i64 = 10_000;
+
+/// The columns of a resource `r` with its details, as [`watched`] reads them, and its newest
+/// record.
+macro_rules! watched {
+    ($which:literal) => {
+        concat!(
+            "select r.id, r.topic, d.status, r.site_url, r.kind, r.subscribers, r.fetched_at, n.at
+               from resources r
+               join details d on d.resource_id = r.id
+               left join records n on n.resource_id = r.id and n.seq = r.head
+              where ",
+            $which
+        )
+    };
+}
+
+/// Some subscriptions in the order of their key, as [`open_page`] reads them.
+macro_rules! read {
+    ($which:literal, $limit:literal) => {
+        concat!(
+            "select resource_id, id, account_id, callback, protocol, errors, failures,
+                    failing_since, created_at, lease_until
+               from subscriptions
+              where ",
+            $which,
+            " order by resource_id, id limit ",
+            $limit
+        )
+    };
+}
+
+/// Some subscriptions whose lease lasts, by what they have in common.
+macro_rules! count {
+    ($which:literal, $now:literal) => {
+        concat!(
+            "select host, protocol,
+                    case when lower(substr(callback, 1, 6)) = 'https:' then 1 else 0 end as secure,
+                    case when account_id = 0 then 1 else 0 end as open,
+                    count(*), count(case when failures > 0 then 1 end)
+               from subscriptions
+              where ",
+            $which,
+            " and lease_until > ",
+            $now,
+            " group by 1, 2, 3, 4"
+        )
+    };
+}
+
+#[async_trait]
+impl Survey for Db {
+    async fn watched(&self, after: ResourceId) -> Result<Vec<Watched>, StoreError> {
+        const SOME: &str = watched!("r.subscribers > 0 and r.id > $1 order by r.id limit $2");
+        let rows = self.rows(SOME, params![after.0, RESOURCES]).await?;
+        rows.into_iter().map(watched).collect()
+    }
+
+    async fn open_page(
+        &self,
+        after: SubscriptionId,
+        limit: usize,
+        now: DateTime<Utc>,
+    ) -> Result<OpenPage, StoreError> {
+        self.read(move |tx| Box::pin(open_page(tx, after, limit, now))).await
+    }
+
+    async fn count_some(
+        &self,
+        after: SubscriptionId,
+        now: DateTime<Utc>,
+    ) -> Result<Counted, StoreError> {
+        self.read(move |tx| Box::pin(count_some(tx, after, now))).await
+    }
+
+    async fn pings_since(&self, since: DateTime<Utc>) -> Result<u64, StoreError> {
+        const COUNT: &str = "select count(*) from changes where at >= $1 and source <> 'seen'";
+        let rows = self.rows(COUNT, params![since]).await?;
+        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+    }
+}
+
+async fn open_page(
+    tx: &Tx<'_>,
+    after: SubscriptionId,
+    limit: usize,
+    now: DateTime<Utc>,
+) -> Result<OpenPage, StoreError> {
+    const OF_IT: &str = read!("resource_id = $1 and id > $2", "$3");
+    const BEHIND_IT: &str = read!("resource_id > $1", "$2");
+    const WHOSE: &str = watched!("r.id in ({ids $1}) and r.kind <> 'collection' order by r.id");
+    // What is passed over is read as well, so that a page is little work whatever is in it.
+    let resource = after.resource.0;
+    let mut rows = tx.query(OF_IT, params![resource, after.number, most(limit)]).await?;
+    let left = limit.saturating_sub(rows.len());
+    rows.extend(tx.query(BEHIND_IT, params![resource, most(left)]).await?);
+    let mut page = OpenPage::default();
+    let (is_full, mut last) = (rows.len() >= limit, None);
+    for mut row in rows {
+        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
+        last = Some(id);
+        let is_open = row.int()? == 0;
+        let open = open(id, &mut row)?;
+        if is_open && open.lease_until > now {
+            page.open.push(open);
+        }
+    }
+    page.next = last.filter(|_| is_full);
+    let ids: BTreeSet<i64> = page.open.iter().map(|open| open.id.resource.0).collect();
+    let rows = tx.query(WHOSE, &[Value::Ints(ids.into_iter().collect())]).await?;
+    page.resources = rows.into_iter().map(watched).collect::<Result<_, _>>()?;
+    let is_known = |open: &Open| {
+        page.resources.binary_search_by_key(&open.id.resource, |held| held.id).is_ok()
+    };
+    page.open.retain(is_known);
+    Ok(page)
+}
+
+/// Counts some of one resource where it has many, else all that it has left, and whole
+/// resources behind it. So no range is read that is longer than what is counted.
+async fn count_some(
+    tx: &Tx<'_>,
+    after: SubscriptionId,
+    now: DateTime<Utc>,
+) -> Result<Counted, StoreError> {
+    const END_OF_IT: &str = "
+        select id from subscriptions
+         where resource_id = $1 and id > $2 order by id limit 1 offset $3";
+    const END_BEHIND_IT: &str = "
+        select resource_id from subscriptions
+         where resource_id > $1 order by resource_id, id limit 1 offset $2";
+    const OF_IT: &str = count!("resource_id = $1 and id > $2 and id <= $3", "$4");
+    const BEHIND_IT: &str = count!("resource_id > $1 and resource_id < $2", "$3");
+    let (resource, number) = (after.resource.0, after.number);
+    let end = tx.first(END_OF_IT, params![resource, number, SUBSCRIPTIONS - 1]).await?;
+    let end = end.map(|mut row| row.int()).transpose()?;
+    let upto = end.unwrap_or(i64::MAX);
+    let mut rows = tx.query(OF_IT, params![resource, number, upto, now]).await?;
+    let next = match end {
+        Some(number) => Some(SubscriptionId { resource: after.resource, number }),
+        None => {
+            let end = tx.first(END_BEHIND_IT, params![resource, SUBSCRIPTIONS - 1]).await?;
+            let end = end.map(|mut row| row.int()).transpose()?;
+            let before = end.unwrap_or(i64::MAX);
+            rows.extend(tx.query(BEHIND_IT, params![resource, before, now]).await?);
+            end.map(|id| SubscriptionId { resource: ResourceId(id), number: 0 })
+        }
+    };
+    let groups = rows.into_iter().map(group).collect::<Result<_, _>>()?;
+    Ok(Counted { groups, next })
+}
+
+fn open(id: SubscriptionId, row: &mut Row) -> Result<Open, StoreError> {
+    Ok(Open {
+        id,
+        callback: row.text()?,
+        protocol: row.text()?,
+        errors: row.small()?,
+        failures: row.small()?,
+        failing_since: row.opt_time()?,
+        created_at: row.time()?,
+        lease_until: row.time()?,
+    })
+}
+
+fn group(mut row: Row) -> Result<Group, StoreError> {
+    Ok(Group {
+        host: row.text()?,
+        protocol: row.text()?,
+        is_https: row.int()? == 1,
+        is_open: row.int()? == 1,
+        many: row.count()?,
+        failing: row.count()?,
+    })
+}
+
+fn watched(mut row: Row) -> Result<Watched, StoreError> {
+    /// What of a status a list shows.
+    #[derive(Deserialize)]
+    struct Titled {
+        #[serde(default)]
+        title: String,
+    }
+    let (id, topic) = (ResourceId(row.int()?), row.text()?);
+    let Titled { title } = row.json()?;
+    Ok(Watched {
+        id,
+        topic,
+        title,
+        site_url: row.opt_text()?,
+        kind: row.word(Kind::from_word)?,
+        subscribers: row.small()?,
+        fetched_at: row.opt_time()?,
+        changed_at: row.opt_time()?,
+    })
+}

@@ -1,0 +1,239 @@
+//! Hubs and clouds that tell us of changes: which are to be asked, and what they have
+//! proved.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::delivery::subscriptions::protocol;
+use crate::engine::claims::{self, Queue, queue_of};
+use crate::engine::db::Db;
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::Tx;
+use feedgate_core::poll::Trigger;
+use feedgate_core::ports::{Room, StoreError, Upstreams};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::Secret;
+use feedgate_core::upstream::{self, Offer, Offered, Proof, Proposal, State, Upstream};
+
+/// What a poll finds this soon after an upstream told of a change came by push.
+const TOLD_BEFORE: chrono::Duration = chrono::Duration::minutes(5);
+
+/// Upstreams with which something is to be done, by the host of the hub or cloud.
+const QUEUE: Queue = queue_of!("upstreams", "resource_id");
+
+/// The columns of an upstream `u` of the resource `r`, as [`read`] reads them.
+macro_rules! upstream_columns {
+    () => {
+        "u.resource_id, u.protocol, u.procedure, u.endpoint, u.topic, u.token, u.secret,
+         u.state, u.lease_until, u.failures, r.subscribers"
+    };
+}
+
+#[async_trait]
+impl Upstreams for Db {
+    async fn claim_upstreams(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &Room,
+    ) -> Result<Vec<Upstream>, StoreError> {
+        const DUE: &str = concat!(
+            "select ",
+            upstream_columns!(),
+            " from {rows}
+              join upstreams u on u.resource_id = given.resource_id
+              join resources r on r.id = u.resource_id"
+        );
+        // It is asked for from now on: a hub may verify before it answers. Who gets another
+        // chance begins anew. A row that was made before hosts were kept is given its own.
+        const CLAIM: &str = "
+            update upstreams
+               set due_at = $1, host = {given host},
+                   pushed = case when state = 'doubted' then 0 else pushed end,
+                   missed = case when state = 'doubted' then 0 else missed end,
+                   state = case when state = 'active' then state else 'asked' end
+              {from rows}
+             where upstreams.resource_id = {given resource_id}";
+        let room = room.clone();
+        let claimed = self.write(move |tx| {
+            Box::pin(async move {
+                let picked = claims::pick(tx, &QUEUE, now, &room).await?;
+                let [ids, _] = claims::columns(&picked);
+                let rows = tx.query_rows(DUE, &[], &[ids]).await?;
+                let mut due = claims::read(rows, &picked, read, |due| due.resource.0);
+                for upstream in due.iter_mut().filter(|held| held.state != State::Active) {
+                    upstream.state = State::Asked;
+                }
+                // What cannot be read is put off as well, or it would stand in the way.
+                let ids = picked.iter().map(|job| job.resource).collect();
+                let hosts = picked.iter().map(|job| {
+                    let held = due.iter().find(|held| held.resource.0 == job.resource);
+                    held.map_or_else(|| job.host.clone(), |held| held.offer.host())
+                });
+                let hosts = Value::Texts(hosts.collect());
+                let given = [("resource_id", Value::Ints(ids)), ("host", hosts)];
+                tx.execute_rows(CLAIM, params![until], &given).await?;
+                Ok(due)
+            })
+        });
+        claimed.await
+    }
+
+    async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {
+        const FIND: &str = concat!(
+            "select ",
+            upstream_columns!(),
+            " from upstreams u join resources r on r.id = u.resource_id where u.token = $1"
+        );
+        let token = token.to_owned();
+        let found = self.read(|tx| Box::pin(async move { tx.first(FIND, params![token]).await }));
+        found.await?.map(read).transpose()
+    }
+
+    async fn settle_upstream(
+        &self,
+        upstream: &Upstream,
+        claimed_until: Option<DateTime<Utc>>,
+        due_at: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        const SETTLE: &str = "
+            update upstreams
+               set state = $3, lease_until = $4, failures = $5, due_at = $6
+             where resource_id = $1 and token = $2 and due_at = coalesce($7, due_at)";
+        #[rustfmt::skip]
+        let values = params![
+            upstream.resource.0, upstream.token.as_str(), upstream.state.as_str(),
+            upstream.lease_until, i64::from(upstream.failures), due_at, claimed_until,
+        ]
+        .to_vec();
+        let settled = self.write(|tx| Box::pin(async move { tx.execute(SETTLE, &values).await }));
+        Ok(settled.await? > 0)
+    }
+
+    async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError> {
+        const END: &str = "delete from upstreams where resource_id = $1 and token = $2";
+        let (id, token) = (upstream.resource.0, upstream.token.clone());
+        let ended = self
+            .write(move |tx| Box::pin(async move { tx.execute(END, params![id, token]).await }));
+        ended.await.map(drop)
+    }
+
+    async fn upstream_told(
+        &self,
+        upstream: &Upstream,
+        spacing: Duration,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        const TOLD: &str = "
+            update upstreams set pushed_at = $3
+             where resource_id = $1 and token = $2 and (pushed_at is null or pushed_at <= $4)";
+        let (id, token) = (upstream.resource.0, upstream.token.clone());
+        let told = self.write(move |tx| {
+            let params = params![id, token, now, now - spacing].to_vec();
+            Box::pin(async move { tx.execute(TOLD, &params).await })
+        });
+        Ok(told.await? > 0)
+    }
+}
+
+/// How long after another offer it is asked for: a document that names another hub each
+/// time it is read must not be a way of sending us to them all.
+const ANOTHER_AFTER: chrono::Duration = chrono::Duration::hours(1);
+
+/// Keeps what a document offered. The same offer again changes nothing. The first is asked
+/// for at once, another later and as if it were the one that failed before; the earlier is
+/// forgotten, and its pushes are answered with 410, which ends it. A doubt outlives a
+/// document without an offer.
+pub(crate) async fn offer(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    offered: Offered,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const FORGET: &str = "delete from upstreams where resource_id = $1 and state <> 'doubted'";
+    const KEEP: &str = "
+        insert into upstreams (resource_id, protocol, procedure, endpoint, topic, token, secret,
+                               state, due_at, host)
+        values ($1, $2, $3, $4, $5, $6, $7, 'wanted', $8, $10)
+            on conflict (resource_id) do update
+           set protocol = excluded.protocol, procedure = excluded.procedure,
+               endpoint = excluded.endpoint, host = excluded.host, topic = excluded.topic,
+               token = excluded.token,
+               secret = excluded.secret, state = excluded.state,
+               due_at = case when upstreams.state = 'doubted' and upstreams.due_at > $9
+                             then upstreams.due_at else cast($9 as bigint) end,
+               lease_until = null, pushed = 0, missed = 0, relied = 0,
+               pushed_at = null
+         where upstreams.protocol <> excluded.protocol
+            or upstreams.procedure <> excluded.procedure
+            or upstreams.endpoint <> excluded.endpoint
+            or upstreams.topic <> excluded.topic";
+    match offered {
+        Offered::Unknown => Ok(()),
+        Offered::Nothing => tx.execute(FORGET, params![id.0]).await.map(drop),
+        Offered::Upstream(Proposal { offer, token, secret }) => {
+            let host = offer.host();
+            #[rustfmt::skip]
+            let params = params![
+                id.0, offer.protocol.as_str(), offer.protocol.procedure(), offer.endpoint,
+                offer.topic, token, secret.expose(), at, at + ANOTHER_AFTER, host,
+            ];
+            tx.execute(KEEP, params).await.map(drop)
+        }
+    }
+}
+
+/// Counts what was new for or against the upstream that should have told of it. What
+/// somebody else's ping brought says nothing.
+pub(crate) async fn count(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    (new, trigger): (usize, Trigger),
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const PROVED: &str = "
+        select pushed, missed, relied, pushed_at
+          from upstreams
+         where resource_id = $1 and state = 'active' and lease_until > $2";
+    const KEEP: &str = "
+        update upstreams
+           set pushed = $2, missed = $3, relied = $4,
+               state = case when cast($5 as bigint) = 1 then 'doubted' else state end,
+               due_at = case when cast($5 as bigint) = 1 then $6 else due_at end
+         where resource_id = $1";
+    let Some(mut row) = tx.first(PROVED, params![id.0, at]).await? else { return Ok(()) };
+    let proved =
+        Proof { pushed: row.small()?, missed: row.small()?, last_was_pushed: row.int()? != 0 };
+    let was_told = row.opt_time()?.is_some_and(|told| at - told < TOLD_BEFORE);
+    let by_push = match trigger {
+        Trigger::Push => true,
+        Trigger::Ping if was_told => true,
+        Trigger::Ping => return Ok(()),
+        Trigger::Schedule => false,
+    };
+    let proved = proved.after(u32::try_from(new).unwrap_or(u32::MAX), by_push);
+    #[rustfmt::skip]
+    let params = params![
+        id.0, i64::from(proved.pushed), i64::from(proved.missed), proved.is_relied_on(),
+        proved.is_doubtful(), upstream::next_chance(at),
+    ];
+    tx.execute(KEEP, params).await.map(drop)
+}
+
+fn read(mut row: Row) -> Result<Upstream, StoreError> {
+    Ok(Upstream {
+        resource: ResourceId(row.int()?),
+        offer: Offer { protocol: protocol(&mut row)?, endpoint: row.text()?, topic: row.text()? },
+        token: row.text()?,
+        secret: {
+            let secret = Secret::new(row.text()?);
+            secret.ok_or_else(|| StoreError::Corrupt("a secret is too long".to_owned()))?
+        },
+        state: row.word(State::from_word)?,
+        lease_until: row.opt_time()?,
+        failures: row.small()?,
+        subscribers: row.small()?,
+    })
+}

@@ -1,0 +1,303 @@
+//! What it takes to keep a feed for its author: who they are, whether it is sound, where
+//! it goes, and that those who watch it are told.
+//!
+//! Several doors save (REST, XML-RPC, SOAP, the page for authors); all do it here. What
+//! holds: nobody writes where they have not signed in, what is kept is sound XML, it is
+//! kept before anybody is told of it, and it is told by a ping like any other.
+
+mod enclosure;
+mod post;
+mod sign_in;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tracing::error;
+use url::Url;
+
+use crate::net::Fetch;
+use crate::subscriptions::Subscribe;
+use feedgate_core::ping::{Change, Ping, Source};
+use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::stored_file::{
+    BadSegment, Condition, Content, Kept, Quota, Segment, StoredFile,
+};
+use feedgate_feed::context::Context;
+use feedgate_feed::model::Text;
+use feedgate_feed::normalized::normalize;
+use feedgate_protocol::rss::{self, BadFeed, Fault};
+
+pub use enclosure::look;
+pub use post::{Draft, Posted, new_id};
+pub use sign_in::hash_password;
+
+use sign_in::SignIn;
+
+/// What the operator decides.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address others know us by: what the addresses of files begin with.
+    pub public_url: Url,
+    /// How much one account may store.
+    pub quota: Quota,
+    /// Between two fetches of one resource because of pings.
+    pub ping_spacing: Duration,
+}
+
+/// Keeps feeds for their authors.
+pub struct Publish {
+    store: Arc<dyn Store>,
+    subscribe: Arc<Subscribe>,
+    fetch: Fetch,
+    sign_in: SignIn,
+    settings: Settings,
+}
+
+/// Somebody who has signed in; made nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    login: Segment,
+}
+
+impl Author {
+    /// What they signed in with.
+    pub fn login(&self) -> &Segment {
+        &self.login
+    }
+}
+
+/// What somebody sent to be kept.
+#[derive(Clone, Copy, Debug)]
+pub enum Sent<'s> {
+    /// A text, decoded by the protocol it came in.
+    Text(&'s str),
+    /// Bytes, which say themselves what they are.
+    Bytes(&'s [u8]),
+}
+
+/// A file that was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Its public address.
+    pub url: String,
+    /// Whether there was none of its name before.
+    pub is_new: bool,
+    /// Its entity tag, without quotes.
+    pub tag: String,
+    /// Whether it is made sure that those who watch it are told. Where that failed they are
+    /// told with the next poll, or when it is saved once more.
+    pub is_told: bool,
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody has this login with this password: which of the two is wrong is not said.
+    #[error("the username or the password is wrong")]
+    WrongPassword,
+    /// A token that was sent as the password does not allow this.
+    #[error("this token does not have the publish right")]
+    NoRight,
+    /// Too many are signing in.
+    #[error("too many are signing in, please try again in a moment")]
+    Busy,
+    /// The login cannot stand in an address.
+    #[error(transparent)]
+    Segment(#[from] BadSegment),
+    /// The document is not sound.
+    #[error("the XML is not sound: {0}")]
+    Unsound(#[from] Fault),
+    /// The document is too long.
+    #[error("the feed is longer than {0} bytes")]
+    TooLong(usize),
+    /// The account has no room for it.
+    #[error("the account has no room for this: it may have {} files of {} bytes in all", .0.files, .0.bytes)]
+    Full(Quota),
+    /// The file is not the one that its author has seen.
+    #[error("the file has changed meanwhile, or is not as demanded")]
+    Unmet,
+    /// The post cannot go into the feed.
+    #[error(transparent)]
+    Feed(#[from] BadFeed),
+    /// The system gives no random numbers, so that nothing can get an id.
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Refusal {
+    /// A word for programs, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::WrongPassword => "wrong_password",
+            Self::NoRight => "no_right",
+            Self::Busy => "busy",
+            Self::Segment(_) => "bad_login",
+            Self::Unsound(_) => "unsound_xml",
+            Self::TooLong(_) => "file_too_long",
+            Self::Full(_) => "quota_reached",
+            Self::Unmet => "file_changed",
+            Self::Feed(err) => err.code(),
+            Self::Random(_) => "no_randomness",
+            Self::Store(err) => err.code(),
+        }
+    }
+}
+
+impl Publish {
+    /// Puts it together.
+    pub fn new(
+        store: Arc<dyn Store>,
+        subscribe: Arc<Subscribe>,
+        fetch: Fetch,
+        settings: Settings,
+    ) -> Publish {
+        Publish { sign_in: SignIn::new(Arc::clone(&store)), store, subscribe, fetch, settings }
+    }
+
+    /// How much one account may store.
+    pub fn quota(&self) -> Quota {
+        self.settings.quota
+    }
+
+    /// Who has this login and this password, or this token for a password.
+    pub async fn sign_in(&self, login: &str, password: &str) -> Result<Author, Refusal> {
+        self.sign_in.author(login, password).await
+    }
+
+    /// Keeps a file of an author, and pings it. What is kept is saved, even if it cannot be
+    /// pinged then.
+    pub async fn save(
+        &self,
+        (author, name): (&Author, &Segment),
+        sent: Sent<'_>,
+        condition: &Condition,
+        now: DateTime<Utc>,
+    ) -> Result<Saved, Refusal> {
+        let content = self.content(sent)?;
+        let (place, quota) = ((&author.login, name), self.settings.quota);
+        let kept = self.store.keep_file(place, &content, (condition, quota), now).await?;
+        match kept {
+            Kept::Made | Kept::Replaced | Kept::Same => {}
+            Kept::Full => return Err(Refusal::Full(quota)),
+            Kept::Unmet => return Err(Refusal::Unmet),
+            Kept::NoAccount => return Err(Refusal::WrongPassword),
+        }
+        let url = self.url(&author.login, name);
+        let news = Some(&content.body[..]).filter(|_| kept != Kept::Same);
+        let is_told = self.announce(&url, news, now).await;
+        Ok(Saved { url, is_new: kept == Kept::Made, tag: content.tag(), is_told })
+    }
+
+    /// Has everybody told who wants to be, of the feed too if it is `news`; whether that can
+    /// be relied on.
+    async fn announce(&self, url: &str, news: Option<&[u8]>, now: DateTime<Utc>) -> bool {
+        let announced = async {
+            // Also where nothing changed: the ping before this may have been lost.
+            self.ping(url, now).await?;
+            match news {
+                Some(feed) => self.tell_sinks(url, feed, now).await,
+                None => Ok(()),
+            }
+        };
+        let announced = announced.await;
+        if let Err(err) = &announced {
+            let cause: &dyn std::error::Error = err;
+            error!(error = cause, feed = url, "a stored feed has changed, but could not be pinged");
+        }
+        announced.is_ok()
+    }
+
+    /// Removes a file of an author; `false` if there is none.
+    pub async fn remove(
+        &self,
+        author: &Author,
+        name: &Segment,
+        condition: &Condition,
+        now: DateTime<Utc>,
+    ) -> Result<bool, Refusal> {
+        match self.store.remove_file((&author.login, name), condition).await? {
+            None => Ok(false),
+            Some(false) => Err(Refusal::Unmet),
+            Some(true) => {
+                self.announce(&self.url(&author.login, name), None, now).await;
+                Ok(true)
+            }
+        }
+    }
+
+    /// A file, for anybody.
+    pub async fn file(
+        &self,
+        login: &Segment,
+        name: &Segment,
+    ) -> Result<Option<StoredFile>, StoreError> {
+        self.store.file(login, name).await
+    }
+
+    /// The public address of a file.
+    pub fn url(&self, login: &Segment, name: &Segment) -> String {
+        let public = self.settings.public_url.as_str().trim_end_matches('/');
+        format!("{public}/storage/{}/{}", login.as_str(), name.as_str())
+    }
+
+    async fn ping(&self, url: &str, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let (name, url) = (String::new(), url.to_owned());
+        let ping = Ping { at: now, source: Source::RssCloud, name, url, feed_url: None };
+        self.subscribe.ping(&ping, self.settings.ping_spacing).await.map(drop)
+    }
+
+    /// Has ping sinks told of a feed that nobody watches here. Where somebody does, the
+    /// poll that the ping leads to tells them.
+    async fn tell_sinks(
+        &self,
+        url: &str,
+        feed: &[u8],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let known = self.store.find(url).await?;
+        let Ok(address) = Url::parse(url) else { return Ok(()) };
+        let Ok(feed) = normalize(feed, &Context::of(address)) else { return Ok(()) };
+        if known.is_some_and(|resource| resource.subscribers > 0) {
+            return Ok(());
+        }
+        let feed = feed.feed();
+        let weblog = Change {
+            at: now,
+            name: feed.title.as_ref().map(Text::to_plain).unwrap_or_default(),
+            url: feed.site_url().unwrap_or_else(|| url.to_owned()),
+            feed_url: Some(url.to_owned()),
+        };
+        self.store.tell_sinks(&weblog).await
+    }
+
+    /// What is kept of what was sent, if it is sound.
+    fn content(&self, sent: Sent<'_>) -> Result<Content, Refusal> {
+        let text;
+        let bytes = match sent {
+            Sent::Bytes(bytes) => bytes,
+            Sent::Text(sent) => {
+                text = rss::as_utf8(sent);
+                text.as_bytes()
+            }
+        };
+        let most = self.settings.quota.file_bytes;
+        if bytes.len() > most {
+            return Err(Refusal::TooLong(most));
+        }
+        let checked = rss::check(bytes)?;
+        let media_type = checked.kind.media_type();
+        // Any other encoding stands in the document itself.
+        let charset = if checked.is_utf8 { "; charset=utf-8" } else { "" };
+        Ok(Content { media_type: format!("{media_type}{charset}"), body: bytes.to_vec() })
+    }
+}
+
+impl std::fmt::Debug for Publish {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Publish").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,70 @@
+//! Who an author is: a login and a password, or a login and a token of the publish right.
+//!
+//! Hashing a password is slow on purpose, so it is done on threads of its own, few at once
+//! and with few waiting: however many sign in, the rest of the node is served. A login that
+//! nobody has takes as long as a wrong password, and is answered alike (rule S33).
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use super::{Author, Refusal};
+use feedgate_core::account::{Right, TokenHash};
+use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
+use feedgate_core::ports::Store;
+use feedgate_core::stored_file::Segment;
+
+/// Passwords hashed at once: half of a small machine, and 40 MiB.
+const AT_ONCE: usize = 2;
+/// How many may wait for that; some two seconds' worth.
+const WAITING: usize = 64;
+
+/// Lets authors in.
+pub(super) struct SignIn {
+    store: Arc<dyn Store>,
+    places: Arc<Semaphore>,
+    waiting: Semaphore,
+}
+
+impl SignIn {
+    pub(super) fn new(store: Arc<dyn Store>) -> SignIn {
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        SignIn { store, places, waiting: Semaphore::new(WAITING) }
+    }
+
+    /// Who this is.
+    pub(super) async fn author(&self, login: &str, password: &str) -> Result<Author, Refusal> {
+        if let Some(access) = self.store.authenticate(login, &TokenHash::of(password)).await? {
+            return match access.rights.allow(Right::Publish) {
+                true => Ok(Author { login: Segment::login(login)? }),
+                false => Err(Refusal::NoRight),
+            };
+        }
+        let password = Password::sent(password).ok_or(Refusal::WrongPassword)?;
+        let kept = self.store.password(login).await?;
+        let hash = kept.map_or_else(PasswordHash::of_nobody, |(_, hash)| hash);
+        match self.matches(hash, password).await? {
+            true => Ok(Author { login: Segment::login(login)? }),
+            false => Err(Refusal::WrongPassword),
+        }
+    }
+
+    async fn matches(&self, hash: PasswordHash, password: Password) -> Result<bool, Refusal> {
+        let _waiting = self.waiting.try_acquire().map_err(|_| Refusal::Busy)?;
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| Refusal::Busy)?;
+        // Whoever hangs up gives the place back only when the work is done.
+        let hashed = spawn_blocking(move || {
+            let _place = place;
+            hash.matches(&password)
+        });
+        hashed.await.map_err(|_| Refusal::Busy)
+    }
+}
+
+/// What is kept of a new password, with a salt of its own. Slow: for the command line.
+pub fn hash_password(password: &Password) -> Result<PasswordHash, getrandom::Error> {
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt)?;
+    Ok(PasswordHash::of(password, salt))
+}

@@ -1,0 +1,100 @@
+//! Whose address a request comes from.
+//!
+//! rssCloud sends notifications "to the IP address the request came from" (seed 000),
+//! so whoever can choose this address can have us call anybody. `X-Forwarded-For` is
+//! therefore believed from the operator's own proxies only, and only its right-most
+//! hop that is not such a proxy (rule S28).
+
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use ipnet::IpNet;
+
+/// The address of the client behind `peer`.
+pub(crate) fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    let is_trusted = |ip: &IpAddr| trusted.iter().any(|network| network.contains(ip));
+    let mut client = peer.to_canonical();
+    if !is_trusted(&client) {
+        return client;
+    }
+    let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+    let hops: Vec<&str> = lines.flat_map(|line| line.split(',')).collect();
+    for hop in hops.into_iter().rev() {
+        // What does not parse was not written by a proxy of ours: what stands before
+        // it may be anything.
+        let Some(ip) = parse(hop.trim()) else { break };
+        client = ip;
+        if !is_trusted(&client) {
+            break;
+        }
+    }
+    client
+}
+
+/// Whether `peer` passes on a request of somebody it may name, but whom it is not believed
+/// to name.
+pub(crate) fn is_hidden(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> bool {
+    let peer = peer.to_canonical();
+    let is_passed_on = ["x-forwarded-for", "forwarded", "via", "x-real-ip"];
+    is_passed_on.iter().any(|name| headers.contains_key(*name))
+        && !trusted.iter().any(|network| network.contains(&peer))
+}
+
+/// An address, perhaps with a port, perhaps in brackets.
+fn parse(hop: &str) -> Option<IpAddr> {
+    let bare = hop.strip_prefix('[').and_then(|rest| rest.split(']').next());
+    let bare = bare.unwrap_or(hop);
+    let without_port = || bare.rsplit_once(':').and_then(|(ip, _)| ip.parse().ok());
+    bare.parse::<IpAddr>().ok().or_else(without_port).map(|ip| ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_proxies_are_believed() {
+        #[rustfmt::skip]
+        let cases = [
+            ("a stranger says what it likes",     "203.0.113.9",  vec!["10.0.0.7"],                "203.0.113.9"),
+            ("our proxy names its client",        "10.0.0.1",     vec!["203.0.113.9"],             "203.0.113.9"),
+            ("what the client made up comes first", "10.0.0.1",   vec!["127.0.0.1, 203.0.113.9"],  "203.0.113.9"),
+            ("two proxies of ours",               "10.0.0.1",     vec!["203.0.113.9, 10.0.0.2"],   "203.0.113.9"),
+            ("the header in two lines",           "10.0.0.1",     vec!["1.1.1.1", "203.0.113.9"],  "203.0.113.9"),
+            ("with a port",                       "10.0.0.1",     vec!["203.0.113.9:4711"],        "203.0.113.9"),
+            ("IPv6 in brackets",                  "10.0.0.1",     vec!["[2001:db8::1]:4711"],      "2001:db8::1"),
+            ("IPv4 in IPv6",                      "::ffff:10.0.0.1", vec!["::ffff:203.0.113.9"],   "203.0.113.9"),
+            ("rubbish hides what is before it",   "10.0.0.1",     vec!["203.0.113.9, unknown"],    "10.0.0.1"),
+            ("no header",                         "10.0.0.1",     vec![],                          "10.0.0.1"),
+        ];
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        for (why, peer, lines, want) in cases {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append("x-forwarded-for", line.parse().unwrap());
+            }
+            let got = address(peer.parse().unwrap(), &headers, &trusted);
+            assert_eq!(got, want.parse::<IpAddr>().unwrap(), "{why}");
+        }
+    }
+
+    #[test]
+    fn whoever_comes_through_an_unknown_proxy_is_hidden() {
+        #[rustfmt::skip]
+        let cases = [
+            ("who comes by itself",            "127.0.0.1", None,                    false),
+            ("a proxy nobody told us of",      "127.0.0.1", Some("x-forwarded-for"), true),
+            ("in the words of RFC 7239",       "127.0.0.1", Some("forwarded"),       true),
+            ("one that names nobody",          "127.0.0.1", Some("via"),             true),
+            ("our own proxy",                  "10.0.0.1",  Some("x-forwarded-for"), false),
+        ];
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        for (why, peer, header, want) in cases {
+            let mut headers = HeaderMap::new();
+            if let Some(name) = header {
+                headers.insert(name, "127.0.0.1".parse().unwrap());
+            }
+            assert_eq!(is_hidden(peer.parse().unwrap(), &headers, &trusted), want, "{why}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a reader has already, and in which form it takes the rest.
+
+use chrono::{DateTime, Utc};
+use http::{HeaderMap, header};
+
+use crate::http::kit::exchange::is_known;
+
+/// Whether the reader has what goes by this entity tag and was last modified then, where
+/// that is known. Dates count where no entity tag is given (RFC 9110
+/// `#field.if-modified-since`).
+pub(crate) fn is_unchanged(
+    headers: &HeaderMap,
+    etag: &str,
+    modified: impl Into<Option<DateTime<Utc>>>,
+) -> bool {
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        return is_known(headers, etag);
+    }
+    let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|value| value.to_str().ok());
+    let since = since.and_then(|since| httpdate::parse_http_date(since).ok());
+    let since = since.map(|since| DateTime::<Utc>::from(since).timestamp());
+    modified.into().zip(since).is_some_and(|(at, since)| at.timestamp() <= since)
+}
+
+/// Whether `Accept-Encoding` names gzip, and does not refuse it.
+pub(crate) fn takes_gzip(accepted: &str) -> bool {
+    accepted.split(',').any(|coding| {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = parameters.trim().strip_prefix("q=").map(|q| q.trim().parse::<f32>());
+        let is_gzip =
+            ["gzip", "x-gzip"].iter().any(|name_of| name.trim().eq_ignore_ascii_case(name_of));
+        is_gzip && !matches!(weight, Some(Ok(0.0)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_for_those_who_name_it() {
+        #[rustfmt::skip]
+        let cases = [
+            ("gzip", true), ("deflate, gzip;q=0.5, br", true), ("x-gzip", true), ("GZIP", true),
+            ("", false), ("br", false), ("gzip;q=0", false), ("gzip; q=0.0", false),
+        ];
+        for (accepted, want) in cases {
+            assert_eq!(takes_gzip(accepted), want, "{accepted}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The endpoints, one file or folder for each protocol or page.
+
+pub mod archive;
+pub(crate) mod author;
+pub mod changes;
+pub(crate) mod discovered_feeds;
+pub(crate) mod event_log;
+pub(crate) mod ops;
+pub(crate) mod rpc;
+pub(crate) mod rsscloud;
+pub(crate) mod storage;
+pub(crate) mod superfeedr;
+pub(crate) mod upstream;
+pub(crate) mod views;
+pub(crate) mod weblogs;
+pub(crate) mod websub;

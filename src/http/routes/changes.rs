@@ -1,0 +1,189 @@
+//! `/changes.xml`, `/shortChanges.xml` and `/YYYY/MM/DD/HH.xml`: who changed lately, and
+//! who did in an hour long ago (seed 002, "Retrieving Pings").
+//!
+//! One printing of a document serves all who ask for it, for as long as nothing is new, and
+//! for a minute at most. One too long to be kept is read from the store page by page for
+//! each reader, so that no document takes more memory than another. An hour that is over
+//! is the same for ever. Who has it already, or asks for no more than what it is (HEAD), has
+//! nothing printed.
+
+mod answer;
+mod cache;
+mod edition;
+pub mod render;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use crate::http::Gateway;
+use crate::http::kit::exchange::{Asked, Door, nothing_here, out_of_order};
+use crate::jobs::runner;
+use feedgate_core::ping::{HOUR, Unit, hour_of};
+use feedgate_core::ports::StoreError;
+use feedgate_protocol::form::Form;
+
+use answer::Caching;
+use cache::{Kind, Shelf, Wanted};
+use edition::{Edition, Lines};
+
+const DOOR: Door = Door { name: "changes", methods: &["GET"], body_limit_bytes: 1_024 };
+/// "all the recent pings in the last hours": one, because the hours before it have
+/// documents of their own.
+const LONG: Duration = Duration::from_secs(3_600);
+/// "all the recent pings in the last 5 minutes".
+const SHORT: Duration = Duration::from_secs(5 * 60);
+
+/// The routes of this door.
+pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let shelf = Arc::new(Shelf::default());
+    let long = warp::path!("changes.xml").map(|| LONG);
+    let short = warp::path!("shortChanges.xml").map(|| SHORT);
+    let on = Arc::clone(&shelf);
+    let recent = long.or(short).unify().boxed();
+    let recent = DOOR.open_with(gateway, recent, move |gateway, asked, longest| {
+        recent_changes(gateway, asked, longest, Arc::clone(&on))
+    });
+    let hour = warp::path!(String / String / String / String).and_then(
+        |year: String, month: String, day: String, file: String| async move {
+            // What has another shape is another door's.
+            hour_named(&[year, month, day, file]).ok_or_else(warp::reject::not_found)
+                as Result<Option<DateTime<Utc>>, Rejection>
+        },
+    );
+    let hour = DOOR.open_with(gateway, hour.boxed(), move |gateway, asked, begins| {
+        changes_of(gateway, asked, begins, Arc::clone(&shelf))
+    });
+    recent.or(hour).unify().boxed()
+}
+
+async fn recent_changes(
+    gateway: Arc<Gateway>,
+    asked: Asked,
+    longest: Duration,
+    shelf: Arc<Shelf>,
+) -> Response {
+    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    let kind = Kind::Last(span(&query, longest).as_secs());
+    let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
+    answer::give(&shelf, &gateway, &asked, (Wanted::Listed(kind, unit), Caching::Minute)).await
+}
+
+async fn changes_of(
+    gateway: Arc<Gateway>,
+    asked: Asked,
+    begins: Option<DateTime<Utc>>,
+    shelf: Arc<Shelf>,
+) -> Response {
+    let Some(begins) = begins else { return nothing_here() };
+    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    match hour(&gateway, begins, unit(&query)).await {
+        Ok(Some(found)) => answer::give(&shelf, &gateway, &asked, found).await,
+        Ok(None) => nothing_here(),
+        Err(err) => out_of_order(&err),
+    }
+}
+
+/// The document of an hour; `None` if it has not begun, or nothing is kept of it.
+async fn hour(
+    gateway: &Gateway,
+    begins: DateTime<Utc>,
+    unit: Option<Unit>,
+) -> Result<Option<(Wanted, Caching)>, StoreError> {
+    let now = runner::now();
+    if begins > now {
+        return Ok(None);
+    }
+    if let Some(kept) = gateway.store.hour(begins).await? {
+        let edition = Edition {
+            lines: Lines::Kept { begins, parts: kept.parts },
+            updated: begins + HOUR,
+            count: kept.count,
+            unit: unit.unwrap_or(kept.unit),
+        };
+        return Ok(Some((Wanted::Kept(edition), Caching::Forever)));
+    }
+    // An hour that is not kept yet is read as it stands. Before that there was nothing.
+    let open = gateway.store.open_hour().await?;
+    if begins != hour_of(now) && open.is_none_or(|open| begins < open) {
+        return Ok(None);
+    }
+    let unit = unit.unwrap_or(gateway.settings.changes_unit);
+    Ok(Some((Wanted::Listed(Kind::Hour(begins), unit), Caching::Minute)))
+}
+
+/// `?last=SECONDS` asks for less, as Technorati's spider did.
+fn span(query: &Form, longest: Duration) -> Duration {
+    let last = query.get("last").and_then(|secs| secs.parse().ok());
+    last.map_or(longest, |secs| Duration::from_secs(secs).min(longest))
+}
+
+/// The unit of `when` that is asked for.
+fn unit(query: &Form) -> Option<Unit> {
+    query.get("when").and_then(Unit::from_word)
+}
+
+/// The hour that `2007/01/13/19.xml` names: that of the clock, in UTC. `None` if it has
+/// another shape, and within if there is no such hour.
+fn hour_named(path: &[String; 4]) -> Option<Option<DateTime<Utc>>> {
+    let digits = |text: &str, many: usize| {
+        let are_digits = text.len() == many && text.bytes().all(|b| b.is_ascii_digit());
+        if are_digits { text.parse::<u32>().ok() } else { None }
+    };
+    let [year, month, day, file] = path;
+    let hour = digits(file.strip_suffix(".xml")?, 2)?;
+    let (year, month, day) = (digits(year, 4)?, digits(month, 2)?, digits(day, 2)?);
+    let date = i32::try_from(year).ok().and_then(|y| NaiveDate::from_ymd_opt(y, month, day));
+    Some(date.and_then(|date| date.and_hms_opt(hour, 0, 0)).map(|at| at.and_utc()))
+}
+
+/// What a shelf of printings is asked for, as a stretch of time at `now`.
+fn stretch(kind: Kind, now: DateTime<Utc>) -> (DateTime<Utc>, DateTime<Utc>, DateTime<Utc>) {
+    match kind {
+        // Another node's clock may be a little ahead.
+        Kind::Last(secs) => {
+            (now - TimeDelta::seconds(secs as i64), now + TimeDelta::minutes(1), now)
+        }
+        Kind::Hour(begins) => (begins, begins + HOUR, now.min(begins + HOUR)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_is_named_by_its_date_and_the_clock() {
+        let at = |text: &str| Some(DateTime::parse_from_rfc3339(text).unwrap().to_utc());
+        #[rustfmt::skip]
+        let cases = [
+            ("2007/01/13/19.xml", Some(at("2007-01-13T19:00:00Z"))),
+            ("2007/01/01/00.xml", Some(at("2007-01-01T00:00:00Z"))),
+            ("2007/13/01/00.xml", Some(None)),
+            ("2007/02/29/00.xml", Some(None)),
+            ("2007/01/01/24.xml", Some(None)),
+            ("2007/1/13/19.xml",  None),
+            ("2007/01/13/19",     None),
+            ("2007/01/13/1a.xml", None),
+            ("feeds/7/documents/3", None),
+        ];
+        for (path, want) in cases {
+            let parts: Vec<String> = path.split('/').map(str::to_owned).collect();
+            assert_eq!(hour_named(&parts.try_into().unwrap()), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn last_asks_for_less_and_never_for_more() {
+        #[rustfmt::skip]
+        let cases = [("", 300), ("last=60", 60), ("last=0", 0), ("last=9999", 300), ("last=x", 300)];
+        for (query, want) in cases {
+            let query = Form::from_urlencoded(query.as_bytes()).unwrap();
+            assert_eq!(span(&query, SHORT).as_secs(), want);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A printing on its way to a reader: conditional, compressed if asked, and page by page
+//! where it was too long to be kept.
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::{Method, StatusCode, header};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tracing::error;
+use warp::reply::{Reply, Response};
+
+use super::cache::{NotPrinted, Shelf, Wanted};
+use super::edition::{Edition, Pages};
+use crate::http::Gateway;
+use crate::http::kit::conditional::{is_unchanged, takes_gzip};
+use crate::http::kit::exchange::{
+    Asked, as_strangers_words, empty, out_of_order, plain, set, with_type,
+};
+use feedgate_core::ports::StoreError;
+
+/// Pages that wait for a slow reader.
+const PAGES_AHEAD: usize = 2;
+
+/// How long an answer may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caching {
+    /// It will soon be another.
+    Minute,
+    /// It never changes.
+    Forever,
+}
+
+/// Gives a document to who asked.
+pub(super) async fn give(
+    shelf: &Shelf,
+    gateway: &Gateway,
+    asked: &Asked,
+    (wanted, caching): (Wanted, Caching),
+) -> Response {
+    let (edition, printing) = match shelf.look(&gateway.store, &wanted).await {
+        Ok(found) => found,
+        Err(err) => return out_of_order(&err),
+    };
+    if is_unchanged(&asked.headers, &edition.etag(), edition.updated) {
+        return described(empty(StatusCode::NOT_MODIFIED), &edition, caching);
+    }
+    let is_zipped = takes_gzip(asked.header("accept-encoding"));
+    if asked.method == Method::HEAD {
+        let text = printing.and_then(|held| held.text.clone()).filter(|_| !is_zipped);
+        let response = text.map_or_else(unmeasured, |text| with_type(StatusCode::OK, XML, text));
+        return described(encoded(response, is_zipped), &edition, caching);
+    }
+    let printing = match printing {
+        Some(printing) => Ok(printing),
+        None => shelf.take(&gateway.store, &wanted).await,
+    };
+    let printing = match printing {
+        Ok(printing) => printing,
+        Err(NotPrinted::Busy) => return too_many(),
+        Err(NotPrinted::Store(err)) => return out_of_order(&err),
+    };
+    let edition = &printing.edition;
+    let response = match &printing.text {
+        Some(text) if is_zipped => match zipped(text.clone()).await {
+            Some(zipped) => with_type(StatusCode::OK, XML, zipped),
+            None => return empty(StatusCode::INTERNAL_SERVER_ERROR),
+        },
+        Some(text) => with_type(StatusCode::OK, XML, text.clone()),
+        None => match Arc::clone(&shelf.readers).try_acquire_owned() {
+            Ok(place) => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped, place),
+            Err(_) => return too_many(),
+        },
+    };
+    described(encoded(response, is_zipped), edition, caching)
+}
+
+/// The answer to HEAD for a document whose length is not known.
+fn unmeasured() -> Response {
+    let nothing = futures_util::stream::empty::<Result<Bytes, Infallible>>();
+    let mut response = warp::reply::stream(nothing).into_response();
+    set(&mut response, header::CONTENT_TYPE, XML);
+    response
+}
+
+fn encoded(mut response: Response, is_zipped: bool) -> Response {
+    if is_zipped {
+        set(&mut response, header::CONTENT_ENCODING, "gzip");
+    }
+    response
+}
+
+/// Adds what is to be said of an edition.
+fn described(mut response: Response, edition: &Edition, caching: Caching) -> Response {
+    set(&mut response, header::ETAG, &edition.etag());
+    let modified = httpdate::fmt_http_date(edition.updated.into());
+    set(&mut response, header::LAST_MODIFIED, &modified);
+    set(&mut response, header::VARY, "Accept-Encoding");
+    let cache = match caching {
+        Caching::Minute => "public, max-age=60",
+        Caching::Forever => "public, max-age=31536000, immutable",
+    };
+    set(&mut response, header::CACHE_CONTROL, cache);
+    as_strangers_words(response)
+}
+
+const XML: &str = "text/xml; charset=utf-8";
+
+/// What is said where all places are taken, of those who print and of those who read.
+fn too_many() -> Response {
+    let why = "Too many are reading this at once, please try again later.";
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
+    set(&mut response, header::RETRY_AFTER, "10");
+    response
+}
+
+/// A whole text, compressed away from those who answer.
+async fn zipped(text: Bytes) -> Option<Bytes> {
+    let zip = tokio::task::spawn_blocking(move || {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(&text).and_then(|()| gzip.finish())
+    });
+    zip.await.ok()?.ok().map(Bytes::from)
+}
+
+/// A text that is read while it is sent. A reader that goes away ends it; if the store
+/// fails the text breaks off, and the reader sees that it did.
+fn streamed(pages: Pages, is_zipped: bool, place: OwnedSemaphorePermit) -> Response {
+    let (out, mut pieces) = mpsc::channel(PAGES_AHEAD);
+    tokio::spawn(async move {
+        read(pages, out, is_zipped).await;
+        drop(place);
+    });
+    let pieces = futures_util::stream::poll_fn(move |cx| Receiver::poll_recv(&mut pieces, cx));
+    let mut response = warp::reply::stream(pieces).into_response();
+    set(&mut response, header::CONTENT_TYPE, XML);
+    response
+}
+
+async fn read(mut pages: Pages, out: Sender<Result<Bytes, StoreError>>, is_zipped: bool) {
+    let mut gzip = is_zipped.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
+    loop {
+        let (piece, is_last) = match pages.next().await {
+            Ok(Some(text)) => (pressed(gzip.as_mut(), text), false),
+            Ok(None) => (gzip.take().and_then(|gzip| gzip.finish().ok()).unwrap_or_default(), true),
+            Err(err) => {
+                error!(error = &err as &dyn std::error::Error, "changes could not be read on");
+                out.send(Err(err)).await.unwrap_or_default();
+                return;
+            }
+        };
+        let is_gone = !piece.is_empty() && out.send(Ok(piece.into())).await.is_err();
+        if is_last || is_gone {
+            return;
+        }
+    }
+}
+
+/// What of the compressed text is ready once `text` has been added.
+fn pressed(gzip: Option<&mut GzEncoder<Vec<u8>>>, text: String) -> Vec<u8> {
+    let Some(gzip) = gzip else { return text.into_bytes() };
+    gzip.write_all(text.as_bytes()).expect("a vector takes all that is written");
+    std::mem::take(gzip.get_mut())
+}

@@ -1,0 +1,73 @@
+//! Telling in headers which feeds a page offers (rule P52): an answer without a body has
+//! room for nothing else.
+
+use http::header::{HeaderName, LINK};
+use http::{HeaderMap, HeaderValue};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use warp::reply::Response;
+
+use feedgate_feed::discovery::{self, Offer};
+
+/// For people who look at the answer.
+const NOTE: HeaderName = HeaderName::from_static("x-feedgate-note");
+
+/// Adds a link for each offer, and a sentence for all.
+pub(crate) fn announce(response: &mut Response, offers: &[Offer]) {
+    let headers = response.headers_mut();
+    for offer in offers {
+        add(headers, LINK, &link(offer));
+    }
+    if let Some(sentence) = discovery::sentence(offers) {
+        let advice = "this is no feed, and is watched as it is";
+        add(headers, NOTE, &format!("{advice}; {sentence}"));
+    }
+}
+
+fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.append(name, value);
+    }
+}
+
+/// RFC 8288 `#section-3`. Addresses of offers are ASCII; a title that is not is written
+/// as RFC 8187 has it.
+fn link(offer: &Offer) -> String {
+    let mut link = format!("<{}>; rel=\"alternate\"", offer.href);
+    let is_quotable =
+        |text: &str| text.chars().all(|c| (' '..='~').contains(&c) && c != '"' && c != '\\');
+    if !offer.mime.is_empty() && is_quotable(&offer.mime) {
+        link.push_str(&format!("; type=\"{}\"", offer.mime));
+    }
+    match offer.title.as_str() {
+        "" => {}
+        title if is_quotable(title) => link.push_str(&format!("; title=\"{title}\"")),
+        title => {
+            let encoded = utf8_percent_encode(title, NON_ALPHANUMERIC);
+            link.push_str(&format!("; title*=UTF-8''{encoded}"));
+        }
+    }
+    link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p52_an_offer_is_a_link_with_type_and_title() {
+        let offer = |mime: &str, title: &str| Offer {
+            href: "https://a.test/f?a,b".to_owned(),
+            mime: mime.to_owned(),
+            title: title.to_owned(),
+        };
+        #[rustfmt::skip]
+        let cases = [
+            (offer("", ""),                  "<https://a.test/f?a,b>; rel=\"alternate\""),
+            (offer("text/xml", "The Tides"), "<https://a.test/f?a,b>; rel=\"alternate\"; type=\"text/xml\"; title=\"The Tides\""),
+            (offer("a\"b", "\"é\""),        "<https://a.test/f?a,b>; rel=\"alternate\"; title*=UTF-8''%22%C3%A9%22"),
+        ];
+        for (offer, want) in cases {
+            assert_eq!(link(&offer), want);
+        }
+    }
+}

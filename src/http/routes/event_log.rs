@@ -1,0 +1,220 @@
+//! The log: `/viewLog` for people, `/log.json` and `/log/stream` for programs. "If you're
+//! debugging an app using our cloud, the log is an essential tool, to see if you're getting
+//! through and what the cloud is doing with your requests and updates." (seed 000)
+//!
+//! Anybody may look. Of a callback strangers see the host and a hash, its owner all of it
+//! (rule S54); who owns it is told by a token, as everywhere. What a callback at an inner
+//! address answered is shown to the operator only (rule S13).
+
+mod page;
+mod stream;
+
+use std::sync::Arc;
+
+use chrono::SecondsFormat;
+use http::{StatusCode, header};
+use serde_json::{Value, json};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::http::Gateway;
+use crate::http::kit::exchange::{Asked, Door, out_of_order, set, with_type};
+use crate::http::kit::params::Refused;
+use crate::http::routes::ops::metrics;
+use crate::http::routes::superfeedr;
+use feedgate_core::account::Right;
+use feedgate_core::event::{Event, Kept, Kind, Outcome, Viewer, Wanted};
+use feedgate_core::ports::StoreError;
+use feedgate_core::redaction;
+use feedgate_protocol::form::Form;
+
+use stream::Streams;
+
+const DOOR: Door = Door { name: "log", methods: &["GET"], body_limit_bytes: 1_024 };
+/// Lines if nobody says otherwise.
+const LINES: usize = 100;
+/// The most lines of one answer.
+const MOST_LINES: usize = 1_000;
+
+/// The routes of this door.
+pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let streams = Arc::new(Streams::default());
+    let view = DOOR.open(gateway, warp::path!("viewLog").boxed(), |gateway, asked| async move {
+        match look(&gateway, &asked).await {
+            Ok(look) => page::answer(&gateway, &asked, look).await,
+            Err(refused) => refused.reply(),
+        }
+    });
+    let held = Arc::clone(&streams);
+    let lines = DOOR.open(gateway, warp::path!("log.json").boxed(), move |gateway, asked| {
+        answer(gateway, asked, Arc::clone(&held))
+    });
+    let live = DOOR.open(gateway, warp::path!("log" / "stream").boxed(), move |gateway, asked| {
+        stream(gateway, asked, Arc::clone(&streams))
+    });
+    view.or(lines).unify().or(live).unify().or(page::assets(gateway)).unify().boxed()
+}
+
+/// Who looks, and at what.
+#[derive(Clone, Debug)]
+struct Look {
+    wanted: Wanted,
+    /// Whether they may read what inner servers say.
+    is_operator: bool,
+    /// The account they look as.
+    login: Option<String>,
+}
+
+async fn look(gateway: &Gateway, asked: &Asked) -> Result<Look, Refused> {
+    let form = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    let is_known = !asked.header("authorization").is_empty() || form.has("authorization");
+    // A browser sends what it was given before only where it was asked for it once.
+    let access = match is_known || form.is_set("login") {
+        true => Some(superfeedr::access(gateway, asked, &form).await?),
+        false => None,
+    };
+    let viewer = match &access {
+        Some(access) if access.rights.allow(Right::Admin) => Viewer::Admin,
+        Some(access) if access.rights.allow(Right::List) => Viewer::Account(access.account),
+        Some(_) | None => Viewer::Stranger,
+    };
+    let networks = &gateway.settings.metrics_networks;
+    let is_operator = viewer == Viewer::Admin || metrics::is_shown(asked, networks);
+    let wanted = wanted(&form, viewer)?;
+    Ok(Look { wanted, is_operator, login: access.map(|access| access.login) })
+}
+
+fn wanted(form: &Form, viewer: Viewer) -> Result<Wanted, Refused> {
+    let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
+    let word = |name| form.get(name).map(str::trim).filter(|word| !word.is_empty());
+    let kind = word("kind").map(|word| {
+        let words = Kind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+        Kind::from_word(word).ok_or_else(|| bad(format!("kind must be one of {words}.")))
+    });
+    let outcome = word("outcome").map(|word| {
+        let words = Outcome::ALL.iter().map(|held| held.as_str()).collect::<Vec<_>>().join(", ");
+        Outcome::from_word(word).ok_or_else(|| bad(format!("outcome must be one of {words}.")))
+    });
+    let number = |name| {
+        let read = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
+        let why = || bad(format!("{name} must be the number of an event."));
+        word(name).map(|text| read(text).ok_or_else(why)).transpose()
+    };
+    let limit = number("limit")?.map_or(LINES, |limit| usize::try_from(limit).unwrap_or(LINES));
+    Ok(Wanted {
+        viewer,
+        feed: word("feed").unwrap_or_default().to_owned(),
+        callback: word("callback").unwrap_or_default().to_owned(),
+        kind: kind.transpose()?,
+        outcome: outcome.transpose()?,
+        after: number("after")?,
+        before: number("before")?,
+        limit: limit.clamp(1, MOST_LINES),
+    })
+}
+
+/// `/log.json`: one document, or a line for each event, or all that come, by `Accept`.
+async fn answer(gateway: Arc<Gateway>, asked: Asked, streams: Arc<Streams>) -> Response {
+    if asked.header("accept").contains("text/event-stream") {
+        return stream(gateway, asked, streams).await;
+    }
+    let look = match look(&gateway, &asked).await {
+        Ok(look) => look,
+        Err(refused) => return refused.reply(),
+    };
+    match lines(&gateway, &asked, &look).await {
+        Ok(response) => fresh(response),
+        Err(err) => out_of_order(&err),
+    }
+}
+
+async fn lines(gateway: &Gateway, asked: &Asked, look: &Look) -> Result<Response, StoreError> {
+    let newest = gateway.store.newest_event().await?;
+    let events = gateway.store.events(&look.wanted).await?;
+    let lines: Vec<Value> = events.iter().map(|kept| look.line(kept)).collect();
+    if asked.header("accept").contains("application/x-ndjson") {
+        let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        return Ok(with_type(StatusCode::OK, "application/x-ndjson; charset=utf-8", body));
+    }
+    // The next page, if there may be one: in the direction that was asked for.
+    let last = events.last().filter(|_| events.len() == look.wanted.limit).map(|kept| kept.id);
+    let name = if look.wanted.after.is_some() { "after" } else { "before" };
+    let next = last.map(|id| json!({ name: id }));
+    let body = json!({ "newest": newest, "next": next, "events": lines });
+    Ok(with_type(StatusCode::OK, "application/json; charset=utf-8", body.to_string()))
+}
+
+async fn stream(gateway: Arc<Gateway>, asked: Asked, streams: Arc<Streams>) -> Response {
+    match look(&gateway, &asked).await {
+        Ok(look) => fresh(stream::answer(gateway, &asked, look, &streams).await),
+        Err(refused) => refused.reply(),
+    }
+}
+
+impl Look {
+    /// The callback of an event as they may see it.
+    fn callback(&self, event: &Event) -> String {
+        match self.wanted.viewer.owns(event) {
+            true => event.callback.clone(),
+            false => redaction::callback(&event.callback),
+        }
+    }
+
+    /// What an event says to them.
+    fn detail(&self, event: &Event) -> String {
+        match (self.is_operator, event.detail.is_empty(), event.aside.is_empty()) {
+            (false, ..) | (_, _, true) => event.detail.clone(),
+            (true, true, false) => event.aside.clone(),
+            (true, false, false) => format!("{}; {}", event.detail, event.aside),
+        }
+    }
+
+    /// An event as programs read it.
+    fn line(&self, kept: &Kept) -> Value {
+        let event = &kept.event;
+        json!({
+            "id": kept.id,
+            "at": event.at.to_rfc3339_opts(SecondsFormat::Millis, true),
+            "kind": event.kind.as_str(),
+            "outcome": event.outcome.as_str(),
+            "code": event.code,
+            "via": event.via,
+            "feed": event.feed,
+            "callback": self.callback(event),
+            "count": event.many,
+            "took_ms": event.took.map(|took| took.as_millis() as u64),
+            "detail": self.detail(event),
+        })
+    }
+}
+
+/// What is true for a moment, and different for who owns something.
+fn fresh(mut response: Response) -> Response {
+    set(&mut response, header::CACHE_CONTROL, "private, no-store");
+    set(&mut response, header::VARY, "Accept, Authorization");
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_read_from_the_query() {
+        let read = |query: &str| {
+            wanted(&Form::from_urlencoded(query.as_bytes()).unwrap(), Viewer::Stranger)
+        };
+        let all = read("kind=&feed=+&limit=5000").unwrap();
+        assert_eq!(all, Wanted { limit: MOST_LINES, ..Wanted::default() });
+        let some = read("kind=ping&outcome=refused&before=7&feed=a.test").unwrap();
+        assert_eq!((some.kind, some.outcome), (Some(Kind::Ping), Some(Outcome::Refused)));
+        assert_eq!((some.before, some.feed.as_str()), (Some(7), "a.test"));
+        for (query, word) in
+            [("kind=party", "subscribe"), ("outcome=x", "failed"), ("after=-1", "number")]
+        {
+            let why = read(query).unwrap_err().why;
+            assert!(why.contains(word), "{query}: {why}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The log as it is written, by server-sent events.
+//!
+//! Each event carries its number, so that a browser that lost the connection says how far
+//! it had come (`Last-Event-ID`) and misses nothing. What is sent is read from the store:
+//! other nodes write it too. There are only so many streams, and all end at shutdown.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::{HeaderName, StatusCode, header};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout};
+use tracing::warn;
+use warp::reply::{Reply, Response};
+
+use super::Look;
+use crate::http::Gateway;
+use crate::http::kit::exchange::{Asked, out_of_order, plain, set};
+use crate::http::kit::rate_limit::network;
+use feedgate_core::event::Wanted;
+use feedgate_core::ports::StoreError;
+
+/// Streams at once.
+const MOST: usize = 200;
+/// Streams at once to one address, or to one /64 of IPv6: whoever has one such address has them
+/// all.
+const MOST_OF_ONE: usize = 20;
+/// Events sent at a time.
+const AT_ONCE: usize = 200;
+/// Between two looks for what other nodes wrote; what this node writes is seen at once.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A silent connection is taken for dead by proxies, and a closed one is noticed only by
+/// writing to it.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How soon a browser comes back that lost the connection.
+const RETRY: &str = "retry: 2000\n\n";
+
+/// Who is streamed to.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    open: Mutex<HashMap<Option<u64>, usize>>,
+}
+
+/// One stream's place; it is given back when dropped.
+#[derive(Debug)]
+struct Place {
+    streams: Arc<Streams>,
+    client: Option<u64>,
+}
+
+impl Streams {
+    fn enter(self: &Arc<Streams>, client: Option<IpAddr>) -> Option<Place> {
+        let client = client.map(network);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = open.get(&client).copied().unwrap_or(0);
+        if open.values().sum::<usize>() >= MOST || own >= MOST_OF_ONE {
+            return None; // and nothing is kept of who is refused
+        }
+        open.insert(client, own + 1);
+        Some(Place { streams: Arc::clone(self), client })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = open.get_mut(&self.client) {
+            *own -= 1;
+            if *own == 0 {
+                open.remove(&self.client);
+            }
+        }
+    }
+}
+
+/// A stream of what is wanted, from where the caller was.
+pub(super) async fn answer(
+    gateway: Arc<Gateway>,
+    asked: &Asked,
+    look: Look,
+    streams: &Arc<Streams>,
+) -> Response {
+    let Some(place) = streams.enter(asked.client) else {
+        let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Too many are watching already.");
+        set(&mut full, header::RETRY_AFTER, "60");
+        return full;
+    };
+    let seen = match begin(&gateway, asked, &look.wanted).await {
+        Ok(seen) => seen,
+        Err(err) => return out_of_order(&err),
+    };
+    let (pieces, mut sent) = mpsc::channel(1);
+    let written = gateway.journal.watch();
+    let heard = Instant::now();
+    tokio::spawn(Tail { gateway, look, seen, written, heard, pieces, _place: place }.run());
+    let body = stream::poll_fn(move |cx| sent.poll_recv(cx)).map(Ok::<Bytes, Infallible>);
+    let mut response = warp::reply::stream(body).into_response();
+    set(&mut response, header::CONTENT_TYPE, "text/event-stream; charset=utf-8");
+    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // Proxies that buffer would hold back what is to be live.
+    set(&mut response, HeaderName::from_static("x-accel-buffering"), "no");
+    response
+}
+
+/// The number after which the stream begins.
+async fn begin(gateway: &Gateway, asked: &Asked, wanted: &Wanted) -> Result<i64, StoreError> {
+    let last = asked.header("last-event-id").parse().ok();
+    match last.or(wanted.after) {
+        Some(seen) => Ok(seen),
+        None => gateway.store.newest_event().await,
+    }
+}
+
+/// What feeds one stream.
+struct Tail {
+    gateway: Arc<Gateway>,
+    look: Look,
+    /// The number up to which everything that is wanted was sent.
+    seen: i64,
+    written: watch::Receiver<i64>,
+    /// When something was last sent.
+    heard: Instant,
+    pieces: mpsc::Sender<Bytes>,
+    _place: Place,
+}
+
+impl Tail {
+    /// Sends what comes, until the reader or feedgate goes.
+    async fn run(mut self) {
+        let (stop, reader) = (self.gateway.stop.clone(), self.pieces.clone());
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = reader.closed() => {}
+            () = self.follow() => {}
+        }
+    }
+
+    async fn follow(&mut self) {
+        self.send(RETRY.to_owned()).await;
+        loop {
+            self.written.mark_unchanged(); // before looking, or what comes meanwhile is missed
+            match self.more().await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(err) => {
+                    // The browser comes back, and says how far it had come.
+                    warn!(error = &err as &dyn Error, "a stream of the log ends early");
+                    return;
+                }
+            }
+            if self.heard.elapsed() >= HEARTBEAT {
+                self.send(": still here\n\n".to_owned()).await;
+            }
+            // Told or not, there may be something new.
+            let _ = timeout(LOOK_AGAIN, self.written.changed()).await;
+        }
+    }
+
+    /// Sends some of what is new; whether there may be more.
+    async fn more(&mut self) -> Result<bool, StoreError> {
+        let newest = self.gateway.store.newest_event().await?;
+        if newest <= self.seen {
+            return Ok(false);
+        }
+        let wanted = Wanted {
+            after: Some(self.seen),
+            before: None,
+            limit: AT_ONCE,
+            ..self.look.wanted.clone()
+        };
+        let found = self.gateway.store.events(&wanted).await?;
+        let is_all = found.len() < AT_ONCE;
+        self.seen = found.last().map_or(self.seen, |last| last.id);
+        if is_all {
+            // Nor need what is not wanted be looked at again.
+            self.seen = self.seen.max(newest);
+        }
+        if found.is_empty() {
+            return Ok(false);
+        }
+        let mut piece = String::new();
+        for kept in &found {
+            // JSON has no line ends, so this is one line. Writing to a String does not fail.
+            let line = self.look.line(kept);
+            write!(piece, "id: {}\ndata: {line}\n\n", kept.id).unwrap_or_default();
+        }
+        self.send(piece).await;
+        Ok(!is_all)
+    }
+
+    /// Who does not read any more is noticed elsewhere.
+    async fn send(&mut self, piece: String) {
+        self.heard = Instant::now();
+        self.pieces.send(piece.into()).await.unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_of_who_finds_no_place() {
+        let (streams, ip) = (Arc::new(Streams::default()), |n: usize| {
+            Some(IpAddr::from([10, 0, (n / 256) as u8, (n % 256) as u8]))
+        });
+        let places: Vec<Place> =
+            (0..MOST).map(|n| streams.enter(ip(n / MOST_OF_ONE)).unwrap()).collect();
+        for n in 0..1_000 {
+            assert!(streams.enter(ip(n)).is_none());
+        }
+        assert_eq!(streams.open.lock().unwrap().len(), MOST / MOST_OF_ONE);
+        drop(places);
+        assert!(streams.open.lock().unwrap().is_empty());
+        let _own: Vec<Place> = (0..MOST_OF_ONE).map(|_| streams.enter(ip(1)).unwrap()).collect();
+        assert!(streams.enter(ip(1)).is_none());
+        assert!(streams.enter(ip(2)).is_some());
+    }
+
+    #[test]
+    fn s26_all_addresses_of_a_64_are_one() {
+        let streams = Arc::new(Streams::default());
+        let ip =
+            |net: u16, n: usize| Some(IpAddr::from([0x2001, 0xdb8, 0, net, 0, 0, 0, n as u16]));
+        let _own: Vec<Place> = (0..MOST_OF_ONE).map(|n| streams.enter(ip(1, n)).unwrap()).collect();
+        assert!(streams.enter(ip(1, MOST_OF_ONE)).is_none());
+        assert!(streams.enter(ip(2, 0)).is_some());
+    }
+}

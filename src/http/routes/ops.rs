@@ -1,0 +1,5 @@
+//! What operators and the owners of polled servers look at.
+
+pub(crate) mod bot;
+pub(crate) mod health;
+pub(crate) mod metrics;

@@ -1,0 +1,192 @@
+//! What anybody may see of all that is watched, in the shapes that deployed rssCloud servers
+//! gave them: `/feeds.opml`, `/stats`, `/stats.json` and `/subscriptions.json`.
+//!
+//! None shows a secret: topics with credentials are left out (rule S48), those at inner
+//! addresses are shown to the operator's networks only (rule S55), and of callbacks the host
+//! and a hash are shown (rule S54). The subscriptions of an account are its owner's: they are
+//! counted, and listed nowhere.
+//!
+//! Of each kind, one document is made at a time, however many ask, and it serves for a minute.
+
+mod cache;
+mod document;
+mod feeds;
+mod page;
+mod stats;
+mod subscriptions;
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use http::StatusCode;
+use url::Url;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::http::Gateway;
+use crate::http::kit::exchange::{Asked, Door, out_of_order, plain};
+use crate::http::kit::params::Refused;
+use crate::http::routes::ops::metrics;
+use crate::jobs::runner;
+use crate::net;
+use feedgate_core::ports::StoreError;
+use feedgate_core::redaction;
+
+use cache::Shelf;
+use document::Document;
+use stats::Stats;
+use subscriptions::Cursor;
+
+const DOOR: Door = Door { name: "views", methods: &["GET"], body_limit_bytes: 1_024 };
+/// Characters of a title that are shown.
+const TITLE_CHARS: usize = 200;
+
+/// The routes of this door.
+pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let views = Arc::new(Views::new(runner::now()));
+    let opens = |route: BoxedFilter<()>, view: View| {
+        let views = Arc::clone(&views);
+        DOOR.open(gateway, route, move |gateway, asked| {
+            let views = Arc::clone(&views);
+            async move { answer(&gateway, &asked, &views, view).await }
+        })
+    };
+    opens(warp::path!("feeds.opml").boxed(), View::Feeds)
+        .or(opens(warp::path!("stats").boxed(), View::Page))
+        .unify()
+        .or(opens(warp::path!("stats.json").boxed(), View::Stats))
+        .unify()
+        .or(opens(warp::path!("subscriptions.json").boxed(), View::Subscriptions))
+        .unify()
+        .boxed()
+}
+
+/// One of the views.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Feeds,
+    Page,
+    Stats,
+    Subscriptions,
+}
+
+/// What was counted and listed lately.
+struct Views {
+    began: DateTime<Utc>,
+    feeds: Arc<Shelf<Audience, Document>>,
+    stats: Arc<Shelf<Audience, Stats>>,
+    subscriptions: Arc<Shelf<(Audience, Cursor), Document>>,
+}
+
+impl Views {
+    fn new(began: DateTime<Utc>) -> Views {
+        let (feeds, stats, subscriptions) = (Arc::default(), Arc::default(), Arc::default());
+        Views { began, feeds, stats, subscriptions }
+    }
+}
+
+/// Who looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Audience {
+    /// Anybody.
+    Everybody,
+    /// Somebody in the operator's networks, who may know of inner addresses.
+    Inside,
+}
+
+impl Audience {
+    fn of(gateway: &Gateway, asked: &Asked) -> Audience {
+        match metrics::is_shown(asked, &gateway.settings.metrics_networks) {
+            true => Audience::Inside,
+            false => Audience::Everybody,
+        }
+    }
+
+    /// Whether they may see that a topic, or a site, is there.
+    fn sees(self, address: &str) -> bool {
+        Url::parse(address).is_ok_and(|url| {
+            let is_near = self == Audience::Inside || !net::is_inner(&url);
+            is_near && redaction::is_public(&url) && matches!(url.scheme(), "http" | "https")
+        })
+    }
+}
+
+async fn answer(gateway: &Arc<Gateway>, asked: &Asked, views: &Views, view: View) -> Response {
+    if !gateway.settings.shows_views {
+        let why = "The operator of this gateway shows nobody what it does: \
+                   FEEDGATE_PUBLIC_VIEWS is off.";
+        return plain(StatusCode::NOT_FOUND, why);
+    }
+    match look(gateway, asked, views, view).await {
+        Ok(response) => response,
+        Err(Failure::Refused(refused)) => refused.reply(),
+        Err(Failure::Store(err)) => out_of_order(&err),
+    }
+}
+
+/// Why somebody is not shown what he asked for.
+enum Failure {
+    Refused(Refused),
+    Store(StoreError),
+}
+
+impl From<StoreError> for Failure {
+    fn from(err: StoreError) -> Failure {
+        Failure::Store(err)
+    }
+}
+
+async fn look(
+    gateway: &Arc<Gateway>,
+    asked: &Asked,
+    views: &Views,
+    view: View,
+) -> Result<Response, Failure> {
+    let audience = Audience::of(gateway, asked);
+    let (held, began) = (Arc::clone(gateway), views.began);
+    Ok(match view {
+        View::Feeds => {
+            let make = move |before| async move { feeds::print(&held, audience, before).await };
+            views.feeds.take(audience, make).await?.give(asked, audience)
+        }
+        View::Stats | View::Page => {
+            let make =
+                move |_| async move { Stats::print(&held, audience, began).await.map(Arc::new) };
+            let stats = views.stats.take(audience, make).await?;
+            let document = if view == View::Page { &stats.page } else { &stats.json };
+            document.give(asked, audience)
+        }
+        View::Subscriptions => {
+            let cursor = Cursor::asked(&asked.query).map_err(Failure::Refused)?;
+            let make = move |before| async move {
+                subscriptions::print(&held, audience, cursor, before).await
+            };
+            views.subscriptions.take((audience, cursor), make).await?.give(asked, audience)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s55_inner_addresses_are_seen_inside_and_credentials_nowhere() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/feed",           true,  true),
+            ("https://a.test/feed?page=2",    true,  true),
+            ("http://10.0.0.7/feed",          false, true),
+            ("http://intranet/feed",          false, true),
+            ("https://a.test/feed?token=abc", false, false),
+            ("https://me:pw@a.test/feed",     false, false),
+            ("javascript:alert(1)",           false, false),
+            ("no address",                    false, false),
+        ];
+        for (address, everybody, inside) in cases {
+            assert_eq!(Audience::Everybody.sees(address), everybody, "{address}");
+            assert_eq!(Audience::Inside.sees(address), inside, "{address}, inside");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Where connections come in.
+
+pub mod listener;
+pub(crate) mod write_timeout;

@@ -1,0 +1,11 @@
+//! The work that is done in the background: each job is claimed in the store, and may run twice.
+
+pub mod backfill;
+pub mod collect;
+pub mod deliver;
+pub mod forward_pings;
+pub mod host_permits;
+pub mod maintenance;
+pub mod poll;
+pub mod runner;
+pub mod upstream;

@@ -1,0 +1,147 @@
+//! One document of the past: where it is asked for, and what is found there.
+
+use chrono::{DateTime, Utc};
+use http::header::LINK;
+use url::Url;
+
+use crate::jobs::poll::{self, aside};
+use crate::net::{Answer, Ask, Document, Fetch, FetchError};
+use feedgate_core::backfill::{Backfill, PastPage, leads_to};
+use feedgate_core::poll::Validators;
+use feedgate_core::resource::Resource;
+use feedgate_core::schedule::Class;
+use feedgate_feed::context::Context;
+use feedgate_feed::parse;
+use feedgate_feed::passes;
+use feedgate_protocol::link;
+
+use super::with_credentials;
+
+/// Why a document could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// A word of `docs/errors.md`.
+    pub(super) code: &'static str,
+    /// Whether it may be over soon.
+    pub(super) is_passing: bool,
+    /// The status code of the answer, if that is what is wrong.
+    pub(super) http_code: Option<u16>,
+    /// For how many seconds the server asked to be left alone.
+    pub(super) retry_after_s: Option<u32>,
+}
+
+impl Trouble {
+    fn lasting(code: &'static str) -> Trouble {
+        Trouble { code, is_passing: false, http_code: None, retry_after_s: None }
+    }
+
+    fn of(err: &FetchError) -> Trouble {
+        let (http_code, retry_after_s) = match err {
+            FetchError::Status { status, retry_after_s, .. } => {
+                (Some(status.as_u16()), *retry_after_s)
+            }
+            _ => (None, None),
+        };
+        let is_passing = match err {
+            FetchError::Status { status, .. } => status.is_server_error() || status.as_u16() == 429,
+            _ => err.class() == Class::Network,
+        };
+        Trouble { code: err.code(), is_passing, http_code, retry_after_s }
+    }
+}
+
+/// Where the next document is asked for; `None` if that is no address of the web.
+pub(super) fn address(backfill: &Backfill, resource: &Resource) -> Option<Url> {
+    // A part of a document has no history of its own.
+    if resource.topic.fragment().is_some() {
+        return None;
+    }
+    let topic = Url::parse(&resource.fetch_url).ok()?;
+    let Some(next) = &backfill.next else { return Some(topic) };
+    let url = Url::parse(next).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    with_credentials(url, &topic)
+}
+
+/// Reads the document at `url`.
+pub(super) async fn read(
+    fetch: &Fetch,
+    (backfill, resource): (&Backfill, &Resource),
+    url: &Url,
+    now: DateTime<Utc>,
+) -> Result<PastPage, Trouble> {
+    let validators = Validators::default(); // each document is read once
+    let (subscribers, feed_id) = (resource.subscribers, Some(resource.id.0));
+    let ask = Ask { url: url.as_str(), validators: &validators, subscribers, feed_id };
+    let document = match fetch.get(ask).await.result {
+        Ok(Answer::Document(document)) => document,
+        Ok(Answer::NotModified { .. }) => return Err(Trouble::lasting("http_status")),
+        Err(err) => return Err(Trouble::of(&err)),
+    };
+    let known_by = backfill.known_by.max(resource.polling.known_by);
+    let context = Context { known_by, ..document.context(now) };
+    let (asked, chain) = (bare(url), backfill.chain);
+    let read = aside(move || {
+        let feed = parse::parse(&document.body, &context).ok()?;
+        if feed.format == parse::PAGE || feed.moved_to.is_some() {
+            return None;
+        }
+        let feed = passes::normalize(feed, &context);
+        let link = leads_to(&feed, &headers(&document), chain);
+        let link =
+            link.and_then(|(chain, href)| Some((chain, bare(&document.url.join(&href).ok()?))));
+        Some(PastPage {
+            urls: vec![asked, bare(&document.url)],
+            bytes: document.body.len() as u64,
+            known_by: feed.known_by,
+            entries: poll::candidates(&feed, now),
+            link,
+        })
+    });
+    match read.await {
+        Some(Some(page)) => Ok(page),
+        Some(None) => Err(Trouble::lasting("not_a_feed")),
+        None => Err(Trouble::lasting("parser_failed")),
+    }
+}
+
+/// Relation and target of what the headers link to.
+fn headers(document: &Document) -> Vec<(String, String)> {
+    let values = document.headers.get_all(LINK).iter();
+    let links = link::read(values.filter_map(|value| value.to_str().ok()));
+    let is_feed = |mime: &Option<String>| mime.as_deref().is_none_or(|mime| mime != "text/html");
+    let links = links.into_iter().filter(|link| is_feed(&link.mime));
+    links
+        .flat_map(|link| link.rels.into_iter().map(move |rel| (rel, link.target.clone())))
+        .collect()
+}
+
+/// An address as it is kept and compared: without credentials and without a fragment.
+fn bare(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    // Only an address without a host takes none; it is refused when it is asked for.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s49_credentials_go_to_the_server_of_the_topic_and_to_no_other() {
+        let topic = Url::parse("https://me:pass@a.test/feed").unwrap();
+        let cases = [
+            ("https://a.test/feed?page=2", "https://me:pass@a.test/feed?page=2"),
+            ("https://other@a.test/2", "https://me:pass@a.test/2"),
+            ("http://a.test/2", "http://a.test/2"),
+            ("https://b.test/2", "https://b.test/2"),
+            ("https://x:y@b.test/2", "https://b.test/2"),
+        ];
+        for (url, want) in cases {
+            let url = with_credentials(Url::parse(url).unwrap(), &topic).unwrap();
+            assert_eq!(url.as_str(), want);
+        }
+        assert_eq!(bare(&topic), "https://a.test/feed");
+    }
+}

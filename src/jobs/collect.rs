@@ -1,0 +1,142 @@
+//! From the logs of resources to the logs of the collections that they belong to.
+//!
+//! ```text
+//! claim ──► say where each entry is from ──► append, and move the cursor
+//! ```
+//!
+//! What holds here: the order within a resource is kept, and between resources it is that of
+//! arrival, as far as one node sees it. A cursor moves in the transaction in which what stood
+//! behind it is appended, so a crash loses nothing and takes nothing in twice.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tracing::{error, info};
+use url::Url;
+
+use crate::jobs::runner::{self, Work};
+use feedgate_core::collection::{Collection, Configured, Owing, Scope};
+use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::record::RecordKind;
+use feedgate_core::stored_entry::sourced;
+use feedgate_core::topic::Topic;
+
+/// Cursors moved on in one step. Each brings at most [`feedgate_store::COLLECTED_AT_ONCE`]
+/// records, so a step is little work however much there is to do.
+const BATCH: usize = 20;
+
+/// What the operator decides about collections.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address others know us by.
+    pub public_url: Url,
+    /// How long claimed work belongs to this node.
+    pub claim: Duration,
+    /// Whether there is a collection of everything that is public.
+    pub all: bool,
+    /// The collections that the operator describes.
+    pub named: Vec<Configured>,
+}
+
+/// Takes records into collections.
+pub struct Collect {
+    store: Arc<dyn Store>,
+    claim: Duration,
+}
+
+impl Collect {
+    /// Makes the collections that the operator wants, ends those that he wants no more, and
+    /// gives the work that fills them.
+    pub async fn prepare(
+        store: Arc<dyn Store>,
+        settings: &Settings,
+        now: DateTime<Utc>,
+    ) -> Result<Collect, StoreError> {
+        let mut open = Vec::new();
+        if settings.all {
+            let host = settings.public_url.host_str().unwrap_or_default();
+            let title = format!("Everything at {host}");
+            let all = Collection { scope: Scope::All, topic: settings.topic(&["all"]), title };
+            open.push(store.open_collection(&all, now).await?.id);
+        }
+        for named in &settings.named {
+            let name = named.name.as_str();
+            let mut topic = settings.topic(&["collections", name]);
+            if named.account.is_some() {
+                topic = unguessable(&topic);
+            }
+            let (scope, title) = (Scope::Named(named.name.clone()), name.to_owned());
+            let collection = Collection { scope, topic, title };
+            let id = store.open_collection(&collection, now).await?.id;
+            store.set_members(id, &named.topics, now).await?;
+            open.push(id);
+        }
+        let closed = store.close_collections(&open, now).await?;
+        if !open.is_empty() || closed > 0 {
+            info!(open = open.len(), closed, "collections are ready");
+        }
+        Ok(Collect { store, claim: settings.claim })
+    }
+
+    async fn take_in(&self, batch: Vec<Owing>) -> Result<(), StoreError> {
+        let said = batch.into_iter().map(|mut owing| {
+            for (record, _) in &mut owing.records {
+                // What takes an entry back names it, and no more.
+                if record.kind != RecordKind::Deleted {
+                    record.atom = sourced(&owing.member, &record.atom);
+                }
+            }
+            owing
+        });
+        self.store.collect(said.collect(), runner::now()).await
+    }
+}
+
+impl Settings {
+    /// What a collection whose archive is in this folder goes by as a resource.
+    fn topic(&self, folder: &[&str]) -> Topic {
+        archive_topic(&self.public_url, folder)
+    }
+}
+
+/// The address of the archive in this folder below our own, as a topic.
+pub fn archive_topic(public_url: &Url, folder: &[&str]) -> Topic {
+    let mut url = public_url.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(folder).push("recent");
+    }
+    Topic::parse(url.as_str()).expect("a host and a few short words make a web address")
+}
+
+/// The same, as nobody can name it who was not told.
+pub fn unguessable(topic: &Topic) -> Topic {
+    let secret = format!("{}#{}", topic.as_str(), runner::nonce());
+    Topic::parse(secret).expect("a web address with a short fragment is one")
+}
+
+impl Work for Collect {
+    type Job = Vec<Owing>;
+
+    const NAME: &'static str = "collect";
+
+    async fn claim(&self, _limit: usize) -> Result<Vec<Vec<Owing>>, StoreError> {
+        let now = runner::now();
+        let batch = self.store.claim_collecting(now, now + self.claim, BATCH).await?;
+        Ok(if batch.is_empty() { Vec::new() } else { vec![batch] })
+    }
+
+    async fn perform(&self, batch: Vec<Owing>) {
+        if let Err(err) = self.take_in(batch).await {
+            let cause: &dyn Error = &err;
+            error!(error = cause, "records could not be collected; it will be tried again");
+        }
+    }
+}
+
+impl std::fmt::Debug for Collect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collect").field("claim", &self.claim).finish_non_exhaustive()
+    }
+}

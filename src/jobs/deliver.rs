@@ -1,0 +1,220 @@
+//! From a cursor that lags to a callback that knows.
+//!
+//! ```text
+//! claim ──► compose ──► send ──► verdict ──► settle
+//!              │ rendered once        │
+//!              └ per log range        └ 2xx moves the cursor, nothing else does
+//! ```
+//!
+//! What holds here:
+//!
+//! * Delivery is at least once, and in order per subscription: one attempt is in hand
+//!   at a time, and it brings everything since the cursor (rule D2).
+//! * A host has only so many attempts in hand, and all of them together only so many,
+//!   so that a slow callback delays its own host and nobody else (rule D3).
+//! * Whatever the callback answers, the subscription stays until its lease ends, its
+//!   owner ends it, or it says 410 (WebSub `#content-distribution`).
+
+mod compose;
+mod delivery_result_batcher;
+mod events;
+mod message;
+mod verdict;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::{debug, error, info, warn};
+use url::Url;
+
+use crate::event_log::Journal;
+use crate::jobs::runner::{self, Hosts, Place, Work};
+use crate::metrics::Metrics;
+use crate::net::{Call, Fetch, FetchError, Reply};
+use feedgate_core::ports::{Settled, Store, StoreError};
+use feedgate_core::subscription::{Due, Subscription};
+use feedgate_protocol::signature::Method;
+
+use compose::{Composer, Says};
+use delivery_result_batcher::Settler;
+use verdict::{Turn, Verdict};
+
+/// What the operator decides about deliveries.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address others know us by: where the hub is.
+    pub public_url: Url,
+    /// How long a claimed subscription belongs to this node; longer than any attempt.
+    pub claim: Duration,
+    /// Attempts in hand at once for one host.
+    pub per_host: usize,
+    /// How bodies are signed.
+    pub signature: Method,
+}
+
+/// Brings records to callbacks.
+pub struct Deliver {
+    store: Arc<dyn Store>,
+    fetch: Fetch,
+    composer: Composer,
+    settler: Settler,
+    hosts: Hosts,
+    metrics: Metrics,
+    journal: Journal,
+    settings: Settings,
+}
+
+/// An attempt that fails sooner than this failed to connect, as when the other side
+/// closed a connection that was kept open; it is made again at once.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+impl Deliver {
+    /// A worker on the subscriptions in `store`. Must be called within a runtime: what
+    /// settles deliveries runs beside it.
+    pub fn new(
+        store: Arc<dyn Store>,
+        fetch: Fetch,
+        metrics: Metrics,
+        journal: Journal,
+        settings: Settings,
+    ) -> Deliver {
+        Deliver {
+            composer: Composer::new(Arc::clone(&store), settings.public_url.clone()),
+            settler: Settler::start(Arc::clone(&store)),
+            hosts: Hosts::new(settings.per_host, store.news().subscriptions),
+            store,
+            fetch,
+            metrics,
+            journal,
+            settings,
+        }
+    }
+
+    /// Makes one attempt and says how it ended. An error means the store failed; the
+    /// subscription is found again when its claim ends.
+    async fn attempt(&self, due: &Due) -> Result<Settled, StoreError> {
+        let subscription = &due.subscription;
+        let id = subscription.id;
+        let Some(load) = self.composer.compose(due).await? else {
+            let (cursor, status) = (due.owed, due.status);
+            return Ok(Settled::Delivered { id, cursor, status });
+        };
+        let status = match load.says {
+            Says::NoStatus => subscription.status_told,
+            Says::Status(rendered) | Says::StatusOnly(rendered) => rendered,
+        };
+        if subscription.callback.is_null_device() {
+            return Ok(Verdict::Told.settled(id, load.last, status));
+        }
+        let call = message::call(subscription, &load, &self.settings);
+        let begun = Instant::now();
+        let answer = self.call(call, begun).await;
+        let took = begun.elapsed();
+        let verdict = verdict::judge(subscription, &answer, runner::now(), runner::dice());
+
+        let result = verdict::word(&answer);
+        self.metrics.delivered(subscription.protocol.as_str(), result, took);
+        debug!(
+            resource = id.resource.0,
+            subscription = id.number,
+            first = load.first.0,
+            last = load.last.0,
+            took_ms = took.as_millis() as u64,
+            result,
+            "delivered"
+        );
+        tell(subscription, verdict, result);
+        self.journal.tell(events::notified(subscription, &answer, verdict).lasting(took));
+        if verdict == Verdict::Told
+            && let Some(at) = load.waiting_since
+            && load.first > due.told_before
+        {
+            // What a replay brings again has not waited for us.
+            self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
+        }
+        Ok(verdict.settled(id, load.last, status))
+    }
+
+    async fn call(&self, call: Call, begun: Instant) -> Result<Reply, FetchError> {
+        match self.fetch.call(call.clone()).await {
+            Err(FetchError::Unreachable { .. }) if begun.elapsed() < AT_ONCE => {
+                self.fetch.call(call).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+/// Logs where a callback begins to fail and where it is back; nothing in between. Its
+/// host only: paths and queries of callbacks carry tokens.
+fn tell(subscription: &Subscription, verdict: Verdict, result: &'static str) {
+    let (resource, number) = (subscription.id.resource.0, subscription.id.number);
+    let host = subscription.callback.host();
+    match verdict::turn(subscription, verdict) {
+        Some(Turn::Began(again_at)) => warn!(
+            resource,
+            subscription = number,
+            host,
+            code = result,
+            again_at = again_at.map(|at| at.to_rfc3339()),
+            "a callback has begun to fail; its deliveries are made again"
+        ),
+        Some(Turn::Back) => info!(
+            resource,
+            subscription = number,
+            host,
+            failures = subscription.failures,
+            "a callback takes deliveries again"
+        ),
+        Some(Turn::Ended) => info!(
+            resource,
+            subscription = number,
+            host,
+            code = result,
+            "a callback has ended its subscription"
+        ),
+        None => {}
+    }
+}
+
+impl Work for Deliver {
+    type Job = (Due, Place);
+
+    const NAME: &'static str = "deliver";
+
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+        let now = runner::now();
+        let room = self.hosts.room(limit);
+        let due = self.store.claim_subscriptions(now, now + self.settings.claim, &room).await?;
+        let taken = due.into_iter().map(|due| {
+            let place = self.hosts.enter(due.subscription.callback.host());
+            (due, place)
+        });
+        Ok(taken.collect())
+    }
+
+    async fn perform(&self, (due, place): Self::Job) {
+        let id = due.subscription.id;
+        let settled = self.attempt(&due).await;
+        drop(place); // the host is free as soon as it has answered
+        let kept = match settled {
+            Ok(settled) => self.settler.settle(settled).await,
+            Err(err) => Err(Arc::new(err)),
+        };
+        if let Err(err) = kept {
+            error!(
+                resource = id.resource.0,
+                subscription = id.number,
+                error = &*err as &dyn Error,
+                "a delivery could not be kept; it will be made again"
+            );
+        }
+    }
+}
+
+impl std::fmt::Debug for Deliver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Deliver").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

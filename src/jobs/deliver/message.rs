@@ -1,0 +1,106 @@
+//! The request that brings a load to a callback, in the words of its protocol.
+
+use http::header::{CONTENT_TYPE, LINK};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use url::Url;
+
+use crate::net::Call;
+use feedgate_core::subscription::Subscription;
+use feedgate_protocol::Protocol;
+use feedgate_protocol::{rsscloud, signature};
+
+use super::Settings;
+use super::compose::{Load, Says};
+
+const X_HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature");
+const X_TOPIC: HeaderName = HeaderName::from_static("x-pubsubhubbub-topic");
+const X_CALLBACK: HeaderName = HeaderName::from_static("x-pubsubhubbub-callback");
+const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
+const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+
+/// Where a subscriber finds the hub it came by: `/` with an account, `/hub` without.
+pub(super) fn hub(public_url: &Url, is_open: bool) -> Url {
+    let mut hub = public_url.clone();
+    let folder = public_url.path().trim_end_matches('/');
+    hub.set_path(&format!("{folder}/{}", if is_open { "hub" } else { "" }));
+    hub
+}
+
+/// The request.
+pub(super) fn call(subscription: &Subscription, load: &Load, settings: &Settings) -> Call {
+    let (protocol, url) = (&subscription.protocol, subscription.callback.url());
+    let mut headers = rsscloud::headers(protocol, &url);
+    let body = match protocol {
+        Protocol::WebSub => {
+            put(&mut headers, CONTENT_TYPE, &load.content_type);
+            push_websub(&mut headers, subscription, load, settings);
+            load.body.clone()
+        }
+        Protocol::HttpPost | Protocol::XmlRpc { .. } | Protocol::Soap { .. } => {
+            rsscloud::changed(protocol, subscription.topic.as_str()).into()
+        }
+    };
+    Call { method: Method::POST, url, headers, body }
+}
+
+/// What WebSub asks for (`#content-distribution`) and what Superfeedr's clients read
+/// (rows N-3 to N-8). The id is the same at every attempt to bring the same range
+/// (rule D10).
+fn push_websub(
+    headers: &mut HeaderMap,
+    subscription: &Subscription,
+    load: &Load,
+    settings: &Settings,
+) {
+    let topic = subscription.topic.as_str();
+    let hub = hub(&settings.public_url, subscription.account.is_none());
+    put(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
+    put(headers, X_TOPIC, topic);
+    put(headers, X_CALLBACK, subscription.callback.as_str());
+    let what = match load.says {
+        Says::StatusOnly(version) => format!("status-{version}"),
+        Says::NoStatus | Says::Status(_) => {
+            let range = format!("{}-{}", load.first, load.last);
+            put(headers, X_SEQ, &range);
+            range
+        }
+    };
+    let id = subscription.id;
+    put(headers, WEBHOOK_ID, &format!("{}.{}.{what}", id.resource, id.number));
+    if subscription.failures > 0 {
+        put(headers, X_RETRIED, &subscription.failures.to_string());
+    }
+    if let Some(secret) = &subscription.secret {
+        let signed = signature::sign(settings.signature, secret.expose(), &load.body);
+        put(headers, X_HUB_SIGNATURE, &signed);
+    }
+}
+
+/// Sets a header. A topic or content type with bytes that no header can hold is left
+/// out: the body still arrives.
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hub_is_where_its_door_is() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/",         true,  "https://a.test/hub"),
+            ("https://a.test/",         false, "https://a.test/"),
+            ("https://a.test/gateway",  true,  "https://a.test/gateway/hub"),
+            ("https://a.test/gateway/", false, "https://a.test/gateway/"),
+        ];
+        for (public_url, is_open, want) in cases {
+            let public_url = Url::parse(public_url).unwrap();
+            assert_eq!(hub(&public_url, is_open).as_str(), want);
+        }
+    }
+}

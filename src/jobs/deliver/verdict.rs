@@ -1,0 +1,258 @@
+//! What a callback's answer means for its subscription: pure rules, no clock.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::net::{FetchError, Reply, freshness};
+use feedgate_core::ports::Settled;
+use feedgate_core::record::Seq;
+use feedgate_core::subscription::{Subscription, SubscriptionId};
+
+/// When a WebSub delivery that failed is tried again, after the first failure, the
+/// second, … (rule D6). The last step is repeated until the lease ends.
+const WEBSUB_STEPS_S: [u64; 10] =
+    [10, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+/// The same for rssCloud, whose subscriber can read the feed by itself: after these it
+/// waits for the next change. Three consecutive errors, and the subscription is
+/// dropped at the top of the hour (seed 000).
+const RSSCLOUD_STEPS_S: [u64; 2] = [10, 60];
+/// The least that a callback is left alone which is asked too much: 429, 503, 504 and
+/// timeouts.
+const OVERLOADED_S: u64 = 60;
+
+/// What becomes of the subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The callback knows.
+    Told,
+    /// It does not; try again then, or with the next change.
+    Failed(Option<DateTime<Utc>>),
+    /// It does not want to know any more.
+    Ended,
+}
+
+impl Verdict {
+    /// As the store takes it: told up to `last`, and of `status`.
+    pub(super) fn settled(self, id: SubscriptionId, last: Seq, status: i64) -> Settled {
+        match self {
+            Verdict::Told => Settled::Delivered { id, cursor: last, status },
+            Verdict::Failed(retry_at) => Settled::Failed { id, retry_at },
+            Verdict::Ended => Settled::Ended { id },
+        }
+    }
+}
+
+/// Judges an answer. Only 2xx is success, and no redirect is followed (rule D5). `dice`
+/// is random in 0 to 1.
+pub(super) fn judge(
+    subscription: &Subscription,
+    answer: &Result<Reply, FetchError>,
+    now: DateTime<Utc>,
+    dice: f64,
+) -> Verdict {
+    match answer {
+        Ok(reply) if reply.status.is_success() => Verdict::Told,
+        Ok(reply) if reply.status.as_u16() == 410 => Verdict::Ended,
+        _ => {
+            let wait = wait(subscription, answer, now);
+            Verdict::Failed(wait.map(|wait| now + wait.mul_f64(0.8 + 0.4 * dice)))
+        }
+    }
+}
+
+/// What is new about a callback, for the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It begins to fail, and is called again then, or with the next change.
+    Began(Option<DateTime<Utc>>),
+    /// It is back.
+    Back,
+    /// It wants no more.
+    Ended,
+}
+
+/// What `verdict` changes; `None` if it is as it was. `subscription` stands as before the
+/// attempt.
+pub(super) fn turn(subscription: &Subscription, verdict: Verdict) -> Option<Turn> {
+    match (verdict, subscription.failures) {
+        (Verdict::Failed(again_at), 0) => Some(Turn::Began(again_at)),
+        (Verdict::Told, 1..) => Some(Turn::Back),
+        (Verdict::Ended, _) => Some(Turn::Ended),
+        (Verdict::Failed(_), _) | (Verdict::Told, 0) => None,
+    }
+}
+
+/// A word for metrics.
+pub(super) fn word(answer: &Result<Reply, FetchError>) -> &'static str {
+    match answer {
+        Ok(reply) if reply.status.is_success() => "ok",
+        Ok(reply) if reply.status.is_redirection() => "redirect",
+        Ok(reply) if reply.status.as_u16() == 410 => "gone",
+        Ok(reply) if reply.status.is_client_error() => "http_4xx",
+        Ok(_) => "http_5xx",
+        Err(err) => err.code(),
+    }
+}
+
+/// How long to wait before the next attempt; `None` for until the next change.
+fn wait(
+    subscription: &Subscription,
+    answer: &Result<Reply, FetchError>,
+    now: DateTime<Utc>,
+) -> Option<Duration> {
+    let failures = subscription.failures as usize; // this one not yet counted
+    if subscription.protocol.is_rsscloud() {
+        return RSSCLOUD_STEPS_S.get(failures).copied().map(Duration::from_secs);
+    }
+    let last = WEBSUB_STEPS_S.len() - 1;
+    let mut wait_s = WEBSUB_STEPS_S[failures.min(last)];
+    if is_overloaded(answer) {
+        wait_s = wait_s.max(OVERLOADED_S);
+    }
+    if let Ok(reply) = answer {
+        let asked_s = freshness::retry_after_s(&reply.headers, now.into());
+        wait_s = wait_s.max(asked_s.unwrap_or(0).into());
+    }
+    Some(Duration::from_secs(wait_s))
+}
+
+fn is_overloaded(answer: &Result<Reply, FetchError>) -> bool {
+    match answer {
+        Ok(reply) => matches!(reply.status.as_u16(), 429 | 503 | 504),
+        Err(err) => matches!(err, FetchError::TimedOut(_)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use feedgate_core::resource::ResourceId;
+    use feedgate_core::subscription::{Format, Statuses, Updates};
+    use feedgate_core::topic::{Callback, Topic};
+    use feedgate_protocol::Protocol;
+    use http::header::{DATE, RETRY_AFTER};
+    use http::{HeaderMap, StatusCode};
+
+    fn subscription(protocol: Protocol, failures: u32) -> Subscription {
+        Subscription {
+            id: SubscriptionId { resource: ResourceId(1), number: 1 },
+            account: None,
+            topic: Topic::parse("http://a.test/").unwrap(),
+            callback: Callback::parse("http://b.test/").unwrap(),
+            protocol,
+            format: Format::Atom,
+            updates: Updates::default(),
+            statuses: Statuses::default(),
+            status_told: 0,
+            secret: None,
+            cursor: Seq(0),
+            failures,
+            failing_since: None,
+            lease_until: DateTime::UNIX_EPOCH,
+            created_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    fn answer(status: u16, retry_after: Option<&str>) -> Result<Reply, FetchError> {
+        let mut headers = HeaderMap::new();
+        if let Some(value) = retry_after {
+            headers.insert(RETRY_AFTER, value.parse().unwrap());
+        }
+        Ok(Reply {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers,
+            body: Bytes::new(),
+            is_public: true,
+        })
+    }
+
+    #[test]
+    fn only_2xx_moves_the_cursor_and_only_410_ends() {
+        #[rustfmt::skip]
+        let cases = [
+            ("any success counts",        200, Verdict::Told),
+            ("whatever it is called",     202, Verdict::Told),
+            ("even without an answer",    204, Verdict::Told),
+            ("410 is meant",              410, Verdict::Ended),
+            ("a redirect is a failure",   302, Verdict::Failed(Some(at(10)))),
+            ("307 too",                   307, Verdict::Failed(Some(at(10)))),
+            ("404 may be a bad moment",   404, Verdict::Failed(Some(at(10)))),
+            ("500 is one",                500, Verdict::Failed(Some(at(10)))),
+            ("overloaded: a minute",      503, Verdict::Failed(Some(at(60)))),
+        ];
+        for (why, status, want) in cases {
+            let got = judge(&subscription(Protocol::WebSub, 0), &answer(status, None), at(0), 0.5);
+            assert_eq!(got, want, "{why}");
+        }
+    }
+
+    #[test]
+    fn failures_are_retried_at_growing_distances() {
+        let rsscloud = Protocol::HttpPost;
+        let date = "Thu, 01 Jan 1970 02:00:00 GMT";
+        #[rustfmt::skip]
+        let cases = [
+            ("WebSub: a minute after the second",   Protocol::WebSub, 1,  500, None,          Some(60)),
+            ("an hour later",                       Protocol::WebSub, 4,  500, None,          Some(7_200)),
+            ("daily until the lease ends",          Protocol::WebSub, 99, 500, None,          Some(86_400)),
+            ("Retry-After lengthens",               Protocol::WebSub, 0,  503, Some("120"),   Some(120)),
+            ("but does not shorten",                Protocol::WebSub, 3,  503, Some("5"),     Some(1_800)),
+            ("nor asks for more than a day",        Protocol::WebSub, 0,  429, Some("999999"), Some(86_400)),
+            ("Retry-After as a date",               Protocol::WebSub, 0,  503, Some(date),    Some(7_200)),
+            ("rubbish in it is nothing",            Protocol::WebSub, 0,  500, Some("soon"),  Some(10)),
+            ("rssCloud: soon, once more",           rsscloud.clone(), 0,  500, None,          Some(10)),
+            ("and after a minute",                  rsscloud.clone(), 1,  500, None,          Some(60)),
+            ("then with the next change",           rsscloud,         2,  500, None,          None),
+        ];
+        for (why, protocol, failures, status, retry_after, want) in cases {
+            let subscription = subscription(protocol, failures);
+            let got = judge(&subscription, &answer(status, retry_after), at(0), 0.5);
+            assert_eq!(got, Verdict::Failed(want.map(at)), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_callback_whose_clock_is_off_is_understood() {
+        let mut reply = answer(503, Some("Thu, 01 Jan 1970 05:02:00 GMT"));
+        if let Ok(reply) = &mut reply {
+            let date = "Thu, 01 Jan 1970 05:00:00 GMT"; // it is midnight
+            reply.headers.insert(DATE, date.parse().unwrap());
+        }
+        let got = judge(&subscription(Protocol::WebSub, 0), &reply, at(0), 0.5);
+        assert_eq!(got, Verdict::Failed(Some(at(120))));
+    }
+
+    #[test]
+    fn waits_are_spread_by_a_fifth() {
+        let timeout = Err(FetchError::TimedOut(Duration::from_secs(10)));
+        let subscription = subscription(Protocol::WebSub, 0);
+        for (dice, want) in [(0.0, 48), (1.0, 72)] {
+            let got = judge(&subscription, &timeout, at(0), dice);
+            assert_eq!(got, Verdict::Failed(Some(at(want))));
+        }
+    }
+
+    fn at(secs: u64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn only_what_changes_is_told() {
+        let at = Some(DateTime::UNIX_EPOCH);
+        #[rustfmt::skip]
+        let cases = [
+            (0, Verdict::Told,         None),
+            (0, Verdict::Failed(at),   Some(Turn::Began(at))),
+            (1, Verdict::Failed(at),   None),
+            (9, Verdict::Failed(None), None),
+            (9, Verdict::Told,         Some(Turn::Back)),
+            (0, Verdict::Ended,        Some(Turn::Ended)),
+        ];
+        for (failures, verdict, want) in cases {
+            let before = subscription(Protocol::WebSub, failures);
+            assert_eq!(turn(&before, verdict), want, "{verdict:?} after {failures}");
+        }
+    }
+}

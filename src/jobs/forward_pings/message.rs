@@ -1,0 +1,140 @@
+//! The request that tells a sink, and what its answer means.
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method};
+use url::Url;
+use url::form_urlencoded::byte_serialize;
+
+use super::NotTaken;
+use crate::net::{Call, Fetch, Reply};
+use feedgate_core::ping_forwarding::{DueSink, Means, Sink};
+use feedgate_protocol::xmlrpc::{self, Fault, Value};
+
+/// Tells a sink.
+pub(super) async fn send(fetch: &Fetch, sink: &Sink, due: &DueSink) -> Result<(), NotTaken> {
+    match sink.means() {
+        Means::Get => {
+            let url = address(&filled(sink.url(), due))?;
+            let (headers, body) = (HeaderMap::new(), Bytes::new());
+            success(fetch.call(Call { method: Method::GET, url, headers, body }).await?).map(drop)
+        }
+        Means::XmlRpc => {
+            let url = address(sink.url())?;
+            if due.feed_url != due.url {
+                // The page that changed is as good as the weblog's own here.
+                let told = [&due.name, &due.url, &due.url, &due.feed_url];
+                match call(fetch, &url, "weblogUpdates.extendedPing", &told).await {
+                    // As WordPress does where an extended ping meets a fault.
+                    Err(NotTaken::Refused(_)) => {}
+                    told => return told,
+                }
+            }
+            call(fetch, &url, "weblogUpdates.ping", &[&due.name, &due.url]).await
+        }
+    }
+}
+
+/// A URL to get: places are filled; one without any is given what `/pingSiteForm` takes.
+fn filled(template: &str, due: &DueSink) -> String {
+    let escaped = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+    let places = [
+        ("{name}", &due.name, "name"),
+        ("{url}", &due.url, "url"),
+        ("{feed}", &due.feed_url, "rssUrl"),
+    ];
+    if places.iter().any(|(place, ..)| template.contains(place)) {
+        let fill = |url: String, (place, text, _): &(&str, &String, &str)| {
+            url.replace(place, &escaped(text))
+        };
+        return places.iter().fold(template.to_owned(), fill);
+    }
+    let pairs = places.map(|(_, text, name)| format!("{name}={}", escaped(text)));
+    let joint = if template.contains('?') { '&' } else { '?' };
+    format!("{template}{joint}{}", pairs.join("&"))
+}
+
+fn address(text: &str) -> Result<Url, NotTaken> {
+    Url::parse(text).map_err(|err| NotTaken::Refused(format!("{text} is no address: {err}")))
+}
+
+fn success(reply: Reply) -> Result<Reply, NotTaken> {
+    if reply.status.is_success() { Ok(reply) } else { Err(NotTaken::Status(reply.status)) }
+}
+
+/// Calls a procedure.
+async fn call(
+    fetch: &Fetch,
+    url: &Url,
+    procedure: &str,
+    params: &[&String],
+) -> Result<(), NotTaken> {
+    let params: Vec<Value> = params.iter().map(|text| Value::Text((*text).clone())).collect();
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/xml"));
+    let body = xmlrpc::call_with(procedure, &params).into();
+    let asked = Call { method: Method::POST, url: url.clone(), headers, body };
+    let reply = fetch.call(asked).await?;
+    let said = xmlrpc::read_response(&reply.body).map(|answer| answer.and_then(judged));
+    match said {
+        // Some send the fault with a status of its own: it says more than that.
+        Ok(Err(fault)) => Err(NotTaken::Refused(fault.message)),
+        _ if !reply.status.is_success() => Err(NotTaken::Status(reply.status)),
+        Ok(Ok(())) => Ok(()),
+        Err(_) => Err(NotTaken::Protocol(kind(&reply))),
+    }
+}
+
+/// What an answer is that is no XML-RPC, as far as that can be told without its text.
+fn kind(reply: &Reply) -> String {
+    let media_type = reply.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    match media_type.map(|value| value.split(';').next().unwrap_or_default().trim()) {
+        _ if reply.body.is_empty() => "it is empty".to_owned(),
+        Some(media_type) if !media_type.is_empty() => format!("it is sent as {media_type}"),
+        Some(_) | None => "it does not say what it is".to_owned(),
+    }
+}
+
+/// What an answer says: a struct whose `flerror` is set is a refusal (seed 002, "Ping
+/// Response").
+fn judged(answer: Value) -> Result<(), Fault> {
+    let Value::Struct(members) = answer else { return Ok(()) };
+    let member = |name: &str| members.iter().find(|(held, _)| held == name).map(|(_, v)| v);
+    let is_error = match member("flerror") {
+        Some(Value::Boolean(is_error)) => *is_error,
+        Some(Value::Int(number)) => *number != 0,
+        _ => false,
+    };
+    let message = member("message").and_then(Value::text).unwrap_or_default();
+    if is_error { Err(Fault { code: 0, message }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_a_url_are_filled_and_a_plain_one_is_asked_as_a_form() {
+        let due = DueSink {
+            id: 1,
+            sink: String::new(),
+            name: "A & B".to_owned(),
+            url: "http://a.test/?x=1".to_owned(),
+            feed_url: "http://a.test/rss".to_owned(),
+            version: 1,
+            attempts: 0,
+        };
+        let form =
+            "name=A+%26+B&url=http%3A%2F%2Fa.test%2F%3Fx%3D1&rssUrl=http%3A%2F%2Fa.test%2Frss";
+        #[rustfmt::skip]
+        let cases = [
+            ("http://s.test/ping",        format!("http://s.test/ping?{form}")),
+            ("http://s.test/?key=1",      format!("http://s.test/?key=1&{form}")),
+            ("http://s.test/?u={feed}",   "http://s.test/?u=http%3A%2F%2Fa.test%2Frss".to_owned()),
+            ("http://s.test/{name}",      "http://s.test/A+%26+B".to_owned()),
+        ];
+        for (template, want) in cases {
+            assert_eq!(filled(template, &due), want);
+        }
+    }
+}

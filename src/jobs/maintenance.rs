@@ -1,0 +1,285 @@
+//! Upkeep: what has to be done now and then, by one node at a time.
+//!
+//! Nothing waits for it: a subscription whose lease has ended gets no deliveries
+//! whether or not its row is gone. Each chore may run twice, on two nodes or after a
+//! crash, without harm.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Timelike, Utc};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::event_log::Journal;
+use crate::jobs::runner;
+use feedgate_core::backlog_smoothing::{Clock, Look};
+use feedgate_core::event::{Event, Kind};
+use feedgate_core::page::Retention;
+use feedgate_core::ping::Unit;
+use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::schedule;
+
+/// How often to see what has to be done.
+const TICK: Duration = Duration::from_secs(20);
+/// "The server drops a subscription after three consecutive errors, but it waits till
+/// the top of the hour" (seed 000).
+const MOST_ERRORS: u32 = 3;
+/// "We normally run maintenance at most every 24hour for each resource" (seed 003).
+const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
+/// How long fetch outcomes are kept: an operator looks back a week.
+const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long a resource is kept that nobody watches (rule S44): who subscribes again within
+/// it is not told of old entries.
+const KEEP_UNWATCHED: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// One kind of upkeep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chore {
+    /// Forgets subscriptions whose lease has ended.
+    Expire,
+    /// Drops rssCloud subscriptions that keep failing, at the top of the hour.
+    DropFailing,
+    /// Brings velocity and counts up to date.
+    Measure,
+    /// Keeps the hours of changes.xml that are over.
+    KeepHours,
+    /// Forgets old fetch outcomes, and old lines of changes.xml.
+    Prune,
+    /// Forgets resources that nobody watches any more.
+    Forget,
+    /// Drops pages of archives that are no longer kept.
+    Trim,
+    /// Turns the dial of the poll budget.
+    Steer,
+    /// Keeps the log page from growing.
+    ShortenLog,
+}
+
+/// All of them, and how often at most each is done in all nodes together.
+const CHORES: [(Chore, Duration); 9] = [
+    (Chore::Expire, Duration::from_secs(60)),
+    (Chore::DropFailing, Duration::from_secs(30 * 60)),
+    (Chore::Measure, Duration::from_secs(10 * 60)),
+    (Chore::KeepHours, Duration::from_secs(5 * 60)),
+    (Chore::Prune, Duration::from_secs(3_600)),
+    (Chore::Forget, Duration::from_secs(3_600)),
+    (Chore::Trim, Duration::from_secs(3_600)),
+    (Chore::Steer, Duration::from_secs(60)),
+    (Chore::ShortenLog, Duration::from_secs(60)),
+];
+
+/// What the operator decides about upkeep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Polls a second, of all nodes together.
+    pub polls_per_s: u32,
+    /// How the documents of hours count that are over.
+    pub changes_unit: Unit,
+    /// How long pings are kept.
+    pub keep_pings: Duration,
+    /// How long the documents of hours are kept; `None` is for ever.
+    pub keep_hours: Option<Duration>,
+    /// How much of each archive is kept.
+    pub retention: Retention,
+    /// How much the log page holds.
+    pub events: EventsKept,
+}
+
+/// How much the log page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventsKept {
+    /// How far it looks back.
+    pub age: Duration,
+    /// Events of one kind at most.
+    pub of_a_kind: usize,
+}
+
+/// Keeps house until `stop` is cancelled.
+pub async fn run(
+    store: Arc<dyn Store>,
+    journal: Journal,
+    settings: Settings,
+    stop: CancellationToken,
+) {
+    let mut before = runner::now();
+    let (began, mut clock) = (Instant::now(), Clock::default());
+    loop {
+        let now = runner::now();
+        if clock.look(began.elapsed(), now) != Look::Steady
+            && let Err(err) = set_back(&*store, now).await
+        {
+            error!(error = &err as &dyn Error, "what a wrong clock left could not be mended");
+        }
+        for (chore, every) in CHORES {
+            if chore.is_time(before, now)
+                && let Err(err) =
+                    chore.take_turn((&*store, &journal), &settings, (now, every)).await
+            {
+                let chore = chore.name();
+                error!(chore, error = &err as &dyn Error, "a chore of upkeep failed");
+            }
+        }
+        before = now;
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = sleep(TICK) => {}
+        }
+    }
+}
+
+/// Puts what was planned by a clock that was ahead where it belongs. One that was behind
+/// needs nothing: what it put off is overdue now.
+async fn set_back(store: &dyn Store, now: DateTime<Utc>) -> Result<(), StoreError> {
+    let resources = store.set_back(now).await?;
+    if resources > 0 {
+        warn!(resources, "resources were polled in the future, by a clock that was wrong");
+    }
+    Ok(())
+}
+
+/// Turns the dial of the poll budget by what all resources together want.
+async fn steer(store: &dyn Store, settings: &Settings) -> Result<u64, StoreError> {
+    let k = store.k().await?;
+    let planned = store.planned(k).await?;
+    let next = schedule::steer(k, planned, settings.polls_per_s.into());
+    if next == k {
+        return Ok(0);
+    }
+    if k == schedule::K_LEAST {
+        let budget = settings.polls_per_s;
+        warn!(planned, budget, "the poll budget does not suffice; periods become longer");
+    }
+    store.keep_k(next).await.map(|()| 0)
+}
+
+/// Drops what has ended or keeps failing, and tells of each.
+async fn drop_all(
+    chore: Chore,
+    store: &dyn Store,
+    journal: &Journal,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    let mut done = 0;
+    loop {
+        let dropped = match chore {
+            Chore::Expire => store.drop_expired(now).await?,
+            _ => store.drop_failing(MOST_ERRORS).await?,
+        };
+        if dropped.is_empty() {
+            return Ok(done);
+        }
+        done += dropped.len() as u64;
+        for dropped in dropped {
+            let (kind, code, why) = match chore {
+                Chore::Expire => (Kind::Expire, "lease_ended", "its lease has ended".to_owned()),
+                _ => {
+                    let why = format!(
+                        "{} changes could not be told, one after the other",
+                        dropped.errors
+                    );
+                    (Kind::Drop, "kept_failing", why)
+                }
+            };
+            let event = Event::new(kind, now).of(&dropped.topic).to(&dropped.callback);
+            let event = event.owned_by(dropped.account).saying(&why);
+            let (via, code) = (Cow::Owned(dropped.protocol), Cow::Borrowed(code));
+            journal.tell(Event { via, code, ..event });
+        }
+    }
+}
+
+async fn shorten_log(
+    store: &dyn Store,
+    settings: &Settings,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    // Quietly: it happens every minute.
+    store.trim_events(now - settings.events.age, settings.events.of_a_kind).await.map(|_| 0)
+}
+
+async fn prune(
+    store: &dyn Store,
+    settings: &Settings,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    let hours_before = settings.keep_hours.map(|keep| now - keep);
+    let lines = store.prune_changes(now - settings.keep_pings, hours_before).await?;
+    Ok(lines + store.prune(now - KEEP).await?)
+}
+
+impl Chore {
+    fn name(self) -> &'static str {
+        match self {
+            Chore::Expire => "expire",
+            Chore::DropFailing => "drop_failing",
+            Chore::Measure => "measure",
+            Chore::KeepHours => "keep_hours",
+            Chore::Prune => "prune",
+            Chore::Forget => "forget",
+            Chore::Trim => "trim",
+            Chore::Steer => "steer",
+            Chore::ShortenLog => "shorten_log",
+        }
+    }
+
+    /// Whether it may be done `now`, if it was last thought of `before`.
+    fn is_time(self, before: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        let hour = |at: DateTime<Utc>| (at.date_naive(), at.hour());
+        self != Chore::DropFailing || hour(before) != hour(now)
+    }
+
+    /// Does it, if it is this node's turn.
+    async fn take_turn(
+        self,
+        (store, journal): (&dyn Store, &Journal),
+        settings: &Settings,
+        (now, every): (DateTime<Utc>, Duration),
+    ) -> Result<(), StoreError> {
+        // Nodes may be told apart what to keep; the turn is for one that has something to do.
+        if self == Chore::Trim && settings.retention.keeps_all() {
+            return Ok(());
+        }
+        if !store.claim_chore(self.name(), now, every).await? {
+            return Ok(());
+        }
+        let done = match self {
+            Chore::Expire => drop_all(Chore::Expire, store, journal, now).await?,
+            Chore::DropFailing => drop_all(Chore::DropFailing, store, journal, now).await?,
+            Chore::ShortenLog => shorten_log(store, settings, now).await?,
+            Chore::Measure => store.measure(now - MEASURE_EVERY, now).await?,
+            Chore::KeepHours => store.keep_hours(now, settings.changes_unit).await?,
+            Chore::Prune => prune(store, settings, now).await?,
+            Chore::Forget => store.forget_unwatched(now - KEEP_UNWATCHED, now).await?,
+            Chore::Trim => store.drop_pages(&settings.retention, now).await?,
+            Chore::Steer => steer(store, settings).await?,
+        };
+        if done > 0 {
+            info!(chore = self.name(), done, "a chore of upkeep is done");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failing_are_dropped_at_the_top_of_the_hour_only() {
+        let at = |secs: u64| DateTime::UNIX_EPOCH + Duration::from_secs(secs);
+        let cases = [
+            ("just started", at(3_590), at(3_590), false),
+            ("within the hour", at(10), at(3_599), false),
+            ("the hour has turned", at(3_590), at(3_610), true),
+            ("a day was slept through", at(10), at(86_400 + 20), true),
+        ];
+        for (why, before, now, want) in cases {
+            assert_eq!(Chore::DropFailing.is_time(before, now), want, "{why}");
+            assert!(Chore::Expire.is_time(before, now), "{why}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The feeds that a page offers, by all that it and its server say (rule P52).
+
+use feedgate_feed::context::Context;
+use feedgate_feed::discovery::{self, Offer};
+use feedgate_protocol::link;
+
+/// Those that the server names in `Link` headers first, then those of the page. Links in
+/// the page that only look like feeds, and so have no media type, count if nothing else
+/// is there.
+pub(super) fn feeds_offered(context: &Context, of_page: Vec<Offer>) -> Vec<Offer> {
+    let base = context.base();
+    let values = context.headers.iter().filter(|(name, _)| name == "link");
+    let links = link::read(values.map(|(_, value)| value.as_str()));
+    let mut offers: Vec<Offer> = Vec::new();
+    for link in links.iter().filter(|link| link.is("alternate")) {
+        let mime = link.mime.as_deref().and_then(discovery::feed_type);
+        let title = link.title.as_deref().unwrap_or_default();
+        offers.extend(mime.and_then(|mime| Offer::new(&base, &link.target, mime, title)));
+    }
+    let is_told = !offers.is_empty();
+    for offer in of_page {
+        let is_guess = offer.mime.is_empty();
+        let is_new = offers.iter().all(|held| held.href != offer.href);
+        if is_new && !(is_told && is_guess) {
+            offers.push(offer);
+        }
+    }
+    offers
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+
+    #[test]
+    fn p52_what_the_server_says_comes_first() {
+        let mut context = Context::of(Url::parse("https://tides.test/blog/").unwrap());
+        let offer = |href: &str, mime: &str| Offer {
+            href: format!("https://tides.test{href}"),
+            mime: mime.to_owned(),
+            title: String::new(),
+        };
+        let (atom, rss) = ("application/atom+xml", "application/rss+xml");
+        let guess = offer("/rss", "");
+        assert_eq!(feeds_offered(&context, vec![guess.clone()]), std::slice::from_ref(&guess));
+        let value =
+            "<atom>; rel=\"alternate\"; type=\"application/atom+xml\", </fr>; rel=alternate";
+        context.headers.push(("link".to_owned(), value.to_owned()));
+        assert_eq!(feeds_offered(&context, vec![guess]), [offer("/blog/atom", atom)]);
+        let page = vec![offer("/blog/atom", atom), offer("/rss", rss)];
+        assert_eq!(feeds_offered(&context, page.clone()), page, "each once");
+    }
+}

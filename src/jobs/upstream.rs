@@ -1,0 +1,243 @@
+//! Upstreams: subscribing where resources say that they tell of their changes, at hubs by
+//! WebSub, at clouds by rssCloud, and taking what they tell (rule P53).
+//!
+//! What holds here:
+//!
+//! * All that is known stands in the store: whom to ask next, the address at which we are
+//!   told, the secret. A restart or another node goes on where this one was.
+//! * A hub is always given a secret. What it then sends is believed only if signed with
+//!   it; anything else is a hint to poll.
+//! * An upstream that fails is asked again ever later, and nothing else changes: the
+//!   resource is polled as if it had none.
+
+mod request;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use tracing::{debug, error, info};
+use url::Url;
+
+use crate::event_log::Journal;
+use crate::jobs::poll::{Ingest, Pushed};
+use crate::jobs::runner::{self, Hosts, Place, Work};
+use crate::metrics::Metrics;
+use crate::net::Fetch;
+use feedgate_core::event::{Event, Kind};
+use feedgate_core::ping::{Ping, Source};
+use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::resource::Resource;
+use feedgate_core::subscription::Lease;
+use feedgate_core::topic;
+use feedgate_core::upstream::Upstream;
+use feedgate_protocol::Protocol;
+use feedgate_protocol::signature;
+
+pub use request::{NoPush, Wanted, ask, judge};
+
+/// Longer than a request and its answer can take.
+const CLAIM: Duration = Duration::from_secs(120);
+/// Requests at once to one hub or cloud: one that does not answer must leave room for others.
+const PER_HOST: usize = 2;
+/// The least and the most that a hub's lease is believed to last.
+const LEASES: (u64, u64) = (60, 366 * 86_400);
+
+/// What the operator decides about upstreams.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Below it are the addresses at which we are told; others must be able to reach it.
+    pub public_url: Url,
+    /// Between two fetches of one resource because it was told of.
+    pub ping_spacing: Duration,
+}
+
+/// Asks upstreams, and takes what they tell.
+pub struct Upstreams {
+    store: Arc<dyn Store>,
+    fetch: Fetch,
+    ingest: Ingest,
+    hosts: Hosts,
+    metrics: Metrics,
+    journal: Journal,
+    settings: Settings,
+}
+
+/// An upstream with which something is to be done, and until when it is ours.
+#[derive(Debug)]
+pub struct Job {
+    upstream: Upstream,
+    claimed_until: DateTime<Utc>,
+    place: Place,
+}
+
+impl Upstreams {
+    /// Puts the parts together.
+    pub fn new(
+        store: Arc<dyn Store>,
+        fetch: Fetch,
+        ingest: Ingest,
+        (metrics, journal, settings): (Metrics, Journal, Settings),
+    ) -> Upstreams {
+        // Whoever waits for a place looks again by itself soon.
+        let hosts = Hosts::new(PER_HOST, Arc::default());
+        Upstreams { store, fetch, ingest, hosts, metrics, journal, settings }
+    }
+
+    /// Subscribes, renews, or leaves where nobody follows the resource any more.
+    async fn attend(&self, job: Job) -> Result<(), StoreError> {
+        let Job { mut upstream, claimed_until, place: _place } = job;
+        let protocol = &upstream.offer.protocol;
+        if upstream.subscribers == 0 {
+            if *protocol == Protocol::WebSub {
+                let left = self.ask(&upstream, "unsubscribe").await;
+                debug!(ok = left.is_ok(), "left the hub of a resource nobody follows");
+            }
+            return self.store.end_upstream(&upstream).await;
+        }
+        let asked = self.ask(&upstream, "subscribe").await;
+        let result = asked.as_ref().map_or_else(NoPush::code, |()| "ok");
+        self.metrics.upstream_asked(protocol.as_str(), result);
+        let now = runner::now();
+        let due_at = match asked {
+            // A cloud has verified us before it answers; a hub does so by and by.
+            Ok(()) if protocol.is_rsscloud() => {
+                upstream.confirm(Lease::RSSCLOUD.end(now));
+                now + upstream.offer.renewal(Duration::from_secs(Lease::RSSCLOUD.as_secs()))
+            }
+            Ok(()) => now + upstream.accepted(),
+            Err(why) => {
+                self.report(&upstream, &why);
+                let spread = 0.9 + 0.2 * runner::dice();
+                now + upstream.refused(why.is_final()).mul_f64(spread)
+            }
+        };
+        let (upstream, claimed) = (&upstream, Some(claimed_until));
+        self.store.settle_upstream(upstream, claimed, due_at).await.map(drop)
+    }
+
+    async fn ask(&self, upstream: &Upstream, mode: &str) -> Result<(), NoPush> {
+        request::send(&self.fetch, upstream, mode, &self.settings.public_url).await
+    }
+
+    /// Not at every attempt; hosts only, because addresses carry tokens.
+    fn report(&self, upstream: &Upstream, why: &NoPush) {
+        if upstream.failures == 0 {
+            let host = Url::parse(&upstream.offer.endpoint).map(|url| topic::host(&url));
+            info!(
+                resource = upstream.resource.0,
+                host = host.unwrap_or_default(),
+                code = why.code(),
+                error = why as &dyn Error,
+                "an upstream does not tell us; its resource is polled as before"
+            );
+        }
+    }
+
+    /// The upstream that tells us at the address with this token, and its resource; `None`
+    /// where nobody is told any more, which is to end it.
+    pub async fn known(&self, token: &str) -> Result<Option<(Upstream, Resource)>, StoreError> {
+        let Some(upstream) = self.store.upstream(token).await? else { return Ok(None) };
+        let resource = self.store.get(upstream.resource).await?;
+        match resource.filter(|held| held.subscribers > 0) {
+            Some(resource) => Ok(Some((upstream, resource))),
+            None => {
+                // What it is told now ends it there, so it must not be relied on here.
+                self.store.end_upstream(&upstream).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A hub verifies that we asked: whether we did, for this topic. If so, it holds for
+    /// `lease_s` from now.
+    pub async fn agree(
+        &self,
+        mut upstream: Upstream,
+        topic: &str,
+        lease_s: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        if topic != upstream.offer.topic || !upstream.state.is_asking() {
+            return Ok(false);
+        }
+        let lease = lease_s.unwrap_or(Lease::WEBSUB.as_secs()).clamp(LEASES.0, LEASES.1);
+        let lease = Duration::from_secs(lease);
+        let now = runner::now();
+        upstream.confirm(now + lease);
+        let renewal = now + upstream.offer.renewal(lease);
+        self.store.settle_upstream(&upstream, None, renewal).await
+    }
+
+    /// A hub says that it will not tell us (WebSub `#subscription-validation`).
+    pub async fn denied(&self, mut upstream: Upstream) -> Result<(), StoreError> {
+        let due_at = runner::now() + upstream.refused(true);
+        self.store.settle_upstream(&upstream, None, due_at).await.map(drop)
+    }
+
+    /// An upstream tells of a change. What a hub sent and signed is taken as it is, unless
+    /// it comes sooner after the last than a ping may; everything is polled besides,
+    /// because a push may hold less than the document.
+    pub async fn told(
+        &self,
+        upstream: &Upstream,
+        resource: &Resource,
+        (signature, content_type, body): (&str, Option<String>, Bytes),
+    ) -> Result<(), StoreError> {
+        let now = runner::now();
+        let protocol = upstream.offer.protocol.as_str();
+        let is_signed = upstream.offer.protocol == Protocol::WebSub
+            && signature::holds(signature, upstream.secret.expose(), &body);
+        let spacing = self.settings.ping_spacing;
+        let is_due = self.store.upstream_told(upstream, spacing, now).await?;
+        if is_signed && is_due {
+            let pushed = Pushed { content_type, body };
+            let new = self.ingest.push(resource, pushed, now).await?;
+            debug!(resource = resource.id.0, new, "an upstream sent what is new");
+        }
+        let result = if is_signed && is_due { "signed" } else { "hint" };
+        self.metrics.upstream_told(protocol, result);
+        let ping = Ping {
+            at: now,
+            source: Source::Upstream,
+            name: String::new(),
+            url: resource.topic.as_str().to_owned(),
+            feed_url: None,
+        };
+        self.store.receive(&ping, spacing).await?;
+        let event = Event::new(Kind::Ping, now).via(ping.source.as_str()).of(&ping.url);
+        self.journal.tell(event.saying(&format!("from the upstream by {protocol}, {result}")));
+        Ok(())
+    }
+}
+
+impl Work for Upstreams {
+    type Job = Job;
+
+    const NAME: &'static str = "upstream";
+
+    async fn claim(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let now = runner::now();
+        let claimed_until = now + CLAIM;
+        let due = self.store.claim_upstreams(now, claimed_until, &self.hosts.room(limit)).await?;
+        let jobs = due.into_iter().map(|upstream| {
+            let place = self.hosts.enter(upstream.offer.host());
+            Job { upstream, claimed_until, place }
+        });
+        Ok(jobs.collect())
+    }
+
+    async fn perform(&self, job: Job) {
+        let resource = job.upstream.resource.0;
+        if let Err(err) = self.attend(job).await {
+            error!(resource, error = &err as &dyn Error, "an upstream could not be settled");
+        }
+    }
+}
+
+impl std::fmt::Debug for Upstreams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upstreams").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

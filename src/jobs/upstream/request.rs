@@ -1,0 +1,306 @@
+//! Asking an upstream to tell us, in its protocol.
+//!
+//! A hub answers that it has heard, and verifies later (WebSub
+//! `#subscriber-sends-subscription-request`). A cloud calls the address it is given before
+//! it answers, and its answer says whether it will tell (seed 000, "REST interface").
+
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{HeaderValue, Method, StatusCode};
+use url::{Url, form_urlencoded};
+
+use crate::net::{Call, Fetch, FetchError, Reply};
+use feedgate_core::subscription::{Lease, Secret};
+use feedgate_core::upstream::{Offer, Upstream};
+use feedgate_protocol::Protocol;
+use feedgate_protocol::rsscloud;
+use feedgate_protocol::soap::{self, Parameter};
+use feedgate_protocol::xml;
+use feedgate_protocol::xmlrpc::{self, Value};
+
+/// What a cloud is to call where it wants the name of a procedure.
+const PROCEDURE: &str = "rssCloudNotify";
+/// What registers at a cloud whose publisher did not say.
+const REGISTER: &str = "rssCloud.pleaseNotify";
+
+/// Why an upstream does not tell us.
+#[derive(Debug, thiserror::Error)]
+pub enum NoPush {
+    /// No answer.
+    #[error("it could not be reached")]
+    Unreachable(#[source] FetchError),
+    /// An answer that says no.
+    #[error("it answered {0}")]
+    Status(StatusCode),
+    /// No, in the words of its protocol.
+    #[error("it refused: {0}")]
+    Refused(String),
+}
+
+impl NoPush {
+    /// A word for logs and metrics, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            NoPush::Unreachable(err) => err.code(),
+            NoPush::Status(_) => "upstream_status",
+            NoPush::Refused(_) => "upstream_refused",
+        }
+    }
+
+    /// Whether it is a decision of the other side's, not an accident.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            NoPush::Unreachable(FetchError::Forbidden { .. } | FetchError::BadUrl(_)) => true,
+            NoPush::Unreachable(_) => false,
+            NoPush::Status(status) => {
+                status.is_client_error() && *status != StatusCode::TOO_MANY_REQUESTS
+            }
+            NoPush::Refused(_) => true,
+        }
+    }
+}
+
+/// A subscription at a hub or a cloud, as it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Where, how, and to what.
+    pub offer: &'a Offer,
+    /// With what a hub is to sign.
+    pub secret: &'a Secret,
+    /// The address at which to tell us.
+    pub own: &'a Url,
+    /// Whether a cloud is to find the host by itself: it is where the request comes from.
+    pub is_at_caller: bool,
+}
+
+/// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs
+/// only) a subscription, with our address below `public_url`.
+pub(super) async fn send(
+    fetch: &Fetch,
+    upstream: &Upstream,
+    mode: &str,
+    public_url: &Url,
+) -> Result<(), NoPush> {
+    let own = address(public_url, &upstream.token);
+    let (offer, secret) = (&upstream.offer, &upstream.secret);
+    ask(fetch, &Wanted { offer, secret, own: &own, is_at_caller: false }, mode).await
+}
+
+/// The same for any address of ours.
+pub async fn ask(fetch: &Fetch, wanted: &Wanted<'_>, mode: &str) -> Result<(), NoPush> {
+    let endpoint = Url::parse(&wanted.offer.endpoint)
+        .map_err(|err| NoPush::Unreachable(FetchError::BadUrl(err.to_string())))?;
+    let protocol = &wanted.offer.protocol;
+    let mut headers = rsscloud::headers(protocol, &endpoint);
+    let body = match protocol {
+        Protocol::WebSub => websub(wanted, mode),
+        Protocol::HttpPost => {
+            headers.insert(ACCEPT, HeaderValue::from_static("application/xml, text/xml;q=0.9"));
+            please_notify(wanted)
+        }
+        Protocol::XmlRpc { procedure } => by_xmlrpc(wanted, procedure),
+        Protocol::Soap { procedure } => by_soap(wanted, procedure),
+    };
+    let call = Call { method: Method::POST, url: endpoint, headers, body: body.into() };
+    let reply = fetch.call(call).await.map_err(NoPush::Unreachable)?;
+    if !reply.status.is_success() {
+        return Err(NoPush::Status(reply.status));
+    }
+    judge(protocol, &reply)
+}
+
+/// Where this upstream is to tell us.
+fn address(public_url: &Url, token: &str) -> Url {
+    let mut own = public_url.clone();
+    if let Ok(mut path) = own.path_segments_mut() {
+        path.pop_if_empty().extend(["upstream", token]);
+    }
+    own
+}
+
+fn websub(wanted: &Wanted<'_>, mode: &str) -> String {
+    let lease = Lease::WEBSUB.as_secs().to_string();
+    form_urlencoded::Serializer::new(String::new())
+        .append_pair("hub.mode", mode)
+        .append_pair("hub.topic", &wanted.offer.topic)
+        .append_pair("hub.callback", wanted.own.as_str())
+        .append_pair("hub.secret", wanted.secret.expose())
+        .append_pair("hub.lease_seconds", &lease)
+        .append_pair("hub.verify", "async") // which hubs of PubSubHubbub 0.3 insist on
+        .finish()
+}
+
+/// The parts of our address, as rssCloud has them: port, path, protocol, and the domain
+/// unless it is the caller's.
+struct Parts {
+    port: String,
+    path: String,
+    protocol: &'static str,
+    domain: Option<String>,
+}
+
+impl Wanted<'_> {
+    fn parts(&self) -> Parts {
+        let protocol = match self.offer.protocol.as_str() {
+            "http-post" if self.own.scheme() == "https" => "https-post",
+            other => other,
+        };
+        let domain = self.own.host_str().filter(|_| !self.is_at_caller);
+        Parts {
+            port: self.own.port_or_known_default().unwrap_or(80).to_string(),
+            path: self.own.path().to_owned(),
+            protocol,
+            domain: domain.map(str::to_owned),
+        }
+    }
+}
+
+fn please_notify(wanted: &Wanted<'_>) -> String {
+    let parts = wanted.parts();
+    form_urlencoded::Serializer::new(String::new())
+        .append_pair("notifyProcedure", "")
+        .append_pair("port", &parts.port)
+        .append_pair("path", &parts.path)
+        .append_pair("protocol", parts.protocol)
+        .extend_pairs(parts.domain.map(|domain| ("domain", domain)))
+        .append_pair("url1", &wanted.offer.topic)
+        .finish()
+}
+
+fn by_xmlrpc(wanted: &Wanted<'_>, procedure: &str) -> String {
+    let Parts { port, path, protocol, domain } = wanted.parts();
+    let port = port.parse().map_or(Value::Text(port), Value::Int);
+    let procedure = if procedure.is_empty() { REGISTER } else { procedure };
+    let mut params = vec![
+        Value::Text(PROCEDURE.to_owned()),
+        port,
+        Value::Text(path),
+        Value::Text(protocol.to_owned()),
+        Value::Array(vec![Value::Text(wanted.offer.topic.clone())]),
+    ];
+    params.extend(domain.map(Value::Text));
+    xmlrpc::call_with(procedure, &params)
+}
+
+fn by_soap(wanted: &Wanted<'_>, procedure: &str) -> String {
+    let Parts { port, path, protocol, domain } = wanted.parts();
+    let procedure = if xml::is_name(procedure) { procedure } else { "pleaseNotify" };
+    let mut params = vec![
+        ("notifyProcedure", Parameter::Text(PROCEDURE.to_owned())),
+        ("port", Parameter::Text(port)),
+        ("path", Parameter::Text(path)),
+        ("protocol", Parameter::Text(protocol.to_owned())),
+        ("urlList", Parameter::List(vec![wanted.offer.topic.clone()])),
+    ];
+    params.extend(domain.map(|domain| ("domain", Parameter::Text(domain))));
+    soap::call_with(procedure, &params)
+}
+
+/// What a successful answer says. Hubs say it with the status code alone; clouds say
+/// `success="false"`, a fault or a false with one that is 200.
+pub fn judge(protocol: &Protocol, reply: &Reply) -> Result<(), NoPush> {
+    let refused = |why: String| Err(NoPush::Refused(why.chars().take(200).collect()));
+    match protocol {
+        Protocol::WebSub => Ok(()),
+        Protocol::HttpPost => match notify_result(&reply.body) {
+            Some((true, _)) | None => Ok(()),
+            Some((false, why)) => refused(why),
+        },
+        Protocol::XmlRpc { .. } => match xmlrpc::read_response(&reply.body) {
+            Ok(Ok(Value::Boolean(false))) => refused("false".to_owned()),
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(fault)) => refused(fault.message),
+            Err(bad) => refused(bad.to_string()),
+        },
+        Protocol::Soap { .. } => match soap::read_response(&reply.body) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => refused(why),
+            Err(bad) => refused(bad.to_string()),
+        },
+    }
+}
+
+/// `<notifyResult success="true" msg="…"/>`, or the same in JSON; `None` if it is
+/// neither: old clouds answer with a page.
+fn notify_result(body: &Bytes) -> Option<(bool, String)> {
+    if let Ok(root) = xml::read(body) {
+        let success = root.attribute("success")?.eq_ignore_ascii_case("true");
+        return Some((success, root.attribute("msg").unwrap_or_default().to_owned()));
+    }
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let success = json.get("success")?.as_bool()?;
+    let why = json.get("msg").and_then(serde_json::Value::as_str).unwrap_or_default();
+    Some((success, why.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    fn reply(body: &str) -> Reply {
+        Reply {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+            is_public: true,
+        }
+    }
+
+    #[test]
+    fn clouds_say_no_with_a_status_that_says_yes() {
+        let rest = Protocol::HttpPost;
+        let rpc = Protocol::XmlRpc { procedure: String::new() };
+        let soap = Protocol::Soap { procedure: String::new() };
+        let value = |value| xmlrpc::response(&Value::Boolean(value));
+        #[rustfmt::skip]
+        let cases = [
+            (&Protocol::WebSub, String::new(),                                                 None),
+            (&rest, "<notifyResult success=\"true\" msg=\"Thanks.\"/>".to_owned(),             None),
+            (&rest, "<notifyResult success=\"false\" msg=\"No.\"/>".to_owned(),                Some("No.")),
+            (&rest, "{\"success\":false,\"msg\":\"No.\"}".to_owned(),                          Some("No.")),
+            (&rest, "Thanks".to_owned(),                                                       None),
+            (&rpc,  value(true),                                                               None),
+            (&rpc,  value(false),                                                              Some("false")),
+            (&rpc,  xmlrpc::fault(4, "No."),                                                   Some("No.")),
+            (&soap, soap::response(soap::Version::V11, "pleaseNotify", true),                                      None),
+            (&soap, soap::fault(soap::Version::V12, "No."),                                                        Some("No.")),
+        ];
+        for (protocol, body, want) in cases {
+            let judged = judge(protocol, &reply(&body));
+            let refused = match &judged {
+                Err(NoPush::Refused(why)) => Some(why.as_str()),
+                _ => None,
+            };
+            assert_eq!(refused, want, "{protocol:?} {body}");
+        }
+    }
+
+    #[test]
+    fn our_address_is_below_the_public_one() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/",      "https://a.test/upstream/t"),
+            ("https://a.test/gate",  "https://a.test/gate/upstream/t"),
+            ("https://a.test/gate/", "https://a.test/gate/upstream/t"),
+        ];
+        for (public_url, want) in cases {
+            assert_eq!(address(&Url::parse(public_url).unwrap(), "t").as_str(), want);
+        }
+        let own = Url::parse("https://a.test:8443/upstream/t").unwrap();
+        let offer = Offer {
+            protocol: Protocol::HttpPost,
+            endpoint: "https://cloud.test/pleaseNotify".to_owned(),
+            topic: "https://b.test/".to_owned(),
+        };
+        let secret = Secret::new("x".to_owned()).unwrap();
+        let wanted = Wanted { offer: &offer, secret: &secret, own: &own, is_at_caller: false };
+        let parts = "port=8443&path=%2Fupstream%2Ft&protocol=https-post";
+        let topic = "&url1=https%3A%2F%2Fb.test%2F";
+        let want = format!("notifyProcedure=&{parts}&domain=a.test{topic}");
+        assert_eq!(please_notify(&wanted), want);
+        let want = format!("notifyProcedure=&{parts}{topic}");
+        assert_eq!(please_notify(&Wanted { is_at_caller: true, ..wanted }), want);
+    }
+}

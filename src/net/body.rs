@@ -1,0 +1,86 @@
+//! Reading a body with a limit on everything: length, pauses, speed and time.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+use tokio::time::{Instant, timeout_at};
+
+use super::FetchError;
+use super::failure;
+
+/// A body slower than this is not waited for (rule P42: 1 kB/s).
+const SLOWEST_BYTES_PER_S: u128 = 1_000;
+
+/// What a body may cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The longest body, on the wire.
+    pub(super) bytes: u64,
+    /// The longest pause between two pieces of it.
+    pub(super) pause: Duration,
+    /// From here on it must be faster than the slowest speed.
+    pub(super) grace: Duration,
+    /// When it must be complete, and the time allowed that ends then.
+    pub(super) deadline: (Instant, Duration),
+}
+
+/// Reads all of the body. `wire_bytes` counts what was received, also if that is not
+/// all of it. What is too long is refused unread where its length is told beforehand
+/// (rule P43).
+pub(super) async fn read(
+    mut response: Response,
+    limits: Limits,
+    wire_bytes: &mut u64,
+) -> Result<Bytes, FetchError> {
+    let too_long = FetchError::TooLong { limit_bytes: limits.bytes };
+    if response.content_length().is_some_and(|told| told > limits.bytes) {
+        return Err(too_long);
+    }
+    let begun = Instant::now();
+    let mut body = BytesMut::new();
+    loop {
+        let (until, allowed) = soonest(limits);
+        let piece = timeout_at(until, response.chunk());
+        let piece = piece.await.map_err(|_| FetchError::TimedOut(allowed))?;
+        let Some(piece) =
+            piece.map_err(|err| failure::from_client(&err.without_url(), response.url()))?
+        else {
+            return Ok(body.freeze());
+        };
+        *wire_bytes += piece.len() as u64;
+        if body.len() as u64 + piece.len() as u64 > limits.bytes {
+            return Err(too_long);
+        }
+        body.extend_from_slice(&piece);
+        let took = begun.elapsed();
+        if took > limits.grace
+            && body.len() as u128 * 1_000 < SLOWEST_BYTES_PER_S * took.as_millis()
+        {
+            return Err(FetchError::TimedOut(took));
+        }
+    }
+}
+
+fn soonest(limits: Limits) -> (Instant, Duration) {
+    let pause = Instant::now() + limits.pause;
+    if pause < limits.deadline.0 { (pause, limits.pause) } else { limits.deadline }
+}
+
+/// The first `limit_bytes` of the body, or what of them is there at `deadline`. The rest
+/// is not read, and the connection closed with it.
+pub(super) async fn read_start(
+    response: &mut Response,
+    limit_bytes: usize,
+    deadline: Instant,
+) -> Bytes {
+    let mut body = BytesMut::new();
+    while let Ok(Ok(Some(piece))) = timeout_at(deadline, response.chunk()).await {
+        let room = limit_bytes - body.len();
+        body.extend_from_slice(&piece[..piece.len().min(room)]);
+        if body.len() == limit_bytes {
+            break;
+        }
+    }
+    body.freeze()
+}

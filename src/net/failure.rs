@@ -1,0 +1,125 @@
+//! What the HTTP client reports, in our words.
+//!
+//! The classes are as fine as a subscriber may know (rule S13): whether a port was
+//! closed, filtered or silent is one and the same "the connection failed", because the
+//! difference would map networks that only we can reach. The operator finds the exact
+//! cause in the trace of the hop ([`exact`]).
+
+use std::error::Error;
+use std::io;
+
+use rustls::CertificateError;
+use url::Url;
+
+use super::FetchError;
+use super::guarded_client::Refused;
+use feedgate_core::schedule::Class;
+
+/// The error that `err` is on the way to `url`.
+pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
+    let host = url.host_str().unwrap_or_default().to_owned();
+    let causes = causes(err);
+    let refused = causes.iter().find_map(|cause| cause.downcast_ref::<Refused>());
+    if let Some(refused) = refused {
+        return match refused {
+            Refused::Forbidden => FetchError::Forbidden { host },
+            other => {
+                let class =
+                    if matches!(other, Refused::NoName) { Class::NoName } else { Class::Lookup };
+                FetchError::Unreachable { host, detail: other.to_string(), class }
+            }
+        };
+    }
+    let tls = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>());
+    let detail = if let Some(tls) = tls {
+        format!("tls: {}", tls_class(tls))
+    } else if err.is_connect() {
+        "connect: the connection failed".to_owned()
+    } else if is_http2(err, url) {
+        "h2: the server broke the HTTP/2 protocol".to_owned()
+    } else if causes.iter().any(is_parse) {
+        "http: the answer is not HTTP".to_owned()
+    } else {
+        "http: the connection broke off before the answer was complete".to_owned()
+    };
+    let class = if tls.is_some() { Class::Tls } else { Class::Network };
+    FetchError::Unreachable { host, detail, class }
+}
+
+/// Every cause in one line, for the operator. The outermost says only that a request
+/// failed, and to where.
+pub(super) fn exact(err: &reqwest::Error) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for cause in causes(err).into_iter().skip(1) {
+        let text = cause.to_string();
+        if told.last().is_none_or(|last| !last.contains(&text)) {
+            told.push(text);
+        }
+    }
+    told.join(": ")
+}
+
+/// Whether the server at `url` broke the rules of HTTP/2, or does not want to speak it.
+///
+/// A server may also end a new connection before our request is on its way, or while it
+/// is: then nothing is told but that it could not be sent, in one of four ways, by the
+/// moment at which the end was noticed.
+pub(super) fn is_http2(err: &reqwest::Error, url: &Url) -> bool {
+    let broken = |cause: &&(dyn Error + 'static)| {
+        let never_sent = cause
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(|err| err.is_canceled() || err.is_closed());
+        never_sent || is_reset(cause) || cause.to_string().starts_with("http2 error")
+    };
+    url.scheme() == "https" && !err.is_connect() && causes(err).iter().any(broken)
+}
+
+/// Whether the connection ended before any answer began.
+pub(super) fn is_cut_off(err: &reqwest::Error) -> bool {
+    let closed = |cause: &&(dyn Error + 'static)| {
+        is_reset(cause)
+            || cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
+    };
+    !err.is_connect() && causes(err).iter().any(closed)
+}
+
+fn is_reset(cause: &&(dyn Error + 'static)) -> bool {
+    let by_peer = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(by_peer, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
+}
+
+fn is_parse(cause: &&(dyn Error + 'static)) -> bool {
+    cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
+}
+
+fn tls_class(err: &rustls::Error) -> &'static str {
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+        NotValidYetContext, Revoked, UnknownIssuer,
+    };
+    let rustls::Error::InvalidCertificate(err) = err else { return "the handshake failed" };
+    match err {
+        Expired | ExpiredContext { .. } => "the certificate has expired",
+        NotValidYet | NotValidYetContext { .. } => "the certificate is not valid yet",
+        NotValidForName | NotValidForNameContext { .. } => "the certificate is for another name",
+        UnknownIssuer => "the certificate is from an unknown issuer",
+        Revoked => "the certificate was revoked",
+        _ => "the certificate is not valid",
+    }
+}
+
+/// The error and everything below it. An [`io::Error`] hides what it wraps from
+/// `source`, and TLS errors travel in such, so it is opened.
+fn causes(err: &reqwest::Error) -> Vec<&(dyn Error + 'static)> {
+    let mut all: Vec<&(dyn Error + 'static)> = Vec::new();
+    let mut next: Option<&(dyn Error + 'static)> = Some(err);
+    while let Some(cause) = next {
+        all.push(cause);
+        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match wrapped {
+            Some(inner) => Some(inner as &(dyn Error + 'static)),
+            None => cause.source(),
+        };
+    }
+    all
+}

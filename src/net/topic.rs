@@ -1,0 +1,363 @@
+//! Fetching a topic: redirects by hand, each hop through the guard.
+//!
+//! What holds on the way:
+//!
+//! * Validators go to the URL they came from and to no other, byte for byte (rules P1,
+//!   P3, P4); there are none but those handed in (rule P2).
+//! * Credentials in the topic's URL become an `Authorization` header, which is dropped
+//!   for good at the first change of origin (rules P18, S9).
+//! * There is never more than one request in flight, and never one without its host's
+//!   turn (rule P41).
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    LAST_MODIFIED, LOCATION, USER_AGENT,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use reqwest::{Request, Response};
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use super::politeness::Turn;
+use super::{Answer, Ask, Document, Fetch, FetchError, Fetched, Hop, Inner, Place};
+use super::{body, credentials, decode, failure, freshness};
+use feedgate_core::poll::Validators;
+
+/// Redirects followed in one fetch (rule P18).
+const MOST_REDIRECTS: usize = 5;
+
+/// What we can read, and like best (rule P36).
+const ACCEPTED: HeaderValue = HeaderValue::from_static(
+    "application/atom+xml, application/rss+xml;q=0.9, application/feed+json;q=0.9, \
+     application/rdf+xml;q=0.8, application/xml;q=0.7, text/xml;q=0.7, text/html;q=0.3, */*;q=0.1",
+);
+/// For servers that answer 406 to the above (`docs/polling.md`, "What answers come to").
+const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
+/// What `decode` undoes (rule P37).
+const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate");
+
+/// A validator longer than this was not meant to be sent back (rule S35).
+const LONGEST_VALIDATOR_BYTES: usize = 1_024;
+
+impl Fetch {
+    /// Fetches a topic. Waits for the turn of its host first; see `politeness`.
+    pub async fn get(&self, ask: Ask<'_>) -> Fetched {
+        let mut walk = match Walk::new(&self.inner, ask) {
+            Ok(walk) => walk,
+            Err(err) => {
+                let (hops, took, place) = (Vec::new(), Duration::ZERO, Place::Unknown);
+                return Fetched { result: Err(err), place, hops, took, wire_bytes: 0 };
+            }
+        };
+        let result = walk.go().await;
+        let took = walk.begun.elapsed().saturating_sub(walk.waited);
+        let place = walk.place();
+        Fetched { result, place, hops: walk.hops, took, wire_bytes: walk.wire_bytes }
+    }
+}
+
+/// One fetch under way.
+pub(super) struct Walk<'a> {
+    inner: &'a Inner,
+    ask: Ask<'a>,
+    /// Where the next request goes, without credentials.
+    at: Url,
+    /// The credentials as the URL had them, and as a header, while the origin is theirs.
+    credentials: Option<(Url, HeaderValue)>,
+    /// What is asked for.
+    pub(super) accept: HeaderValue,
+    turn: Option<Turn>,
+    hops: Vec<Hop>,
+    redirects: usize,
+    /// The end of the leading permanent redirects, and whether all were so far (P19).
+    moved_to: Option<Url>,
+    only_permanent: bool,
+    begun: Instant,
+    waited: Duration,
+    wire_bytes: u64,
+    /// Whether the last request ended without an answer on a connection that stood.
+    cut_off: bool,
+    /// Whether it may have ended because the server cannot speak HTTP/2 after all.
+    broke_http2: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// At the beginning.
+    pub(super) fn new(inner: &'a Inner, ask: Ask<'a>) -> Result<Walk<'a>, FetchError> {
+        let mut at = Url::parse(ask.url).map_err(|err| FetchError::BadUrl(err.to_string()))?;
+        at.set_fragment(None);
+        let credentials = credentials::basic(&at).map(|header| (at.clone(), header));
+        credentials::strip(&mut at);
+        Ok(Walk {
+            inner,
+            ask,
+            at,
+            credentials,
+            accept: ACCEPTED,
+            turn: None,
+            hops: Vec::new(),
+            redirects: 0,
+            moved_to: None,
+            only_permanent: true,
+            begun: Instant::now(),
+            waited: Duration::ZERO,
+            wire_bytes: 0,
+            cut_off: false,
+            broke_http2: false,
+        })
+    }
+
+    /// Goes to the end.
+    pub(super) async fn go(&mut self) -> Result<Answer, FetchError> {
+        loop {
+            self.inner.topics.check(&self.at)?;
+            self.take_turn().await;
+            let conditional = self.validators();
+            let response = match self.request(conditional).await {
+                // The server closed the connection just as we used it again.
+                Err(_) if self.was_stale() => continue,
+                // Now it is spoken to in HTTP/1.1.
+                Err(_) if self.broke_http2 && self.inner.topics.give_up_http2(&self.at) => continue,
+                result => result?,
+            };
+            let status = response.status();
+            if let Some(target) = redirect_target(&response, &self.at)? {
+                self.follow(status, target)?;
+            } else if status == StatusCode::NOT_ACCEPTABLE && self.accept != ANYTHING {
+                self.accept = ANYTHING;
+            } else {
+                return self.answer(response, conditional.is_some()).await;
+            }
+        }
+    }
+
+    /// The turn of the last host is given back before waiting for another, or two
+    /// fetches that redirect to each other's host would wait for ever.
+    async fn take_turn(&mut self) {
+        if self.turn.as_ref().is_some_and(|turn| turn.covers(&self.at)) {
+            return;
+        }
+        self.turn = None;
+        let waiting = Instant::now();
+        self.turn = Some(self.inner.hosts.turn(&self.at).await);
+        self.waited += waiting.elapsed();
+    }
+
+    /// Lets the next visitor of this server in without the usual pause.
+    pub(super) fn is_part_of_a_visit(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.waive_pause();
+        }
+    }
+
+    /// What the way tells of where the resource is.
+    fn place(&self) -> Place {
+        match (&self.moved_to, self.hops.first()) {
+            (Some(to), _) => Place::Moved { to: to.clone(), for_good: self.only_permanent },
+            (None, Some(first)) if first.status.is_some() && self.redirects == 0 => Place::Here,
+            (None, Some(first)) if first.status.is_some() => Place::Elsewhere,
+            _ => Place::Unknown,
+        }
+    }
+
+    /// When `share` of the time allowed is over, and how long that is.
+    fn deadline(&self, share: f64) -> (Instant, Duration) {
+        let allowed = self.inner.settings.fetch_timeout.mul_f64(share);
+        (self.begun + self.waited + allowed, allowed)
+    }
+
+    /// What was handed in, if it belongs here and may stand in a header.
+    fn validators(&self) -> Option<&'a Validators> {
+        let held = self.ask.validators;
+        (!held.is_empty() && held.url == self.at.as_str()).then_some(held)
+    }
+
+    fn headers(&self, conditional: Option<&Validators>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, user_agent(self.inner, &self.ask));
+        headers.insert(ACCEPT, self.accept.clone());
+        headers.insert(ACCEPT_ENCODING, CODINGS);
+        if let Some((_, credentials)) = &self.credentials {
+            headers.insert(AUTHORIZATION, credentials.clone());
+        }
+        let mut put = |name: HeaderName, value: Option<&Vec<u8>>| {
+            let value = value.filter(|value| value.len() <= LONGEST_VALIDATOR_BYTES);
+            if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value)) {
+                headers.insert(name, value);
+            }
+        };
+        put(IF_NONE_MATCH, conditional.and_then(|held| held.etag.as_ref()));
+        put(IF_MODIFIED_SINCE, conditional.and_then(|held| held.last_modified.as_ref()));
+        headers
+    }
+
+    async fn request(&mut self, conditional: Option<&Validators>) -> Result<Response, FetchError> {
+        let headers = self.headers(conditional);
+        let mut request = Request::new(Method::GET, self.at.clone());
+        *request.headers_mut() = headers.clone();
+
+        let watch = self.inner.topics.watch(&self.at);
+        let sent_at = Instant::now();
+        let (until, allowed) = self.deadline(5.0 / 6.0);
+        let client = self.inner.topics.client(&self.at);
+        let sent = timeout_at(until, client.execute(request)).await;
+
+        let mut hop = Hop {
+            url: self.at.clone(),
+            addresses: watch.addresses(),
+            request: headers,
+            version: None,
+            status: None,
+            response: HeaderMap::new(),
+            took: sent_at.elapsed(),
+            trouble: None,
+        };
+        (self.cut_off, self.broke_http2) = (false, false);
+        let result = match sent {
+            Err(_) => Err(FetchError::TimedOut(allowed)),
+            Ok(Err(err)) => {
+                hop.trouble = Some(failure::exact(&err));
+                self.cut_off = failure::is_cut_off(&err);
+                self.broke_http2 = failure::is_http2(&err, &self.at);
+                Err(failure::from_client(&err, &self.at))
+            }
+            Ok(Ok(response)) => {
+                hop.version = Some(response.version());
+                hop.status = Some(response.status());
+                hop.response = response.headers().clone();
+                if let (Some(turn), Some(address)) = (&mut self.turn, response.remote_addr()) {
+                    turn.is_at(address.ip());
+                }
+                if hop.addresses.is_empty() {
+                    hop.addresses.extend(response.remote_addr().map(|address| address.ip()));
+                }
+                Ok(response)
+            }
+        };
+        self.hops.push(hop);
+        result
+    }
+
+    /// Whether the last request died on a connection that was being used again, which
+    /// says nothing about the server: for a new one its name would have been looked up.
+    /// Each such failure uses up one idle connection, so they come to an end.
+    fn was_stale(&self) -> bool {
+        let Some(hop) = self.hops.last() else { return false };
+        self.cut_off && hop.addresses.is_empty() && hop.url.domain().is_some()
+    }
+
+    fn follow(&mut self, status: StatusCode, mut target: Url) -> Result<(), FetchError> {
+        self.redirects += 1;
+        if self.redirects > MOST_REDIRECTS {
+            return Err(FetchError::Redirects(format!("more than {MOST_REDIRECTS}")));
+        }
+        target.set_fragment(None);
+        credentials::strip(&mut target);
+        if self.hops.iter().any(|hop| hop.url == target) {
+            return Err(FetchError::Redirects(format!("in a circle, back to {target}")));
+        }
+        if !matches!(target.scheme(), "http" | "https") {
+            return Err(FetchError::Redirects(format!("to a {}: URL", target.scheme())));
+        }
+        if target.origin() != self.at.origin() {
+            self.credentials = None;
+        }
+        self.only_permanent &=
+            matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT);
+        if self.only_permanent {
+            let mut moved_to = target.clone();
+            if let Some((with, _)) = &self.credentials {
+                // A new address without the credentials could not be polled.
+                moved_to.set_username(with.username()).ok();
+                moved_to.set_password(with.password()).ok();
+            }
+            self.moved_to = Some(moved_to);
+        }
+        self.at = target;
+        Ok(())
+    }
+
+    async fn answer(
+        &mut self,
+        response: Response,
+        conditional: bool,
+    ) -> Result<Answer, FetchError> {
+        let status = response.status();
+        let headers = response.headers().clone();
+        let received = SystemTime::now();
+        let hint_s = freshness::hint_s(&headers, received);
+        match status {
+            StatusCode::OK => {}
+            StatusCode::NOT_MODIFIED if conditional => return Ok(Answer::NotModified { hint_s }),
+            StatusCode::NO_CONTENT => return Ok(Answer::NotModified { hint_s }),
+            _ if is_challenge(&headers) => return Err(FetchError::Blocked { status }),
+            _ => {
+                let retry_after_s = freshness::retry_after_s(&headers, received);
+                return Err(FetchError::Status { status, retry_after_s });
+            }
+        }
+        let limits = body::Limits {
+            bytes: self.inner.settings.body_limit_bytes,
+            pause: self.inner.settings.fetch_timeout / 3,
+            grace: self.inner.settings.fetch_timeout / 6,
+            deadline: self.deadline(1.0),
+        };
+        let wire = body::read(response, limits, &mut self.wire_bytes).await?;
+        let body = decode::decode(&headers, wire, limits.bytes).await?;
+        Ok(Answer::Document(Box::new(Document {
+            url: self.at.clone(),
+            validators: validators(&self.at, &headers, received),
+            hint_s: hint_s.unwrap_or(0),
+            headers,
+            body,
+        })))
+    }
+}
+
+/// Both as received, a missing one as missing (rule P5).
+fn validators(url: &Url, headers: &HeaderMap, received: SystemTime) -> Validators {
+    let raw = |name: HeaderName| headers.get(name).map(|value| value.as_bytes().to_vec());
+    let believable = !freshness::is_from_the_future(headers, received);
+    Validators {
+        url: url.as_str().to_owned(),
+        etag: raw(ETAG),
+        last_modified: raw(LAST_MODIFIED).filter(|_| believable),
+    }
+}
+
+/// Where the answer sends us, if it does. A 300 has a preferred choice in `Location`, or
+/// it is an answer like any other.
+fn redirect_target(response: &Response, at: &Url) -> Result<Option<Url>, FetchError> {
+    let location = response.headers().get(LOCATION);
+    let location = match (response.status().as_u16(), location) {
+        (300, None) => return Ok(None),
+        (300..=303 | 307 | 308, Some(location)) => location.as_bytes(),
+        (301..=303 | 307 | 308, None) => {
+            return Err(FetchError::Redirects(format!("{} without a target", response.status())));
+        }
+        _ => return Ok(None),
+    };
+    // Bytes outside ASCII are not allowed there but occur; they are meant as UTF-8.
+    let location = String::from_utf8_lossy(location);
+    let target = at.join(&location);
+    target.map(Some).map_err(|err| FetchError::Redirects(format!("to no URL ({err})")))
+}
+
+/// Whether the server's guard wants to see a browser (Cloudflare's header for it).
+fn is_challenge(headers: &HeaderMap) -> bool {
+    headers.get("cf-mitigated").is_some_and(|value| value.as_bytes() == b"challenge")
+}
+
+fn user_agent(inner: &Inner, ask: &Ask<'_>) -> HeaderValue {
+    let mut text = inner.settings.user_agent.clone();
+    if ask.subscribers > 0 {
+        text.push_str(&format!("; {} subscribers", ask.subscribers));
+    }
+    if let Some(id) = ask.feed_id {
+        text.push_str(&format!("; feed-id={id}"));
+    }
+    text.push(')');
+    HeaderValue::from_str(&text).unwrap_or_else(|_| inner.user_agent.clone())
+}

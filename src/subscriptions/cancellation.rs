@@ -1,0 +1,178 @@
+//! Ending an rssCloud subscription before its lease does (rule D19).
+//!
+//! A handler is named as when it was registered, by its parts. Who calls from the
+//! handler's own address may end its subscription at once. Anybody else must have the
+//! handler agree: it is asked with `cancel=` and a challenge. Not with `challenge=`, which
+//! handlers echo for whatever they are asked: then anybody could end anybody's
+//! subscription.
+
+use std::net::IpAddr;
+
+use tokio::time::Instant;
+
+use super::registration::Handler;
+use super::{Refusal, Subscribe, events, verify};
+use crate::jobs::runner;
+use feedgate_core::event::{Event, Kind};
+use feedgate_core::ports::Filter;
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
+
+/// How it stands in the log: which protocol is meant may not have been said.
+const VIA: &str = "rsscloud";
+/// What stands for the port where none is given, as in the clients that know no port.
+const PORTS: [&str; 2] = ["80", "443"];
+
+/// The handler that is to be called no more, as it was named, and the caller's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancelled {
+    /// `protocol`, in whose words the subscription was made; all of them if it is missing.
+    pub protocol: Option<String>,
+    /// `domain`; the caller's address if it is missing.
+    pub domain: Option<String>,
+    /// `port`, as it was written; 80 and 443 if it is missing.
+    pub port: Option<String>,
+    /// `path`, as it was written.
+    pub path: String,
+    /// Where the request came from, as far as that is certain.
+    pub caller: Option<IpAddr>,
+}
+
+impl Cancelled {
+    /// The addresses that may be meant, and the protocols, by their words in the store.
+    fn callbacks(&self) -> Result<(Vec<Callback>, &[&'static str]), Refusal> {
+        let (schemes, protocols): (&[bool], &[&str]) = match self.protocol.as_deref() {
+            None => (&[false, true], &["http-post", "xml-rpc", "soap"]),
+            Some("http-post") => (&[false], &["http-post"]),
+            Some("https-post") => (&[true], &["http-post"]),
+            Some("xml-rpc") => (&[false], &["xml-rpc"]),
+            Some("soap") => (&[false], &["soap"]),
+            Some(_) => return Err(Refusal::NoSubscription),
+        };
+        let ports = self.port.as_deref().map_or(PORTS.to_vec(), |port| vec![port]);
+        let mut callbacks: Vec<Callback> = Vec::new();
+        for port in ports {
+            for tls in schemes {
+                let handler = Handler {
+                    tls: *tls,
+                    protocol: Protocol::HttpPost,
+                    domain: self.domain.clone(),
+                    port: port.to_owned(),
+                    path: self.path.clone(),
+                    caller: self.caller,
+                };
+                callbacks.extend(handler.callback().filter(|found| !callbacks.contains(found)));
+            }
+        }
+        if callbacks.is_empty() { Err(Refusal::NoHandler) } else { Ok((callbacks, protocols)) }
+    }
+}
+
+impl Subscribe {
+    /// Ends the subscriptions of a handler to each of `urls`. It has worked if it worked
+    /// for one of them; else the first refusal says why.
+    pub async fn cancel(&self, cancelled: &Cancelled, urls: &[String]) -> Result<(), Refusal> {
+        let (callbacks, protocols) = cancelled.callbacks()?;
+        let mut refusal = None;
+        let mut ended = false;
+        for url in urls {
+            let Ok(topic) = Topic::parse(url.as_str()) else { continue };
+            for callback in &callbacks {
+                match self.cancel_one(cancelled, (&topic, callback), protocols).await {
+                    Ok(one) => ended |= one,
+                    Err(Refusal::Store(err)) => return Err(err.into()),
+                    Err(why) => refusal = refusal.or(Some(why)),
+                }
+            }
+        }
+        if ended {
+            return Ok(());
+        }
+        let why = refusal.unwrap_or(Refusal::NoSubscription);
+        let event = Event::new(Kind::Unsubscribe, runner::now()).via(VIA);
+        let event = event.of(urls.first().map_or("", String::as_str)).to(callbacks[0].as_str());
+        self.journal.tell(events::not_done(event, &why));
+        Err(why)
+    }
+
+    /// Ends what there is; `false` if there is nothing, and then nobody is asked.
+    async fn cancel_one(
+        &self,
+        cancelled: &Cancelled,
+        (topic, callback): (&Topic, &Callback),
+        protocols: &[&str],
+    ) -> Result<bool, Refusal> {
+        let filter = Filter {
+            topic: Some(topic.as_str().to_owned()),
+            callback: Some(callback.as_str().to_owned()),
+            limit: 16,
+            ..Filter::default()
+        };
+        let (held, _) = self.store.list(&filter).await?;
+        let is_meant =
+            |protocol: &str, account: Option<_>| account.is_none() && protocols.contains(&protocol);
+        let held = held.iter().map(|held| &held.subscription);
+        if !held.clone().any(|held| is_meant(held.protocol.as_str(), held.account)) {
+            return Ok(false);
+        }
+        let about = |kind| {
+            Event::new(kind, runner::now()).via(VIA).of(topic.as_str()).to(callback.as_str())
+        };
+        let url = callback.url();
+        let is_own = match cancelled.caller {
+            Some(caller) => self.fetch.leads_to(&url, caller).await,
+            None => false,
+        };
+        if !is_own {
+            let begun = Instant::now();
+            // It is subscribed, and has agreed before: nobody is asked here who never did.
+            let verified = verify::cancelled(&self.fetch, url, topic.as_str()).await;
+            let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
+            self.metrics.verified("cancel", result);
+            let event = about(Kind::Verify).lasting(begun.elapsed());
+            self.journal.tell(events::judged(event, "cancel", &verified));
+            verified?;
+        }
+        let mut ended = false;
+        for protocol in protocols {
+            ended |= self.store.unsubscribe(None, topic, callback, Some(protocol)).await?;
+        }
+        if ended {
+            self.journal.tell(about(Kind::Unsubscribe));
+        }
+        Ok(ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_may_be_named_in_part() {
+        let named = |protocol: Option<&str>, port: Option<&str>| {
+            let cancelled = Cancelled {
+                protocol: protocol.map(str::to_owned),
+                domain: Some("a.test".to_owned()),
+                port: port.map(str::to_owned),
+                path: "/cb".to_owned(),
+                caller: None,
+            };
+            let (callbacks, protocols) = cancelled.callbacks().unwrap();
+            let callbacks: Vec<_> = callbacks.iter().map(|c| c.as_str().to_owned()).collect();
+            (callbacks.join(" "), protocols.join(" "))
+        };
+        #[rustfmt::skip]
+        let cases = [
+            (None,               None,         "http://a.test/cb https://a.test:80/cb https://a.test/cb", "http-post xml-rpc soap"),
+            (None,               Some("5337"), "http://a.test:5337/cb https://a.test:5337/cb",            "http-post xml-rpc soap"),
+            (Some("http-post"),  Some("443"),  "https://a.test/cb",                                       "http-post"),
+            (Some("https-post"), Some("8443"), "https://a.test:8443/cb",                                  "http-post"),
+            (Some("xml-rpc"),    Some("80"),   "http://a.test/cb",                                        "xml-rpc"),
+        ];
+        for (protocol, port, callbacks, protocols) in cases {
+            let want = (callbacks.to_owned(), protocols.to_owned());
+            assert_eq!(named(protocol, port), want, "{protocol:?} {port:?}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! How much the hosts of callbacks are asked (rule S26).
+//!
+//! Anybody can name anybody's host in a wish, and each wish makes us ask there, whoever it
+//! is. So a host is asked a few things at once, and each question that comes to nothing takes
+//! one of these places for a minute more: who agrees is asked as much as there is to ask, who
+//! never does once a minute in the long run, from however many addresses and however often it
+//! is named. Ports make no difference, or there would be 65,535 hosts in one.
+//!
+//! Addresses that are not public are the operator's own, and are not counted; nor is who is
+//! subscribed already and renews, lest a stranger could use up a subscriber's places.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::net::is_public;
+use feedgate_core::topic::Callback;
+
+/// Questions at once to one host, and those that may come to nothing in a row.
+const PLACES: u32 = 10;
+/// How many are claimed for one host at once.
+const PORTION: u32 = PLACES / 2;
+/// In how long a place comes back that was taken in vain.
+const BACK_IN: Duration = Duration::from_secs(60);
+/// How long somebody who waits for an answer is kept waiting for a place.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Hosts that are remembered. Each costs whoever names it a question that comes to nothing.
+const MOST: usize = 10_000;
+
+/// The hosts that are being asked, or were in vain. Clones are the same.
+#[derive(Clone, Debug)]
+pub(super) struct CallbackHosts {
+    known: Arc<Mutex<HashMap<String, Host>>>,
+    freed: Arc<Notify>,
+    news: Arc<Notify>,
+}
+
+/// What is known of one host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Host {
+    in_hand: u32,
+    /// When all places are back that were taken in vain.
+    back_at: Option<Instant>,
+}
+
+impl Host {
+    /// Places that are taken.
+    fn taken(self, now: Instant) -> u32 {
+        let left = self.back_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        let in_vain = left.as_micros().div_ceil(BACK_IN.as_micros());
+        self.in_hand.saturating_add(u32::try_from(in_vain).unwrap_or(u32::MAX))
+    }
+
+    /// Whether another portion would be too much.
+    fn is_busy(self, now: Instant) -> bool {
+        self.taken(now).saturating_add(PORTION) > PLACES
+    }
+}
+
+/// A place at a host. One that is dropped was taken in vain.
+#[derive(Debug)]
+#[must_use]
+pub struct Visit {
+    /// `None` for whoever is not counted.
+    at: Option<(CallbackHosts, String)>,
+    has_agreed: bool,
+}
+
+impl Visit {
+    /// One that is not counted.
+    pub(super) fn free() -> Visit {
+        Visit { at: None, has_agreed: false }
+    }
+
+    /// Says whether the host agreed, and ends the visit.
+    pub(super) fn ends(mut self, has_agreed: bool) {
+        self.has_agreed = has_agreed;
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Some((hosts, name)) = self.at.take() {
+            hosts.leave(&name, self.has_agreed, Instant::now());
+        }
+    }
+}
+
+impl CallbackHosts {
+    /// `news` is notified when there is room for more.
+    pub(super) fn new(news: Arc<Notify>) -> CallbackHosts {
+        CallbackHosts { known: Arc::default(), freed: Arc::default(), news }
+    }
+
+    /// How many questions may be claimed for one host.
+    pub(super) fn portion() -> usize {
+        PORTION as usize
+    }
+
+    /// Hosts for which no portion can be claimed now, by the names in the store.
+    pub(super) fn busy(&self) -> Vec<String> {
+        let now = Instant::now();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = known.iter().filter(|(_, host)| host.is_busy(now));
+        busy.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// A place at the host of `callback`, if there is one now.
+    pub(super) fn try_visit(&self, callback: &Callback) -> Option<Visit> {
+        self.enter(callback, PLACES)
+    }
+
+    /// A place there, for what was claimed.
+    pub(super) fn visit(&self, callback: &Callback) -> Visit {
+        self.enter(callback, u32::MAX).unwrap_or_else(Visit::free)
+    }
+
+    /// A place there, as soon as there is one; `None` if that takes too long.
+    pub(super) async fn wait(&self, callback: &Callback) -> Option<Visit> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            // Listen before looking, or a place that comes free in between is slept through.
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if let Some(visit) = self.try_visit(callback) {
+                return Some(visit);
+            }
+            timeout_at(until, freed).await.ok()?;
+        }
+    }
+
+    fn enter(&self, callback: &Callback, places: u32) -> Option<Visit> {
+        let name = callback.host_name();
+        if let Ok(ip) = name.trim_matches(['[', ']']).parse::<IpAddr>()
+            && !is_public(ip)
+        {
+            return Some(Visit::free());
+        }
+        let now = Instant::now();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST && !known.contains_key(&name) {
+            forget(&mut known, now);
+        }
+        let host = known.entry(name.clone()).or_default();
+        if host.taken(now) >= places {
+            return None;
+        }
+        host.in_hand += 1;
+        Some(Visit { at: Some((self.clone(), name)), has_agreed: false })
+    }
+
+    fn leave(&self, name: &str, has_agreed: bool, now: Instant) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(host) = known.get_mut(name) else { return };
+        let was_busy = host.is_busy(now);
+        host.in_hand = host.in_hand.saturating_sub(1);
+        if !has_agreed {
+            host.back_at = Some(host.back_at.map_or(now, |at| at.max(now)) + BACK_IN);
+        }
+        if host.taken(now) == 0 {
+            known.remove(name);
+        }
+        drop(known);
+        self.freed.notify_waiters();
+        if was_busy {
+            self.news.notify_one();
+        }
+    }
+}
+
+/// Makes room: of those that nobody is at, the one goes that is forgiven first.
+fn forget(known: &mut HashMap<String, Host>, now: Instant) {
+    known.retain(|_, host| host.taken(now) > 0);
+    let idle = known.iter().filter(|(_, host)| host.in_hand == 0);
+    let first = idle.min_by_key(|(_, host)| host.back_at).map(|(name, _)| name.clone());
+    if known.len() >= MOST
+        && let Some(first) = first
+    {
+        known.remove(&first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn callback(url: &str) -> Callback {
+        Callback::parse(url).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn s26_who_never_agrees_is_asked_once_a_minute() {
+        let hosts = CallbackHosts::new(Arc::default());
+        let mut asked = 0;
+        for minute in 0..60 {
+            for port in 1_000..1_020 {
+                let victim = callback(&format!("https://victim.test:{port}/{minute}"));
+                if let Some(visit) = hosts.try_visit(&victim) {
+                    visit.ends(false);
+                    asked += 1;
+                }
+            }
+            advance(BACK_IN).await;
+        }
+        assert_eq!(asked, PLACES + 59);
+        assert!(hosts.try_visit(&callback("https://other.test/")).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_agrees_is_asked_as_often_as_there_is_something_to_ask() {
+        let hosts = CallbackHosts::new(Arc::default());
+        for _ in 0..1_000 {
+            hosts.try_visit(&callback("https://river.test/")).unwrap().ends(true);
+        }
+        assert!(hosts.known.lock().unwrap().is_empty(), "nothing is kept of it");
+        assert!(hosts.busy().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_are_asked_at_once_and_the_others_wait() {
+        let (hosts, river) = (CallbackHosts::new(Arc::default()), callback("https://river.test/"));
+        let mut visits: Vec<Visit> =
+            (0..PLACES).map(|_| hosts.try_visit(&river).unwrap()).collect();
+        assert_eq!(hosts.busy(), ["river.test"]);
+        assert!(hosts.wait(&river).await.is_none(), "nobody waits for ever");
+        let waiting = tokio::spawn({
+            let (hosts, river) = (hosts.clone(), river.clone());
+            async move { hosts.wait(&river).await.is_some() }
+        });
+        tokio::task::yield_now().await;
+        visits.pop().unwrap().ends(true);
+        assert!(waiting.await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_hosts_are_remembered() {
+        let hosts = CallbackHosts::new(Arc::default());
+        for n in 0..MOST + 10 {
+            hosts.try_visit(&callback(&format!("https://h{n}.test/"))).unwrap().ends(false);
+        }
+        assert_eq!(hosts.known.lock().unwrap().len(), MOST);
+    }
+
+    #[test]
+    fn addresses_of_the_operators_own_are_not_counted() {
+        let hosts = CallbackHosts::new(Arc::default());
+        for url in ["http://127.0.0.1:1/", "http://[fd00::1]/", "http://10.0.0.1/"] {
+            drop(hosts.try_visit(&callback(url)).unwrap());
+        }
+        assert!(hosts.known.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,269 @@
+//! rssCloud registrations: `pleaseNotify`, whichever way it came.
+//!
+//! The rules are those of the walkthrough (seed 000). A registration names a handler
+//! by its parts; what is glued together here is checked part by part, so that no part
+//! can smuggle another (rule S9), and a handler is called only if it is at the
+//! caller's own address or agrees to a challenge (rule S27).
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures_util::{FutureExt, StreamExt, stream};
+use tokio::time::Instant;
+use url::{Host, Url};
+
+use super::host_limits::Visit;
+use super::{Refusal, Subscribe, events, verify};
+use crate::jobs::runner;
+use feedgate_core::account::AccountId;
+use feedgate_core::event::{Event, Kind};
+use feedgate_core::ports::{Filter, StoreError};
+use feedgate_core::resource::Resource;
+use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
+
+/// Resources of one registration looked at side by side: one caller does not make us
+/// knock at one handler a hundred times at once (rule S26).
+const AT_ONCE: usize = 4;
+/// Subscriptions of one handler to one resource that are looked at: nobody's, in each
+/// protocol, and some of accounts.
+const MOST_OF_ONE: usize = 20;
+
+/// A handler as a registration names it, and the caller's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// Whether the protocol's name asked for TLS (`https-post`).
+    pub tls: bool,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// `domain`, if one was given.
+    pub domain: Option<String>,
+    /// `port`, as it was written.
+    pub port: String,
+    /// `path`, as it was written.
+    pub path: String,
+    /// Where the request came from.
+    pub caller: Option<IpAddr>,
+}
+
+impl Handler {
+    /// The address to call; `None` if the parts make none.
+    pub fn callback(&self) -> Option<Callback> {
+        let port: u16 = self.port.trim().parse().ok().filter(|port| *port > 0)?;
+        // Port 443 means https whatever the protocol is called: many clients know
+        // only the name http-post.
+        let mut tls = self.tls || port == 443;
+        let host = match &self.domain {
+            Some(domain) => {
+                let domain = domain.trim();
+                tls |= domain.starts_with("https://");
+                let bare = domain.strip_prefix("https://").or(domain.strip_prefix("http://"));
+                host(bare.unwrap_or(domain).trim_end_matches('/'))?
+            }
+            None => host(&self.caller?.to_string())?,
+        };
+        let path = self.path.trim();
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        let scheme = if tls { "https" } else { "http" };
+        let url = Url::parse(&format!("{scheme}://{host}:{port}{path}")).ok()?;
+        Callback::parse(url.as_str()).ok()
+    }
+}
+
+fn host(text: &str) -> Option<Host> {
+    match text.parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => Some(Host::Ipv4(ip)),
+        Ok(IpAddr::V6(ip)) => Some(Host::Ipv6(ip)),
+        Err(_) => Host::parse(text).ok(),
+    }
+}
+
+impl Subscribe {
+    /// Registers `handler` for each of `urls`, and returns when the first of these
+    /// subscriptions ends. The answer is one for all: as with deployed servers it is a success
+    /// if one of them could be registered for, else the first refusal. Only where the store
+    /// fails for one is it a failure of all; asking again does no harm. No resource is read
+    /// sooner than `spacing` after it was last read (rule S29).
+    pub async fn register(
+        &self,
+        handler: &Handler,
+        urls: &[String],
+        (spacing, now): (Duration, DateTime<Utc>),
+    ) -> Result<DateTime<Utc>, Refusal> {
+        let each = urls.iter().map(|url| self.register_one(handler, url, (spacing, now)).boxed());
+        let each: Vec<_> = each.collect();
+        let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
+        let (mut ends, mut first_refusal) = (Vec::new(), None);
+        for done in done {
+            match done {
+                Ok(lease_until) => ends.push(lease_until),
+                Err(refusal @ Refusal::Store(_)) => return Err(refusal),
+                Err(refusal) => first_refusal = first_refusal.or(Some(refusal)),
+            }
+        }
+        let refusal = first_refusal.unwrap_or(Refusal::NoSubscription);
+        ends.into_iter().min().ok_or(refusal)
+    }
+
+    async fn register_one(
+        &self,
+        handler: &Handler,
+        url: &str,
+        (spacing, now): (Duration, DateTime<Utc>),
+    ) -> Result<DateTime<Utc>, Refusal> {
+        let done = self.try_register(handler, url, (spacing, now)).await;
+        if let Err(why) = &done {
+            let event = Event::new(Kind::Subscribe, now).via(handler.protocol.as_str()).of(url);
+            let event = match handler.callback() {
+                Some(callback) => event.to(callback.as_str()),
+                None => event,
+            };
+            self.journal.tell(events::not_done(event, why));
+        }
+        done
+    }
+
+    async fn try_register(
+        &self,
+        handler: &Handler,
+        url: &str,
+        (spacing, now): (Duration, DateTime<Utc>),
+    ) -> Result<DateTime<Utc>, Refusal> {
+        let unreadable = || Refusal::Unreadable(url.to_owned());
+        let topic = Topic::parse(url).map_err(|_| unreadable())?;
+        super::check_part(&topic)?;
+        let callback = handler.callback().ok_or(Refusal::NoHandler)?;
+
+        let resource = self.look(&topic, now).await?;
+        let is_reachable = self.is_reachable(&resource, spacing, now).await?;
+        if !is_reachable && !self.is_renewal(&topic, &callback, &handler.protocol).await? {
+            return Err(unreadable());
+        }
+        let wish = Wish {
+            account: None,
+            topic,
+            callback,
+            protocol: handler.protocol.clone(),
+            // What is told is that the document changed, with whichever entries.
+            format: Format::Raw,
+            updates: Updates::default(),
+            statuses: Statuses::Never,
+            secret: None,
+            lease: Lease::RSSCLOUD,
+        };
+        let visit = self.visit(&wish.topic, &wish.callback).await?;
+        let begun = Instant::now();
+        let verified = self.verify_handler(handler, (&wish.callback, &wish.topic), visit).await;
+        let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
+        self.metrics.verified("pleaseNotify", result);
+        let event = events::verified(&wish, "pleaseNotify", &verified, runner::now());
+        self.journal.tell(event.lasting(begun.elapsed()));
+        verified?;
+
+        let held = self.store.subscribe(&wish, now).await?;
+        self.journal.tell(events::kept(&wish, &held, now));
+        Ok(held.lease_until)
+    }
+
+    /// Whether a resource can be read, as far as may be asked: one that failed before is
+    /// read anew. A server that wants to be left alone says nothing about a resource that
+    /// could once be read.
+    async fn is_reachable(
+        &self,
+        resource: &Resource,
+        spacing: Duration,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let status = &resource.status;
+        if status.last_fetch.is_none() {
+            return Ok(!status.is_failing() && self.awaits_history(resource).await?);
+        }
+        if !status.is_failing() || self.is_readable(resource, now, spacing).await? {
+            return Ok(true);
+        }
+        let left_alone = self.ingest.is_left_alone(resource, runner::now()).await?;
+        Ok(status.last_parse.is_some() && left_alone.is_some())
+    }
+
+    /// Whether this handler is registered already: who renews while a publisher is out of
+    /// order must not lose the subscription by it.
+    async fn is_renewal(
+        &self,
+        topic: &Topic,
+        callback: &Callback,
+        protocol: &Protocol,
+    ) -> Result<bool, StoreError> {
+        let filter = Filter {
+            account: Some(AccountId::NOBODY),
+            topic: Some(topic.as_str().to_owned()),
+            callback: Some(callback.as_str().to_owned()),
+            limit: MOST_OF_ONE,
+            ..Filter::default()
+        };
+        let (listed, _) = self.store.list(&filter).await?;
+        let mut held = listed.iter().map(|listed| &listed.subscription.protocol);
+        Ok(held.any(|held| held.as_str() == protocol.as_str()))
+    }
+
+    /// A `domain` may be anybody's, so it is asked with a challenge; the procedures of
+    /// XML-RPC and SOAP cannot echo one, but must exist and answer without a fault.
+    async fn verify_handler(
+        &self,
+        handler: &Handler,
+        (callback, topic): (&Callback, &Topic),
+        visit: Option<Visit>,
+    ) -> Result<(), verify::NotVerified> {
+        let Some(visit) = visit else { return Err(verify::NotVerified::Busy) };
+        let (url, topic) = (callback.url(), topic.as_str());
+        let verified = match (&handler.domain, &handler.protocol) {
+            (Some(_), Protocol::HttpPost) => verify::challenged(&self.fetch, url, topic).await,
+            (domain, protocol) => {
+                verify::test_call(&self.fetch, protocol, url, topic, domain.is_some()).await
+            }
+        };
+        visit.ends(verified.is_ok());
+        verified
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn callback(domain: Option<&str>, port: &str, path: &str) -> Option<String> {
+        let handler = Handler {
+            tls: false,
+            protocol: Protocol::HttpPost,
+            domain: domain.map(str::to_owned),
+            port: port.to_owned(),
+            path: path.to_owned(),
+            caller: Some("2001:db8::1".parse().unwrap()),
+        };
+        handler.callback().map(|callback| callback.as_str().to_owned())
+    }
+
+    #[test]
+    fn a_handler_is_put_together_from_checked_parts() {
+        #[rustfmt::skip]
+        let cases = [
+            ("the caller's address",     None,                      "5337", "/RPC2",       Some("http://[2001:db8::1]:5337/RPC2")),
+            ("a domain",                 Some("a.test"),            "80",   "/notify",     Some("http://a.test/notify")),
+            ("an address",               Some("192.0.2.1"),         "81",   "/",           Some("http://192.0.2.1:81/")),
+            ("port 443 means https",     Some("a.test"),            "443",  "/n",          Some("https://a.test/n")),
+            ("a domain with a scheme",   Some("https://a.test/"),   "8443", "/n",          Some("https://a.test:8443/n")),
+            ("a path without a slash",   Some("a.test"),            "80",   "n",           Some("http://a.test/n")),
+            ("a path with a query",      Some("a.test"),            "80",   "/?rsscloud=notify", Some("http://a.test/?rsscloud=notify")),
+            ("no port",                  Some("a.test"),            "",     "/n",          None),
+            ("a port that is too great", Some("a.test"),            "99999", "/n",         None),
+            ("a port that is a host",    Some("a.test"),            "80@evil.example:1", "/n", None),
+            ("a domain that is a path",  Some("a.test/x"),          "80",   "/n",          None),
+            ("a domain with credentials", Some("b@a.test"),         "80",   "/n",          None),
+            ("a domain with a port",     Some("a.test:81"),         "80",   "/n",          None),
+        ];
+        for (why, domain, port, path, want) in cases {
+            assert_eq!(callback(domain, port, path).as_deref(), want, "{why}");
+        }
+    }
+}

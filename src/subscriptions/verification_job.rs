@@ -1,0 +1,99 @@
+//! Works off intents: asks their callbacks and does what they agree to.
+//!
+//! A callback that says no is believed at once, and nothing changes. One that cannot
+//! be reached is asked again, each time with a new challenge; when it has had its
+//! chances it is told that the request is denied (WebSub `#subscription-validation`),
+//! in case it can be reached by then, and the intent is forgotten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, warn};
+
+use super::host_limits::{CallbackHosts, Visit};
+use super::{Subscribe, verify};
+use crate::jobs::runner::{self, Work};
+use feedgate_core::intent::DueIntent;
+use feedgate_core::ports::{Room, StoreError};
+use feedgate_core::topic;
+
+/// How long to wait before each further attempt. WebSub asks for promptness; a server
+/// that restarts is back within minutes.
+const WAITS: [Duration; 4] = [
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+];
+/// Longer than a verification with the first look at a resource can take, so that no
+/// intent is handed out twice while it is worked on.
+pub(super) const CLAIM: Duration = Duration::from_secs(120);
+
+/// The work of verifying intents.
+pub struct Intents {
+    subscribe: Arc<Subscribe>,
+}
+
+impl Intents {
+    /// The work that `subscribe` puts off.
+    pub fn new(subscribe: Arc<Subscribe>) -> Intents {
+        Intents { subscribe }
+    }
+
+    async fn carry_out(&self, due: &DueIntent, visit: Visit) -> Result<(), StoreError> {
+        let subscribe = &self.subscribe;
+        let Err(why) = subscribe.verify(&due.intent, Some(visit)).await else {
+            // Whatever took its place meanwhile is verified by itself.
+            return subscribe.settle(due.id, &due.intent, runner::now()).await.map(drop);
+        };
+        let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
+        if due.attempts == 0 || wait.is_none() {
+            // Not at every attempt. Hosts only: callbacks carry tokens.
+            let wish = &due.intent.wish;
+            warn!(
+                intent = due.id,
+                mode = due.intent.mode.as_str(),
+                topic_host = topic::host(&wish.topic.fetch_url()),
+                callback_host = wish.callback.host(),
+                code = why.code(),
+                attempts = due.attempts + 1,
+                again_in_s = wait.map(Duration::as_secs),
+                "a callback did not agree; {}",
+                if wait.is_some() { "it is asked again" } else { "the request is dropped" }
+            );
+        }
+        match wait {
+            Some(wait) => subscribe.store.retry_intent(due.id, runner::now() + *wait).await,
+            None => {
+                if why.is_transient() {
+                    verify::denied(&subscribe.fetch, &due.intent, "the callback was silent").await;
+                }
+                subscribe.store.end_intent(due.id).await
+            }
+        }
+    }
+}
+
+impl Work for Intents {
+    type Job = (DueIntent, Visit);
+
+    const NAME: &'static str = "intents";
+
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+        let (now, hosts) = (runner::now(), &self.subscribe.hosts);
+        let room = Room { limit, per_host: CallbackHosts::portion(), busy: hosts.busy() };
+        let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
+        let visits = due.into_iter().map(|due| {
+            let visit = hosts.visit(&due.intent.wish.callback);
+            (due, visit)
+        });
+        Ok(visits.collect())
+    }
+
+    async fn perform(&self, (due, visit): Self::Job) {
+        if let Err(err) = self.carry_out(&due, visit).await {
+            let cause: &dyn std::error::Error = &err;
+            error!(intent = due.id, error = cause, "an intent could not be settled");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Waiting until the subscribers of a resource have been told of a ping.
+//!
+//! A ping is usually answered before anybody is told: the caller need not wait for the
+//! slowest subscriber. Whoever wants to is kept waiting here, for a bounded time, while the
+//! work is done where it always is. Another node may be doing it, so what counts is what
+//! the store says.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{Refusal, Subscribe};
+use crate::jobs::runner;
+use feedgate_core::ping::Ping;
+use feedgate_core::ports::{Numbers, StoreError};
+use feedgate_core::resource::Resource;
+use feedgate_core::topic::Topic;
+
+/// Callers who wait at once; further ones are answered at once.
+pub(super) const WAITING: usize = 32;
+/// Between two looks at how far it has come: at first, and at most.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+impl Subscribe {
+    /// Takes a ping and waits, for `patience` at most, until all who are owed something
+    /// because of it have been asked once; returns how many have been told. Who failed is
+    /// told later, and not waited for.
+    pub async fn ping_and_wait(
+        &self,
+        ping: &Ping,
+        spacing: Duration,
+        patience: Duration,
+    ) -> Result<u64, Refusal> {
+        let until = Instant::now() + patience;
+        let known = match Topic::parse(ping.url.as_str()) {
+            Ok(topic) => self.store.find(topic.as_str()).await?,
+            Err(_) => None,
+        };
+        let place = self.waiting.try_acquire().ok();
+        let Some((resource, _place)) = known.filter(|held| held.subscribers > 0).zip(place) else {
+            return self.ping_readable(ping, spacing).await.map(|()| 0);
+        };
+        self.ping(ping, spacing).await?;
+        match timeout_at(until, self.polled_after(&resource, ping, spacing)).await {
+            Ok(polled) if polled.as_ref().is_ok_and(|held| held.status.is_failing()) => {
+                return Err(Refusal::Unreadable(ping.url.clone()));
+            }
+            Ok(polled) => polled.map(drop)?,
+            Err(_) => {}
+        }
+        Ok(self.told(&resource, until).await?)
+    }
+
+    /// Waits until the resource has been polled after the ping, and returns it as it is
+    /// then.
+    async fn polled_after(
+        &self,
+        resource: &Resource,
+        ping: &Ping,
+        spacing: Duration,
+    ) -> Result<Resource, StoreError> {
+        let (mut held, mut pause) = (resource.clone(), LOOKS.0);
+        while held.status.last_fetch.is_none_or(|at| at < ping.at) {
+            let is_time = |at| at + spacing <= runner::now();
+            if held.status.last_fetch.is_none_or(is_time) {
+                held = self.ingest.poll_now(&held).await?;
+            } else if let Some(now) = self.store.get(resource.id).await? {
+                held = now;
+            }
+            sleep(pause).await;
+            // A server that is left alone is not read however often one looks.
+            pause = (pause * 2).min(LOOKS.1);
+        }
+        Ok(held)
+    }
+
+    /// How many have been told of what is behind `before`, when nobody is left to be told,
+    /// or when the time is over.
+    async fn told(&self, before: &Resource, until: Instant) -> Result<u64, StoreError> {
+        let numbers = Numbers { head: before.head, body_version: before.body_version };
+        let mut pause = LOOKS.0;
+        loop {
+            let telling = self.store.telling(before.id, numbers, runner::now()).await?;
+            if telling.waiting == 0 || Instant::now() + pause >= until {
+                return Ok(telling.told);
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LOOKS.1);
+        }
+    }
+}
