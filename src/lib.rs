@@ -1,6 +1,6 @@
 //! Polls any resource, turns it into Atom, and tells whoever asked.
 //!
-//! The map is in `docs/architecture.md`. Programs that want only the normalizer use the
+//! The map is in `docs/contributing/architecture.md`. Programs that want only the normalizer use the
 //! crate `feedgate-feed`.
 
 pub mod net;

@@ -202,7 +202,7 @@ impl Document {
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The name leads to an address we never connect to: loopback, private,
-    /// link-local and the like (`docs/adr/0003-egress-guard.md`).
+    /// link-local and the like (`docs/contributing/adr/0003-egress-guard.md`).
     #[error("{host} leads to an address that is not public")]
     Forbidden {
         /// The name that was looked up.

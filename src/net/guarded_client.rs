@@ -6,7 +6,7 @@
 //! leads to: it is looked up once, refused whole if any of its addresses is forbidden,
 //! and only addresses that passed are handed to the connector, so that nothing can
 //! change between check and connection (rule S4). Why it is built like this:
-//! `docs/adr/0003-egress-guard.md`.
+//! `docs/contributing/adr/0003-egress-guard.md`.
 //!
 //! Deliberately absent: redirects (the caller follows them hop by hop), proxies from
 //! the environment (rule S10), cookies, a `Referer`, and a switch that turns the guard

@@ -33,7 +33,7 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static(
     "application/atom+xml, application/rss+xml;q=0.9, application/feed+json;q=0.9, \
      application/rdf+xml;q=0.8, application/xml;q=0.7, text/xml;q=0.7, text/html;q=0.3, */*;q=0.1",
 );
-/// For servers that answer 406 to the above (`docs/polling.md`, "What answers come to").
+/// For servers that answer 406 to the above (`docs/contributing/polling.md`, "What answers come to").
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 /// What `decode` undoes (rule P37).
 const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate");

@@ -83,7 +83,11 @@ fn every_module_has_its_floor() {
     let modules: BTreeSet<String> = sources("src").iter().map(Source::module).collect();
     let unknown = modules.iter().filter(|module| !known.contains(module.as_str()));
     let wrong: Vec<_> = unknown
-        .map(|module| format!("{module}: put it on a floor, in FLOORS and in docs/architecture.md"))
+        .map(|module| {
+            format!(
+                "{module}: put it on a floor, in FLOORS and in docs/contributing/architecture.md"
+            )
+        })
         .collect();
     none("modules without a floor", &wrong);
 }
@@ -183,15 +187,16 @@ fn codes_of(source: &Source) -> Vec<(String, String)> {
 
 #[test]
 fn cited_rules_are_explained() {
-    let explained: BTreeSet<String> = ["docs/rules.md", "docs/polling.md"]
-        .iter()
-        .flat_map(|page| cited_rules(&fs::read_to_string(root().join(page)).unwrap()))
-        .collect();
+    let explained: BTreeSet<String> =
+        ["docs/contributing/rules.md", "docs/contributing/polling.md"]
+            .iter()
+            .flat_map(|page| cited_rules(&fs::read_to_string(root().join(page)).unwrap()))
+            .collect();
     let mut wrong = Vec::new();
     for source in everything() {
         let comments = source.text.lines().filter(|line| line.trim_start().starts_with("//"));
         for id in comments.flat_map(cited_rules).filter(|id| !explained.contains(id)) {
-            wrong.push(format!("{}: say in docs/rules.md what {id} is", source.name));
+            wrong.push(format!("{}: say in docs/contributing/rules.md what {id} is", source.name));
         }
     }
     none("rules that nobody explains", &wrong);

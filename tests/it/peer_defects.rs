@@ -1,4 +1,4 @@
-//! What the deployed rssCloud hub was seen to do wrong, B1 to B13 of `docs/rules.md`: each
+//! What the deployed rssCloud hub was seen to do wrong, B1 to B13 of `docs/contributing/rules.md`: each
 //! of these tests would fail on a gateway that does the same.
 
 mod crowds;

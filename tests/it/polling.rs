@@ -1,5 +1,5 @@
 //! How feedgate fetches: each rule that concerns a single fetch, against a server that
-//! plays its answers byte for byte. The rules are in `docs/polling.md`, and each test is
+//! plays its answers byte for byte. The rules are in `docs/contributing/polling.md`, and each test is
 //! named for its own.
 
 mod answers;

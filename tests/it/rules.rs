@@ -45,7 +45,7 @@ fn every_test_that_a_document_names_exists() {
 
 #[test]
 fn every_row_of_the_comparison_names_a_test() {
-    let page = fs::read_to_string(root().join("docs/polling.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/contributing/polling.md")).unwrap();
     let known: BTreeSet<String> = tests().into_iter().collect();
     let rows: Vec<&str> = table_after(&page, "## Beside others");
     assert_eq!(rows.len(), 28, "one row for each thing that was compared");

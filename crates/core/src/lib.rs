@@ -1,7 +1,7 @@
 //! What feedgate talks about: plain values and their rules.
 //!
 //! Nothing here does I/O, reads a clock or knows a setting; `now` is always an
-//! argument. The words are those of `docs/glossary.md`.
+//! argument. The words are those of `docs/contributing/glossary.md`.
 
 pub mod account;
 pub mod backfill;

@@ -2,7 +2,7 @@
 //! publishes only porn.
 //!
 //! They are plain formulas, so that whoever reads them can tell where a number comes
-//! from (`docs/polling.md`, "What the status says"). The third, how likely a feed is
+//! from (`docs/contributing/polling.md`, "What the status says"). The third, how likely a feed is
 //! broken, is [`feedgate_feed::repair::bozo_rank`].
 
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@
 //! next fetch.
 //!
 //! The period follows how often the resource was seen to change: `T = k / sqrt(rate)`,
-//! which at a given number of polls gives the least delay per entry (`docs/polling.md`
+//! which at a given number of polls gives the least delay per entry (`docs/contributing/polling.md`
 //! has the figures). What a publisher asks for can lengthen it; it cannot shorten it
 //! (rule P13).
 
@@ -31,7 +31,7 @@ pub use period::{Bound, LONGEST_S, Period, Step};
 pub use reason::Reason;
 
 /// `k` of the square-root rule in hours·√(entries/h) at its least: 24 polls a day on an
-/// average feed (measured by simulation; see `docs/polling.md`). A poll budget that
+/// average feed (measured by simulation; see `docs/contributing/polling.md`). A poll budget that
 /// would allow more is not spent: politeness first.
 pub const K_LEAST: f64 = 0.19;
 

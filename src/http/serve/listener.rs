@@ -1,6 +1,6 @@
 //! Where connections come in: accepted, bounded, and ended in good order.
 //!
-//! What `warp::serve` leaves open is closed here (`docs/adr/0004-listener.md`):
+//! What `warp::serve` leaves open is closed here (`docs/contributing/adr/0004-listener.md`):
 //!
 //! * A client has a limited time to send the headers of a request, its first one
 //!   included, so that silent connections cannot fill the table.

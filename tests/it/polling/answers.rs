@@ -1,4 +1,4 @@
-//! What is asked and what answers come to: a table of `docs/polling.md`, P24, P34 to
+//! What is asked and what answers come to: a table of `docs/contributing/polling.md`, P24, P34 to
 //! P37, P41.
 
 use std::time::Duration;

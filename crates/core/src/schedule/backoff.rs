@@ -33,7 +33,7 @@ const LONGEST_SLOW_DOWN_S: u32 = 6 * HOUR_S;
 const LONGEST_RETRY_AFTER_S: u32 = DAY_S;
 /// A resource is believed to be gone once it has said so this often …
 const GONE_TIMES: u32 = 3;
-/// … and for this long (`docs/polling.md`, "What answers come to").
+/// … and for this long (`docs/contributing/polling.md`, "What answers come to").
 const GONE_FOR: Duration = Duration::from_secs(48 * 3_600);
 
 /// What went wrong, as far as it matters for when to come again.
