@@ -31,7 +31,7 @@ use crate::metrics::Metrics;
 use crate::net::Fetch;
 use crate::subscriptions::Subscribe;
 use crate::subscriptions::verification_job::Intents;
-use feedgate_core::account::{NewToken, Rights, TokenHash};
+use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_store as store;
 
@@ -229,7 +229,7 @@ pub async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
 pub async fn create_token(
     store: &dyn Store,
     (login, name): (&str, &str),
-    rights: Rights,
+    rights: Scopes,
     now: DateTime<Utc>,
 ) -> Result<(String, i64), StartError> {
     let mut bytes = [0; 32];
@@ -246,7 +246,7 @@ async fn first_token(store: &dyn Store, now: DateTime<Utc>) -> Result<Option<Str
     if !store.list_tokens().await?.is_empty() {
         return Ok(None);
     }
-    let (token, _) = create_token(store, ("admin", "first start"), Rights::all(), now).await?;
+    let (token, _) = create_token(store, ("admin", "first start"), Scopes::all(), now).await?;
     Ok(Some(token))
 }
 

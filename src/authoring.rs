@@ -18,10 +18,10 @@ use url::Url;
 
 use crate::net::Fetch;
 use crate::subscriptions::Subscribe;
-use feedgate_core::ping::{Change, Ping, Source};
+use feedgate_core::ping::{Ping, PingSource, WeblogChange};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::stored_file::{
-    BadSegment, Condition, Content, Kept, Quota, Segment, StoredFile,
+    BadPathSegment, FileContent, PathSegment, Quota, SaveOutcome, StoredFile, WriteCondition,
 };
 use feedgate_feed::context::Context;
 use feedgate_feed::model::Text;
@@ -57,12 +57,12 @@ pub struct Publish {
 /// Somebody who has signed in; made nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
-    login: Segment,
+    login: PathSegment,
 }
 
 impl Author {
     /// What they signed in with.
-    pub fn login(&self) -> &Segment {
+    pub fn login(&self) -> &PathSegment {
         &self.login
     }
 }
@@ -104,7 +104,7 @@ pub enum Refusal {
     Busy,
     /// The login cannot stand in an address.
     #[error(transparent)]
-    Segment(#[from] BadSegment),
+    PathSegment(#[from] BadPathSegment),
     /// The document is not sound.
     #[error("the XML is not sound: {0}")]
     Unsound(#[from] Fault),
@@ -135,7 +135,7 @@ impl Refusal {
             Self::WrongPassword => "wrong_password",
             Self::NoRight => "no_right",
             Self::Busy => "busy",
-            Self::Segment(_) => "bad_login",
+            Self::PathSegment(_) => "bad_login",
             Self::Unsound(_) => "unsound_xml",
             Self::TooLong(_) => "file_too_long",
             Self::Full(_) => "quota_reached",
@@ -172,24 +172,24 @@ impl Publish {
     /// pinged then.
     pub async fn save(
         &self,
-        (author, name): (&Author, &Segment),
+        (author, name): (&Author, &PathSegment),
         sent: Sent<'_>,
-        condition: &Condition,
+        condition: &WriteCondition,
         now: DateTime<Utc>,
     ) -> Result<Saved, Refusal> {
         let content = self.content(sent)?;
         let (place, quota) = ((&author.login, name), self.settings.quota);
-        let kept = self.store.keep_file(place, &content, (condition, quota), now).await?;
+        let kept = self.store.save_file(place, &content, (condition, quota), now).await?;
         match kept {
-            Kept::Made | Kept::Replaced | Kept::Same => {}
-            Kept::Full => return Err(Refusal::Full(quota)),
-            Kept::Unmet => return Err(Refusal::Unmet),
-            Kept::NoAccount => return Err(Refusal::WrongPassword),
+            SaveOutcome::Made | SaveOutcome::Replaced | SaveOutcome::Same => {}
+            SaveOutcome::Full => return Err(Refusal::Full(quota)),
+            SaveOutcome::Unmet => return Err(Refusal::Unmet),
+            SaveOutcome::NoAccount => return Err(Refusal::WrongPassword),
         }
         let url = self.url(&author.login, name);
-        let news = Some(&content.body[..]).filter(|_| kept != Kept::Same);
+        let news = Some(&content.body[..]).filter(|_| kept != SaveOutcome::Same);
         let is_told = self.announce(&url, news, now).await;
-        Ok(Saved { url, is_new: kept == Kept::Made, tag: content.tag(), is_told })
+        Ok(Saved { url, is_new: kept == SaveOutcome::Made, tag: content.tag(), is_told })
     }
 
     /// Has everybody told who wants to be, of the feed too if it is `news`; whether that can
@@ -215,8 +215,8 @@ impl Publish {
     pub async fn remove(
         &self,
         author: &Author,
-        name: &Segment,
-        condition: &Condition,
+        name: &PathSegment,
+        condition: &WriteCondition,
         now: DateTime<Utc>,
     ) -> Result<bool, Refusal> {
         match self.store.remove_file((&author.login, name), condition).await? {
@@ -232,21 +232,21 @@ impl Publish {
     /// A file, for anybody.
     pub async fn file(
         &self,
-        login: &Segment,
-        name: &Segment,
+        login: &PathSegment,
+        name: &PathSegment,
     ) -> Result<Option<StoredFile>, StoreError> {
         self.store.file(login, name).await
     }
 
     /// The public address of a file.
-    pub fn url(&self, login: &Segment, name: &Segment) -> String {
+    pub fn url(&self, login: &PathSegment, name: &PathSegment) -> String {
         let public = self.settings.public_url.as_str().trim_end_matches('/');
         format!("{public}/storage/{}/{}", login.as_str(), name.as_str())
     }
 
     async fn ping(&self, url: &str, now: DateTime<Utc>) -> Result<(), StoreError> {
         let (name, url) = (String::new(), url.to_owned());
-        let ping = Ping { at: now, source: Source::RssCloud, name, url, feed_url: None };
+        let ping = Ping { at: now, source: PingSource::RssCloud, name, url, feed_url: None };
         self.subscribe.ping(&ping, self.settings.ping_spacing).await.map(drop)
     }
 
@@ -265,7 +265,7 @@ impl Publish {
             return Ok(());
         }
         let feed = feed.feed();
-        let weblog = Change {
+        let weblog = WeblogChange {
             at: now,
             name: feed.title.as_ref().map(Text::to_plain).unwrap_or_default(),
             url: feed.site_url().unwrap_or_else(|| url.to_owned()),
@@ -275,7 +275,7 @@ impl Publish {
     }
 
     /// What is kept of what was sent, if it is sound.
-    fn content(&self, sent: Sent<'_>) -> Result<Content, Refusal> {
+    fn content(&self, sent: Sent<'_>) -> Result<FileContent, Refusal> {
         let text;
         let bytes = match sent {
             Sent::Bytes(bytes) => bytes,
@@ -292,7 +292,7 @@ impl Publish {
         let media_type = checked.kind.media_type();
         // Any other encoding stands in the document itself.
         let charset = if checked.is_utf8 { "; charset=utf-8" } else { "" };
-        Ok(Content { media_type: format!("{media_type}{charset}"), body: bytes.to_vec() })
+        Ok(FileContent { media_type: format!("{media_type}{charset}"), body: bytes.to_vec() })
     }
 }
 

@@ -26,13 +26,13 @@ use crate::jobs::poll;
 use crate::jobs::upstream;
 use crate::net;
 use feedgate_core::backfill;
-use feedgate_core::collection::Configured;
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::{Cut, Retention};
+use feedgate_core::collection::ConfiguredCollection;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::{ArchiveRetention, PageLimits};
 use feedgate_core::password::Password;
-use feedgate_core::ping::Unit;
+use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::Onward;
-use feedgate_core::schedule::{Bounds, K_LEAST};
+use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::stored_file::Quota;
 use feedgate_protocol::signature::Method;
 use feedgate_store as store;
@@ -97,7 +97,7 @@ pub struct Config {
     /// Polls a second, of all nodes together.
     pub polls_per_s: u32,
     /// How much of the history of a source is brought in.
-    pub backfill: backfill::Limits,
+    pub backfill: backfill::BackfillLimits,
     /// Whether to estimate the porn rank.
     pub porn_rank: bool,
     /// Deliveries at once.
@@ -117,7 +117,7 @@ pub struct Config {
     /// Whether anybody may see what is watched and what is done.
     pub public_views: bool,
     /// How much a page of an archive takes.
-    pub page: Cut,
+    pub page: PageLimits,
     /// How much one account may store.
     pub quota: Quota,
     /// How changes are listed.
@@ -127,7 +127,7 @@ pub struct Config {
     /// What `feedgate post` signs in with; `None` reads it from standard input.
     pub password: Option<Password>,
     /// How much of each archive is kept.
-    pub retention: Retention,
+    pub retention: ArchiveRetention,
     /// What archive documents at hand may take in memory.
     pub shelf_bytes: usize,
     /// How much the log page holds.
@@ -135,7 +135,7 @@ pub struct Config {
     /// Whether all that is public is collected.
     pub collect_all: bool,
     /// What else is collected.
-    pub collections: Vec<Configured>,
+    pub collections: Vec<ConfiguredCollection>,
     /// What is logged, in the words of `tracing`'s filter.
     pub log: String,
     /// How it is logged.
@@ -146,11 +146,11 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// How it counts.
-    pub unit: Unit,
+    pub unit: TimeUnit,
     /// How long pings are kept.
     pub keep_pings: Duration,
     /// How long the documents of hours are kept; `None` is for ever.
-    pub keep_hours: Option<Duration>,
+    pub save_hours: Option<Duration>,
 }
 
 /// Where the certificate and its key are.
@@ -293,7 +293,7 @@ impl Config {
         if url.starts_with("sqlite:") && !url.ends_with(".db") {
             url = format!("{}/feedgate.db", url.trim_end_matches('/'));
         }
-        let groups = Groups::with(self.host_spacing, self.limit_groups.clone());
+        let groups = HostGroups::with(self.host_spacing, self.limit_groups.clone());
         store::Settings {
             url,
             connections: self.database_connections,
@@ -317,8 +317,8 @@ impl Config {
     }
 
     /// What bounds periods, while the poll budget suffices.
-    pub fn bounds(&self) -> Bounds {
-        Bounds { min_period_s: self.min_period_s, k: K_LEAST }
+    pub fn bounds(&self) -> ScheduleBounds {
+        ScheduleBounds { min_period_s: self.min_period_s, k: K_LEAST }
     }
 
     /// How resources are polled.
@@ -350,7 +350,7 @@ impl Config {
             polls_per_s: self.polls_per_s,
             changes_unit: self.listing.unit,
             keep_pings: self.listing.keep_pings,
-            keep_hours: self.listing.keep_hours,
+            save_hours: self.listing.save_hours,
             retention: self.retention,
             events: self.events,
         }
@@ -454,7 +454,7 @@ where
     Listing {
         unit: from.unit("FEEDGATE_CHANGES_WHEN"),
         keep_pings: from.hours("FEEDGATE_PINGS_KEEP_H"),
-        keep_hours: from.days("FEEDGATE_HOURS_KEEP_DAYS"),
+        save_hours: from.days("FEEDGATE_HOURS_KEEP_DAYS"),
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use feedgate_core::event::{Event, Kind, Outcome};
+use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::ports::Store;
 
 use bursts::Bursts;
@@ -176,7 +176,7 @@ async fn keep(
 async fn write(batch: Vec<Event>, store: &dyn Store, shared: &Shared, stop: &CancellationToken) {
     let mut is_first = true;
     loop {
-        match store.keep_events(batch.clone()).await {
+        match store.append_events(batch.clone()).await {
             Ok(newest) => {
                 shared.newest.send_replace(newest);
                 return;
@@ -198,7 +198,7 @@ async fn write(batch: Vec<Event>, store: &dyn Store, shared: &Shared, stop: &Can
 /// What stands in the log in place of what is missing.
 fn gap(at: DateTime<Utc>, lost: u64) -> Event {
     let why = format!("{lost} events came faster than they could be kept, and are not shown");
-    let gap = Event::new(Kind::Log, at).ended(Outcome::Failed, "events_lost", &why);
+    let gap = Event::new(EventKind::Log, at).ended(EventOutcome::Failed, "events_lost", &why);
     Event { many: lost, ..gap }
 }
 

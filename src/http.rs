@@ -49,8 +49,8 @@ use crate::event_log::Journal;
 use crate::jobs::upstream::Upstreams;
 use crate::metrics::Metrics;
 use crate::subscriptions::Subscribe;
-use feedgate_core::collection::Configured;
-use feedgate_core::ping::Unit;
+use feedgate_core::collection::ConfiguredCollection;
+use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::Store;
 
 use kit::exchange::nothing_here;
@@ -80,7 +80,7 @@ pub struct Settings {
     /// Whether there is an archive of all that is public.
     pub collects_all: bool,
     /// The collections that have an archive of their own.
-    pub collections: Vec<Configured>,
+    pub collections: Vec<ConfiguredCollection>,
     /// Whom the owner of a polled server may write to: a mail address, a URL or a text.
     pub contact: Option<String>,
     /// The networks that fetches come from, as far as the operator publishes them.
@@ -92,7 +92,7 @@ pub struct Settings {
     /// Whether anybody may see what is watched and what is done.
     pub shows_views: bool,
     /// How changes.xml counts, unless it is asked otherwise.
-    pub changes_unit: Unit,
+    pub changes_unit: TimeUnit,
     /// What archive documents at hand may take in memory.
     pub shelf_bytes: usize,
 }

@@ -162,7 +162,7 @@ impl Metrics {
 
     /// An upstream told of a change. `result` is `signed` for what is believed as it is,
     /// `hint` for what leads to a poll.
-    pub fn upstream_told(&self, protocol: &'static str, result: &'static str) {
+    pub fn record_upstream_push(&self, protocol: &'static str, result: &'static str) {
         self.upstream_pushes.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
     }
 

@@ -29,9 +29,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use ipnet::IpNet;
 use url::Url;
 
-use feedgate_core::event::Excerpt;
+use feedgate_core::event::AnswerExcerpt;
 use feedgate_core::poll::Validators;
-use feedgate_core::schedule::Class;
+use feedgate_core::schedule::FailureClass;
 use feedgate_feed::context::Context;
 use feedgate_feed::model::KnownBy;
 
@@ -255,7 +255,7 @@ pub enum FetchError {
         /// words than a subscriber may read (rule S13).
         detail: String,
         /// The same for the schedule.
-        class: Class,
+        class: FailureClass,
     },
 }
 
@@ -278,16 +278,16 @@ impl FetchError {
     }
 
     /// What it means for when to come again.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> FailureClass {
         match self {
             Self::Forbidden { .. } | Self::ForbiddenPort { .. } | Self::BadUrl(_) => {
-                Class::Forbidden
+                FailureClass::Forbidden
             }
-            Self::TimedOut(_) => Class::Network,
-            Self::Status { status, .. } => Class::of_status(status.as_u16()),
-            Self::Blocked { .. } => Class::Denied,
-            Self::TooLong { .. } | Self::Encoding(_) => Class::Unusable,
-            Self::Redirects(_) => Class::Missing,
+            Self::TimedOut(_) => FailureClass::Network,
+            Self::Status { status, .. } => FailureClass::of_status(status.as_u16()),
+            Self::Blocked { .. } => FailureClass::Denied,
+            Self::TooLong { .. } | Self::Encoding(_) => FailureClass::Unusable,
+            Self::Redirects(_) => FailureClass::Missing,
             Self::Unreachable { class, .. } => *class,
         }
     }
@@ -321,8 +321,8 @@ pub struct Reply {
 
 impl Reply {
     /// Its beginning, for people.
-    pub fn excerpt(&self) -> Excerpt {
-        Excerpt::new(&self.body, self.is_public)
+    pub fn excerpt(&self) -> AnswerExcerpt {
+        AnswerExcerpt::new(&self.body, self.is_public)
     }
 }
 

@@ -40,10 +40,10 @@ use crate::metrics::Metrics;
 use crate::net::{Fetch, FetchError, Purpose};
 use feedgate_core::account::AccountId;
 use feedgate_core::backfill;
-use feedgate_core::intent::{Intent, Mode};
-use feedgate_core::ports::{Came, Filter, Store, StoreError};
-use feedgate_core::resource::{Kind, Resource};
-use feedgate_core::subscription::{Format, Wish};
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::ports::{EventArrival, Store, StoreError, SubscriptionFilter};
+use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::subscription::{Format, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_feed::parse::{BadPart, Part};
 use feedgate_protocol::Protocol;
@@ -172,7 +172,7 @@ impl Subscribe {
     ) -> Result<Done, Refusal> {
         let of_collection = self.of_collection(intent).await?;
         let intent = of_collection.as_ref().unwrap_or(intent);
-        if intent.mode == Mode::Subscribe
+        if intent.mode == IntentMode::Subscribe
             && let Err(why) = self.check(&intent.wish, of_collection.is_some())
         {
             self.journal.tell(events::refused(intent, &why, now));
@@ -182,7 +182,7 @@ impl Subscribe {
             Verification::None => self.vouched(intent, now).await?,
             Verification::Sync => self.verified_now(intent, now).await?,
             Verification::Async => {
-                self.store.intend(intent, now).await?;
+                self.store.enqueue_intent(intent, now).await?;
                 self.journal.tell(events::pending(intent, now));
                 return Ok(Done::Later);
             }
@@ -194,7 +194,7 @@ impl Subscribe {
     /// new entries are what is sent of it as it is.
     async fn of_collection(&self, intent: &Intent) -> Result<Option<Intent>, StoreError> {
         let found = self.store.find(intent.wish.topic.as_str()).await?;
-        if found.is_none_or(|resource| resource.kind != Kind::Collection) {
+        if found.is_none_or(|resource| resource.kind != ResourceKind::Collection) {
             return Ok(None);
         }
         let mut intent = intent.clone();
@@ -207,7 +207,7 @@ impl Subscribe {
     /// Asks the callback while the subscriber waits. Meanwhile the intent is kept like any
     /// other, so that of two requests the newer one has the last word.
     async fn verified_now(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), Refusal> {
-        let id = self.store.intend(intent, now + verification_job::CLAIM).await?;
+        let id = self.store.enqueue_intent(intent, now + verification_job::CLAIM).await?;
         let visit = self.visit(&intent.wish.topic, &intent.wish.callback).await?;
         if let Err(why) = self.verify(intent, visit).await {
             self.store.end_intent(id).await?;
@@ -224,7 +224,7 @@ impl Subscribe {
         let wish = &intent.wish;
         self.store.supersede(wish).await?;
         match intent.mode {
-            Mode::Subscribe => {
+            IntentMode::Subscribe => {
                 self.look_for(intent, now).await?;
                 let held = match intent.backfill {
                     true => self.store.subscribe_with_history(wish, now).await?,
@@ -232,11 +232,11 @@ impl Subscribe {
                 };
                 self.journal.tell(events::kept(wish, &held, now));
             }
-            Mode::Unsubscribe => {
+            IntentMode::Unsubscribe => {
                 let protocol = Some(Protocol::WebSub.as_str());
                 let ended =
                     self.store.unsubscribe(wish.account, &wish.topic, &wish.callback, protocol);
-                let came = if ended.await? { Came::Ended } else { Came::Nothing };
+                let came = if ended.await? { EventArrival::Ended } else { EventArrival::Nothing };
                 self.journal.tell(events::settled(intent, Some(came), now));
             }
         }
@@ -246,7 +246,7 @@ impl Subscribe {
     /// WebSub `#subscription-validation` leaves it to the hub which topics and callbacks
     /// it accepts. An address that is fixed in the URL is judged before the answer; where
     /// a name leads is told by the first request.
-    fn check(&self, wish: &Wish, is_collection: bool) -> Result<(), Refusal> {
+    fn check(&self, wish: &SubscriptionRequest, is_collection: bool) -> Result<(), Refusal> {
         let refused = |url: &Url, purpose| match self.fetch.refuses(url, purpose) {
             Some(why) => Err(Refusal::Forbidden(purpose, why)),
             None => Ok(()),
@@ -268,11 +268,11 @@ impl Subscribe {
         account: AccountId,
         topic: &Topic,
     ) -> Result<Callback, Refusal> {
-        let filter = Filter {
+        let filter = SubscriptionFilter {
             account: Some(account),
             topic: Some(topic.as_str().to_owned()),
             limit: 2,
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         };
         let (listed, total) = self.store.list(&filter).await?;
         match listed.into_iter().next() {
@@ -288,11 +288,11 @@ impl Subscribe {
         if let Some(visit) = self.hosts.try_visit(callback) {
             return Ok(Some(visit));
         }
-        let filter = Filter {
+        let filter = SubscriptionFilter {
             topic: Some(topic.as_str().to_owned()),
             callback: Some(callback.as_str().to_owned()),
             limit: 1,
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         };
         match self.store.list(&filter).await?.1 {
             0 => Ok(self.hosts.wait(callback).await),
@@ -325,10 +325,10 @@ impl Subscribe {
         intent: &Intent,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        if intent.mode == Mode::Subscribe {
+        if intent.mode == IntentMode::Subscribe {
             self.look_for(intent, now).await?;
         }
-        let came = self.store.settle_intent(id, intent, now).await?;
+        let came = self.store.complete_intent(id, intent, now).await?;
         self.journal.tell(events::settled(intent, came, now));
         Ok(came.is_some())
     }
@@ -356,7 +356,7 @@ impl Subscribe {
     async fn look(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
         let resource = self.store.ensure(topic, now).await?;
         let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
-        if is_watched || resource.kind == Kind::Collection {
+        if is_watched || resource.kind == ResourceKind::Collection {
             return Ok(resource);
         }
         if self.awaits_history(&resource).await? {

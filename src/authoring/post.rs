@@ -5,7 +5,7 @@ use url::Url;
 
 use super::enclosure::look;
 use super::{Author, Publish, Refusal, Saved, Sent};
-use feedgate_core::stored_file::{Condition, Segment};
+use feedgate_core::stored_file::{PathSegment, WriteCondition};
 use feedgate_protocol::rss::{self, About, Change, Post};
 
 /// How often a post is put into what another writer has changed meanwhile.
@@ -43,7 +43,7 @@ impl Publish {
     /// Adds a post to a stored feed, which is made if there is none.
     pub async fn post(
         &self,
-        (author, name): (&Author, &Segment),
+        (author, name): (&Author, &PathSegment),
         draft: &Draft,
         now: DateTime<Utc>,
     ) -> Result<Posted, Refusal> {
@@ -75,9 +75,9 @@ impl Publish {
                     let checked = rss::check(&file.content.body)?;
                     // Whatever it was in, it is UTF-8 now, and says so.
                     let text = rss::as_utf8(&checked.text).into_owned();
-                    (Some(text), Condition::Tagged(vec![file.tag.clone()]))
+                    (Some(text), WriteCondition::Tagged(vec![file.tag.clone()]))
                 }
-                None => (None, Condition::Absent),
+                None => (None, WriteCondition::Absent),
             };
             let feed = rss::add(text.as_deref(), &change, &about)?;
             match self.save((author, name), Sent::Text(&feed), &condition, now).await {

@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::{Author, Refusal};
-use feedgate_core::account::{Right, TokenHash};
+use feedgate_core::account::{Scope, TokenHash};
 use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
 use feedgate_core::ports::Store;
-use feedgate_core::stored_file::Segment;
+use feedgate_core::stored_file::PathSegment;
 
 /// Passwords hashed at once: half of a small machine, and 40 MiB.
 const AT_ONCE: usize = 2;
@@ -36,8 +36,8 @@ impl SignIn {
     /// Who this is.
     pub(super) async fn author(&self, login: &str, password: &str) -> Result<Author, Refusal> {
         if let Some(access) = self.store.authenticate(login, &TokenHash::of(password)).await? {
-            return match access.rights.allow(Right::Publish) {
-                true => Ok(Author { login: Segment::login(login)? }),
+            return match access.rights.allow(Scope::Publish) {
+                true => Ok(Author { login: PathSegment::login(login)? }),
                 false => Err(Refusal::NoRight),
             };
         }
@@ -45,7 +45,7 @@ impl SignIn {
         let kept = self.store.password(login).await?;
         let hash = kept.map_or_else(PasswordHash::of_nobody, |(_, hash)| hash);
         match self.matches(hash, password).await? {
-            true => Ok(Author { login: Segment::login(login)? }),
+            true => Ok(Author { login: PathSegment::login(login)? }),
             false => Err(Refusal::WrongPassword),
         }
     }

@@ -14,7 +14,7 @@ use crate::authoring::hash_password;
 use crate::jobs::runner;
 use feedgate_core::password::Password;
 use feedgate_core::ports::Store;
-use feedgate_core::stored_file::Segment;
+use feedgate_core::stored_file::PathSegment;
 
 use super::{Outcome, Settings, say};
 
@@ -140,5 +140,5 @@ fn password(whose: &Whose) -> Result<(Password, bool), Box<dyn std::error::Error
 }
 
 fn login(text: &str) -> Result<String, String> {
-    Segment::login(text).map(|login| login.as_str().to_owned()).map_err(|bad| bad.to_string())
+    PathSegment::login(text).map(|login| login.as_str().to_owned()).map_err(|bad| bad.to_string())
 }

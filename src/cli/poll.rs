@@ -22,8 +22,10 @@ use crate::jobs::poll::{self, Reading};
 use crate::jobs::runner;
 use crate::net::{Answer, Ask, Fetch, FetchError, Fetched};
 use feedgate_core::poll::{Polling, Validators};
-use feedgate_core::resource::Kind;
-use feedgate_core::schedule::{self, Bounds, Found, Held, News, Plan, Setback};
+use feedgate_core::resource::ResourceKind;
+use feedgate_core::schedule::{
+    self, NewRecords, PollFinding, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
+};
 
 /// Fetch a URL once and tell what happened on the way, what was understood, and when it
 /// would be fetched again. Ends with 1 if the fetch failed.
@@ -45,7 +47,7 @@ struct Polled<'a> {
     /// What the document is; nothing if there is none.
     read: Option<Reading>,
     /// When it would be polled again, at the earliest, and why.
-    plan: Plan,
+    plan: PollPlan,
     /// The same at the latest.
     latest: DateTime<Utc>,
 }
@@ -74,7 +76,12 @@ pub(super) async fn run(args: &Args) -> Outcome {
 }
 
 /// What `serve` would make of the first fetch of a resource.
-fn read<'a>(fetched: &'a Fetched, url: &str, bounds: &Bounds, now: DateTime<Utc>) -> Polled<'a> {
+fn read<'a>(
+    fetched: &'a Fetched,
+    url: &str,
+    bounds: &ScheduleBounds,
+    now: DateTime<Utc>,
+) -> Polled<'a> {
     let document = match &fetched.result {
         Ok(Answer::Document(document)) => Some(&**document),
         _ => None,
@@ -86,7 +93,7 @@ fn read<'a>(fetched: &'a Fetched, url: &str, bounds: &Bounds, now: DateTime<Utc>
     });
     let hint_s = document.map_or(0, |document| document.hint_s);
     let found = match (&fetched.result, &read) {
-        (Err(err), _) => Found::Trouble(Setback {
+        (Err(err), _) => PollFinding::Trouble(PollSetback {
             class: err.class(),
             retry_after_s: match err {
                 FetchError::Status { retry_after_s, .. } => *retry_after_s,
@@ -94,10 +101,10 @@ fn read<'a>(fetched: &'a Fetched, url: &str, bounds: &Bounds, now: DateTime<Utc>
             },
         }),
         (Ok(_), Some(Reading::Feed(feed))) => {
-            Found::News(News::of(feed, hint_s, feed.entries.len(), now))
+            PollFinding::NewRecords(NewRecords::of(feed, hint_s, feed.entries.len(), now))
         }
-        (Ok(_), Some(_)) => Found::News(News::of_other(hint_s, 1)),
-        (Ok(_), None) => Found::NotModified { hint_s: None },
+        (Ok(_), Some(_)) => PollFinding::NewRecords(NewRecords::of_other(hint_s, 1)),
+        (Ok(_), None) => PollFinding::NotModified { hint_s: None },
     };
     let plan = |dice| {
         let mut polling = Polling::default();
@@ -105,7 +112,8 @@ fn read<'a>(fetched: &'a Fetched, url: &str, bounds: &Bounds, now: DateTime<Utc>
             polling.validators = document.validators.clone();
             polling.body_bytes = document.body.len().try_into().unwrap_or(u32::MAX);
         }
-        let held = Held { kind: Kind::Unknown, subscribers: 1, pushed: false, polling };
+        let held =
+            ScheduleInput { kind: ResourceKind::Unknown, subscribers: 1, pushed: false, polling };
         schedule::plan(held, &found, bounds, now, dice)
     };
     let latest = plan(1.0).next_fetch;

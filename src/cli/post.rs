@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::jobs::runner;
 use crate::net::Fetch;
 use feedgate_core::password::Password;
-use feedgate_core::stored_file::{DEFAULT_NAME, Segment};
+use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::rss::{Change, Post, SHORT_CHARS};
 
 use super::{Outcome, Settings, say};
@@ -62,10 +62,10 @@ pub(super) struct Args {
     cloud: Option<Url>,
     /// Let the gateway store the feed of this account.
     #[arg(long, value_name = "LOGIN", requires = "cloud", value_parser = login)]
-    user: Option<Segment>,
+    user: Option<PathSegment>,
     /// Which of its feeds.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME, value_parser = file)]
-    name: Segment,
+    name: PathSegment,
     /// The title of a new feed.
     #[arg(long, value_name = "TITLE")]
     feed_title: Option<String>,
@@ -148,10 +148,10 @@ fn note(text: &str) {
     writeln!(io::stderr().lock(), "feedgate: {text}").unwrap_or_default();
 }
 
-fn login(text: &str) -> Result<Segment, String> {
-    Segment::login(text).map_err(|bad| bad.to_string())
+fn login(text: &str) -> Result<PathSegment, String> {
+    PathSegment::login(text).map_err(|bad| bad.to_string())
 }
 
-fn file(text: &str) -> Result<Segment, String> {
-    Segment::file(text).ok_or_else(|| "a name such as rss.xml: letters, digits, .-_".to_owned())
+fn file(text: &str) -> Result<PathSegment, String> {
+    PathSegment::file(text).ok_or_else(|| "a name such as rss.xml: letters, digits, .-_".to_owned())
 }

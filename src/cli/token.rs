@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use crate::app::{create_token, open_store};
 use crate::jobs::runner;
-use feedgate_core::account::{Right, Rights};
+use feedgate_core::account::{Scope, Scopes};
 
 use super::{Outcome, Settings, say};
 
@@ -34,7 +34,7 @@ enum What {
         name: String,
         /// What it allows: subscribe, unsubscribe, list, retrieve, admin, publish.
         #[arg(long, default_value = "subscribe,unsubscribe,list,retrieve", value_parser = rights)]
-        rights: Rights,
+        rights: Scopes,
     },
     /// List all tokens, without themselves: only their hashes are kept.
     List,
@@ -103,9 +103,9 @@ fn tame(what: &str, text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn rights(words: &str) -> Result<Rights, String> {
-    Rights::from_words(words).map_err(|word| {
-        let known: Vec<&str> = Right::ALL.into_iter().map(Right::as_str).collect();
+fn rights(words: &str) -> Result<Scopes, String> {
+    Scopes::from_words(words).map_err(|word| {
+        let known: Vec<&str> = Scope::ALL.into_iter().map(Scope::as_str).collect();
         format!("{word} is no right; there are {}", known.join(", "))
     })
 }

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::Config;
 use crate::jobs::collect;
-use feedgate_core::collection::{Configured, Name};
+use feedgate_core::collection::{CollectionName, ConfiguredCollection};
 use feedgate_core::topic::Topic;
 
 impl Config {
@@ -33,7 +33,7 @@ struct Written {
 }
 
 /// Reads all of them; the error says what is wrong with one.
-pub(super) fn parse(text: &str) -> Result<Vec<Configured>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<ConfiguredCollection>, String> {
     let written: Vec<Written> = serde_json::from_str(text).map_err(|err| err.to_string())?;
     let read = written.into_iter().map(read).collect::<Result<Vec<_>, String>>()?;
     let mut names = BTreeSet::new();
@@ -43,9 +43,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Configured>, String> {
     }
 }
 
-fn read(written: Written) -> Result<Configured, String> {
-    let longest = Name::LONGEST_BYTES;
-    let name = Name::parse(&written.name).ok_or_else(|| {
+fn read(written: Written) -> Result<ConfiguredCollection, String> {
+    let longest = CollectionName::LONGEST_BYTES;
+    let name = CollectionName::parse(&written.name).ok_or_else(|| {
         format!("{:?} is no name: up to {longest} of a-z, 0-9, - and _", written.name)
     })?;
     let topics = written.topics.iter().map(|topic| {
@@ -55,7 +55,11 @@ fn read(written: Written) -> Result<Configured, String> {
     if topics.is_empty() {
         return Err(format!("{} has no topics", name.as_str()));
     }
-    Ok(Configured { name, topics: topics.into_iter().collect(), account: written.account })
+    Ok(ConfiguredCollection {
+        name,
+        topics: topics.into_iter().collect(),
+        account: written.account,
+    })
 }
 
 #[cfg(test)]

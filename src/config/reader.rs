@@ -11,10 +11,10 @@ use url::Url;
 
 use crate::http::Aliases;
 use feedgate_core::backfill;
-use feedgate_core::collection::Configured;
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::{Cut, Retention};
-use feedgate_core::ping::Unit;
+use feedgate_core::collection::ConfiguredCollection;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::{ArchiveRetention, PageLimits};
+use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::Sink;
 use feedgate_protocol::signature::Method;
 
@@ -64,29 +64,29 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
     }
 
     /// How much a page of an archive takes.
-    pub(super) fn history(&mut self) -> backfill::Limits {
-        backfill::Limits {
+    pub(super) fn history(&mut self) -> backfill::BackfillLimits {
+        backfill::BackfillLimits {
             pages: self.number("FEEDGATE_BACKFILL_PAGES", 0, 100_000) as u32,
             entries: self.number("FEEDGATE_BACKFILL_ENTRIES", 1, 10_000_000),
             bytes: self.number("FEEDGATE_BACKFILL_BYTES", 1, 1 << 40),
         }
     }
 
-    pub(super) fn cut(&mut self) -> Cut {
-        Cut {
+    pub(super) fn cut(&mut self) -> PageLimits {
+        PageLimits {
             records: self.number("FEEDGATE_PAGE_RECORDS", 1, 1_000) as i64,
             bytes: self.number("FEEDGATE_PAGE_BYTES", 1_024, 1 << 26) as i64,
         }
     }
 
     /// How much of each archive is kept; 0 sets no bound.
-    pub(super) fn retention(&mut self) -> Retention {
+    pub(super) fn retention(&mut self) -> ArchiveRetention {
         let mut bound = |name| {
             let number = self.number(name, 0, u32::MAX.into());
             u32::try_from(number).ok().filter(|number| *number > 0)
         };
         let (days, pages) = (bound("FEEDGATE_ARCHIVE_DAYS"), bound("FEEDGATE_ARCHIVE_PAGES"));
-        Retention { days, pages }
+        ArchiveRetention { days, pages }
     }
 
     pub(super) fn secs(&mut self, name: &str, most: u64) -> Duration {
@@ -120,7 +120,7 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
 
     pub(super) fn limit_groups(&mut self, name: &str) -> Vec<(String, Option<Duration>)> {
         let text = self.text(name).unwrap_or_default();
-        Groups::parse(&text).unwrap_or_else(|part| {
+        HostGroups::parse(&text).unwrap_or_else(|part| {
             self.fault(name, format!("domains such as example.org=5,example.net; {part} is none"));
             Vec::new()
         })
@@ -141,7 +141,7 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
         aliases
     }
 
-    pub(super) fn collections(&mut self, name: &str) -> Vec<Configured> {
+    pub(super) fn collections(&mut self, name: &str) -> Vec<ConfiguredCollection> {
         let Some(text) = self.text(name) else { return Vec::new() };
         collections::parse(&text).unwrap_or_else(|why| {
             let such = "[{\"name\": \"news\", \"topics\": [\"https://example.org/feed\"]}]";
@@ -222,11 +222,11 @@ impl<G: Fn(&str) -> Option<(String, Origin)>> Reader<G> {
         })
     }
 
-    pub(super) fn unit(&mut self, name: &str) -> Unit {
-        let unit = self.text(name).as_deref().and_then(Unit::from_word);
+    pub(super) fn unit(&mut self, name: &str) -> TimeUnit {
+        let unit = self.text(name).as_deref().and_then(TimeUnit::from_word);
         unit.unwrap_or_else(|| {
             self.fault(name, "minutes or seconds");
-            Unit::Minutes
+            TimeUnit::Minutes
         })
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use feedgate_core::event::{Event, Kind, Outcome};
+use feedgate_core::event::{Event, EventKind, EventOutcome};
 
 /// Lines of their own in one burst of what went well.
 const FEW_GOOD: u64 = 25;
@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// What a burst is one of.
-type Key = (Kind, Outcome, Cow<'static, str>, Cow<'static, str>, String);
+type Key = (EventKind, EventOutcome, Cow<'static, str>, Cow<'static, str>, String);
 
 /// The bursts that go on now.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Bursts {
         self.looked.get_or_insert(now);
         let burst = self.open.entry(key).or_insert(Burst { alone: 0, last: now, rest: None });
         burst.last = now;
-        let few = if event.outcome == Outcome::Ok { FEW_GOOD } else { FEW_BAD };
+        let few = if event.outcome == EventOutcome::Ok { FEW_GOOD } else { FEW_BAD };
         if burst.alone < few {
             burst.alone += 1;
             return Some(event);
@@ -117,8 +117,8 @@ mod tests {
 
     use super::*;
 
-    fn event(outcome: Outcome, feed: &str, n: u64) -> Event {
-        let event = Event::new(Kind::Notify, DateTime::UNIX_EPOCH + Duration::from_secs(n));
+    fn event(outcome: EventOutcome, feed: &str, n: u64) -> Event {
+        let event = Event::new(EventKind::Notify, DateTime::UNIX_EPOCH + Duration::from_secs(n));
         Event { outcome, ..event.of(feed).to(&format!("https://reader.test/{n}")) }
     }
 
@@ -128,7 +128,7 @@ mod tests {
         let mut lines = Vec::new();
         for n in 0..100_000 {
             let now = began + Duration::from_micros(300 * n);
-            lines.extend(bursts.take(event(Outcome::Ok, "https://a.test/", n), now));
+            lines.extend(bursts.take(event(EventOutcome::Ok, "https://a.test/", n), now));
             if n % 1_000 == 0 {
                 lines.extend(bursts.settle(now));
             }
@@ -144,15 +144,15 @@ mod tests {
     fn what_differs_is_told_apart() {
         let (mut bursts, now) = (Bursts::default(), Instant::now());
         for n in 0..FEW_GOOD {
-            assert!(bursts.take(event(Outcome::Ok, "https://a.test/", n), now).is_some());
+            assert!(bursts.take(event(EventOutcome::Ok, "https://a.test/", n), now).is_some());
         }
-        assert!(bursts.take(event(Outcome::Ok, "https://a.test/", 99), now).is_none());
-        assert!(bursts.take(event(Outcome::Ok, "https://b.test/", 99), now).is_some());
+        assert!(bursts.take(event(EventOutcome::Ok, "https://a.test/", 99), now).is_none());
+        assert!(bursts.take(event(EventOutcome::Ok, "https://b.test/", 99), now).is_some());
         for n in 0..FEW_BAD {
-            assert!(bursts.take(event(Outcome::Failed, "https://a.test/", n), now).is_some());
+            assert!(bursts.take(event(EventOutcome::Failed, "https://a.test/", n), now).is_some());
         }
         assert_eq!(bursts.settle(now + QUIET).len(), 1);
         let later = now + QUIET + QUIET;
-        assert!(bursts.take(event(Outcome::Ok, "https://a.test/", 1), later).is_some());
+        assert!(bursts.take(event(EventOutcome::Ok, "https://a.test/", 1), later).is_some());
     }
 }

@@ -34,8 +34,8 @@ use crate::event_log::Journal;
 use crate::jobs::poll::Ingest;
 use crate::jobs::runner::{self, Work};
 use crate::net::Fetch;
-use feedgate_core::backfill::{Backfill, Ending, Limits};
-use feedgate_core::host::Refused;
+use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
+use feedgate_core::host::HostRefusal;
 use feedgate_core::ports::{DueBackfill, Store, StoreError};
 use feedgate_core::resource::Resource;
 
@@ -54,7 +54,7 @@ pub struct Settings {
     /// How long a claimed step belongs to this node; longer than any fetch.
     pub claim: Duration,
     /// How much is brought in.
-    pub limits: Limits,
+    pub limits: BackfillLimits,
 }
 
 /// Brings in histories.
@@ -95,13 +95,13 @@ impl Backfills {
         if due.backfill.ending.is_none() {
             return self.read(due).await;
         }
-        while self.store.fill(id, runner::now()).await? {}
+        while self.store.commit_staged(id, runner::now()).await? {}
         let done = self.store.backfills(&[id]).await?.pop().unwrap_or(due.backfill);
         info!(
             resource = id.0,
             pages = done.pages,
             entries = done.appended,
-            ending = done.ending.as_ref().map(Ending::as_str),
+            ending = done.ending.as_ref().map(BackfillEnd::as_str),
             "the history of a resource is in its log"
         );
         self.journal.tell(events::ended(&due.resource, &done, runner::now()));
@@ -116,23 +116,23 @@ impl Backfills {
             self.journal.tell(events::begun(&resource, now));
         }
         if !backfill.has_room(&self.settings.limits) {
-            return self.end(backfill, Ending::Limited, now).await;
+            return self.end(backfill, BackfillEnd::Limited, now).await;
         }
         let Some(url) = page::address(&backfill, &resource) else {
-            return self.end(backfill, Ending::Broken("bad_url".to_owned()), now).await;
+            return self.end(backfill, BackfillEnd::Broken("bad_url".to_owned()), now).await;
         };
         let host = self.store.host(&self.store.group(url.as_str())).await?;
         if let Some(until) = host.cool_until.filter(|until| *until > now) {
-            return self.store.settle_backfill(&backfill, until).await.map(drop);
+            return self.store.save_backfill(&backfill, until).await.map(drop);
         }
         if !self.ingest.is_allowed(&url, now).await? {
-            let ending = Ending::Broken("robots_disallowed".to_owned());
+            let ending = BackfillEnd::Broken("robots_disallowed".to_owned());
             return self.end(backfill, ending, now).await;
         }
         match page::read(&self.fetch, (&backfill, &resource), &url, now).await {
             Ok(page) => {
                 debug!(resource = resource.id.0, entries = page.entries.len(), "read a page");
-                self.store.lay_aside(&backfill, page, runner::now()).await.map(drop)
+                self.store.stage_backfill(&backfill, page, runner::now()).await.map(drop)
             }
             Err(trouble) => {
                 self.heed(&resource, &url, &trouble).await?;
@@ -150,7 +150,7 @@ impl Backfills {
         trouble: &Trouble,
     ) -> Result<(), StoreError> {
         let Some(http_code @ (429 | 503)) = trouble.http_code else { return Ok(()) };
-        let refused = Refused {
+        let refused = HostRefusal {
             group: self.store.group(url.as_str()),
             resource: resource.id,
             at: runner::now(),
@@ -176,20 +176,20 @@ impl Backfills {
                 let asked = Duration::from_secs(trouble.retry_after_s.unwrap_or_default().into());
                 let due_at = now + asked.min(LONGEST_WAIT).max(*wait);
                 self.journal.tell(events::put_off(resource, (trouble.code, due_at), now));
-                self.store.settle_backfill(&backfill, due_at).await.map(drop)
+                self.store.save_backfill(&backfill, due_at).await.map(drop)
             }
-            None => self.end(backfill, Ending::Broken(trouble.code.to_owned()), now).await,
+            None => self.end(backfill, BackfillEnd::Broken(trouble.code.to_owned()), now).await,
         }
     }
 
     async fn end(
         &self,
         mut backfill: Backfill,
-        ending: Ending,
+        ending: BackfillEnd,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         backfill.end(ending);
-        self.store.settle_backfill(&backfill, now).await.map(drop)
+        self.store.save_backfill(&backfill, now).await.map(drop)
     }
 }
 

@@ -17,7 +17,9 @@ use tracing::{error, info};
 use url::Url;
 
 use crate::jobs::runner::{self, Work};
-use feedgate_core::collection::{Collection, Configured, Owing, Scope};
+use feedgate_core::collection::{
+    Collection, CollectionKind, ConfiguredCollection, PendingCollection,
+};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::record::RecordKind;
 use feedgate_core::stored_entry::sourced;
@@ -37,7 +39,7 @@ pub struct Settings {
     /// Whether there is a collection of everything that is public.
     pub all: bool,
     /// The collections that the operator describes.
-    pub named: Vec<Configured>,
+    pub named: Vec<ConfiguredCollection>,
 }
 
 /// Takes records into collections.
@@ -58,7 +60,8 @@ impl Collect {
         if settings.all {
             let host = settings.public_url.host_str().unwrap_or_default();
             let title = format!("Everything at {host}");
-            let all = Collection { scope: Scope::All, topic: settings.topic(&["all"]), title };
+            let all =
+                Collection { scope: CollectionKind::All, topic: settings.topic(&["all"]), title };
             open.push(store.open_collection(&all, now).await?.id);
         }
         for named in &settings.named {
@@ -67,7 +70,7 @@ impl Collect {
             if named.account.is_some() {
                 topic = unguessable(&topic);
             }
-            let (scope, title) = (Scope::Named(named.name.clone()), name.to_owned());
+            let (scope, title) = (CollectionKind::Named(named.name.clone()), name.to_owned());
             let collection = Collection { scope, topic, title };
             let id = store.open_collection(&collection, now).await?.id;
             store.set_members(id, &named.topics, now).await?;
@@ -80,7 +83,7 @@ impl Collect {
         Ok(Collect { store, claim: settings.claim })
     }
 
-    async fn take_in(&self, batch: Vec<Owing>) -> Result<(), StoreError> {
+    async fn take_in(&self, batch: Vec<PendingCollection>) -> Result<(), StoreError> {
         let said = batch.into_iter().map(|mut owing| {
             for (record, _) in &mut owing.records {
                 // What takes an entry back names it, and no more.
@@ -117,17 +120,17 @@ pub fn unguessable(topic: &Topic) -> Topic {
 }
 
 impl Work for Collect {
-    type Job = Vec<Owing>;
+    type Job = Vec<PendingCollection>;
 
     const NAME: &'static str = "collect";
 
-    async fn claim(&self, _limit: usize) -> Result<Vec<Vec<Owing>>, StoreError> {
+    async fn claim(&self, _limit: usize) -> Result<Vec<Vec<PendingCollection>>, StoreError> {
         let now = runner::now();
         let batch = self.store.claim_collecting(now, now + self.claim, BATCH).await?;
         Ok(if batch.is_empty() { Vec::new() } else { vec![batch] })
     }
 
-    async fn perform(&self, batch: Vec<Owing>) {
+    async fn perform(&self, batch: Vec<PendingCollection>) {
         if let Err(err) = self.take_in(batch).await {
             let cause: &dyn Error = &err;
             error!(error = cause, "records could not be collected; it will be tried again");

@@ -32,8 +32,8 @@ use crate::event_log::Journal;
 use crate::jobs::runner::{self, Hosts, Place, Work};
 use crate::metrics::Metrics;
 use crate::net::{Call, Fetch, FetchError, Reply};
-use feedgate_core::ports::{Settled, Store, StoreError};
-use feedgate_core::subscription::{Due, Subscription};
+use feedgate_core::ports::{DeliveryResult, Store, StoreError};
+use feedgate_core::subscription::{DueSubscription, Subscription};
 use feedgate_protocol::signature::Method;
 
 use compose::{Composer, Says};
@@ -93,12 +93,12 @@ impl Deliver {
 
     /// Makes one attempt and says how it ended. An error means the store failed; the
     /// subscription is found again when its claim ends.
-    async fn attempt(&self, due: &Due) -> Result<Settled, StoreError> {
+    async fn attempt(&self, due: &DueSubscription) -> Result<DeliveryResult, StoreError> {
         let subscription = &due.subscription;
         let id = subscription.id;
         let Some(load) = self.composer.compose(due).await? else {
             let (cursor, status) = (due.owed, due.status);
-            return Ok(Settled::Delivered { id, cursor, status });
+            return Ok(DeliveryResult::Delivered { id, cursor, status });
         };
         let status = match load.says {
             Says::NoStatus => subscription.status_told,
@@ -111,7 +111,7 @@ impl Deliver {
         let begun = Instant::now();
         let answer = self.call(call, begun).await;
         let took = begun.elapsed();
-        let verdict = verdict::judge(subscription, &answer, runner::now(), runner::dice());
+        let verdict = verdict::classify(subscription, &answer, runner::now(), runner::dice());
 
         let result = verdict::word(&answer);
         self.metrics.delivered(subscription.protocol.as_str(), result, took);
@@ -179,7 +179,7 @@ fn tell(subscription: &Subscription, verdict: Verdict, result: &'static str) {
 }
 
 impl Work for Deliver {
-    type Job = (Due, Place);
+    type Job = (DueSubscription, Place);
 
     const NAME: &'static str = "deliver";
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use feedgate_core::ports::Room;
+use feedgate_core::ports::ClaimLimits;
 
 /// Jobs in hand, by host.
 ///
@@ -35,11 +35,11 @@ impl Hosts {
     }
 
     /// What may be claimed now, `limit` jobs in all.
-    pub fn room(&self, limit: usize) -> Room {
+    pub fn room(&self, limit: usize) -> ClaimLimits {
         let in_hand = self.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
         let busy = in_hand.iter().filter(|(_, jobs)| self.is_busy(**jobs));
         let busy = busy.map(|(host, _)| host.clone()).collect();
-        Room { limit, per_host: self.portion(), busy }
+        ClaimLimits { limit, per_host: self.portion(), busy }
     }
 
     /// Takes a place for a job that was claimed.

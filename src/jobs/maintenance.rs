@@ -16,10 +16,10 @@ use tracing::{error, info, warn};
 
 use crate::event_log::Journal;
 use crate::jobs::runner;
-use feedgate_core::backlog_smoothing::{Clock, Look};
-use feedgate_core::event::{Event, Kind};
-use feedgate_core::page::Retention;
-use feedgate_core::ping::Unit;
+use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
+use feedgate_core::event::{Event, EventKind};
+use feedgate_core::page::ArchiveRetention;
+use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::schedule;
 
@@ -78,13 +78,13 @@ pub struct Settings {
     /// Polls a second, of all nodes together.
     pub polls_per_s: u32,
     /// How the documents of hours count that are over.
-    pub changes_unit: Unit,
+    pub changes_unit: TimeUnit,
     /// How long pings are kept.
     pub keep_pings: Duration,
     /// How long the documents of hours are kept; `None` is for ever.
-    pub keep_hours: Option<Duration>,
+    pub save_hours: Option<Duration>,
     /// How much of each archive is kept.
-    pub retention: Retention,
+    pub retention: ArchiveRetention,
     /// How much the log page holds.
     pub events: EventsKept,
 }
@@ -106,10 +106,10 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     let mut before = runner::now();
-    let (began, mut clock) = (Instant::now(), Clock::default());
+    let (began, mut clock) = (Instant::now(), ClockWatch::default());
     loop {
         let now = runner::now();
-        if clock.look(began.elapsed(), now) != Look::Steady
+        if clock.look(began.elapsed(), now) != ClockReading::Steady
             && let Err(err) = set_back(&*store, now).await
         {
             error!(error = &err as &dyn Error, "what a wrong clock left could not be mended");
@@ -153,7 +153,7 @@ async fn steer(store: &dyn Store, settings: &Settings) -> Result<u64, StoreError
         let budget = settings.polls_per_s;
         warn!(planned, budget, "the poll budget does not suffice; periods become longer");
     }
-    store.keep_k(next).await.map(|()| 0)
+    store.save_k(next).await.map(|()| 0)
 }
 
 /// Drops what has ended or keeps failing, and tells of each.
@@ -175,13 +175,15 @@ async fn drop_all(
         done += dropped.len() as u64;
         for dropped in dropped {
             let (kind, code, why) = match chore {
-                Chore::Expire => (Kind::Expire, "lease_ended", "its lease has ended".to_owned()),
+                Chore::Expire => {
+                    (EventKind::Expire, "lease_ended", "its lease has ended".to_owned())
+                }
                 _ => {
                     let why = format!(
                         "{} changes could not be told, one after the other",
                         dropped.errors
                     );
-                    (Kind::Drop, "kept_failing", why)
+                    (EventKind::Drop, "kept_failing", why)
                 }
             };
             let event = Event::new(kind, now).of(&dropped.topic).to(&dropped.callback);
@@ -206,7 +208,7 @@ async fn prune(
     settings: &Settings,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
-    let hours_before = settings.keep_hours.map(|keep| now - keep);
+    let hours_before = settings.save_hours.map(|keep| now - keep);
     let lines = store.prune_changes(now - settings.keep_pings, hours_before).await?;
     Ok(lines + store.prune(now - KEEP).await?)
 }
@@ -217,7 +219,7 @@ impl Chore {
             Chore::Expire => "expire",
             Chore::DropFailing => "drop_failing",
             Chore::Measure => "measure",
-            Chore::KeepHours => "keep_hours",
+            Chore::KeepHours => "save_hours",
             Chore::Prune => "prune",
             Chore::Forget => "forget",
             Chore::Trim => "trim",
@@ -251,7 +253,7 @@ impl Chore {
             Chore::DropFailing => drop_all(Chore::DropFailing, store, journal, now).await?,
             Chore::ShortenLog => shorten_log(store, settings, now).await?,
             Chore::Measure => store.measure(now - MEASURE_EVERY, now).await?,
-            Chore::KeepHours => store.keep_hours(now, settings.changes_unit).await?,
+            Chore::KeepHours => store.save_hours(now, settings.changes_unit).await?,
             Chore::Prune => prune(store, settings, now).await?,
             Chore::Forget => store.forget_unwatched(now - KEEP_UNWATCHED, now).await?,
             Chore::Trim => store.drop_pages(&settings.retention, now).await?,

@@ -51,8 +51,8 @@ use feedgate_core::poll::{Poll, Trigger};
 use feedgate_core::poll_times;
 use feedgate_core::ports::{DueResource, Store, StoreError};
 use feedgate_core::resource::Resource;
-use feedgate_core::schedule::{Bounds, K_LEAST};
-use feedgate_core::upstream::Offered;
+use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
+use feedgate_core::upstream::UpstreamFinding;
 
 pub use found::links;
 pub use push::Pushed;
@@ -134,7 +134,7 @@ impl Ingest {
             records::Records::default()
         });
         let own = self.settings.upstream_url.as_ref();
-        let upstream = own.map_or(Offered::Unknown, |own| {
+        let upstream = own.map_or(UpstreamFinding::Unknown, |own| {
             advertised_upstream::offered(&seen.found, resource, own)
         });
         let is_our_fault = self.is_our_fault(due, &seen).await?;
@@ -174,7 +174,7 @@ impl Ingest {
     }
 
     /// What bounds periods now.
-    async fn bounds(&self, now: DateTime<Utc>) -> Result<Bounds, StoreError> {
+    async fn bounds(&self, now: DateTime<Utc>) -> Result<ScheduleBounds, StoreError> {
         let Dial { k, read_at_s } = &*self.dial;
         let now_s = now.timestamp();
         if (now_s - read_at_s.load(Ordering::Relaxed)).abs() >= DIAL_S {
@@ -182,7 +182,7 @@ impl Ingest {
             k.store(self.store.k().await?.to_bits(), Ordering::Relaxed);
         }
         let k = f64::from_bits(k.load(Ordering::Relaxed)).max(K_LEAST);
-        Ok(Bounds { min_period_s: self.settings.min_period_s, k })
+        Ok(ScheduleBounds { min_period_s: self.settings.min_period_s, k })
     }
 
     /// Polls a resource now, due or not, and returns it as it is afterwards. What

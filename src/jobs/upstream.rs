@@ -26,8 +26,8 @@ use crate::jobs::poll::{Ingest, Pushed};
 use crate::jobs::runner::{self, Hosts, Place, Work};
 use crate::metrics::Metrics;
 use crate::net::Fetch;
-use feedgate_core::event::{Event, Kind};
-use feedgate_core::ping::{Ping, Source};
+use feedgate_core::event::{Event, EventKind};
+use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::resource::Resource;
 use feedgate_core::subscription::Lease;
@@ -36,7 +36,7 @@ use feedgate_core::upstream::Upstream;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature;
 
-pub use request::{NoPush, Wanted, ask, judge};
+pub use request::{NoPush, Wanted, ask, classify};
 
 /// Longer than a request and its answer can take.
 const CLAIM: Duration = Duration::from_secs(120);
@@ -115,7 +115,7 @@ impl Upstreams {
             }
         };
         let (upstream, claimed) = (&upstream, Some(claimed_until));
-        self.store.settle_upstream(upstream, claimed, due_at).await.map(drop)
+        self.store.save_upstream(upstream, claimed, due_at).await.map(drop)
     }
 
     async fn ask(&self, upstream: &Upstream, mode: &str) -> Result<(), NoPush> {
@@ -167,13 +167,13 @@ impl Upstreams {
         let now = runner::now();
         upstream.confirm(now + lease);
         let renewal = now + upstream.offer.renewal(lease);
-        self.store.settle_upstream(&upstream, None, renewal).await
+        self.store.save_upstream(&upstream, None, renewal).await
     }
 
     /// A hub says that it will not tell us (WebSub `#subscription-validation`).
     pub async fn denied(&self, mut upstream: Upstream) -> Result<(), StoreError> {
         let due_at = runner::now() + upstream.refused(true);
-        self.store.settle_upstream(&upstream, None, due_at).await.map(drop)
+        self.store.save_upstream(&upstream, None, due_at).await.map(drop)
     }
 
     /// An upstream tells of a change. What a hub sent and signed is taken as it is, unless
@@ -190,23 +190,23 @@ impl Upstreams {
         let is_signed = upstream.offer.protocol == Protocol::WebSub
             && signature::holds(signature, upstream.secret.expose(), &body);
         let spacing = self.settings.ping_spacing;
-        let is_due = self.store.upstream_told(upstream, spacing, now).await?;
+        let is_due = self.store.record_upstream_push(upstream, spacing, now).await?;
         if is_signed && is_due {
             let pushed = Pushed { content_type, body };
             let new = self.ingest.push(resource, pushed, now).await?;
             debug!(resource = resource.id.0, new, "an upstream sent what is new");
         }
         let result = if is_signed && is_due { "signed" } else { "hint" };
-        self.metrics.upstream_told(protocol, result);
+        self.metrics.record_upstream_push(protocol, result);
         let ping = Ping {
             at: now,
-            source: Source::Upstream,
+            source: PingSource::Upstream,
             name: String::new(),
             url: resource.topic.as_str().to_owned(),
             feed_url: None,
         };
         self.store.receive(&ping, spacing).await?;
-        let event = Event::new(Kind::Ping, now).via(ping.source.as_str()).of(&ping.url);
+        let event = Event::new(EventKind::Ping, now).via(ping.source.as_str()).of(&ping.url);
         self.journal.tell(event.saying(&format!("from the upstream by {protocol}, {result}")));
         Ok(())
     }

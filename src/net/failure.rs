@@ -13,7 +13,7 @@ use url::Url;
 
 use super::FetchError;
 use super::guarded_client::Refused;
-use feedgate_core::schedule::Class;
+use feedgate_core::schedule::FailureClass;
 
 /// The error that `err` is on the way to `url`.
 pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
@@ -24,8 +24,11 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
         return match refused {
             Refused::Forbidden => FetchError::Forbidden { host },
             other => {
-                let class =
-                    if matches!(other, Refused::NoName) { Class::NoName } else { Class::Lookup };
+                let class = if matches!(other, Refused::NoName) {
+                    FailureClass::NoName
+                } else {
+                    FailureClass::Lookup
+                };
                 FetchError::Unreachable { host, detail: other.to_string(), class }
             }
         };
@@ -42,7 +45,7 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     } else {
         "http: the connection broke off before the answer was complete".to_owned()
     };
-    let class = if tls.is_some() { Class::Tls } else { Class::Network };
+    let class = if tls.is_some() { FailureClass::Tls } else { FailureClass::Network };
     FetchError::Unreachable { host, detail, class }
 }
 

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::registration::Handler;
 use super::{Refusal, Subscribe, events, verify};
 use crate::jobs::runner;
-use feedgate_core::event::{Event, Kind};
-use feedgate_core::ports::Filter;
+use feedgate_core::event::{Event, EventKind};
+use feedgate_core::ports::SubscriptionFilter;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
@@ -89,7 +89,7 @@ impl Subscribe {
             return Ok(());
         }
         let why = refusal.unwrap_or(Refusal::NoSubscription);
-        let event = Event::new(Kind::Unsubscribe, runner::now()).via(VIA);
+        let event = Event::new(EventKind::Unsubscribe, runner::now()).via(VIA);
         let event = event.of(urls.first().map_or("", String::as_str)).to(callbacks[0].as_str());
         self.journal.tell(events::not_done(event, &why));
         Err(why)
@@ -102,11 +102,11 @@ impl Subscribe {
         (topic, callback): (&Topic, &Callback),
         protocols: &[&str],
     ) -> Result<bool, Refusal> {
-        let filter = Filter {
+        let filter = SubscriptionFilter {
             topic: Some(topic.as_str().to_owned()),
             callback: Some(callback.as_str().to_owned()),
             limit: 16,
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         };
         let (held, _) = self.store.list(&filter).await?;
         let is_meant =
@@ -129,7 +129,7 @@ impl Subscribe {
             let verified = verify::cancelled(&self.fetch, url, topic.as_str()).await;
             let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
             self.metrics.verified("cancel", result);
-            let event = about(Kind::Verify).lasting(begun.elapsed());
+            let event = about(EventKind::Verify).lasting(begun.elapsed());
             self.journal.tell(events::judged(event, "cancel", &verified));
             verified?;
         }
@@ -138,7 +138,7 @@ impl Subscribe {
             ended |= self.store.unsubscribe(None, topic, callback, Some(protocol)).await?;
         }
         if ended {
-            self.journal.tell(about(Kind::Unsubscribe));
+            self.journal.tell(about(EventKind::Unsubscribe));
         }
         Ok(ended)
     }

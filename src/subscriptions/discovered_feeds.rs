@@ -11,7 +11,7 @@ use super::Subscribe;
 use crate::net::{Answer, Ask};
 use feedgate_core::poll::Validators;
 use feedgate_core::ports::StoreError;
-use feedgate_core::resource::Kind;
+use feedgate_core::resource::ResourceKind;
 use feedgate_core::topic::Topic;
 use feedgate_feed::context::Context;
 use feedgate_feed::discovery::Offer;
@@ -27,7 +27,7 @@ impl Subscribe {
     pub async fn offers(&self, topic: &Topic, look: bool) -> Result<Vec<Offer>, StoreError> {
         let Some(resource) = self.store.find(topic.as_str()).await? else { return Ok(Vec::new()) };
         let offers = resource.polling.offers;
-        if !look || !offers.is_empty() || resource.kind != Kind::Other {
+        if !look || !offers.is_empty() || resource.kind != ResourceKind::Other {
             return Ok(offers);
         }
         Ok(self.well_known(&topic.fetch_url()).await.into_iter().collect())

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{Refusal, Subscribe, events};
 use crate::net::Ask;
-use feedgate_core::event::Outcome;
+use feedgate_core::event::EventOutcome;
 use feedgate_core::ping::Ping;
 use feedgate_core::poll::Validators;
 use feedgate_core::ports::StoreError;
@@ -30,7 +30,7 @@ impl Subscribe {
     pub async fn ping(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
         self.metrics.pinged(ping.source.as_str());
         if let Err(why) = Topic::parse(ping.url.as_str()) {
-            let (outcome, why) = (Outcome::Refused, why.to_string());
+            let (outcome, why) = (EventOutcome::Refused, why.to_string());
             self.journal.tell(events::ping_refused(ping, outcome, "bad_url", &why));
             return Ok(0);
         }
@@ -65,7 +65,7 @@ impl Subscribe {
             return Ok(());
         }
         let why = unreadable();
-        let (outcome, words) = (Outcome::Failed, why.to_string());
+        let (outcome, words) = (EventOutcome::Failed, why.to_string());
         self.journal.tell(events::ping_refused(ping, outcome, why.code(), &words));
         Err(why)
     }

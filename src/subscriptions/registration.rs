@@ -17,10 +17,10 @@ use super::host_limits::Visit;
 use super::{Refusal, Subscribe, events, verify};
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
-use feedgate_core::event::{Event, Kind};
-use feedgate_core::ports::{Filter, StoreError};
+use feedgate_core::event::{Event, EventKind};
+use feedgate_core::ports::{StoreError, SubscriptionFilter};
 use feedgate_core::resource::Resource;
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
@@ -115,7 +115,8 @@ impl Subscribe {
     ) -> Result<DateTime<Utc>, Refusal> {
         let done = self.try_register(handler, url, (spacing, now)).await;
         if let Err(why) = &done {
-            let event = Event::new(Kind::Subscribe, now).via(handler.protocol.as_str()).of(url);
+            let event =
+                Event::new(EventKind::Subscribe, now).via(handler.protocol.as_str()).of(url);
             let event = match handler.callback() {
                 Some(callback) => event.to(callback.as_str()),
                 None => event,
@@ -141,7 +142,7 @@ impl Subscribe {
         if !is_reachable && !self.is_renewal(&topic, &callback, &handler.protocol).await? {
             return Err(unreadable());
         }
-        let wish = Wish {
+        let wish = SubscriptionRequest {
             account: None,
             topic,
             callback,
@@ -195,12 +196,12 @@ impl Subscribe {
         callback: &Callback,
         protocol: &Protocol,
     ) -> Result<bool, StoreError> {
-        let filter = Filter {
+        let filter = SubscriptionFilter {
             account: Some(AccountId::NOBODY),
             topic: Some(topic.as_str().to_owned()),
             callback: Some(callback.as_str().to_owned()),
             limit: MOST_OF_ONE,
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         };
         let (listed, _) = self.store.list(&filter).await?;
         let mut held = listed.iter().map(|listed| &listed.subscription.protocol);

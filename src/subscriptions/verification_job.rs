@@ -14,7 +14,7 @@ use super::host_limits::{CallbackHosts, Visit};
 use super::{Subscribe, verify};
 use crate::jobs::runner::{self, Work};
 use feedgate_core::intent::DueIntent;
-use feedgate_core::ports::{Room, StoreError};
+use feedgate_core::ports::{ClaimLimits, StoreError};
 use feedgate_core::topic;
 
 /// How long to wait before each further attempt. WebSub asks for promptness; a server
@@ -81,7 +81,7 @@ impl Work for Intents {
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
         let (now, hosts) = (runner::now(), &self.subscribe.hosts);
-        let room = Room { limit, per_host: CallbackHosts::portion(), busy: hosts.busy() };
+        let room = ClaimLimits { limit, per_host: CallbackHosts::portion(), busy: hosts.busy() };
         let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
         let visits = due.into_iter().map(|due| {
             let visit = hosts.visit(&due.intent.wish.callback);

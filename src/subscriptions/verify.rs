@@ -9,8 +9,8 @@ use url::Url;
 
 use crate::jobs::runner::nonce;
 use crate::net::{Call, Fetch, FetchError, Reply};
-use feedgate_core::event::Excerpt;
-use feedgate_core::intent::{Intent, Mode};
+use feedgate_core::event::AnswerExcerpt;
+use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::{rsscloud, soap, xmlrpc};
 
@@ -25,10 +25,10 @@ pub enum NotVerified {
     Unreachable(#[source] FetchError),
     /// An answer that is no agreement.
     #[error("it answered {0} instead of 2xx")]
-    Status(StatusCode, Excerpt),
+    Status(StatusCode, AnswerExcerpt),
     /// It agreed to something else.
     #[error("its answer is not exactly the challenge")]
-    Challenge(Excerpt),
+    Challenge(AnswerExcerpt),
     /// The procedure that was called reported a fault.
     #[error("it answered with a fault: {0}")]
     Fault(String),
@@ -51,7 +51,7 @@ impl NotVerified {
     }
 
     /// What it answered instead.
-    pub(super) fn excerpt(&self) -> Option<&Excerpt> {
+    pub(super) fn excerpt(&self) -> Option<&AnswerExcerpt> {
         match self {
             Self::Status(_, excerpt) | Self::Challenge(excerpt) => Some(excerpt),
             Self::Busy | Self::Unreachable(_) | Self::Fault(_) | Self::Protocol(_) => None,
@@ -85,7 +85,7 @@ pub(super) async fn intent(fetch: &Fetch, intent: &Intent) -> Result<(), NotVeri
         query.push(("hub.callback", wish.callback.as_str())); // as Superfeedr does (row S-15)
     }
     query.push(("hub.challenge", &challenge));
-    if intent.mode == Mode::Subscribe {
+    if intent.mode == IntentMode::Subscribe {
         query.push(("hub.lease_seconds", &lease));
     }
     if let Some(token) = &intent.verify_token {
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_callback_that_says_no_is_believed_and_a_silent_one_asked_again() {
         let status = |code: u16| {
-            NotVerified::Status(StatusCode::from_u16(code).unwrap(), Excerpt::default())
+            NotVerified::Status(StatusCode::from_u16(code).unwrap(), AnswerExcerpt::default())
         };
         let timed_out = FetchError::TimedOut(Duration::from_secs(10));
         #[rustfmt::skip]
@@ -229,7 +229,7 @@ mod tests {
             (status(429),                                  true),
             (status(503),                                  true),
             (NotVerified::Unreachable(timed_out),          true),
-            (NotVerified::Challenge(Excerpt::default()),   false),
+            (NotVerified::Challenge(AnswerExcerpt::default()),   false),
             (NotVerified::Fault("no".to_owned()),          false),
         ];
         for (why, want) in cases {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{Refusal, Subscribe};
 use crate::jobs::runner;
 use feedgate_core::ping::Ping;
-use feedgate_core::ports::{Numbers, StoreError};
+use feedgate_core::ports::{LogNumbers, StoreError};
 use feedgate_core::resource::Resource;
 use feedgate_core::topic::Topic;
 
@@ -77,10 +77,10 @@ impl Subscribe {
     /// How many have been told of what is behind `before`, when nobody is left to be told,
     /// or when the time is over.
     async fn told(&self, before: &Resource, until: Instant) -> Result<u64, StoreError> {
-        let numbers = Numbers { head: before.head, body_version: before.body_version };
+        let numbers = LogNumbers { head: before.head, body_version: before.body_version };
         let mut pause = LOOKS.0;
         loop {
-            let telling = self.store.telling(before.id, numbers, runner::now()).await?;
+            let telling = self.store.delivery_progress(before.id, numbers, runner::now()).await?;
             if telling.waiting == 0 || Instant::now() + pause >= until {
                 return Ok(telling.told);
             }

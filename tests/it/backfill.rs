@@ -13,11 +13,11 @@ use feedgate::jobs::poll::{self, Ingest};
 use feedgate::jobs::runner::{self, Work};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, Fetch};
-use feedgate_core::backfill::{Backfill, Ending, Limits};
-use feedgate_core::ports::{Room, Store};
+use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
+use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::resource::Resource;
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -38,7 +38,7 @@ on_both_stores!(
     p26_a_server_that_says_slow_down_to_a_history_is_left_alone_by_polls_too,
 );
 
-const LIMITS: Limits = Limits { pages: 50, entries: 1_000, bytes: 1 << 20 };
+const LIMITS: BackfillLimits = BackfillLimits { pages: 50, entries: 1_000, bytes: 1 << 20 };
 
 /// A gateway without doors, and a publisher.
 struct Bench {
@@ -53,7 +53,7 @@ impl Bench {
         Bench::with(database, LIMITS, Duration::from_secs(60)).await
     }
 
-    async fn with(database: &Database, limits: Limits, claim: Duration) -> Bench {
+    async fn with(database: &Database, limits: BackfillLimits, claim: Duration) -> Bench {
         let (store, ingest, backfills) = node(database, limits, claim).await;
         Bench { store, ingest, backfills, publisher: Publisher::start().await }
     }
@@ -121,8 +121,8 @@ impl Bench {
     }
 }
 
-fn wish(topic: &str, callback: &str) -> Wish {
-    Wish {
+fn wish(topic: &str, callback: &str) -> SubscriptionRequest {
+    SubscriptionRequest {
         account: None,
         topic: Topic::parse(topic).unwrap(),
         callback: Callback::parse(callback).unwrap(),
@@ -138,7 +138,7 @@ fn wish(topic: &str, callback: &str) -> Wish {
 /// A node on `database`: its store, its poller and what brings in histories.
 async fn node(
     database: &Database,
-    limits: Limits,
+    limits: BackfillLimits,
     claim: Duration,
 ) -> (Arc<dyn Store>, Ingest, Backfills) {
     let store = database.open().await;
@@ -170,8 +170,8 @@ async fn steps(backfills: &Backfills, most: usize) {
     }
 }
 
-fn room() -> Room {
-    Room { limit: 1_000, per_host: 1_000, busy: Vec::new() }
+fn room() -> ClaimLimits {
+    ClaimLimits { limit: 1_000, per_host: 1_000, busy: Vec::new() }
 }
 
 /// An Atom feed called `tides` with these links and entries, newest first.
@@ -211,7 +211,7 @@ async fn history_comes_before_what_is_there_and_is_told_to_nobody(database: Data
 
     let done = bench.finish().await;
     assert_eq!((done.state(), done.pages, done.appended), ("done", 4, 11));
-    assert_eq!(done.ending, Some(Ending::Complete));
+    assert_eq!(done.ending, Some(BackfillEnd::Complete));
     let records = bench.records().await;
     assert!(records.iter().all(|record| record.kind == RecordKind::Old));
     bench.poll().await;

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate::jobs::runner;
-use feedgate_core::ping::{HOUR, hour_of};
+use feedgate_core::ping::{HOUR, start_of_hour};
 use feedgate_core::record::Seq;
 use flate2::read::GzDecoder;
 use http::header::{
@@ -81,7 +81,7 @@ fn ages(document: &str) -> Vec<(String, u64)> {
 #[tokio::test]
 async fn the_document_of_an_hour_never_changes_once_the_hour_is_over() {
     let database = Database::new(Kind::Sqlite).await;
-    let hour = hour_of(runner::now() - TimeDelta::hours(30));
+    let hour = start_of_hour(runner::now() - TimeDelta::hours(30));
     let end = hour + HOUR;
     list(&database, &[(hour, "first"), (end - TimeDelta::seconds(90), "last")]).await;
     list(&database, &[(end, "next"), (hour - TimeDelta::microseconds(1), "before")]).await;
@@ -201,7 +201,7 @@ async fn a_reader_who_has_it_is_told_so_and_one_who_can_is_sent_it_compressed() 
 #[tokio::test]
 async fn an_hour_is_printed_for_who_has_not_got_it_and_once_for_all() {
     let database = Database::new(Kind::Sqlite).await;
-    let hour = hour_of(runner::now() - TimeDelta::hours(30));
+    let hour = start_of_hour(runner::now() - TimeDelta::hours(30));
     list(&database, &[(hour, "first")]).await;
     let gateway = Gateway::start(&database, &[]).await;
     let path = path_of(hour);

@@ -13,16 +13,18 @@ use feedgate::jobs::deliver::{Deliver, Settings};
 use feedgate::jobs::runner::{self, Pace};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, Fetch};
-use feedgate_core::change_detection::{Candidate, Document};
-use feedgate_core::poll::{Found, Poll, Polling, Trigger};
-use feedgate_core::ports::{Filter, Store};
+use feedgate_core::change_detection::{Candidate, FeedDocument};
+use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
+use feedgate_core::ports::{Store, SubscriptionFilter};
 use feedgate_core::record::Seq;
-use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::schedule::Demand;
 use feedgate_core::status::Status;
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, Subscription, Updates, Wish};
+use feedgate_core::subscription::{
+    Format, Lease, Secret, Statuses, Subscription, SubscriptionRequest, Updates,
+};
 use feedgate_core::topic::{Callback, Topic};
-use feedgate_core::upstream::Offered;
+use feedgate_core::upstream::UpstreamFinding;
 use feedgate_feed::body::Body;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::Method;
@@ -85,8 +87,12 @@ impl Node {
         self.store.close().await;
     }
 
-    async fn subscribe(&self, callback: &str, change: impl FnOnce(&mut Wish)) -> Subscription {
-        let mut wish = Wish {
+    async fn subscribe(
+        &self,
+        callback: &str,
+        change: impl FnOnce(&mut SubscriptionRequest),
+    ) -> Subscription {
+        let mut wish = SubscriptionRequest {
             account: None,
             topic: Topic::parse(TOPIC).unwrap(),
             callback: Callback::parse(callback).unwrap(),
@@ -103,17 +109,18 @@ impl Node {
 
     /// Appends entries with these numbers, in this order.
     async fn append(&self, id: ResourceId, numbers: impl Iterator<Item = usize>) {
-        let mut poll = poll(Kind::Feed);
+        let mut poll = poll(ResourceKind::Feed);
         let candidates = numbers.map(record).collect();
-        poll.found = Found::Feed(Document { at: poll.at, candidates, ..Document::default() });
+        poll.found =
+            NewContent::Feed(FeedDocument { at: poll.at, candidates, ..FeedDocument::default() });
         self.store.record(id, &poll).await.unwrap();
     }
 
     /// Publishes another body, of a resource that is no feed.
     async fn change_body(&self, id: ResourceId, content_type: Option<&str>, bytes: &[u8]) {
-        let mut poll = poll(Kind::Other);
+        let mut poll = poll(ResourceKind::Other);
         let Candidate { entry_id, atom, .. } = record(0);
-        poll.found = Found::Revision { entry_id, atom: atom.unwrap() };
+        poll.found = NewContent::Revision { entry_id, atom: atom.unwrap() };
         let content_type = content_type.map(str::to_owned);
         poll.body = Some(Body { content_type, bytes: bytes.to_vec() });
         self.store.record(id, &poll).await.unwrap();
@@ -122,7 +129,7 @@ impl Node {
     /// The subscription with this callback, if there is one.
     async fn now(&self, callback: &str) -> Option<Subscription> {
         let callback = Some(callback.to_owned());
-        let filter = Filter { callback, limit: 1, ..Filter::default() };
+        let filter = SubscriptionFilter { callback, limit: 1, ..SubscriptionFilter::default() };
         let (listed, _) = self.store.list(&filter).await.unwrap();
         listed.into_iter().next().map(|listed| listed.subscription)
     }
@@ -148,7 +155,7 @@ fn record(number: usize) -> Candidate {
     Candidate::of_id(&entry_id, atom)
 }
 
-fn poll(kind: Kind) -> Poll {
+fn poll(kind: ResourceKind) -> Poll {
     let now = runner::now();
     Poll {
         at: now,
@@ -162,9 +169,9 @@ fn poll(kind: Kind) -> Poll {
         site_url: None,
         feed_head: None,
         body: None,
-        upstream: Offered::Unknown,
+        upstream: UpstreamFinding::Unknown,
         meaning: None,
-        found: Found::Nothing,
+        found: NewContent::Nothing,
         silent: false,
         next_fetch: now + Duration::from_secs(3_600),
         demand: Demand::default(),

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use feedgate_core::ports::Filter;
+use feedgate_core::ports::SubscriptionFilter;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -34,7 +34,10 @@ async fn everything_arrives(database: Database) {
     assert!(numbers.iter().all(|(heard, missing)| *heard > 3 && *missing == Some(0)), "{said}");
 
     let store = database.open().await;
-    let (left, _) = store.list(&Filter { limit: 10, ..Filter::default() }).await.unwrap();
+    let (left, _) = store
+        .list(&SubscriptionFilter { limit: 10, ..SubscriptionFilter::default() })
+        .await
+        .unwrap();
     assert!(left.is_empty(), "subscriptions are left: {left:?}");
     store.close().await;
 }

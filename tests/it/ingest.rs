@@ -14,10 +14,10 @@ use feedgate::jobs::poll::{Ingest, Settings};
 use feedgate::jobs::runner;
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, Fetch};
-use feedgate_core::ports::{Room, Store};
+use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
-use feedgate_core::resource::{Kind, Resource};
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -83,7 +83,7 @@ impl Bench {
     }
 
     async fn subscribe(&self, path: &str, format: Format) {
-        let wish = Wish {
+        let wish = SubscriptionRequest {
             account: None,
             topic: Topic::parse(self.publisher.url(path)).unwrap(),
             callback: Callback::parse(format!("https://b.test/{}", format.as_str())).unwrap(),
@@ -111,8 +111,8 @@ impl Bench {
     }
 }
 
-fn room() -> Room {
-    Room { limit: 1_000, per_host: 1_000, busy: Vec::new() }
+fn room() -> ClaimLimits {
+    ClaimLimits { limit: 1_000, per_host: 1_000, busy: Vec::new() }
 }
 
 async fn n05_what_was_there_before_is_told_to_nobody(database: Database) {
@@ -121,7 +121,7 @@ async fn n05_what_was_there_before_is_told_to_nobody(database: Database) {
     bench.subscribe("/feed", Format::Raw).await;
     bench.publisher.put_rss("/feed", rss("tides", 1..=5));
     let resource = bench.poll("/feed").await;
-    assert_eq!((resource.head, resource.kind), (Seq(5), Kind::Feed), "everything is kept");
+    assert_eq!((resource.head, resource.kind), (Seq(5), ResourceKind::Feed), "everything is kept");
     assert_eq!(bench.owed().await, [], "rule N5");
 
     bench.publisher.put_rss("/feed", rss("tides", 2..=7));
@@ -161,7 +161,7 @@ async fn a_document_that_cannot_be_read_costs_no_entry(database: Database) {
         bench.publisher.put("/feed", "text/html", page);
         let resource = bench.poll("/feed").await;
         assert_eq!(resource.status.error, "not_a_feed");
-        assert_eq!((resource.kind, resource.head), (Kind::Feed, Seq(1)), "it stays a feed");
+        assert_eq!((resource.kind, resource.head), (ResourceKind::Feed, Seq(1)), "it stays a feed");
         assert_eq!(resource.polling.validators, before.polling.validators, "rule P7");
         let soon = runner::now() + Duration::from_secs(7 * 3_600);
         assert!(resource.next_fetch < soon, "rule P31: within six hours");
@@ -183,7 +183,7 @@ async fn a_page_with_entries_marked_up_is_a_feed_and_stays_one(database: Databas
     let bench = Bench::start(&database).await;
     bench.publisher.put("/", "text/html", marked_up(1..=2));
     let resource = bench.poll("/").await;
-    assert_eq!((resource.kind, resource.head), (Kind::Feed, Seq(2)));
+    assert_eq!((resource.kind, resource.head), (ResourceKind::Feed, Seq(2)));
     bench.publisher.put("/", "text/html", marked_up(1..=3));
     let resource = bench.poll("/").await;
     assert_eq!((resource.head, resource.status.error.as_str()), (Seq(3), ""));
@@ -260,7 +260,7 @@ async fn n12_content_that_comes_back_is_news_again(database: Database) {
     for (content, head) in [("one", 1), ("two", 2), ("two", 2), ("one", 3)] {
         bench.publisher.put("/page", "text/plain", content);
         let resource = bench.poll("/page").await;
-        assert_eq!((resource.kind, resource.head), (Kind::Other, Seq(head)), "rule N12");
+        assert_eq!((resource.kind, resource.head), (ResourceKind::Other, Seq(head)), "rule N12");
         let (version, body) = bench.store.body(resource.id).await.unwrap().unwrap();
         assert_eq!((version, body.bytes.as_slice()), (head, content.as_bytes()));
     }

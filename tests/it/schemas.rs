@@ -8,8 +8,8 @@ use std::{fs, path::Path};
 use chrono::DateTime;
 use feedgate::http::routes::archive::render::{Archive, Order};
 use feedgate::http::routes::changes::render::{END, push_head, push_line};
-use feedgate_core::page::{Archived, Cut, Held, Named, Page};
-use feedgate_core::ping::{Change, Unit};
+use feedgate_core::page::{Archived, ArchivedId, LocatedPage, Page, PageLimits};
+use feedgate_core::ping::{TimeUnit, WeblogChange};
 use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::status::Status;
 use feedgate_feed::render::atom::{self, Document};
@@ -110,7 +110,7 @@ fn archived(page: &Page) -> Vec<Archived> {
     let records = records(page.first.0 - 1, page.last.0).into_iter();
     let archived = records.map(|record| {
         let is_again = record.seq.0 % 2 == 0;
-        let replaces = is_again.then(|| Named::Source(record.entry_id.clone()));
+        let replaces = is_again.then(|| ArchivedId::Source(record.entry_id.clone()));
         Archived { record, is_again, replaces }
     });
     archived.collect()
@@ -125,7 +125,7 @@ fn archive_documents_are_valid() {
         let archive = Archive { topic, home, hub, order: Order::NewestFirst };
         let mut pages = Vec::new();
         for seq in 1..=head {
-            let cut = Cut { records: 3, bytes: 1 << 20 };
+            let cut = PageLimits { records: 3, bytes: 1 << 20 };
             cut.place(&mut pages, Seq(seq), 1, DateTime::UNIX_EPOCH);
         }
         if pages.is_empty() {
@@ -134,7 +134,7 @@ fn archive_documents_are_valid() {
         let newest = pages.len() as i64;
         for page in pages {
             let records = archived(&page);
-            let held = Held { page, oldest: 1, newest };
+            let held = LocatedPage { page, oldest: 1, newest };
             let document = archive.document(&held, &records);
             documents.push((format!("document-{}-of-{head}", page.number), document));
             let recent = archive.recent(("", &status()), &held, &records);
@@ -147,7 +147,7 @@ fn archive_documents_are_valid() {
 #[test]
 fn changes_xml_is_valid() {
     let now = DateTime::from_timestamp(1_168_715_280, 0).unwrap();
-    let change = |feed_url: Option<&str>| Change {
+    let change = |feed_url: Option<&str>| WeblogChange {
         at: now,
         name: "A & \"b\" \u{7}".to_owned(),
         url: "https://a.test/?x=1&y=2".to_owned(),
@@ -157,7 +157,7 @@ fn changes_xml_is_valid() {
     let documents = lists.iter().enumerate().map(|(n, list)| {
         let mut text = String::new();
         push_head(&mut text, now, 2);
-        list.iter().for_each(|change| push_line(&mut text, change, now, Unit::Minutes));
+        list.iter().for_each(|change| push_line(&mut text, change, now, TimeUnit::Minutes));
         (format!("changes-{n}"), text + END)
     });
     assert_valid("changes.rng", &documents.collect::<Vec<_>>());

@@ -17,10 +17,10 @@ use feedgate::event_log::Journal;
 use feedgate::jobs::poll::{Ingest, Settings};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, Fetch};
-use feedgate_core::ports::{Room, Store};
+use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
@@ -77,7 +77,7 @@ impl Node {
 
     /// Polls what is due at `now`; how many that were.
     async fn poll_due(&self, now: DateTime<Utc>) -> usize {
-        let room = Room { limit: 10, per_host: 1, busy: Vec::new() };
+        let room = ClaimLimits { limit: 10, per_host: 1, busy: Vec::new() };
         let claimed = TimeDelta::from_std(CLAIM).unwrap();
         let due = self.store.claim_resources(now, now + claimed, &room).await.unwrap();
         for due in &due {
@@ -98,7 +98,7 @@ async fn follow(habits: Habits, days: i64) -> Score {
     let serving = Arc::clone(&site);
     let origin = Origin::playing(move |request| serving.lock().unwrap().answer(request)).await;
     let mut node = Node::start(&database).await;
-    let wish = Wish {
+    let wish = SubscriptionRequest {
         account: None,
         topic: Topic::parse(origin.url("/feed")).unwrap(),
         callback: Callback::parse("https://b.test/").unwrap(),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
-use feedgate_core::ports::Filter;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
+use feedgate_core::ports::SubscriptionFilter;
 use feedgate_store as store;
 use http::StatusCode;
 use rustix::process::{Pid, Signal};
@@ -151,10 +151,13 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
     assert_eq!(slow.answered.load(Ordering::SeqCst), 1);
 
     let url = format!("sqlite:{}", folder.path().join("feedgate-data/feedgate.db").display());
-    let (groups, cut) = (Groups::new(Duration::ZERO), Cut::default());
+    let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
     let settings = store::Settings { url, connections: 1, groups, cut, onward: Default::default() };
     let store = store::open(&settings).await.unwrap();
-    let (listed, _) = store.list(&Filter { limit: 9, ..Filter::default() }).await.unwrap();
+    let (listed, _) = store
+        .list(&SubscriptionFilter { limit: 9, ..SubscriptionFilter::default() })
+        .await
+        .unwrap();
     let resource = &listed[0].resource;
     assert!(resource.head.0 > 0);
     let owed = match listed[0].subscription.format {

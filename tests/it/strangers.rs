@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use feedgate::jobs::runner;
-use feedgate_core::intent::{Intent, Mode};
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -82,7 +82,7 @@ async fn s26_one_address_can_ask_only_so_much_at_every_door() {
 
 /// What stays of a request to `/hub` that is answered before it is verified.
 fn intent(topic: &str, callback: &str) -> Intent {
-    let wish = Wish {
+    let wish = SubscriptionRequest {
         account: None,
         topic: Topic::parse(topic).unwrap(),
         callback: Callback::parse(callback).unwrap(),
@@ -93,7 +93,7 @@ fn intent(topic: &str, callback: &str) -> Intent {
         secret: None,
         lease: Lease::WEBSUB,
     };
-    Intent { mode: Mode::Subscribe, wish, verify_token: None, backfill: false }
+    Intent { mode: IntentMode::Subscribe, wish, verify_token: None, backfill: false }
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn s26_a_host_that_does_not_agree_is_not_asked_for_all_who_name_it() {
     for n in 0..30 {
         // By name, since addresses of one's own are not counted.
         let callback = format!("http://localhost:{}/{n}", victim.port());
-        store.intend(&intent(&topic, &callback), runner::now()).await.unwrap();
+        store.enqueue_intent(&intent(&topic, &callback), runner::now()).await.unwrap();
     }
     store.close().await;
     let networks = ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8,::1/128");

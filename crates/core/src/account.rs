@@ -13,7 +13,7 @@ impl AccountId {
 
 /// One thing a token may allow (Superfeedr's API, "Token rights").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Right {
+pub enum Scope {
     /// Create and change subscriptions.
     Subscribe,
     /// End subscriptions.
@@ -28,67 +28,67 @@ pub enum Right {
     Publish,
 }
 
-impl Right {
+impl Scope {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Right; 6] = [
-        Right::Subscribe,
-        Right::Unsubscribe,
-        Right::List,
-        Right::Retrieve,
-        Right::Admin,
-        Right::Publish,
+    pub const ALL: [Scope; 6] = [
+        Scope::Subscribe,
+        Scope::Unsubscribe,
+        Scope::List,
+        Scope::Retrieve,
+        Scope::Admin,
+        Scope::Publish,
     ];
 
     /// Its name on the wire and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
-            Right::Subscribe => "subscribe",
-            Right::Unsubscribe => "unsubscribe",
-            Right::List => "list",
-            Right::Retrieve => "retrieve",
-            Right::Admin => "admin",
-            Right::Publish => "publish",
+            Scope::Subscribe => "subscribe",
+            Scope::Unsubscribe => "unsubscribe",
+            Scope::List => "list",
+            Scope::Retrieve => "retrieve",
+            Scope::Admin => "admin",
+            Scope::Publish => "publish",
         }
     }
 
     /// Reads its name.
-    pub fn from_word(word: &str) -> Option<Right> {
-        Right::ALL.into_iter().find(|right| right.as_str() == word)
+    pub fn from_word(word: &str) -> Option<Scope> {
+        Scope::ALL.into_iter().find(|right| right.as_str() == word)
     }
 }
 
 /// A set of rights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rights(u8);
+pub struct Scopes(u8);
 
-impl Rights {
+impl Scopes {
     /// Every right there is.
-    pub fn all() -> Rights {
-        Right::ALL.into_iter().collect()
+    pub fn all() -> Scopes {
+        Scope::ALL.into_iter().collect()
     }
 
     /// Whether `right` is among them.
-    pub fn allow(self, right: Right) -> bool {
+    pub fn allow(self, right: Scope) -> bool {
         self.0 & (1 << right as u8) != 0
     }
 
     /// The names, separated by single spaces: the form kept in the store.
     pub fn to_words(self) -> String {
-        let held = Right::ALL.into_iter().filter(|right| self.allow(*right));
-        held.map(Right::as_str).collect::<Vec<_>>().join(" ")
+        let held = Scope::ALL.into_iter().filter(|right| self.allow(*right));
+        held.map(Scope::as_str).collect::<Vec<_>>().join(" ")
     }
 
     /// Reads names separated by spaces or commas; an unknown one is returned as the
     /// error.
-    pub fn from_words(words: &str) -> Result<Rights, String> {
+    pub fn from_words(words: &str) -> Result<Scopes, String> {
         let words = words.split([' ', ',']).filter(|word| !word.is_empty());
-        words.map(|word| Right::from_word(word).ok_or_else(|| word.to_owned())).collect()
+        words.map(|word| Scope::from_word(word).ok_or_else(|| word.to_owned())).collect()
     }
 }
 
-impl FromIterator<Right> for Rights {
-    fn from_iter<I: IntoIterator<Item = Right>>(rights: I) -> Rights {
-        Rights(rights.into_iter().fold(0, |set, right| set | 1 << right as u8))
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(rights: I) -> Scopes {
+        Scopes(rights.into_iter().fold(0, |set, right| set | 1 << right as u8))
     }
 }
 
@@ -100,7 +100,7 @@ pub struct Access {
     /// The account's login.
     pub login: String,
     /// What it allows.
-    pub rights: Rights,
+    pub rights: Scopes,
 }
 
 /// A token on its way into the store.
@@ -111,7 +111,7 @@ pub struct NewToken {
     /// What its owner calls it.
     pub name: String,
     /// What it allows.
-    pub rights: Rights,
+    pub rights: Scopes,
     /// What is kept of it.
     pub hash: TokenHash,
 }
@@ -126,7 +126,7 @@ pub struct TokenInfo {
     /// What its owner calls it.
     pub name: String,
     /// What it allows.
-    pub rights: Rights,
+    pub rights: Scopes,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// When it was revoked, if it was.
@@ -169,10 +169,10 @@ mod tests {
 
     #[test]
     fn rights_survive_the_store() {
-        let some: Rights = [Right::List, Right::Subscribe].into_iter().collect();
+        let some: Scopes = [Scope::List, Scope::Subscribe].into_iter().collect();
         assert_eq!(some.to_words(), "subscribe list");
-        assert_eq!(Rights::from_words("subscribe,list"), Ok(some));
-        assert_eq!(Rights::from_words("list fly"), Err("fly".to_owned()));
-        assert!(!some.allow(Right::Admin));
+        assert_eq!(Scopes::from_words("subscribe,list"), Ok(some));
+        assert_eq!(Scopes::from_words("list fly"), Err("fly".to_owned()));
+        assert!(!some.allow(Scope::Admin));
     }
 }

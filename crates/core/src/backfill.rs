@@ -46,7 +46,7 @@ impl Chain {
 
 /// How much of a source's history is brought in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct BackfillLimits {
     /// Documents read; none turns it off.
     pub pages: u32,
     /// Entries kept; the page that passes it is the last.
@@ -57,7 +57,7 @@ pub struct Limits {
 
 /// How the way back ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum BackfillEnd {
     /// At the beginning, or where nothing new came any more.
     Complete,
     /// At a limit.
@@ -66,22 +66,22 @@ pub enum Ending {
     Broken(String),
 }
 
-impl Ending {
+impl BackfillEnd {
     /// The word kept in the store and shown.
     pub fn as_str(&self) -> &str {
         match self {
-            Ending::Complete => "complete",
-            Ending::Limited => "limited",
-            Ending::Broken(code) => code,
+            BackfillEnd::Complete => "complete",
+            BackfillEnd::Limited => "limited",
+            BackfillEnd::Broken(code) => code,
         }
     }
 
     /// Reads the word kept in the store.
-    pub fn from_word(word: &str) -> Ending {
+    pub fn from_word(word: &str) -> BackfillEnd {
         match word {
-            "complete" => Ending::Complete,
-            "limited" => Ending::Limited,
-            code => Ending::Broken(code.to_owned()),
+            "complete" => BackfillEnd::Complete,
+            "limited" => BackfillEnd::Limited,
+            code => BackfillEnd::Broken(code.to_owned()),
         }
     }
 }
@@ -111,7 +111,7 @@ pub struct Backfill {
     /// holds now comes after what it held before.
     pub holds: bool,
     /// How the way back ended; `None` while it goes on.
-    pub ending: Option<Ending>,
+    pub ending: Option<BackfillEnd>,
     /// Entries that came into the log.
     pub appended: u64,
     /// When all was in the log; `None` while there is something to do.
@@ -164,7 +164,7 @@ impl Backfill {
     }
 
     /// Whether another document may be read.
-    pub fn has_room(&self, limits: &Limits) -> bool {
+    pub fn has_room(&self, limits: &BackfillLimits) -> bool {
         self.pages < limits.pages && self.entries < limits.entries && self.bytes < limits.bytes
     }
 
@@ -182,12 +182,12 @@ impl Backfill {
                 self.chain = Some(*chain);
                 self.next = Some(url.clone());
             }
-            _ => self.end(Ending::Complete),
+            _ => self.end(BackfillEnd::Complete),
         }
     }
 
     /// The way back ends; what was laid aside goes into the log.
-    pub fn end(&mut self, ending: Ending) {
+    pub fn end(&mut self, ending: BackfillEnd) {
         self.next = None;
         self.ending = Some(ending);
     }
@@ -245,14 +245,19 @@ mod tests {
     fn the_way_back_ends_at_the_beginning_in_a_circle_and_where_nothing_new_comes() {
         // Each step: link, new entries, whether the link was seen.
         type Steps = &'static [(Option<&'static str>, u64, bool)];
-        let cases: [(&str, Steps, Option<Ending>, u32); 4] = [
+        let cases: [(&str, Steps, Option<BackfillEnd>, u32); 4] = [
             ("goes on", &[(Some("a"), 5, false), (Some("b"), 0, false)], None, 2),
-            ("beginning", &[(Some("a"), 5, false), (None, 5, false)], Some(Ending::Complete), 2),
-            ("circle", &[(Some("a"), 5, true)], Some(Ending::Complete), 1),
+            (
+                "beginning",
+                &[(Some("a"), 5, false), (None, 5, false)],
+                Some(BackfillEnd::Complete),
+                2,
+            ),
+            ("circle", &[(Some("a"), 5, true)], Some(BackfillEnd::Complete), 1),
             (
                 "barren",
                 &[(Some("a"), 0, false), (Some("b"), 0, false), (Some("c"), 0, false)],
-                Some(Ending::Complete),
+                Some(BackfillEnd::Complete),
                 3,
             ),
         ];
@@ -268,7 +273,7 @@ mod tests {
 
     #[test]
     fn there_is_room_until_any_limit_is_reached() {
-        let limits = Limits { pages: 3, entries: 100, bytes: 1_000 };
+        let limits = BackfillLimits { pages: 3, entries: 100, bytes: 1_000 };
         let cases = [
             (0, 0, 0, true),
             (2, 99, 999, true),

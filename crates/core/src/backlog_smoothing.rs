@@ -61,13 +61,13 @@ pub fn release(
 
 /// Compares the clock with the time that has passed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clock {
+pub struct ClockWatch {
     last: Option<(Duration, DateTime<Utc>)>,
 }
 
 /// What a look at the clock tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum ClockReading {
     /// It is the first look: nobody knows how long we stood still.
     First,
     /// It goes as it should.
@@ -76,15 +76,15 @@ pub enum Look {
     Jumped,
 }
 
-impl Clock {
+impl ClockWatch {
     /// Looks at it: `passed` is the time since some moment that stays the same.
-    pub fn look(&mut self, passed: Duration, now: DateTime<Utc>) -> Look {
+    pub fn look(&mut self, passed: Duration, now: DateTime<Utc>) -> ClockReading {
         let Some((passed_then, then)) = self.last.replace((passed, now)) else {
-            return Look::First;
+            return ClockReading::First;
         };
         let passed = TimeDelta::from_std(passed.saturating_sub(passed_then)).unwrap_or_default();
         let ahead = (now - then) - passed;
-        if ahead.abs() > JUMP { Look::Jumped } else { Look::Steady }
+        if ahead.abs() > JUMP { ClockReading::Jumped } else { ClockReading::Steady }
     }
 }
 
@@ -128,29 +128,29 @@ mod tests {
     fn p47_a_clock_that_was_set_is_noticed() {
         #[rustfmt::skip]
         let cases = [
-            ("it goes on",            10,  10,     Look::Steady),
-            ("it drifts",            100,  350,    Look::Steady),
-            ("it was set forward",    10,  400,    Look::Jumped),
-            ("it was set back",       10,  -400,   Look::Jumped),
-            ("we were asleep",         1,  86_400, Look::Jumped),
+            ("it goes on",            10,  10,     ClockReading::Steady),
+            ("it drifts",            100,  350,    ClockReading::Steady),
+            ("it was set forward",    10,  400,    ClockReading::Jumped),
+            ("it was set back",       10,  -400,   ClockReading::Jumped),
+            ("we were asleep",         1,  86_400, ClockReading::Jumped),
         ];
         for (why, passed, wall, want) in cases {
-            let mut clock = Clock::default();
-            assert_eq!(clock.look(Duration::from_secs(5), at(0)), Look::First);
+            let mut clock = ClockWatch::default();
+            assert_eq!(clock.look(Duration::from_secs(5), at(0)), ClockReading::First);
             assert_eq!(clock.look(Duration::from_secs(5 + passed), at(wall)), want, "{why}");
         }
     }
 
     #[test]
     fn p47_each_look_is_compared_with_the_one_before() {
-        let mut clock = Clock::default();
+        let mut clock = ClockWatch::default();
         #[rustfmt::skip]
         let looks = [
-            ("the first",         0,     0, Look::First),
-            ("it runs on",       20,    21, Look::Steady),
-            ("an hour ahead",    40, 3_600, Look::Jumped),
-            ("and back",         60,    60, Look::Jumped),
-            ("and on",           80,    80, Look::Steady),
+            ("the first",         0,     0, ClockReading::First),
+            ("it runs on",       20,    21, ClockReading::Steady),
+            ("an hour ahead",    40, 3_600, ClockReading::Jumped),
+            ("and back",         60,    60, ClockReading::Jumped),
+            ("and on",           80,    80, ClockReading::Steady),
         ];
         for (why, passed, wall, want) in looks {
             assert_eq!(clock.look(Duration::from_secs(passed), at(wall)), want, "{why}");

@@ -1,6 +1,6 @@
 //! Which entries of a document are news, and to whom (rules N3 to N8).
 //!
-//! One pure function, [`judge`]. It is given what a document holds, what the store knows
+//! One pure function, [`classify`]. It is given what a document holds, what the store knows
 //! of that, and where the resource stands, and says of each entry what to do. The poller
 //! asks it to learn which entries are worth rendering; the store asks it again within the
 //! transaction that appends, with the resource locked, so that whichever nodes polled at
@@ -24,12 +24,12 @@ mod tests;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::poll::Polling;
-use super::record::{EntryKey, Reach};
-use super::resource::Kind;
+use super::record::{Audience, EntryKey};
+use super::resource::ResourceKind;
 use super::status::Status;
 use feedgate_feed::repair::{Code, Weight};
 
-pub use candidate::{Candidate, Deletion, Document};
+pub use candidate::{Candidate, Deletion, FeedDocument};
 pub use known::{Known, KnownEntry};
 
 /// From how many entries on the whole of a document says something (rule N4).
@@ -37,7 +37,7 @@ const CROWD: usize = 5;
 
 /// Where a resource stood when its document was fetched.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct Baseline {
     /// Whether it was read as a feed before. If not, nothing is held back: the whole poll
     /// is silent.
     pub is_known: bool,
@@ -51,12 +51,12 @@ pub struct Standing {
     pub per_hour: f64,
 }
 
-impl Standing {
+impl Baseline {
     /// Reads it off what is kept of a resource.
-    pub fn of(kind: Kind, status: &Status, polling: &Polling) -> Standing {
+    pub fn of(kind: ResourceKind, status: &Status, polling: &Polling) -> Baseline {
         let is_failing = polling.failing_since.is_some();
-        Standing {
-            is_known: kind == Kind::Feed,
+        Baseline {
+            is_known: kind == ResourceKind::Feed,
             title: status.title.clone(),
             last_good: if is_failing { polling.rate_at } else { status.last_fetch },
             is_failing,
@@ -67,11 +67,11 @@ impl Standing {
 
 /// What is to be done about one candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// It is appended; [`Reach::Nobody`] says that it is old (rule N5).
-    New(Reach),
+pub enum EntryChange {
+    /// It is appended; [`Audience::Nobody`] says that it is old (rule N5).
+    New(Audience),
     /// It says something else than it did: the new content is appended (rule N7).
-    Updated(KnownEntry, Reach),
+    Updated(KnownEntry, Audience),
     /// The same, but too soon after the last time: the document is to be read again.
     PutOff(KnownEntry),
     /// It is known under another name, or what it said was not remembered: what it goes by
@@ -83,29 +83,29 @@ pub enum Verdict {
     Repeated,
 }
 
-impl Verdict {
+impl EntryChange {
     /// The entry that it is taken for.
     pub fn known(&self) -> Option<&KnownEntry> {
         match self {
-            Verdict::Updated(known, _)
-            | Verdict::PutOff(known)
-            | Verdict::Learnt(known)
-            | Verdict::Known(known) => Some(known),
-            Verdict::New(_) | Verdict::Repeated => None,
+            EntryChange::Updated(known, _)
+            | EntryChange::PutOff(known)
+            | EntryChange::Learnt(known)
+            | EntryChange::Known(known) => Some(known),
+            EntryChange::New(_) | EntryChange::Repeated => None,
         }
     }
 
     /// Whether a record comes of it.
     pub fn is_appended(&self) -> bool {
-        matches!(self, Verdict::New(_) | Verdict::Updated(..))
+        matches!(self, EntryChange::New(_) | EntryChange::Updated(..))
     }
 }
 
-/// What [`judge`] says.
+/// What [`classify`] says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judgement {
+pub struct ChangeSet {
     /// One for each candidate, in their order.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<EntryChange>,
     /// What the publisher has taken back: places in the document's deletions, and the
     /// entry (rule N8).
     pub deleted: Vec<(usize, KnownEntry)>,
@@ -118,31 +118,35 @@ pub struct Judgement {
     pub is_unrendered: bool,
 }
 
-impl Judgement {
+impl ChangeSet {
     /// How many entries are news to everybody.
     pub fn news(&self) -> usize {
-        self.count(|verdict| matches!(verdict, Verdict::New(reach) if *reach != Reach::Nobody))
+        self.count(
+            |verdict| matches!(verdict, EntryChange::New(reach) if *reach != Audience::Nobody),
+        )
     }
 
     /// How many entries are kept and not sent because they are old.
     pub fn old(&self) -> usize {
-        self.count(|verdict| *verdict == Verdict::New(Reach::Nobody))
+        self.count(|verdict| *verdict == EntryChange::New(Audience::Nobody))
     }
 
     /// How many entries say something else than they did.
     pub fn updated(&self) -> usize {
-        self.count(|verdict| matches!(verdict, Verdict::Updated(..)))
+        self.count(|verdict| matches!(verdict, EntryChange::Updated(..)))
     }
 
     /// Whether there is something that has to be looked at again.
     pub fn is_put_off(&self) -> bool {
-        let waits = |verdict: &Verdict| matches!(verdict, Verdict::PutOff(_));
+        let waits = |verdict: &EntryChange| matches!(verdict, EntryChange::PutOff(_));
         self.is_unrendered || self.verdicts.iter().any(waits)
     }
 
     /// Whether there is anything to keep, apart from what was seen once more.
     pub fn is_empty(&self) -> bool {
-        let idle = |verdict: &Verdict| matches!(verdict, Verdict::Known(_) | Verdict::Repeated);
+        let idle = |verdict: &EntryChange| {
+            matches!(verdict, EntryChange::Known(_) | EntryChange::Repeated)
+        };
         self.deleted.is_empty() && self.verdicts.iter().all(idle)
     }
 
@@ -170,7 +174,7 @@ impl Judgement {
         (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 
-    fn count(&self, is_one: impl Fn(&Verdict) -> bool) -> usize {
+    fn count(&self, is_one: impl Fn(&EntryChange) -> bool) -> usize {
         self.verdicts.iter().filter(|verdict| is_one(verdict)).count()
     }
 }
@@ -180,12 +184,12 @@ fn counted(number: usize, one: &str, many: &str) -> String {
 }
 
 /// Says of each candidate what to do about it.
-pub fn judge(
-    document: &Document,
+pub fn classify(
+    document: &FeedDocument,
     known: &Known,
-    standing: &Standing,
+    standing: &Baseline,
     now: DateTime<Utc>,
-) -> Judgement {
+) -> ChangeSet {
     let matched = matching::matched(document, known);
     let candidates = &document.candidates;
     let unknown = matched.iter().filter(|found| matches!(found, matching::Match::None)).count();
@@ -195,14 +199,14 @@ pub fn judge(
         && !standing.title.is_empty()
         && standing.title != document.title;
     let reaches = news::reaches(document, &matched, standing, is_another_feed);
-    let mut judgement = Judgement { is_another_feed, ..Judgement::default() };
+    let mut judgement = ChangeSet { is_another_feed, ..ChangeSet::default() };
     for ((candidate, found), reach) in candidates.iter().zip(&matched).zip(reaches) {
         judgement.verdicts.push(match found {
-            matching::Match::None => Verdict::New(reach),
-            matching::Match::Repeated => Verdict::Repeated,
+            matching::Match::None => EntryChange::New(reach),
+            matching::Match::Repeated => EntryChange::Repeated,
             matching::Match::Renamed(known) => {
                 judgement.renamed += 1;
-                Verdict::Learnt(known.clone())
+                EntryChange::Learnt(known.clone())
             }
             matching::Match::Same(known) => revised(candidate, known, now),
         });
@@ -222,30 +226,30 @@ const APART: TimeDelta = TimeDelta::seconds(60);
 const FRESH: TimeDelta = TimeDelta::minutes(3);
 
 /// What is to be done about an entry that is known by its id.
-fn revised(candidate: &Candidate, known: &KnownEntry, now: DateTime<Utc>) -> Verdict {
-    let Some(digest) = known.digest else { return Verdict::Learnt(known.clone()) };
+fn revised(candidate: &Candidate, known: &KnownEntry, now: DateTime<Utc>) -> EntryChange {
+    let Some(digest) = known.digest else { return EntryChange::Learnt(known.clone()) };
     if digest == candidate.digest && !known.is_deleted {
-        return Verdict::Known(known.clone());
+        return EntryChange::Known(known.clone());
     }
     let since = known.revised_at.map(|at| now - at);
     if known.revised >= MOST_UPDATES {
         return match since.is_some_and(|since| since < KEPT_EVERY) {
-            true => Verdict::Known(known.clone()),
-            false => Verdict::Updated(known.clone(), Reach::Nobody),
+            true => EntryChange::Known(known.clone()),
+            false => EntryChange::Updated(known.clone(), Audience::Nobody),
         };
     }
     if since.is_some_and(|since| since < APART) {
-        return Verdict::PutOff(known.clone());
+        return EntryChange::PutOff(known.clone());
     }
     let is_fresh = candidate.updated.is_some_and(|updated| {
         known.updated.is_none_or(|before| updated > before) && updated >= now - FRESH
     });
-    let reach = if is_fresh { Reach::Fresh } else { Reach::Askers };
-    Verdict::Updated(known.clone(), reach)
+    let reach = if is_fresh { Audience::Fresh } else { Audience::Askers };
+    EntryChange::Updated(known.clone(), reach)
 }
 
 /// The deletions of entries that are known and that the document does not hold besides.
-fn deleted(document: &Document, known: &Known) -> Vec<(usize, KnownEntry)> {
+fn deleted(document: &FeedDocument, known: &Known) -> Vec<(usize, KnownEntry)> {
     let mut gone = std::collections::HashSet::new();
     let is_held = |key: EntryKey| document.candidates.iter().any(|held| held.id == key);
     let deletions = document.deletions.iter().enumerate().filter_map(|(at, deletion)| {

@@ -44,7 +44,7 @@ macro_rules! words {
 
 words! {
     /// What it was about.
-    Kind {
+    EventKind {
         /// Somebody asked to be told.
         Subscribe = "subscribe",
         /// Somebody asked to go on being told.
@@ -74,7 +74,7 @@ words! {
 
 words! {
     /// How it ended.
-    Outcome {
+    EventOutcome {
         /// As was asked.
         Ok = "ok",
         /// It has not ended: more will be told.
@@ -88,17 +88,17 @@ words! {
 
 /// The beginning of what a callback answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Excerpt {
+pub struct AnswerExcerpt {
     text: String,
     is_public: bool,
 }
 
-impl Excerpt {
+impl AnswerExcerpt {
     /// Of an answer that came from a public address, or from an inner one that the operator
     /// allows: its words are the operator's own affair (rule S13).
-    pub fn new(body: &[u8], is_public: bool) -> Excerpt {
+    pub fn new(body: &[u8], is_public: bool) -> AnswerExcerpt {
         let text = String::from_utf8_lossy(body);
-        Excerpt { text: redaction::line(&text, LONGEST_EXCERPT_CHARS), is_public }
+        AnswerExcerpt { text: redaction::line(&text, LONGEST_EXCERPT_CHARS), is_public }
     }
 }
 
@@ -108,9 +108,9 @@ pub struct Event {
     /// When.
     pub at: DateTime<Utc>,
     /// What it was about.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: EventOutcome,
     /// Why, as one of the words of `docs/errors.md` or of fetch outcomes; may be empty.
     pub code: Cow<'static, str>,
     /// The protocol of a subscription, or the door of a ping; may be empty.
@@ -133,11 +133,11 @@ pub struct Event {
 
 impl Event {
     /// One that went well, of which nothing else is known yet.
-    pub fn new(kind: Kind, at: DateTime<Utc>) -> Event {
+    pub fn new(kind: EventKind, at: DateTime<Utc>) -> Event {
         Event {
             at,
             kind,
-            outcome: Outcome::Ok,
+            outcome: EventOutcome::Ok,
             code: Cow::Borrowed(""),
             via: Cow::Borrowed(""),
             feed: String::new(),
@@ -183,7 +183,7 @@ impl Event {
     /// That ended otherwise, with the reason as a word and in words. Where these say how the
     /// callback is called, it is left out.
     #[must_use]
-    pub fn ended(self, outcome: Outcome, code: &'static str, why: &str) -> Event {
+    pub fn ended(self, outcome: EventOutcome, code: &'static str, why: &str) -> Event {
         Event { outcome, code: Cow::Borrowed(code), ..self }.saying(why)
     }
 
@@ -197,7 +197,7 @@ impl Event {
 
     /// With what was answered.
     #[must_use]
-    pub fn answered(mut self, excerpt: &Excerpt) -> Event {
+    pub fn answered(mut self, excerpt: &AnswerExcerpt) -> Event {
         let text = redaction::without(&excerpt.text, &self.callback);
         match (text.is_empty(), excerpt.is_public) {
             (true, _) => {}
@@ -210,7 +210,7 @@ impl Event {
 
 /// An event that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredEvent {
     /// Its number: greater than that of every event that could be seen before it.
     pub id: i64,
     /// The event.
@@ -219,7 +219,7 @@ pub struct Kept {
 
 /// Who looks at the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Viewer {
+pub enum EventViewer {
     /// Anybody.
     Stranger,
     /// Who owns some of the subscriptions.
@@ -228,30 +228,30 @@ pub enum Viewer {
     Admin,
 }
 
-impl Viewer {
+impl EventViewer {
     /// Whether the callback of `event` is theirs to see.
     pub fn owns(self, event: &Event) -> bool {
         match self {
-            Viewer::Stranger => false,
-            Viewer::Account(id) => event.account == Some(id),
-            Viewer::Admin => true,
+            EventViewer::Stranger => false,
+            EventViewer::Account(id) => event.account == Some(id),
+            EventViewer::Admin => true,
         }
     }
 }
 
 /// Which events to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct EventFilter {
     /// For whom: a filter finds nothing that they may not see.
-    pub viewer: Viewer,
+    pub viewer: EventViewer,
     /// Only those whose feed holds this text, in any case; empty for all.
     pub feed: String,
     /// Only those whose callback holds this text, or is this address; empty for all.
     pub callback: String,
     /// Only those of this kind.
-    pub kind: Option<Kind>,
+    pub kind: Option<EventKind>,
     /// Only those with this outcome.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<EventOutcome>,
     /// Those after this one, the oldest of them; `None` reads the newest.
     pub after: Option<i64>,
     /// Those before this one.
@@ -260,10 +260,10 @@ pub struct Wanted {
     pub limit: usize,
 }
 
-impl Default for Wanted {
-    fn default() -> Wanted {
-        Wanted {
-            viewer: Viewer::Stranger,
+impl Default for EventFilter {
+    fn default() -> EventFilter {
+        EventFilter {
+            viewer: EventViewer::Stranger,
             feed: String::new(),
             callback: String::new(),
             kind: None,
@@ -281,17 +281,18 @@ mod tests {
 
     #[test]
     fn s54_nothing_that_an_event_says_tells_the_path_of_its_callback() {
-        let event = Event::new(Kind::Notify, DateTime::UNIX_EPOCH)
+        let event = Event::new(EventKind::Notify, DateTime::UNIX_EPOCH)
             .to("https://reader.test/hook/s3cret-token?k=hunter22")
-            .ended(Outcome::Failed, "http_4xx", "no /hook/s3cret-token here")
-            .answered(&Excerpt::new(b"Cannot POST /hook/s3cret-token?k=hunter22\n", true));
+            .ended(EventOutcome::Failed, "http_4xx", "no /hook/s3cret-token here")
+            .answered(&AnswerExcerpt::new(b"Cannot POST /hook/s3cret-token?k=hunter22\n", true));
         assert_eq!(event.detail, "no … here; it said: Cannot POST …");
     }
 
     #[test]
     fn s13_what_an_inner_server_said_is_set_aside() {
-        let said = Excerpt::new(b"<h1>printer</h1>", false);
-        let event = Event::new(Kind::Verify, DateTime::UNIX_EPOCH).saying("404").answered(&said);
+        let said = AnswerExcerpt::new(b"<h1>printer</h1>", false);
+        let event =
+            Event::new(EventKind::Verify, DateTime::UNIX_EPOCH).saying("404").answered(&said);
         assert_eq!(
             (event.detail.as_str(), event.aside.as_str()),
             ("404", "it said: <h1>printer</h1>")
@@ -300,12 +301,12 @@ mod tests {
 
     #[test]
     fn every_word_is_read_back() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::from_word(kind.as_str()), Some(*kind));
+        for kind in EventKind::ALL {
+            assert_eq!(EventKind::from_word(kind.as_str()), Some(*kind));
         }
-        for outcome in Outcome::ALL {
-            assert_eq!(Outcome::from_word(outcome.as_str()), Some(*outcome));
+        for outcome in EventOutcome::ALL {
+            assert_eq!(EventOutcome::from_word(outcome.as_str()), Some(*outcome));
         }
-        assert_eq!(Kind::from_word("party"), None);
+        assert_eq!(EventKind::from_word("party"), None);
     }
 }

@@ -45,7 +45,7 @@ pub struct Host {
 
 /// One URL of a group was refused: 401, 403, 429 or 503.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct HostRefusal {
     /// The group.
     pub group: String,
     /// Whose URL.
@@ -60,7 +60,7 @@ pub struct Refused {
 
 /// How many different URLs of the group were refused lately, this one included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Evidence {
+pub struct RefusalEvidence {
     /// With 429 or 503, within [`TOGETHER`].
     pub busy: u32,
     /// With 403, within [`TOGETHER`] and since the group last answered well.
@@ -71,7 +71,7 @@ pub struct Evidence {
 
 /// What follows for the whole group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct HostBackoff {
     /// What is known of it from now on.
     pub host: Host,
     /// Until when nobody asks it, and why, in a sentence.
@@ -91,7 +91,12 @@ impl Host {
 
     /// What a refusal means for the whole group; `None` if it concerns its URL only.
     /// `least` is the group's usual pause.
-    pub fn refused(&self, refused: &Refused, seen: Evidence, least: Duration) -> Option<Verdict> {
+    pub fn refused(
+        &self,
+        refused: &HostRefusal,
+        seen: RefusalEvidence,
+        least: Duration,
+    ) -> Option<HostBackoff> {
         let is_block = matches!(refused.http_code, 401 | 403) && seen.alike >= BLOCKED;
         let is_busy = refused.http_code == 503 && seen.busy >= SEVERAL;
         let is_slow_down = refused.http_code == 429
@@ -114,12 +119,17 @@ impl Host {
             slow_downs: self.slow_downs.saturating_add(1),
         };
         let why = why(refused, seen, is_block, until);
-        Some(Verdict { host, leave_alone: (until, why), is_block })
+        Some(HostBackoff { host, leave_alone: (until, why), is_block })
     }
 }
 
 /// Why a whole group is left alone, for those who wait for one of its resources.
-fn why(refused: &Refused, seen: Evidence, is_block: bool, until: DateTime<Utc>) -> String {
+fn why(
+    refused: &HostRefusal,
+    seen: RefusalEvidence,
+    is_block: bool,
+    until: DateTime<Utc>,
+) -> String {
     let name = refused.group.trim_end_matches(":443").trim_end_matches(":80");
     let code = refused.http_code;
     let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
@@ -155,15 +165,15 @@ mod tests {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(secs)
     }
 
-    fn refused(http_code: u16, retry_after_s: Option<u32>) -> Refused {
+    fn refused(http_code: u16, retry_after_s: Option<u32>) -> HostRefusal {
         let (group, resource) = ("a.test:443".to_owned(), ResourceId(1));
-        Refused { group, resource, at: at(0), http_code, retry_after_s }
+        HostRefusal { group, resource, at: at(0), http_code, retry_after_s }
     }
 
     #[test]
     fn p27_who_is_left_alone_and_for_how_long() {
         let least = Duration::from_secs(1);
-        let seen = |busy, forbidden, alike| Evidence { busy, forbidden, alike };
+        let seen = |busy, forbidden, alike| RefusalEvidence { busy, forbidden, alike };
         let again = |slow_downs| Host { slow_downs, ..Host::default() };
         let cooling = Host { cool_until: Some(at(9_000)), ..Host::default() };
         #[rustfmt::skip]
@@ -197,14 +207,16 @@ mod tests {
         let mut host = Host::default();
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            host = host.refused(&refused(429, None), Evidence::default(), least).unwrap().host;
+            host =
+                host.refused(&refused(429, None), RefusalEvidence::default(), least).unwrap().host;
             pauses.push(host.spacing.as_secs());
         }
         assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60, 60]);
         let after = |hours: i64| host.spacing_at(least, at(hours * 3_600)).as_millis();
         assert_eq!([after(0), after(1), after(2), after(100)], [60_000, 54_000, 48_600, 500]);
         let reddit = Duration::from_secs(60);
-        let slower = Host::default().refused(&refused(429, None), Evidence::default(), reddit);
+        let slower =
+            Host::default().refused(&refused(429, None), RefusalEvidence::default(), reddit);
         assert_eq!(slower.unwrap().host.spacing, reddit, "never less than its own");
     }
 
@@ -218,7 +230,7 @@ mod tests {
     #[test]
     fn the_reason_names_the_server_and_the_end() {
         let verdict =
-            Host::default().refused(&refused(429, None), Evidence::default(), FIRST_SPACING);
+            Host::default().refused(&refused(429, None), RefusalEvidence::default(), FIRST_SPACING);
         let (_, why) = verdict.unwrap().leave_alone;
         assert_eq!(why, "the server a.test asked everyone to wait until 1970-01-01T00:10:00Z");
     }

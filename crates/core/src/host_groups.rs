@@ -38,24 +38,24 @@ pub const LONGEST_SPACING: Duration = Duration::from_secs(60);
 
 /// The table of groups, and the pause for everybody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Groups {
+pub struct HostGroups {
     spacing: Duration,
     /// A domain, which stands for itself and all below it, and its own pause.
     table: Arc<[(String, Option<Duration>)]>,
 }
 
-impl Groups {
+impl HostGroups {
     /// The known platforms, and `spacing` between the starts of two fetches from anybody.
-    pub fn new(spacing: Duration) -> Groups {
-        Groups::with(spacing, Vec::new())
+    pub fn new(spacing: Duration) -> HostGroups {
+        HostGroups::with(spacing, Vec::new())
     }
 
     /// The same with more domains, which win over the known ones.
-    pub fn with(spacing: Duration, more: Vec<(String, Option<Duration>)>) -> Groups {
+    pub fn with(spacing: Duration, more: Vec<(String, Option<Duration>)>) -> HostGroups {
         let known = PLATFORMS
             .iter()
             .map(|(domain, secs)| ((*domain).to_owned(), secs.map(Duration::from_secs)));
-        Groups { spacing, table: more.into_iter().chain(known).collect() }
+        HostGroups { spacing, table: more.into_iter().chain(known).collect() }
     }
 
     /// Reads `DOMAIN` or `DOMAIN=SECONDS`, separated by commas; else what is wrong.
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn p27_platforms_are_one_group_and_all_others_their_own() {
-        let more = Groups::parse("*.example.org=5, pages.test").unwrap();
-        let groups = Groups::with(Duration::from_secs(1), more);
+        let more = HostGroups::parse("*.example.org=5, pages.test").unwrap();
+        let groups = HostGroups::with(Duration::from_secs(1), more);
         #[rustfmt::skip]
         let cases = [
             ("https://a.tumblr.com/rss",          "tumblr.com",       1),
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_table_that_cannot_be_read_says_where() {
         for bad in ["example", "a.test=soon", "a.test=", "a.test=99999", "a b.test"] {
-            assert_eq!(Groups::parse(&format!("good.test=1,{bad}")), Err(bad.to_owned()));
+            assert_eq!(HostGroups::parse(&format!("good.test=1,{bad}")), Err(bad.to_owned()));
         }
     }
 }

@@ -2,29 +2,31 @@
 //!
 //! It waits in a row like all work, so that a restart forgets none (rule D13).
 
-use super::subscription::Wish;
+use super::subscription::SubscriptionRequest;
 
 /// What the subscriber wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum IntentMode {
     /// Begin, renew or change a subscription.
     Subscribe,
     /// End one.
     Unsubscribe,
 }
 
-impl Mode {
+impl IntentMode {
     /// `hub.mode` on the wire, and the word kept in the store.
     pub fn as_str(self) -> &'static str {
         match self {
-            Mode::Subscribe => "subscribe",
-            Mode::Unsubscribe => "unsubscribe",
+            IntentMode::Subscribe => "subscribe",
+            IntentMode::Unsubscribe => "unsubscribe",
         }
     }
 
     /// Reads the word.
-    pub fn from_word(word: &str) -> Option<Mode> {
-        [Mode::Subscribe, Mode::Unsubscribe].into_iter().find(|mode| mode.as_str() == word)
+    pub fn from_word(word: &str) -> Option<IntentMode> {
+        [IntentMode::Subscribe, IntentMode::Unsubscribe]
+            .into_iter()
+            .find(|mode| mode.as_str() == word)
     }
 }
 
@@ -32,9 +34,9 @@ impl Mode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// What is wanted.
-    pub mode: Mode,
+    pub mode: IntentMode,
     /// The subscription in question.
-    pub wish: Wish,
+    pub wish: SubscriptionRequest,
     /// `hub.verify_token` of PubSubHubbub 0.3: echoed when verifying.
     pub verify_token: Option<String>,
     /// Whether what the topic's source published before is to be brought in as well.

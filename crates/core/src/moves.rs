@@ -19,7 +19,7 @@ const SECURED_TIMES: u32 = 3;
 /// A permanent redirect, as often as it was seen in a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Sighting {
+pub struct RedirectSighting {
     /// Where it leads.
     pub to: String,
     /// When it was first seen.
@@ -50,7 +50,7 @@ pub struct Move {
 
 /// What one poll tells of where a resource is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum RedirectEvidence {
     /// Nothing: no answer came.
     Nothing,
     /// It is where it was.
@@ -66,10 +66,10 @@ pub enum Seen {
     },
 }
 
-impl Sighting {
+impl RedirectSighting {
     /// What is known once somebody has taken a move to `to` back.
-    pub fn undone(before: Option<&Sighting>, to: String) -> Sighting {
-        let mut held = before.and_then(Sighting::ended).unwrap_or_default();
+    pub fn undone(before: Option<&RedirectSighting>, to: String) -> RedirectSighting {
+        let mut held = before.and_then(RedirectSighting::ended).unwrap_or_default();
         if !held.undone.contains(&to) {
             held.undone.push(to);
         }
@@ -77,25 +77,25 @@ impl Sighting {
     }
 
     /// What stays known when the target is not seen any more, or was followed.
-    pub fn ended(&self) -> Option<Sighting> {
+    pub fn ended(&self) -> Option<RedirectSighting> {
         let undone = self.undone.clone();
-        (!undone.is_empty()).then(|| Sighting { undone, ..Sighting::default() })
+        (!undone.is_empty()).then(|| RedirectSighting { undone, ..RedirectSighting::default() })
     }
 
     /// What is known after one more poll of `from`, and whether to follow now.
     pub fn after(
-        before: Option<&Sighting>,
+        before: Option<&RedirectSighting>,
         from: &str,
-        seen: &Seen,
+        seen: &RedirectEvidence,
         now: DateTime<Utc>,
-    ) -> (Option<Sighting>, bool) {
+    ) -> (Option<RedirectSighting>, bool) {
         let (to, is_usable, is_alike) = match seen {
-            Seen::Nothing => return (before.cloned(), false),
-            Seen::Here => return (before.and_then(Sighting::ended), false),
-            Seen::Moved { to, is_usable, is_alike } => (to, *is_usable, *is_alike),
+            RedirectEvidence::Nothing => return (before.cloned(), false),
+            RedirectEvidence::Here => return (before.and_then(RedirectSighting::ended), false),
+            RedirectEvidence::Moved { to, is_usable, is_alike } => (to, *is_usable, *is_alike),
         };
         let same = before.filter(|held| held.to == to.as_str());
-        let ended = || before.and_then(Sighting::ended).unwrap_or_default();
+        let ended = || before.and_then(RedirectSighting::ended).unwrap_or_default();
         let mut held = same.cloned().unwrap_or_else(ended);
         held.to = to.as_str().to_owned();
         held.times = held.times.saturating_add(1);
@@ -129,8 +129,8 @@ mod tests {
         DateTime::UNIX_EPOCH + TimeDelta::hours(hours)
     }
 
-    fn moved(to: &str, is_usable: bool, is_alike: bool) -> Seen {
-        Seen::Moved { to: Url::parse(to).unwrap(), is_usable, is_alike }
+    fn moved(to: &str, is_usable: bool, is_alike: bool) -> RedirectEvidence {
+        RedirectEvidence::Moved { to: Url::parse(to).unwrap(), is_usable, is_alike }
     }
 
     #[test]
@@ -145,8 +145,8 @@ mod tests {
             ("three are not enough",          vec![(0, good()), (100, good()), (168, good()), (169, good())], Some(169)),
             ("a week is not over",            vec![(0, good()), (1, good()), (2, good()), (167, good())], None),
             ("another target begins anew",    vec![(0, good()), (50, other()), (100, good()), (168, good())], None),
-            ("a direct answer begins anew",   vec![(0, good()), (50, Seen::Here), (100, good()), (168, good())], None),
-            ("no answer says nothing",        vec![(0, good()), (50, Seen::Nothing), (60, good()), (100, good()), (168, good())], Some(168)),
+            ("a direct answer begins anew",   vec![(0, good()), (50, RedirectEvidence::Here), (100, good()), (168, good())], None),
+            ("no answer says nothing",        vec![(0, good()), (50, RedirectEvidence::Nothing), (60, good()), (100, good()), (168, good())], Some(168)),
             ("something else is there",       vec![(0, alien()), (50, alien()), (100, alien()), (168, alien())], None),
             ("it was the same at least once", vec![(0, alien()), (50, good()), (100, alien()), (168, alien())], Some(168)),
             ("not while it is broken",        vec![(0, good()), (50, good()), (100, good()), (168, broken())], None),
@@ -155,7 +155,7 @@ mod tests {
         for (why, polls, want) in cases {
             let (mut held, mut followed) = (None, None);
             for (hours, seen) in polls {
-                let (after, follow) = Sighting::after(held.as_ref(), A, &seen, at(hours));
+                let (after, follow) = RedirectSighting::after(held.as_ref(), A, &seen, at(hours));
                 held = after;
                 if follow && followed.is_none() {
                     followed = Some(hours);
@@ -179,8 +179,12 @@ mod tests {
             let mut held = None;
             let mut followed = Vec::new();
             for hours in 0..3 {
-                let (after, follow) =
-                    Sighting::after(held.as_ref(), from, &moved(to, true, false), at(hours));
+                let (after, follow) = RedirectSighting::after(
+                    held.as_ref(),
+                    from,
+                    &moved(to, true, false),
+                    at(hours),
+                );
                 held = after;
                 followed.push(follow);
             }
@@ -191,11 +195,11 @@ mod tests {
     #[test]
     fn p20_a_move_that_was_taken_back_is_not_made_again() {
         const C: &str = "https://c.test/feed";
-        let mut held = Some(Sighting::undone(None, B.to_owned()));
-        let mut poll = |hours, seen: &Seen| {
+        let mut held = Some(RedirectSighting::undone(None, B.to_owned()));
+        let mut poll = |hours, seen: &RedirectEvidence| {
             let mut followed = false;
             for _ in 0..5 {
-                let (after, follow) = Sighting::after(held.as_ref(), A, seen, at(hours));
+                let (after, follow) = RedirectSighting::after(held.as_ref(), A, seen, at(hours));
                 (held, followed) = (after, followed || follow);
             }
             followed
@@ -203,7 +207,7 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             ("at once",                        1,     moved(B, true, true), false),
-            ("it is where it was",             2,     Seen::Here,           false),
+            ("it is where it was",             2,     RedirectEvidence::Here,           false),
             ("after a long time",              900,   moved(B, true, true), false),
             ("another place was not unwanted", 901,   moved(C, true, true), false),
             ("and may be followed",            1_100, moved(C, true, true), true),
@@ -213,7 +217,7 @@ mod tests {
         for (why, hours, seen, want) in cases {
             assert_eq!(poll(hours, &seen), want, "{why}");
         }
-        let both = Sighting::undone(held.as_ref(), C.to_owned());
+        let both = RedirectSighting::undone(held.as_ref(), C.to_owned());
         assert_eq!(both.undone, [B, C]);
     }
 }

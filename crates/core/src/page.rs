@@ -10,20 +10,20 @@ use super::record::{Record, Seq};
 
 /// How much a page takes. A change holds for what is appended from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct PageLimits {
     /// Records in one page, at most.
     pub records: i64,
     /// Bytes of all its records together, at most; a single record may be longer.
     pub bytes: i64,
 }
 
-impl Default for Cut {
-    fn default() -> Cut {
-        Cut { records: 50, bytes: 1 << 20 }
+impl Default for PageLimits {
+    fn default() -> PageLimits {
+        PageLimits { records: 50, bytes: 1 << 20 }
     }
 }
 
-impl Cut {
+impl PageLimits {
     /// Puts a record of so many bytes at the end of `pages`: into the last of them or, if
     /// that is full, into a new one.
     pub fn place(&self, pages: &mut Vec<Page>, seq: Seq, bytes: i64, at: DateTime<Utc>) {
@@ -93,7 +93,7 @@ impl Page {
 
 /// A page and where it stands among those that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct LocatedPage {
     /// The page.
     pub page: Page,
     /// The number of the oldest page that is kept.
@@ -102,9 +102,9 @@ pub struct Held {
     pub newest: i64,
 }
 
-impl Held {
+impl LocatedPage {
     /// The only page of a log that is still empty.
-    pub const EMPTY: Held = Held { page: Page::EMPTY, oldest: 1, newest: 1 };
+    pub const EMPTY: LocatedPage = LocatedPage { page: Page::EMPTY, oldest: 1, newest: 1 };
 
     /// Whether it will never change again.
     pub fn is_archived(&self) -> bool {
@@ -121,41 +121,41 @@ pub struct Archived {
     pub is_again: bool,
     /// What the record that it takes the place of goes by in the archive; `None` if it
     /// replaces nothing, or nothing that was known when it was appended.
-    pub replaces: Option<Named>,
+    pub replaces: Option<ArchivedId>,
 }
 
 /// What a record goes by in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum ArchivedId {
     /// The id of its entry.
     Source(String),
     /// An id of its own, made of its number.
     Own(Seq),
 }
 
-impl Named {
+impl ArchivedId {
     /// As it is kept: `#12` for what goes by an id of its own. No id of an entry is a
     /// number behind a `#`.
     pub fn kept(&self) -> String {
         match self {
-            Named::Source(id) => id.clone(),
-            Named::Own(seq) => format!("#{seq}"),
+            ArchivedId::Source(id) => id.clone(),
+            ArchivedId::Own(seq) => format!("#{seq}"),
         }
     }
 
     /// Reads what is kept; nothing if it is empty.
-    pub fn read(kept: &str) -> Option<Named> {
+    pub fn read(kept: &str) -> Option<ArchivedId> {
         let own = kept.strip_prefix('#').and_then(|seq| seq.parse().ok());
         match own {
-            Some(seq) => Some(Named::Own(Seq(seq))),
-            None => (!kept.is_empty()).then(|| Named::Source(kept.to_owned())),
+            Some(seq) => Some(ArchivedId::Own(Seq(seq))),
+            None => (!kept.is_empty()).then(|| ArchivedId::Source(kept.to_owned())),
         }
     }
 }
 
 /// How much of each log is kept. The newest page always is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Retention {
+pub struct ArchiveRetention {
     /// Pages whose last record was appended longer ago than so many days are dropped;
     /// `None` keeps them whatever their age.
     pub days: Option<u32>,
@@ -163,10 +163,10 @@ pub struct Retention {
     pub pages: Option<u32>,
 }
 
-impl Retention {
+impl ArchiveRetention {
     /// Whether everything is kept.
     pub fn keeps_all(&self) -> bool {
-        *self == Retention::default()
+        *self == ArchiveRetention::default()
     }
 
     /// Whether a page is to be dropped at `now`, if the newest has the number `newest`.
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     /// The pages that records of these lengths are cut into, as first and last numbers.
-    fn cut(cut: Cut, lengths: &[i64]) -> Vec<(i64, i64)> {
+    fn cut(cut: PageLimits, lengths: &[i64]) -> Vec<(i64, i64)> {
         let mut pages = Vec::new();
         for (seq, bytes) in (1..).zip(lengths) {
             cut.place(&mut pages, Seq(seq), *bytes, DateTime::UNIX_EPOCH);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_page_is_full_by_records_or_by_bytes_and_a_long_record_has_one_of_its_own() {
-        let small = Cut { records: 3, bytes: 100 };
+        let small = PageLimits { records: 3, bytes: 100 };
         let cases = [
             (vec![], vec![]),
             (vec![1, 1, 1], vec![(1, 3)]),
@@ -211,7 +211,7 @@ mod tests {
         let mut pages = Vec::new();
         let sizes = [2, 2, 2, 5, 5, 5, 1, 1];
         for (seq, records) in (1..).zip(sizes) {
-            let cut = Cut { records, bytes: 100 };
+            let cut = PageLimits { records, bytes: 100 };
             cut.place(&mut pages, Seq(seq), 1, DateTime::UNIX_EPOCH);
         }
         let ranges: Vec<_> = pages.iter().map(|page| (page.number, page.len())).collect();
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn only_pages_that_are_archived_are_ever_dropped() {
         let now = DateTime::UNIX_EPOCH + chrono::TimeDelta::days(100);
-        let keep = |days, pages| Retention { days, pages };
+        let keep = |days, pages| ArchiveRetention { days, pages };
         let cases = [
             (keep(None, None), 1, false),
             (keep(None, Some(2)), 1, true),
@@ -240,9 +240,10 @@ mod tests {
 
     #[test]
     fn a_name_is_read_as_it_was_kept() {
-        for name in [Named::Own(Seq(12)), Named::Source("tag:a.test,2026:#12".to_owned())] {
-            assert_eq!(Named::read(&name.kept()), Some(name));
+        for name in [ArchivedId::Own(Seq(12)), ArchivedId::Source("tag:a.test,2026:#12".to_owned())]
+        {
+            assert_eq!(ArchivedId::read(&name.kept()), Some(name));
         }
-        assert_eq!(Named::read(""), None);
+        assert_eq!(ArchivedId::read(""), None);
     }
 }

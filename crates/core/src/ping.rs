@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 /// Which door a ping came in by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PingSource {
     /// `rssCloud.ping` or POST `/ping`.
     RssCloud,
     /// `weblogUpdates.ping` or `weblogUpdates.extendedPing`.
@@ -15,14 +15,14 @@ pub enum Source {
     Upstream,
 }
 
-impl Source {
+impl PingSource {
     /// The word kept in the store and used in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
-            Source::RssCloud => "rsscloud",
-            Source::Weblogs => "weblogs",
-            Source::Publish => "publish",
-            Source::Upstream => "upstream",
+            PingSource::RssCloud => "rsscloud",
+            PingSource::Weblogs => "weblogs",
+            PingSource::Publish => "publish",
+            PingSource::Upstream => "upstream",
         }
     }
 }
@@ -33,7 +33,7 @@ pub struct Ping {
     /// When.
     pub at: DateTime<Utc>,
     /// By which door.
-    pub source: Source,
+    pub source: PingSource,
     /// What the sender calls the weblog; empty where the protocol has no name.
     pub name: String,
     /// The address that is said to have changed.
@@ -45,7 +45,7 @@ pub struct Ping {
 /// A line of changes.xml: a ping, or a change that was seen without one, as it was when it
 /// was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct WeblogChange {
     /// When.
     pub at: DateTime<Utc>,
     /// The weblog's name, or the feed's title.
@@ -58,7 +58,7 @@ pub struct Change {
 
 /// The unit of `when` in changes.xml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unit {
+pub enum TimeUnit {
     /// "The when attribute in the number of minutes since the ping was received."
     /// (seed 002)
     Minutes,
@@ -66,23 +66,23 @@ pub enum Unit {
     Seconds,
 }
 
-impl Unit {
+impl TimeUnit {
     /// The word in settings, in queries and in the store.
     pub fn as_str(self) -> &'static str {
         match self {
-            Unit::Minutes => "minutes",
-            Unit::Seconds => "seconds",
+            TimeUnit::Minutes => "minutes",
+            TimeUnit::Seconds => "seconds",
         }
     }
 
     /// The unit that `word` means.
-    pub fn from_word(word: &str) -> Option<Unit> {
-        [Unit::Minutes, Unit::Seconds].into_iter().find(|unit| unit.as_str() == word)
+    pub fn from_word(word: &str) -> Option<TimeUnit> {
+        [TimeUnit::Minutes, TimeUnit::Seconds].into_iter().find(|unit| unit.as_str() == word)
     }
 }
 
 /// The hour of the clock that `at` lies in, by its beginning.
-pub fn hour_of(at: DateTime<Utc>) -> DateTime<Utc> {
+pub fn start_of_hour(at: DateTime<Utc>) -> DateTime<Utc> {
     let into = at.timestamp_micros().rem_euclid(HOUR.num_seconds() * 1_000_000);
     at - TimeDelta::microseconds(into)
 }

@@ -4,14 +4,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_feed::body::Body;
 use serde::{Deserialize, Serialize};
 
-use super::change_detection::Document;
-use super::moves::Sighting;
-use super::polling_hints::Asked;
+use super::change_detection::FeedDocument;
+use super::moves::RedirectSighting;
+use super::polling_hints::PollingHints;
 use super::record::Digest;
-use super::resource::Kind;
+use super::resource::ResourceKind;
 use super::schedule::Demand;
 use super::status::Status;
-use super::upstream::Offered;
+use super::upstream::UpstreamFinding;
 use feedgate_feed::discovery::Offer;
 use feedgate_feed::model::KnownBy;
 
@@ -60,7 +60,7 @@ pub struct Polling {
     /// When that average was last brought up to date.
     pub rate_at: Option<DateTime<Utc>>,
     /// What the publisher asked for with the last usable answer.
-    pub asked: Asked,
+    pub asked: PollingHints,
     /// Consecutive answers of 410.
     pub gone: u32,
     /// Consecutive answers of 429 (rule P26).
@@ -77,7 +77,7 @@ pub struct Polling {
     /// Its length in bytes.
     pub body_bytes: u32,
     /// The permanent redirect that was seen lately (rule P20).
-    pub moved: Option<Sighting>,
+    pub moved: Option<RedirectSighting>,
     /// When a whole document last came.
     pub whole_at: Option<DateTime<Utc>>,
     /// Polls since then.
@@ -137,12 +137,12 @@ impl Trigger {
 
 /// What a poll has for the log.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Found {
+pub enum NewContent {
     /// Nothing.
     #[default]
     Nothing,
     /// The entries of a feed: all of them, because each is judged beside the others.
-    Feed(Document),
+    Feed(FeedDocument),
     /// What a resource that is no feed holds now, if its body has changed (rule N12).
     Revision {
         /// The Atom id of the revision.
@@ -170,7 +170,7 @@ pub struct Poll {
     /// that all is well may be older than this poll (rule P32).
     pub answered_well: bool,
     /// What the resource is now; `None` leaves it.
-    pub kind: Option<Kind>,
+    pub kind: Option<ResourceKind>,
     /// Where it is polled from now on; `None` leaves it.
     pub fetch_url: Option<String>,
     /// The web site the feed belongs to, by which weblogs ping; `None` leaves it.
@@ -180,12 +180,12 @@ pub struct Poll {
     /// The body, if it differs from the one before.
     pub body: Option<Body>,
     /// The hub or cloud that the resource advertises.
-    pub upstream: Offered,
+    pub upstream: UpstreamFinding,
     /// What the body says; a body with the same meaning is no other (rule P11). `None`
     /// where every byte counts.
     pub meaning: Option<Digest>,
     /// What may be new. What is already known is dropped by the store.
-    pub found: Found,
+    pub found: NewContent,
     /// Whether nobody is to be told of these records, because they were there before
     /// anybody was watching: the cursors of the subscriptions there are move to the
     /// new head, or first body, with it (rule N5).
@@ -200,7 +200,7 @@ pub struct Poll {
     /// What the poller remembers.
     pub polling: Polling,
     /// Whether status and polling are what they were when the resource was claimed, but for
-    /// their [`Pace`](super::poll_times::Pace): then the store need not write the rest.
+    /// their [`Pace`](super::poll_times::PollTimes): then the store need not write the rest.
     pub leaves_details: bool,
 }
 

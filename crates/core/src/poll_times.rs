@@ -11,7 +11,7 @@ use super::status::Status;
 /// The fields of [`Status`] and [`Polling`] that change with every poll.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Pace {
+pub struct PollTimes {
     /// [`Status::last_fetch`].
     #[serde(with = "micros")]
     pub last_fetch: Option<DateTime<Utc>>,
@@ -31,10 +31,10 @@ pub struct Pace {
     pub since_whole: u32,
 }
 
-impl Pace {
+impl PollTimes {
     /// What these hold of it.
-    pub fn of(status: &Status, polling: &Polling) -> Pace {
-        Pace {
+    pub fn of(status: &Status, polling: &Polling) -> PollTimes {
+        PollTimes {
             last_fetch: status.last_fetch,
             next_fetch: status.next_fetch,
             period_s: status.period_s,
@@ -57,13 +57,13 @@ impl Pace {
     }
 }
 
-/// Whether `after` differs from `before` in nothing but its [`Pace`]. It comes back as it was.
+/// Whether `after` differs from `before` in nothing but its [`PollTimes`]. It comes back as it was.
 pub fn is_all_that_differs(
     before: (&Status, &Polling),
     (status, polling): (&mut Status, &mut Polling),
 ) -> bool {
-    let pace = Pace::of(status, polling);
-    Pace::of(before.0, before.1).set(status, polling);
+    let pace = PollTimes::of(status, polling);
+    PollTimes::of(before.0, before.1).set(status, polling);
     let is_same = before == (&*status, &*polling);
     pace.set(status, polling);
     is_same
@@ -101,9 +101,9 @@ mod tests {
             assert_eq!((status, polling), later(title, failures));
         }
         let (status, polling) = later("", 0);
-        let kept = serde_json::to_string(&Pace::of(&status, &polling)).unwrap();
+        let kept = serde_json::to_string(&PollTimes::of(&status, &polling)).unwrap();
         let (mut again, mut remembered) = known;
-        serde_json::from_str::<Pace>(&kept).unwrap().set(&mut again, &mut remembered);
+        serde_json::from_str::<PollTimes>(&kept).unwrap().set(&mut again, &mut remembered);
         assert_eq!((again, remembered), (status, polling));
     }
 }

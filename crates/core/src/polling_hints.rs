@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::schedule::{Period, Reason};
+use super::schedule::{Period, PeriodReason};
 use feedgate_feed::model::Hints;
 
 /// The most that a document is believed, in seconds (rule P13: a day).
@@ -22,7 +22,7 @@ const SHORTEST_ANCHORED_S: u32 = 3_600;
 /// Everything a publisher asked for with the last usable answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Asked {
+pub struct PollingHints {
     /// Seconds for which the headers say the answer is good (rule P12).
     pub headers_s: u32,
     /// `ttl`, in seconds.
@@ -39,18 +39,18 @@ pub struct Asked {
 
 /// A floor below the period.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Floor {
+pub struct HintFloor {
     /// In seconds; 0 for none.
     pub secs: u32,
     /// Where it comes from.
-    pub reason: Reason,
+    pub reason: PeriodReason,
 }
 
-impl Asked {
+impl PollingHints {
     /// What the headers and the document of one answer ask for.
-    pub fn of(headers_s: u32, hints: &Hints) -> Asked {
+    pub fn of(headers_s: u32, hints: &Hints) -> PollingHints {
         let capped = |secs: u32| secs.min(LONGEST_S);
-        Asked {
+        PollingHints {
             headers_s: capped(headers_s),
             ttl_s: capped(hints.ttl_min.unwrap_or(0).saturating_mul(60)),
             syndication_s: capped(hints.update_period_s.unwrap_or(0)),
@@ -77,13 +77,13 @@ impl Asked {
     ///
     /// `sy:updatePeriod` is often a default that nobody chose, so it counts only while
     /// the feed keeps to it; `ttl` counts always, which seed 002 makes a duty (P14).
-    pub fn wishes(&self, per_hour: f64) -> [Floor; 3] {
+    pub fn wishes(&self, per_hour: f64) -> [HintFloor; 3] {
         let keeps_to_it = per_hour * f64::from(self.syndication_s) <= 3_600.0;
         let syndication_s = if keeps_to_it { self.syndication_s } else { 0 };
         [
-            Floor { secs: self.headers_s, reason: Reason::Headers },
-            Floor { secs: self.ttl_s, reason: Reason::Ttl },
-            Floor { secs: syndication_s, reason: Reason::Syndication },
+            HintFloor { secs: self.headers_s, reason: PeriodReason::Headers },
+            HintFloor { secs: self.ttl_s, reason: PeriodReason::Ttl },
+            HintFloor { secs: syndication_s, reason: PeriodReason::Syndication },
         ]
     }
 
@@ -99,7 +99,7 @@ impl Asked {
     /// written what it then writes (rule P17).
     fn anchored(&self, period: Period, now: DateTime<Utc>, dice: f64) -> Option<DateTime<Utc>> {
         let secs = i64::from(period.as_secs());
-        if period.reason() != Reason::Syndication || period.as_secs() < SHORTEST_ANCHORED_S {
+        if period.reason() != PeriodReason::Syndication || period.as_secs() < SHORTEST_ANCHORED_S {
             return None;
         }
         let base = self.syndication_base?;
@@ -128,8 +128,8 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::super::poll::Polling;
-    use super::super::resource::Kind;
-    use super::super::schedule::{Bounds, Found, Held, K_LEAST, plan};
+    use super::super::resource::ResourceKind;
+    use super::super::schedule::{K_LEAST, PollFinding, ScheduleBounds, ScheduleInput, plan};
     use super::*;
 
     /// Thursday, 1 January 1970.
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn p12_the_longest_wish_is_the_floor() {
-        let none = Asked::default();
+        let none = PollingHints::default();
         #[rustfmt::skip]
         let cases = [
             ("nobody asks",                       none.clone(),                                       0.0, 0),
-            ("headers",                           Asked { headers_s: 600, ..none.clone() },           9.0, 600),
-            ("ttl",                               Asked { ttl_s: 7_200, ..none.clone() },             0.1, 7_200),
-            ("the syndication module",            Asked { syndication_s: 7_200, ..none.clone() },     0.1, 7_200),
-            ("the longest",                       Asked { headers_s: 60, ttl_s: 120, syndication_s: 90, ..none }, 0.1, 120),
+            ("headers",                           PollingHints { headers_s: 600, ..none.clone() },           9.0, 600),
+            ("ttl",                               PollingHints { ttl_s: 7_200, ..none.clone() },             0.1, 7_200),
+            ("the syndication module",            PollingHints { syndication_s: 7_200, ..none.clone() },     0.1, 7_200),
+            ("the longest",                       PollingHints { headers_s: 60, ttl_s: 120, syndication_s: 90, ..none }, 0.1, 120),
         ];
         for (why, asked, per_hour, want) in cases {
             let longest = asked.wishes(per_hour).into_iter().map(|wish| wish.secs).max();
@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn p14_a_default_that_nobody_chose_does_not_hold_off_a_feed_that_is_faster() {
-        let none = Asked::default();
-        let ttl = || Asked { ttl_s: 7_200, ..none.clone() };
-        let syndication = || Asked { syndication_s: 7_200, ..none.clone() };
+        let none = PollingHints::default();
+        let ttl = || PollingHints { ttl_s: 7_200, ..none.clone() };
+        let syndication = || PollingHints { syndication_s: 7_200, ..none.clone() };
         #[rustfmt::skip]
         let cases = [
             ("ttl counts while the feed keeps to it",  ttl(),         0.5, 7_200),
@@ -177,7 +177,7 @@ mod tests {
         let week = 7 * 24 * 3_600;
         let hints =
             Hints { ttl_min: Some(u32::MAX), update_period_s: Some(week), ..Hints::default() };
-        let asked = Asked::of(week, &hints);
+        let asked = PollingHints::of(week, &hints);
         assert_eq!((asked.headers_s, asked.ttl_s, asked.syndication_s), (86_400, 86_400, 86_400));
     }
 
@@ -186,7 +186,8 @@ mod tests {
         for (before, told, want) in
             [(600, None, 600), (600, Some(60), 60), (600, Some(6_000), 600), (0, Some(60), 0)]
         {
-            let mut asked = Asked { headers_s: before, ttl_s: 7_200, ..Asked::default() };
+            let mut asked =
+                PollingHints { headers_s: before, ttl_s: 7_200, ..PollingHints::default() };
             asked.not_modified(told);
             assert_eq!((asked.headers_s, asked.ttl_s), (want, 7_200), "{before} {told:?}");
         }
@@ -209,21 +210,21 @@ mod tests {
         ];
         for (why, hours, days, want) in cases {
             let (skip_hours, skip_days) = (hours.to_vec(), days.to_vec());
-            let asked = Asked { skip_hours, skip_days, ..Asked::default() };
+            let asked = PollingHints { skip_hours, skip_days, ..PollingHints::default() };
             assert_eq!(asked.allowed_from(at(3, 20)), want, "{why}");
         }
-        let midnight = Asked { skip_hours: vec![24], ..Asked::default() };
+        let midnight = PollingHints { skip_hours: vec![24], ..PollingHints::default() };
         assert_eq!(midnight.allowed_from(at(0, 5)), at(1, 5), "24 is 0");
     }
 
     #[test]
     fn p17_polls_follow_the_base_of_long_syndication_periods() {
         let base = Some(at(-5, 10)); // some day before, ten past
-        let asked = |syndication_s, ttl_s| Asked {
+        let asked = |syndication_s, ttl_s| PollingHints {
             syndication_s,
             ttl_s,
             syndication_base: base,
-            ..Asked::default()
+            ..PollingHints::default()
         };
         #[rustfmt::skip]
         let cases = [
@@ -237,9 +238,10 @@ mod tests {
             // Often enough to be polled more often, seldom enough to keep to the wish.
             let polling =
                 Polling { asked, rate_at: Some(now), entries_per_hour: 0.3, ..Polling::default() };
-            let held = Held { kind: Kind::Feed, subscribers: 1, pushed: false, polling };
-            let bounds = Bounds { min_period_s: 60, k: K_LEAST };
-            let found = Found::NotModified { hint_s: None };
+            let held =
+                ScheduleInput { kind: ResourceKind::Feed, subscribers: 1, pushed: false, polling };
+            let bounds = ScheduleBounds { min_period_s: 60, k: K_LEAST };
+            let found = PollFinding::NotModified { hint_s: None };
             let planned = plan(held, &found, &bounds, now, 0.5);
             let (next, period) = (planned.next_fetch, planned.period);
             let late = (next - want).num_seconds();

@@ -16,28 +16,31 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Notify;
 
 use crate::account::AccountId;
-use crate::change_detection::{Document, Known};
-use crate::host::{Host, Refused, Verdict};
+use crate::change_detection::{FeedDocument, Known};
+use crate::host::{Host, HostBackoff, HostRefusal};
 use crate::intent::{DueIntent, Intent};
 use crate::moves::Move;
-use crate::page::{Archived, Held, Page, Retention};
+use crate::page::{ArchiveRetention, Archived, LocatedPage, Page};
 use crate::ping::Ping;
 use crate::poll::{Poll, Trigger};
-use crate::record::{EntryKey, Reach, Record, Seq};
+use crate::record::{Audience, EntryKey, Record, Seq};
 use crate::resource::{Resource, ResourceId};
-use crate::subscription::{Due, Subscription, SubscriptionId, Wish};
+use crate::subscription::{DueSubscription, Subscription, SubscriptionId, SubscriptionRequest};
 use crate::topic::{Callback, Topic};
 use crate::upstream::Upstream;
 use feedgate_feed::body::Body;
 use feedgate_protocol::robots::Robots;
 
-pub use accounts::{Accounts, Storage};
+pub use accounts::{Accounts, StoredFiles};
 pub use backfills::{Backfills, DueBackfill};
-pub use changes::{Changes, Hour, Line, Window};
+pub use changes::{ChangeLine, Changes, ChangesHour, ChangesWindow};
 pub use collections::Collections;
-pub use events::{Came, Dropped, Events};
+pub use events::{DroppedSubscription, EventArrival, Events};
 pub use ping_forwarding::Sinks;
-pub use survey::{Counted, Group, Open, OpenPage, Survey, Watched};
+pub use survey::{
+    OpenSubscription, OpenSubscriptions, SubscriberGroup, SubscriptionCounts, Survey,
+    WatchedResource,
+};
 
 /// Names the ports that make a store.
 macro_rules! store_of {
@@ -51,7 +54,7 @@ macro_rules! store_of {
 
 store_of! {
     Accounts Resources Log Archives Collections Subscriptions Intents Backfills Pings Changes Upstreams Hosts
-    Sinks Moves Queue Schedule Storage Events Survey Upkeep
+    Sinks Moves Rescheduler Schedule StoredFiles Events Survey Upkeep
 }
 
 /// A resource handed out to be polled.
@@ -65,7 +68,7 @@ pub struct DueResource {
 
 /// How much more work a taker can take.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct ClaimLimits {
     /// Jobs in all.
     pub limit: usize,
     /// Jobs for any one host.
@@ -106,7 +109,7 @@ pub trait Resources: Send + Sync {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &Room,
+        room: &ClaimLimits,
     ) -> Result<Vec<DueResource>, StoreError>;
 
     /// Takes this one resource, due or not; `None` while somebody else has it.
@@ -121,7 +124,7 @@ pub trait Resources: Send + Sync {
     /// transaction; ends the claim.
     ///
     /// Which entries are new, or say something else than before, is judged here
-    /// ([`crate::change_detection::judge`]); they are numbered from head + 1 in the order
+    /// ([`crate::change_detection::classify`]); they are numbered from head + 1 in the order
     /// given, and every subscription that is now behind, and is sent some of them, becomes
     /// due, unless the poll is `silent`. A revision of what is no feed is appended if the
     /// body is another. Two nodes that found the same change append it once. A ping that
@@ -134,27 +137,27 @@ pub trait Resources: Send + Sync {
     async fn push(
         &self,
         id: ResourceId,
-        document: Document,
+        document: FeedDocument,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError>;
 }
 
 /// Which records a delivery may bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owed {
+pub struct OwedRange {
     /// All after this one,
     pub after: Seq,
     /// up to and with this one,
     pub upto: Seq,
     /// that reach this far,
-    pub least: Reach,
+    pub least: Audience,
     /// but no more than so many.
     pub limit: usize,
 }
 
 /// Which entries to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct EntryRange {
     /// Those after this record, the oldest of them; `None` reads the newest.
     pub after: Option<Seq>,
     /// Those before this one; `None` reads up to the head.
@@ -175,18 +178,22 @@ pub trait Log: Send + Sync {
     ) -> Result<Vec<Record>, StoreError>;
 
     /// What a subscription is owed: records of at least this reach, ascending.
-    async fn owed(&self, id: ResourceId, owed: &Owed) -> Result<Vec<Record>, StoreError>;
+    async fn owed(&self, id: ResourceId, owed: &OwedRange) -> Result<Vec<Record>, StoreError>;
 
     /// Entries as they are now, newest first: what was replaced by an update, or taken back,
     /// is left out.
-    async fn read_current(&self, id: ResourceId, span: &Span) -> Result<Vec<Record>, StoreError>;
+    async fn read_current(
+        &self,
+        id: ResourceId,
+        span: &EntryRange,
+    ) -> Result<Vec<Record>, StoreError>;
 
     /// What is known under these keys. The append judges again; this only saves work on
     /// what is not new.
     async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError>;
 
     /// The number of the newest record with this Atom id.
-    async fn seq_of(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError>;
+    async fn find_seq(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError>;
 
     /// The newest body and its version.
     async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError>;
@@ -197,7 +204,11 @@ pub trait Log: Send + Sync {
 pub trait Archives: Send + Sync {
     /// A page of a log; `None` asks for the newest. There is always a first one, unless it
     /// was dropped; `None` if there is none of this number now.
-    async fn page(&self, id: ResourceId, number: Option<i64>) -> Result<Option<Held>, StoreError>;
+    async fn page(
+        &self,
+        id: ResourceId,
+        number: Option<i64>,
+    ) -> Result<Option<LocatedPage>, StoreError>;
 
     /// The number of the oldest page that is kept: those before it were dropped.
     async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError>;
@@ -212,14 +223,14 @@ pub trait Archives: Send + Sync {
     /// known of the entries (rule N6). Returns how many pages were dropped.
     async fn drop_pages(
         &self,
-        retention: &Retention,
+        retention: &ArchiveRetention,
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError>;
 }
 
 /// Which subscriptions to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct SubscriptionFilter {
     /// Only this account's, `AccountId::NOBODY` for the open ones; `None` lists everybody's.
     pub account: Option<AccountId>,
     /// Only those of this topic.
@@ -234,7 +245,7 @@ pub struct Filter {
 
 /// A subscription in a list, with the resource it watches.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct ListedSubscription {
     /// The subscription.
     pub subscription: Subscription,
     /// The resource.
@@ -243,7 +254,7 @@ pub struct Listed {
 
 /// How a delivery ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Settled {
+pub enum DeliveryResult {
     /// The callback acknowledged everything up to `cursor`.
     Delivered {
         /// Whose.
@@ -275,7 +286,11 @@ pub trait Subscriptions: Send + Sync {
     /// A new subscription starts at the head. One with the same account, topic,
     /// callback and protocol is renewed: secret, format and lease are replaced, its
     /// failures forgotten, its cursor kept.
-    async fn subscribe(&self, wish: &Wish, now: DateTime<Utc>) -> Result<Subscription, StoreError>;
+    async fn subscribe(
+        &self,
+        wish: &SubscriptionRequest,
+        now: DateTime<Utc>,
+    ) -> Result<Subscription, StoreError>;
 
     /// Ends a subscription; `false` if there was none. `protocol` is the word of
     /// [`feedgate_protocol::Protocol::as_str`]; `None` ends it in all.
@@ -288,7 +303,10 @@ pub trait Subscriptions: Send + Sync {
     ) -> Result<bool, StoreError>;
 
     /// One page of subscriptions, oldest first, and how many there are in all.
-    async fn list(&self, filter: &Filter) -> Result<(Vec<Listed>, u64), StoreError>;
+    async fn list(
+        &self,
+        filter: &SubscriptionFilter,
+    ) -> Result<(Vec<ListedSubscription>, u64), StoreError>;
 
     /// Takes subscriptions whose cursor lags, longest due first, and hides them from
     /// other takers until `until`.
@@ -299,20 +317,24 @@ pub trait Subscriptions: Send + Sync {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &Room,
-    ) -> Result<Vec<Due>, StoreError>;
+        room: &ClaimLimits,
+    ) -> Result<Vec<DueSubscription>, StoreError>;
 
     /// Keeps how deliveries ended and ends their claims. One whose log has grown
     /// meanwhile is due again at once. A cursor never moves back.
-    async fn settle(&self, settled: &[Settled], now: DateTime<Utc>) -> Result<(), StoreError>;
+    async fn settle(
+        &self,
+        settled: &[DeliveryResult],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError>;
 
     /// How far the subscribers of a resource have been told of what came after `before`.
-    async fn telling(
+    async fn delivery_progress(
         &self,
         resource: ResourceId,
-        before: Numbers,
+        before: LogNumbers,
         now: DateTime<Utc>,
-    ) -> Result<Telling, StoreError>;
+    ) -> Result<DeliveryProgress, StoreError>;
 
     /// Makes the subscription due again from an earlier cursor.
     async fn replay(
@@ -325,7 +347,7 @@ pub trait Subscriptions: Send + Sync {
 
 /// Where a resource's numbers stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
+pub struct LogNumbers {
     /// The last of its records.
     pub head: Seq,
     /// That of its newest body.
@@ -334,7 +356,7 @@ pub struct Numbers {
 
 /// How far the subscribers of a resource have been told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Telling {
+pub struct DeliveryProgress {
     /// How many know all there is, some of it new.
     pub told: u64,
     /// How many are being told, or are to be told now.
@@ -346,7 +368,11 @@ pub struct Telling {
 pub trait Intents: Send + Sync {
     /// Keeps an intent, due at `due_at`, and returns its number. A newer one for the same
     /// account, topic, callback and protocol takes the place of an older.
-    async fn intend(&self, intent: &Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError>;
+    async fn enqueue_intent(
+        &self,
+        intent: &Intent,
+        due_at: DateTime<Utc>,
+    ) -> Result<i64, StoreError>;
 
     /// Takes intents due at `now`, as far as there is room by the names of the callbacks'
     /// hosts, and hides them until `until`. Those of callbacks that are subscribed to the
@@ -355,7 +381,7 @@ pub trait Intents: Send + Sync {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &Room,
+        room: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError>;
 
     /// Puts an intent off, one attempt older.
@@ -364,19 +390,19 @@ pub trait Intents: Send + Sync {
     /// Does what an intent says, now that its callback has agreed, and forgets it, in one
     /// transaction. `None`, and nothing changes, if it is not held any more: a newer one has
     /// taken its place, or somebody else has carried it out.
-    async fn settle_intent(
+    async fn complete_intent(
         &self,
         id: i64,
         intent: &Intent,
         now: DateTime<Utc>,
-    ) -> Result<Option<Came>, StoreError>;
+    ) -> Result<Option<EventArrival>, StoreError>;
 
     /// Forgets an intent: it was refused.
     async fn end_intent(&self, id: i64) -> Result<(), StoreError>;
 
     /// Forgets the intent for the account, topic, callback and protocol of `wish`, if there
     /// is one: what is asked now is newer.
-    async fn supersede(&self, wish: &Wish) -> Result<(), StoreError>;
+    async fn supersede(&self, wish: &SubscriptionRequest) -> Result<(), StoreError>;
 }
 
 /// What others told us.
@@ -397,7 +423,7 @@ pub trait Upstreams: Send + Sync {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &Room,
+        room: &ClaimLimits,
     ) -> Result<Vec<Upstream>, StoreError>;
 
     /// The upstream that tells us at the address with this token.
@@ -406,7 +432,7 @@ pub trait Upstreams: Send + Sync {
     /// Keeps state, lease and failures of an upstream, which is due again at `due_at`.
     /// With `claimed_until` only if nobody has done so since it was claimed until then:
     /// a hub may verify before it answers. `false` if nothing was kept.
-    async fn settle_upstream(
+    async fn save_upstream(
         &self,
         upstream: &Upstream,
         claimed_until: Option<DateTime<Utc>>,
@@ -418,7 +444,7 @@ pub trait Upstreams: Send + Sync {
 
     /// Keeps that it told of a change at `now`: what a poll then finds is its merit.
     /// `false` if it did so less than `spacing` ago.
-    async fn upstream_told(
+    async fn record_upstream_push(
         &self,
         upstream: &Upstream,
         spacing: Duration,
@@ -438,13 +464,13 @@ pub trait Hosts: Send + Sync {
     /// Keeps that a URL was refused, and judges what it means for its group (rules P26 to
     /// P28). Where the whole group is left alone, what would have been asked before then is
     /// put off, with the reason in its status, so that it resumes one by one.
-    async fn refuse(&self, refused: &Refused) -> Result<Option<Verdict>, StoreError>;
+    async fn refuse(&self, refused: &HostRefusal) -> Result<Option<HostBackoff>, StoreError>;
 
     /// What a server (scheme, host and port) last said to us in its `robots.txt`, and when.
     async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError>;
 
     /// Keeps what it said.
-    async fn keep_robots(
+    async fn save_robots(
         &self,
         origin: &str,
         robots: &Robots,
@@ -462,17 +488,17 @@ pub trait Hosts: Send + Sync {
 
 /// Bringing what is due into order after something unusual.
 #[async_trait]
-pub trait Queue: Send + Sync {
+pub trait Rescheduler: Send + Sync {
     /// Spreads what is overdue over the time to come, if it is a herd (rule P46). Returns
     /// how many were spread.
-    async fn release_herd(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
+    async fn release_backlog(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
     /// Makes what is due later than its period and `slack` from now due after its period,
     /// because a clock was wrong when that was decided (rule P47). Returns how many.
-    async fn pull_back(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError>;
+    async fn shorten_waits(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError>;
 
     /// Makes those of these that would be polled later due at `at`. Returns how many.
-    async fn hurry(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError>;
+    async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
 /// Where resources were fetched before (rule P20).
@@ -502,7 +528,7 @@ pub trait Schedule: Send + Sync {
     async fn k(&self) -> Result<f64, StoreError>;
 
     /// Keeps `k` for all nodes.
-    async fn keep_k(&self, k: f64) -> Result<(), StoreError>;
+    async fn save_k(&self, k: f64) -> Result<(), StoreError>;
 
     /// Mends what a clock that was ahead left behind: resources that were polled after
     /// `now`, and claims and chores held for longer than anything is held, are put
@@ -510,10 +536,10 @@ pub trait Schedule: Send + Sync {
     async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
-/// Numbers for `/metrics`.
+/// LogNumbers for `/metrics`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Watched resources.
+    /// WatchedResource resources.
     pub resources: u64,
     /// Those in error.
     pub failing: u64,
@@ -541,11 +567,14 @@ pub trait Upkeep: Send + Sync {
 
     /// Drops some of the subscriptions whose lease has ended; none are left when it returns
     /// none.
-    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<Vec<Dropped>, StoreError>;
+    async fn drop_expired(
+        &self,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<DroppedSubscription>, StoreError>;
 
     /// Drops some of the rssCloud subscriptions with at least `errors` consecutive failures
     /// (seed 000: "after three consecutive errors"); none are left when it returns none.
-    async fn drop_failing(&self, errors: u32) -> Result<Vec<Dropped>, StoreError>;
+    async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError>;
 
     /// Brings velocity and counts up to date for resources last measured before
     /// `before`. Returns how many.
@@ -564,14 +593,14 @@ pub trait Upkeep: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError>;
 
-    /// Numbers for `/metrics`.
+    /// LogNumbers for `/metrics`.
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError>;
 
     /// Whether the store takes writes and its schema is this program's.
     async fn ready(&self) -> Result<(), StoreError>;
 
     /// What wakes the workers.
-    fn news(&self) -> News;
+    fn news(&self) -> WakeSignals;
 
     /// Finishes what is written and closes; the store is of no use afterwards.
     async fn close(&self);
@@ -580,7 +609,7 @@ pub trait Upkeep: Send + Sync {
 /// Wakes workers when work arrives, on this node or another. A worker that misses
 /// one finds the work at its next look.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct WakeSignals {
     /// A resource became due.
     pub resources: Arc<Notify>,
     /// A subscription became due.

@@ -88,7 +88,7 @@ impl RecordKind {
 
 /// Whom a record is sent to. Each reaches those of all that come after it in this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reach {
+pub enum Audience {
     /// Nobody.
     Nobody,
     /// Those who asked for updates.
@@ -99,15 +99,15 @@ pub enum Reach {
     Everybody,
 }
 
-impl Reach {
+impl Audience {
     /// The number kept in the store; the greater, the more it reaches.
     pub fn number(self) -> i64 {
         self as i64
     }
 
     /// Reads the number kept in the store.
-    pub fn from_number(number: i64) -> Option<Reach> {
-        let all = [Reach::Nobody, Reach::Askers, Reach::Fresh, Reach::Everybody];
+    pub fn from_number(number: i64) -> Option<Audience> {
+        let all = [Audience::Nobody, Audience::Askers, Audience::Fresh, Audience::Everybody];
         all.into_iter().find(|reach| reach.number() == number)
     }
 }

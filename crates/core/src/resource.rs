@@ -21,7 +21,7 @@ impl fmt::Display for ResourceId {
 
 /// What a resource has turned out to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum ResourceKind {
     /// Never yet fetched with success.
     #[default]
     Unknown,
@@ -33,20 +33,25 @@ pub enum Kind {
     Collection,
 }
 
-impl Kind {
+impl ResourceKind {
     /// The word kept in the store.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Unknown => "unknown",
-            Kind::Feed => "feed",
-            Kind::Other => "other",
-            Kind::Collection => "collection",
+            ResourceKind::Unknown => "unknown",
+            ResourceKind::Feed => "feed",
+            ResourceKind::Other => "other",
+            ResourceKind::Collection => "collection",
         }
     }
 
     /// Reads the word kept in the store.
-    pub fn from_word(word: &str) -> Option<Kind> {
-        let all = [Kind::Unknown, Kind::Feed, Kind::Other, Kind::Collection];
+    pub fn from_word(word: &str) -> Option<ResourceKind> {
+        let all = [
+            ResourceKind::Unknown,
+            ResourceKind::Feed,
+            ResourceKind::Other,
+            ResourceKind::Collection,
+        ];
         all.into_iter().find(|kind| kind.as_str() == word)
     }
 }
@@ -61,7 +66,7 @@ pub struct Resource {
     /// Where it is polled. Differs from the topic after a permanent move (rule P21).
     pub fetch_url: String,
     /// What it has turned out to be.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// The greatest number in its log; 0 while the log is empty.
     pub head: Seq,
     /// Grows by one whenever the body changes; 0 before the first body.

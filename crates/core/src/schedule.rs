@@ -21,14 +21,14 @@ mod tests;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::poll::Polling;
-use super::polling_hints::Asked;
-use super::resource::Kind;
+use super::polling_hints::PollingHints;
+use super::resource::ResourceKind;
 use feedgate_feed::model::Feed;
 
-pub use backoff::{Class, Setback, is_gone};
+pub use backoff::{FailureClass, PollSetback, is_gone};
 pub use budget::{Demand, steer};
-pub use period::{Bound, LONGEST_S, Period, Step};
-pub use reason::Reason;
+pub use period::{LONGEST_S, Period, PeriodBound, PeriodStep};
+pub use reason::PeriodReason;
 
 /// `k` of the square-root rule in hours·√(entries/h) at its least: 24 polls a day on an
 /// average feed (measured by simulation; see `docs/contributing/polling.md`). A poll budget that
@@ -41,7 +41,7 @@ const A_MOMENT: TimeDelta = TimeDelta::seconds(60);
 
 /// What the operator decides about periods.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
+pub struct ScheduleBounds {
     /// The shortest period of any resource, in seconds (rule P54).
     pub min_period_s: u32,
     /// `k` of the square-root rule, at least [`K_LEAST`]; more where the poll budget
@@ -51,9 +51,9 @@ pub struct Bounds {
 
 /// A resource as the schedule sees it.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct ScheduleInput {
     /// What it was before.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// How many live subscriptions it has.
     pub subscribers: u32,
     /// Whether an upstream is relied on to tell of its changes (rule P53).
@@ -64,7 +64,7 @@ pub struct Held {
 
 /// What a fetch found, as far as it concerns the schedule.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum PollFinding {
     /// "Not modified".
     NotModified {
         /// Seconds for which the answer said it is good, if it did.
@@ -76,18 +76,18 @@ pub enum Found {
         hint_s: u32,
     },
     /// Something to read.
-    News(News),
+    NewRecords(NewRecords),
     /// Nothing usable.
-    Trouble(Setback),
+    Trouble(PollSetback),
 }
 
 /// What a document says about the schedule.
 #[derive(Clone, Debug, PartialEq)]
-pub struct News {
+pub struct NewRecords {
     /// What it has turned out to be.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// What its publisher asks for.
-    pub asked: Asked,
+    pub asked: PollingHints,
     /// How many entries it holds.
     pub entries: usize,
     /// How many records are new.
@@ -96,15 +96,15 @@ pub struct News {
     pub dates: Vec<DateTime<Utc>>,
 }
 
-impl News {
+impl NewRecords {
     /// What a feed says that was found at `at`. `hint_s` are the seconds for which its
     /// headers say it is good.
-    pub fn of(feed: &Feed, hint_s: u32, new: usize, at: DateTime<Utc>) -> News {
+    pub fn of(feed: &Feed, hint_s: u32, new: usize, at: DateTime<Utc>) -> NewRecords {
         let dates = feed.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
         let dates = dates.map(|date| date.to_utc()).filter(|date| *date < at - A_MOMENT);
-        News {
-            kind: Kind::Feed,
-            asked: Asked::of(hint_s, &feed.hints),
+        NewRecords {
+            kind: ResourceKind::Feed,
+            asked: PollingHints::of(hint_s, &feed.hints),
             entries: feed.entries.len(),
             new,
             dates: dates.collect(),
@@ -112,10 +112,10 @@ impl News {
     }
 
     /// What something says that is no feed.
-    pub fn of_other(hint_s: u32, new: usize) -> News {
-        News {
-            kind: Kind::Other,
-            asked: Asked::of(hint_s, &feedgate_feed::model::Hints::default()),
+    pub fn of_other(hint_s: u32, new: usize) -> NewRecords {
+        NewRecords {
+            kind: ResourceKind::Other,
+            asked: PollingHints::of(hint_s, &feedgate_feed::model::Hints::default()),
             entries: 0,
             new,
             dates: Vec::new(),
@@ -125,13 +125,13 @@ impl News {
 
 /// What comes of a fetch.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct PollPlan {
     /// What to remember.
     pub polling: Polling,
     /// The time between two polls.
     pub period: Period,
     /// What each rule said, in order; the period is what came out.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PeriodStep>,
     /// How the period depends on `k`.
     pub demand: Demand,
     /// When to fetch next.
@@ -139,19 +139,25 @@ pub struct Plan {
 }
 
 /// What to do after a fetch that ended `now`. `dice` is random in 0 to 1.
-pub fn plan(held: Held, found: &Found, bounds: &Bounds, now: DateTime<Utc>, dice: f64) -> Plan {
-    let Held { kind, subscribers, pushed, mut polling } = held;
+pub fn plan(
+    held: ScheduleInput,
+    found: &PollFinding,
+    bounds: &ScheduleBounds,
+    now: DateTime<Utc>,
+    dice: f64,
+) -> PollPlan {
+    let ScheduleInput { kind, subscribers, pushed, mut polling } = held;
     let is_first = polling.rate_at.is_none();
     learn(&mut polling, kind, found, now);
     let kind = match found {
-        Found::News(news) => news.kind,
+        PollFinding::NewRecords(news) => news.kind,
         _ => kind,
     };
     let mut steps = period::steady(kind, subscribers, &polling, bounds, now);
     if pushed {
         steps.rarely();
     }
-    if let Found::Trouble(setback) = found {
+    if let PollFinding::Trouble(setback) = found {
         backoff::stay_away(&mut steps, &polling, setback, now);
     }
     let (period, steps, demand) = steps.finish();
@@ -160,39 +166,39 @@ pub fn plan(held: Held, found: &Found, bounds: &Bounds, now: DateTime<Utc>, dice
     } else {
         polling.asked.next(period, now, dice)
     };
-    Plan { polling, period, steps, demand, next_fetch }
+    PollPlan { polling, period, steps, demand, next_fetch }
 }
 
 /// Takes in what was found. Validators and hash are not touched.
-fn learn(polling: &mut Polling, kind: Kind, found: &Found, now: DateTime<Utc>) {
+fn learn(polling: &mut Polling, kind: ResourceKind, found: &PollFinding, now: DateTime<Utc>) {
     let is_first = polling.rate_at.is_none();
     let mut new = 0;
     match found {
-        Found::NotModified { hint_s } => {
+        PollFinding::NotModified { hint_s } => {
             polling.asked.not_modified(*hint_s);
             polling.resent = false;
         }
-        Found::Same { hint_s } => {
+        PollFinding::Same { hint_s } => {
             polling.asked.same_again(*hint_s);
             polling.resent = true;
         }
-        Found::News(news) => {
+        PollFinding::NewRecords(news) => {
             polling.asked = news.asked.clone();
             polling.window = news.entries.try_into().unwrap_or(u32::MAX);
             if news.new > 0 {
-                let is_known = !is_first && kind == Kind::Feed;
+                let is_known = !is_first && kind == ResourceKind::Feed;
                 let overlaps = news.new < news.entries;
                 polling.overrun = is_known && !overlaps && polling.window >= period::LEAST_WINDOW;
             }
             new = news.new;
         }
-        Found::Trouble(setback) => {
+        PollFinding::Trouble(setback) => {
             backoff::count(polling, setback, now);
             return;
         }
     }
     let dates = match found {
-        Found::News(news) if is_first => news.dates.as_slice(),
+        PollFinding::NewRecords(news) if is_first => news.dates.as_slice(),
         _ => &[],
     };
     if is_first {

@@ -52,18 +52,18 @@ pub struct Status {
     /// The error the resource is in, as a stable word; empty while all is well.
     pub error: String,
     /// What subscribers were told of it.
-    pub announced: Announced,
+    pub announced: AnnouncedHealth,
 }
 
 /// What subscribers were last told of how a resource is (rule P33): nothing that may be
 /// over soon, and not more than once a day.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Announced {
+pub struct AnnouncedHealth {
     /// Grows each time that there is something to tell.
     pub version: i64,
     /// How it was.
-    pub state: State,
+    pub state: ResourceHealth,
     /// When they were told.
     pub at: Option<DateTime<Utc>>,
     /// Whether it has moved since.
@@ -73,7 +73,7 @@ pub struct Announced {
 /// How a resource is, as far as it is worth a message of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ResourceHealth {
     /// Its last poll brought what it should.
     #[default]
     Well,
@@ -90,14 +90,14 @@ const FAILING_FOR: Duration = Duration::from_secs(6 * 3_600);
 /// Between two messages about one resource.
 const MESSAGE_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
-impl Announced {
+impl AnnouncedHealth {
     /// Takes in how the resource is `now`; it grows if that is to be told. What is not
     /// told because something else was lately is told later, if it still holds.
-    pub fn consider(&mut self, state: State, now: DateTime<Utc>) {
+    pub fn consider(&mut self, state: ResourceHealth, now: DateTime<Utc>) {
         let is_news = state != self.state || self.moved;
         if is_news && self.at.is_none_or(|at| now >= at + MESSAGE_EVERY) {
             let version = self.version + 1;
-            *self = Announced { version, state, at: Some(now), moved: false };
+            *self = AnnouncedHealth { version, state, at: Some(now), moved: false };
         }
     }
 }
@@ -126,12 +126,14 @@ impl Status {
 
     /// How the resource is, with what the poller remembers of it; while it may be over
     /// soon, as it was.
-    pub fn state(&self, polling: &Polling, now: DateTime<Utc>) -> State {
+    pub fn state(&self, polling: &Polling, now: DateTime<Utc>) -> ResourceHealth {
         let since = polling.failing_since.unwrap_or(now);
         match self.error.as_str() {
-            "" => State::Well,
-            "gone" => State::Gone,
-            _ if polling.failures >= FAILING_POLLS && now >= since + FAILING_FOR => State::Failing,
+            "" => ResourceHealth::Well,
+            "gone" => ResourceHealth::Gone,
+            _ if polling.failures >= FAILING_POLLS && now >= since + FAILING_FOR => {
+                ResourceHealth::Failing
+            }
             _ => self.announced.state,
         }
     }
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!((status.version, status.announced.version), (1, 1));
         status.has_moved(at(1));
         assert_eq!((status.version, status.announced.version), (2, 1), "not twice a day");
-        status.announced.consider(State::Well, at(24));
+        status.announced.consider(ResourceHealth::Well, at(24));
         assert_eq!(status.announced.version, 2, "but later");
     }
 }

@@ -16,7 +16,7 @@ const LONGEST_CHARS: usize = 64;
 
 /// A segment of the address of a stored file: a login, or a file's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Segment(String);
+pub struct PathSegment(String);
 
 /// Why a text cannot be one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,23 +24,23 @@ pub struct Segment(String);
     "\"{0}\" cannot stand in an address: letters and digits of ASCII, \".\", \"-\" and \"_\" can, \
      up to {LONGEST_CHARS}, and the first is a letter or a digit"
 )]
-pub struct BadSegment(pub String);
+pub struct BadPathSegment(pub String);
 
-impl Segment {
+impl PathSegment {
     /// Reads a login.
-    pub fn login(text: &str) -> Result<Segment, BadSegment> {
+    pub fn login(text: &str) -> Result<PathSegment, BadPathSegment> {
         let plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
         let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
         if begins && text.len() <= LONGEST_CHARS && text.chars().all(plain) {
-            return Ok(Segment(text.to_owned()));
+            return Ok(PathSegment(text.to_owned()));
         }
         // It is shown to whoever sent it, but not all of what may be very long.
-        Err(BadSegment(text.chars().take(LONGEST_CHARS).collect()))
+        Err(BadPathSegment(text.chars().take(LONGEST_CHARS).collect()))
     }
 
     /// Reads a file's name: it ends in `.xml`.
-    pub fn file(text: &str) -> Option<Segment> {
-        Segment::login(text).ok().filter(|name| name.0.ends_with(".xml"))
+    pub fn file(text: &str) -> Option<PathSegment> {
+        PathSegment::login(text).ok().filter(|name| name.0.ends_with(".xml"))
     }
 
     /// As it stands in the address.
@@ -63,7 +63,7 @@ pub struct Quota {
 /// What a file must be for it to be replaced or removed: nobody overwrites what they have
 /// not seen (RFC 9110 `#field.if-match`, `#field.if-none-match`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Condition {
+pub enum WriteCondition {
     /// Whatever it is.
     #[default]
     None,
@@ -73,13 +73,13 @@ pub enum Condition {
     Tagged(Vec<String>),
 }
 
-impl Condition {
+impl WriteCondition {
     /// Whether a file with this tag, or none, meets it.
     pub fn allows(&self, tag: Option<&str>) -> bool {
         match self {
-            Condition::None => true,
-            Condition::Absent => tag.is_none(),
-            Condition::Tagged(tags) => {
+            WriteCondition::None => true,
+            WriteCondition::Absent => tag.is_none(),
+            WriteCondition::Tagged(tags) => {
                 tag.is_some_and(|held| tags.iter().any(|tag| tag == held || tag == "*"))
             }
         }
@@ -88,24 +88,24 @@ impl Condition {
 
 /// What is stored.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Content {
+pub struct FileContent {
     /// As it is served.
     pub media_type: String,
     /// To the byte as it was sent.
     pub body: Vec<u8>,
 }
 
-impl Content {
+impl FileContent {
     /// Its strong entity tag, without quotes.
     pub fn tag(&self) -> String {
         hex::encode(&Sha256::digest(&self.body)[..16])
     }
 }
 
-impl std::fmt::Debug for Content {
+impl std::fmt::Debug for FileContent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let length = self.body.len();
-        f.debug_struct("Content")
+        f.debug_struct("FileContent")
             .field("media_type", &self.media_type)
             .field("bytes", &length)
             .finish()
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
     /// What is in it.
-    pub content: Content,
+    pub content: FileContent,
     /// Its strong entity tag, without quotes.
     pub tag: String,
     /// When it last became another.
@@ -125,7 +125,7 @@ pub struct StoredFile {
 
 /// What saving came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum SaveOutcome {
     /// There was no such file.
     Made,
     /// There was another.
@@ -161,23 +161,23 @@ mod tests {
             (&long, false),
         ];
         for (text, want) in cases {
-            assert_eq!(Segment::login(text).is_ok(), want, "{text}");
+            assert_eq!(PathSegment::login(text).is_ok(), want, "{text}");
         }
         for (text, want) in
             [("rss.xml", true), ("rss", false), (".xml", false), ("a.xml.exe", false)]
         {
-            assert_eq!(Segment::file(text).is_some(), want, "{text}");
+            assert_eq!(PathSegment::file(text).is_some(), want, "{text}");
         }
     }
 
     #[test]
     fn a_condition_is_about_the_tag() {
-        let tagged = |tag: &str| Condition::Tagged(vec!["x".to_owned(), tag.to_owned()]);
+        let tagged = |tag: &str| WriteCondition::Tagged(vec!["x".to_owned(), tag.to_owned()]);
         let cases = [
-            (Condition::None, None, true),
-            (Condition::None, Some("a"), true),
-            (Condition::Absent, None, true),
-            (Condition::Absent, Some("a"), false),
+            (WriteCondition::None, None, true),
+            (WriteCondition::None, Some("a"), true),
+            (WriteCondition::Absent, None, true),
+            (WriteCondition::Absent, Some("a"), false),
             (tagged("a"), Some("a"), true),
             (tagged("a"), Some("b"), false),
             (tagged("a"), None, false),

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use feedgate_protocol::Protocol;
 
 use super::account::AccountId;
-use super::record::{Reach, Seq};
+use super::record::{Audience, Seq};
 use super::resource::ResourceId;
 use super::status::Status;
 use super::topic::{Callback, Topic};
@@ -82,11 +82,11 @@ impl Updates {
     }
 
     /// The least reach of the records that are sent.
-    pub fn least(self) -> Reach {
+    pub fn least(self) -> Audience {
         match self {
-            Updates::Never => Reach::Everybody,
-            Updates::Fresh => Reach::Fresh,
-            Updates::Always => Reach::Askers,
+            Updates::Never => Audience::Everybody,
+            Updates::Fresh => Audience::Fresh,
+            Updates::Always => Audience::Askers,
         }
     }
 }
@@ -201,7 +201,7 @@ impl From<Duration> for Lease {
 /// A wish as a door understood it: everything a subscription is made of but its
 /// place in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct SubscriptionRequest {
     /// Whose it is; `None` for an open one.
     pub account: Option<AccountId>,
     /// What is watched.
@@ -269,7 +269,7 @@ pub struct Subscription {
 
 /// A subscription handed out for delivery: its cursor lags behind its log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Due {
+pub struct DueSubscription {
     /// The subscription as it stood when claimed.
     pub subscription: Subscription,
     /// The number up to which it is owed: the head of the log, or the body version

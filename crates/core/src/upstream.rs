@@ -18,7 +18,7 @@ use super::resource::ResourceId;
 use super::subscription::Secret;
 use chrono::{DateTime, Utc};
 
-pub use advertised::Offer;
+pub use advertised::AdvertisedUpstream;
 
 /// A hub that does not answer is asked again after this, doubled each time …
 const RETRY_FIRST: Duration = Duration::from_secs(5 * 60);
@@ -37,7 +37,7 @@ const REMEMBERED: u32 = 2 * JUDGED_FROM;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// What was offered.
-    pub offer: Offer,
+    pub offer: AdvertisedUpstream,
     /// See [`Upstream::token`].
     pub token: String,
     /// See [`Upstream::secret`].
@@ -46,7 +46,7 @@ pub struct Proposal {
 
 /// What a poll learned of upstreams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Offered {
+pub enum UpstreamFinding {
     /// There was no document that could tell.
     #[default]
     Unknown,
@@ -58,7 +58,7 @@ pub enum Offered {
 
 /// How far a subscription at an upstream has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum UpstreamState {
     /// It is still to be asked.
     Wanted,
     /// It accepted the request and has not verified it yet.
@@ -69,26 +69,31 @@ pub enum State {
     Doubted,
 }
 
-impl State {
+impl UpstreamState {
     /// The word in the store.
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Wanted => "wanted",
-            State::Asked => "asked",
-            State::Active => "active",
-            State::Doubted => "doubted",
+            UpstreamState::Wanted => "wanted",
+            UpstreamState::Asked => "asked",
+            UpstreamState::Active => "active",
+            UpstreamState::Doubted => "doubted",
         }
     }
 
     /// Reads the word.
-    pub fn from_word(word: &str) -> Option<State> {
-        let all = [State::Wanted, State::Asked, State::Active, State::Doubted];
+    pub fn from_word(word: &str) -> Option<UpstreamState> {
+        let all = [
+            UpstreamState::Wanted,
+            UpstreamState::Asked,
+            UpstreamState::Active,
+            UpstreamState::Doubted,
+        ];
         all.into_iter().find(|state| state.as_str() == word)
     }
 
     /// Whether we asked for what a hub now verifies. It may do so before it answers.
     pub fn is_asking(self) -> bool {
-        self != State::Doubted
+        self != UpstreamState::Doubted
     }
 }
 
@@ -98,13 +103,13 @@ pub struct Upstream {
     /// Whose.
     pub resource: ResourceId,
     /// What was offered.
-    pub offer: Offer,
+    pub offer: AdvertisedUpstream,
     /// What makes the address at which we are told, `/upstream/{token}`, unguessable.
     pub token: String,
     /// With what a hub signs.
     pub secret: Secret,
     /// How far it has come.
-    pub state: State,
+    pub state: UpstreamState,
     /// Until when it holds.
     pub lease_until: Option<DateTime<Utc>>,
     /// Consecutive requests that came to nothing.
@@ -151,7 +156,7 @@ impl Proof {
 impl Upstream {
     /// It is to tell us until `lease_until`.
     pub fn confirm(&mut self, lease_until: DateTime<Utc>) {
-        self.state = State::Active;
+        self.state = UpstreamState::Active;
         self.lease_until = Some(lease_until);
         self.failures = 0;
     }
@@ -159,8 +164,8 @@ impl Upstream {
     /// It has heard us and will verify. Returns how long to wait for that; until then it
     /// counts as a failure.
     pub fn accepted(&mut self) -> Duration {
-        if self.state != State::Active {
-            self.state = State::Asked;
+        if self.state != UpstreamState::Active {
+            self.state = UpstreamState::Asked;
         }
         let wait = self.retry().max(VERIFIES_WITHIN);
         self.failures = self.failures.saturating_add(1);
@@ -172,7 +177,7 @@ impl Upstream {
     pub fn refused(&mut self, finally: bool) -> Duration {
         let wait = if finally { MUCH_LATER } else { self.retry() };
         if finally {
-            self.state = State::Doubted;
+            self.state = UpstreamState::Doubted;
         }
         self.failures = self.failures.saturating_add(1);
         wait
@@ -216,7 +221,7 @@ mod tests {
     fn requests_that_fail_are_made_again_ever_later() {
         let upstream = |failures, state| Upstream {
             resource: ResourceId(1),
-            offer: Offer {
+            offer: AdvertisedUpstream {
                 protocol: Protocol::WebSub,
                 endpoint: "https://h.test/".to_owned(),
                 topic: URL.to_owned(),
@@ -229,19 +234,19 @@ mod tests {
             subscribers: 1,
         };
         for (failures, secs) in [(0, 300), (1, 600), (4, 4_800), (40, 86_400)] {
-            let mut silent = upstream(failures, State::Wanted);
+            let mut silent = upstream(failures, UpstreamState::Wanted);
             assert_eq!(silent.refused(false).as_secs(), secs, "{failures}");
-            assert_eq!((silent.state, silent.failures), (State::Wanted, failures + 1));
+            assert_eq!((silent.state, silent.failures), (UpstreamState::Wanted, failures + 1));
         }
-        let mut no = upstream(0, State::Asked);
-        assert_eq!((no.refused(true), no.state), (MUCH_LATER, State::Doubted));
+        let mut no = upstream(0, UpstreamState::Asked);
+        assert_eq!((no.refused(true), no.state), (MUCH_LATER, UpstreamState::Doubted));
 
-        let mut heard = upstream(0, State::Wanted);
+        let mut heard = upstream(0, UpstreamState::Wanted);
         assert_eq!(heard.accepted(), VERIFIES_WITHIN);
-        assert_eq!((heard.state, heard.failures), (State::Asked, 1), "until it verifies");
-        let mut renewed = upstream(0, State::Active);
+        assert_eq!((heard.state, heard.failures), (UpstreamState::Asked, 1), "until it verifies");
+        let mut renewed = upstream(0, UpstreamState::Active);
         renewed.accepted();
-        assert_eq!(renewed.state, State::Active, "the old lease goes on");
+        assert_eq!(renewed.state, UpstreamState::Active, "the old lease goes on");
         renewed.confirm(DateTime::UNIX_EPOCH);
         assert_eq!(renewed.failures, 0);
         let days = |days: u64| Duration::from_secs(days * 86_400);

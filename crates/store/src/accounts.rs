@@ -9,7 +9,7 @@ use super::engine::db::Db;
 use super::engine::sql::{Row, params};
 use super::engine::tx::Tx;
 use feedgate_core::account::{
-    Access, AccountId, AccountInfo, NewToken, Rights, TokenHash, TokenInfo,
+    Access, AccountId, AccountInfo, NewToken, Scopes, TokenHash, TokenInfo,
 };
 use feedgate_core::password::PasswordHash;
 use feedgate_core::ports::{Accounts, StoreError};
@@ -176,7 +176,7 @@ fn token_info(mut row: Row) -> Result<TokenInfo, StoreError> {
     })
 }
 
-fn rights(row: &mut Row) -> Result<Rights, StoreError> {
+fn rights(row: &mut Row) -> Result<Scopes, StoreError> {
     let words = row.text()?;
-    Rights::from_words(&words).map_err(|word| StoreError::Corrupt(format!("no right: {word}")))
+    Scopes::from_words(&words).map_err(|word| StoreError::Corrupt(format!("no right: {word}")))
 }

@@ -19,12 +19,12 @@ use super::engine::tx::{Tx, Wake};
 use super::log::append;
 use super::log::most;
 use super::resources::{lock, resource, resource_columns};
-use feedgate_core::backfill::{Backfill, Chain, Ending, PastPage};
-use feedgate_core::page::Cut;
+use feedgate_core::backfill::{Backfill, BackfillEnd, Chain, PastPage};
+use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{Backfills, DueBackfill, StoreError};
 use feedgate_core::record::EntryKey;
-use feedgate_core::resource::{Kind, ResourceId};
-use feedgate_core::subscription::{Subscription, Wish};
+use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 use feedgate_feed::model::KnownBy;
 
 /// How long a resource stays claimed behind the next step. Longer than any step waits for a
@@ -45,7 +45,7 @@ macro_rules! backfill_columns {
 impl Backfills for Db {
     async fn subscribe_with_history(
         &self,
-        wish: &Wish,
+        wish: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
         let (wish, groups) = (wish.clone(), self.groups.clone());
@@ -68,17 +68,17 @@ impl Backfills for Db {
         self.write(move |tx| Box::pin(claim(tx, (now, until), limit))).await
     }
 
-    async fn lay_aside(
+    async fn stage_backfill(
         &self,
         backfill: &Backfill,
         page: PastPage,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
         let backfill = backfill.clone();
-        self.write(move |tx| Box::pin(lay_aside(tx, backfill, page, now))).await
+        self.write(move |tx| Box::pin(stage_backfill(tx, backfill, page, now))).await
     }
 
-    async fn settle_backfill(
+    async fn save_backfill(
         &self,
         backfill: &Backfill,
         due_at: DateTime<Utc>,
@@ -93,9 +93,9 @@ impl Backfills for Db {
         settled.await
     }
 
-    async fn fill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
+    async fn commit_staged(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let cut = self.cut;
-        self.write(move |tx| Box::pin(async move { fill(tx, &cut, id, now).await })).await
+        self.write(move |tx| Box::pin(async move { commit_staged(tx, &cut, id, now).await })).await
     }
 
     async fn drop_backfill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<(), StoreError> {
@@ -209,7 +209,7 @@ async fn hold_back(tx: &Tx<'_>, ids: &[i64], step: DateTime<Utc>) -> Result<(), 
 }
 
 /// Lays a page aside; `false` if somebody else has done so.
-async fn lay_aside(
+async fn stage_backfill(
     tx: &Tx<'_>,
     mut backfill: Backfill,
     page: PastPage,
@@ -229,7 +229,7 @@ async fn lay_aside(
     }
     let urls = page.urls.iter().map(|url| hash(url)).collect();
     tx.execute_rows(SEEN, params![id.0], &[("url_hash", Value::Blobs(urls))]).await?;
-    let new = staging::lay_entries(tx, id, backfill.pages, &page.entries).await?;
+    let new = staging::stage_entries(tx, id, backfill.pages, &page.entries).await?;
     let was_seen = match &page.link {
         Some((_, url)) => tx.first(WAS_SEEN, params![id.0, hash(url)]).await?.is_some(),
         None => false,
@@ -261,7 +261,7 @@ async fn keep(
         backfill.resource.0, i64::from(pages), backfill.chain.map_or("", Chain::as_str),
         backfill.next.clone(), i64::from(backfill.pages), number(backfill.entries),
         number(backfill.bytes), i64::from(backfill.barren), i64::from(backfill.attempts),
-        known_by, backfill.ending.as_ref().map_or("", Ending::as_str), due_at,
+        known_by, backfill.ending.as_ref().map_or("", BackfillEnd::as_str), due_at,
     ];
     let kept = tx.execute(KEEP, params).await? > 0;
     hold_back(tx, &[backfill.resource.0], due_at).await?;
@@ -274,9 +274,9 @@ fn number(count: u64) -> i64 {
 
 /// Moves the oldest entries that are laid aside into the log; `false` once none is left,
 /// and all is done.
-async fn fill(
+async fn commit_staged(
     tx: &Tx<'_>,
-    cut: &Cut,
+    cut: &PageLimits,
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
@@ -310,7 +310,7 @@ async fn finish(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<
     tx.execute(FINISH, params![id.0, now]).await?;
     forget(tx, id).await?;
     if backfill.holds && backfill.pages > 0 {
-        let params = params![id.0, Kind::Feed.as_str(), Kind::Unknown.as_str()];
+        let params = params![id.0, ResourceKind::Feed.as_str(), ResourceKind::Unknown.as_str()];
         tx.execute(KNOWN, params).await?;
     }
     release(tx, backfill, now).await
@@ -356,7 +356,7 @@ fn backfill(row: &mut Row) -> Result<Backfill, StoreError> {
         holds: row.int()? != 0,
         ending: Some(row.text()?)
             .filter(|word| !word.is_empty())
-            .map(|word| Ending::from_word(&word)),
+            .map(|word| BackfillEnd::from_word(&word)),
         appended: row.count()?,
         ended_at: row.opt_time()?,
     })

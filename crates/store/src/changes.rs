@@ -15,8 +15,8 @@ use url::Url;
 use super::engine::db::Db;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
-use feedgate_core::ping::{Change, Ping, Unit, hour_of};
-use feedgate_core::ports::{Changes, Hour, Line, StoreError, Window};
+use feedgate_core::ping::{Ping, TimeUnit, WeblogChange, start_of_hour};
+use feedgate_core::ports::{ChangeLine, Changes, ChangesHour, ChangesWindow, StoreError};
 use feedgate_core::redaction;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
@@ -42,14 +42,14 @@ impl Changes for Db {
 
     async fn changes(
         &self,
-        window: &Window,
-        after: Option<&Line>,
-    ) -> Result<Vec<Line>, StoreError> {
+        window: &ChangesWindow,
+        after: Option<&ChangeLine>,
+    ) -> Result<Vec<ChangeLine>, StoreError> {
         let (window, after) = (*window, after.map(|line| (line.change.at, line.id)));
         self.read(move |tx| Box::pin(page(tx, window, after))).await
     }
 
-    async fn hour(&self, begins: DateTime<Utc>) -> Result<Option<Hour>, StoreError> {
+    async fn hour(&self, begins: DateTime<Utc>) -> Result<Option<ChangesHour>, StoreError> {
         self.read(move |tx| Box::pin(hours::find(tx, begins))).await
     }
 
@@ -57,7 +57,7 @@ impl Changes for Db {
         &self,
         begins: DateTime<Utc>,
         part: usize,
-    ) -> Result<Vec<Change>, StoreError> {
+    ) -> Result<Vec<WeblogChange>, StoreError> {
         self.read(move |tx| Box::pin(hours::part(tx, begins, part))).await
     }
 
@@ -65,7 +65,7 @@ impl Changes for Db {
         self.read(|tx| Box::pin(hours::open(tx))).await
     }
 
-    async fn keep_hours(&self, now: DateTime<Utc>, unit: Unit) -> Result<u64, StoreError> {
+    async fn save_hours(&self, now: DateTime<Utc>, unit: TimeUnit) -> Result<u64, StoreError> {
         hours::keep_all(self, now, unit).await
     }
 
@@ -99,9 +99,9 @@ impl Changes for Db {
 /// A page of the lines in `window`, newest first, behind the line of that time and number.
 pub(super) async fn page(
     tx: &Tx<'_>,
-    window: Window,
+    window: ChangesWindow,
     after: Option<(DateTime<Utc>, i64)>,
-) -> Result<Vec<Line>, StoreError> {
+) -> Result<Vec<ChangeLine>, StoreError> {
     // The plus keeps both databases from reading by number and sorting.
     const PAGE: &str = "
         select id, at, name, url, feed_url
@@ -115,10 +115,10 @@ pub(super) async fn page(
     tx.query(PAGE, params).await?.into_iter().map(line).collect()
 }
 
-fn line(mut row: Row) -> Result<Line, StoreError> {
+fn line(mut row: Row) -> Result<ChangeLine, StoreError> {
     let id = row.int()?;
     let (at, name, url, feed_url) = (row.time()?, row.text()?, row.text()?, row.opt_text()?);
-    Ok(Line { id, change: Change { at, name, url, feed_url } })
+    Ok(ChangeLine { id, change: WeblogChange { at, name, url, feed_url } })
 }
 
 /// Lists a ping that named these resources. What a poll saw a moment ago was the same
@@ -137,7 +137,7 @@ pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<()
         None => None,
     };
     if first.is_some() {
-        let since = (ping.at - SAME_CHANGE).max(hour_of(ping.at));
+        let since = (ping.at - SAME_CHANGE).max(start_of_hour(ping.at));
         tx.execute(SAME, params![Value::Ints(named.to_vec()), since, ping.at]).await?;
     }
     match line_of(ping, whose) {
@@ -160,20 +160,20 @@ pub(super) async fn seen(
     if !is_public(&topic) || !is_public(&url) {
         return Ok(());
     }
-    let change = Change { at, name: title.to_owned(), url, feed_url: Some(topic) };
+    let change = WeblogChange { at, name: title.to_owned(), url, feed_url: Some(topic) };
     keep(tx, &change, SEEN, Some(id.0)).await
 }
 
 async fn keep(
     tx: &Tx<'_>,
-    change: &Change,
+    change: &WeblogChange,
     source: &'static str,
     resource: Option<i64>,
 ) -> Result<(), StoreError> {
     const KEEP: &str = "
         insert into changes (at, source, name, url, feed_url, resource_id)
         values ($1, $2, $3, $4, $5, $6)";
-    let Change { at, name, url, feed_url } = change;
+    let WeblogChange { at, name, url, feed_url } = change;
     // PostgreSQL keeps no text with a zero in it, and pings are what strangers send.
     let plain = |text: &String| text.replace('\0', "");
     let (name, url, feed_url) = (plain(name), plain(url), feed_url.as_ref().map(plain));
@@ -192,7 +192,7 @@ fn whose(mut row: Row) -> Result<Whose, StoreError> {
 
 /// The line of a ping; `None` if it would tell somebody's password. A ping of somebody who
 /// need not know the password in the topic is listed as it came.
-fn line_of(ping: &Ping, whose: Option<Whose>) -> Option<Change> {
+fn line_of(ping: &Ping, whose: Option<Whose>) -> Option<WeblogChange> {
     let (at, name, url) = (ping.at, ping.name.clone(), ping.url.clone());
     let feed_url = ping.feed_url.clone();
     if has_credentials(&url) || feed_url.as_deref().is_some_and(has_credentials) {
@@ -203,13 +203,13 @@ fn line_of(ping: &Ping, whose: Option<Whose>) -> Option<Change> {
         return None;
     }
     let Some((topic, site, title)) = whose.filter(|_| !is_secret) else {
-        return Some(Change { at, name, url, feed_url });
+        return Some(WeblogChange { at, name, url, feed_url });
     };
     let feed_url = feed_url.or(Some(topic));
     // Who gave no name pinged the feed; the line is about the weblog it belongs to.
     let site = site.filter(|site| is_public(site));
     let (name, url) = if name.is_empty() { (title, site.unwrap_or(url)) } else { (name, url) };
-    Some(Change { at, name, url, feed_url })
+    Some(WeblogChange { at, name, url, feed_url })
 }
 
 fn is_public(url: &str) -> bool {

@@ -16,10 +16,10 @@ use super::engine::tx::{Tx, Wake};
 use super::resources::details;
 use super::resources::{self, ensure, resource, resource_columns};
 use collecting::COLLECTED_AT_ONCE;
-use feedgate_core::collection::{Collection, Owing, Scope};
-use feedgate_core::host_groups::Groups;
+use feedgate_core::collection::{Collection, CollectionKind, PendingCollection};
+use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{Collections, StoreError};
-use feedgate_core::resource::{Kind, Resource, ResourceId};
+use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_core::topic::Topic;
 
@@ -34,7 +34,7 @@ impl Collections for Db {
         self.write(move |tx| Box::pin(open(tx, collection, now))).await
     }
 
-    async fn collection(&self, scope: &Scope) -> Result<Option<Resource>, StoreError> {
+    async fn collection(&self, scope: &CollectionKind) -> Result<Option<Resource>, StoreError> {
         let name = scope.kept();
         self.read(move |tx| Box::pin(find(tx, name))).await
     }
@@ -96,14 +96,18 @@ impl Collections for Db {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
-    ) -> Result<Vec<Owing>, StoreError> {
+    ) -> Result<Vec<PendingCollection>, StoreError> {
         self.write(move |tx| {
             Box::pin(collecting::claim(tx, (now, until), limit, COLLECTED_AT_ONCE))
         })
         .await
     }
 
-    async fn collect(&self, taken: Vec<Owing>, now: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn collect(
+        &self,
+        taken: Vec<PendingCollection>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
         let cut = self.cut;
         self.write(move |tx| {
             Box::pin(async move { collecting::collect(tx, &cut, taken, now).await })
@@ -146,7 +150,7 @@ async fn open(
         return Ok(found);
     }
     let status = Status { http_code: 200, title: collection.title, ..Status::default() };
-    let params = params![collection.topic.as_str(), Kind::Collection.as_str(), now];
+    let params = params![collection.topic.as_str(), ResourceKind::Collection.as_str(), now];
     let made = tx.first(MAKE, params).await?;
     let id = made.map_or(Ok(0), |mut row| row.int())?;
     details::make(tx, id, &status).await?;
@@ -170,7 +174,7 @@ async fn open(
 /// Puts a resource into a collection, for which it is polled from now on.
 async fn join(
     tx: &Tx<'_>,
-    groups: &Groups,
+    groups: &HostGroups,
     id: ResourceId,
     (topic, now): (Topic, DateTime<Utc>),
 ) -> Result<(), StoreError> {

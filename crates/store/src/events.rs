@@ -14,7 +14,7 @@ use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
 use super::log::most;
 use feedgate_core::account::AccountId;
-use feedgate_core::event::{Event, Kept, Kind, Outcome, Viewer, Wanted};
+use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
 use feedgate_core::ports::{Events, StoreError};
 use feedgate_core::redaction;
 
@@ -42,24 +42,24 @@ macro_rules! wanted {
 
 #[async_trait]
 impl Events for Db {
-    async fn keep_events(&self, events: Vec<Event>) -> Result<i64, StoreError> {
+    async fn append_events(&self, events: Vec<Event>) -> Result<i64, StoreError> {
         self.write(move |tx| Box::pin(keep(tx, events))).await
     }
 
-    async fn events(&self, wanted: &Wanted) -> Result<Vec<Kept>, StoreError> {
+    async fn events(&self, wanted: &EventFilter) -> Result<Vec<StoredEvent>, StoreError> {
         const NEWEST: &str = wanted!(" order by id desc limit $10");
         const NEXT: &str = wanted!(" order by id limit $10");
         let (account, is_admin) = match wanted.viewer {
             // No account has this number, nor has what is nobody's.
-            Viewer::Stranger => (-1, false),
-            Viewer::Account(id) => (id.0, false),
-            Viewer::Admin => (-1, true),
+            EventViewer::Stranger => (-1, false),
+            EventViewer::Account(id) => (id.0, false),
+            EventViewer::Admin => (-1, true),
         };
         let callback = wanted.callback.as_str();
         #[rustfmt::skip]
         let params = params![
             wanted.after.unwrap_or(0), wanted.before.unwrap_or(i64::MAX),
-            wanted.kind.map(Kind::as_str), wanted.outcome.map(Outcome::as_str),
+            wanted.kind.map(EventKind::as_str), wanted.outcome.map(EventOutcome::as_str),
             holding(&redaction::feed(&wanted.feed)), holding(callback), redaction::callback(callback),
             account, is_admin, most(wanted.limit),
         ];
@@ -87,7 +87,7 @@ impl Events for Db {
                                          order by id desc limit 1 offset $3)
                            order by id limit $2)";
         let mut dropped = self.trim(OLD, vec![before.into(), BATCH.into()]).await?;
-        for kind in Kind::ALL {
+        for kind in EventKind::ALL {
             let bounds = vec![kind.as_str().into(), BATCH.into(), most(most_of_a_kind).into()];
             dropped += self.trim(MANY, bounds).await?;
         }
@@ -161,12 +161,12 @@ fn without_nul(text: &str) -> String {
     text.replace('\0', "")
 }
 
-fn kept(mut row: Row) -> Result<Kept, StoreError> {
+fn kept(mut row: Row) -> Result<StoredEvent, StoreError> {
     let id = row.int()?;
     let event = Event {
         at: row.time()?,
-        kind: row.word(Kind::from_word)?,
-        outcome: row.word(Outcome::from_word)?,
+        kind: row.word(EventKind::from_word)?,
+        outcome: row.word(EventOutcome::from_word)?,
         code: Cow::Owned(row.text()?),
         via: Cow::Owned(row.text()?),
         feed: row.text()?,
@@ -177,5 +177,5 @@ fn kept(mut row: Row) -> Result<Kept, StoreError> {
         detail: row.text()?,
         aside: row.text()?,
     };
-    Ok(Kept { id, event })
+    Ok(StoredEvent { id, event })
 }

@@ -15,8 +15,8 @@ use super::engine::claims::Picked;
 use super::engine::db::Db;
 use super::engine::sql::{self, Row, Value, params};
 use super::engine::tx::Tx;
-use feedgate_core::host::{self, Evidence, Host, Refused, Verdict};
-use feedgate_core::host_groups::Groups;
+use feedgate_core::host::{self, Host, HostBackoff, HostRefusal, RefusalEvidence};
+use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_protocol::robots::Robots;
@@ -36,7 +36,7 @@ impl Hosts for Db {
         self.read(move |tx| Box::pin(async move { Ok(known(tx, &group, "").await?.0) })).await
     }
 
-    async fn refuse(&self, refused: &Refused) -> Result<Option<Verdict>, StoreError> {
+    async fn refuse(&self, refused: &HostRefusal) -> Result<Option<HostBackoff>, StoreError> {
         let least = self.groups.spacing(&refused.group);
         let refused = refused.clone();
         self.write(move |tx| Box::pin(refuse(tx, refused, least))).await
@@ -59,7 +59,7 @@ impl Hosts for Db {
         found.transpose()
     }
 
-    async fn keep_robots(
+    async fn save_robots(
         &self,
         origin: &str,
         robots: &Robots,
@@ -67,13 +67,13 @@ impl Hosts for Db {
     ) -> Result<(), StoreError> {
         let (origin, robots) = (origin.to_owned(), robots.clone());
         let keep = self.write(move |tx| {
-            Box::pin(async move { keep_robots(tx, (&origin, &robots), now).await })
+            Box::pin(async move { save_robots(tx, (&origin, &robots), now).await })
         });
         keep.await
     }
 }
 
-async fn keep_robots(
+async fn save_robots(
     tx: &Tx<'_>,
     (origin, robots): (&str, &Robots),
     now: DateTime<Utc>,
@@ -89,7 +89,7 @@ async fn keep_robots(
 /// group that somebody else has taken meanwhile is left out.
 pub(super) async fn hold(
     tx: &Tx<'_>,
-    groups: &Groups,
+    groups: &HostGroups,
     picked: Vec<Picked>,
     (now, alone): (DateTime<Utc>, Option<DateTime<Utc>>),
 ) -> Result<Vec<Picked>, StoreError> {
@@ -126,7 +126,7 @@ pub(super) async fn hold(
 /// Takes the group of one resource that is polled whether or not it is its turn.
 pub(super) async fn hold_for(
     tx: &Tx<'_>,
-    groups: &Groups,
+    groups: &HostGroups,
     id: ResourceId,
     (now, until): (DateTime<Utc>, DateTime<Utc>),
 ) -> Result<(), StoreError> {
@@ -176,7 +176,7 @@ pub(super) async fn release(
 /// The microseconds between two fetches from each group: its own, or what was learned.
 async fn pauses(
     tx: &Tx<'_>,
-    groups: &Groups,
+    groups: &HostGroups,
     names: &[String],
     now: DateTime<Utc>,
 ) -> Result<Vec<i64>, StoreError> {
@@ -199,9 +199,9 @@ async fn pauses(
 
 async fn refuse(
     tx: &Tx<'_>,
-    refused: Refused,
+    refused: HostRefusal,
     least: Duration,
-) -> Result<Option<Verdict>, StoreError> {
+) -> Result<Option<HostBackoff>, StoreError> {
     const KEEP: &str = "
         insert into refusals (resource_id, host, at, http_code) values ($1, $2, $3, $4)
             on conflict (resource_id) do update
@@ -259,9 +259,9 @@ async fn known(
 
 async fn evidence(
     tx: &Tx<'_>,
-    refused: &Refused,
+    refused: &HostRefusal,
     well_at: Option<DateTime<Utc>>,
-) -> Result<Evidence, StoreError> {
+) -> Result<RefusalEvidence, StoreError> {
     const COUNT: &str = "
         select count(case when http_code in (429, 503) and at > $3 then 1 end),
                count(case when http_code = 403 and at > $3 and at > $4 then 1 end),
@@ -273,15 +273,17 @@ async fn evidence(
     let code = i64::from(refused.http_code);
     let since_well = well_at.unwrap_or_default();
     let params = params![refused.group.as_str(), day, together, since_well, code];
-    let Some(mut row) = tx.first(COUNT, params).await? else { return Ok(Evidence::default()) };
-    Ok(Evidence { busy: row.small()?, forbidden: row.small()?, alike: row.small()? })
+    let Some(mut row) = tx.first(COUNT, params).await? else {
+        return Ok(RefusalEvidence::default());
+    };
+    Ok(RefusalEvidence { busy: row.small()?, forbidden: row.small()?, alike: row.small()? })
 }
 
 /// Those of a group that would be asked before `until`, in the order in which they would
 /// be. What somebody has in hand is his to put off.
 async fn waiting(
     tx: &Tx<'_>,
-    refused: &Refused,
+    refused: &HostRefusal,
     until: DateTime<Utc>,
 ) -> Result<Vec<i64>, StoreError> {
     const WAITING: &str = "
@@ -312,7 +314,7 @@ async fn put_off(
 
 /// Sorts the resources into their groups again, if the table of groups is another than when
 /// that was last done.
-pub(super) async fn regroup(tx: &Tx<'_>, groups: &Groups) -> Result<(), StoreError> {
+pub(super) async fn regroup(tx: &Tx<'_>, groups: &HostGroups) -> Result<(), StoreError> {
     const SAME: &str = "select 1 from facts where name = 'groups' and value = $1";
     const KEEP: &str = "
         insert into facts (name, value) values ('groups', $1)
@@ -347,7 +349,7 @@ pub(super) async fn regroup(tx: &Tx<'_>, groups: &Groups) -> Result<(), StoreErr
 }
 
 /// The number of a resource, and its group if that is another now.
-fn regrouped(row: &mut Row, groups: &Groups) -> Result<(i64, Option<String>), StoreError> {
+fn regrouped(row: &mut Row, groups: &HostGroups) -> Result<(i64, Option<String>), StoreError> {
     let (id, url, held) = (row.int()?, row.text()?, row.text()?);
     let name = Url::parse(&url).map(|url| groups.name(&url)).unwrap_or_default();
     Ok((id, Some(name).filter(|name| *name != held)))

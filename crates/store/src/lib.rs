@@ -28,8 +28,8 @@ mod resources;
 use crate::engine::db;
 use std::sync::Arc;
 
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::Onward;
 
 pub use crate::collections::collecting::COLLECTED_AT_ONCE;
@@ -45,9 +45,9 @@ pub struct Settings {
     pub connections: usize,
     /// Which servers are limited together, and how far apart the fetches from them are.
     /// All nodes must be given the same.
-    pub groups: Groups,
+    pub groups: HostGroups,
     /// How much a page of a log takes. All nodes should be given the same.
-    pub cut: Cut,
+    pub cut: PageLimits,
     /// Which changes are pinged onward, and to whom.
     pub onward: Onward,
 }

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use super::engine::db::Db;
 use super::engine::sql::{Row, Value, params};
 use feedgate_core::change_detection::Known;
-use feedgate_core::ports::{Log, Owed, Span, StoreError};
+use feedgate_core::ports::{EntryRange, Log, OwedRange, StoreError};
 use feedgate_core::record::{EntryKey, Record, RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_feed::body::Body;
@@ -63,7 +63,7 @@ impl Log for Db {
         rows.into_iter().map(record).collect()
     }
 
-    async fn owed(&self, id: ResourceId, owed: &Owed) -> Result<Vec<Record>, StoreError> {
+    async fn owed(&self, id: ResourceId, owed: &OwedRange) -> Result<Vec<Record>, StoreError> {
         const OWED: &str = concat!(
             "select ",
             record_columns!(),
@@ -78,7 +78,11 @@ impl Log for Db {
         rows.into_iter().map(record).collect()
     }
 
-    async fn read_current(&self, id: ResourceId, span: &Span) -> Result<Vec<Record>, StoreError> {
+    async fn read_current(
+        &self,
+        id: ResourceId,
+        span: &EntryRange,
+    ) -> Result<Vec<Record>, StoreError> {
         const OLDEST: &str = current!("asc");
         const NEWEST: &str = current!("desc");
         let after = span.after.map_or(0, |seq| seq.0);
@@ -98,7 +102,7 @@ impl Log for Db {
         self.read(move |tx| Box::pin(entries::known(tx, id, keys))).await
     }
 
-    async fn seq_of(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError> {
+    async fn find_seq(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError> {
         const SEQ_OF: &str = "
             select seq
               from records

@@ -13,7 +13,7 @@ use super::engine::migrate;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
 use super::resources::{self, details, forget};
-use feedgate_core::ports::{Dropped, Gauges, News, StoreError, Upkeep};
+use feedgate_core::ports::{DroppedSubscription, Gauges, StoreError, Upkeep, WakeSignals};
 use feedgate_core::status::Status;
 
 /// Rows changed in one transaction: little enough that nobody waits long for it.
@@ -38,7 +38,10 @@ impl Upkeep for Db {
         Ok(claimed.await? > 0)
     }
 
-    async fn drop_expired(&self, now: DateTime<Utc>) -> Result<Vec<Dropped>, StoreError> {
+    async fn drop_expired(
+        &self,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<DroppedSubscription>, StoreError> {
         const EXPIRED: &str = "
             select resource_id, id from subscriptions
              where lease_until <= $1 order by lease_until limit $2";
@@ -50,7 +53,7 @@ impl Upkeep for Db {
         self.drop_batch(EXPIRED, END, now.timestamp_micros()).await
     }
 
-    async fn drop_failing(&self, errors: u32) -> Result<Vec<Dropped>, StoreError> {
+    async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError> {
         const FAILING: &str = "
             select resource_id, id from subscriptions
              where errors >= $1 and protocol <> 'websub' order by id limit $2";
@@ -148,7 +151,7 @@ impl Upkeep for Db {
         self.write(|tx| Box::pin(migrate::check(tx))).await
     }
 
-    fn news(&self) -> News {
+    fn news(&self) -> WakeSignals {
         self.news.clone()
     }
 
@@ -165,7 +168,7 @@ impl Db {
         find: &'static str,
         end: &'static str,
         bound: i64,
-    ) -> Result<Vec<Dropped>, StoreError> {
+    ) -> Result<Vec<DroppedSubscription>, StoreError> {
         self.write(move |tx| Box::pin(drop_batch(tx, find, end, bound))).await
     }
 }
@@ -175,7 +178,7 @@ async fn drop_batch(
     find: &'static str,
     end: &'static str,
     bound: i64,
-) -> Result<Vec<Dropped>, StoreError> {
+) -> Result<Vec<DroppedSubscription>, StoreError> {
     const TOPICS: &str = "select id, topic from resources where id in ({ids $1})";
     let (mut on, mut ids) = (Vec::new(), Vec::new());
     for mut row in tx.query(find, params![bound, BATCH]).await? {
@@ -192,7 +195,7 @@ async fn drop_batch(
     for mut row in tx.query_rows(end, params![bound], &columns).await? {
         let resource = row.int()?;
         gone.push(resource);
-        dropped.push(Dropped {
+        dropped.push(DroppedSubscription {
             account: account(&mut row)?,
             topic: topics.get(&resource).cloned().unwrap_or_default(),
             callback: row.text()?,

@@ -17,21 +17,21 @@ use chrono::{DateTime, Utc};
 
 use super::changes::pings;
 use super::delivery::ping_forwarding;
-use super::engine::claims::{self, Queue};
+use super::engine::claims::{self, ClaimQueue};
 use super::engine::db::Db;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::{Tx, Wake};
 use super::hosts;
 use super::log::append;
-use feedgate_core::change_detection::Document;
-use feedgate_core::host_groups::Groups;
+use feedgate_core::change_detection::FeedDocument;
+use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::{Poll, Trigger};
-use feedgate_core::ports::{Appended, DueResource, Resources, Room, StoreError};
+use feedgate_core::ports::{Appended, ClaimLimits, DueResource, Resources, StoreError};
 use feedgate_core::record::Seq;
-use feedgate_core::resource::{Kind, Resource, ResourceId};
+use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_core::topic::Topic;
-use poll_result::Ending;
+use poll_result::PollResult;
 
 /// The columns of a resource `r` with its details `d`, as [`resource`] reads them.
 macro_rules! resource_columns {
@@ -76,7 +76,7 @@ impl Resources for Db {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &Room,
+        room: &ClaimLimits,
     ) -> Result<Vec<DueResource>, StoreError> {
         let (room, groups) = (room.clone(), self.groups.clone());
         let claimed = self.write(move |tx| {
@@ -119,10 +119,10 @@ impl Resources for Db {
 
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
         if poll_result::is_all(poll) {
-            if let Some(appended) = self.recorder.record(Ending::of(id, poll, false)).await? {
+            if let Some(appended) = self.recorder.record(PollResult::of(id, poll, false)).await? {
                 return Ok(appended);
             }
-            let kept = self.recorder.record(Ending::of(id, poll, true)).await?;
+            let kept = self.recorder.record(PollResult::of(id, poll, true)).await?;
             return kept.ok_or_else(|| poll_result::missing(id));
         }
         let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
@@ -143,7 +143,7 @@ impl Resources for Db {
     async fn push(
         &self,
         id: ResourceId,
-        document: Document,
+        document: FeedDocument,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
         let (cut, onward) = (self.cut, Arc::clone(&self.onward));
@@ -175,10 +175,10 @@ macro_rules! is_free {
 
 /// Due resources. One that nobody subscribes to is in none of the indexes used here.
 ///
-/// Groups that are being asked, or were a moment ago, or are left alone, are passed over
+/// HostGroups that are being asked, or were a moment ago, or are left alone, are passed over
 /// before the front is cut off: one that is always behind must not fill it. So is what is
 /// claimed, which keeps its place: of two indexes that have it, neither is written for a claim.
-const QUEUE: Queue = Queue {
+const QUEUE: ClaimQueue = ClaimQueue {
     front: concat!(
         "
         select id, id, host
@@ -257,7 +257,7 @@ async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError
 /// ends.
 pub(super) async fn ensure(
     tx: &Tx<'_>,
-    groups: &Groups,
+    groups: &HostGroups,
     topic: &Topic,
     now: DateTime<Utc>,
 ) -> Result<Resource, StoreError> {
@@ -276,7 +276,7 @@ pub(super) async fn ensure(
     let fetch_url = topic.fetch_url();
     #[rustfmt::skip]
     let params = params![
-        topic.as_str(), fetch_url.as_str(), groups.name(&fetch_url), Kind::Unknown.as_str(), now,
+        topic.as_str(), fetch_url.as_str(), groups.name(&fetch_url), ResourceKind::Unknown.as_str(), now,
     ];
     let made = tx.first(MAKE, params).await?.map(|mut row| row.int()).transpose()?;
     if let Some(id) = made {
@@ -311,7 +311,7 @@ fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
 /// when, in place of what that poll said.
 pub(super) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
     let (id, topic) = (ResourceId(row.int()?), topic(row)?);
-    let (fetch_url, kind) = (row.text()?, row.word(Kind::from_word)?);
+    let (fetch_url, kind) = (row.text()?, row.word(ResourceKind::from_word)?);
     let (head, body_version, feed_head) = (Seq(row.int()?), row.int()?, row.text()?);
     let next_fetch = row.time()?;
     let (mut status, polling) = details::read(row)?;

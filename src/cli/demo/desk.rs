@@ -14,8 +14,8 @@ use url::form_urlencoded::Serializer;
 use crate::app;
 use crate::jobs::runner;
 use crate::net::{Call, Fetch};
-use feedgate_core::account::Rights;
-use feedgate_core::ports::{Filter, Store};
+use feedgate_core::account::Scopes;
+use feedgate_core::ports::{Store, SubscriptionFilter};
 
 use super::subscribers::path;
 use super::tally::Way;
@@ -47,7 +47,7 @@ impl Desk {
         topics: &[String],
     ) -> Result<(), Failure> {
         let (login, now) = ((LOGIN, "demo"), runner::now());
-        let (token, number) = app::create_token(store, login, Rights::all(), now).await?;
+        let (token, number) = app::create_token(store, login, Scopes::all(), now).await?;
         for (sample, topic) in topics.iter().enumerate() {
             self.websub(topic, &path(Way::WebSub, Some(sample)), None).await?;
             self.websub(topic, &path(Way::Superfeedr, Some(sample)), Some(&token)).await?;
@@ -66,7 +66,11 @@ impl Desk {
         topics: &[String],
     ) -> Result<(), Failure> {
         for topic in topics {
-            let filter = Filter { topic: Some(topic.clone()), limit: 100, ..Filter::default() };
+            let filter = SubscriptionFilter {
+                topic: Some(topic.clone()),
+                limit: 100,
+                ..SubscriptionFilter::default()
+            };
             for listed in store.list(&filter).await?.0 {
                 let held = listed.subscription;
                 store.unsubscribe(held.account, &held.topic, &held.callback, None).await?;

@@ -16,7 +16,7 @@ use crate::jobs::upstream::{self, NoPush, Wanted};
 use crate::net::{Answer, Ask, Call, Document, Fetch, FetchError};
 use feedgate_core::poll::Validators;
 use feedgate_core::subscription::{Lease, Secret};
-use feedgate_core::upstream::Offer;
+use feedgate_core::upstream::AdvertisedUpstream;
 use feedgate_feed::context::Context;
 use feedgate_feed::model::Feed;
 use feedgate_protocol::Protocol;
@@ -39,7 +39,7 @@ pub(super) struct Way {
 /// A feed, and the subscription to it.
 pub(super) struct Followed {
     feed: Url,
-    offer: Offer,
+    offer: AdvertisedUpstream,
     secret: Secret,
     own: Url,
     is_at_caller: bool,
@@ -60,11 +60,11 @@ impl Followed {
         let read = document.as_ref().ok().and_then(read);
         let offer = match way {
             Some(Way { protocol, endpoint }) => {
-                Offer { protocol, endpoint, topic: feed.as_str().to_owned() }
+                AdvertisedUpstream { protocol, endpoint, topic: feed.as_str().to_owned() }
             }
             None => {
                 let links = poll::links(&document?);
-                let offer = Offer::of(&links, read.as_ref(), feed.as_str());
+                let offer = AdvertisedUpstream::of(&links, read.as_ref(), feed.as_str());
                 offer.ok_or_else(|| {
                     format!("{feed} names no cloud and no hub; give one by --cloud")
                 })?
@@ -89,7 +89,7 @@ impl Followed {
     }
 
     /// Where and how it is asked for.
-    pub(super) fn offer(&self) -> &Offer {
+    pub(super) fn offer(&self) -> &AdvertisedUpstream {
         &self.offer
     }
 
@@ -139,7 +139,7 @@ impl Followed {
         let call = Call { method: Method::POST, url, headers, body: body.into() };
         let reply = fetch.call(call).await.map_err(NoPush::Unreachable)?;
         match reply.status.is_success() {
-            true => upstream::judge(&form, &reply).map(|()| true),
+            true => upstream::classify(&form, &reply).map(|()| true),
             false => Err(NoPush::Status(reply.status)),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Polled, beginning, shown};
 use crate::jobs::poll::Reading;
 use crate::net::{Answer, Document, Fetched, Hop};
-use feedgate_core::schedule::Bound;
+use feedgate_core::schedule::PeriodBound;
 use feedgate_feed::model::Feed;
 use feedgate_feed::parse::{Content, NotAFeed};
 
@@ -110,9 +110,9 @@ fn schedule(polled: &Polled<'_>) -> Value {
     let plan = &polled.plan;
     let steps = plan.steps.iter().map(|step| {
         let bound = match step.bound {
-            Bound::Wanted => "wanted",
-            Bound::AtMost => "at_most",
-            Bound::AtLeast => "at_least",
+            PeriodBound::Wanted => "wanted",
+            PeriodBound::AtMost => "at_most",
+            PeriodBound::AtLeast => "at_least",
         };
         let (code, reason) = (step.reason.word(), step.reason.to_string());
         json!({ "bound": bound, "secs": step.secs, "code": code, "reason": reason })

@@ -9,7 +9,7 @@ use super::{Polled, beginning, shown, tame};
 use crate::jobs::poll::Reading;
 use crate::net::{Answer, Document, FetchError, Hop};
 use feedgate_core::poll::Polling;
-use feedgate_core::schedule::Bound;
+use feedgate_core::schedule::PeriodBound;
 use feedgate_feed::model::Feed;
 use feedgate_feed::parse::{Content, NotAFeed};
 
@@ -164,9 +164,9 @@ fn schedule(polled: &Polled<'_>, out: &mut String) {
     }
     for step in &polled.plan.steps {
         let bound = match step.bound {
-            Bound::Wanted => "wanted",
-            Bound::AtMost => "at most",
-            Bound::AtLeast => "at least",
+            PeriodBound::Wanted => "wanted",
+            PeriodBound::AtMost => "at most",
+            PeriodBound::AtLeast => "at least",
         };
         line(out, bound, &format!("{}: {}", span(step.secs), step.reason));
     }

@@ -13,7 +13,7 @@ use url::Url;
 use crate::net::{Answer, Ask, Call, Fetch, FetchError};
 use feedgate_core::password::Password;
 use feedgate_core::poll::Validators;
-use feedgate_core::stored_file::Segment;
+use feedgate_core::stored_file::PathSegment;
 use feedgate_protocol::rss::{self, About, Change};
 
 /// How often a post is put into what another writer has changed meanwhile.
@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 5;
 pub(super) struct Cloud<'c> {
     pub(super) fetch: &'c Fetch,
     pub(super) base: &'c Url,
-    pub(super) login: &'c Segment,
+    pub(super) login: &'c PathSegment,
     pub(super) password: Password,
 }
 
@@ -32,7 +32,7 @@ impl Cloud<'_> {
     /// Adds a post to a feed, which is made if there is none; returns its address.
     pub(super) async fn post(
         &self,
-        name: &Segment,
+        name: &PathSegment,
         change: &Change<'_>,
         title: Option<&str>,
     ) -> Result<Url, Box<dyn Error>> {

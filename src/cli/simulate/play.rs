@@ -3,9 +3,11 @@
 use chrono::{DateTime, Utc};
 
 use feedgate_core::poll::{Polling, Validators};
-use feedgate_core::polling_hints::Asked;
-use feedgate_core::resource::Kind;
-use feedgate_core::schedule::{self, Bounds, Found, Held, K_LEAST, News};
+use feedgate_core::polling_hints::PollingHints;
+use feedgate_core::resource::ResourceKind;
+use feedgate_core::schedule::{
+    self, K_LEAST, NewRecords, PollFinding, ScheduleBounds, ScheduleInput,
+};
 
 use super::policy::Policy;
 use super::trace::Trace;
@@ -149,23 +151,24 @@ impl Player<'_> {
         let document = &seen[seen.len().saturating_sub(self.rules.window)..];
         let is_first = self.polling.rate_at.is_none();
         let found = if new == 0 && !is_first {
-            Found::NotModified { hint_s: None }
+            PollFinding::NotModified { hint_s: None }
         } else {
-            Found::News(News {
-                kind: Kind::Feed,
-                asked: Asked::default(),
+            PollFinding::NewRecords(NewRecords {
+                kind: ResourceKind::Feed,
+                asked: PollingHints::default(),
                 entries: document.len(),
                 new: new.min(document.len()),
                 dates: document.iter().map(|at| time(*at as f64)).collect(),
             })
         };
-        let held = Held {
-            kind: if is_first { Kind::Unknown } else { Kind::Feed },
+        let held = ScheduleInput {
+            kind: if is_first { ResourceKind::Unknown } else { ResourceKind::Feed },
             subscribers: 0,
             pushed: false,
             polling: std::mem::take(&mut self.polling),
         };
-        let bounds = Bounds { min_period_s: self.rules.min_period_s, k: K_LEAST * self.scale };
+        let bounds =
+            ScheduleBounds { min_period_s: self.rules.min_period_s, k: K_LEAST * self.scale };
         let plan = schedule::plan(held, &found, &bounds, time(now_s), dice);
         self.polling = plan.polling;
         plan.next_fetch.timestamp_millis() as f64 / 1_000.0

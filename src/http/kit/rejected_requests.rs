@@ -4,7 +4,7 @@
 use crate::http::Gateway;
 use crate::http::kit::params::Refused;
 use crate::jobs::runner;
-use feedgate_core::event::{Event, Kind, Outcome};
+use feedgate_core::event::{Event, EventKind, EventOutcome};
 
 /// A refusal that says why.
 pub(crate) trait Why {
@@ -28,7 +28,7 @@ impl Why for Refused {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard<'a> {
     /// What it was to be.
-    pub(crate) kind: Kind,
+    pub(crate) kind: EventKind,
     /// By which door it came.
     pub(crate) via: &'static str,
     /// About which feed; empty if none was named.
@@ -43,7 +43,7 @@ impl Heard<'_> {
         if let Err(refused) = &read {
             let event = Event::new(self.kind, runner::now()).via(self.via).of(self.feed);
             let event = event.to(self.callback);
-            let event = event.ended(Outcome::Refused, "bad_request", refused.why());
+            let event = event.ended(EventOutcome::Refused, "bad_request", refused.why());
             gateway.journal.tell(event);
         }
         read

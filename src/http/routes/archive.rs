@@ -25,7 +25,7 @@ use warp::reply::Response;
 use crate::http::Gateway;
 use crate::http::kit::exchange::{Asked, Door, empty, nothing_here, out_of_order, plain, set};
 use crate::jobs::runner;
-use feedgate_core::page::Held;
+use feedgate_core::page::LocatedPage;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
 use feedgate_protocol::form::Form;
@@ -176,7 +176,7 @@ async fn hand_over(
 fn recent_terms(
     archive: &Archive<'_>,
     resource: &Resource,
-    held: &Held,
+    held: &LocatedPage,
     now: DateTime<Utc>,
 ) -> Terms {
     let status = serde_json::to_vec(&resource.status).unwrap_or_default();
@@ -201,7 +201,7 @@ fn recent_terms(
 
 /// Tells one state of a page from every other and from every other page, without its
 /// records: which they are, when they came, and where the page stands.
-fn mark(archive: &Archive<'_>, held: &Held) -> String {
+fn mark(archive: &Archive<'_>, held: &LocatedPage) -> String {
     let page = &held.page;
     let is_archived = held.is_archived();
     let is_linked = is_archived || page.number > held.oldest;

@@ -20,7 +20,7 @@ use crate::http::kit::exchange::{Asked, Door, empty, out_of_order, set, with_typ
 use crate::http::kit::params::{self, Bodies};
 use crate::jobs::runner;
 use feedgate_core::ports::StoreError;
-use feedgate_core::stored_file::{DEFAULT_NAME, Segment};
+use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss;
 
@@ -60,7 +60,7 @@ async fn post(gateway: &Gateway, asked: &Asked, form: &Form) -> Result<Posted, R
     let password = form.get("password").unwrap_or_default();
     let author = gateway.publish.sign_in(value("user").unwrap_or_default(), password).await;
     let author = author.map_err(|refusal| refuse(&refusal))?;
-    let name = Segment::file(DEFAULT_NAME).ok_or_else(|| refuse(&Refusal::Unmet))?;
+    let name = PathSegment::file(DEFAULT_NAME).ok_or_else(|| refuse(&Refusal::Unmet))?;
     let posted = gateway.publish.post((&author, &name), &draft, runner::now()).await;
     posted.map_err(|refusal| refuse(&refusal))
 }
@@ -121,7 +121,7 @@ async fn show(
 
 /// The feed of this account, if it has one.
 async fn shown(gateway: &Gateway, user: &str) -> Result<Option<Shown>, StoreError> {
-    let place = Segment::login(user).ok().zip(Segment::file(DEFAULT_NAME));
+    let place = PathSegment::login(user).ok().zip(PathSegment::file(DEFAULT_NAME));
     let Some((login, name)) = place else { return Ok(None) };
     let Some(file) = gateway.publish.file(&login, &name).await? else { return Ok(None) };
     // What is stored was sound; the page does without what is not.
@@ -132,7 +132,9 @@ async fn shown(gateway: &Gateway, user: &str) -> Result<Option<Shown>, StoreErro
 
 fn refuse(refusal: &Refusal) -> Refused {
     let status = match refusal {
-        Refusal::WrongPassword | Refusal::NoRight | Refusal::Segment(_) => StatusCode::FORBIDDEN,
+        Refusal::WrongPassword | Refusal::NoRight | Refusal::PathSegment(_) => {
+            StatusCode::FORBIDDEN
+        }
         Refusal::Busy | Refusal::Store(_) | Refusal::Random(_) => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Unmet => StatusCode::CONFLICT,
         Refusal::Unsound(_) | Refusal::TooLong(_) | Refusal::Full(_) | Refusal::Feed(_) => {

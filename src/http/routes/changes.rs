@@ -23,7 +23,7 @@ use warp::{Filter, Rejection};
 use crate::http::Gateway;
 use crate::http::kit::exchange::{Asked, Door, nothing_here, out_of_order};
 use crate::jobs::runner;
-use feedgate_core::ping::{HOUR, Unit, hour_of};
+use feedgate_core::ping::{HOUR, TimeUnit, start_of_hour};
 use feedgate_core::ports::StoreError;
 use feedgate_protocol::form::Form;
 
@@ -92,7 +92,7 @@ async fn changes_of(
 async fn hour(
     gateway: &Gateway,
     begins: DateTime<Utc>,
-    unit: Option<Unit>,
+    unit: Option<TimeUnit>,
 ) -> Result<Option<(Wanted, Caching)>, StoreError> {
     let now = runner::now();
     if begins > now {
@@ -109,7 +109,7 @@ async fn hour(
     }
     // An hour that is not kept yet is read as it stands. Before that there was nothing.
     let open = gateway.store.open_hour().await?;
-    if begins != hour_of(now) && open.is_none_or(|open| begins < open) {
+    if begins != start_of_hour(now) && open.is_none_or(|open| begins < open) {
         return Ok(None);
     }
     let unit = unit.unwrap_or(gateway.settings.changes_unit);
@@ -123,8 +123,8 @@ fn span(query: &Form, longest: Duration) -> Duration {
 }
 
 /// The unit of `when` that is asked for.
-fn unit(query: &Form) -> Option<Unit> {
-    query.get("when").and_then(Unit::from_word)
+fn unit(query: &Form) -> Option<TimeUnit> {
+    query.get("when").and_then(TimeUnit::from_word)
 }
 
 /// The hour that `2007/01/13/19.xml` names: that of the clock, in UTC. `None` if it has

@@ -23,8 +23,8 @@ use crate::http::kit::exchange::{Asked, Door, out_of_order, set, with_type};
 use crate::http::kit::params::Refused;
 use crate::http::routes::ops::metrics;
 use crate::http::routes::superfeedr;
-use feedgate_core::account::Right;
-use feedgate_core::event::{Event, Kept, Kind, Outcome, Viewer, Wanted};
+use feedgate_core::account::Scope;
+use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
 use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
 use feedgate_protocol::form::Form;
@@ -59,7 +59,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 /// Who looks, and at what.
 #[derive(Clone, Debug)]
 struct Look {
-    wanted: Wanted,
+    wanted: EventFilter,
     /// Whether they may read what inner servers say.
     is_operator: bool,
     /// The account they look as.
@@ -75,26 +75,27 @@ async fn look(gateway: &Gateway, asked: &Asked) -> Result<Look, Refused> {
         false => None,
     };
     let viewer = match &access {
-        Some(access) if access.rights.allow(Right::Admin) => Viewer::Admin,
-        Some(access) if access.rights.allow(Right::List) => Viewer::Account(access.account),
-        Some(_) | None => Viewer::Stranger,
+        Some(access) if access.rights.allow(Scope::Admin) => EventViewer::Admin,
+        Some(access) if access.rights.allow(Scope::List) => EventViewer::Account(access.account),
+        Some(_) | None => EventViewer::Stranger,
     };
     let networks = &gateway.settings.metrics_networks;
-    let is_operator = viewer == Viewer::Admin || metrics::is_shown(asked, networks);
+    let is_operator = viewer == EventViewer::Admin || metrics::is_shown(asked, networks);
     let wanted = wanted(&form, viewer)?;
     Ok(Look { wanted, is_operator, login: access.map(|access| access.login) })
 }
 
-fn wanted(form: &Form, viewer: Viewer) -> Result<Wanted, Refused> {
+fn wanted(form: &Form, viewer: EventViewer) -> Result<EventFilter, Refused> {
     let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
     let word = |name| form.get(name).map(str::trim).filter(|word| !word.is_empty());
     let kind = word("kind").map(|word| {
-        let words = Kind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
-        Kind::from_word(word).ok_or_else(|| bad(format!("kind must be one of {words}.")))
+        let words = EventKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+        EventKind::from_word(word).ok_or_else(|| bad(format!("kind must be one of {words}.")))
     });
     let outcome = word("outcome").map(|word| {
-        let words = Outcome::ALL.iter().map(|held| held.as_str()).collect::<Vec<_>>().join(", ");
-        Outcome::from_word(word).ok_or_else(|| bad(format!("outcome must be one of {words}.")))
+        let words =
+            EventOutcome::ALL.iter().map(|held| held.as_str()).collect::<Vec<_>>().join(", ");
+        EventOutcome::from_word(word).ok_or_else(|| bad(format!("outcome must be one of {words}.")))
     });
     let number = |name| {
         let read = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
@@ -102,7 +103,7 @@ fn wanted(form: &Form, viewer: Viewer) -> Result<Wanted, Refused> {
         word(name).map(|text| read(text).ok_or_else(why)).transpose()
     };
     let limit = number("limit")?.map_or(LINES, |limit| usize::try_from(limit).unwrap_or(LINES));
-    Ok(Wanted {
+    Ok(EventFilter {
         viewer,
         feed: word("feed").unwrap_or_default().to_owned(),
         callback: word("callback").unwrap_or_default().to_owned(),
@@ -171,7 +172,7 @@ impl Look {
     }
 
     /// An event as programs read it.
-    fn line(&self, kept: &Kept) -> Value {
+    fn line(&self, kept: &StoredEvent) -> Value {
         let event = &kept.event;
         json!({
             "id": kept.id,
@@ -203,12 +204,12 @@ mod tests {
     #[test]
     fn what_is_wanted_is_read_from_the_query() {
         let read = |query: &str| {
-            wanted(&Form::from_urlencoded(query.as_bytes()).unwrap(), Viewer::Stranger)
+            wanted(&Form::from_urlencoded(query.as_bytes()).unwrap(), EventViewer::Stranger)
         };
         let all = read("kind=&feed=+&limit=5000").unwrap();
-        assert_eq!(all, Wanted { limit: MOST_LINES, ..Wanted::default() });
+        assert_eq!(all, EventFilter { limit: MOST_LINES, ..EventFilter::default() });
         let some = read("kind=ping&outcome=refused&before=7&feed=a.test").unwrap();
-        assert_eq!((some.kind, some.outcome), (Some(Kind::Ping), Some(Outcome::Refused)));
+        assert_eq!((some.kind, some.outcome), (Some(EventKind::Ping), Some(EventOutcome::Refused)));
         assert_eq!((some.before, some.feed.as_str()), (Some(7), "a.test"));
         for (query, word) in
             [("kind=party", "subscribe"), ("outcome=x", "failed"), ("after=-1", "number")]

@@ -27,8 +27,8 @@ use crate::http::routes::rsscloud::aliases::Role;
 use crate::http::routes::rsscloud::{self, Named, PINGED};
 use crate::jobs::runner;
 use crate::subscriptions::Refusal;
-use feedgate_core::event::Kind;
-use feedgate_core::ping::{Ping, Source};
+use feedgate_core::event::EventKind;
+use feedgate_core::ping::{Ping, PingSource};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::soap;
 use feedgate_protocol::xmlrpc::{self, Value};
@@ -81,7 +81,7 @@ fn refuse(gateway: &Gateway, asked: &Asked, unread: &Unread) -> Response {
     if !is_markup && !unread.begins.is_empty() {
         return unread.reply();
     }
-    let _: Result<(), _> = heard(Kind::Request, "").tell(gateway, Err(unread.why.clone()));
+    let _: Result<(), _> = heard(EventKind::Request, "").tell(gateway, Err(unread.why.clone()));
     if soap_calls::is_meant(asked) || soap_calls::begins(&unread.begins) {
         return soap_calls::fault(soap_calls::version(asked, &unread.begins), &unread.why);
     }
@@ -103,7 +103,8 @@ pub(crate) async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
         },
         Err(bad) => {
             let why = bad.to_string();
-            let _: Result<(), String> = heard(Kind::Request, "").tell(&gateway, Err(why.clone()));
+            let _: Result<(), String> =
+                heard(EventKind::Request, "").tell(&gateway, Err(why.clone()));
             xmlrpc::fault(FAULT, &why)
         }
     };
@@ -158,7 +159,7 @@ async fn carry_out(
 ) -> Result<Value, String> {
     let procedure = Procedure::find(gateway, method)
         .ok_or_else(|| format!("Can't make the call because \"{method}\" is not defined."));
-    let procedure = heard(Kind::Request, "").tell(gateway, procedure)?;
+    let procedure = heard(EventKind::Request, "").tell(gateway, procedure)?;
     let arity = |kind, name: &str, least, most| {
         heard(kind, "").tell(gateway, arity(name, params, least, most))
     };
@@ -168,17 +169,17 @@ async fn carry_out(
             Ok(Value::Array(METHODS.iter().map(|name| Value::Text((*name).to_owned())).collect()))
         }
         Procedure::PleaseNotify => {
-            arity(Kind::Subscribe, "pleaseNotify", 5, 6)?;
+            arity(EventKind::Subscribe, "pleaseNotify", 5, 6)?;
             please_notify(gateway, asked, params).await
         }
         Procedure::Ping => {
-            arity(Kind::Ping, "ping", 1, 1)?;
+            arity(EventKind::Ping, "ping", 1, 1)?;
             let [url] = texts_of(params);
             cloud_ping(gateway, asked, url).await?;
             Ok(Value::Boolean(true))
         }
         Procedure::SaveRss => {
-            arity(Kind::Ping, "saveRss", 3, 3)?;
+            arity(EventKind::Ping, "saveRss", 3, 3)?;
             let texts: [String; 3] = texts_of(params);
             let feed = match &params[2] {
                 Value::Bytes(bytes) => Sent::Bytes(bytes),
@@ -187,12 +188,12 @@ async fn carry_out(
             save_rss::save(gateway, asked, (&texts[0], &texts[1]), feed).await.map(Value::Text)
         }
         Procedure::WeblogPing => {
-            arity(Kind::Ping, "ping", 2, 4)?;
+            arity(EventKind::Ping, "ping", 2, 4)?;
             let [name, url, changed, _] = texts_of(params);
             Ok(flerror(weblog_ping(gateway, asked, [name, url, changed, String::new()]).await))
         }
         Procedure::WeblogExtendedPing => {
-            arity(Kind::Ping, "extendedPing", 3, 5)?;
+            arity(EventKind::Ping, "extendedPing", 3, 5)?;
             let [name, url, changed, feed] = texts_of(params);
             // Three parameters are name, home page and feed (WordPress); four or five
             // have the page that changed third and the feed fourth (seed 002). Some leave
@@ -241,8 +242,8 @@ async fn please_notify(
 }
 
 /// What is told of a call that is refused here.
-pub(crate) fn heard(kind: Kind, feed: &str) -> Heard<'_> {
-    Heard { kind, via: Source::RssCloud.as_str(), feed, callback: "" }
+pub(crate) fn heard(kind: EventKind, feed: &str) -> Heard<'_> {
+    Heard { kind, via: PingSource::RssCloud.as_str(), feed, callback: "" }
 }
 
 /// Registers a handler; the error is the protocol's sentence.
@@ -254,7 +255,7 @@ pub(crate) async fn register(
 ) -> Result<(), String> {
     let urls = urls.iter().map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
     let urls: Vec<String> = urls.collect();
-    let heard = heard(Kind::Subscribe, urls.first().map_or("", String::as_str));
+    let heard = heard(EventKind::Subscribe, urls.first().map_or("", String::as_str));
     let read = rsscloud::handler(named, urls.clone(), asked).and_then(|read| {
         gateway.strangers.admit(asked, read.1.len())?;
         Ok(read)
@@ -273,15 +274,15 @@ pub(crate) async fn cloud_ping(
     url: String,
 ) -> Result<(), String> {
     let admitted = gateway.strangers.admit(asked, 1).map_err(String::from);
-    heard(Kind::Ping, &url).tell(gateway, admitted)?;
+    heard(EventKind::Ping, &url).tell(gateway, admitted)?;
     let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
     let name = String::new();
     if !rsscloud::waits(gateway, &query) {
-        return take(gateway, Source::RssCloud, [name, url, String::new()]).await;
+        return take(gateway, PingSource::RssCloud, [name, url, String::new()]).await;
     }
     let ping = Ping {
         at: runner::now(),
-        source: Source::RssCloud,
+        source: PingSource::RssCloud,
         name,
         url: url.trim().to_owned(),
         feed_url: None,
@@ -295,7 +296,7 @@ pub(crate) async fn cloud_ping(
 /// Keeps a ping: name, address, and the feed's address or nothing.
 pub(crate) async fn take(
     gateway: &Gateway,
-    source: Source,
+    source: PingSource,
     [name, url, feed_url]: [String; 3],
 ) -> Result<(), String> {
     let ping = Ping {
@@ -323,7 +324,7 @@ pub(crate) async fn weblog_ping(
 ) -> Result<(), Refused> {
     let url = named[1].clone();
     let taken = take_weblog_ping(gateway, asked, named).await;
-    Heard { via: Source::Weblogs.as_str(), ..heard(Kind::Ping, &url) }.tell(gateway, taken)
+    Heard { via: PingSource::Weblogs.as_str(), ..heard(EventKind::Ping, &url) }.tell(gateway, taken)
 }
 
 async fn take_weblog_ping(
@@ -349,7 +350,7 @@ async fn take_weblog_ping(
         true => feed,
         false => watched(gateway, changed).await,
     };
-    let taken = take(gateway, Source::Weblogs, [name, url, feed]).await;
+    let taken = take(gateway, PingSource::Weblogs, [name, url, feed]).await;
     taken.map_err(|why| Refused::new(StatusCode::SERVICE_UNAVAILABLE, why))
 }
 

@@ -25,8 +25,8 @@ use crate::jobs::runner;
 use crate::subscriptions::Refusal;
 use crate::subscriptions::cancellation::Cancelled;
 use crate::subscriptions::registration::Handler;
-use feedgate_core::event::Kind;
-use feedgate_core::ping::{Ping, Source};
+use feedgate_core::event::EventKind;
+use feedgate_core::ping::{Ping, PingSource};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
 use feedgate_protocol::xml::is_name;
@@ -93,7 +93,7 @@ async fn please_notify(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
         gateway.strangers.admit(asked, urls.len())?;
         Ok((handler, urls))
     });
-    let (handler, urls) = heard(gateway, asked, Kind::Subscribe, read)?;
+    let (handler, urls) = heard(gateway, asked, EventKind::Subscribe, read)?;
     let when = (gateway.settings.ping_spacing, runner::now());
     let done = gateway.subscribe.register(&handler, &urls, when).await;
     let lease_until = done.map_err(|refusal| no("subscription", &refusal))?;
@@ -110,10 +110,15 @@ fn form(asked: &Asked) -> Result<Form, No> {
 }
 
 /// Passes on what could be read of a request, and tells if that is nothing.
-fn heard<T>(gateway: &Gateway, asked: &Asked, kind: Kind, read: Result<T, No>) -> Result<T, No> {
+fn heard<T>(
+    gateway: &Gateway,
+    asked: &Asked,
+    kind: EventKind,
+    read: Result<T, No>,
+) -> Result<T, No> {
     let urls = form(asked).map(|form| urls(&form)).unwrap_or_default();
     let feed = urls.first().map_or("", String::as_str);
-    Heard { kind, via: Source::RssCloud.as_str(), feed, callback: "" }.tell(gateway, read)
+    Heard { kind, via: PingSource::RssCloud.as_str(), feed, callback: "" }.tell(gateway, read)
 }
 
 fn registration(form: &Form, asked: &Asked) -> Result<(Handler, Vec<String>), String> {
@@ -195,10 +200,10 @@ async fn take_ping(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
         gateway.strangers.admit(asked, 1)?;
         Ok(form)
     });
-    let form = heard(gateway, asked, Kind::Ping, read)?;
+    let form = heard(gateway, asked, EventKind::Ping, read)?;
     let ping = Ping {
         at: runner::now(),
-        source: Source::RssCloud,
+        source: PingSource::RssCloud,
         name: String::new(),
         url: form.get("url").unwrap_or_default().to_owned(),
         feed_url: None,
@@ -234,7 +239,7 @@ async fn cancel(gateway: &Gateway, asked: &Asked) -> Result<Said, No> {
         gateway.strangers.admit(asked, urls.len())?;
         Ok((form, urls))
     });
-    let (form, urls) = heard(gateway, asked, Kind::Unsubscribe, read)?;
+    let (form, urls) = heard(gateway, asked, EventKind::Unsubscribe, read)?;
     let text = |name| form.get(name).map(str::to_owned);
     let cancelled = Cancelled {
         protocol: text("protocol"),

@@ -22,7 +22,7 @@ use crate::http::kit::exchange::{
 };
 use crate::http::kit::params::Refused;
 use crate::jobs::runner;
-use feedgate_core::stored_file::{Condition, Segment, StoredFile};
+use feedgate_core::stored_file::{PathSegment, StoredFile, WriteCondition};
 
 /// The routes of this door.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
@@ -33,7 +33,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 async fn answer(gateway: Arc<Gateway>, asked: Asked, (login, name): (String, String)) -> Response {
-    let place = Segment::login(&login).ok().zip(Segment::file(&name));
+    let place = PathSegment::login(&login).ok().zip(PathSegment::file(&name));
     if matches!(asked.method, Method::GET | Method::HEAD) {
         let Some((login, name)) = place else { return nothing_here() };
         return match gateway.publish.file(&login, &name).await {
@@ -87,8 +87,8 @@ impl From<Refusal> for Wrong {
 async fn write(
     gateway: &Gateway,
     asked: &Asked,
-    login: &Segment,
-    name: &Segment,
+    login: &PathSegment,
+    name: &PathSegment,
 ) -> Result<Response, Wrong> {
     let author = author(gateway, asked).await?;
     if author.login() != login {
@@ -117,24 +117,28 @@ async fn author(gateway: &Gateway, asked: &Asked) -> Result<Author, Wrong> {
     Ok(gateway.publish.sign_in(&login, &password).await?)
 }
 
-fn condition(asked: &Asked) -> Condition {
+fn condition(asked: &Asked) -> WriteCondition {
     if asked.headers.contains_key(header::IF_MATCH) {
         // What cannot be read as a tag is none that the file has: nothing is overwritten.
         let lists = asked.headers.get_all(header::IF_MATCH).iter();
         let lists = lists.filter_map(|list| list.to_str().ok());
         let tags = lists.flat_map(|list| list.split(','));
-        return Condition::Tagged(
+        return WriteCondition::Tagged(
             tags.map(|tag| tag.trim().trim_matches('"').to_owned()).collect(),
         );
     }
-    if asked.header("if-none-match").trim() == "*" { Condition::Absent } else { Condition::None }
+    if asked.header("if-none-match").trim() == "*" {
+        WriteCondition::Absent
+    } else {
+        WriteCondition::None
+    }
 }
 
 fn refuse(refusal: &Refusal) -> Response {
     let status = match refusal {
         Refusal::Store(err) => return out_of_order(err),
         Refusal::WrongPassword => StatusCode::UNAUTHORIZED,
-        Refusal::NoRight | Refusal::Segment(_) => StatusCode::FORBIDDEN,
+        Refusal::NoRight | Refusal::PathSegment(_) => StatusCode::FORBIDDEN,
         Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Refusal::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,

@@ -26,8 +26,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::net::{FetchError, Purpose};
-use feedgate_core::event::Kind;
-use feedgate_core::intent::Mode;
+use feedgate_core::event::EventKind;
+use feedgate_core::intent::IntentMode;
 use feedgate_protocol::form::Form;
 
 use crate::http::Gateway;
@@ -53,10 +53,10 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 /// What is told of a request to subscribe or unsubscribe that is refused here.
-pub(crate) fn heard<'a>(form: &'a Form, mode: Mode, via: &'static str) -> Heard<'a> {
+pub(crate) fn heard<'a>(form: &'a Form, mode: IntentMode, via: &'static str) -> Heard<'a> {
     let kind = match mode {
-        Mode::Subscribe => Kind::Subscribe,
-        Mode::Unsubscribe => Kind::Unsubscribe,
+        IntentMode::Subscribe => EventKind::Subscribe,
+        IntentMode::Unsubscribe => EventKind::Unsubscribe,
     };
     let text = |name| form.get(name).unwrap_or_default();
     Heard { kind, via, feed: text("hub.topic"), callback: text("hub.callback") }

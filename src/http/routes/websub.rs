@@ -15,8 +15,8 @@ use crate::http::routes::superfeedr::{account, forbidden, heard, publish};
 use crate::jobs::runner;
 use crate::net::Purpose;
 use crate::subscriptions::{Done, Refusal, Verification};
-use feedgate_core::intent::{Intent, Mode};
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
@@ -38,7 +38,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<Response, Refused
                 _ => Ok(empty(StatusCode::NO_CONTENT)),
             };
         }
-        Some(word) => Mode::from_word(word).ok_or_else(|| {
+        Some(word) => IntentMode::from_word(word).ok_or_else(|| {
             bad(format!("hub.mode must be subscribe, unsubscribe or publish, not {word}."))
         })?,
         None => return Err(bad("hub.mode is missing: subscribe, unsubscribe or publish.")),
@@ -77,7 +77,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<Response, Refused
     }
 }
 
-fn intent(form: &Form, mode: Mode) -> Result<Intent, Refused> {
+fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Refused> {
     let topic = whole(form, "hub.topic")?;
     let topic =
         Topic::parse(topic).map_err(|why| bad(format!("hub.topic cannot be used: {why}.")))?;
@@ -90,7 +90,7 @@ fn intent(form: &Form, mode: Mode) -> Result<Intent, Refused> {
             bad(format!("hub.secret must be shorter than {} bytes.", Secret::TOO_LONG_BYTES))
         })
     });
-    let wish = Wish {
+    let wish = SubscriptionRequest {
         account: None,
         topic,
         callback,
@@ -147,7 +147,7 @@ mod tests {
 
     fn refused(form: &str) -> String {
         let form = Form::from_urlencoded(form.as_bytes()).unwrap();
-        let checked = intent(&form, Mode::Subscribe).and_then(|_| verification(&form));
+        let checked = intent(&form, IntentMode::Subscribe).and_then(|_| verification(&form));
         checked.err().map_or_else(String::new, |refused| refused.why)
     }
 

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
 
-use feedgate_core::backfill::{Backfill, Ending};
-use feedgate_core::event::{Event, Kind, Outcome};
+use feedgate_core::backfill::{Backfill, BackfillEnd};
+use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::resource::Resource;
 
 /// The first document is read next.
 pub(super) fn begun(resource: &Resource, at: DateTime<Utc>) -> Event {
-    about(resource, at).ended(Outcome::Pending, "", "its history is brought in from here on")
+    about(resource, at).ended(EventOutcome::Pending, "", "its history is brought in from here on")
 }
 
 /// A document could not be read, and is asked for again.
@@ -21,17 +21,17 @@ pub(super) fn put_off(
 ) -> Event {
     let when = again_at.format("%H:%M:%S UTC");
     let why = format!("a document of its history could not be read; tried again at {when}");
-    about(resource, at).ended(Outcome::Pending, code, &why)
+    about(resource, at).ended(EventOutcome::Pending, code, &why)
 }
 
 /// Its history is in the log, as far as it was found.
 pub(super) fn ended(resource: &Resource, done: &Backfill, at: DateTime<Utc>) -> Event {
-    let ending = done.ending.as_ref().map_or("", Ending::as_str);
+    let ending = done.ending.as_ref().map_or("", BackfillEnd::as_str);
     let (pages, entries) = (counted(done.pages, "document"), counted(done.appended, "old entry"));
     let event = about(resource, at).saying(&format!("{pages} read, {entries} in the log"));
     let outcome = match done.ending {
-        Some(Ending::Broken(_)) => Outcome::Failed,
-        _ => Outcome::Ok,
+        Some(BackfillEnd::Broken(_)) => EventOutcome::Failed,
+        _ => EventOutcome::Ok,
     };
     Event { outcome, code: Cow::Owned(ending.to_owned()), ..event }
 }
@@ -39,11 +39,11 @@ pub(super) fn ended(resource: &Resource, done: &Backfill, at: DateTime<Utc>) -> 
 /// Nobody subscribes any more to what it is the history of.
 pub(super) fn dropped(resource: &Resource, at: DateTime<Utc>) -> Event {
     let why = "nobody subscribes to it any more: its history is not brought in";
-    about(resource, at).ended(Outcome::Refused, "no_subscription", why)
+    about(resource, at).ended(EventOutcome::Refused, "no_subscription", why)
 }
 
 fn about(resource: &Resource, at: DateTime<Utc>) -> Event {
-    Event::new(Kind::Backfill, at).of(resource.topic.as_str())
+    Event::new(EventKind::Backfill, at).of(resource.topic.as_str())
 }
 
 fn counted(number: impl Into<u64>, what: &str) -> String {

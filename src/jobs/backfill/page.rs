@@ -9,7 +9,7 @@ use crate::net::{Answer, Ask, Document, Fetch, FetchError};
 use feedgate_core::backfill::{Backfill, PastPage, leads_to};
 use feedgate_core::poll::Validators;
 use feedgate_core::resource::Resource;
-use feedgate_core::schedule::Class;
+use feedgate_core::schedule::FailureClass;
 use feedgate_feed::context::Context;
 use feedgate_feed::parse;
 use feedgate_feed::passes;
@@ -44,7 +44,7 @@ impl Trouble {
         };
         let is_passing = match err {
             FetchError::Status { status, .. } => status.is_server_error() || status.as_u16() == 429,
-            _ => err.class() == Class::Network,
+            _ => err.class() == FailureClass::Network,
         };
         Trouble { code: err.code(), is_passing, http_code, retry_after_s }
     }

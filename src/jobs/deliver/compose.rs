@@ -7,11 +7,11 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use feedgate_core::ports::{Owed, Store, StoreError};
-use feedgate_core::record::{Reach, Record, RecordKind, Seq};
-use feedgate_core::resource::{Kind, Resource, ResourceId};
+use feedgate_core::ports::{OwedRange, Store, StoreError};
+use feedgate_core::record::{Audience, Record, RecordKind, Seq};
+use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::stored_entry::read_back;
-use feedgate_core::subscription::{Due, Format, Statuses};
+use feedgate_core::subscription::{DueSubscription, Format, Statuses};
 use feedgate_feed::model::Link;
 use feedgate_feed::render;
 
@@ -70,7 +70,7 @@ struct Key {
     after: Seq,
     owed: Seq,
     format: Format,
-    least: Reach,
+    least: Audience,
     is_open: bool,
     /// The version of the status that is owed at least; 0 where the body says none. What was
     /// made when the status was another is not sent as if it said this one (rule P33).
@@ -87,7 +87,7 @@ impl Composer {
     }
 
     /// What `due` is owed; `None` if there is nothing to bring after all.
-    pub(super) async fn compose(&self, due: &Due) -> Result<Option<Load>, StoreError> {
+    pub(super) async fn compose(&self, due: &DueSubscription) -> Result<Option<Load>, StoreError> {
         let subscription = &due.subscription;
         if subscription.protocol.is_rsscloud() {
             let first = Seq(subscription.cursor.0 + 1);
@@ -107,7 +107,11 @@ impl Composer {
     }
 
     /// What `due` is owed: entries or bodies, or only the status.
-    async fn load(&self, due: &Due, is_status_only: bool) -> Result<Option<Load>, StoreError> {
+    async fn load(
+        &self,
+        due: &DueSubscription,
+        is_status_only: bool,
+    ) -> Result<Option<Load>, StoreError> {
         let subscription = &due.subscription;
         let says_status = is_status_only || subscription.format != Format::Raw;
         let key = Key {
@@ -131,7 +135,7 @@ impl Composer {
         let load = match (key.format, resource.kind) {
             _ if is_status_only => Some(self.status_only(&key, &resource)),
             (Format::Raw, _) => self.raw(&key, true).await?,
-            (Format::Fitting, Kind::Other) => self.raw(&key, false).await?,
+            (Format::Fitting, ResourceKind::Other) => self.raw(&key, false).await?,
             (Format::Atom | Format::Json | Format::Fitting, _) => {
                 self.entries(&key, &resource).await?
             }
@@ -163,7 +167,7 @@ impl Composer {
     async fn entries(&self, key: &Key, resource: &Resource) -> Result<Option<Load>, StoreError> {
         let (mut after, limit) = (key.after, MOST_RECORDS);
         let (records, last) = loop {
-            let owed = Owed { after, upto: key.owed, least: key.least, limit };
+            let owed = OwedRange { after, upto: key.owed, least: key.least, limit };
             let mut records = self.store.owed(key.resource, &owed).await?;
             // What stands between records that are not sent is told with them.
             let is_all = records.len() < limit;
@@ -292,7 +296,7 @@ mod tests {
             after: Seq(0),
             owed: Seq(1),
             format: Format::Atom,
-            least: Reach::Fresh,
+            least: Audience::Fresh,
             is_open: true,
             status: 0,
             statuses: Statuses::Never,

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::jobs::runner;
-use feedgate_core::ports::{Settled, Store, StoreError};
+use feedgate_core::ports::{DeliveryResult, Store, StoreError};
 
 /// How long the first of a batch waits for others. Shorter than a commit.
 const GATHER: Duration = Duration::from_millis(3);
@@ -18,7 +18,7 @@ const GATHER: Duration = Duration::from_millis(3);
 const MOST: usize = 500;
 
 type Kept = Result<(), Arc<StoreError>>;
-type Ended = (Settled, oneshot::Sender<Kept>);
+type Ended = (DeliveryResult, oneshot::Sender<Kept>);
 
 /// Takes what ended and keeps it.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Settler {
     }
 
     /// Keeps how one delivery ended; returns when that is done.
-    pub(super) async fn settle(&self, settled: Settled) -> Kept {
+    pub(super) async fn settle(&self, settled: DeliveryResult) -> Kept {
         let closed = || Arc::new(StoreError::Closed);
         let (told, kept) = oneshot::channel();
         self.ended.send((settled, told)).await.map_err(|_| closed())?;
@@ -53,7 +53,8 @@ async fn keep(store: Arc<dyn Store>, mut ended: mpsc::Receiver<Ended>) {
                 Ok(None) | Err(_) => break,
             }
         }
-        let (settled, told): (Vec<Settled>, Vec<oneshot::Sender<Kept>>) = batch.into_iter().unzip();
+        let (settled, told): (Vec<DeliveryResult>, Vec<oneshot::Sender<Kept>>) =
+            batch.into_iter().unzip();
         let kept = store.settle(&settled, runner::now()).await.map_err(Arc::new);
         for told in told {
             // Nobody waits any more if the attempt was given up at shutdown.

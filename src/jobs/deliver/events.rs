@@ -2,7 +2,7 @@
 
 use crate::jobs::runner;
 use crate::net::{FetchError, Reply};
-use feedgate_core::event::{Event, Kind, Outcome};
+use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::subscription::Subscription;
 
 use super::verdict::{self, Verdict};
@@ -13,7 +13,7 @@ pub(super) fn notified(
     answer: &Result<Reply, FetchError>,
     verdict: Verdict,
 ) -> Event {
-    let event = Event::new(Kind::Notify, runner::now())
+    let event = Event::new(EventKind::Notify, runner::now())
         .via(subscription.protocol.as_str())
         .of(subscription.topic.as_str())
         .to(subscription.callback.as_str())
@@ -28,8 +28,8 @@ pub(super) fn notified(
     match answer {
         Ok(reply) => {
             let why = format!("it answered {}, {next}", reply.status);
-            event.ended(Outcome::Failed, code, &why).answered(&reply.excerpt())
+            event.ended(EventOutcome::Failed, code, &why).answered(&reply.excerpt())
         }
-        Err(err) => event.ended(Outcome::Failed, code, &format!("{err}; {next}")),
+        Err(err) => event.ended(EventOutcome::Failed, code, &format!("{err}; {next}")),
     }
 }

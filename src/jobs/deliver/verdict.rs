@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::net::{FetchError, Reply, freshness};
-use feedgate_core::ports::Settled;
+use feedgate_core::ports::DeliveryResult;
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Subscription, SubscriptionId};
 
@@ -34,18 +34,18 @@ pub(super) enum Verdict {
 
 impl Verdict {
     /// As the store takes it: told up to `last`, and of `status`.
-    pub(super) fn settled(self, id: SubscriptionId, last: Seq, status: i64) -> Settled {
+    pub(super) fn settled(self, id: SubscriptionId, last: Seq, status: i64) -> DeliveryResult {
         match self {
-            Verdict::Told => Settled::Delivered { id, cursor: last, status },
-            Verdict::Failed(retry_at) => Settled::Failed { id, retry_at },
-            Verdict::Ended => Settled::Ended { id },
+            Verdict::Told => DeliveryResult::Delivered { id, cursor: last, status },
+            Verdict::Failed(retry_at) => DeliveryResult::Failed { id, retry_at },
+            Verdict::Ended => DeliveryResult::Ended { id },
         }
     }
 }
 
 /// Judges an answer. Only 2xx is success, and no redirect is followed (rule D5). `dice`
 /// is random in 0 to 1.
-pub(super) fn judge(
+pub(super) fn classify(
     subscription: &Subscription,
     answer: &Result<Reply, FetchError>,
     now: DateTime<Utc>,
@@ -183,7 +183,8 @@ mod tests {
             ("overloaded: a minute",      503, Verdict::Failed(Some(at(60)))),
         ];
         for (why, status, want) in cases {
-            let got = judge(&subscription(Protocol::WebSub, 0), &answer(status, None), at(0), 0.5);
+            let got =
+                classify(&subscription(Protocol::WebSub, 0), &answer(status, None), at(0), 0.5);
             assert_eq!(got, want, "{why}");
         }
     }
@@ -208,7 +209,7 @@ mod tests {
         ];
         for (why, protocol, failures, status, retry_after, want) in cases {
             let subscription = subscription(protocol, failures);
-            let got = judge(&subscription, &answer(status, retry_after), at(0), 0.5);
+            let got = classify(&subscription, &answer(status, retry_after), at(0), 0.5);
             assert_eq!(got, Verdict::Failed(want.map(at)), "{why}");
         }
     }
@@ -220,7 +221,7 @@ mod tests {
             let date = "Thu, 01 Jan 1970 05:00:00 GMT"; // it is midnight
             reply.headers.insert(DATE, date.parse().unwrap());
         }
-        let got = judge(&subscription(Protocol::WebSub, 0), &reply, at(0), 0.5);
+        let got = classify(&subscription(Protocol::WebSub, 0), &reply, at(0), 0.5);
         assert_eq!(got, Verdict::Failed(Some(at(120))));
     }
 
@@ -229,7 +230,7 @@ mod tests {
         let timeout = Err(FetchError::TimedOut(Duration::from_secs(10)));
         let subscription = subscription(Protocol::WebSub, 0);
         for (dice, want) in [(0.0, 48), (1.0, 72)] {
-            let got = judge(&subscription, &timeout, at(0), dice);
+            let got = classify(&subscription, &timeout, at(0), dice);
             assert_eq!(got, Verdict::Failed(Some(at(want))));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use feedgate_core::event::{Event, Kind, Outcome};
+use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::DueResource;
 
@@ -17,14 +17,14 @@ pub(super) fn fetched(due: &DueResource, report: &Report, new: usize) -> Option<
     if new == 0 && due.trigger != Trigger::Ping && !is_turn {
         return None;
     }
-    let event = Event::new(Kind::Fetch, report.poll.at)
+    let event = Event::new(EventKind::Fetch, report.poll.at)
         .of(due.resource.topic.as_str())
         .lasting(report.took);
     let event = match (status.error.as_str(), new) {
         ("", 0) => event.saying("nothing new"),
         ("", 1) => event.saying("1 new"),
         ("", new) => event.saying(&format!("{new} new")),
-        _ => event.ended(Outcome::Failed, "", &status.http_message),
+        _ => event.ended(EventOutcome::Failed, "", &status.http_message),
     };
     Some(Event { code: Cow::Borrowed(report.outcome), ..event })
 }

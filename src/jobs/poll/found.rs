@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::net::{Document, FetchError};
 use feedgate_core::poll::Validators;
-use feedgate_core::schedule::Class;
+use feedgate_core::schedule::FailureClass;
 use feedgate_feed::body::Body;
 use feedgate_feed::discovery::Offer;
 use feedgate_feed::model::Feed;
@@ -82,7 +82,7 @@ pub(super) struct Trouble {
     /// In a sentence, for the status.
     pub(super) message: String,
     /// What it means for when to come again.
-    pub(super) class: Class,
+    pub(super) class: FailureClass,
     /// The status code, if there was an answer.
     pub(super) http_code: u16,
     /// Seconds for which the server asked to be left alone.
@@ -153,7 +153,13 @@ impl Trouble {
 
     /// An answer that said 200 and held nothing we can use.
     pub(super) fn unusable(code: &'static str, message: String) -> Trouble {
-        Trouble { code, message, class: Class::Unusable, http_code: 200, retry_after_s: None }
+        Trouble {
+            code,
+            message,
+            class: FailureClass::Unusable,
+            http_code: 200,
+            retry_after_s: None,
+        }
     }
 
     /// A document that made us panic.
@@ -166,7 +172,7 @@ impl Trouble {
     /// `newLocation`), or one that moves in circles.
     pub(super) fn gone() -> Trouble {
         let message = "the document says that the feed has gone".to_owned();
-        let class = Class::Gone;
+        let class = FailureClass::Gone;
         Trouble { code: "gone", message, class, http_code: 410, retry_after_s: None }
     }
 }

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-use feedgate_core::host::{Refused, Verdict};
+use feedgate_core::host::{HostBackoff, HostRefusal};
 use feedgate_core::poll::Poll;
 use feedgate_core::ports::DueResource;
 use feedgate_core::resource::Resource;
@@ -22,12 +22,12 @@ impl Ingest {
         &self,
         due: &DueResource,
         seen: &Seen,
-    ) -> Result<Option<Verdict>, StoreError> {
+    ) -> Result<Option<HostBackoff>, StoreError> {
         let Found::Trouble(trouble) = &seen.found else { return Ok(None) };
         if !matches!(trouble.http_code, 401 | 403 | 429 | 503) {
             return Ok(None);
         }
-        let refused = Refused {
+        let refused = HostRefusal {
             group: self.store.group(&due.resource.fetch_url),
             resource: due.resource.id,
             at: seen.at + seen.took,
@@ -40,7 +40,7 @@ impl Ingest {
 
 /// Makes of a poll one that waits with all others of its server. `dice` is random in 0 to
 /// 1: it spreads those that were in hand together by a tenth of the wait.
-pub(super) fn wait_with_all(poll: &mut Poll, before: &Resource, verdict: &Verdict, dice: f64) {
+pub(super) fn wait_with_all(poll: &mut Poll, before: &Resource, verdict: &HostBackoff, dice: f64) {
     let (until, why) = &verdict.leave_alone;
     let spread = (*until - poll.at).as_seconds_f64().max(0.0) * 0.1 * dice.clamp(0.0, 1.0);
     let from = *until + chrono::TimeDelta::milliseconds((spread * 1_000.0) as i64);

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use crate::net::Place;
-use feedgate_core::moves::{self, Sighting};
+use feedgate_core::moves::{self, RedirectSighting};
 use feedgate_core::poll::Poll;
 use feedgate_core::resource::Resource;
 use feedgate_feed::model::{Feed, Text};
@@ -28,7 +28,7 @@ pub(super) fn sent_on(place: Place, target: &str, next: Place) -> Place {
 #[derive(Debug)]
 pub(super) struct Sighted {
     at: DateTime<Utc>,
-    place: moves::Seen,
+    place: moves::RedirectEvidence,
     /// The other address that a feed gives for itself.
     announced: Option<String>,
 }
@@ -40,9 +40,9 @@ pub(super) fn sighted(resource: &Resource, seen: &Seen, new: usize) -> Sighted {
         _ => None,
     };
     let place = match &seen.place {
-        Place::Unknown => moves::Seen::Nothing,
-        Place::Here | Place::Elsewhere => moves::Seen::Here,
-        Place::Moved { to, .. } => moves::Seen::Moved {
+        Place::Unknown => moves::RedirectEvidence::Nothing,
+        Place::Here | Place::Elsewhere => moves::RedirectEvidence::Here,
+        Place::Moved { to, .. } => moves::RedirectEvidence::Moved {
             to: to.clone(),
             is_usable: !matches!(seen.found, Found::Trouble(_)),
             is_alike: is_alike(resource, &seen.found, new),
@@ -74,12 +74,13 @@ pub(super) fn follow(poll: &mut Poll, before: &Resource, sighted: &Sighted) {
         poll.status.http_message.push_str(&told);
     }
     let known = before.polling.moved.as_ref();
-    let (sighting, follows) = Sighting::after(known, &before.fetch_url, &sighted.place, sighted.at);
+    let (sighting, follows) =
+        RedirectSighting::after(known, &before.fetch_url, &sighted.place, sighted.at);
     poll.polling.moved = sighting;
-    let moves::Seen::Moved { to, .. } = &sighted.place else { return };
+    let moves::RedirectEvidence::Moved { to, .. } = &sighted.place else { return };
     if follows && to.as_str() != before.fetch_url {
         poll.fetch_url = Some(to.as_str().to_owned());
-        poll.polling.moved = poll.polling.moved.as_ref().and_then(Sighting::ended);
+        poll.polling.moved = poll.polling.moved.as_ref().and_then(RedirectSighting::ended);
         poll.status.http_message.push_str(&format!("; moved for good to {}", shown(to)));
     }
 }

@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use feedgate_core::backlog_smoothing::{Clock, Look};
-use feedgate_core::outage_detector::{Change, Fetch, Lookback};
+use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
+use feedgate_core::outage_detector::{FetchOutcome, OutageChange, OutageDetector};
 use feedgate_core::poll::Poll;
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::Resource;
@@ -31,8 +31,8 @@ const LONGEST_SKIP: TimeDelta = TimeDelta::days(8);
 #[derive(Debug)]
 pub(super) struct Sense {
     began: Instant,
-    clock: Mutex<Clock>,
-    fetches: Mutex<Lookback>,
+    clock: Mutex<ClockWatch>,
+    fetches: Mutex<OutageDetector>,
 }
 
 impl Sense {
@@ -51,13 +51,13 @@ impl Ingest {
             clock.look(self.sense.began.elapsed(), now)
         };
         let slack = match look {
-            Look::Steady => return Ok(()),
-            Look::First => LONGEST_SKIP,
-            Look::Jumped => TimeDelta::zero(),
+            ClockReading::Steady => return Ok(()),
+            ClockReading::First => LONGEST_SKIP,
+            ClockReading::Jumped => TimeDelta::zero(),
         };
-        let pulled = self.store.pull_back(now, slack).await?;
-        let released = self.store.release_herd(now).await?;
-        if look == Look::Jumped {
+        let pulled = self.store.shorten_waits(now, slack).await?;
+        let released = self.store.release_backlog(now).await?;
+        if look == ClockReading::Jumped {
             warn!(pulled, released, "the clock was set by more than five minutes");
         } else if released > 0 {
             info!(released, "polls that are overdue are spread over the time to come");
@@ -76,7 +76,7 @@ impl Ingest {
             Found::Trouble(trouble) => Some(trouble.class),
             _ => None,
         };
-        let fetch = Fetch {
+        let fetch = FetchOutcome {
             at: seen.at + seen.took,
             host: self.store.group(&due.resource.fetch_url),
             resource: due.resource.id,
@@ -89,13 +89,13 @@ impl Ingest {
             (change, failed.is_some_and(|class| fetches.explains(class)))
         };
         match change {
-            Some(Change::CutOff(failed)) => {
+            Some(OutageChange::CutOff(failed)) => {
                 self.metrics.cut_off(true);
                 warn!("most fetches fail in the same way: our own network seems to be down");
                 let soon = at + TimeDelta::seconds(AGAIN_WITHIN_S as i64);
-                self.store.hurry(&failed, soon).await?;
+                self.store.poll_soon(&failed, soon).await?;
             }
-            Some(Change::Back) => {
+            Some(OutageChange::Back) => {
                 self.metrics.cut_off(false);
                 info!("fetches get through again");
             }

@@ -10,10 +10,12 @@ use chrono::{DateTime, Utc};
 use feedgate_core::poll::{Poll, Polling};
 use feedgate_core::ports::DueResource;
 use feedgate_core::rank;
-use feedgate_core::resource::{Kind, Resource};
-use feedgate_core::schedule::{self, Bounds, Held, News, Plan, Setback};
+use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::schedule::{
+    self, NewRecords, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
+};
 use feedgate_core::status::Status;
-use feedgate_core::upstream::Offered;
+use feedgate_core::upstream::UpstreamFinding;
 use feedgate_feed::discovery;
 use feedgate_feed::model::{Feed, Text};
 use feedgate_feed::render;
@@ -40,7 +42,7 @@ pub(super) struct Report {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// What bounds periods.
-    pub(super) bounds: Bounds,
+    pub(super) bounds: ScheduleBounds,
     /// Random in 0 to 1.
     pub(super) dice: f64,
     /// Whether to estimate the porn rank.
@@ -53,7 +55,7 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
     let now = seen.at + seen.took;
     let outcome = outcome(&seen.found, &records);
     let kind = kind(&seen.found);
-    let held = Held {
+    let held = ScheduleInput {
         kind: resource.kind,
         subscribers: resource.subscribers,
         pushed: resource.pushed_until.is_some_and(|until| until > now),
@@ -66,7 +68,7 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
     if let Found::Feed { feed, .. } = &seen.found {
         status.porn_rank = terms.porn_rank.then(|| rank::porn(feed));
     }
-    let Plan { mut polling, next_fetch, demand, .. } = plan;
+    let PollPlan { mut polling, next_fetch, demand, .. } = plan;
     if let Found::Partless(_) = &seen.found {
         lack(&mut polling, &resource.polling, now);
     }
@@ -87,7 +89,7 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
         site_url: feed.as_deref().and_then(Feed::site_url),
         feed_head: feed.as_deref().map(render::atom::stored_head),
         body: fresh.map(|fresh| fresh.body),
-        upstream: Offered::Unknown,
+        upstream: UpstreamFinding::Unknown,
         meaning: records.meaning,
         found: records.found,
         silent: kind.is_some_and(|kind| kind != resource.kind),
@@ -112,10 +114,10 @@ fn outcome(found: &Found, records: &Records) -> &'static str {
     }
 }
 
-fn kind(found: &Found) -> Option<Kind> {
+fn kind(found: &Found) -> Option<ResourceKind> {
     match found {
-        Found::Feed { .. } => Some(Kind::Feed),
-        Found::Other(_) | Found::Partless(_) => Some(Kind::Other),
+        Found::Feed { .. } => Some(ResourceKind::Feed),
+        Found::Other(_) | Found::Partless(_) => Some(ResourceKind::Other),
         Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => None,
     }
 }
@@ -169,22 +171,24 @@ fn lack(polling: &mut Polling, before: &Polling, now: DateTime<Utc>) {
 }
 
 /// What was found, as the schedule wants to know it.
-fn for_schedule(seen: &Seen, new: usize) -> schedule::Found {
+fn for_schedule(seen: &Seen, new: usize) -> schedule::PollFinding {
     match &seen.found {
-        Found::NotModified { hint_s } => schedule::Found::NotModified { hint_s: *hint_s },
-        Found::Same(fresh) => schedule::Found::Same { hint_s: fresh.hint_s },
+        Found::NotModified { hint_s } => schedule::PollFinding::NotModified { hint_s: *hint_s },
+        Found::Same(fresh) => schedule::PollFinding::Same { hint_s: fresh.hint_s },
         Found::Feed { feed, fresh } => {
-            schedule::Found::News(News::of(feed, fresh.hint_s, new, seen.at))
+            schedule::PollFinding::NewRecords(NewRecords::of(feed, fresh.hint_s, new, seen.at))
         }
-        Found::Other(fresh) => schedule::Found::News(News::of_other(fresh.hint_s, new)),
+        Found::Other(fresh) => {
+            schedule::PollFinding::NewRecords(NewRecords::of_other(fresh.hint_s, new))
+        }
         // The server does what it should, and the part may come back at any time.
         Found::Partless(Partless { fresh: None, hint_s, .. }) => {
-            schedule::Found::NotModified { hint_s: *hint_s }
+            schedule::PollFinding::NotModified { hint_s: *hint_s }
         }
         Found::Partless(Partless { hint_s, .. }) => {
-            schedule::Found::Same { hint_s: hint_s.unwrap_or_default() }
+            schedule::PollFinding::Same { hint_s: hint_s.unwrap_or_default() }
         }
-        Found::Trouble(trouble) => schedule::Found::Trouble(Setback {
+        Found::Trouble(trouble) => schedule::PollFinding::Trouble(PollSetback {
             class: trouble.class,
             retry_after_s: trouble.retry_after_s,
         }),
@@ -192,7 +196,7 @@ fn for_schedule(seen: &Seen, new: usize) -> schedule::Found {
 }
 
 /// The web site of a feed, by which weblogs ping.
-fn status(resource: &Resource, seen: &Seen, plan: &Plan) -> Status {
+fn status(resource: &Resource, seen: &Seen, plan: &PollPlan) -> Status {
     let before = &resource.status;
     let mut status = before.clone();
     status.last_fetch = Some(seen.at);
@@ -272,14 +276,14 @@ mod tests {
     use feedgate_core::poll::{Trigger, Validators};
     use feedgate_core::record::Seq;
     use feedgate_core::resource::ResourceId;
-    use feedgate_core::schedule::Class;
+    use feedgate_core::schedule::FailureClass;
     use feedgate_core::topic::Topic;
     use feedgate_feed::body::Body;
     use feedgate_feed::model::Entry;
     use feedgate_feed::repair::{Code, Repair};
 
     const TERMS: Terms = Terms {
-        bounds: Bounds { min_period_s: 60, k: schedule::K_LEAST },
+        bounds: ScheduleBounds { min_period_s: 60, k: schedule::K_LEAST },
         dice: 0.5,
         porn_rank: false,
     };
@@ -288,7 +292,7 @@ mod tests {
         DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(hours)
     }
 
-    fn due(kind: Kind, polling: Polling, status: Status) -> DueResource {
+    fn due(kind: ResourceKind, polling: Polling, status: Status) -> DueResource {
         let resource = Resource {
             id: ResourceId(1),
             topic: Topic::parse("https://a.test/feed").unwrap(),
@@ -313,7 +317,7 @@ mod tests {
 
     fn trouble(http_code: u16, retry_after_s: Option<u32>) -> Found {
         let message = "trouble".to_owned();
-        let class = Class::of_status(http_code);
+        let class = FailureClass::of_status(http_code);
         Found::Trouble(Trouble { code: "http_status", message, class, http_code, retry_after_s })
     }
 
@@ -337,12 +341,12 @@ mod tests {
 
     #[test]
     fn gone_is_believed_after_three_times_and_two_days() {
-        let mut resource = due(Kind::Feed, Polling::default(), Status::default());
+        let mut resource = due(ResourceKind::Feed, Polling::default(), Status::default());
         let mut seen_errors = Vec::new();
         for hours in [0, 1, 2, 49] {
             let poll = told(&resource, hours, trouble(410, None));
             seen_errors.push((poll.status.error.clone(), poll.status.version));
-            resource = due(Kind::Feed, poll.polling, poll.status);
+            resource = due(ResourceKind::Feed, poll.polling, poll.status);
         }
         let http_status = |version| ("http_status".to_owned(), version);
         let gone = ("gone".to_owned(), 2);
@@ -356,7 +360,7 @@ mod tests {
     fn validators_change_only_with_a_usable_answer() {
         let before = Validators { etag: Some(b"\"0\"".to_vec()), ..Validators::default() };
         let polling = Polling { validators: before.clone(), ..Polling::default() };
-        let due = due(Kind::Feed, polling, Status::default());
+        let due = due(ResourceKind::Feed, polling, Status::default());
         let feed = || Box::new(Feed::default());
         let cases = [
             ("a feed", Found::Feed { feed: feed(), fresh: fresh() }, true),
@@ -375,12 +379,12 @@ mod tests {
         let feed = || Found::Feed { feed: Box::default(), fresh: fresh() };
         #[rustfmt::skip]
         let cases = [
-            ("the first of all",                   Kind::Unknown, feed(),               true),
-            ("no feed",                            Kind::Unknown, Found::Other(fresh()), true),
-            ("a page that has become a feed",      Kind::Other,   feed(),               true),
-            ("a known feed",                       Kind::Feed,    feed(),               false),
-            ("a known page",                       Kind::Other,   Found::Other(fresh()), false),
-            ("trouble",                            Kind::Unknown, trouble(500, None),   false),
+            ("the first of all",                   ResourceKind::Unknown, feed(),               true),
+            ("no feed",                            ResourceKind::Unknown, Found::Other(fresh()), true),
+            ("a page that has become a feed",      ResourceKind::Other,   feed(),               true),
+            ("a known feed",                       ResourceKind::Feed,    feed(),               false),
+            ("a known page",                       ResourceKind::Other,   Found::Other(fresh()), false),
+            ("trouble",                            ResourceKind::Unknown, trouble(500, None),   false),
         ];
         for (why, kind, found, want) in cases {
             let due = due(kind, Polling::default(), Status::default());
@@ -404,7 +408,7 @@ mod tests {
             ("trouble",                      trouble(500, None),                                 0.7),
         ];
         for (why, found, want) in cases {
-            let due = due(Kind::Feed, Polling::default(), known.clone());
+            let due = due(ResourceKind::Feed, Polling::default(), known.clone());
             assert_eq!(told(&due, 0, found).status.bozo_rank, want, "{why}");
         }
     }

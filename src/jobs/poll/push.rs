@@ -8,9 +8,9 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 use url::Url;
 
-use feedgate_core::poll::Found;
+use feedgate_core::poll::NewContent;
 use feedgate_core::ports::StoreError;
-use feedgate_core::resource::{Kind, Resource};
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_feed::context::Context;
 use feedgate_feed::parse;
 
@@ -37,7 +37,7 @@ impl Ingest {
         now: DateTime<Utc>,
     ) -> Result<usize, StoreError> {
         // What a part of a document is, or what is no feed yet, only a poll knows.
-        if resource.topic.fragment().is_some() || resource.kind != Kind::Feed {
+        if resource.topic.fragment().is_some() || resource.kind != ResourceKind::Feed {
             return Ok(0);
         }
         let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(0) };
@@ -54,7 +54,7 @@ impl Ingest {
             return Ok(0);
         }
         let records = records::of_feed(&*self.store, resource, &mut feed, now).await?;
-        let Some(Records { found: Found::Feed(document), .. }) = records else { return Ok(0) };
+        let Some(Records { found: NewContent::Feed(document), .. }) = records else { return Ok(0) };
         let appended = self.store.push(resource.id, document, now).await?;
         self.metrics.fetched(0, appended.new);
         Ok(appended.new)

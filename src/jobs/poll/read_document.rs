@@ -8,7 +8,7 @@ use tracing::error;
 
 use crate::net::{Answer, FetchError};
 use feedgate_core::ports::DueResource;
-use feedgate_core::resource::Kind;
+use feedgate_core::resource::ResourceKind;
 use feedgate_feed::context::Context;
 use feedgate_feed::model::Feed;
 use feedgate_feed::parse::{self, Content, NotAFeed, Part};
@@ -102,12 +102,12 @@ impl Partless {
 
 /// Whether a resource was known as a feed before, and not for what its pages hold.
 fn is_known_as_feed(due: &DueResource) -> bool {
-    due.resource.kind == Kind::Feed && due.resource.polling.format != parse::PAGE
+    due.resource.kind == ResourceKind::Feed && due.resource.polling.format != parse::PAGE
 }
 
 async fn read_aside(body: Bytes, context: Context, due: &DueResource) -> Option<Reading> {
     let topic = due.resource.topic.clone();
-    let was_feed = due.resource.kind == Kind::Feed;
+    let was_feed = due.resource.kind == ResourceKind::Feed;
     aside(move || read_document(&body, &context, topic.fragment(), was_feed)).await
 }
 

@@ -1,12 +1,12 @@
 //! What was found → what there is for the log.
 //!
-//! The store judges what is new, in the transaction that appends. Here the same judge is
+//! The store judges what is new, in the transaction that appends. Here the same classify is
 //! asked beforehand, with what the store knows by then, so that only those entries are
 //! rendered of which a record can come: that takes longer than all the rest.
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use feedgate_core::change_detection::{self, Candidate, Document, Judgement, Standing};
+use feedgate_core::change_detection::{self, Baseline, Candidate, ChangeSet, FeedDocument};
 use feedgate_core::poll;
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::record::Digest;
@@ -23,7 +23,7 @@ use super::semantic_digest;
 #[derive(Debug, Default)]
 pub(super) struct Records {
     /// For the store.
-    pub(super) found: poll::Found,
+    pub(super) found: poll::NewContent,
     /// What the body says, if that is not its bytes.
     pub(super) meaning: Option<Digest>,
     /// New entries, or a new revision.
@@ -62,7 +62,7 @@ pub(super) async fn of_feed(
     let taken = std::mem::take(feed);
     let read = aside(move || {
         let renamed = (taken.known_by != known_by).then(|| passes::ids(&taken, taken.known_by));
-        let document = Document::of(&taken, is_oldest_first(&taken), renamed, now);
+        let document = FeedDocument::of(&taken, is_oldest_first(&taken), renamed, now);
         (semantic_digest::of(&taken), document, taken)
     });
     let Some((meaning, document, taken)) = read.await else { return Ok(None) };
@@ -75,12 +75,12 @@ async fn entries(
     store: &dyn Store,
     resource: &Resource,
     feed: &mut Feed,
-    document: Document,
+    document: FeedDocument,
     meaning: Digest,
 ) -> Result<Option<Records>, StoreError> {
     let known = store.known(resource.id, &document.keys()).await?;
-    let standing = Standing::of(resource.kind, &resource.status, &resource.polling);
-    let judgement = change_detection::judge(&document, &known, &standing, document.at);
+    let standing = Baseline::of(resource.kind, &resource.status, &resource.polling);
+    let judgement = change_detection::classify(&document, &known, &standing, document.at);
     let (new, updated) = (judgement.news(), judgement.updated());
     let taken = std::mem::take(feed);
     let rendered = aside(move || {
@@ -89,11 +89,11 @@ async fn entries(
     });
     let Some((document, taken)) = rendered.await else { return Ok(None) };
     *feed = taken;
-    let found = poll::Found::Feed(document);
+    let found = poll::NewContent::Feed(document);
     Ok(Some(Records { found, meaning: Some(meaning), new, updated }))
 }
 
-fn rendered(feed: &Feed, mut document: Document, judgement: &Judgement) -> Document {
+fn rendered(feed: &Feed, mut document: FeedDocument, judgement: &ChangeSet) -> FeedDocument {
     let last = feed.entries.len().saturating_sub(1);
     let oldest_first = is_oldest_first(feed);
     let verdicts = judgement.verdicts.iter().enumerate();
@@ -111,7 +111,7 @@ fn rendered(feed: &Feed, mut document: Document, judgement: &Judgement) -> Docum
 /// All entries of a normalized feed that was read `at` that time, oldest first, rendered.
 pub fn candidates(feed: &Feed, at: DateTime<Utc>) -> Vec<Candidate> {
     let oldest_first = is_oldest_first(feed);
-    let mut candidates = Document::of(feed, oldest_first, None, at).candidates;
+    let mut candidates = FeedDocument::of(feed, oldest_first, None, at).candidates;
     let last = feed.entries.len().saturating_sub(1);
     for (place, candidate) in candidates.iter_mut().enumerate() {
         let entry = &feed.entries[if oldest_first { place } else { last - place }];
@@ -139,12 +139,12 @@ fn is_oldest_first(feed: &Feed) -> bool {
 /// A revision of something that is no feed. It is appended if the body is another than the
 /// last one, so content that comes back after it was something else is news again (rule
 /// N12).
-fn revision(resource: &Resource, fresh: &Fresh, now: DateTime<Utc>) -> poll::Found {
+fn revision(resource: &Resource, fresh: &Fresh, now: DateTime<Utc>) -> poll::NewContent {
     let body = &fresh.body;
     let topic = resource.topic.as_str();
     let (entry_id, atom) =
         render::atom::revision(topic, body.content_type.as_deref(), &body.bytes, now);
-    poll::Found::Revision { entry_id, atom }
+    poll::NewContent::Revision { entry_id, atom }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::net::{Place, RobotsAnswer};
 use feedgate_core::ports::{DueResource, StoreError};
-use feedgate_core::schedule::Class;
+use feedgate_core::schedule::FailureClass;
 use feedgate_protocol::robots::Robots;
 
 use super::Ingest;
@@ -63,7 +63,7 @@ impl Ingest {
             // Nor will the resource be: it is asked for both again.
             RobotsAnswer::Unreached => return Ok(before),
         };
-        self.store.keep_robots(&origin, &robots, now).await?;
+        self.store.save_robots(&origin, &robots, now).await?;
         self.unruled.learn(origin, &robots, now);
         Ok(robots)
     }
@@ -109,7 +109,7 @@ impl Trouble {
         Trouble {
             code: "robots_disallowed",
             message: format!("the robots.txt of {host} asks feedgate not to fetch this"),
-            class: Class::Denied,
+            class: FailureClass::Denied,
             http_code: 0,
             retry_after_s: None,
         }

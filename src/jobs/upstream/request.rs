@@ -11,7 +11,7 @@ use url::{Url, form_urlencoded};
 
 use crate::net::{Call, Fetch, FetchError, Reply};
 use feedgate_core::subscription::{Lease, Secret};
-use feedgate_core::upstream::{Offer, Upstream};
+use feedgate_core::upstream::{AdvertisedUpstream, Upstream};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::rsscloud;
 use feedgate_protocol::soap::{self, Parameter};
@@ -64,7 +64,7 @@ impl NoPush {
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// Where, how, and to what.
-    pub offer: &'a Offer,
+    pub offer: &'a AdvertisedUpstream,
     /// With what a hub is to sign.
     pub secret: &'a Secret,
     /// The address at which to tell us.
@@ -106,7 +106,7 @@ pub async fn ask(fetch: &Fetch, wanted: &Wanted<'_>, mode: &str) -> Result<(), N
     if !reply.status.is_success() {
         return Err(NoPush::Status(reply.status));
     }
-    judge(protocol, &reply)
+    classify(protocol, &reply)
 }
 
 /// Where this upstream is to tell us.
@@ -198,7 +198,7 @@ fn by_soap(wanted: &Wanted<'_>, procedure: &str) -> String {
 
 /// What a successful answer says. Hubs say it with the status code alone; clouds say
 /// `success="false"`, a fault or a false with one that is 200.
-pub fn judge(protocol: &Protocol, reply: &Reply) -> Result<(), NoPush> {
+pub fn classify(protocol: &Protocol, reply: &Reply) -> Result<(), NoPush> {
     let refused = |why: String| Err(NoPush::Refused(why.chars().take(200).collect()));
     match protocol {
         Protocol::WebSub => Ok(()),
@@ -268,7 +268,7 @@ mod tests {
             (&soap, soap::fault(soap::Version::V12, "No."),                                                        Some("No.")),
         ];
         for (protocol, body, want) in cases {
-            let judged = judge(protocol, &reply(&body));
+            let judged = classify(protocol, &reply(&body));
             let refused = match &judged {
                 Err(NoPush::Refused(why)) => Some(why.as_str()),
                 _ => None,
@@ -289,7 +289,7 @@ mod tests {
             assert_eq!(address(&Url::parse(public_url).unwrap(), "t").as_str(), want);
         }
         let own = Url::parse("https://a.test:8443/upstream/t").unwrap();
-        let offer = Offer {
+        let offer = AdvertisedUpstream {
             protocol: Protocol::HttpPost,
             endpoint: "https://cloud.test/pleaseNotify".to_owned(),
             topic: "https://b.test/".to_owned(),

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate_core::change_detection::{Candidate, Document as Found};
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
+use feedgate_core::change_detection::{Candidate, FeedDocument as Found};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{self, Poll, Polling, Trigger};
-use feedgate_core::resource::Kind;
+use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::Demand;
 use feedgate_core::status::Status;
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
-use feedgate_core::upstream::Offered;
+use feedgate_core::upstream::UpstreamFinding;
 use feedgate_protocol::Protocol;
 use feedgate_store as store;
 use futures_util::StreamExt;
@@ -38,8 +38,8 @@ pub(crate) async fn write(
     publisher: &Publisher,
 ) -> Result<String, Trouble> {
     let records: i64 = PAGE_RECORDS.parse()?;
-    let (url, groups) = (database.to_owned(), Groups::new(Duration::ZERO));
-    let cut = Cut { records, ..Cut::default() };
+    let (url, groups) = (database.to_owned(), HostGroups::new(Duration::ZERO));
+    let cut = PageLimits { records, ..PageLimits::default() };
     let onward = Default::default();
     let settings = store::Settings { url, connections: 8, groups, cut, onward };
     let store = store::open(&settings).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn write(
         store.record(id, &poll(at, some.iter().map(|n| entry(*n)).collect())).await?;
     }
     for topic in publisher.topics() {
-        let wish = Wish {
+        let wish = SubscriptionRequest {
             account: None,
             topic: Topic::parse(topic)?,
             callback: Callback::parse("https://callback.test/dev/null")?,
@@ -90,14 +90,14 @@ fn poll(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Poll {
         took_ms: 1,
         wire_bytes: 1,
         answered_well: true,
-        kind: Some(Kind::Feed),
+        kind: Some(ResourceKind::Feed),
         fetch_url: None,
         site_url: None,
         feed_head: None,
         body: None,
-        upstream: Offered::Unknown,
+        upstream: UpstreamFinding::Unknown,
         meaning: None,
-        found: poll::Found::Feed(Found { at, candidates, ..Found::default() }),
+        found: poll::NewContent::Feed(Found { at, candidates, ..Found::default() }),
         silent: true,
         next_fetch: at + TimeDelta::days(1),
         demand: Demand::default(),

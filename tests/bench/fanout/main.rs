@@ -17,9 +17,9 @@ use std::env;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_store as store;
@@ -84,13 +84,13 @@ async fn measure(many: usize) -> Result<(), Trouble> {
 
 /// Puts all subscriptions but the first into the database.
 async fn subscribe(database: &str, sink: &Sink, many: usize) -> Result<(), Trouble> {
-    let groups = Groups::new(Duration::ZERO);
-    let (url, cut) = (database.to_owned(), Cut::default());
+    let groups = HostGroups::new(Duration::ZERO);
+    let (url, cut) = (database.to_owned(), PageLimits::default());
     let settings = store::Settings { url, connections: 1, groups, cut, onward: Default::default() };
     let store = store::open(&settings).await?;
     let now = feedgate::jobs::runner::now();
     let wishes = (1..many).map(|n| async move {
-        let wish = Wish {
+        let wish = SubscriptionRequest {
             account: None,
             topic: Topic::parse(sink.topic())?,
             callback: Callback::parse(sink.callback(n))?,

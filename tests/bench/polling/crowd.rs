@@ -15,10 +15,10 @@ use feedgate::event_log::Journal;
 use feedgate::jobs::poll::{Ingest, Settings};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, Fetch, Lookup};
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
-use feedgate_core::ports::{DueResource, Room, Store};
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
+use feedgate_core::ports::{ClaimLimits, DueResource, Store};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_store as store;
@@ -100,12 +100,12 @@ pub(crate) fn start() -> DateTime<Utc> {
 impl Crowd {
     /// A node on the database `url`, for resources of a server at `port`.
     pub(crate) async fn gather(url: String, port: u16) -> Result<Crowd, Trouble> {
-        let groups = Groups::new(Duration::from_secs(1));
+        let groups = HostGroups::new(Duration::from_secs(1));
         let store = store::open(&store::Settings {
             url,
             connections: 8,
             groups,
-            cut: Cut::default(),
+            cut: PageLimits::default(),
             onward: Default::default(),
         })
         .await?;
@@ -126,7 +126,7 @@ impl Crowd {
     ) -> Result<(), Trouble> {
         let watching = (0..many).map(|n| async move {
             let topic = format!("http://h{}.test:{}{path}/{n}", n % hosts, self.port);
-            let wish = Wish {
+            let wish = SubscriptionRequest {
                 account: None,
                 topic: Topic::parse(topic)?,
                 callback: Callback::parse("https://callback.test/")?,
@@ -191,7 +191,7 @@ impl Crowd {
     }
 
     async fn claim(&self, now: DateTime<Utc>) -> Result<Vec<DueResource>, Trouble> {
-        let room = Room { limit: AT_ONCE, per_host: 1, busy: Vec::new() };
+        let room = ClaimLimits { limit: AT_ONCE, per_host: 1, busy: Vec::new() };
         Ok(self.store.claim_resources(now, now + CLAIM, &room).await?)
     }
 

@@ -1,7 +1,7 @@
 //! Sources that lead on without end, in circles, to other servers, or to nothing.
 
 use feedgate::jobs::runner;
-use feedgate_core::backfill::{Ending, Limits};
+use feedgate_core::backfill::{BackfillEnd, BackfillLimits};
 use http::StatusCode;
 
 use super::{Bench, atom, numbered, steps, wish};
@@ -43,7 +43,7 @@ async fn paged_feeds_are_followed_in_every_spelling_of_next() {
         bench.publisher.put("/feed", mime, newest);
         bench.publisher.put("/older", mime, older);
         bench.subscribe("https://b.test/cb").await;
-        assert_eq!(bench.finish().await.ending, Some(Ending::Complete), "{why}");
+        assert_eq!(bench.finish().await.ending, Some(BackfillEnd::Complete), "{why}");
         assert_eq!(bench.ids().await, numbered(1..=2), "{why}");
     }
 }
@@ -84,7 +84,7 @@ async fn the_way_back_ends_where_a_source_leads_nowhere_and_keeps_what_it_found(
         put(&bench.publisher);
         bench.subscribe("https://b.test/cb").await;
         let done = bench.finish().await;
-        assert_eq!(done.ending.as_ref().map(Ending::as_str), Some(ending), "{why}");
+        assert_eq!(done.ending.as_ref().map(BackfillEnd::as_str), Some(ending), "{why}");
         bench.poll().await;
         assert_eq!(bench.ids().await, numbered(ids), "{why}");
     }
@@ -105,7 +105,7 @@ async fn endless(entries: fn(usize) -> std::ops::RangeInclusive<usize>) -> Origi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_without_end_is_read_up_to_a_limit() {
-    let most = |pages, entries, bytes| Limits { pages, entries, bytes };
+    let most = |pages, entries, bytes| BackfillLimits { pages, entries, bytes };
     let cases = [
         ("pages", most(4, 1_000, 1 << 20), 4),
         ("entries", most(50, 10, 1 << 20), 4),
@@ -130,7 +130,7 @@ async fn a_source_without_end_is_read_up_to_a_limit() {
         steps(&bench.backfills, usize::MAX).await;
         let id = bench.store.find(&topic).await.unwrap().unwrap().id;
         let done = bench.store.backfills(&[id]).await.unwrap().pop().unwrap();
-        assert_eq!((done.ending, done.pages), (Some(Ending::Limited), pages), "{why}");
+        assert_eq!((done.ending, done.pages), (Some(BackfillEnd::Limited), pages), "{why}");
     }
 }
 
@@ -144,7 +144,7 @@ async fn a_server_that_answers_every_page_alike_is_soon_left_alone() {
     steps(&bench.backfills, usize::MAX).await;
     let id = bench.store.find(&topic).await.unwrap().unwrap().id;
     let done = bench.store.backfills(&[id]).await.unwrap().pop().unwrap();
-    assert_eq!((done.ending, done.pages, done.appended), (Some(Ending::Complete), 4, 3));
+    assert_eq!((done.ending, done.pages, done.appended), (Some(BackfillEnd::Complete), 4, 3));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,7 +181,7 @@ async fn p40_what_robots_txt_forbids_us_is_not_read() {
     );
     bench.subscribe("https://b.test/cb").await;
     let done = bench.finish().await;
-    assert_eq!(done.ending.as_ref().map(Ending::as_str), Some("robots_disallowed"));
+    assert_eq!(done.ending.as_ref().map(BackfillEnd::as_str), Some("robots_disallowed"));
     assert_eq!(bench.ids().await, numbered(3..=5));
     assert_eq!(bench.publisher.fetches("/documents/1").len(), 0);
 }

@@ -1,8 +1,8 @@
 //! A status that is told by itself (rule P33).
 
-use feedgate_core::poll::{Found, Poll};
-use feedgate_core::resource::{Kind, ResourceId};
-use feedgate_core::status::{Announced, Status};
+use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::status::{AnnouncedHealth, Status};
 use feedgate_core::subscription::{Format, Statuses};
 use feedgate_protocol::Protocol;
 
@@ -24,11 +24,11 @@ async fn fail(node: &Node, id: ResourceId) {
         http_message: "the server answered 500".to_owned(),
         error: "http_status".to_owned(),
         version: 1,
-        announced: Announced { version: 1, ..Announced::default() },
+        announced: AnnouncedHealth { version: 1, ..AnnouncedHealth::default() },
         ..Status::default()
     };
-    let (found, answered_well) = (Found::Nothing, false);
-    let failed = Poll { found, status, answered_well, kind: None, ..poll(Kind::Feed) };
+    let (found, answered_well) = (NewContent::Nothing, false);
+    let failed = Poll { found, status, answered_well, kind: None, ..poll(ResourceKind::Feed) };
     node.store.record(id, &failed).await.unwrap();
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 use feedgate_core::change_detection::Deletion;
-use feedgate_core::change_detection::{Candidate, Document};
-use feedgate_core::poll::{Found, Poll};
+use feedgate_core::change_detection::{Candidate, FeedDocument};
+use feedgate_core::poll::{NewContent, Poll};
 use feedgate_feed::model::{Attribute, Element, Entry, Text};
 use feedgate_feed::render;
 use feedgate_feed::tombstone::TOMBSTONES;
@@ -64,8 +64,8 @@ impl Feed {
         }
         // What is taken back is told after the rest of a document.
         self.said.extend(told.into_iter().chain(gone));
-        let document = Document { at: now, candidates, deletions, ..Document::default() };
-        Poll { found: Found::Feed(document), ..poll(now, &[]) }
+        let document = FeedDocument { at: now, candidates, deletions, ..FeedDocument::default() };
+        Poll { found: NewContent::Feed(document), ..poll(now, &[]) }
     }
 }
 

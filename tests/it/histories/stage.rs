@@ -13,8 +13,8 @@ use feedgate::cli::consume::walk::{Page, Pages, Stopped};
 use feedgate::config::Config;
 use feedgate::http::routes::archive::render::Order;
 use feedgate::jobs::runner;
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::{Cut, Retention};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::{ArchiveRetention, PageLimits};
 use feedgate_core::ports::Store;
 use feedgate_core::resource::ResourceId;
 use tempfile::TempDir;
@@ -30,11 +30,11 @@ use crate::support::postgres::Database;
 
 /// How logs are cut into documents, by the settings of the nodes that write to them.
 #[rustfmt::skip]
-pub(super) const CUTS: [Cut; 4] = [
-    Cut { records: 1,  bytes: 1 << 20 },
-    Cut { records: 2,  bytes: 1 << 20 },
-    Cut { records: 5,  bytes: 1 << 20 },
-    Cut { records: 50, bytes: 700 },
+pub(super) const CUTS: [PageLimits; 4] = [
+    PageLimits { records: 1,  bytes: 1 << 20 },
+    PageLimits { records: 2,  bytes: 1 << 20 },
+    PageLimits { records: 5,  bytes: 1 << 20 },
+    PageLimits { records: 50, bytes: 700 },
 ];
 
 /// Runs that a reader needs at most once everything is quiet: one that comes upon a document
@@ -67,7 +67,7 @@ impl Stage {
         let (config, url) = (config.unwrap(), Url::parse(&format!("http://{listen}/")).unwrap());
         let mut nodes = Vec::new();
         for cut in CUTS {
-            nodes.push(database.open_cut(Groups::new(Duration::ZERO), cut).await);
+            nodes.push(database.open_cut(HostGroups::new(Duration::ZERO), cut).await);
         }
         let web = async |order| {
             let mut web = Web::new(&config, &url, order).unwrap();
@@ -177,7 +177,7 @@ impl Scene<'_> {
 
     async fn keep(&self, pages: u8, ledger: &RefCell<Ledger>) {
         let store = &self.stage.nodes[0];
-        let retention = Retention { days: None, pages: Some(pages.into()) };
+        let retention = ArchiveRetention { days: None, pages: Some(pages.into()) };
         store.drop_pages(&retention, runner::now()).await.unwrap();
         let oldest = store.oldest_page(self.id).await.unwrap();
         let held = store.page(self.id, Some(oldest)).await.unwrap().unwrap();

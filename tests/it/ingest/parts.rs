@@ -5,7 +5,7 @@ use feedgate::jobs::runner;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::DueResource;
 use feedgate_core::record::Seq;
-use feedgate_core::resource::{Kind, Resource};
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::subscription::Format;
 
 use super::{Bench, on_both_stores};
@@ -67,7 +67,7 @@ async fn n12_a_part_of_a_page_is_news_when_it_says_something_else(database: Data
     for (nonce, (why, entries, head)) in steps.into_iter().enumerate() {
         bench.publisher.put("/", HTML, page(nonce, entries));
         let resource = bench.poll("/#.h-entry").await;
-        assert_eq!((resource.kind, resource.head), (Kind::Other, Seq(head)), "{why}");
+        assert_eq!((resource.kind, resource.head), (ResourceKind::Other, Seq(head)), "{why}");
         assert_eq!(resource.body_version, head, "{why}");
         if nonce == 3 {
             let sent = "<p class=\"h-entry\">One</p><p class=\"h-entry\">Two</p>";
@@ -137,7 +137,7 @@ async fn who_waits_for_a_part_is_told_when_it_appears(database: Database) {
     bench.subscribe("/#aside", Format::Raw).await;
     bench.subscribe("/#aside", Format::Fitting).await;
     let resource = bench.poll("/#aside").await;
-    assert_eq!((resource.kind, resource.body_version), (Kind::Other, 0));
+    assert_eq!((resource.kind, resource.body_version), (ResourceKind::Other, 0));
     assert_eq!(bench.owed().await, []);
     bench.publisher.put("/", HTML, page(0, "<aside>Gale</aside>"));
     bench.poll("/#aside").await;
@@ -178,10 +178,10 @@ async fn p50_a_feed_is_one_whatever_its_label(database: Database) {
         let path = format!("/{}", label.replace('/', "-"));
         bench.publisher.put(&path, label, rss("tides", 1..=2));
         let resource = bench.poll(&path).await;
-        assert_eq!((resource.kind, resource.head), (Kind::Feed, Seq(2)), "{label}");
+        assert_eq!((resource.kind, resource.head), (ResourceKind::Feed, Seq(2)), "{label}");
     }
     bench.publisher.put("/page", "application/rss+xml", "<html><body><p>Hello");
-    assert_eq!(bench.poll("/page").await.kind, Kind::Other);
+    assert_eq!(bench.poll("/page").await.kind, ResourceKind::Other);
 }
 
 async fn p52_a_page_tells_its_feeds_and_one_in_the_place_of_a_feed_tells_nothing(
@@ -194,7 +194,7 @@ async fn p52_a_page_tells_its_feeds_and_one_in_the_place_of_a_feed_tells_nothing
     bench.publisher.put_rss("/feed", rss("tides", 1..=1));
     let page = bench.poll("/").await;
     let feed = bench.poll("/feed").await;
-    assert_eq!(page.kind, Kind::Other, "the topic is not swapped");
+    assert_eq!(page.kind, ResourceKind::Other, "the topic is not swapped");
     let offers: Vec<_> = page.polling.offers.iter().map(|offer| offer.href.as_str()).collect();
     assert_eq!(offers, [feed.topic.as_str()]);
     let told = format!("the page offers a feed: {}", feed.topic.as_str());
@@ -207,16 +207,16 @@ async fn p52_a_page_tells_its_feeds_and_one_in_the_place_of_a_feed_tells_nothing
     bench.publisher.put("/feed", HTML, blog);
     let feed = bench.poll("/feed").await;
     assert_eq!(feed.status.error, "not_a_feed");
-    assert_eq!((feed.kind, feed.head, feed.polling.offers.len()), (Kind::Feed, Seq(1), 0));
+    assert_eq!((feed.kind, feed.head, feed.polling.offers.len()), (ResourceKind::Feed, Seq(1), 0));
 }
 
 async fn an_anchor_behind_the_address_of_a_feed_is_no_part(database: Database) {
     let bench = Bench::start(&database).await;
     bench.publisher.put_rss("/feed", rss("tides", 1..=2));
     let anchor = bench.poll("/feed#top").await;
-    assert_eq!((anchor.kind, anchor.head), (Kind::Feed, Seq(2)));
+    assert_eq!((anchor.kind, anchor.head), (ResourceKind::Feed, Seq(2)));
     let part = bench.poll("/feed#item > title").await;
-    assert_eq!((part.kind, part.head), (Kind::Other, Seq(1)));
+    assert_eq!((part.kind, part.head), (ResourceKind::Other, Seq(1)));
     let (_, content_type, titles) = bench.body(&part).await;
     assert!(content_type.ends_with("xml; charset=utf-8"), "{content_type}");
     assert_eq!(titles.matches("<title>").count(), 2, "{titles}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use feedgate::jobs::runner::now;
 use feedgate_core::ports::Store;
-use feedgate_core::subscription::{Format, Lease, Statuses, Updates, Wish};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use futures_util::StreamExt;
@@ -28,8 +28,8 @@ const AT_ONCE: usize = 200;
 /// Between two looks at the sink, which is another thread.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-fn wish(topic: &str, callback: String) -> Wish {
-    Wish {
+fn wish(topic: &str, callback: String) -> SubscriptionRequest {
+    SubscriptionRequest {
         account: None,
         topic: Topic::parse(topic).unwrap(),
         callback: Callback::parse(callback).unwrap(),
@@ -42,7 +42,7 @@ fn wish(topic: &str, callback: String) -> Wish {
     }
 }
 
-async fn subscribe(store: &Arc<dyn Store>, wishes: impl Iterator<Item = Wish>) {
+async fn subscribe(store: &Arc<dyn Store>, wishes: impl Iterator<Item = SubscriptionRequest>) {
     let subscribing =
         wishes.map(|wish| async move { store.subscribe(&wish, now()).await.unwrap() });
     stream::iter(subscribing).buffer_unordered(AT_ONCE).count().await;

@@ -1,6 +1,6 @@
 //! Accounts and tokens.
 
-use feedgate_core::account::{NewToken, Right, Rights, TokenHash};
+use feedgate_core::account::{NewToken, Scope, Scopes, TokenHash};
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;
@@ -15,15 +15,15 @@ async fn a_token_opens_its_account_until_it_is_revoked(database: Database) {
         rights,
         hash: TokenHash::of(secret),
     };
-    let list: Rights = [Right::List].into_iter().collect();
+    let list: Scopes = [Scope::List].into_iter().collect();
     let one = store.create_token(&token("ada", "one", list), at(1)).await.unwrap();
-    let two = store.create_token(&token("ada", "two", Rights::all()), at(2)).await.unwrap();
+    let two = store.create_token(&token("ada", "two", Scopes::all()), at(2)).await.unwrap();
     let other = store.create_token(&token("bob", "other", list), at(3)).await.unwrap();
 
     let ada = store.authenticate("ada", &TokenHash::of("one")).await.unwrap().unwrap();
     assert_eq!((ada.login.as_str(), ada.rights), ("ada", list));
     let same = store.authenticate("ada", &TokenHash::of("two")).await.unwrap().unwrap();
-    assert_eq!((same.account, same.rights), (ada.account, Rights::all()));
+    assert_eq!((same.account, same.rights), (ada.account, Scopes::all()));
     for (login, secret) in [("ada", "other"), ("ada", ""), ("eve", "one"), ("", "one")] {
         let refused = store.authenticate(login, &TokenHash::of(secret)).await.unwrap();
         assert_eq!(refused, None, "{login} with {secret}");
@@ -37,5 +37,5 @@ async fn a_token_opens_its_account_until_it_is_revoked(database: Database) {
     assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [one, two, other]);
     assert_eq!((tokens[0].created_at, tokens[0].revoked_at), (at(1), Some(at(4))));
     assert_eq!((tokens[2].login.as_str(), tokens[2].name.as_str()), ("bob", "bob's"));
-    assert_eq!((tokens[1].rights, tokens[1].revoked_at), (Rights::all(), None));
+    assert_eq!((tokens[1].rights, tokens[1].revoked_at), (Scopes::all(), None));
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate_core::ping::{Change, HOUR, Ping, Source, Unit, hour_of};
-use feedgate_core::ports::{Line, Store, Window};
+use feedgate_core::ping::{HOUR, Ping, PingSource, TimeUnit, WeblogChange, start_of_hour};
+use feedgate_core::ports::{ChangeLine, ChangesWindow, Store};
 
 use super::{at, on_both_stores, poll, subscribe};
 use crate::support::postgres::Database;
@@ -26,14 +26,14 @@ pub(super) async fn listed(
     store: &Arc<dyn Store>,
     from: DateTime<Utc>,
     until: DateTime<Utc>,
-) -> Vec<Change> {
-    let window = Window { from, until, newest: i64::MAX };
+) -> Vec<WeblogChange> {
+    let window = ChangesWindow { from, until, newest: i64::MAX };
     let pages = pages(store, &window).await.into_iter().flatten();
     pages.map(|line| line.change).collect()
 }
 
-async fn pages(store: &Arc<dyn Store>, window: &Window) -> Vec<Vec<Line>> {
-    let mut pages: Vec<Vec<Line>> = Vec::new();
+async fn pages(store: &Arc<dyn Store>, window: &ChangesWindow) -> Vec<Vec<ChangeLine>> {
+    let mut pages: Vec<Vec<ChangeLine>> = Vec::new();
     loop {
         let last = pages.last().and_then(|page| page.last());
         let page = store.changes(window, last).await.unwrap();
@@ -60,19 +60,19 @@ async fn fill(database: &Database, lines: usize) {
 
 async fn ping(store: &Arc<dyn Store>, seconds: i64, url: &str) {
     let (name, url) = ("Tides".to_owned(), url.to_owned());
-    let ping = Ping { at: at(seconds), source: Source::Weblogs, name, url, feed_url: None };
+    let ping = Ping { at: at(seconds), source: PingSource::Weblogs, name, url, feed_url: None };
     store.receive(&ping, Duration::ZERO).await.unwrap();
 }
 
 /// When the hour of `at(0)` is over, in seconds after it.
 fn turn() -> i64 {
-    (hour_of(at(0)) + HOUR - at(0)).num_seconds() + 1
+    (start_of_hour(at(0)) + HOUR - at(0)).num_seconds() + 1
 }
 
 async fn lines_are_read_a_page_at_a_time_and_none_twice(database: Database) {
     let store = database.open().await;
     fill(&database, 2_500).await;
-    let window = Window { from: at(0), until: at(10_000), newest: i64::MAX };
+    let window = ChangesWindow { from: at(0), until: at(10_000), newest: i64::MAX };
     let pages = pages(&store, &window).await;
     let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
     assert_eq!(sizes, [1_000, 1_000, 500], "no read asks for more");
@@ -92,7 +92,7 @@ async fn a_ping_with_a_zero_in_it_is_kept_without(database: Database) {
     let store = database.open().await;
     let (name, url) = ("Ti\0des".to_owned(), "https://a.test/\0".to_owned());
     let feed_url = Some("https://a.test/\0rss".to_owned());
-    let ping = Ping { at: at(1), source: Source::Weblogs, name, url, feed_url };
+    let ping = Ping { at: at(1), source: PingSource::Weblogs, name, url, feed_url };
     store.receive(&ping, Duration::ZERO).await.unwrap();
     let listed = listed(&store, at(0), at(2)).await;
     let kept = listed.iter().map(|line| (line.name.as_str(), line.url.as_str()));
@@ -116,7 +116,7 @@ async fn what_came_while_somebody_reads_is_not_read(database: Database) {
     ping(&store, 1, "https://a.test/").await;
     let (newest, count) = store.newest_change().await.unwrap();
     ping(&store, 2, "https://b.test/").await;
-    let window = Window { from: at(0), until: at(9), newest };
+    let window = ChangesWindow { from: at(0), until: at(9), newest };
     let lines = store.changes(&window, None).await.unwrap();
     assert_eq!((lines.len(), count), (1, 1));
     assert_eq!(lines[0].change.url, "https://a.test/");
@@ -124,7 +124,7 @@ async fn what_came_while_somebody_reads_is_not_read(database: Database) {
 
 async fn an_hour_that_is_over_stays_as_it_was(database: Database) {
     let store = database.open().await;
-    let hour = hour_of(at(0));
+    let hour = start_of_hour(at(0));
     fill(&database, 1_500).await;
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     let mut found = poll(at(5), &["1"]);
@@ -132,11 +132,15 @@ async fn an_hour_that_is_over_stays_as_it_was(database: Database) {
     store.record(id, &found).await.unwrap();
     let stood = listed(&store, hour, hour + HOUR).await;
 
-    assert_eq!(store.keep_hours(at(turn()), Unit::Minutes).await.unwrap(), 0, "not settled yet");
+    assert_eq!(
+        store.save_hours(at(turn()), TimeUnit::Minutes).await.unwrap(),
+        0,
+        "not settled yet"
+    );
     assert_eq!(store.hour(hour).await.unwrap(), None);
-    assert_eq!(store.keep_hours(at(turn() + 120), Unit::Minutes).await.unwrap(), 1);
+    assert_eq!(store.save_hours(at(turn() + 120), TimeUnit::Minutes).await.unwrap(), 1);
     let kept = store.hour(hour).await.unwrap().unwrap();
-    assert_eq!((kept.unit, kept.parts), (Unit::Minutes, 2));
+    assert_eq!((kept.unit, kept.parts), (TimeUnit::Minutes, 2));
     let read = async || {
         let mut lines = Vec::new();
         for part in 0..kept.parts {
@@ -151,7 +155,7 @@ async fn an_hour_that_is_over_stays_as_it_was(database: Database) {
     found.status.title = "After".to_owned();
     store.record(id, &found).await.unwrap();
     ping(&store, 7, "https://late.test/").await;
-    store.keep_hours(at(turn() + 7_200), Unit::Seconds).await.unwrap();
+    store.save_hours(at(turn() + 7_200), TimeUnit::Seconds).await.unwrap();
     store.prune_changes(at(turn()), None).await.unwrap();
     assert_eq!(store.hour(hour).await.unwrap(), Some(kept));
     assert_eq!(read().await, stood);
@@ -161,7 +165,7 @@ async fn a_change_of_an_hour_that_is_over_stays_listed(database: Database) {
     let store = database.open().await;
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     store.record(id, &poll(at(turn() - 60), &["1"])).await.unwrap();
-    let hour = hour_of(at(0));
+    let hour = start_of_hour(at(0));
     let before = listed(&store, hour, hour + HOUR).await;
     assert_eq!(before.len(), 1);
     ping(&store, turn() + 60, "https://feeds.test/a").await;
@@ -171,15 +175,15 @@ async fn a_change_of_an_hour_that_is_over_stays_listed(database: Database) {
 async fn hours_are_kept_without_a_gap(database: Database) {
     let store = database.open().await;
     assert_eq!(store.open_hour().await.unwrap(), None);
-    let hour = hour_of(at(0));
+    let hour = start_of_hour(at(0));
     assert_eq!(
-        store.keep_hours(at(0), Unit::Minutes).await.unwrap(),
+        store.save_hours(at(0), TimeUnit::Minutes).await.unwrap(),
         1,
         "an empty one to begin with"
     );
     assert_eq!(store.open_hour().await.unwrap(), Some(hour), "but from now on there is");
     ping(&store, 1, "https://a.test/").await;
-    assert_eq!(store.keep_hours(at(turn() + 3 * 3_600), Unit::Minutes).await.unwrap(), 3);
+    assert_eq!(store.save_hours(at(turn() + 3 * 3_600), TimeUnit::Minutes).await.unwrap(), 3);
     assert_eq!(store.open_hour().await.unwrap(), Some(hour + HOUR * 3));
     let parts = async |begins| store.hour(begins).await.unwrap().map(|hour| hour.parts);
     assert_eq!(parts(hour).await, Some(1));
@@ -197,8 +201,8 @@ async fn lines_are_forgotten_once_their_hour_is_kept(database: Database) {
     fill(&database, 1_200).await;
     let later = at(0) + TimeDelta::days(30);
     assert_eq!(store.prune_changes(later, None).await.unwrap(), 0, "no hour of theirs is kept");
-    let hour = hour_of(at(0));
-    store.keep_hours(at(turn() + 120), Unit::Minutes).await.unwrap();
+    let hour = start_of_hour(at(0));
+    store.save_hours(at(turn() + 120), TimeUnit::Minutes).await.unwrap();
     ping(&store, turn() + 1, "https://a.test/").await;
     assert_eq!(store.prune_changes(later, None).await.unwrap(), 1_200);
     assert_eq!(listed(&store, hour, later).await.len(), 1, "the hour is not over");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate_core::ports::{Room, Settled, Store};
+use feedgate_core::ports::{ClaimLimits, DeliveryResult, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Lease;
@@ -37,7 +37,7 @@ async fn a_subscription_that_lags_is_handed_out(database: Database) {
     assert_eq!((due.len(), due[0].owed), (1, Seq(1)));
     assert_eq!(due[0].subscription, sub);
     assert_eq!(store.claim_subscriptions(at(4), at(30), &room()).await.unwrap(), [], "claimed");
-    let done = Settled::Delivered { id: sub.id, cursor: Seq(1), status: 0 };
+    let done = DeliveryResult::Delivered { id: sub.id, cursor: Seq(1), status: 0 };
     store.settle(&[done], at(4)).await.unwrap();
     assert_eq!(store.claim_subscriptions(at(99), at(100), &room()).await.unwrap(), []);
 }
@@ -83,7 +83,7 @@ async fn longest_due_comes_first(database: Database) {
         found.next_fetch = at(seconds);
         store.record(sub.id.resource, &found).await.unwrap();
     }
-    let two = Room { limit: 2, ..room() };
+    let two = ClaimLimits { limit: 2, ..room() };
     let due = store.claim_resources(at(99), at(100), &two).await.unwrap();
     let topics = due.iter().map(|due| due.resource.topic.as_str());
     assert_eq!(topics.collect::<Vec<_>>(), ["https://feeds.test/a", "https://feeds.test/b"]);
@@ -101,15 +101,15 @@ async fn no_host_gets_more_than_it_can_take(database: Database) {
     }
     let id = store.find("https://feeds.test/a").await.unwrap().unwrap().id;
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
-    let room = Room { limit: 100, per_host: 2, busy: vec!["busy.test:443".to_owned()] };
+    let room = ClaimLimits { limit: 100, per_host: 2, busy: vec!["busy.test:443".to_owned()] };
     let due = store.claim_subscriptions(at(2), at(9), &room).await.unwrap();
     let mut hosts: Vec<_> = due.iter().map(|due| due.subscription.callback.host()).collect();
     hosts.sort_unstable();
     let [slow, other] = ["slow.test:443", "slow.test:8443"];
     assert_eq!(hosts, [slow, slow, other, other], "rule D3");
-    let room = Room { limit: 3, per_host: 100, busy: Vec::new() };
+    let room = ClaimLimits { limit: 3, per_host: 100, busy: Vec::new() };
     assert_eq!(store.claim_subscriptions(at(2), at(9), &room).await.unwrap().len(), 3);
-    let none = Room { limit: 0, ..room };
+    let none = ClaimLimits { limit: 0, ..room };
     assert_eq!(store.claim_subscriptions(at(2), at(9), &none).await.unwrap(), []);
 }
 
@@ -123,7 +123,7 @@ async fn a_crowded_host_hides_no_other(database: Database) {
     store.record(late.resource, &poll(at(2), &["1"])).await.unwrap();
     subscribe(&store, "nothing is due here", "https://idle.test/").await;
 
-    let room = Room { limit: 8, per_host: 4, busy: Vec::new() };
+    let room = ClaimLimits { limit: 8, per_host: 4, busy: Vec::new() };
     let due = store.claim_subscriptions(at(3), at(9), &room).await.unwrap();
     assert_eq!(due.len(), 5, "four of the crowd, and the other");
     assert_eq!(due[4].subscription.id, late);
@@ -149,7 +149,7 @@ async fn takers_share_the_work(database: Database) {
         tokio::spawn(async move {
             let mut taken = Vec::new();
             loop {
-                let some = Room { limit: 7, ..room() };
+                let some = ClaimLimits { limit: 7, ..room() };
                 let due = store.claim_resources(at(1), at(9), &some).await.unwrap();
                 taken.extend(due.iter().map(|due| due.resource.id));
                 if due.is_empty() {
@@ -213,12 +213,12 @@ async fn a_hundred_thousand_subscribers_are_served(database: Database) {
     let appended = begun.elapsed();
 
     let begun = Instant::now();
-    let some = Room { limit: 64, ..room() };
+    let some = ClaimLimits { limit: 64, ..room() };
     for _ in 0..20 {
         assert_eq!(store.claim_subscriptions(at(2), at(9), &some).await.unwrap().len(), 64);
     }
     let claimed = begun.elapsed() / 20;
-    let full = Room { busy: vec!["callback.test:443".to_owned()], ..some };
+    let full = ClaimLimits { busy: vec!["callback.test:443".to_owned()], ..some };
     let begun = Instant::now();
     assert_eq!(store.claim_subscriptions(at(2), at(9), &full).await.unwrap(), []);
     let refused = begun.elapsed();

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate_core::account::{AccountId, NewToken, Rights, TokenHash};
+use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
 use feedgate_core::change_detection::Candidate;
 use feedgate_core::change_detection::Deletion;
-use feedgate_core::collection::{Collection, Name, Owing, Scope};
-use feedgate_core::page::Named;
-use feedgate_core::poll::{Found, Poll};
+use feedgate_core::collection::{Collection, CollectionKind, CollectionName, PendingCollection};
+use feedgate_core::page::ArchivedId;
+use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::ports::Store;
 use feedgate_core::record::{Digest, EntryKey, RecordKind, Seq};
-use feedgate_core::resource::{Kind, ResourceId};
-use feedgate_core::subscription::{Lease, Wish};
+use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::subscription::{Lease, SubscriptionRequest};
 use feedgate_core::topic::Topic;
 use feedgate_feed::model::Element;
 use feedgate_store::COLLECTED_AT_ONCE;
@@ -40,7 +40,7 @@ on_both_stores!(
 /// Cursors in one step.
 const STEP: usize = 20;
 
-async fn open(store: &Arc<dyn Store>, scope: Scope) -> ResourceId {
+async fn open(store: &Arc<dyn Store>, scope: CollectionKind) -> ResourceId {
     let topic = topic(&format!("collected/{}/recent", scope.kept().replace(' ', "-")));
     let collection = Collection { scope, topic, title: "A collection".to_owned() };
     store.open_collection(&collection, at(0)).await.unwrap().id
@@ -48,7 +48,7 @@ async fn open(store: &Arc<dyn Store>, scope: Scope) -> ResourceId {
 
 /// A named collection of these topics, none of which has published anything yet.
 async fn named(store: &Arc<dyn Store>, topics: &[&str]) -> ResourceId {
-    let id = open(store, Scope::Named(Name::parse("news").unwrap())).await;
+    let id = open(store, CollectionKind::Named(CollectionName::parse("news").unwrap())).await;
     let topics: Vec<Topic> = topics.iter().map(|name| topic(name)).collect();
     store.set_members(id, &topics, at(0)).await.unwrap();
     id
@@ -66,13 +66,13 @@ async fn publish_found(store: &Arc<dyn Store>, name: &str, poll: Poll) {
 
 fn found(second: i64, candidates: Vec<Candidate>) -> Poll {
     let mut poll = poll(at(second), &[]);
-    poll.kind = Some(Kind::Feed);
+    poll.kind = Some(ResourceKind::Feed);
     poll.status.last_fetch = Some(at(second));
     poll.found = document(at(second), candidates);
     poll
 }
 
-async fn claim(store: &Arc<dyn Store>, now: DateTime<Utc>) -> Vec<Owing> {
+async fn claim(store: &Arc<dyn Store>, now: DateTime<Utc>) -> Vec<PendingCollection> {
     store.claim_collecting(now, now + Duration::from_secs(60), STEP).await.unwrap()
 }
 
@@ -170,20 +170,23 @@ async fn a_first_document_is_no_news_for_a_collection_either(database: Database)
 async fn account(store: &Arc<dyn Store>, login: &str) -> AccountId {
     let hash = TokenHash::of(login);
     let (login, name) = (login.to_owned(), "test".to_owned());
-    let token = NewToken { login: login.clone(), name, rights: Rights::all(), hash: hash.clone() };
+    let token = NewToken { login: login.clone(), name, rights: Scopes::all(), hash: hash.clone() };
     store.create_token(&token, at(0)).await.unwrap();
     store.authenticate(&login, &hash).await.unwrap().unwrap().account
 }
 
-fn mine(account: AccountId, name: &str, callback: &str) -> Wish {
-    Wish { account: Some(account), ..wish(name, &format!("https://me.test/{callback}")) }
+fn mine(account: AccountId, name: &str, callback: &str) -> SubscriptionRequest {
+    SubscriptionRequest {
+        account: Some(account),
+        ..wish(name, &format!("https://me.test/{callback}"))
+    }
 }
 
 async fn an_account_collects_what_it_subscribes_to_while_it_does(database: Database) {
     let store = database.open().await;
     let (me, other) = (account(&store, "me").await, account(&store, "other").await);
     store.subscribe(&mine(me, "a", "1"), at(0)).await.unwrap();
-    let collected = open(&store, Scope::Account(me)).await;
+    let collected = open(&store, CollectionKind::Account(me)).await;
     publish(&store, "a", 1, &["a1"]).await;
     // Two subscriptions to one resource are no reason to collect it twice.
     store.subscribe(&mine(me, "a", "2"), at(2)).await.unwrap();
@@ -204,7 +207,8 @@ async fn an_account_collects_what_it_subscribes_to_while_it_does(database: Datab
     publish(&store, "b", 9, &["b1", "b2", "b3"]).await;
     store.subscribe(&mine(me, "b", "1"), at(10)).await.unwrap();
     publish(&store, "b", 11, &["b1", "b2", "b3", "b4"]).await;
-    let short = Wish { lease: Lease::from(Duration::from_secs(60)), ..mine(me, "d", "1") };
+    let short =
+        SubscriptionRequest { lease: Lease::from(Duration::from_secs(60)), ..mine(me, "d", "1") };
     store.subscribe(&short, at(11)).await.unwrap();
     publish(&store, "d", 70, &["d1"]).await;
     publish(&store, "d", 72, &["d1", "d2"]).await;
@@ -215,7 +219,7 @@ async fn an_account_collects_what_it_subscribes_to_while_it_does(database: Datab
 async fn everything_is_what_is_public_while_the_collection_is_open(database: Database) {
     let store = database.open().await;
     publish(&store, "a", 0, &["a1"]).await;
-    let all = open(&store, Scope::All).await;
+    let all = open(&store, CollectionKind::All).await;
     publish(&store, "a", 1, &["a1", "a2"]).await;
     publish(&store, "b", 2, &["b1"]).await;
     let secret = Topic::parse("https://me:opensesame@feeds.test/secret").unwrap();
@@ -227,7 +231,11 @@ async fn everything_is_what_is_public_while_the_collection_is_open(database: Dat
     assert_eq!(store.close_collections(&[all], at(4)).await.unwrap(), 0);
     assert_eq!(store.close_collections(&[], at(5)).await.unwrap(), 1);
     publish(&store, "b", 6, &["b1", "b2"]).await;
-    assert_eq!(open(&store, Scope::All).await, all, "it is the same when it is opened again");
+    assert_eq!(
+        open(&store, CollectionKind::All).await,
+        all,
+        "it is the same when it is opened again"
+    );
     publish(&store, "b", 7, &["b1", "b2", "b3"]).await;
     settle(&store, 8).await;
     assert_eq!(log(&store, all).await, ["a2", "b1", "b3"]);
@@ -254,11 +262,11 @@ async fn n7_an_update_takes_the_place_of_the_entry_of_its_own_member(database: D
         .map(|one| (one.record.kind, one.record.predecessor, one.is_again, one.replaces))
         .collect();
     let (new, update) = (RecordKind::New, RecordKind::Update);
-    let source = Some(Named::Source("x".to_owned()));
+    let source = Some(ArchivedId::Source("x".to_owned()));
     let want = [
         (new, None, false, None),
         (new, None, true, None),
-        (update, Some(Seq(2)), true, Some(Named::Own(Seq(2)))),
+        (update, Some(Seq(2)), true, Some(ArchivedId::Own(Seq(2)))),
         (update, Some(Seq(1)), true, source),
     ];
     assert_eq!(got, want);
@@ -279,7 +287,7 @@ async fn what_is_taken_back_is_taken_back_where_it_is_held(database: Database) {
             element: Element::default(),
             atom: Some(format!("<deleted-entry ref=\"{id}\"/>")),
         };
-        if let Found::Feed(document) = &mut poll.found {
+        if let NewContent::Feed(document) = &mut poll.found {
             document.deletions = ids.iter().map(deletion).collect();
         }
         (name, poll)
@@ -305,7 +313,7 @@ async fn who_follows_a_collection_is_due_when_it_grows(database: Database) {
     let store = database.open().await;
     let news = named(&store, &["a"]).await;
     let topic = resource(&store, news).await.topic;
-    let follow = Wish { topic, ..wish("a", "https://you.test/cb") };
+    let follow = SubscriptionRequest { topic, ..wish("a", "https://you.test/cb") };
     let followed = store.subscribe(&follow, at(0)).await.unwrap();
     assert_eq!(followed.id.resource, news);
     publish(&store, "a", 1, &["a1"]).await;
@@ -318,9 +326,9 @@ async fn who_follows_a_collection_is_due_when_it_grows(database: Database) {
 
 async fn a_collection_is_never_polled_nor_forgotten(database: Database) {
     let store = database.open().await;
-    let news = open(&store, Scope::Named(Name::parse("news").unwrap())).await;
+    let news = open(&store, CollectionKind::Named(CollectionName::parse("news").unwrap())).await;
     let topic = resource(&store, news).await.topic;
-    let follow = Wish { topic: topic.clone(), ..wish("a", "https://you.test/cb") };
+    let follow = SubscriptionRequest { topic: topic.clone(), ..wish("a", "https://you.test/cb") };
     let followed = store.subscribe(&follow, at(0)).await.unwrap();
     assert_eq!(store.claim_resources(at(9), at(60), &room()).await.unwrap(), []);
     assert_eq!(store.claim_resource(news, at(9), at(60)).await.unwrap(), None);
@@ -329,7 +337,7 @@ async fn a_collection_is_never_polled_nor_forgotten(database: Database) {
     for second in [10, 20] {
         assert_eq!(store.forget_unwatched(at(second), at(second)).await.unwrap(), 0);
     }
-    assert_eq!(resource(&store, news).await.kind, Kind::Collection);
+    assert_eq!(resource(&store, news).await.kind, ResourceKind::Collection);
 }
 
 async fn members_count_as_subscribers_until_they_leave(database: Database) {
@@ -355,7 +363,7 @@ async fn members_count_as_subscribers_until_they_leave(database: Database) {
 async fn a_thousand_members_are_taken_in_by_small_steps(database: Database) {
     const MEMBERS: usize = 1_000;
     let store = database.open().await;
-    let all = open(&store, Scope::All).await;
+    let all = open(&store, CollectionKind::All).await;
     let publish = |n: usize| {
         let store = &store;
         async move { publish(store, &format!("{n}"), 1, &[&format!("e{n}")]).await }

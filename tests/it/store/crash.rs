@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
 use feedgate_core::record::Seq;
 use feedgate_feed::body::Body;
 use feedgate_store as store;
@@ -29,8 +29,8 @@ async fn the_child_that_is_killed() {
     let store = store::open(&Settings {
         url,
         connections: 2,
-        groups: Groups::new(Duration::ZERO),
-        cut: Cut::default(),
+        groups: HostGroups::new(Duration::ZERO),
+        cut: PageLimits::default(),
         onward: Default::default(),
     })
     .await

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_core::ports::{Settled, Store};
+use feedgate_core::ports::{DeliveryResult, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Format, Subscription, SubscriptionId};
 use feedgate_feed::body::Body;
@@ -31,12 +31,12 @@ async fn take(store: &Arc<dyn Store>, seconds: i64) -> Vec<(SubscriptionId, i64,
     due.iter().map(|due| (due.subscription.id, due.subscription.cursor.0, due.owed.0)).collect()
 }
 
-async fn settle(store: &Arc<dyn Store>, seconds: i64, settled: Settled) {
+async fn settle(store: &Arc<dyn Store>, seconds: i64, settled: DeliveryResult) {
     store.settle(&[settled], at(seconds)).await.unwrap();
 }
 
-fn delivered(id: SubscriptionId, cursor: i64) -> Settled {
-    Settled::Delivered { id, cursor: Seq(cursor), status: 0 }
+fn delivered(id: SubscriptionId, cursor: i64) -> DeliveryResult {
+    DeliveryResult::Delivered { id, cursor: Seq(cursor), status: 0 }
 }
 
 /// The subscription as it stands, if it stands.
@@ -72,13 +72,13 @@ async fn a_retry_waits_for_its_time_and_then_brings_everything(database: Databas
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
     take(&store, 2).await;
-    settle(&store, 3, Settled::Failed { id, retry_at: Some(at(60)) }).await;
+    settle(&store, 3, DeliveryResult::Failed { id, retry_at: Some(at(60)) }).await;
     store.record(id.resource, &poll(at(30), &["2"])).await.unwrap();
     let failing = now(&store, id).await.unwrap();
     assert_eq!((failing.failures, failing.failing_since), (1, Some(at(3))));
-    assert_eq!(take(&store, 59).await, [], "a change does not hurry a retry");
+    assert_eq!(take(&store, 59).await, [], "a change does not poll_soon a retry");
     assert_eq!(take(&store, 60).await, [(id, 0, 2)]);
-    settle(&store, 61, Settled::Failed { id, retry_at: Some(at(90)) }).await;
+    settle(&store, 61, DeliveryResult::Failed { id, retry_at: Some(at(90)) }).await;
     let failing = now(&store, id).await.unwrap();
     assert_eq!((failing.failures, failing.failing_since), (2, Some(at(3))), "since the first");
     assert_eq!(take(&store, 90).await, [(id, 0, 2)]);
@@ -92,12 +92,12 @@ async fn without_a_retry_the_next_change_is_waited_for(database: Database) {
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
     take(&store, 2).await;
-    settle(&store, 3, Settled::Failed { id, retry_at: None }).await;
+    settle(&store, 3, DeliveryResult::Failed { id, retry_at: None }).await;
     assert_eq!(take(&store, 9_999).await, []);
     store.record(id.resource, &poll(at(10), &["2"])).await.unwrap();
     assert_eq!(take(&store, 10).await, [(id, 0, 2)]);
     store.record(id.resource, &poll(at(11), &["3"])).await.unwrap();
-    settle(&store, 12, Settled::Failed { id, retry_at: None }).await;
+    settle(&store, 12, DeliveryResult::Failed { id, retry_at: None }).await;
     assert_eq!(take(&store, 12).await, [(id, 0, 3)], "the next change came meanwhile");
 }
 
@@ -107,7 +107,11 @@ async fn a_callback_that_is_gone_ends_its_subscription(database: Database) {
     let stays = subscribe(&store, "a", "https://stays.test/").await.id;
     store.record(gone.resource, &poll(at(1), &["1"])).await.unwrap();
     take(&store, 2).await;
-    let ends = [Settled::Ended { id: gone }, delivered(stays, 1), Settled::Ended { id: gone }];
+    let ends = [
+        DeliveryResult::Ended { id: gone },
+        delivered(stays, 1),
+        DeliveryResult::Ended { id: gone },
+    ];
     store.settle(&ends, at(3)).await.unwrap();
     assert_eq!(now(&store, gone).await, None);
     assert_eq!(now(&store, stays).await.unwrap().cursor, Seq(1));
@@ -122,7 +126,7 @@ async fn many_are_settled_at_once(database: Database) {
         let id = subscribe(&store, &format!("{}", n % 3), &format!("https://{n}.test/")).await.id;
         settled.push(match n % 2 {
             0 => delivered(id, 1),
-            _ => Settled::Failed { id, retry_at: Some(at(50)) },
+            _ => DeliveryResult::Failed { id, retry_at: Some(at(50)) },
         });
     }
     for topic in ["0", "1", "2"] {

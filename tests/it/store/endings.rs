@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_core::poll::{Found, Poll, Polling, Trigger};
-use feedgate_core::ports::{Room, Store, StoreError};
+use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
+use feedgate_core::ports::{ClaimLimits, Store, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 use futures_util::future::join_all;
@@ -30,7 +30,11 @@ const MANY: usize = 20;
 
 /// A poll that ended `seconds` after the beginning and found nothing.
 fn nothing(seconds: i64) -> Poll {
-    Poll { found: Found::Nothing, outcome: "not_modified".to_owned(), ..poll(at(seconds), &[]) }
+    Poll {
+        found: NewContent::Nothing,
+        outcome: "not_modified".to_owned(),
+        ..poll(at(seconds), &[])
+    }
 }
 
 /// Resources that are claimed, four of each server.
@@ -61,7 +65,7 @@ async fn polls_that_end_together_are_all_recorded(database: Database) {
         assert_eq!((result.as_ref().unwrap().head.0, result.unwrap().new), (0, 0));
     }
     assert_eq!(recorded(&store, &ids).await, MANY);
-    let alone = Room { limit: MANY, per_host: 1, busy: Vec::new() };
+    let alone = ClaimLimits { limit: MANY, per_host: 1, busy: Vec::new() };
     let due = store.claim_resources(at(1_000), at(1_060), &alone).await.unwrap();
     assert_eq!(due.len(), 1, "claims have ended, and the server is free for one at a time");
     assert_eq!(store.claim_resources(at(1_001), at(1_060), &alone).await.unwrap(), []);
@@ -181,7 +185,7 @@ async fn polls_that_end_together_wait_in_no_ring_with_what_hurries_them(database
     for _ in 0..5 {
         let records = join_all(ids.iter().map(|id| store.record(*id, &nothing)));
         let orders = [&ids, &backwards, &ids, &backwards];
-        let hurries = join_all(orders.map(|ids| store.hurry(ids, at(1))));
+        let hurries = join_all(orders.map(|ids| store.poll_soon(ids, at(1))));
         let (recorded, hurried) = tokio::join!(records, hurries);
         assert!(recorded.iter().all(Result::is_ok), "{recorded:?}");
         assert!(hurried.iter().all(Result::is_ok), "{hurried:?}");

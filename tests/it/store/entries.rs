@@ -1,14 +1,14 @@
-//! What is news, where the store is the judge of it: in the transaction that appends.
+//! What is news, where the store is the classify of it: in the transaction that appends.
 
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 use feedgate_core::change_detection::Deletion;
-use feedgate_core::change_detection::{Candidate, Document};
-use feedgate_core::poll::{Found, Poll};
-use feedgate_core::ports::{Span, Store};
+use feedgate_core::change_detection::{Candidate, FeedDocument};
+use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::ports::{EntryRange, Store};
 use feedgate_core::record::{Digest, EntryKey, RecordKind, Seq};
-use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Format, Updates};
 use feedgate_feed::body::Body;
 use feedgate_feed::model::Element;
@@ -32,7 +32,7 @@ on_both_stores!(
 
 const DAY: i64 = 86_400;
 
-/// Entry `n`, with a text, as seen by the judge.
+/// Entry `n`, with a text, as seen by the classify.
 fn entry(n: u32, text: &str) -> Candidate {
     let id = format!("urn:x:{n}");
     let atom = format!("<entry><id>{id}</id>{text}</entry>");
@@ -54,7 +54,7 @@ fn renamed(candidate: Candidate, id: &str) -> Candidate {
 /// A poll of a known feed that found these entries.
 fn found(seconds: i64, candidates: Vec<Candidate>) -> Poll {
     let mut poll = poll(at(seconds), &[]);
-    poll.kind = Some(Kind::Feed);
+    poll.kind = Some(ResourceKind::Feed);
     poll.status.last_fetch = Some(at(seconds));
     poll.found = document(at(seconds), candidates);
     poll
@@ -68,7 +68,7 @@ async fn kinds(store: &Arc<dyn Store>, id: ResourceId) -> Vec<RecordKind> {
 
 /// The numbers of what is shown, newest first.
 async fn shown(store: &Arc<dyn Store>, id: ResourceId) -> Vec<i64> {
-    let span = Span { limit: 100, ..Span::default() };
+    let span = EntryRange { limit: 100, ..EntryRange::default() };
     let records = store.read_current(id, &span).await.unwrap();
     records.into_iter().map(|record| record.seq.0).collect()
 }
@@ -88,7 +88,7 @@ async fn due(store: &Arc<dyn Store>, seconds: i64) -> Vec<(String, i64, i64)> {
 }
 
 async fn subscribe(store: &Arc<dyn Store>, host: &str, updates: Updates, format: Format) {
-    let wish = feedgate_core::subscription::Wish {
+    let wish = feedgate_core::subscription::SubscriptionRequest {
         updates,
         format,
         lease: std::time::Duration::from_secs(9_999_999).into(),
@@ -261,8 +261,9 @@ async fn n08_what_is_taken_back_is_no_longer_shown(database: Database) {
         };
         let mut poll = found(seconds, Vec::new());
         let deletions = vec![deletion];
-        let document = Document { at: at(seconds), candidates, deletions, ..Document::default() };
-        poll.found = Found::Feed(document);
+        let document =
+            FeedDocument { at: at(seconds), candidates, deletions, ..FeedDocument::default() };
+        poll.found = NewContent::Feed(document);
         poll
     };
     for seconds in [100, 200] {
@@ -299,7 +300,7 @@ async fn n12_a_revision_is_news_if_the_body_is_another(database: Database) {
         poll.body = Some(Body { content_type: None, bytes: bytes.as_bytes().to_vec() });
         poll.meaning = Some(Digest::of(&[meaning]));
         let (entry_id, atom) = (format!("urn:sha:{meaning}"), "<entry/>".to_owned());
-        poll.found = Found::Revision { entry_id, atom };
+        poll.found = NewContent::Revision { entry_id, atom };
         assert_eq!(store.record(id, &poll).await.unwrap().head, Seq(head), "{seconds}");
     }
 }

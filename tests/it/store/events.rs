@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use feedgate_core::account::AccountId;
-use feedgate_core::event::{Event, Excerpt, Kind, Outcome, Viewer, Wanted};
+use feedgate_core::event::{
+    AnswerExcerpt, Event, EventFilter, EventKind, EventOutcome, EventViewer,
+};
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;
@@ -14,34 +16,34 @@ on_both_stores!(
     each_kind_has_its_own_room,
 );
 
-fn event(seconds: i64, kind: Kind, feed: &str) -> Event {
+fn event(seconds: i64, kind: EventKind, feed: &str) -> Event {
     Event::new(kind, at(seconds)).via("websub").of(feed)
 }
 
 async fn events_are_read_back_in_the_order_in_which_they_were_kept(database: Database) {
     let nodes = [database.open().await, database.open().await];
     assert_eq!(nodes[0].newest_event().await.unwrap(), 0);
-    let whole = event(1, Kind::Notify, "https://a.test/feed")
+    let whole = event(1, EventKind::Notify, "https://a.test/feed")
         .to("https://reader.test/cb")
         .owned_by(Some(AccountId(7)))
         .lasting(Duration::from_millis(12))
-        .ended(Outcome::Failed, "http_5xx", "it answered 500\0")
-        .answered(&Excerpt::new(b"oops", false));
+        .ended(EventOutcome::Failed, "http_5xx", "it answered 500\0")
+        .answered(&AnswerExcerpt::new(b"oops", false));
     let keeping = (0..20).map(|n| {
-        let batch = vec![whole.clone(), event(n, Kind::Ping, "https://b.test/")];
-        nodes[n as usize % 2].keep_events(batch)
+        let batch = vec![whole.clone(), event(n, EventKind::Ping, "https://b.test/")];
+        nodes[n as usize % 2].append_events(batch)
     });
     let last = futures_util::future::join_all(keeping).await;
     assert_eq!(last.into_iter().map(Result::unwrap).max(), Some(40));
 
-    let wanted = Wanted { after: Some(0), limit: 30, ..Wanted::default() };
+    let wanted = EventFilter { after: Some(0), limit: 30, ..EventFilter::default() };
     let first = nodes[0].events(&wanted).await.unwrap();
     let ids: Vec<i64> = first.iter().map(|kept| kept.id).collect();
     assert_eq!(ids, (1..=30).collect::<Vec<_>>(), "without gaps, the oldest first");
     let want = Event { detail: "it answered 500".to_owned(), ..whole };
     assert_eq!(first[0].event, want, "all of it");
 
-    let wanted = Wanted { before: Some(31), limit: 2, ..Wanted::default() };
+    let wanted = EventFilter { before: Some(31), limit: 2, ..EventFilter::default() };
     let page = nodes[1].events(&wanted).await.unwrap();
     assert_eq!(page.iter().map(|kept| kept.id).collect::<Vec<_>>(), [30, 29], "the newest first");
 }
@@ -49,35 +51,35 @@ async fn events_are_read_back_in_the_order_in_which_they_were_kept(database: Dat
 async fn a_filter_finds_what_the_viewer_may_see(database: Database) {
     let store = database.open().await;
     let own = |account| {
-        event(1, Kind::Notify, "https://a.test/100%_feed")
+        event(1, EventKind::Notify, "https://a.test/100%_feed")
             .to("https://Reader.test/s3cret")
             .owned_by(account)
     };
-    let others = event(2, Kind::Ping, "https://b.test/");
-    let refused = others.clone().ended(Outcome::Refused, "bad_url", "no");
+    let others = event(2, EventKind::Ping, "https://b.test/");
+    let refused = others.clone().ended(EventOutcome::Refused, "bad_url", "no");
     let batch = vec![own(Some(AccountId(7))), own(None), others, refused];
-    store.keep_events(batch).await.unwrap();
-    let zero = Wanted { callback: "a\0b".to_owned(), ..Wanted::default() };
+    store.append_events(batch).await.unwrap();
+    let zero = EventFilter { callback: "a\0b".to_owned(), ..EventFilter::default() };
     assert!(store.events(&zero).await.unwrap().is_empty());
 
-    let owner = Viewer::Account(AccountId(7));
-    let base = Wanted::default;
+    let owner = EventViewer::Account(AccountId(7));
+    let base = EventFilter::default;
     let text = str::to_owned;
     #[rustfmt::skip]
     let cases = [
         ("all",                         base(),                                                   4),
-        ("a kind",                      Wanted { kind: Some(Kind::Ping), ..base() },              2),
-        ("an outcome",                  Wanted { outcome: Some(Outcome::Refused), ..base() },     1),
-        ("a part of a feed",            Wanted { feed: text("A.TEST/100%_f"), ..base() },         2),
-        ("what looks like a pattern",   Wanted { feed: text("a%test"), ..base() },                0),
-        ("a host",                      Wanted { callback: text("reader.test"), ..base() },       2),
-        ("a guess at a path",           Wanted { callback: text("s3cr"), ..base() },              0),
-        ("all of it, which is known",   Wanted { callback: text("https://Reader.test/s3cret"), ..base() }, 2),
-        ("its owner finds the path",    Wanted { callback: text("S3cr"), viewer: owner, ..base() }, 1),
-        ("another does not",            Wanted { callback: text("s3cr"), viewer: Viewer::Account(AccountId(8)), ..base() }, 0),
-        ("the operator finds all",      Wanted { callback: text("s3cr"), viewer: Viewer::Admin, ..base() }, 2),
-        ("after",                       Wanted { after: Some(3), ..base() },                      1),
-        ("before",                      Wanted { before: Some(2), ..base() },                     1),
+        ("a kind",                      EventFilter { kind: Some(EventKind::Ping), ..base() },              2),
+        ("an outcome",                  EventFilter { outcome: Some(EventOutcome::Refused), ..base() },     1),
+        ("a part of a feed",            EventFilter { feed: text("A.TEST/100%_f"), ..base() },         2),
+        ("what looks like a pattern",   EventFilter { feed: text("a%test"), ..base() },                0),
+        ("a host",                      EventFilter { callback: text("reader.test"), ..base() },       2),
+        ("a guess at a path",           EventFilter { callback: text("s3cr"), ..base() },              0),
+        ("all of it, which is known",   EventFilter { callback: text("https://Reader.test/s3cret"), ..base() }, 2),
+        ("its owner finds the path",    EventFilter { callback: text("S3cr"), viewer: owner, ..base() }, 1),
+        ("another does not",            EventFilter { callback: text("s3cr"), viewer: EventViewer::Account(AccountId(8)), ..base() }, 0),
+        ("the operator finds all",      EventFilter { callback: text("s3cr"), viewer: EventViewer::Admin, ..base() }, 2),
+        ("after",                       EventFilter { after: Some(3), ..base() },                      1),
+        ("before",                      EventFilter { before: Some(2), ..base() },                     1),
     ];
     for (why, wanted, want) in cases {
         assert_eq!(store.events(&wanted).await.unwrap().len(), want, "{why}");
@@ -86,15 +88,15 @@ async fn a_filter_finds_what_the_viewer_may_see(database: Database) {
 
 async fn each_kind_has_its_own_room(database: Database) {
     let store = database.open().await;
-    let pings = (0..1_200).map(|n| event(n, Kind::Ping, "https://b.test/")).collect();
-    store.keep_events(vec![event(0, Kind::Drop, "https://a.test/")]).await.unwrap();
-    store.keep_events(pings).await.unwrap();
+    let pings = (0..1_200).map(|n| event(n, EventKind::Ping, "https://b.test/")).collect();
+    store.append_events(vec![event(0, EventKind::Drop, "https://a.test/")]).await.unwrap();
+    store.append_events(pings).await.unwrap();
     assert_eq!(store.trim_events(at(0), 10).await.unwrap(), 1_190, "a flood of pings");
-    let all = store.events(&Wanted::default()).await.unwrap();
-    assert_eq!(all.iter().filter(|kept| kept.event.kind == Kind::Drop).count(), 1);
+    let all = store.events(&EventFilter::default()).await.unwrap();
+    assert_eq!(all.iter().filter(|kept| kept.event.kind == EventKind::Drop).count(), 1);
     assert_eq!(all[0].id, 1_201, "the newest stay");
     assert_eq!(store.trim_events(at(1_195), 10).await.unwrap(), 6, "and what is old goes");
     store.trim_events(at(9_999), 10).await.unwrap();
-    let last = store.keep_events(vec![event(1, Kind::Ping, "x")]).await.unwrap();
+    let last = store.append_events(vec![event(1, EventKind::Ping, "x")]).await.unwrap();
     assert_eq!(last, 1_202, "no number is given twice");
 }

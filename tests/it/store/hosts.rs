@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate_core::host::{Host, Refused};
-use feedgate_core::host_groups::Groups;
-use feedgate_core::ports::{Room, Store};
+use feedgate_core::host::{Host, HostRefusal};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 
@@ -28,7 +28,7 @@ on_both_stores!(
 
 /// Two nodes with a second between two visits of a server.
 async fn nodes(database: &Database) -> [Arc<dyn Store>; 2] {
-    let groups = Groups::new(Duration::from_secs(1));
+    let groups = HostGroups::new(Duration::from_secs(1));
     [database.open_with(groups.clone()).await, database.open_with(groups).await]
 }
 
@@ -42,7 +42,7 @@ async fn watch(store: &Arc<dyn Store>, url: &str) -> ResourceId {
 /// Takes what is due at `millis` as a poller does: one for each server.
 async fn claimed(store: &Arc<dyn Store>, millis: i64) -> Vec<ResourceId> {
     let now = at(0) + Duration::from_millis(millis as u64);
-    let room = Room { per_host: 1, ..room() };
+    let room = ClaimLimits { per_host: 1, ..room() };
     let due = store.claim_resources(now, now + Duration::from_secs(60), &room).await.unwrap();
     let mut ids: Vec<_> = due.iter().map(|due| due.resource.id).collect();
     ids.sort_unstable();
@@ -53,9 +53,9 @@ async fn ends(store: &Arc<dyn Store>, id: ResourceId, seconds: i64) {
     store.record(id, &poll(at(seconds), &[])).await.unwrap();
 }
 
-fn refused(store: &Arc<dyn Store>, id: ResourceId, code: u16, when: DateTime<Utc>) -> Refused {
+fn refused(store: &Arc<dyn Store>, id: ResourceId, code: u16, when: DateTime<Utc>) -> HostRefusal {
     let group = store.group("https://a.tumblr.com/rss");
-    Refused { group, resource: id, at: when, http_code: code, retry_after_s: None }
+    HostRefusal { group, resource: id, at: when, http_code: code, retry_after_s: None }
 }
 
 async fn p41_a_server_has_one_visitor_on_all_nodes_together(database: Database) {
@@ -96,7 +96,7 @@ async fn p41_a_platform_that_is_always_behind_hides_no_other(database: Database)
     }
     database.run("update resources set due_at = 1").await;
     let late = watch(&store, "https://a.test/").await;
-    let some = Room { limit: 4, per_host: 1, busy: Vec::new() };
+    let some = ClaimLimits { limit: 4, per_host: 1, busy: Vec::new() };
     let due = store.claim_resources(at(1), at(60), &some).await.unwrap();
     let due: Vec<_> = due.iter().map(|due| due.resource.id).collect();
     assert_eq!(due, [of_reddit[0], late]);
@@ -206,7 +206,7 @@ async fn a_new_table_of_groups_sorts_the_resources_again(database: Database) {
     }
     assert_eq!(claimed(&store, 0).await.len(), 2);
     store.close().await;
-    let more = Groups::parse("pages.test").unwrap();
-    let store = database.open_with(Groups::with(Duration::ZERO, more)).await;
+    let more = HostGroups::parse("pages.test").unwrap();
+    let store = database.open_with(HostGroups::with(Duration::ZERO, more)).await;
     assert_eq!(claimed(&store, 61_000).await.len(), 1, "they are one group now");
 }

@@ -1,7 +1,7 @@
 //! What still has to be verified.
 
-use feedgate_core::intent::{Intent, Mode};
-use feedgate_core::ports::{Room, Store};
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::subscription::{Format, Secret};
 use feedgate_protocol::Protocol;
 
@@ -19,7 +19,12 @@ on_both_stores!(
 );
 
 fn intent(callback: &str) -> Intent {
-    Intent { mode: Mode::Subscribe, wish: wish("a", callback), verify_token: None, backfill: false }
+    Intent {
+        mode: IntentMode::Subscribe,
+        wish: wish("a", callback),
+        verify_token: None,
+        backfill: false,
+    }
 }
 
 async fn an_intent_waits_until_it_is_ended(database: Database) {
@@ -29,8 +34,8 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
     one.wish.secret = Secret::new("opensesame".to_owned());
     one.wish.format = Format::Raw;
     one.verify_token = Some("token".to_owned());
-    store.intend(&one, at(1)).await.unwrap();
-    store.intend(&intent("https://two.test/"), at(2)).await.unwrap();
+    store.enqueue_intent(&one, at(1)).await.unwrap();
+    store.enqueue_intent(&intent("https://two.test/"), at(2)).await.unwrap();
     assert_eq!(store.gauges(at(3)).await.unwrap().intents, 2);
 
     assert_eq!(store.claim_intents(at(0), at(9), &few(5)).await.unwrap(), [], "not due yet");
@@ -54,10 +59,10 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
 async fn a_newer_intent_takes_the_place_of_an_older(database: Database) {
     let store = database.open().await;
     let older = intent("https://callback.test/");
-    store.intend(&older, at(1)).await.unwrap();
+    store.enqueue_intent(&older, at(1)).await.unwrap();
     let taken = store.claim_intents(at(2), at(9), &few(5)).await.unwrap();
-    let newer = Intent { mode: Mode::Unsubscribe, ..older };
-    store.intend(&newer, at(3)).await.unwrap();
+    let newer = Intent { mode: IntentMode::Unsubscribe, ..older };
+    store.enqueue_intent(&newer, at(3)).await.unwrap();
     // Whoever is still busy with the older one can neither end nor delay the newer.
     store.retry_intent(taken[0].id, at(99)).await.unwrap();
     store.end_intent(taken[0].id).await.unwrap();
@@ -69,7 +74,9 @@ async fn one_wish_intended_many_times_at_once_is_one_intent(database: Database) 
     let store = database.open().await;
     let intending = (0..20).map(|_| {
         let store = store.clone();
-        tokio::spawn(async move { store.intend(&intent("https://a.test/"), at(1)).await.unwrap() })
+        tokio::spawn(async move {
+            store.enqueue_intent(&intent("https://a.test/"), at(1)).await.unwrap()
+        })
     });
     for done in futures_util::future::join_all(intending).await {
         done.unwrap();
@@ -80,34 +87,34 @@ async fn one_wish_intended_many_times_at_once_is_one_intent(database: Database) 
 async fn an_intent_that_was_replaced_settles_nothing(database: Database) {
     let store = database.open().await;
     let subscribe = intent("https://callback.test/");
-    let unsubscribe = Intent { mode: Mode::Unsubscribe, ..subscribe.clone() };
+    let unsubscribe = Intent { mode: IntentMode::Unsubscribe, ..subscribe.clone() };
 
     // The older one asks to subscribe, and its callback is slow to agree.
-    let older = store.intend(&subscribe, at(1)).await.unwrap();
-    let newer = store.intend(&unsubscribe, at(2)).await.unwrap();
-    assert!(store.settle_intent(newer, &unsubscribe, at(3)).await.unwrap().is_some());
-    assert!(store.settle_intent(older, &subscribe, at(4)).await.unwrap().is_none());
+    let older = store.enqueue_intent(&subscribe, at(1)).await.unwrap();
+    let newer = store.enqueue_intent(&unsubscribe, at(2)).await.unwrap();
+    assert!(store.complete_intent(newer, &unsubscribe, at(3)).await.unwrap().is_some());
+    assert!(store.complete_intent(older, &subscribe, at(4)).await.unwrap().is_none());
     assert_eq!(listed(&store).await, []);
 
     // The other way round.
-    let older = store.intend(&unsubscribe, at(5)).await.unwrap();
-    let newer = store.intend(&subscribe, at(6)).await.unwrap();
-    assert!(store.settle_intent(newer, &subscribe, at(7)).await.unwrap().is_some());
-    assert!(store.settle_intent(older, &unsubscribe, at(8)).await.unwrap().is_none());
+    let older = store.enqueue_intent(&unsubscribe, at(5)).await.unwrap();
+    let newer = store.enqueue_intent(&subscribe, at(6)).await.unwrap();
+    assert!(store.complete_intent(newer, &subscribe, at(7)).await.unwrap().is_some());
+    assert!(store.complete_intent(older, &unsubscribe, at(8)).await.unwrap().is_none());
     assert_eq!(listed(&store).await.len(), 1);
 
     // What an account vouches for is done at once, and is newer than what waits.
-    let waiting = store.intend(&unsubscribe, at(9)).await.unwrap();
+    let waiting = store.enqueue_intent(&unsubscribe, at(9)).await.unwrap();
     store.supersede(&subscribe.wish).await.unwrap();
-    assert!(store.settle_intent(waiting, &unsubscribe, at(10)).await.unwrap().is_none());
+    assert!(store.complete_intent(waiting, &unsubscribe, at(10)).await.unwrap().is_none());
     assert_eq!(listed(&store).await.len(), 1);
 }
 
 async fn an_intent_is_settled_once(database: Database) {
     let nodes = [database.open().await, database.open().await];
     let intent = intent("https://callback.test/");
-    let id = nodes[0].intend(&intent, at(1)).await.unwrap();
-    let settling = nodes.each_ref().map(|node| node.settle_intent(id, &intent, at(2)));
+    let id = nodes[0].enqueue_intent(&intent, at(1)).await.unwrap();
+    let settling = nodes.each_ref().map(|node| node.complete_intent(id, &intent, at(2)));
     let settled = futures_util::future::join_all(settling).await;
     assert_eq!(
         settled.into_iter().filter(|settled| settled.as_ref().unwrap().is_some()).count(),
@@ -117,7 +124,7 @@ async fn an_intent_is_settled_once(database: Database) {
 }
 
 /// The callbacks of what is claimed with this room.
-async fn claimed(store: &dyn Store, room: &Room) -> Vec<String> {
+async fn claimed(store: &dyn Store, room: &ClaimLimits) -> Vec<String> {
     let due = store.claim_intents(at(500), at(999), room).await.unwrap();
     due.into_iter().map(|due| due.intent.wish.callback.as_str().to_owned()).collect()
 }
@@ -126,13 +133,16 @@ async fn s26_a_host_that_many_name_hides_no_other(database: Database) {
     let store = database.open().await;
     // One name, whatever the port.
     for n in 0..300 {
-        store.intend(&intent(&format!("https://victim.test:{}/", 1_000 + n)), at(n)).await.unwrap();
+        store
+            .enqueue_intent(&intent(&format!("https://victim.test:{}/", 1_000 + n)), at(n))
+            .await
+            .unwrap();
     }
-    store.intend(&intent("https://late.test/"), at(400)).await.unwrap();
-    let room = Room { limit: 9, per_host: 2, busy: Vec::new() };
+    store.enqueue_intent(&intent("https://late.test/"), at(400)).await.unwrap();
+    let room = ClaimLimits { limit: 9, per_host: 2, busy: Vec::new() };
     let first = ["https://victim.test:1000/", "https://victim.test:1001/", "https://late.test/"];
     assert_eq!(claimed(&*store, &room).await, first);
-    let busy = Room { busy: vec!["victim.test".to_owned()], ..room };
+    let busy = ClaimLimits { busy: vec!["victim.test".to_owned()], ..room };
     assert_eq!(claimed(&*store, &busy).await, [""; 0]);
 }
 
@@ -142,9 +152,9 @@ async fn s26_who_renews_is_not_counted_with_the_host(database: Database) {
     store.subscribe(&river.wish, at(0)).await.unwrap();
     let mut other = river.clone();
     other.wish.topic = super::topic("b");
-    store.intend(&other, at(1)).await.unwrap();
-    store.intend(&river, at(2)).await.unwrap();
-    let busy = Room { busy: vec!["river.test".to_owned()], ..few(9) };
+    store.enqueue_intent(&other, at(1)).await.unwrap();
+    store.enqueue_intent(&river, at(2)).await.unwrap();
+    let busy = ClaimLimits { busy: vec!["river.test".to_owned()], ..few(9) };
     let due = store.claim_intents(at(3), at(9), &busy).await.unwrap();
     assert_eq!(due.into_iter().map(|due| due.intent).collect::<Vec<_>>(), [river]);
 }

@@ -1,6 +1,6 @@
 //! Appending and reading.
 
-use feedgate_core::ports::{Appended, Span};
+use feedgate_core::ports::{Appended, EntryRange};
 use feedgate_core::record::{EntryKey, Seq};
 use feedgate_core::status::Status;
 use feedgate_feed::body::Body;
@@ -28,14 +28,14 @@ async fn what_a_poll_found_is_kept(database: Database) {
     assert_eq!(kept, [(1, at(1), "one"), (2, at(1), "two")]);
     assert_eq!(Some(&records[0].atom), entry("one").atom.as_ref());
 
-    let span = Span { limit: 10, ..Span::default() };
+    let span = EntryRange { limit: 10, ..EntryRange::default() };
     let back = store.read_current(made.id, &span).await.unwrap();
     assert_eq!(back.iter().map(|r| r.seq.0).collect::<Vec<_>>(), [2, 1], "newest first");
-    let before = Span { before: Some(Seq(2)), ..span };
+    let before = EntryRange { before: Some(Seq(2)), ..span };
     assert_eq!(store.read_current(made.id, &before).await.unwrap(), records[..1]);
     assert_eq!(store.read_after(made.id, Seq(1), 10).await.unwrap(), records[1..]);
-    assert_eq!(store.seq_of(made.id, "two").await.unwrap(), Some(Seq(2)));
-    assert_eq!(store.seq_of(made.id, "three").await.unwrap(), None);
+    assert_eq!(store.find_seq(made.id, "two").await.unwrap(), Some(Seq(2)));
+    assert_eq!(store.find_seq(made.id, "three").await.unwrap(), None);
     let keys = ["three", "one", "four"].map(EntryKey::of);
     let known = store.known(made.id, &keys).await.unwrap();
     let first = keys.map(|key| known.get(key).map(|entry| entry.first));
@@ -61,7 +61,7 @@ async fn known_entries_are_not_appended_again(database: Database) {
     store.record(id, &poll(at(1), &["one", "two"])).await.unwrap();
     let appended = store.record(id, &poll(at(2), &["two", "three", "one", "three"])).await.unwrap();
     assert_eq!(appended, Appended { head: Seq(3), new: 1 }, "rule N11");
-    assert_eq!(store.seq_of(id, "three").await.unwrap(), Some(Seq(3)));
+    assert_eq!(store.find_seq(id, "three").await.unwrap(), Some(Seq(3)));
 
     let other = store.ensure(&topic("b"), at(0)).await.unwrap().id;
     let appended = store.record(other, &poll(at(3), &["one"])).await.unwrap();

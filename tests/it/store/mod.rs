@@ -32,15 +32,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate_core::change_detection::{Candidate, Document};
-use feedgate_core::poll::{Found, Poll, Polling, Trigger};
-use feedgate_core::ports::{Filter, Room, Store};
+use feedgate_core::change_detection::{Candidate, FeedDocument};
+use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
+use feedgate_core::ports::{ClaimLimits, Store, SubscriptionFilter};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::schedule::Demand;
 use feedgate_core::status::Status;
-use feedgate_core::subscription::{Format, Lease, Statuses, Subscription, Updates, Wish};
+use feedgate_core::subscription::{
+    Format, Lease, Statuses, Subscription, SubscriptionRequest, Updates,
+};
 use feedgate_core::topic::{Callback, Topic};
-use feedgate_core::upstream::Offered;
+use feedgate_core::upstream::UpstreamFinding;
 use feedgate_protocol::Protocol;
 
 /// Runs each function on both kinds of database.
@@ -77,18 +79,18 @@ pub(crate) fn topic(name: &str) -> Topic {
     Topic::parse(format!("https://feeds.test/{name}")).unwrap()
 }
 
-/// Room for everything.
-fn room() -> Room {
-    Room { limit: 1_000_000, per_host: 1_000_000, busy: Vec::new() }
+/// ClaimLimits for everything.
+fn room() -> ClaimLimits {
+    ClaimLimits { limit: 1_000_000, per_host: 1_000_000, busy: Vec::new() }
 }
 
-/// Room for so many, wherever they are.
-fn few(limit: usize) -> Room {
-    Room { limit, per_host: limit, busy: Vec::new() }
+/// ClaimLimits for so many, wherever they are.
+fn few(limit: usize) -> ClaimLimits {
+    ClaimLimits { limit, per_host: limit, busy: Vec::new() }
 }
 
-fn wish(topic_name: &str, callback: &str) -> Wish {
-    Wish {
+fn wish(topic_name: &str, callback: &str) -> SubscriptionRequest {
+    SubscriptionRequest {
         account: None,
         topic: topic(topic_name),
         callback: Callback::parse(callback).unwrap(),
@@ -110,8 +112,8 @@ fn entry(id: &str) -> Candidate {
 }
 
 /// A document that was fetched at `at` and holds these entries, oldest first.
-fn document(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Found {
-    Found::Feed(Document { at, candidates, ..Document::default() })
+fn document(at: DateTime<Utc>, candidates: Vec<Candidate>) -> NewContent {
+    NewContent::Feed(FeedDocument { at, candidates, ..FeedDocument::default() })
 }
 
 /// A poll that ended at `at` and found these entries.
@@ -128,7 +130,7 @@ pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         site_url: None,
         feed_head: None,
         body: None,
-        upstream: Offered::Unknown,
+        upstream: UpstreamFinding::Unknown,
         meaning: None,
         found: document(at, ids.iter().map(|id| entry(id)).collect()),
         silent: false,
@@ -146,7 +148,7 @@ async fn resource(store: &Arc<dyn Store>, id: ResourceId) -> Resource {
 
 /// All subscriptions.
 async fn listed(store: &Arc<dyn Store>) -> Vec<Subscription> {
-    let all = Filter { limit: 1_000_000, ..Filter::default() };
+    let all = SubscriptionFilter { limit: 1_000_000, ..SubscriptionFilter::default() };
     let (page, total) = store.list(&all).await.unwrap();
     assert_eq!(page.len() as u64, total);
     page.into_iter().map(|listed| listed.subscription).collect()

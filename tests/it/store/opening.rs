@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
 use feedgate_core::ports::StoreError;
 use feedgate_store as store;
 use feedgate_store::Settings;
@@ -42,7 +42,7 @@ async fn what_was_kept_is_there_after_opening_again(database: Database) {
 async fn a_newer_schema_is_refused(database: Database) {
     let running = database.open().await;
     database.run("insert into migrations (version, name) values (99, 'from the future')").await;
-    let (groups, cut) = (Groups::new(Duration::ZERO), Cut::default());
+    let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
     let settings = Settings {
         url: database.url.clone(),
         connections: 2,

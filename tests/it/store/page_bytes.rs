@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use feedgate::http::routes::archive::render::{Archive, Order};
 use feedgate_core::change_detection::Candidate;
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
 use feedgate_core::poll::Poll;
 use feedgate_core::record::Digest;
-use feedgate_core::resource::Kind;
+use feedgate_core::resource::ResourceKind;
 
 use super::{at, document, on_both_stores, poll, topic};
 use crate::support::postgres::Database;
@@ -35,17 +35,17 @@ fn entry(n: u32, text: &str) -> Candidate {
 
 fn found(day: i64, candidates: Vec<Candidate>) -> Poll {
     let mut poll = poll(at(day * DAY), &[]);
-    poll.kind = Some(Kind::Feed);
+    poll.kind = Some(ResourceKind::Feed);
     poll.found = document(at(day * DAY), candidates);
     poll
 }
 
 async fn an_archived_document_is_the_same_bytes_for_ever(database: Database) {
     // Five records to a page, or as many as are shorter than two kilobytes together.
-    let cut = Cut { records: 5, bytes: 2_000 };
+    let cut = PageLimits { records: 5, bytes: 2_000 };
     let nodes = [
-        database.open_cut(Groups::new(Duration::ZERO), cut).await,
-        database.open_cut(Groups::new(Duration::ZERO), cut).await,
+        database.open_cut(HostGroups::new(Duration::ZERO), cut).await,
+        database.open_cut(HostGroups::new(Duration::ZERO), cut).await,
     ];
     let id = nodes[0].ensure(&topic("tides"), at(0)).await.unwrap().id;
     let long = "high ".repeat(500);

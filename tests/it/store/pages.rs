@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_core::change_detection::Candidate;
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::{Cut, Held, Named, Page, Retention};
-use feedgate_core::poll::{Found, Poll};
-use feedgate_core::ports::{Settled, Store, StoreError};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::{ArchiveRetention, ArchivedId, LocatedPage, Page, PageLimits};
+use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::ports::{DeliveryResult, Store, StoreError};
 use feedgate_core::record::{Digest, RecordKind, Seq};
-use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_feed::body::Body;
 
 use super::{at, document, on_both_stores, poll, resource, room, subscribe, topic};
@@ -26,7 +26,7 @@ const DAY: i64 = 86_400;
 
 /// Opens `database` with pages of so many records and bytes.
 async fn open(database: &Database, records: i64, bytes: i64) -> Arc<dyn Store> {
-    database.open_cut(Groups::new(Duration::ZERO), Cut { records, bytes }).await
+    database.open_cut(HostGroups::new(Duration::ZERO), PageLimits { records, bytes }).await
 }
 
 /// A poll that finds entries of these lengths.
@@ -64,8 +64,8 @@ async fn pages(store: &Arc<dyn Store>, id: ResourceId) -> Vec<Page> {
 async fn logs_are_cut_when_records_are_appended_and_never_again(database: Database) {
     let store = open(&database, 3, 100).await;
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
-    assert_eq!(store.page(id, None).await.unwrap(), Some(Held::EMPTY));
-    assert_eq!(store.page(id, Some(1)).await.unwrap(), Some(Held::EMPTY));
+    assert_eq!(store.page(id, None).await.unwrap(), Some(LocatedPage::EMPTY));
+    assert_eq!(store.page(id, Some(1)).await.unwrap(), Some(LocatedPage::EMPTY));
     assert_eq!(store.page(id, Some(2)).await.unwrap(), None);
     assert_eq!(store.read_page(id, &Page::EMPTY).await.unwrap(), []);
 
@@ -97,7 +97,7 @@ fn entry(n: u32, text: &str) -> Candidate {
 
 fn found(second: i64, candidates: Vec<Candidate>) -> Poll {
     let mut poll = poll(at(second), &[]);
-    poll.kind = Some(Kind::Feed);
+    poll.kind = Some(ResourceKind::Feed);
     poll.found = document(at(second), candidates);
     poll
 }
@@ -107,7 +107,7 @@ fn says(second: i64, text: &str) -> Poll {
     let mut poll = poll(at(second), &[]);
     poll.body = Some(Body { content_type: None, bytes: text.as_bytes().to_vec() });
     let atom = format!("<entry><id>urn:{text}</id></entry>");
-    poll.found = Found::Revision { entry_id: format!("urn:{text}"), atom };
+    poll.found = NewContent::Revision { entry_id: format!("urn:{text}"), atom };
     poll
 }
 
@@ -117,7 +117,7 @@ async fn no_two_records_go_by_one_id_in_an_archive(database: Database) {
     store.record(id, &found(0, vec![entry(1, "a"), entry(2, "a")])).await.unwrap();
     store.record(id, &found(DAY, vec![entry(1, "b"), entry(2, "a"), entry(3, "a")])).await.unwrap();
     store.record(id, &found(2 * DAY, vec![entry(1, "c"), entry(2, "a")])).await.unwrap();
-    let source = |n: u32| Some(Named::Source(format!("urn:x:{n}")));
+    let source = |n: u32| Some(ArchivedId::Source(format!("urn:x:{n}")));
     let mut got = Vec::new();
     for page in pages(&store, id).await {
         for archived in store.read_page(id, &page).await.unwrap() {
@@ -132,7 +132,7 @@ async fn no_two_records_go_by_one_id_in_an_archive(database: Database) {
         (entry_id(2), new, false, None),
         (entry_id(1), update, true, source(1)),
         (entry_id(3), new, false, None),
-        (entry_id(1), update, true, Some(Named::Own(Seq(3)))),
+        (entry_id(1), update, true, Some(ArchivedId::Own(Seq(3)))),
     ];
     assert_eq!(got, want);
 
@@ -157,10 +157,10 @@ async fn old_pages_are_dropped_whole_and_what_was_in_them_is_no_news(database: D
         store.record(id, &found(i64::from(day) * DAY, entries)).await.unwrap();
     }
     store.record(id, &found(4 * DAY, vec![entry(9, "a")])).await.unwrap();
-    let all = Retention::default();
+    let all = ArchiveRetention::default();
     assert_eq!(store.drop_pages(&all, at(100 * DAY)).await.unwrap(), 0);
 
-    let two_days = Retention { days: Some(2), pages: None };
+    let two_days = ArchiveRetention { days: Some(2), pages: None };
     let first = store.page(id, Some(1)).await.unwrap().unwrap().page;
     assert_eq!(store.drop_pages(&two_days, at(2 * DAY + 1)).await.unwrap(), 1);
     // Who found it before must not publish it for ever without its records.
@@ -172,7 +172,7 @@ async fn old_pages_are_dropped_whole_and_what_was_in_them_is_no_news(database: D
     assert_eq!(store.page(id, Some(1)).await.unwrap(), None);
     assert_eq!(store.oldest_page(id).await.unwrap(), 2);
 
-    let newest = Retention { days: None, pages: Some(1) };
+    let newest = ArchiveRetention { days: None, pages: Some(1) };
     assert_eq!(store.drop_pages(&newest, at(0)).await.unwrap(), 3);
     assert_eq!(store.drop_pages(&two_days, at(100 * DAY)).await.unwrap(), 0, "the newest stays");
     let records = store.read_after(id, Seq::NONE, 100).await.unwrap();
@@ -197,15 +197,15 @@ async fn what_somebody_is_owed_is_not_dropped(database: Database) {
     let held = subscribe(&store, "a", "https://callback.test/").await;
     store.record(id, &poll(at(1), &["one", "two"])).await.unwrap();
     store.record(id, &poll(at(2), &["one", "two", "three"])).await.unwrap();
-    let newest = Retention { days: None, pages: Some(1) };
+    let newest = ArchiveRetention { days: None, pages: Some(1) };
     assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "all is owed");
 
     store.claim_subscriptions(at(9), at(60), &room()).await.unwrap();
-    let told = Settled::Delivered { id: held.id, cursor: Seq(1), status: 0 };
+    let told = DeliveryResult::Delivered { id: held.id, cursor: Seq(1), status: 0 };
     store.settle(&[told], at(10)).await.unwrap();
     assert_eq!(store.drop_pages(&newest, at(10)).await.unwrap(), 1, "the first was brought");
 
     store.claim_subscriptions(at(60), at(120), &room()).await.unwrap();
-    store.settle(&[Settled::Failed { id: held.id, retry_at: None }], at(61)).await.unwrap();
+    store.settle(&[DeliveryResult::Failed { id: held.id, retry_at: None }], at(61)).await.unwrap();
     assert_eq!(store.drop_pages(&newest, at(61)).await.unwrap(), 0, "it waits to be tried again");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_core::ping::{Ping, Source};
+use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::Store;
 use feedgate_core::resource::ResourceId;
@@ -26,7 +26,7 @@ const SPACING: Duration = Duration::from_secs(5);
 pub(super) fn ping(seconds: i64, url: &str) -> Ping {
     Ping {
         at: at(seconds),
-        source: Source::Weblogs,
+        source: PingSource::Weblogs,
         name: "Tides".to_owned(),
         url: url.to_owned(),
         feed_url: None,
@@ -139,7 +139,7 @@ async fn changes_are_pings_and_what_was_seen_without_one(database: Database) {
     // A poll that was quicker than the ping: one line.
     store.record(id, &found(800, &["3"])).await.unwrap();
     assert_eq!(changes(0).await.len(), 3);
-    let nameless = Ping { name: String::new(), source: Source::RssCloud, ..ping(802, "") };
+    let nameless = Ping { name: String::new(), source: PingSource::RssCloud, ..ping(802, "") };
     let nameless = Ping { url: "https://feeds.test/a".to_owned(), ..nameless };
     store.receive(&nameless, SPACING).await.unwrap();
     let third = format!("802 A {site} {feed}");

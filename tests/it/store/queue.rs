@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use feedgate_core::ports::{Room, Store};
+use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::resource::ResourceId;
 
 use super::{at, on_both_stores, poll, resource, room, subscribe};
@@ -43,14 +43,14 @@ async fn p46_a_herd_is_spread_and_the_pinged_are_asked_first(database: Database)
     database.run(&popular).await;
     database.run(&format!("update resources set pinged = 1 where id = {}", all[200].0)).await;
     // The gateway was away for an hour: six polls of each were missed.
-    assert_eq!(store.release_herd(at(4_200)).await.unwrap(), 300);
-    let few = Room { limit: 2, ..room() };
+    assert_eq!(store.release_backlog(at(4_200)).await.unwrap(), 300);
+    let few = ClaimLimits { limit: 2, ..room() };
     let first = store.claim_resources(at(4_201), at(4_300), &few).await.unwrap();
     let first: Vec<_> = first.iter().map(|due| due.resource.id).collect();
     assert_eq!(first, [all[200], all[7]]);
     assert_eq!(claimed(&store, 4_201).await.len(), 9, "ten a second");
     assert_eq!(claimed(&store, 4_240).await.len(), 300 - 2, "and each of them once");
-    assert_eq!(store.release_herd(at(4_200)).await.unwrap(), 0, "those in hand are left there");
+    assert_eq!(store.release_backlog(at(4_200)).await.unwrap(), 0, "those in hand are left there");
 }
 
 async fn p46_a_few_that_are_late_are_no_herd(database: Database) {
@@ -58,7 +58,7 @@ async fn p46_a_few_that_are_late_are_no_herd(database: Database) {
     for n in 0..20 {
         polled(&store, &n.to_string()).await;
     }
-    assert_eq!(store.release_herd(at(9_999)).await.unwrap(), 0);
+    assert_eq!(store.release_backlog(at(9_999)).await.unwrap(), 0);
     assert_eq!(claimed(&store, 9_999).await.len(), 20);
 }
 
@@ -71,7 +71,7 @@ async fn p47_what_a_wrong_clock_put_off_comes_back_within_its_period(database: D
     database.run(&put_off).await;
     database.run(&format!("update hosts set free_at = {year}, cool_until = {year}")).await;
     let week = TimeDelta::days(8);
-    assert_eq!(store.pull_back(at(100), week).await.unwrap(), 1);
+    assert_eq!(store.shorten_waits(at(100), week).await.unwrap(), 1);
     assert_eq!(resource(&store, wrong).await.next_fetch, at(700));
     assert_eq!(resource(&store, right).await.next_fetch, at(600), "it was within its period");
     let rest = store.host("feeds.test:443").await.unwrap().cool_until;
@@ -94,6 +94,6 @@ async fn p32_what_failed_for_no_fault_of_its_own_is_asked_again_soon(database: D
     let (failed, in_hand) = (polled(&store, "a").await, polled(&store, "b").await);
     let soon = at(120);
     store.claim_resource(in_hand, at(0), at(0) + Duration::from_secs(300)).await.unwrap();
-    assert_eq!(store.hurry(&[failed, in_hand], soon).await.unwrap(), 1);
+    assert_eq!(store.poll_soon(&[failed, in_hand], soon).await.unwrap(), 1);
     assert_eq!(resource(&store, failed).await.next_fetch, soon);
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use feedgate_core::poll::{Found, Poll};
-use feedgate_core::ports::{Settled, Store};
+use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::ports::{DeliveryResult, Store};
 use feedgate_core::record::Seq;
-use feedgate_core::status::{Announced, Status};
+use feedgate_core::status::{AnnouncedHealth, Status};
 use feedgate_core::subscription::{Format, Statuses, Subscription};
 
 use super::{at, listed, on_both_stores, poll, room, wish};
@@ -27,10 +27,10 @@ async fn subscribe(store: &Arc<dyn Store>, statuses: Statuses, seconds: i64) -> 
 /// A poll after which the status has these versions: of every change, and of those that
 /// last.
 fn changed(seconds: i64, version: i64, lasting: i64) -> Poll {
-    let announced = Announced { version: lasting, ..Announced::default() };
+    let announced = AnnouncedHealth { version: lasting, ..AnnouncedHealth::default() };
     let error = "http_status".to_owned();
     let status = Status { http_code: 500, error, version, announced, ..Status::default() };
-    Poll { found: Found::Nothing, status, answered_well: false, ..poll(at(seconds), &[]) }
+    Poll { found: NewContent::Nothing, status, answered_well: false, ..poll(at(seconds), &[]) }
 }
 
 /// Takes what is due, with a claim of ten seconds: the options of whom, and the versions
@@ -42,7 +42,7 @@ async fn take(store: &Arc<dyn Store>, seconds: i64) -> Vec<(Statuses, i64)> {
 
 async fn told(store: &Arc<dyn Store>, subscription: &Subscription, seconds: i64, status: i64) {
     let (id, cursor) = (subscription.id, subscription.cursor);
-    store.settle(&[Settled::Delivered { id, cursor, status }], at(seconds)).await.unwrap();
+    store.settle(&[DeliveryResult::Delivered { id, cursor, status }], at(seconds)).await.unwrap();
 }
 
 async fn p33_a_change_of_status_makes_due_whom_it_concerns(database: Database) {
@@ -72,7 +72,7 @@ async fn p33_a_status_waits_for_its_retry_and_goes_with_entries(database: Databa
     let id = lasting.id;
     store.record(id.resource, &changed(1, 1, 1)).await.unwrap();
     assert_eq!(take(&store, 1).await.len(), 1);
-    let failed = Settled::Failed { id, retry_at: Some(at(60)) };
+    let failed = DeliveryResult::Failed { id, retry_at: Some(at(60)) };
     store.settle(&[failed], at(2)).await.unwrap();
     assert_eq!(take(&store, 59).await, [], "not before its time");
     assert_eq!(take(&store, 60).await.len(), 1);
@@ -83,7 +83,7 @@ async fn p33_a_status_waits_for_its_retry_and_goes_with_entries(database: Databa
     let with_entries = Poll { status, ..poll(at(71), &["1", "2"]) };
     store.record(id.resource, &with_entries).await.unwrap();
     let cursor = Seq(2);
-    store.settle(&[Settled::Delivered { id, cursor, status: 1 }], at(72)).await.unwrap();
+    store.settle(&[DeliveryResult::Delivered { id, cursor, status: 1 }], at(72)).await.unwrap();
     assert_eq!(take(&store, 99).await, [], "both were told at once");
 }
 
@@ -130,7 +130,10 @@ async fn n05_the_first_document_is_no_news_to_who_is_owed_a_status(database: Dat
         let due = store.claim_subscriptions(at(4), at(60), &room()).await.unwrap();
         let due: Vec<_> = due.iter().map(|due| (due.subscription.cursor, due.owed)).collect();
         assert_eq!(due, [(Seq(2), Seq(2))], "{name}: the status, and no entry");
-        store.settle(&[Settled::Delivered { id, cursor: Seq(2), status: 2 }], at(5)).await.unwrap();
+        store
+            .settle(&[DeliveryResult::Delivered { id, cursor: Seq(2), status: 2 }], at(5))
+            .await
+            .unwrap();
     }
     assert!(listed(&store).await.iter().all(|held| held.cursor == Seq(2)));
 }

@@ -1,9 +1,9 @@
 //! Accounts with passwords, and what they store.
 
-use feedgate_core::account::{NewToken, Rights, TokenHash};
+use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::password::{Password, PasswordHash};
 use feedgate_core::ports::Store;
-use feedgate_core::stored_file::{Condition, Content, Kept, Quota, Segment};
+use feedgate_core::stored_file::{FileContent, PathSegment, Quota, SaveOutcome, WriteCondition};
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;
@@ -17,19 +17,19 @@ on_both_stores!(
 
 const QUOTA: Quota = Quota { file_bytes: 10, files: 2, bytes: 12 };
 
-fn content(body: &str) -> Content {
-    Content { media_type: "application/rss+xml".to_owned(), body: body.into() }
+fn content(body: &str) -> FileContent {
+    FileContent { media_type: "application/rss+xml".to_owned(), body: body.into() }
 }
 
-fn segment(text: &str) -> Segment {
-    Segment::login(text).unwrap()
+fn segment(text: &str) -> PathSegment {
+    PathSegment::login(text).unwrap()
 }
 
 /// Keeps `body` under `name` for ada, on any condition.
-async fn keep(store: &dyn Store, name: &str, body: &str, second: i64) -> Kept {
+async fn keep(store: &dyn Store, name: &str, body: &str, second: i64) -> SaveOutcome {
     let place = (&segment("ada"), &segment(name));
-    let only = (&Condition::None, QUOTA);
-    store.keep_file(place, &content(body), only, at(second)).await.unwrap()
+    let only = (&WriteCondition::None, QUOTA);
+    store.save_file(place, &content(body), only, at(second)).await.unwrap()
 }
 
 async fn nobody_has_a_login_with_a_zero_in_it(database: Database) {
@@ -53,10 +53,10 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
     assert!(!store.set_password("eve", &second).await.unwrap());
 
     let (login, name) = ("bob".to_owned(), String::new());
-    let token = NewToken { login, name, rights: Rights::all(), hash: TokenHash::of("t") };
+    let token = NewToken { login, name, rights: Scopes::all(), hash: TokenHash::of("t") };
     store.create_token(&token, at(3)).await.unwrap();
     assert_eq!(store.password("bob").await.unwrap(), None, "it has a token only");
-    assert_eq!(keep(&*store, "a.xml", "12345", 4).await, Kept::Made);
+    assert_eq!(keep(&*store, "a.xml", "12345", 4).await, SaveOutcome::Made);
     let accounts = store.list_accounts().await.unwrap();
     let seen: Vec<_> = accounts
         .iter()
@@ -76,35 +76,39 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
 async fn a_file_is_kept_within_the_quota_and_as_demanded(database: Database) {
     let store = database.open().await;
     let hash = PasswordHash::of(&Password::chosen("a password").unwrap(), [1; 16]);
-    assert_eq!(keep(&*store, "a.xml", "1", 1).await, Kept::NoAccount);
+    assert_eq!(keep(&*store, "a.xml", "1", 1).await, SaveOutcome::NoAccount);
     store.create_account("ada", &hash, at(1)).await.unwrap();
     let file = async |name: &str| store.file(&segment("ada"), &segment(name)).await.unwrap();
 
-    assert_eq!(keep(&*store, "a.xml", "12345", 2).await, Kept::Made);
+    assert_eq!(keep(&*store, "a.xml", "12345", 2).await, SaveOutcome::Made);
     let made = file("a.xml").await.unwrap();
     assert_eq!((made.content.body.as_slice(), made.changed_at), (&b"12345"[..], at(2)));
     assert_eq!(made.tag, content("12345").tag());
-    assert_eq!(keep(&*store, "a.xml", "12345", 3).await, Kept::Same);
+    assert_eq!(keep(&*store, "a.xml", "12345", 3).await, SaveOutcome::Same);
     assert_eq!(file("a.xml").await.unwrap().changed_at, at(2), "nothing changed");
-    assert_eq!(keep(&*store, "a.xml", "123456", 4).await, Kept::Replaced);
+    assert_eq!(keep(&*store, "a.xml", "123456", 4).await, SaveOutcome::Replaced);
     assert_eq!(file("a.xml").await.unwrap().changed_at, at(4));
 
-    assert_eq!(keep(&*store, "b.xml", "1234567", 5).await, Kept::Full, "too many bytes");
-    assert_eq!(keep(&*store, "b.xml", "123456", 5).await, Kept::Made);
-    assert_eq!(keep(&*store, "c.xml", "", 5).await, Kept::Full, "too many files");
-    assert_eq!(keep(&*store, "b.xml", "654321", 6).await, Kept::Replaced, "it has its place");
+    assert_eq!(keep(&*store, "b.xml", "1234567", 5).await, SaveOutcome::Full, "too many bytes");
+    assert_eq!(keep(&*store, "b.xml", "123456", 5).await, SaveOutcome::Made);
+    assert_eq!(keep(&*store, "c.xml", "", 5).await, SaveOutcome::Full, "too many files");
+    assert_eq!(
+        keep(&*store, "b.xml", "654321", 6).await,
+        SaveOutcome::Replaced,
+        "it has its place"
+    );
 
     let place = (&segment("ada"), &segment("a.xml"));
-    let tagged = |tag: &str| Condition::Tagged(vec![tag.to_owned()]);
+    let tagged = |tag: &str| WriteCondition::Tagged(vec![tag.to_owned()]);
     let tag = content("123456").tag();
-    for unmet in [Condition::Absent, tagged("other")] {
+    for unmet in [WriteCondition::Absent, tagged("other")] {
         let only = (&unmet, QUOTA);
-        let kept = store.keep_file(place, &content("1"), only, at(7)).await.unwrap();
-        assert_eq!(kept, Kept::Unmet, "{unmet:?}");
+        let kept = store.save_file(place, &content("1"), only, at(7)).await.unwrap();
+        assert_eq!(kept, SaveOutcome::Unmet, "{unmet:?}");
         assert_eq!(store.remove_file(place, &unmet).await.unwrap(), Some(false));
     }
     assert_eq!(store.remove_file(place, &tagged(&tag)).await.unwrap(), Some(true));
-    assert_eq!(store.remove_file(place, &Condition::None).await.unwrap(), None);
+    assert_eq!(store.remove_file(place, &WriteCondition::None).await.unwrap(), None);
     assert_eq!(file("a.xml").await, None);
 }
 
@@ -115,6 +119,6 @@ async fn saves_side_by_side_are_one_after_the_other(database: Database) {
     let names: Vec<String> = (0..8).map(|n| format!("{n}.xml")).collect();
     let kept = names.iter().map(|name| keep(&*store, name, "1", 2));
     let kept = futures_util::future::join_all(kept).await;
-    let made = kept.iter().filter(|kept| **kept == Kept::Made).count();
+    let made = kept.iter().filter(|kept| **kept == SaveOutcome::Made).count();
     assert_eq!(made, QUOTA.files, "none slips past the quota: {kept:?}");
 }

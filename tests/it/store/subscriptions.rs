@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use feedgate_core::account::{AccountId, NewToken, Rights, TokenHash};
-use feedgate_core::ports::{Filter, Settled};
+use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
+use feedgate_core::ports::{DeliveryResult, SubscriptionFilter};
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Format, Lease, Secret};
 use feedgate_feed::body::Body;
@@ -48,7 +48,7 @@ async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
     let made = subscribe(&store, "a", "https://callback.test/").await;
     store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
     store.claim_subscriptions(at(2), at(9), &room()).await.unwrap();
-    let failed = Settled::Failed { id: made.id, retry_at: Some(at(9_000)) };
+    let failed = DeliveryResult::Failed { id: made.id, retry_at: Some(at(9_000)) };
     store.settle(&[failed], at(3)).await.unwrap();
 
     let mut again = wish("a", "https://callback.test/");
@@ -86,7 +86,7 @@ async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
     let behind = subscribe(&store, "a", "https://behind.test/").await;
     assert_eq!(behind.cursor, Seq(3));
     store
-        .settle(&[Settled::Delivered { id: told.id, cursor: Seq(3), status: 0 }], at(2))
+        .settle(&[DeliveryResult::Delivered { id: told.id, cursor: Seq(3), status: 0 }], at(2))
         .await
         .unwrap();
     assert!(store.replay(behind.id, Seq(0), at(2)).await.unwrap());
@@ -113,11 +113,17 @@ async fn a_change_of_format_during_a_delivery_starts_its_own_count(database: Dat
     let mut raw = wish("a", "https://callback.test/");
     raw.format = Format::Raw;
     store.subscribe(&raw, at(3)).await.unwrap();
-    store.settle(&[Settled::Delivered { id, cursor: Seq(3), status: 0 }], at(4)).await.unwrap();
+    store
+        .settle(&[DeliveryResult::Delivered { id, cursor: Seq(3), status: 0 }], at(4))
+        .await
+        .unwrap();
 
     let due = store.claim_subscriptions(at(5), at(9), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(1)), "records tell nothing of bodies");
-    store.settle(&[Settled::Delivered { id, cursor: Seq(1), status: 0 }], at(6)).await.unwrap();
+    store
+        .settle(&[DeliveryResult::Delivered { id, cursor: Seq(1), status: 0 }], at(6))
+        .await
+        .unwrap();
     store.record(id.resource, &with_body(7, &[], b"y")).await.unwrap();
     let due = store.claim_subscriptions(at(8), at(9), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(2)));
@@ -174,7 +180,7 @@ async fn lists_come_in_pages(database: Database) {
     let token = NewToken {
         login: "ada".to_owned(),
         name: String::new(),
-        rights: Rights::all(),
+        rights: Scopes::all(),
         hash: TokenHash::of("x"),
     };
     store.create_token(&token, at(0)).await.unwrap();
@@ -184,17 +190,17 @@ async fn lists_come_in_pages(database: Database) {
         wish.account = (n >= 4).then_some(ada);
         store.subscribe(&wish, at(n)).await.unwrap();
     }
-    let all = Filter { limit: 100, ..Filter::default() };
-    let owned = Filter { account: Some(ada), ..all.clone() };
-    let of_topic = Filter { topic: Some(topic("1").to_string()), ..all.clone() };
+    let all = SubscriptionFilter { limit: 100, ..SubscriptionFilter::default() };
+    let owned = SubscriptionFilter { account: Some(ada), ..all.clone() };
+    let of_topic = SubscriptionFilter { topic: Some(topic("1").to_string()), ..all.clone() };
     let callback = Some("https://callback.test/5".to_owned());
-    let of_callback = Filter { callback, ..owned.clone() };
+    let of_callback = SubscriptionFilter { callback, ..owned.clone() };
     #[rustfmt::skip]
     let cases = [
         ("everybody's",       all.clone(),                                10, vec![0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
-        ("the first page",    Filter { limit: 3, ..all.clone() },            10, vec![0, 1, 2]),
-        ("the second page",   Filter { limit: 3, offset: 3, ..all.clone() }, 10, vec![3, 4, 5]),
-        ("past the end",      Filter { offset: 10, ..all },                  10, vec![]),
+        ("the first page",    SubscriptionFilter { limit: 3, ..all.clone() },            10, vec![0, 1, 2]),
+        ("the second page",   SubscriptionFilter { limit: 3, offset: 3, ..all.clone() }, 10, vec![3, 4, 5]),
+        ("past the end",      SubscriptionFilter { offset: 10, ..all },                  10, vec![]),
         ("an account's",      owned,                                       6, vec![4, 5, 6, 7, 8, 9]),
         ("a topic's",         of_topic,                                    5, vec![1, 3, 5, 7, 9]),
         ("a callback's",      of_callback,                                 1, vec![5]),

@@ -1,9 +1,9 @@
 //! Reading everything that is watched, and all who watch it.
 
 use feedgate_core::account::AccountId;
-use feedgate_core::collection::{Collection, Scope};
-use feedgate_core::ping::{Ping, Source};
-use feedgate_core::ports::Group;
+use feedgate_core::collection::{Collection, CollectionKind};
+use feedgate_core::ping::{Ping, PingSource};
+use feedgate_core::ports::SubscriberGroup;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{Lease, SubscriptionId};
 use feedgate_core::topic::Callback;
@@ -49,7 +49,7 @@ async fn all_that_is_watched_is_read_once_however_much_it_is(database: Database)
     }
     assert_eq!(read.len(), MANY * 4 / 5, "what nobody watches is left out");
     assert!(read.is_sorted_by(|a, b| a.id < b.id));
-    let same = |watched: &feedgate_core::ports::Watched| {
+    let same = |watched: &feedgate_core::ports::WatchedResource| {
         watched.topic.ends_with(&format!("/{}", watched.title))
             && watched.title == watched.subscribers.to_string()
     };
@@ -74,7 +74,7 @@ async fn a_watched_resource_says_when_it_last_changed(database: Database) {
 
 async fn of_a_page_of_subscriptions_only_the_open_ones_that_last_are_given(database: Database) {
     let store = database.open().await;
-    let all = Collection { scope: Scope::All, topic: topic("all"), title: String::new() };
+    let all = Collection { scope: CollectionKind::All, topic: topic("all"), title: String::new() };
     store.open_collection(&all, at(0)).await.unwrap();
     for (name, account, lasts_s) in [
         ("a", None, 3_600),
@@ -131,7 +131,7 @@ async fn every_subscription_is_counted_once_however_many_there_are(database: Dat
     store.subscribe(&soap, at(0)).await.unwrap();
     store.subscribe(&wish("c", "https://late.test/"), at(-7_200)).await.unwrap();
 
-    let (mut groups, mut after): (Vec<Group>, _) = (Vec::new(), START);
+    let (mut groups, mut after): (Vec<SubscriberGroup>, _) = (Vec::new(), START);
     let mut steps = 0;
     loop {
         let counted = store.count_some(after, at(60)).await.unwrap();
@@ -143,7 +143,7 @@ async fn every_subscription_is_counted_once_however_many_there_are(database: Dat
         }
     }
     assert_eq!(steps, 3, "up to the resource that has many, and twice for it");
-    let sum = |of: &dyn Fn(&Group) -> bool| {
+    let sum = |of: &dyn Fn(&SubscriberGroup) -> bool| {
         groups.iter().filter(|group| of(group)).map(|group| group.many).sum::<u64>()
     };
     assert_eq!(sum(&|_| true), MANY + 1, "what has ended is not counted");
@@ -167,7 +167,7 @@ async fn pings_are_counted_and_changes_that_nobody_pinged_are_not(database: Data
     for (seconds, name) in [(100, "early"), (1_000, "late"), (1_001, "later")] {
         let ping = Ping {
             at: at(seconds),
-            source: Source::Weblogs,
+            source: PingSource::Weblogs,
             name: name.to_owned(),
             url: format!("https://{name}.test/"),
             feed_url: None,

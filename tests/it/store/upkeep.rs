@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{Gauges, Settled};
+use feedgate_core::ports::{DeliveryResult, Gauges};
 use feedgate_core::record::Seq;
 use feedgate_core::schedule::{Demand, K_LEAST};
 use feedgate_core::subscription::Lease;
@@ -70,7 +70,8 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
             assert_eq!(store.drop_failing(3).await.unwrap(), [], "change {change}, {attempt}");
             let due = store.claim_subscriptions(now, again, &room()).await.unwrap();
             assert_eq!(due.len(), 2, "change {change}, attempt {attempt}");
-            let failed = ids.iter().map(|id| Settled::Failed { id: *id, retry_at: Some(again) });
+            let failed =
+                ids.iter().map(|id| DeliveryResult::Failed { id: *id, retry_at: Some(again) });
             store.settle(&failed.collect::<Vec<_>>(), now).await.unwrap();
             if change == 3 {
                 break;
@@ -96,8 +97,8 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
         store.record(id.resource, &poll(at(change), &[&change.to_string()])).await.unwrap();
         assert_eq!(store.claim_subscriptions(at(change), at(99), &room()).await.unwrap().len(), 1);
         let settled = match change {
-            3 => Settled::Delivered { id, cursor: Seq(change), status: 0 },
-            _ => Settled::Failed { id, retry_at: None },
+            3 => DeliveryResult::Delivered { id, cursor: Seq(change), status: 0 },
+            _ => DeliveryResult::Failed { id, retry_at: None },
         };
         store.settle(&[settled], at(change)).await.unwrap();
         if change == 5 {
@@ -107,7 +108,10 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
                 store.claim_subscriptions(at(change), at(99), &room()).await.unwrap().len(),
                 1
             );
-            store.settle(&[Settled::Failed { id, retry_at: None }], at(change)).await.unwrap();
+            store
+                .settle(&[DeliveryResult::Failed { id, retry_at: None }], at(change))
+                .await
+                .unwrap();
         }
         let want = usize::from(change == 7);
         assert_eq!(store.drop_failing(3).await.unwrap().len(), want, "change {change}");
@@ -197,12 +201,12 @@ async fn news_wake_who_waits(database: Database) {
     woken.await;
     let woken = news.intents.notified();
     let intent = feedgate_core::intent::Intent {
-        mode: feedgate_core::intent::Mode::Subscribe,
+        mode: feedgate_core::intent::IntentMode::Subscribe,
         wish: wish("a", "https://callback.test/"),
         verify_token: None,
         backfill: false,
     };
-    store.intend(&intent, at(1)).await.unwrap();
+    store.enqueue_intent(&intent, at(1)).await.unwrap();
     woken.await;
 }
 
@@ -233,9 +237,9 @@ async fn the_budget_adds_up_what_all_resources_want(database: Database) {
 async fn the_dial_is_shared_and_kept(database: Database) {
     let nodes = [database.open().await, database.open().await];
     assert_eq!(nodes[0].k().await.unwrap(), K_LEAST);
-    nodes[0].keep_k(0.5).await.unwrap();
+    nodes[0].save_k(0.5).await.unwrap();
     assert_eq!(nodes[1].k().await.unwrap(), 0.5);
-    nodes[1].keep_k(0.6).await.unwrap();
+    nodes[1].save_k(0.6).await.unwrap();
     for node in &nodes {
         node.close().await;
     }

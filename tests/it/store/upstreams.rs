@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use feedgate_core::change_detection::{Candidate, Document};
+use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::poll::{Poll, Trigger};
-use feedgate_core::ports::Room;
+use feedgate_core::ports::ClaimLimits;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Secret;
-use feedgate_core::upstream::{Offer, Offered, Proposal, State};
+use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, UpstreamState};
 use feedgate_protocol::Protocol;
 
 use super::{at, entry, few, on_both_stores, poll, resource, subscribe};
@@ -22,9 +22,9 @@ on_both_stores!(
     d3_a_hub_of_many_resources_hides_no_other,
 );
 
-fn proposal(hub: &str, token: &str) -> Offered {
-    Offered::Upstream(Proposal {
-        offer: Offer {
+fn proposal(hub: &str, token: &str) -> UpstreamFinding {
+    UpstreamFinding::Upstream(Proposal {
+        offer: AdvertisedUpstream {
             protocol: Protocol::WebSub,
             endpoint: format!("https://{hub}.test/"),
             topic: "https://feeds.test/a".to_owned(),
@@ -35,13 +35,13 @@ fn proposal(hub: &str, token: &str) -> Offered {
 }
 
 /// A poll at `secs` that finds this offer.
-fn offering(secs: i64, upstream: Offered) -> Poll {
+fn offering(secs: i64, upstream: UpstreamFinding) -> Poll {
     Poll { upstream, ..poll(at(secs), &[]) }
 }
 
 /// A document that a hub sent, with these entries.
-fn pushed(candidates: Vec<Candidate>) -> Document {
-    Document { at: at(10), candidates, ..Document::default() }
+fn pushed(candidates: Vec<Candidate>) -> FeedDocument {
+    FeedDocument { at: at(10), candidates, ..FeedDocument::default() }
 }
 
 async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
@@ -50,13 +50,13 @@ async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
     store.record(id, &offering(1, proposal("hub", "t1"))).await.unwrap();
     let due = store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap();
     assert_eq!((due.len(), due[0].token.as_str(), due[0].subscribers), (1, "t1", 1));
-    assert_eq!(due[0].state, State::Asked, "a hub may verify before it answers");
+    assert_eq!(due[0].state, UpstreamState::Asked, "a hub may verify before it answers");
     assert_eq!(store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap(), [], "it is claimed");
     assert_eq!(store.claim_upstreams(at(9), at(19), &few(5)).await.unwrap(), due, "its taker died");
 
     store.record(id, &offering(3, proposal("hub", "t2"))).await.unwrap();
     assert!(store.upstream("t2").await.unwrap().is_none(), "the same offer changes nothing");
-    store.record(id, &offering(4, Offered::Unknown)).await.unwrap();
+    store.record(id, &offering(4, UpstreamFinding::Unknown)).await.unwrap();
     assert_eq!(store.upstream("t1").await.unwrap().as_ref(), due.first());
 
     store.record(id, &offering(5, proposal("other", "t3"))).await.unwrap();
@@ -65,7 +65,7 @@ async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
     assert_eq!(store.claim_upstreams(at(hour), at(0), &few(5)).await.unwrap(), [], "not at once");
     let due = store.claim_upstreams(at(hour + 5), at(hour + 9), &few(5)).await.unwrap();
     assert_eq!(due[0].offer.endpoint, "https://other.test/");
-    store.record(id, &offering(6, Offered::Nothing)).await.unwrap();
+    store.record(id, &offering(6, UpstreamFinding::Nothing)).await.unwrap();
     assert!(store.upstream("t3").await.unwrap().is_none());
     store.end_upstream(&due[0]).await.unwrap();
 }
@@ -79,12 +79,15 @@ async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Da
     // The door hears first …
     let mut verified = store.upstream("t").await.unwrap().unwrap();
     verified.confirm(at(1_000));
-    assert!(store.settle_upstream(&verified, None, at(500)).await.unwrap());
+    assert!(store.save_upstream(&verified, None, at(500)).await.unwrap());
     // … then the request ends, with what it knew.
     asked.accepted();
-    assert!(!store.settle_upstream(&asked, Some(at(9)), at(600)).await.unwrap());
+    assert!(!store.save_upstream(&asked, Some(at(9)), at(600)).await.unwrap());
     let kept = store.upstream("t").await.unwrap().unwrap();
-    assert_eq!((kept.state, kept.lease_until, kept.failures), (State::Active, Some(at(1_000)), 0));
+    assert_eq!(
+        (kept.state, kept.lease_until, kept.failures),
+        (UpstreamState::Active, Some(at(1_000)), 0)
+    );
     assert_eq!(store.claim_upstreams(at(499), at(509), &few(5)).await.unwrap(), []);
     assert_eq!(store.claim_upstreams(at(500), at(509), &few(5)).await.unwrap().len(), 1, "renewal");
 }
@@ -95,7 +98,7 @@ async fn active(store: &std::sync::Arc<dyn feedgate_core::ports::Store>) -> Reso
     store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
     let mut upstream = store.upstream("t").await.unwrap().unwrap();
     upstream.confirm(at(1_000_000));
-    store.settle_upstream(&upstream, None, at(500_000)).await.unwrap();
+    store.save_upstream(&upstream, None, at(500_000)).await.unwrap();
     id
 }
 
@@ -113,8 +116,8 @@ async fn p53_polls_are_rare_while_what_is_new_comes_by_push(database: Database) 
     // A cloud only says that something is new: what the poll then finds is its merit.
     let upstream = store.upstream("t").await.unwrap().unwrap();
     let second = Duration::from_secs(1);
-    assert!(store.upstream_told(&upstream, second, at(40)).await.unwrap());
-    assert!(!store.upstream_told(&upstream, second, at(40)).await.unwrap(), "too soon");
+    assert!(store.record_upstream_push(&upstream, second, at(40)).await.unwrap());
+    assert!(!store.record_upstream_push(&upstream, second, at(40)).await.unwrap(), "too soon");
     let told = Poll { trigger: Trigger::Ping, ..poll(at(41), &["3"]) };
     store.record(id, &told).await.unwrap();
     assert!(resource(&store, id).await.pushed_until.is_some());
@@ -132,7 +135,7 @@ async fn p53_an_upstream_that_misses_most_is_doubted(database: Database) {
         store.record(id, &poll(at(20 + n), &[&format!("missed {n}")])).await.unwrap();
     }
     let doubted = store.upstream("t").await.unwrap().unwrap();
-    assert_eq!(doubted.state, State::Doubted);
+    assert_eq!(doubted.state, UpstreamState::Doubted);
     assert_eq!(resource(&store, id).await.pushed_until, None);
     let week = i64::try_from(Duration::from_secs(7 * 86_400).as_secs()).unwrap();
     assert_eq!(store.claim_upstreams(at(37 + week), at(0), &few(5)).await.unwrap(), []);
@@ -163,18 +166,18 @@ async fn d3_a_hub_of_many_resources_hides_no_other(database: Database) {
     }
     let id = subscribe(&store, "live", "https://one.test/").await.id.resource;
     store.record(id, &offering(200, proposal("live", "live"))).await.unwrap();
-    let claimed = async |seconds, room: Room| {
+    let claimed = async |seconds, room: ClaimLimits| {
         let due = store.claim_upstreams(at(seconds), at(900), &room).await.unwrap();
         due.into_iter().map(|held| held.token).collect::<Vec<_>>()
     };
-    let room = Room { limit: 8, per_host: 1, busy: Vec::new() };
+    let room = ClaimLimits { limit: 8, per_host: 1, busy: Vec::new() };
     assert_eq!(claimed(300, room.clone()).await, ["t0", "live"]);
-    let busy = Room { busy: vec!["dead.test:443".to_owned()], ..room.clone() };
+    let busy = ClaimLimits { busy: vec!["dead.test:443".to_owned()], ..room.clone() };
     assert_eq!(claimed(301, busy).await, [""; 0]);
 
     // Rows of before are bounded together until each is claimed once.
     database.run("update upstreams set host = ''").await;
     assert_eq!(claimed(302, room.clone()).await, ["t1"]);
-    let known = Room { busy: vec![String::new()], ..room };
+    let known = ClaimLimits { busy: vec![String::new()], ..room };
     assert_eq!(claimed(950, known).await, ["t1"], "the others have no host yet");
 }

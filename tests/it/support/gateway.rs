@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use feedgate_core::account::{NewToken, Rights, TokenHash};
+use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use http::StatusCode;
 use tokio::time::{sleep, timeout};
 
@@ -270,7 +270,7 @@ async fn make_account(database: &Database) {
     let store = database.open().await;
     let hash = TokenHash::of(TOKEN);
     if store.authenticate(LOGIN, &hash).await.unwrap().is_none() {
-        let (login, name, rights) = (LOGIN.to_owned(), "tests".to_owned(), Rights::all());
+        let (login, name, rights) = (LOGIN.to_owned(), "tests".to_owned(), Scopes::all());
         let now = feedgate::jobs::runner::now();
         store.create_token(&NewToken { login, name, rights, hash }, now).await.unwrap();
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::Onward;
 use feedgate_core::ports::Store;
 use feedgate_store as store;
@@ -126,16 +126,16 @@ impl Database {
 
     /// Opens it, as a gateway would.
     pub(crate) async fn open(&self) -> Arc<dyn Store> {
-        self.open_with(Groups::new(Duration::ZERO)).await
+        self.open_with(HostGroups::new(Duration::ZERO)).await
     }
 
     /// The same, with these groups of servers.
-    pub(crate) async fn open_with(&self, groups: Groups) -> Arc<dyn Store> {
-        self.open_cut(groups, Cut::default()).await
+    pub(crate) async fn open_with(&self, groups: HostGroups) -> Arc<dyn Store> {
+        self.open_cut(groups, PageLimits::default()).await
     }
 
     /// The same, with pages that take so much.
-    pub(crate) async fn open_cut(&self, groups: Groups, cut: Cut) -> Arc<dyn Store> {
+    pub(crate) async fn open_cut(&self, groups: HostGroups, cut: PageLimits) -> Arc<dyn Store> {
         let onward = Onward::default();
         let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, onward };
         store::open(&settings).await.unwrap()
@@ -143,7 +143,7 @@ impl Database {
 
     /// The same, with sinks that are told of changes.
     pub(crate) async fn open_telling(&self, onward: Onward) -> Arc<dyn Store> {
-        let (groups, cut) = (Groups::new(Duration::ZERO), Cut::default());
+        let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
         let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, onward };
         store::open(&settings).await.unwrap()
     }

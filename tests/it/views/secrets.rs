@@ -2,7 +2,7 @@
 
 use feedgate::jobs::runner;
 use feedgate_core::account::AccountId;
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
+use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -22,7 +22,7 @@ const NOBODY: (&str, &str) = ("FEEDGATE_METRICS_NETWORKS", "203.0.113.0/24");
 async fn subscribe(database: &Database, topic: &str) {
     let store = database.open().await;
     for (account, path) in [(None, "hook/s3cret"), (Some(AccountId(7)), "mine")] {
-        let wish = Wish {
+        let wish = SubscriptionRequest {
             account,
             topic: Topic::parse(topic).unwrap(),
             callback: Callback::parse(format!("https://reader.test:8443/{path}?k=s3cret")).unwrap(),

@@ -61,7 +61,7 @@ impl Candidate {
     }
 
     /// All that is known of a normalized entry before it is rendered. What it shares with
-    /// others of its document is left out by [`Document::of`].
+    /// others of its document is left out by [`FeedDocument::of`].
     fn of(entry: &Entry) -> Candidate {
         let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
         let text = text_of(entry);
@@ -150,7 +150,7 @@ impl Deletion {
 
 /// What a document of a feed holds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Document {
+pub struct FeedDocument {
     /// When it was fetched.
     pub at: DateTime<Utc>,
     /// The title of the feed, as plain text.
@@ -161,7 +161,7 @@ pub struct Document {
     pub deletions: Vec<Deletion>,
 }
 
-impl Document {
+impl FeedDocument {
     /// What a normalized feed holds, whose entries are in the order of the document;
     /// `oldest_first` tells which that is. `renamed` are the ids that they will have from
     /// now on, if that changes (rule N2).
@@ -170,7 +170,7 @@ impl Document {
         oldest_first: bool,
         renamed: Option<Vec<String>>,
         at: DateTime<Utc>,
-    ) -> Document {
+    ) -> FeedDocument {
         let mut candidates: Vec<Candidate> = feed.entries.iter().map(Candidate::of).collect();
         for (candidate, id) in candidates.iter_mut().zip(renamed.unwrap_or_default()) {
             candidate.renamed = Some(EntryKey::of(&id));
@@ -184,7 +184,7 @@ impl Document {
         let title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
         let deletions = feed.extensions.iter().filter_map(Deletion::of);
         let deletions = deletions.map(|deletion| deletion.dated(at)).collect();
-        Document { at, title, candidates, deletions }
+        FeedDocument { at, title, candidates, deletions }
     }
 
     /// All that its entries may be known by.

@@ -1,4 +1,4 @@
-//! What the store knows of entries, as the judge is told it.
+//! What the store knows of entries, as the classify is told it.
 
 use std::collections::HashMap;
 

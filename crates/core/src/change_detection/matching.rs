@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{CROWD, Candidate, Document, Known, KnownEntry};
+use super::{CROWD, Candidate, FeedDocument, Known, KnownEntry};
 use crate::record::Seq;
 
 /// What a candidate was found to be.
@@ -19,7 +19,7 @@ pub(super) enum Match {
 }
 
 /// Matches the candidates, from the surest sign to the weakest.
-pub(super) fn matched(document: &Document, known: &Known) -> Vec<Match> {
+pub(super) fn matched(document: &FeedDocument, known: &Known) -> Vec<Match> {
     let candidates = &document.candidates;
     let mut matched = vec![Match::None; candidates.len()];
     let mut taken: HashSet<Seq> = HashSet::new();

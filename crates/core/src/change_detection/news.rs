@@ -3,8 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::matching::Match;
-use super::{Candidate, Document, Standing};
-use crate::record::Reach;
+use super::{Baseline, Candidate, FeedDocument};
+use crate::record::Audience;
 
 /// Up to so many new entries in one document are nothing out of the ordinary.
 const FEW: usize = 25;
@@ -19,13 +19,13 @@ const LONGEST_HOURS: f64 = 24.0 * 30.0;
 
 /// Whom each candidate reaches, if it is new.
 pub(super) fn reaches(
-    document: &Document,
+    document: &FeedDocument,
     matched: &[Match],
-    standing: &Standing,
+    standing: &Baseline,
     is_another_feed: bool,
-) -> Vec<Reach> {
+) -> Vec<Audience> {
     let candidates = &document.candidates;
-    let mut reaches = vec![Reach::Everybody; candidates.len()];
+    let mut reaches = vec![Audience::Everybody; candidates.len()];
     let (true, Some(last_good)) = (standing.is_known, standing.last_good) else { return reaches };
     let is_new = |at: usize| matched[at] == Match::None;
     let is_old =
@@ -41,7 +41,7 @@ pub(super) fn reaches(
                 undated > MOST_UNDATED && (!standing.is_failing || is_another_feed)
             };
             if is_old(&candidates[at]) || is_crowded {
-                reaches[at] = Reach::Nobody;
+                reaches[at] = Audience::Nobody;
             }
         }
         return reaches;
@@ -50,7 +50,7 @@ pub(super) fn reaches(
     let far_end = matched.iter().take_while(|found| **found == Match::None).count();
     if far_end < candidates.len() {
         for at in (0..far_end).filter(|at| is_old(&candidates[*at])) {
-            reaches[at] = Reach::Nobody;
+            reaches[at] = Audience::Nobody;
         }
     }
     reaches
@@ -58,7 +58,7 @@ pub(super) fn reaches(
 
 /// "max(25, half of the document)", or what a feed that is as lively as this one may have
 /// published since.
-fn most_expected(document: &Document, standing: &Standing, last_good: DateTime<Utc>) -> usize {
+fn most_expected(document: &FeedDocument, standing: &Baseline, last_good: DateTime<Utc>) -> usize {
     let hours = (document.at - last_good).num_seconds().max(0) as f64 / 3_600.0;
     let lively = standing.per_hour * hours.min(LONGEST_HOURS) * LIVELY;
     FEW.max(document.candidates.len() / 2).max(lively as usize)

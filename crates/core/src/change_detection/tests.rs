@@ -1,4 +1,4 @@
-//! The judge, case by case.
+//! The classify, case by case.
 
 use super::*;
 use crate::record::{Digest, Seq};
@@ -30,13 +30,13 @@ fn nth(n: usize, published: Option<i64>) -> Entry {
 }
 
 /// A document that lists them oldest first.
-fn document(entries: Vec<Entry>) -> Document {
+fn document(entries: Vec<Entry>) -> FeedDocument {
     let title = Some(Text::plain("Tides"));
-    Document::of(&Feed { title, entries, ..Feed::default() }, true, None, at(0))
+    FeedDocument::of(&Feed { title, entries, ..Feed::default() }, true, None, at(0))
 }
 
 /// What is known once a document has been kept.
-fn known(document: &Document) -> Known {
+fn known(document: &FeedDocument) -> Known {
     let entries = document.candidates.iter().zip(1..);
     let named = entries.flat_map(|(candidate, first)| {
         let entry = KnownEntry {
@@ -62,8 +62,8 @@ fn first_of(known: &Known) -> KnownEntry {
 }
 
 /// A feed that was well an hour ago and publishes once a day.
-fn standing() -> Standing {
-    Standing {
+fn standing() -> Baseline {
+    Baseline {
         is_known: true,
         title: "Tides".to_owned(),
         last_good: Some(at(-1)),
@@ -74,18 +74,18 @@ fn standing() -> Standing {
 
 /// A letter for each entry of `after`: New, Old, Renamed, Updated, Waiting, Known.
 fn judged(before: Vec<Entry>, after: Vec<Entry>) -> String {
-    letters(&judge(&document(after), &known(&document(before)), &standing(), at(0)))
+    letters(&classify(&document(after), &known(&document(before)), &standing(), at(0)))
 }
 
-fn letters(judgement: &Judgement) -> String {
-    let letter = |verdict: &Verdict| match verdict {
-        Verdict::New(Reach::Nobody) => 'O',
-        Verdict::New(_) => 'N',
-        Verdict::Updated(..) => 'U',
-        Verdict::PutOff(_) => 'W',
-        Verdict::Learnt(_) => 'R',
-        Verdict::Known(_) => 'K',
-        Verdict::Repeated => '2',
+fn letters(judgement: &ChangeSet) -> String {
+    let letter = |verdict: &EntryChange| match verdict {
+        EntryChange::New(Audience::Nobody) => 'O',
+        EntryChange::New(_) => 'N',
+        EntryChange::Updated(..) => 'U',
+        EntryChange::PutOff(_) => 'W',
+        EntryChange::Learnt(_) => 'R',
+        EntryChange::Known(_) => 'K',
+        EntryChange::Repeated => '2',
     };
     judgement.verdicts.iter().map(letter).collect()
 }
@@ -173,9 +173,9 @@ fn n05_out_of_a_flood_only_what_is_recent_is_sent() {
         all.extend((0..undated).map(|n| nth(90_000 + n, None)));
         all
     };
-    let failing = Standing { is_failing: true, ..standing() };
-    let lively = Standing { per_hour: 40.0, ..standing() };
-    let unknown = Standing { is_known: false, ..standing() };
+    let failing = Baseline { is_failing: true, ..standing() };
+    let lively = Baseline { per_hour: 40.0, ..standing() };
+    let unknown = Baseline { is_known: false, ..standing() };
     #[rustfmt::skip]
     let cases = [
         ("as many as that are nothing",      flood(25, 0, 0),    standing(),    (25, 0)),
@@ -191,7 +191,7 @@ fn n05_out_of_a_flood_only_what_is_recent_is_sent() {
     for (why, entries, standing, want) in cases {
         let before = if standing.is_known { known_ones(10) } else { Vec::new() };
         let before = known(&document(before));
-        let judgement = judge(&document(entries), &before, &standing, at(0));
+        let judgement = classify(&document(entries), &before, &standing, at(0));
         assert_eq!((judgement.news(), judgement.old()), want, "{why}");
     }
 }
@@ -210,10 +210,10 @@ fn n05_another_feed_at_the_same_place_is_no_news() {
     let mut after: Vec<_> = (100..105).map(|n| nth(n, Some(-400))).collect();
     after.push(nth(105, Some(-1)));
     let (mut document, known) = (document(after), known(&document(before)));
-    let judgement = judge(&document, &known, &standing(), at(0));
+    let judgement = classify(&document, &known, &standing(), at(0));
     assert_eq!(letters(&judgement), "NNNNNN", "the same title: a quick feed");
     document.title = "Casino".to_owned();
-    let judgement = judge(&document, &known, &standing(), at(0));
+    let judgement = classify(&document, &known, &standing(), at(0));
     assert_eq!(letters(&judgement), "OOOOON", "case j");
     let remark = "feed identity changed; 5 old entries were not sent";
     assert_eq!(judgement.remark().as_deref(), Some(remark));
@@ -251,7 +251,7 @@ fn n07_an_update_reaches_whom_it_concerns() {
     let mut before = first_of(&known(&document(vec![nth(1, Some(-9))])));
     before.updated = Some(at(-5));
     let minutes = |minutes| Some(TimeDelta::minutes(minutes));
-    let (updated, fresh) = (Some(Reach::Askers), Some(Reach::Fresh));
+    let (updated, fresh) = (Some(Audience::Askers), Some(Audience::Fresh));
     let since = |seconds| Some(at(0) - TimeDelta::seconds(seconds));
     #[rustfmt::skip]
     let cases = [
@@ -262,7 +262,7 @@ fn n07_an_update_reaches_whom_it_concerns() {
         ("a minute after the last one",        edited(minutes(2)),    3,  since(60),     fresh),
         ("sooner than that it waits",          edited(minutes(2)),    3,  since(59),     None),
         ("the 24th",                           edited(minutes(2)),    23, since(60),     fresh),
-        ("the 25th is kept",                   edited(minutes(2)),    24, since(86_400), Some(Reach::Nobody)),
+        ("the 25th is kept",                   edited(minutes(2)),    24, since(86_400), Some(Audience::Nobody)),
         ("once a day",                         edited(minutes(2)),    24, since(86_399), None),
         ("the same text under another date",   nth(1, Some(-1)),      0,  None,          None),
     ];
@@ -270,9 +270,9 @@ fn n07_an_update_reaches_whom_it_concerns() {
         let known = KnownEntry { revised, revised_at, ..before.clone() };
         let document = document(vec![entry]);
         let known = Known::from_iter([(document.candidates[0].id, known)]);
-        let judgement = judge(&document, &known, &standing(), at(0));
+        let judgement = classify(&document, &known, &standing(), at(0));
         let reach = match &judgement.verdicts[0] {
-            Verdict::Updated(_, reach) => Some(*reach),
+            EntryChange::Updated(_, reach) => Some(*reach),
             _ => None,
         };
         assert_eq!(reach, want, "{why}");
@@ -319,8 +319,8 @@ fn n08_what_is_taken_back_is_told_once() {
     let judged = |entries: Vec<Entry>, gone: &[&str], known: &Known| {
         let extensions = gone.iter().map(|id| tombstone(id)).collect();
         let feed = Feed { entries, extensions, ..Feed::default() };
-        let document = Document::of(&feed, true, None, at(0));
-        let judgement = judge(&document, known, &standing(), at(0));
+        let document = FeedDocument::of(&feed, true, None, at(0));
+        let judgement = classify(&document, known, &standing(), at(0));
         judgement.deleted.iter().map(|(_, known)| known.first.0).collect::<Vec<_>>()
     };
     let both = ["urn:x:1", "urn:x:1", "urn:x:7"];
@@ -329,7 +329,7 @@ fn n08_what_is_taken_back_is_told_once() {
     let gone = KnownEntry { is_deleted: true, ..first_of(&before) };
     let gone = Known::from_iter([(EntryKey::of("urn:x:1"), gone)]);
     assert_eq!(judged(vec![], &both, &gone), [0; 0], "it was told before");
-    let back = judge(&document(vec![nth(1, None)]), &gone, &standing(), at(0));
+    let back = classify(&document(vec![nth(1, None)]), &gone, &standing(), at(0));
     assert_eq!(letters(&back), "U", "it is back");
-    assert_eq!(letters(&judge(&document(vec![]), &before, &standing(), at(0))), "", "absence");
+    assert_eq!(letters(&classify(&document(vec![]), &before, &standing(), at(0))), "", "absence");
 }

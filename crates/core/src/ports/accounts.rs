@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 use super::StoreError;
 use crate::account::{Access, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo};
 use crate::password::PasswordHash;
-use crate::stored_file::{Condition, Content, Kept, Quota, Segment, StoredFile};
+use crate::stored_file::{
+    FileContent, PathSegment, Quota, SaveOutcome, StoredFile, WriteCondition,
+};
 
 /// Accounts and their tokens.
 #[async_trait]
@@ -53,25 +55,28 @@ pub trait Accounts: Send + Sync {
 
 /// Files that are stored for accounts.
 #[async_trait]
-pub trait Storage: Send + Sync {
+pub trait StoredFiles: Send + Sync {
     /// Keeps a file of an account, by its login and name, if the condition holds and it
     /// fits into the quota. What is the same as before keeps its time.
-    async fn keep_file(
+    async fn save_file(
         &self,
-        place: (&Segment, &Segment),
-        content: &Content,
-        only: (&Condition, Quota),
+        place: (&PathSegment, &PathSegment),
+        content: &FileContent,
+        only: (&WriteCondition, Quota),
         now: DateTime<Utc>,
-    ) -> Result<Kept, StoreError>;
+    ) -> Result<SaveOutcome, StoreError>;
 
     /// The file of this login and name.
-    async fn file(&self, login: &Segment, name: &Segment)
-    -> Result<Option<StoredFile>, StoreError>;
+    async fn file(
+        &self,
+        login: &PathSegment,
+        name: &PathSegment,
+    ) -> Result<Option<StoredFile>, StoreError>;
 
     /// Removes a file: `None` if there is none, `false` if the condition does not hold.
     async fn remove_file(
         &self,
-        place: (&Segment, &Segment),
-        condition: &Condition,
+        place: (&PathSegment, &PathSegment),
+        condition: &WriteCondition,
     ) -> Result<Option<bool>, StoreError>;
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::StoreError;
 use crate::backfill::{Backfill, PastPage};
 use crate::resource::{Resource, ResourceId};
-use crate::subscription::{Subscription, Wish};
+use crate::subscription::{Subscription, SubscriptionRequest};
 
 /// A history of which something is to be brought in, with its resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub trait Backfills: Send + Sync {
     /// meanwhile, so that its history comes first.
     async fn subscribe_with_history(
         &self,
-        wish: &Wish,
+        wish: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError>;
 
@@ -41,7 +41,7 @@ pub trait Backfills: Send + Sync {
 
     /// Lays aside what a page holds, and moves on to where it leads, due at `now`. `false`,
     /// and nothing changes, if somebody else has done so since `backfill` was read.
-    async fn lay_aside(
+    async fn stage_backfill(
         &self,
         backfill: &Backfill,
         page: PastPage,
@@ -49,7 +49,7 @@ pub trait Backfills: Send + Sync {
     ) -> Result<bool, StoreError>;
 
     /// Keeps where a backfill stands, due at `due_at`; `false` as above.
-    async fn settle_backfill(
+    async fn save_backfill(
         &self,
         backfill: &Backfill,
         due_at: DateTime<Utc>,
@@ -58,7 +58,7 @@ pub trait Backfills: Send + Sync {
     /// Moves some of what was laid aside into the log, oldest first; what the log holds
     /// already stays as it is. These records reach nobody. `false` once nothing is left: the
     /// backfill is done, and a resource that was held back is due.
-    async fn fill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError>;
+    async fn commit_staged(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError>;
 
     /// Forgets a backfill and what was laid aside for it.
     async fn drop_backfill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<(), StoreError>;

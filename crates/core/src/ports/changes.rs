@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::StoreError;
-use crate::ping::{Change, Unit};
+use crate::ping::{TimeUnit, WeblogChange};
 
 /// Lines of changes.xml in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct ChangesWindow {
     /// From then on.
     pub from: DateTime<Utc>,
     /// Before then.
@@ -19,18 +19,18 @@ pub struct Window {
 
 /// A line of changes.xml and its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ChangeLine {
     /// Its number; later lines have greater ones.
     pub id: i64,
     /// What it says.
-    pub change: Change,
+    pub change: WeblogChange,
 }
 
 /// An hour that is over, as it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hour {
+pub struct ChangesHour {
     /// The unit of `when` in its document.
-    pub unit: Unit,
+    pub unit: TimeUnit,
     /// How many pings had ever been received when it was kept.
     pub count: u64,
     /// How many pages of lines it has.
@@ -46,18 +46,21 @@ pub trait Changes: Send + Sync {
 
     /// A page of the lines in `window`, newest first, that come after the line `after`;
     /// empty behind the last.
-    async fn changes(&self, window: &Window, after: Option<&Line>)
-    -> Result<Vec<Line>, StoreError>;
+    async fn changes(
+        &self,
+        window: &ChangesWindow,
+        after: Option<&ChangeLine>,
+    ) -> Result<Vec<ChangeLine>, StoreError>;
 
     /// The hour that begins then, if it is kept.
-    async fn hour(&self, begins: DateTime<Utc>) -> Result<Option<Hour>, StoreError>;
+    async fn hour(&self, begins: DateTime<Utc>) -> Result<Option<ChangesHour>, StoreError>;
 
     /// A page of its lines, newest first.
     async fn hour_part(
         &self,
         begins: DateTime<Utc>,
         part: usize,
-    ) -> Result<Vec<Change>, StoreError>;
+    ) -> Result<Vec<WeblogChange>, StoreError>;
 
     /// The first hour that is not kept yet, by its beginning; `None` if nothing was ever
     /// listed.
@@ -65,7 +68,7 @@ pub trait Changes: Send + Sync {
 
     /// Keeps the hours that are over at `now`, and have been so long enough for what was
     /// under way in them. Their documents count in `unit`. Returns how many.
-    async fn keep_hours(&self, now: DateTime<Utc>, unit: Unit) -> Result<u64, StoreError>;
+    async fn save_hours(&self, now: DateTime<Utc>, unit: TimeUnit) -> Result<u64, StoreError>;
 
     /// Drops lines from before `before`, but none of an hour that is not kept yet, and
     /// hours from before `hours_before` if that is given. Returns how many lines.

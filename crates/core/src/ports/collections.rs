@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::StoreError;
-use crate::collection::{Collection, Owing, Scope};
+use crate::collection::{Collection, CollectionKind, PendingCollection};
 use crate::resource::{Resource, ResourceId};
 use crate::topic::Topic;
 
@@ -20,7 +20,7 @@ pub trait Collections: Send + Sync {
     ) -> Result<Resource, StoreError>;
 
     /// The collection of this scope, open or not; `None` if it was never made.
-    async fn collection(&self, scope: &Scope) -> Result<Option<Resource>, StoreError>;
+    async fn collection(&self, scope: &CollectionKind) -> Result<Option<Resource>, StoreError>;
 
     /// Makes these resources, and no others, the members of a collection. Each counts it as
     /// a subscriber, so that it is polled.
@@ -46,9 +46,13 @@ pub trait Collections: Send + Sync {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
-    ) -> Result<Vec<Owing>, StoreError>;
+    ) -> Result<Vec<PendingCollection>, StoreError>;
 
     /// Appends what was taken to the logs of its collections, and moves their cursors. What
     /// somebody else has taken in meanwhile is left out.
-    async fn collect(&self, taken: Vec<Owing>, now: DateTime<Utc>) -> Result<(), StoreError>;
+    async fn collect(
+        &self,
+        taken: Vec<PendingCollection>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError>;
 }

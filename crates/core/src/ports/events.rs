@@ -5,11 +5,11 @@ use chrono::{DateTime, Utc};
 
 use super::StoreError;
 use crate::account::AccountId;
-use crate::event::{Event, Kept, Wanted};
+use crate::event::{Event, EventFilter, StoredEvent};
 
 /// What came of an intent that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Came {
+pub enum EventArrival {
     /// A subscription began.
     Began,
     /// It was there, and goes on.
@@ -22,7 +22,7 @@ pub enum Came {
 
 /// A subscription that is no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DroppedSubscription {
     /// Whose it was.
     pub account: Option<AccountId>,
     /// What it watched.
@@ -39,10 +39,10 @@ pub struct Dropped {
 #[async_trait]
 pub trait Events: Send + Sync {
     /// Keeps events in this order. Returns the number of the last.
-    async fn keep_events(&self, events: Vec<Event>) -> Result<i64, StoreError>;
+    async fn append_events(&self, events: Vec<Event>) -> Result<i64, StoreError>;
 
     /// Events that are wanted: with `after` the oldest of them first, else the newest.
-    async fn events(&self, wanted: &Wanted) -> Result<Vec<Kept>, StoreError>;
+    async fn events(&self, wanted: &EventFilter) -> Result<Vec<StoredEvent>, StoreError>;
 
     /// The number of the newest; 0 if there is none.
     async fn newest_event(&self) -> Result<i64, StoreError>;

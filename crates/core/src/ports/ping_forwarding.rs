@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::StoreError;
-use crate::ping::Change;
+use crate::ping::WeblogChange;
 use crate::ping_forwarding::DueSink;
 
 /// Sinks that have to be told of changes, a row for each sink and resource.
@@ -12,7 +12,7 @@ use crate::ping_forwarding::DueSink;
 pub trait Sinks: Send + Sync {
     /// Has all sinks told that a weblog changed, if the owner of its feed asked for it: one
     /// that nobody here watches, and that is known to have changed.
-    async fn tell_sinks(&self, weblog: &Change) -> Result<(), StoreError>;
+    async fn tell_sinks(&self, weblog: &WeblogChange) -> Result<(), StoreError>;
 
     /// Takes up to `limit` pings that are due to the sink of this name at `now`, and hides
     /// them until `until`.

@@ -5,12 +5,12 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::StoreError;
-use crate::resource::{Kind, ResourceId};
+use crate::resource::{ResourceId, ResourceKind};
 use crate::subscription::SubscriptionId;
 
 /// A resource that somebody subscribes to, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedResource {
     /// Its number.
     pub id: ResourceId,
     /// Its topic, as the first subscriber wrote it.
@@ -20,7 +20,7 @@ pub struct Watched {
     /// The web site it belongs to.
     pub site_url: Option<String>,
     /// What it has turned out to be; never a collection.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// How many subscribe to it, as its publisher is told (rule P34).
     pub subscribers: u32,
     /// When it was last polled.
@@ -31,7 +31,7 @@ pub struct Watched {
 
 /// A subscription that is no account's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenSubscription {
     /// Its number.
     pub id: SubscriptionId,
     /// Whom to tell, whole: it is not to be shown so (rule S54).
@@ -52,18 +52,18 @@ pub struct Open {
 
 /// A page of open subscriptions, by the numbers of their resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OpenPage {
+pub struct OpenSubscriptions {
     /// Those of the page; what is no account's may be little of what was read, or nothing.
-    pub open: Vec<Open>,
+    pub open: Vec<OpenSubscription>,
     /// Their resources, by number; collections are left out.
-    pub resources: Vec<Watched>,
+    pub resources: Vec<WatchedResource>,
     /// The last one that was read, behind which the next page begins; `None` on the last.
     pub next: Option<SubscriptionId>,
 }
 
 /// Subscriptions that are alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct SubscriberGroup {
     /// Host and port of their callbacks.
     pub host: String,
     /// The word of [`feedgate_protocol::Protocol::as_str`].
@@ -80,9 +80,9 @@ pub struct Group {
 
 /// What some subscriptions come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct SubscriptionCounts {
     /// Each subscription is in one of them.
-    pub groups: Vec<Group>,
+    pub groups: Vec<SubscriberGroup>,
     /// The last one that was counted; `None` if there are no more behind it.
     pub next: Option<SubscriptionId>,
 }
@@ -93,7 +93,7 @@ pub struct Counted {
 pub trait Survey: Send + Sync {
     /// Some resources that somebody subscribes to, ascending from behind `after`; empty
     /// behind the last.
-    async fn watched(&self, after: ResourceId) -> Result<Vec<Watched>, StoreError>;
+    async fn watched(&self, after: ResourceId) -> Result<Vec<WatchedResource>, StoreError>;
 
     /// Reads up to `limit` subscriptions behind `after`, and gives those that are no
     /// account's and whose lease lasts at `now`.
@@ -102,14 +102,14 @@ pub trait Survey: Send + Sync {
         after: SubscriptionId,
         limit: usize,
         now: DateTime<Utc>,
-    ) -> Result<OpenPage, StoreError>;
+    ) -> Result<OpenSubscriptions, StoreError>;
 
     /// Counts some subscriptions behind `after` whose lease lasts at `now`.
     async fn count_some(
         &self,
         after: SubscriptionId,
         now: DateTime<Utc>,
-    ) -> Result<Counted, StoreError>;
+    ) -> Result<SubscriptionCounts, StoreError>;
 
     /// How many pings were listed since `since`.
     async fn pings_since(&self, since: DateTime<Utc>) -> Result<u64, StoreError>;

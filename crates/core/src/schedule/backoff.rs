@@ -9,8 +9,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::super::poll::Polling;
-use super::period::Steps;
-use super::reason::Reason;
+use super::period::PeriodSteps;
+use super::reason::PeriodReason;
 
 const MINUTE_S: u32 = 60;
 const HOUR_S: u32 = 3_600;
@@ -38,7 +38,7 @@ const GONE_FOR: Duration = Duration::from_secs(48 * 3_600);
 
 /// What went wrong, as far as it matters for when to come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum FailureClass {
     /// The connection, or time: it may work in a minute.
     Network,
     /// The name could not be looked up. That may be our own resolver's fault.
@@ -65,22 +65,22 @@ pub enum Class {
 
 /// Something went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setback {
+pub struct PollSetback {
     /// What.
-    pub class: Class,
+    pub class: FailureClass,
     /// Seconds for which the server asked to be left alone.
     pub retry_after_s: Option<u32>,
 }
 
-impl Class {
+impl FailureClass {
     /// The class of a status code that brought no document.
-    pub fn of_status(code: u16) -> Class {
+    pub fn of_status(code: u16) -> FailureClass {
         match code {
-            401 | 403 => Class::Denied,
-            410 => Class::Gone,
-            429 => Class::SlowDown,
-            400..=499 => Class::Missing,
-            _ => Class::Server,
+            401 | 403 => FailureClass::Denied,
+            410 => FailureClass::Gone,
+            429 => FailureClass::SlowDown,
+            400..=499 => FailureClass::Missing,
+            _ => FailureClass::Server,
         }
     }
 
@@ -88,7 +88,7 @@ impl Class {
     /// to mend by hand is given an hour.
     fn base_s(self) -> u32 {
         match self {
-            Class::Tls | Class::Denied | Class::Forbidden => HOUR_S,
+            FailureClass::Tls | FailureClass::Denied | FailureClass::Forbidden => HOUR_S,
             _ => 5 * MINUTE_S,
         }
     }
@@ -96,43 +96,43 @@ impl Class {
     /// The longest wait, in seconds, for what has been failing for `failing`.
     fn cap_s(self, failing: Duration) -> u32 {
         match self {
-            Class::Unusable => LONGEST_UNUSABLE_S,
+            FailureClass::Unusable => LONGEST_UNUSABLE_S,
             // That no name server answers says nothing of the resource.
-            Class::Lookup => LONGEST_FAILING_S,
+            FailureClass::Lookup => LONGEST_FAILING_S,
             _ if failing >= DEAD_FROM => LONGEST_DEAD_S,
             _ => LONGEST_FAILING_S,
         }
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for FailureClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Class::Network => "its server could not be reached, or did not finish",
-            Class::Lookup => "its name could not be looked up",
-            Class::NoName => "its name does not exist",
-            Class::Tls => "its certificate is not to be trusted",
-            Class::Denied => "its server lets nobody in without credentials, or not us",
-            Class::Missing => "its server does not have it",
-            Class::Gone => "its server says that it is gone",
-            Class::SlowDown => "its server is asked too often",
-            Class::Server => "its server is in trouble",
-            Class::Unusable => "what came is of no use",
-            Class::Forbidden => "we do not go there",
+            FailureClass::Network => "its server could not be reached, or did not finish",
+            FailureClass::Lookup => "its name could not be looked up",
+            FailureClass::NoName => "its name does not exist",
+            FailureClass::Tls => "its certificate is not to be trusted",
+            FailureClass::Denied => "its server lets nobody in without credentials, or not us",
+            FailureClass::Missing => "its server does not have it",
+            FailureClass::Gone => "its server says that it is gone",
+            FailureClass::SlowDown => "its server is asked too often",
+            FailureClass::Server => "its server is in trouble",
+            FailureClass::Unusable => "what came is of no use",
+            FailureClass::Forbidden => "we do not go there",
         })
     }
 }
 
 /// Counts a setback.
-pub(super) fn count(polling: &mut Polling, setback: &Setback, now: DateTime<Utc>) {
+pub(super) fn count(polling: &mut Polling, setback: &PollSetback, now: DateTime<Utc>) {
     // "Slow down" is no sign of a dead feed (rule P26).
-    if setback.class == Class::SlowDown {
+    if setback.class == FailureClass::SlowDown {
         polling.slow_downs = polling.slow_downs.saturating_add(1);
     } else {
         polling.failures = polling.failures.saturating_add(1);
     }
     polling.failing_since.get_or_insert(now);
-    let is_gone = setback.class == Class::Gone;
+    let is_gone = setback.class == FailureClass::Gone;
     polling.gone = if is_gone { polling.gone.saturating_add(1) } else { 0 };
 }
 
@@ -150,9 +150,9 @@ pub fn is_gone(polling: &Polling, now: DateTime<Utc>) -> bool {
 
 /// Seconds for which the server is to be left alone whatever it is asked for; 0 for
 /// none.
-fn leave_alone_s(polling: &Polling, setback: &Setback) -> u32 {
+fn leave_alone_s(polling: &Polling, setback: &PollSetback) -> u32 {
     let asked = setback.retry_after_s.unwrap_or(0).min(LONGEST_RETRY_AFTER_S);
-    if setback.class != Class::SlowDown {
+    if setback.class != FailureClass::SlowDown {
         return asked;
     }
     let times = polling.slow_downs.saturating_sub(1).min(16);
@@ -161,28 +161,31 @@ fn leave_alone_s(polling: &Polling, setback: &Setback) -> u32 {
 
 /// Lengthens the period of what has failed. `polling` has counted this setback.
 pub(super) fn stay_away(
-    steps: &mut Steps,
+    steps: &mut PeriodSteps,
     polling: &Polling,
-    setback: &Setback,
+    setback: &PollSetback,
     now: DateTime<Utc>,
 ) {
     let failing = polling
         .failing_since
         .map_or(Duration::ZERO, |since| (now - since).to_std().unwrap_or_default());
-    if setback.class != Class::SlowDown {
+    if setback.class != FailureClass::SlowDown {
         let (base, times) = (steps.secs().max(setback.class.base_s()), polling.failures);
         let ladder = base.saturating_mul(1 << times.saturating_sub(1).min(16));
         let cap = setback.class.cap_s(failing);
         let is_dead = cap == LONGEST_DEAD_S;
-        let reason =
-            if is_dead { Reason::Dead } else { Reason::Failing { class: setback.class, times } };
+        let reason = if is_dead {
+            PeriodReason::Dead
+        } else {
+            PeriodReason::Failing { class: setback.class, times }
+        };
         steps.spread_failures();
         steps.lengthen(ladder.min(cap), reason);
     }
     if is_gone(polling, now) {
-        steps.lengthen(GONE_S, Reason::Gone);
+        steps.lengthen(GONE_S, PeriodReason::Gone);
     }
     let is_told = setback.retry_after_s.unwrap_or(0) > 0;
-    let reason = if is_told { Reason::RetryAfter } else { Reason::SlowDown };
+    let reason = if is_told { PeriodReason::RetryAfter } else { PeriodReason::SlowDown };
     steps.at_least(leave_alone_s(polling, setback), reason);
 }

@@ -7,8 +7,8 @@
 //! that the dial does not run ahead of resources that are asked every few hours.
 
 use super::period::{LONGEST_S, Period};
-use super::reason::Reason;
-use super::{Bounds, K_LEAST};
+use super::reason::PeriodReason;
+use super::{K_LEAST, ScheduleBounds};
 
 /// `k` is not turned further than this; periods have their own bounds long before.
 const K_MOST: f64 = K_LEAST * 10_000.0;
@@ -55,13 +55,17 @@ impl Demand {
     /// `floor_s` is what was promised.
     pub(super) fn of(period: Period, free_s: f64, weight: f64, floor_s: u32) -> Demand {
         let answers = match period.reason() {
-            Reason::Unknown | Reason::Rate { .. } | Reason::Rationed { .. } => true,
-            Reason::Longest | Reason::Floor | Reason::MinPeriod => true,
-            Reason::Unconditional | Reason::UnconditionalLarge => true,
-            Reason::Headers | Reason::Ttl | Reason::Syndication => true,
-            Reason::Silent | Reason::WindowOverrun | Reason::Window { .. } => false,
-            Reason::Pushed | Reason::RetryAfter | Reason::SlowDown => false,
-            Reason::Failing { .. } | Reason::Dead | Reason::Gone => false,
+            PeriodReason::Unknown | PeriodReason::Rate { .. } | PeriodReason::Rationed { .. } => {
+                true
+            }
+            PeriodReason::Longest | PeriodReason::Floor | PeriodReason::MinPeriod => true,
+            PeriodReason::Unconditional | PeriodReason::UnconditionalLarge => true,
+            PeriodReason::Headers | PeriodReason::Ttl | PeriodReason::Syndication => true,
+            PeriodReason::Silent | PeriodReason::WindowOverrun | PeriodReason::Window { .. } => {
+                false
+            }
+            PeriodReason::Pushed | PeriodReason::RetryAfter | PeriodReason::SlowDown => false,
+            PeriodReason::Failing { .. } | PeriodReason::Dead | PeriodReason::Gone => false,
         };
         if !answers {
             return Demand { unit_ms: 0, least_s: period.as_secs() };
@@ -81,7 +85,7 @@ pub fn steer(k: f64, planned: f64, budget: f64) -> f64 {
     (k * turn).clamp(K_LEAST, K_MOST)
 }
 
-impl Bounds {
+impl ScheduleBounds {
     /// How many times longer than usual the period of what has `subscribers` is, and
     /// the weight of those. Subscribers weigh only where the budget does not suffice
     /// for all: they decide who waits, and never make a publisher be asked more often

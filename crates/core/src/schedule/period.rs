@@ -5,11 +5,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::super::poll::Polling;
-use super::super::resource::Kind;
+use super::super::resource::ResourceKind;
 use super::budget::Demand;
 use super::rate::UNREACHED_PER_HOUR;
-use super::reason::Reason;
-use super::{Bounds, K_LEAST};
+use super::reason::PeriodReason;
+use super::{K_LEAST, ScheduleBounds};
 
 const HOUR_S: u32 = 3_600;
 const DAY_S: u32 = 24 * HOUR_S;
@@ -42,7 +42,7 @@ const FAILURE_JITTER: f64 = 0.2;
 
 /// Seconds between two polls of the same resource.
 ///
-/// Never below the floor of the resource's [`Kind`]. The floors are the ones
+/// Never below the floor of the resource's [`ResourceKind`]. The floors are the ones
 /// Superfeedr's status schema gives for `period`: 60 s for feeds, 300 s for
 /// arbitrary content (seed 003).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct Period {
     /// The part of it that was promised to somebody: jitter does not undercut it.
     least_s: u32,
     jitter_s: f64,
-    reason: Reason,
+    reason: PeriodReason,
 }
 
 impl Period {
@@ -61,7 +61,7 @@ impl Period {
     }
 
     /// Why.
-    pub fn reason(self) -> Reason {
+    pub fn reason(self) -> PeriodReason {
         self.reason
     }
 
@@ -101,18 +101,18 @@ impl Period {
 
 /// What one rule says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct PeriodStep {
     /// How it bounds the period.
-    pub bound: Bound,
+    pub bound: PeriodBound,
     /// At how many seconds.
     pub secs: u32,
     /// Why.
-    pub reason: Reason,
+    pub reason: PeriodReason,
 }
 
 /// How a rule bounds a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum PeriodBound {
     /// It would be this by itself.
     Wanted,
     /// It is to be no longer.
@@ -123,11 +123,11 @@ pub enum Bound {
 
 /// A period in the making.
 #[derive(Debug)]
-pub(super) struct Steps {
-    taken: Vec<Step>,
+pub(super) struct PeriodSteps {
+    taken: Vec<PeriodStep>,
     secs: u32,
     least_s: u32,
-    reason: Reason,
+    reason: PeriodReason,
     is_failing: bool,
     /// The seconds by its rate at the least `k`.
     free_s: f64,
@@ -135,33 +135,33 @@ pub(super) struct Steps {
     weight: f64,
 }
 
-impl Steps {
+impl PeriodSteps {
     /// What has come out so far.
     pub(super) fn secs(&self) -> u32 {
         self.secs
     }
 
-    fn at_most(&mut self, secs: u32, reason: Reason) {
+    fn at_most(&mut self, secs: u32, reason: PeriodReason) {
         if secs < self.secs {
-            self.taken.push(Step { bound: Bound::AtMost, secs, reason });
+            self.taken.push(PeriodStep { bound: PeriodBound::AtMost, secs, reason });
             (self.secs, self.reason) = (secs, reason);
         }
     }
 
     /// Longer, but not as a promise to anybody.
-    pub(super) fn lengthen(&mut self, secs: u32, reason: Reason) {
-        self.taken.push(Step { bound: Bound::AtLeast, secs, reason });
+    pub(super) fn lengthen(&mut self, secs: u32, reason: PeriodReason) {
+        self.taken.push(PeriodStep { bound: PeriodBound::AtLeast, secs, reason });
         if secs > self.secs || (secs == self.secs && self.is_failing) {
             (self.secs, self.reason) = (secs, reason);
         }
     }
 
     /// Longer, and never undercut by jitter.
-    pub(super) fn at_least(&mut self, secs: u32, reason: Reason) {
+    pub(super) fn at_least(&mut self, secs: u32, reason: PeriodReason) {
         if secs == 0 {
             return;
         }
-        self.taken.push(Step { bound: Bound::AtLeast, secs, reason });
+        self.taken.push(PeriodStep { bound: PeriodBound::AtLeast, secs, reason });
         self.least_s = self.least_s.max(secs);
         if secs > self.secs {
             (self.secs, self.reason) = (secs, reason);
@@ -170,7 +170,7 @@ impl Steps {
 
     /// A poll is but a safety net (rule P53: once a day).
     pub(super) fn rarely(&mut self) {
-        self.lengthen(DAY_S, Reason::Pushed);
+        self.lengthen(DAY_S, PeriodReason::Pushed);
     }
 
     /// Spreads what comes after a failure more widely.
@@ -179,14 +179,14 @@ impl Steps {
     }
 
     /// What came out, every step to it, and how it depends on `k`.
-    pub(super) fn finish(self) -> (Period, Vec<Step>, Demand) {
+    pub(super) fn finish(self) -> (Period, Vec<PeriodStep>, Demand) {
         let secs = f64::from(self.secs);
         let jitter_s = if self.is_failing {
             secs * FAILURE_JITTER
         } else {
             (secs * JITTER).min(LONGEST_JITTER_S)
         };
-        let Steps { secs, least_s, reason, .. } = self;
+        let PeriodSteps { secs, least_s, reason, .. } = self;
         let period = Period { secs, least_s, jitter_s, reason };
         let demand = Demand::of(period, self.free_s, self.weight, least_s);
         (period, self.taken, demand)
@@ -194,29 +194,29 @@ impl Steps {
 }
 
 /// The least seconds between polls of a resource of this kind.
-fn floor_s(kind: Kind) -> u32 {
+fn floor_s(kind: ResourceKind) -> u32 {
     match kind {
-        Kind::Feed | Kind::Unknown | Kind::Collection => 60,
-        Kind::Other => 300,
+        ResourceKind::Feed | ResourceKind::Unknown | ResourceKind::Collection => 60,
+        ResourceKind::Other => 300,
     }
 }
 
 /// The period of a resource that is well, by all the rules.
 pub(super) fn steady(
-    kind: Kind,
+    kind: ResourceKind,
     subscribers: u32,
     polling: &Polling,
-    bounds: &Bounds,
+    bounds: &ScheduleBounds,
     now: DateTime<Utc>,
-) -> Steps {
+) -> PeriodSteps {
     let mut steps = adaptive(subscribers, polling, bounds);
-    steps.at_most(LONGEST_S, Reason::Longest);
+    steps.at_most(LONGEST_S, PeriodReason::Longest);
     guard_window(&mut steps, polling);
     let silent = polling.last_new.is_some_and(|last| now - last >= SILENT_DELTA);
     if silent {
-        steps.lengthen(SILENT_S, Reason::Silent);
+        steps.lengthen(SILENT_S, PeriodReason::Silent);
     }
-    steps.at_least(floor_s(kind), Reason::Floor);
+    steps.at_least(floor_s(kind), PeriodReason::Floor);
     be_polite(&mut steps, polling, bounds);
     for wish in polling.asked.wishes(polling.entries_per_hour) {
         steps.at_least(wish.secs, wish.reason);
@@ -227,42 +227,42 @@ pub(super) fn steady(
 const SILENT_DELTA: chrono::TimeDelta = chrono::TimeDelta::seconds(SILENT_FROM.as_secs() as i64);
 
 /// `T = k / sqrt(rate)`.
-fn adaptive(subscribers: u32, polling: &Polling, bounds: &Bounds) -> Steps {
+fn adaptive(subscribers: u32, polling: &Polling, bounds: &ScheduleBounds) -> PeriodSteps {
     let is_known = polling.rate_at.is_some();
     let rate = if is_known { polling.entries_per_hour } else { UNREACHED_PER_HOUR };
     let (stretch, weight) = bounds.stretch(subscribers);
     let free_s = K_LEAST / rate.max(SLOWEST_PER_HOUR).sqrt() * f64::from(HOUR_S);
     let per_day = rate * 24.0;
     let reason = match (is_known, stretch > 1.0) {
-        (false, _) => Reason::Unknown,
-        (true, false) => Reason::Rate { per_day },
-        (true, true) => Reason::Rationed { per_day, stretch },
+        (false, _) => PeriodReason::Unknown,
+        (true, false) => PeriodReason::Rate { per_day },
+        (true, true) => PeriodReason::Rationed { per_day, stretch },
     };
     let secs = (free_s * stretch).round() as u32;
-    let first = Step { bound: Bound::Wanted, secs, reason };
+    let first = PeriodStep { bound: PeriodBound::Wanted, secs, reason };
     let (taken, least_s, is_failing) = (vec![first], 0, false);
-    Steps { taken, secs, least_s, reason, is_failing, free_s, weight }
+    PeriodSteps { taken, secs, least_s, reason, is_failing, free_s, weight }
 }
 
 /// Comes sooner to a document that may lose entries before they are seen.
-fn guard_window(steps: &mut Steps, polling: &Polling) {
+fn guard_window(steps: &mut PeriodSteps, polling: &Polling) {
     let entries = polling.window;
     if entries < LEAST_WINDOW || polling.rate_at.is_none() {
         return;
     }
     if polling.overrun {
-        steps.at_most(steps.secs() / 2, Reason::WindowOverrun);
+        steps.at_most(steps.secs() / 2, PeriodReason::WindowOverrun);
     }
     let hours = f64::from(entries) / (LOOKS_A_WINDOW * polling.entries_per_hour);
     // Saturates: a rate of nothing fills no window.
-    steps.at_most((hours * f64::from(HOUR_S)) as u32, Reason::Window { entries });
+    steps.at_most((hours * f64::from(HOUR_S)) as u32, PeriodReason::Window { entries });
 }
 
 /// A floor by how much a poll costs the publisher, where nobody consented to more
 /// (rule P54).
-fn be_polite(steps: &mut Steps, polling: &Polling, bounds: &Bounds) {
+fn be_polite(steps: &mut PeriodSteps, polling: &Polling, bounds: &ScheduleBounds) {
     let least = bounds.min_period_s;
-    steps.at_least(least, Reason::MinPeriod);
+    steps.at_least(least, PeriodReason::MinPeriod);
     let is_known = polling.rate_at.is_some();
     let is_cheap = !polling.validators.is_empty() && !polling.resent;
     // Who says "good for a minute" expects to be asked every minute.
@@ -271,9 +271,9 @@ fn be_polite(steps: &mut Steps, polling: &Polling, bounds: &Bounds) {
         return;
     }
     let (times, reason) = if polling.body_bytes > LARGE_BYTES {
-        (LARGE_TIMES, Reason::UnconditionalLarge)
+        (LARGE_TIMES, PeriodReason::UnconditionalLarge)
     } else {
-        (UNCONDITIONAL_TIMES, Reason::Unconditional)
+        (UNCONDITIONAL_TIMES, PeriodReason::Unconditional)
     };
     steps.at_least(least.saturating_mul(times), reason);
 }

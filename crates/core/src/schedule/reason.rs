@@ -1,15 +1,15 @@
 //! Why a period is what it is: one value for each rule that can decide it.
 //!
 //! A reason is told to people as a clause (`Display`), and to programs as a word
-//! ([`Reason::word`]); both are made of the same value, so that they cannot differ.
+//! ([`PeriodReason::word`]); both are made of the same value, so that they cannot differ.
 
 use std::fmt;
 
-use super::backoff::Class;
+use super::backoff::FailureClass;
 
 /// What decides a period, or could have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reason {
+pub enum PeriodReason {
     /// Nothing usable was ever fetched.
     Unknown,
     /// How often it changes.
@@ -58,7 +58,7 @@ pub enum Reason {
     /// It failed.
     Failing {
         /// With what.
-        class: Class,
+        class: FailureClass,
         /// How often in a row.
         times: u32,
     },
@@ -68,39 +68,39 @@ pub enum Reason {
     Gone,
 }
 
-impl Reason {
+impl PeriodReason {
     /// A word for programs. Never changes once released.
     pub fn word(self) -> &'static str {
         match self {
-            Reason::Unknown => "unknown",
-            Reason::Rate { .. } => "rate",
-            Reason::Rationed { .. } => "budget",
-            Reason::Longest => "longest",
-            Reason::Silent => "silent",
-            Reason::WindowOverrun => "window_overrun",
-            Reason::Window { .. } => "window",
-            Reason::Floor => "floor",
-            Reason::MinPeriod => "min_period",
-            Reason::Unconditional | Reason::UnconditionalLarge => "unconditional",
-            Reason::Headers => "cache_control",
-            Reason::Ttl => "ttl",
-            Reason::Syndication => "syndication",
-            Reason::Pushed => "push_backup",
-            Reason::RetryAfter => "retry_after",
-            Reason::SlowDown => "slow_down",
-            Reason::Failing { .. } => "failure_backoff",
-            Reason::Dead => "dead",
-            Reason::Gone => "gone",
+            PeriodReason::Unknown => "unknown",
+            PeriodReason::Rate { .. } => "rate",
+            PeriodReason::Rationed { .. } => "budget",
+            PeriodReason::Longest => "longest",
+            PeriodReason::Silent => "silent",
+            PeriodReason::WindowOverrun => "window_overrun",
+            PeriodReason::Window { .. } => "window",
+            PeriodReason::Floor => "floor",
+            PeriodReason::MinPeriod => "min_period",
+            PeriodReason::Unconditional | PeriodReason::UnconditionalLarge => "unconditional",
+            PeriodReason::Headers => "cache_control",
+            PeriodReason::Ttl => "ttl",
+            PeriodReason::Syndication => "syndication",
+            PeriodReason::Pushed => "push_backup",
+            PeriodReason::RetryAfter => "retry_after",
+            PeriodReason::SlowDown => "slow_down",
+            PeriodReason::Failing { .. } => "failure_backoff",
+            PeriodReason::Dead => "dead",
+            PeriodReason::Gone => "gone",
         }
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for PeriodReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match *self {
-            Reason::Unknown => "nothing is known of it yet",
-            Reason::Rate { per_day } => return write!(f, "it brings {}", Rate(per_day)),
-            Reason::Rationed { per_day, stretch } => {
+            PeriodReason::Unknown => "nothing is known of it yet",
+            PeriodReason::Rate { per_day } => return write!(f, "it brings {}", Rate(per_day)),
+            PeriodReason::Rationed { per_day, stretch } => {
                 return write!(
                     f,
                     "it brings {}, and the operator's poll budget makes periods {stretch:.1} \
@@ -108,31 +108,33 @@ impl fmt::Display for Reason {
                     Rate(per_day)
                 );
             }
-            Reason::Longest => "what changes seldom is polled that often all the same",
-            Reason::Silent => "nothing new came for half a year",
-            Reason::WindowOverrun => {
+            PeriodReason::Longest => "what changes seldom is polled that often all the same",
+            PeriodReason::Silent => "nothing new came for half a year",
+            PeriodReason::WindowOverrun => {
                 "window overrun: everything in the document was new, so entries may have been \
                  missed"
             }
-            Reason::Window { entries } => {
+            PeriodReason::Window { entries } => {
                 return write!(f, "the document holds only {entries} entries, soon pushed out");
             }
-            Reason::Floor => "the shortest period for this kind of resource",
-            Reason::MinPeriod => "the operator's shortest period",
-            Reason::Unconditional => "its server sends the whole document every time",
-            Reason::UnconditionalLarge => "its server sends the whole, large document every time",
-            Reason::Headers => "the publisher's headers say that it is good so long",
-            Reason::Ttl => "the document's ttl asks for it",
-            Reason::Syndication => "the document's sy:updatePeriod asks for it",
-            Reason::Pushed => "its hub or cloud tells of changes; polls only make sure",
-            Reason::RetryAfter => "the server asked to be left alone so long",
-            Reason::SlowDown => "the server said that it is asked too often",
-            Reason::Failing { class, times: 1 } => return write!(f, "it failed: {class}"),
-            Reason::Failing { class, times } => {
+            PeriodReason::Floor => "the shortest period for this kind of resource",
+            PeriodReason::MinPeriod => "the operator's shortest period",
+            PeriodReason::Unconditional => "its server sends the whole document every time",
+            PeriodReason::UnconditionalLarge => {
+                "its server sends the whole, large document every time"
+            }
+            PeriodReason::Headers => "the publisher's headers say that it is good so long",
+            PeriodReason::Ttl => "the document's ttl asks for it",
+            PeriodReason::Syndication => "the document's sy:updatePeriod asks for it",
+            PeriodReason::Pushed => "its hub or cloud tells of changes; polls only make sure",
+            PeriodReason::RetryAfter => "the server asked to be left alone so long",
+            PeriodReason::SlowDown => "the server said that it is asked too often",
+            PeriodReason::Failing { class, times: 1 } => return write!(f, "it failed: {class}"),
+            PeriodReason::Failing { class, times } => {
                 return write!(f, "it failed {times} times in a row: {class}");
             }
-            Reason::Dead => "it has been failing for more than 30 days",
-            Reason::Gone => "it has said that it is gone for good",
+            PeriodReason::Dead => "it has been failing for more than 30 days",
+            PeriodReason::Gone => "it has said that it is gone for good",
         };
         f.write_str(text)
     }

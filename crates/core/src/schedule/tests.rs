@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::*;
 use crate::poll::Validators;
 
-const BOUNDS: Bounds = Bounds { min_period_s: 60, k: K_LEAST };
+const BOUNDS: ScheduleBounds = ScheduleBounds { min_period_s: 60, k: K_LEAST };
 
 fn at(hours: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::hours(hours)
@@ -22,18 +22,18 @@ fn steady(per_day: f64) -> Polling {
     }
 }
 
-fn held(polling: Polling) -> Held {
-    Held { kind: Kind::Feed, subscribers: 1, pushed: false, polling }
+fn held(polling: Polling) -> ScheduleInput {
+    ScheduleInput { kind: ResourceKind::Feed, subscribers: 1, pushed: false, polling }
 }
 
-const SAME: Found = Found::NotModified { hint_s: None };
+const SAME: PollFinding = PollFinding::NotModified { hint_s: None };
 
-fn planned(polling: Polling, found: &Found) -> Plan {
+fn planned(polling: Polling, found: &PollFinding) -> PollPlan {
     plan(held(polling), found, &BOUNDS, at(0), 0.5)
 }
 
 /// The period of a resource that is well, in seconds, and the word for its reason.
-fn period(polling: Polling, bounds: &Bounds) -> (u32, &'static str) {
+fn period(polling: Polling, bounds: &ScheduleBounds) -> (u32, &'static str) {
     let plan = plan(held(polling), &SAME, bounds, at(0), 0.5);
     (plan.period.as_secs(), plan.period.reason().word())
 }
@@ -41,10 +41,10 @@ fn period(polling: Polling, bounds: &Bounds) -> (u32, &'static str) {
 #[test]
 fn p12_p13_the_period_follows_the_rate_and_wishes_lengthen_it() {
     let asking = |headers_s, ttl_s| Polling {
-        asked: Asked { headers_s, ttl_s, ..Asked::default() },
+        asked: PollingHints { headers_s, ttl_s, ..PollingHints::default() },
         ..steady(100.0)
     };
-    let operator = |min_period_s| Bounds { min_period_s, ..BOUNDS };
+    let operator = |min_period_s| ScheduleBounds { min_period_s, ..BOUNDS };
     #[rustfmt::skip]
     let cases = [
         ("a silent feed is polled some times a day", steady(0.0),                 BOUNDS,        (18_354, "rate")),
@@ -59,15 +59,15 @@ fn p12_p13_the_period_follows_the_rate_and_wishes_lengthen_it() {
     for (why, polling, bounds, want) in cases {
         assert_eq!(period(polling, &bounds), want, "{why}");
     }
-    let other = Held { kind: Kind::Other, ..held(steady(1e6)) };
+    let other = ScheduleInput { kind: ResourceKind::Other, ..held(steady(1e6)) };
     assert_eq!(plan(other, &SAME, &BOUNDS, at(0), 0.5).period.as_secs(), 300, "what is no feed");
 }
 
 #[test]
 fn a_short_budget_stretches_periods_and_subscribers_weigh_in() {
-    let scarce = Bounds { k: 4.0 * K_LEAST, ..BOUNDS };
+    let scarce = ScheduleBounds { k: 4.0 * K_LEAST, ..BOUNDS };
     let of = |subscribers, bounds| {
-        let held = Held { subscribers, ..held(steady(24.0)) };
+        let held = ScheduleInput { subscribers, ..held(steady(24.0)) };
         plan(held, &SAME, bounds, at(0), 0.5).period.as_secs()
     };
     let plenty: Vec<u32> = [0, 1, 100, 10_000].map(|n| of(n, &BOUNDS)).to_vec();
@@ -77,9 +77,9 @@ fn a_short_budget_stretches_periods_and_subscribers_weigh_in() {
     assert_eq!(period(steady(0.0), &scarce), (21_600, "longest"), "six hours all the same");
     for k in [K_LEAST, 2.0 * K_LEAST, 50.0 * K_LEAST] {
         for subscribers in [0, 7] {
-            let bounds = Bounds { k, ..BOUNDS };
+            let bounds = ScheduleBounds { k, ..BOUNDS };
             for per_day in [0.0, 1.0, 24.0, 1e6] {
-                let held = Held { subscribers, ..held(steady(per_day)) };
+                let held = ScheduleInput { subscribers, ..held(steady(per_day)) };
                 let plan = plan(held, &SAME, &bounds, at(0), 0.5);
                 let told = plan.demand.period_s(k);
                 let off = (told - f64::from(plan.period.as_secs())).abs();
@@ -99,9 +99,9 @@ fn what_is_silent_for_half_a_year_is_polled_once_a_day() {
 #[test]
 fn a_window_that_overran_is_looked_at_sooner() {
     let news = |entries, new| {
-        Found::News(News {
-            kind: Kind::Feed,
-            asked: Asked::default(),
+        PollFinding::NewRecords(NewRecords {
+            kind: ResourceKind::Feed,
+            asked: PollingHints::default(),
             entries,
             new,
             dates: Vec::new(),
@@ -109,16 +109,16 @@ fn a_window_that_overran_is_looked_at_sooner() {
     };
     #[rustfmt::skip]
     let cases = [
-        ("something known is left",            Kind::Feed,    news(10, 9), 1.0, (2_437, "rate")),
-        ("everything is new",                  Kind::Feed,    news(10, 10), 1.0, (1_187, "window_overrun")),
-        ("two entries are no window",          Kind::Feed,    news(2, 2),  1.0, (3_061, "rate")),
-        ("the first document is all new",      Kind::Unknown, news(10, 10), 1.0, (2_375, "rate")),
-        ("so few that they are soon gone",     Kind::Feed,    news(10, 0), 240.0 * 24.0, (60, "floor")),
-        ("as few, less fast",                  Kind::Feed,    news(3, 0), 24.0 * 24.0, (140, "rate")),
-        ("as few, very fast",                  Kind::Feed,    news(3, 0), 24.0 * 50.0, (72, "window")),
+        ("something known is left",            ResourceKind::Feed,    news(10, 9), 1.0, (2_437, "rate")),
+        ("everything is new",                  ResourceKind::Feed,    news(10, 10), 1.0, (1_187, "window_overrun")),
+        ("two entries are no window",          ResourceKind::Feed,    news(2, 2),  1.0, (3_061, "rate")),
+        ("the first document is all new",      ResourceKind::Unknown, news(10, 10), 1.0, (2_375, "rate")),
+        ("so few that they are soon gone",     ResourceKind::Feed,    news(10, 0), 240.0 * 24.0, (60, "floor")),
+        ("as few, less fast",                  ResourceKind::Feed,    news(3, 0), 24.0 * 24.0, (140, "rate")),
+        ("as few, very fast",                  ResourceKind::Feed,    news(3, 0), 24.0 * 50.0, (72, "window")),
     ];
     for (why, kind, found, per_day, want) in cases {
-        let held = Held { kind, ..held(steady(per_day)) };
+        let held = ScheduleInput { kind, ..held(steady(per_day)) };
         let plan = plan(held, &found, &BOUNDS, at(0), 0.5);
         assert_eq!((plan.period.as_secs(), plan.period.reason().word()), want, "{why}");
     }
@@ -131,12 +131,15 @@ fn a_window_that_overran_is_looked_at_sooner() {
 
 #[test]
 fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
-    let bounds = Bounds { min_period_s: 300, ..BOUNDS };
+    let bounds = ScheduleBounds { min_period_s: 300, ..BOUNDS };
     let cheap = steady(1e6);
     let whole = Polling { validators: Validators::default(), ..steady(1e6) };
     let resent = Polling { resent: true, ..steady(1e6) };
     let large = Polling { body_bytes: 300_000, ..whole.clone() };
-    let consents = Polling { asked: Asked { headers_s: 60, ..Asked::default() }, ..whole.clone() };
+    let consents = Polling {
+        asked: PollingHints { headers_s: 60, ..PollingHints::default() },
+        ..whole.clone()
+    };
     #[rustfmt::skip]
     let cases = [
         ("it answers 304",                   cheap,           (300, "min_period")),
@@ -147,7 +150,7 @@ fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
     ];
     for (why, polling, want) in cases {
         // Trouble leaves alone what is known of the server's manners.
-        let steps = period::steady(Kind::Feed, 1, &polling, &bounds, at(0));
+        let steps = period::steady(ResourceKind::Feed, 1, &polling, &bounds, at(0));
         let (period, ..) = steps.finish();
         assert_eq!((period.as_secs(), period.reason().word()), want, "{why}");
     }
@@ -168,21 +171,21 @@ fn dead() -> Polling {
     Polling { failing_since: Some(at(-30 * 24)), ..failed(60) }
 }
 
-fn setback(class: Class) -> Setback {
-    Setback { class, retry_after_s: None }
+fn setback(class: FailureClass) -> PollSetback {
+    PollSetback { class, retry_after_s: None }
 }
 
-fn told(class: Class, secs: u32) -> Setback {
-    Setback { class, retry_after_s: Some(secs) }
+fn told(class: FailureClass, secs: u32) -> PollSetback {
+    PollSetback { class, retry_after_s: Some(secs) }
 }
 
 /// Checks the seconds to the next poll after a setback, and the word for why; and that
 /// everything is forgotten once it is well again.
-fn stays_away(cases: &[(&str, Polling, Setback, u32, &str)]) {
+fn stays_away(cases: &[(&str, Polling, PollSetback, u32, &str)]) {
     for (why, polling, setback, want, code) in cases {
-        let plan = planned(polling.clone(), &Found::Trouble(*setback));
+        let plan = planned(polling.clone(), &PollFinding::Trouble(*setback));
         assert_eq!((plan.period.as_secs(), plan.period.reason().word()), (*want, *code), "{why}");
-        let counts = u32::from(setback.class != Class::SlowDown);
+        let counts = u32::from(setback.class != FailureClass::SlowDown);
         assert_eq!(plan.polling.failures, polling.failures + counts, "{why}");
         let well = planned(plan.polling, &SAME).polling;
         assert_eq!((well.failures, well.gone, well.slow_downs), (0, 0, 0), "{why}");
@@ -191,7 +194,7 @@ fn stays_away(cases: &[(&str, Polling, Setback, u32, &str)]) {
 
 #[test]
 fn p25_retry_after_is_a_floor_for_a_day_at_most() {
-    use Class::{Server, SlowDown};
+    use FailureClass::{Server, SlowDown};
     #[rustfmt::skip]
     stays_away(&[
         ("it counts",                          failed(0),  told(Server, 7_200),     7_200, "retry_after"),
@@ -204,7 +207,7 @@ fn p25_retry_after_is_a_floor_for_a_day_at_most() {
 
 #[test]
 fn p26_a_slow_down_is_ten_minutes_doubled_and_no_sign_of_death() {
-    use Class::SlowDown;
+    use FailureClass::SlowDown;
     let again = |slow_downs| Polling { slow_downs, ..busy() };
     #[rustfmt::skip]
     stays_away(&[
@@ -217,7 +220,7 @@ fn p26_a_slow_down_is_ten_minutes_doubled_and_no_sign_of_death() {
 
 #[test]
 fn p29_each_failure_doubles_the_wait_up_to_a_day() {
-    use Class::{Denied, Lookup, Missing, Network, Server, Tls};
+    use FailureClass::{Denied, Lookup, Missing, Network, Server, Tls};
     #[rustfmt::skip]
     stays_away(&[
         ("the first time, the period",          failed(0),  setback(Server),      684, "failure_backoff"),
@@ -232,7 +235,7 @@ fn p29_each_failure_doubles_the_wait_up_to_a_day() {
 
 #[test]
 fn p30_nothing_is_given_up_for_ever() {
-    use Class::{Gone, Missing, Network, NoName};
+    use FailureClass::{Gone, Missing, Network, NoName};
     let gone = Polling { failing_since: Some(at(-48)), gone: 2, ..failed(60) };
     let never = Polling::default();
     #[rustfmt::skip]
@@ -246,7 +249,7 @@ fn p30_nothing_is_given_up_for_ever() {
 
 #[test]
 fn p31_a_broken_document_is_asked_for_again_within_six_hours() {
-    use Class::Unusable;
+    use FailureClass::Unusable;
     #[rustfmt::skip]
     stays_away(&[
         ("the first time",       failed(0), setback(Unusable),     684, "failure_backoff"),
@@ -257,15 +260,16 @@ fn p31_a_broken_document_is_asked_for_again_within_six_hours() {
 
 #[test]
 fn p44_jitter_is_a_tenth_and_never_undercuts_a_promise() {
-    let next = |polling: &Polling, found: &Found, dice| {
+    let next = |polling: &Polling, found: &PollFinding, dice| {
         (plan(held(polling.clone()), found, &BOUNDS, at(0), dice).next_fetch - at(0)).num_seconds()
     };
     let hourly = steady(K_LEAST * K_LEAST * 24.0);
-    let asked = Asked { ttl_s: 3_600, ..Asked::default() };
+    let asked = PollingHints { ttl_s: 3_600, ..PollingHints::default() };
     let promised = Polling { asked, ..steady(24.0) };
     let seldom = Polling { last_new: Some(at(-24 * 400)), ..steady(0.0) };
     let failing = Polling { failures: 3, ..steady(24.0) };
-    let trouble = Found::Trouble(Setback { class: Class::Server, retry_after_s: None });
+    let trouble =
+        PollFinding::Trouble(PollSetback { class: FailureClass::Server, retry_after_s: None });
     #[rustfmt::skip]
     let cases = [
         ("a tenth to either side",              &hourly,   &SAME,    (3_240, 3_960)),
@@ -281,17 +285,17 @@ fn p44_jitter_is_a_tenth_and_never_undercuts_a_promise() {
 #[test]
 fn p44_what_was_first_read_together_does_not_stay_in_step() {
     let polling = Polling { validators: steady(1.0).validators, ..Polling::default() };
-    let news = News {
-        kind: Kind::Feed,
-        asked: Asked::default(),
+    let news = NewRecords {
+        kind: ResourceKind::Feed,
+        asked: PollingHints::default(),
         entries: 1,
         new: 1,
         dates: vec![at(-24)],
     };
-    let bounds = Bounds { min_period_s: 300, ..BOUNDS };
+    let bounds = ScheduleBounds { min_period_s: 300, ..BOUNDS };
     let next = |dice| {
-        let held = Held { kind: Kind::Unknown, ..held(polling.clone()) };
-        plan(held, &Found::News(news.clone()), &bounds, at(0), dice)
+        let held = ScheduleInput { kind: ResourceKind::Unknown, ..held(polling.clone()) };
+        plan(held, &PollFinding::NewRecords(news.clone()), &bounds, at(0), dice)
     };
     let period = i64::from(next(0.5).period.as_secs());
     let span = |dice| (next(dice).next_fetch - at(0)).num_seconds();
@@ -300,9 +304,10 @@ fn p44_what_was_first_read_together_does_not_stay_in_step() {
 
 #[test]
 fn p53_what_is_pushed_is_polled_once_a_day_and_failures_count_all_the_same() {
-    let pushed = |polling| Held { pushed: true, ..held(polling) };
-    let plan = |held: Held, found: &Found| super::plan(held, found, &BOUNDS, at(0), 0.5);
-    let same = Found::NotModified { hint_s: None };
+    let pushed = |polling| ScheduleInput { pushed: true, ..held(polling) };
+    let plan =
+        |held: ScheduleInput, found: &PollFinding| super::plan(held, found, &BOUNDS, at(0), 0.5);
+    let same = PollFinding::NotModified { hint_s: None };
     let daily = plan(pushed(steady(100.0)), &same).period;
     assert_eq!((daily.as_secs(), daily.reason().word()), (86_400, "push_backup"));
     let polled = plan(held(steady(100.0)), &same).period;

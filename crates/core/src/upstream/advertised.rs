@@ -18,7 +18,7 @@ const CLOUD_RENEWAL: Duration = Duration::from_secs(23 * 3_600);
 
 /// A hub or a cloud, as a resource advertises it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct AdvertisedUpstream {
     /// How it is spoken to; a procedure is the one that registers.
     pub protocol: Protocol,
     /// The address of the hub or the cloud.
@@ -27,7 +27,7 @@ pub struct Offer {
     pub topic: String,
 }
 
-impl Offer {
+impl AdvertisedUpstream {
     /// Host and port of the hub or the cloud, the unit in which requests to them are
     /// bounded; empty if the endpoint is no address.
     pub fn host(&self) -> String {
@@ -40,7 +40,11 @@ impl Offer {
     ///
     /// A hub counts before a cloud, because it sends what is new and signs it;
     /// `<source:cloud>` before `<cloud>`, which cannot say "https".
-    pub fn of(links: &[(String, String)], feed: Option<&Feed>, url: &str) -> Option<Offer> {
+    pub fn of(
+        links: &[(String, String)],
+        feed: Option<&Feed>,
+        url: &str,
+    ) -> Option<AdvertisedUpstream> {
         let header = |rel: &str| links.iter().find(|link| link.0 == rel).map(|link| &link.1);
         let element = |rel: &str| {
             let mut links = feed?.links.iter().filter(|link| link.rel == rel);
@@ -55,7 +59,11 @@ impl Offer {
 
         let hub = header("hub").filter(|hub| is_address(hub)).or_else(|| element("hub"));
         if let Some(hub) = hub {
-            return Some(Offer { protocol: Protocol::WebSub, endpoint: hub.clone(), topic });
+            return Some(AdvertisedUpstream {
+                protocol: Protocol::WebSub,
+                endpoint: hub.clone(),
+                topic,
+            });
         }
         let extensions = &feed?.extensions;
         let named = |name: &str, is_source: bool| {
@@ -66,10 +74,10 @@ impl Offer {
         let new = named("cloud", true).map(|element| element.text().trim().to_owned());
         let new = new.filter(|endpoint| is_address(endpoint));
         if let Some(endpoint) = new {
-            return Some(Offer { protocol: Protocol::HttpPost, endpoint, topic });
+            return Some(AdvertisedUpstream { protocol: Protocol::HttpPost, endpoint, topic });
         }
         let (protocol, endpoint) = named("cloud", false).and_then(cloud)?;
-        Some(Offer { protocol, endpoint, topic })
+        Some(AdvertisedUpstream { protocol, endpoint, topic })
     }
 
     /// Whether it is an address below `own`: nobody need tell us what we tell ourselves.
@@ -163,7 +171,7 @@ mod tests {
     }
 
     /// Protocol, procedure, endpoint and topic.
-    fn told(offer: Option<Offer>) -> Option<(&'static str, String, String, String)> {
+    fn told(offer: Option<AdvertisedUpstream>) -> Option<(&'static str, String, String, String)> {
         let offer = offer?;
         let procedure = offer.protocol.procedure().to_owned();
         Some((offer.protocol.as_str(), procedure, offer.endpoint, offer.topic))
@@ -185,7 +193,7 @@ mod tests {
             ("no address, no hub",       Some(wrong),  &[],      None),
         ];
         for (why, feed, links, want) in cases {
-            let offer = told(Offer::of(links, feed.as_ref(), URL));
+            let offer = told(AdvertisedUpstream::of(links, feed.as_ref(), URL));
             let want = want.map(|(p, e, t)| (p, String::new(), e.to_owned(), t.to_owned()));
             assert_eq!(offer, want, "{why}");
         }
@@ -194,7 +202,7 @@ mod tests {
     #[test]
     fn s49_a_private_feed_is_named_to_nobody() {
         let hub = feed(&[("hub", "https://h.test/"), ("self", "https://a.test/feed")], vec![]);
-        assert_eq!(told(Offer::of(&[], Some(&hub), "https://u:p@a.test/feed")), None);
+        assert_eq!(told(AdvertisedUpstream::of(&[], Some(&hub), "https://u:p@a.test/feed")), None);
     }
 
     #[test]
@@ -210,14 +218,17 @@ mod tests {
         ];
         for (endpoint, own, want) in cases {
             let endpoint = endpoint.to_owned();
-            let offer = Offer { protocol: Protocol::WebSub, endpoint, topic: URL.to_owned() };
+            let offer =
+                AdvertisedUpstream { protocol: Protocol::WebSub, endpoint, topic: URL.to_owned() };
             assert_eq!(offer.is_within(&Url::parse(own).unwrap()), want, "{offer:?} {own}");
         }
     }
 
     #[test]
     fn p53_clouds_are_read_as_publishers_write_them() {
-        let of = |element: Element| told(Offer::of(&[], Some(&feed(&[], vec![element])), URL));
+        let of = |element: Element| {
+            told(AdvertisedUpstream::of(&[], Some(&feed(&[], vec![element])), URL))
+        };
         let rest = [("domain", "c.test"), ("port", "80"), ("path", "/RPC2")];
         let with = |more: &[(&str, &str)]| rss_cloud(&[&rest, more].concat());
         #[rustfmt::skip]

@@ -363,7 +363,7 @@ impl<'t> El<'t> {
 
     /// The elements that `teller` leads to, itself first, with an attribute that is
     /// `wanted`, and its value.
-    fn telling(
+    fn delivery_progress(
         self,
         teller: impl Fn(Scope) -> u32,
         wanted: impl Fn(El<'t>, &Attr<'t>) -> bool,
@@ -384,7 +384,8 @@ impl<'t> El<'t> {
     /// The element that tells the language in force, and the language as written. An empty
     /// one says that it is unknown.
     pub(super) fn told_lang(self) -> Option<(El<'t>, &'t str)> {
-        self.telling(|scope| scope.lang, |_, a| a.prefix == "xml" && a.name == "lang").next()
+        self.delivery_progress(|scope| scope.lang, |_, a| a.prefix == "xml" && a.name == "lang")
+            .next()
     }
 
     /// The language in force, as written.
@@ -395,7 +396,7 @@ impl<'t> El<'t> {
     /// The elements with `xml:base` attributes in force, innermost first, and the values.
     /// The channel of CDF has its own (`BASE`, of before there was `xml:base`).
     pub(super) fn told_bases(self) -> impl Iterator<Item = (El<'t>, &'t str)> {
-        self.telling(|scope| scope.base, |element, a| a.is_base_of(element))
+        self.delivery_progress(|scope| scope.base, |element, a| a.is_base_of(element))
     }
 
     /// The values of those.

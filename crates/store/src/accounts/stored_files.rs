@@ -6,36 +6,38 @@ use chrono::{DateTime, Utc};
 use crate::engine::db::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::{Storage, StoreError};
-use feedgate_core::stored_file::{Condition, Content, Kept, Quota, Segment, StoredFile};
+use feedgate_core::ports::{StoreError, StoredFiles};
+use feedgate_core::stored_file::{
+    FileContent, PathSegment, Quota, SaveOutcome, StoredFile, WriteCondition,
+};
 
 #[async_trait]
-impl Storage for Db {
-    async fn keep_file(
+impl StoredFiles for Db {
+    async fn save_file(
         &self,
-        (login, name): (&Segment, &Segment),
-        content: &Content,
-        (condition, quota): (&Condition, Quota),
+        (login, name): (&PathSegment, &PathSegment),
+        content: &FileContent,
+        (condition, quota): (&WriteCondition, Quota),
         now: DateTime<Utc>,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<SaveOutcome, StoreError> {
         let (login, name, content) = (login.clone(), name.clone(), content.clone());
         let condition = condition.clone();
         self.write(move |tx| {
             Box::pin(async move {
                 let Some((account, held)) = lock(tx, &login, &name).await? else {
-                    return Ok(Kept::NoAccount);
+                    return Ok(SaveOutcome::NoAccount);
                 };
                 if !condition.allows(held.as_deref()) {
-                    return Ok(Kept::Unmet);
+                    return Ok(SaveOutcome::Unmet);
                 }
                 if !has_room(tx, (account, &name), content.body.len(), quota).await? {
-                    return Ok(Kept::Full);
+                    return Ok(SaveOutcome::Full);
                 }
                 keep(tx, (account, &name), &content, now).await?;
                 Ok(match held {
-                    None => Kept::Made,
-                    Some(tag) if tag == content.tag() => Kept::Same,
-                    Some(_) => Kept::Replaced,
+                    None => SaveOutcome::Made,
+                    Some(tag) if tag == content.tag() => SaveOutcome::Same,
+                    Some(_) => SaveOutcome::Replaced,
                 })
             })
         })
@@ -44,8 +46,8 @@ impl Storage for Db {
 
     async fn file(
         &self,
-        login: &Segment,
-        name: &Segment,
+        login: &PathSegment,
+        name: &PathSegment,
     ) -> Result<Option<StoredFile>, StoreError> {
         const FILE: &str = "
             select f.media_type, f.body, f.tag, f.changed_at
@@ -55,14 +57,14 @@ impl Storage for Db {
         let params = [login.as_str().into(), name.as_str().into()];
         let found = self.read(move |tx| Box::pin(async move { tx.first(FILE, &params).await }));
         let Some(mut row) = found.await? else { return Ok(None) };
-        let content = Content { media_type: row.text()?, body: row.blob()? };
+        let content = FileContent { media_type: row.text()?, body: row.blob()? };
         Ok(Some(StoredFile { content, tag: row.text()?, changed_at: row.time()? }))
     }
 
     async fn remove_file(
         &self,
-        (login, name): (&Segment, &Segment),
-        condition: &Condition,
+        (login, name): (&PathSegment, &PathSegment),
+        condition: &WriteCondition,
     ) -> Result<Option<bool>, StoreError> {
         const REMOVE: &str = "delete from files where account_id = $1 and name = $2";
         let (login, name, condition) = (login.clone(), name.clone(), condition.clone());
@@ -85,8 +87,8 @@ impl Storage for Db {
 /// tag.
 async fn lock(
     tx: &Tx<'_>,
-    login: &Segment,
-    name: &Segment,
+    login: &PathSegment,
+    name: &PathSegment,
 ) -> Result<Option<(i64, Option<String>)>, StoreError> {
     const ACCOUNT: &str = "select id from accounts where login = $1 {for update}";
     const TAG: &str = "select tag from files where account_id = $1 and name = $2";
@@ -102,7 +104,7 @@ async fn lock(
 /// Whether a file of so many bytes fits beside the account's other files.
 async fn has_room(
     tx: &Tx<'_>,
-    (account, name): (i64, &Segment),
+    (account, name): (i64, &PathSegment),
     bytes: usize,
     quota: Quota,
 ) -> Result<bool, StoreError> {
@@ -118,8 +120,8 @@ async fn has_room(
 
 async fn keep(
     tx: &Tx<'_>,
-    (account, name): (i64, &Segment),
-    content: &Content,
+    (account, name): (i64, &PathSegment),
+    content: &FileContent,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     // What is saved again as it was has not changed.

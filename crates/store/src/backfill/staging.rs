@@ -9,10 +9,10 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::records::{Records, append};
 use crate::log::{entries, fan_out};
-use feedgate_core::change_detection::{self, Candidate, Document, Standing, Verdict};
-use feedgate_core::page::Cut;
+use feedgate_core::change_detection::{self, Baseline, Candidate, EntryChange, FeedDocument};
+use feedgate_core::page::PageLimits;
 use feedgate_core::ports::StoreError;
-use feedgate_core::record::{Digest, Reach, RecordKind};
+use feedgate_core::record::{Audience, Digest, RecordKind};
 use feedgate_core::resource::ResourceId;
 
 /// Entries that go into the log in one transaction.
@@ -21,7 +21,7 @@ const BATCH: i64 = 200;
 /// Lays entries aside; returns how many of them are news. Of one entry the newest form
 /// counts, and of those that are as new the one nearest the beginning of the way (RFC 5005
 /// `#section-4.2`).
-pub(crate) async fn lay_entries(
+pub(crate) async fn stage_entries(
     tx: &Tx<'_>,
     id: ResourceId,
     page: u32,
@@ -94,27 +94,27 @@ pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>
 /// how many there were.
 pub(crate) async fn append_old(
     tx: &Tx<'_>,
-    (cut, id): (&Cut, ResourceId),
+    (cut, id): (&PageLimits, ResourceId),
     (head, body_version): (i64, i64),
     (candidates, now): (Vec<Candidate>, DateTime<Utc>),
 ) -> Result<i64, StoreError> {
     const GROW: &str = "update resources set head = $2 where id = $1";
-    let mut document = Document { at: now, candidates, ..Document::default() };
+    let mut document = FeedDocument { at: now, candidates, ..FeedDocument::default() };
     let recorded = recorded(tx, id, &document.candidates).await?;
     document.candidates.retain(|candidate| !recorded.contains(&candidate.id.0.to_vec()));
     let known = entries::known(tx, id, document.keys()).await?;
-    let mut judgement = change_detection::judge(&document, &known, &Standing::default(), now);
+    let mut judgement = change_detection::classify(&document, &known, &Baseline::default(), now);
     let mut records = Records::after(head);
     let mut seqs = Vec::with_capacity(judgement.verdicts.len());
     for (candidate, verdict) in document.candidates.iter_mut().zip(&mut judgement.verdicts) {
         seqs.push(match verdict {
-            Verdict::New(_) => {
+            EntryChange::New(_) => {
                 let entry = (candidate.entry_id.clone(), candidate.atom.take().unwrap_or_default());
-                Some(records.push(RecordKind::Old, Reach::Nobody, None, entry))
+                Some(records.push(RecordKind::Old, Audience::Nobody, None, entry))
             }
             // What the log holds is newer, and stays what it is.
             held => {
-                *held = held.known().cloned().map_or(Verdict::Repeated, Verdict::Known);
+                *held = held.known().cloned().map_or(EntryChange::Repeated, EntryChange::Known);
                 None
             }
         });

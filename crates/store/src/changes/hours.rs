@@ -15,8 +15,8 @@ use crate::changes;
 use crate::engine::db::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ping::{Change, HOUR, Unit, hour_of};
-use feedgate_core::ports::{Changes, Hour, StoreError, Window};
+use feedgate_core::ping::{HOUR, TimeUnit, WeblogChange, start_of_hour};
+use feedgate_core::ports::{Changes, ChangesHour, ChangesWindow, StoreError};
 
 /// How long after its end an hour is kept. What was received in it has long been written
 /// by then: no transaction takes so long.
@@ -28,11 +28,14 @@ const MOST_HOURS: u64 = 1_000;
 type Packed = (i64, String, String, Option<String>);
 
 /// The hour that begins then.
-pub(crate) async fn find(tx: &Tx<'_>, begins: DateTime<Utc>) -> Result<Option<Hour>, StoreError> {
+pub(crate) async fn find(
+    tx: &Tx<'_>,
+    begins: DateTime<Utc>,
+) -> Result<Option<ChangesHour>, StoreError> {
     const FIND: &str = "select unit, count, parts from hours where hour = $1";
     let Some(mut row) = tx.first(FIND, params![begins]).await? else { return Ok(None) };
-    let (unit, count) = (row.word(Unit::from_word)?, row.count()?);
-    Ok(Some(Hour { unit, count, parts: row.small()? as usize }))
+    let (unit, count) = (row.word(TimeUnit::from_word)?, row.count()?);
+    Ok(Some(ChangesHour { unit, count, parts: row.small()? as usize }))
 }
 
 /// A page of its lines.
@@ -40,7 +43,7 @@ pub(crate) async fn part(
     tx: &Tx<'_>,
     begins: DateTime<Utc>,
     part: usize,
-) -> Result<Vec<Change>, StoreError> {
+) -> Result<Vec<WeblogChange>, StoreError> {
     const PART: &str = "select lines from hour_parts where hour = $1 and part = $2";
     let row = tx.first(PART, params![begins, part as i64]).await?;
     let mut row = row.ok_or_else(|| StoreError::Corrupt(format!("no page {part} of {begins}")))?;
@@ -56,12 +59,16 @@ pub(crate) async fn open(tx: &Tx<'_>) -> Result<Option<DateTime<Utc>>, StoreErro
         return Ok(Some(last + HOUR));
     }
     let first = tx.first(FIRST, &[]).await?.map_or(Ok(None), |mut row| row.opt_time())?;
-    Ok(first.map(hour_of))
+    Ok(first.map(start_of_hour))
 }
 
 /// Keeps what is over at `now`. Where nothing was ever listed, the last hour is the first.
-pub(crate) async fn keep_all(db: &Db, now: DateTime<Utc>, unit: Unit) -> Result<u64, StoreError> {
-    let settled = hour_of(now - SETTLED);
+pub(crate) async fn keep_all(
+    db: &Db,
+    now: DateTime<Utc>,
+    unit: TimeUnit,
+) -> Result<u64, StoreError> {
+    let settled = start_of_hour(now - SETTLED);
     let mut hour = db.open_hour().await?.unwrap_or(settled - HOUR);
     let mut kept = 0;
     while hour < settled && kept < MOST_HOURS {
@@ -72,12 +79,12 @@ pub(crate) async fn keep_all(db: &Db, now: DateTime<Utc>, unit: Unit) -> Result<
     Ok(kept)
 }
 
-async fn keep(db: &Db, hour: DateTime<Utc>, unit: Unit) -> Result<(), StoreError> {
+async fn keep(db: &Db, hour: DateTime<Utc>, unit: TimeUnit) -> Result<(), StoreError> {
     const KEEP: &str = "
         insert into hours (hour, unit, count, parts) values ($1, $2, $3, $4)
             on conflict (hour) do nothing";
     let (newest, count) = db.newest_change().await?;
-    let window = Window { from: hour, until: hour + HOUR, newest };
+    let window = ChangesWindow { from: hour, until: hour + HOUR, newest };
     let (mut parts, mut after) = (0, None);
     loop {
         let lines = db.read(move |tx| Box::pin(changes::page(tx, window, after))).await?;
@@ -123,7 +130,7 @@ pub(crate) async fn forget(tx: &Tx<'_>, before: DateTime<Utc>) -> Result<(), Sto
     tx.execute(PARTS, &[]).await.map(drop)
 }
 
-fn pack(lines: impl Iterator<Item = Change>) -> Result<Vec<u8>, StoreError> {
+fn pack(lines: impl Iterator<Item = WeblogChange>) -> Result<Vec<u8>, StoreError> {
     let lines = lines.map(|line| {
         let packed: Packed = (line.at.timestamp_micros(), line.name, line.url, line.feed_url);
         packed
@@ -135,7 +142,7 @@ fn pack(lines: impl Iterator<Item = Change>) -> Result<Vec<u8>, StoreError> {
     packed.map_err(|err| StoreError::Corrupt(err.to_string()))
 }
 
-fn unpack(packed: &[u8]) -> Result<Vec<Change>, StoreError> {
+fn unpack(packed: &[u8]) -> Result<Vec<WeblogChange>, StoreError> {
     let corrupt = |err: &dyn std::error::Error| StoreError::Corrupt(err.to_string());
     let mut json = Vec::new();
     GzDecoder::new(packed).read_to_end(&mut json).map_err(|err| corrupt(&err))?;
@@ -143,7 +150,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<Change>, StoreError> {
     let change = |(micros, name, url, feed_url)| {
         let at = DateTime::from_timestamp_micros(micros);
         let at = at.ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))?;
-        Ok(Change { at, name, url, feed_url })
+        Ok(WeblogChange { at, name, url, feed_url })
     };
     lines.into_iter().map(change).collect()
 }

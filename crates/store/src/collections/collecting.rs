@@ -17,10 +17,10 @@ use crate::log::records::{Records, append};
 use crate::log::{record, record_columns};
 use crate::resources::details;
 use crate::resources::{self, resource, resource_columns};
-use feedgate_core::collection::Owing;
-use feedgate_core::page::Cut;
+use feedgate_core::collection::PendingCollection;
+use feedgate_core::page::PageLimits;
 use feedgate_core::ports::StoreError;
-use feedgate_core::record::{EntryKey, Reach, RecordKind, Seq};
+use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::status::Status;
 
@@ -62,7 +62,7 @@ pub(crate) async fn claim(
     (now, until): (DateTime<Utc>, DateTime<Utc>),
     limit: usize,
     most: i64,
-) -> Result<Vec<Owing>, StoreError> {
+) -> Result<Vec<PendingCollection>, StoreError> {
     const PICK: &str = "
         select resource_id, collection_id, cursor, upto
           from collecting
@@ -98,7 +98,7 @@ pub(crate) async fn claim(
             records.clear();
         }
         let (collection, after, upto) = (ResourceId(collection), Seq(stands), Seq(upto));
-        claimed.push(Owing { collection, member, after, upto, records });
+        claimed.push(PendingCollection { collection, member, after, upto, records });
     }
     Ok(claimed)
 }
@@ -113,7 +113,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn of(owing: &Owing) -> Cursor {
+    fn of(owing: &PendingCollection) -> Cursor {
         Cursor {
             resource: owing.member.id.0,
             collection: owing.collection.0,
@@ -151,7 +151,7 @@ async fn members(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<i64, Resource
     Ok(members)
 }
 
-type Taken = Vec<(feedgate_core::record::Record, Reach)>;
+type Taken = Vec<(feedgate_core::record::Record, Audience)>;
 
 /// What stands behind each cursor and reaches anybody, by resource and collection.
 async fn owed(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<(i64, i64), Taken>, StoreError> {
@@ -172,9 +172,9 @@ async fn owed(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<(i64, i64), Take
     Ok(owed)
 }
 
-fn reach(row: &mut Row) -> Result<Reach, StoreError> {
+fn reach(row: &mut Row) -> Result<Audience, StoreError> {
     let number = row.int()?;
-    Reach::from_number(number)
+    Audience::from_number(number)
         .ok_or_else(|| StoreError::Corrupt(format!("{number} is no reach of a record")))
 }
 
@@ -182,15 +182,15 @@ fn reach(row: &mut Row) -> Result<Reach, StoreError> {
 /// is left out.
 pub(crate) async fn collect(
     tx: &Tx<'_>,
-    cut: &Cut,
-    taken: Vec<Owing>,
+    cut: &PageLimits,
+    taken: Vec<PendingCollection>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    let both = |owing: &Owing| [owing.collection.0, owing.member.id.0];
+    let both = |owing: &PendingCollection| [owing.collection.0, owing.member.id.0];
     resources::lock(tx, taken.iter().flat_map(both).collect()).await?;
     let taken = still_owed(tx, taken).await?;
     move_on(tx, &taken, now).await?;
-    let mut by_collection: BTreeMap<ResourceId, Vec<Owing>> = BTreeMap::new();
+    let mut by_collection: BTreeMap<ResourceId, Vec<PendingCollection>> = BTreeMap::new();
     for owing in taken {
         by_collection.entry(owing.collection).or_default().push(owing);
     }
@@ -201,7 +201,10 @@ pub(crate) async fn collect(
 }
 
 /// Those whose cursors stand where they stood.
-async fn still_owed(tx: &Tx<'_>, taken: Vec<Owing>) -> Result<Vec<Owing>, StoreError> {
+async fn still_owed(
+    tx: &Tx<'_>,
+    taken: Vec<PendingCollection>,
+) -> Result<Vec<PendingCollection>, StoreError> {
     const STAND: &str = "
         select given.resource_id, given.collection_id, given.cursor, given.upto
           from {rows}
@@ -226,7 +229,11 @@ fn cursor(row: &mut Row) -> Result<Cursor, StoreError> {
 }
 
 /// Removes the cursors that stand where they were to get, and makes the others due again.
-async fn move_on(tx: &Tx<'_>, taken: &[Owing], now: DateTime<Utc>) -> Result<(), StoreError> {
+async fn move_on(
+    tx: &Tx<'_>,
+    taken: &[PendingCollection],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
     const DONE: &str = "
         delete from collecting
          where (resource_id, collection_id, upto) in (
@@ -247,9 +254,9 @@ async fn move_on(tx: &Tx<'_>, taken: &[Owing], now: DateTime<Utc>) -> Result<(),
 /// Appends to the log of one collection, and makes due whoever follows it.
 async fn take_in(
     tx: &Tx<'_>,
-    cut: &Cut,
+    cut: &PageLimits,
     id: ResourceId,
-    (taken, now): (Vec<Owing>, DateTime<Utc>),
+    (taken, now): (Vec<PendingCollection>, DateTime<Utc>),
 ) -> Result<(), StoreError> {
     const STANDS: &str = "
         select r.head, d.status
@@ -301,7 +308,7 @@ struct Held {
 async fn held(
     tx: &Tx<'_>,
     id: ResourceId,
-    taken: &[Owing],
+    taken: &[PendingCollection],
 ) -> Result<HashMap<(i64, String), Held>, StoreError> {
     const HELD: &str = "
         select member_id, entry_id, seq, again

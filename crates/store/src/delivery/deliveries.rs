@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use crate::delivery::subscriptions::{count_off, subscription, subscription_columns};
-use crate::engine::claims::{self, Queue};
+use crate::engine::claims::{self, ClaimQueue};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources;
-use feedgate_core::ports::{Numbers, Room, Settled, StoreError, Telling};
+use feedgate_core::ports::{ClaimLimits, DeliveryProgress, DeliveryResult, LogNumbers, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{Due, SubscriptionId};
+use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 /// Subscriptions whose cursor lags. One whose lease has ended is told no more.
-const QUEUE: Queue = Queue {
+const QUEUE: ClaimQueue = ClaimQueue {
     front: "
         select resource_id, id, host
           from subscriptions
@@ -72,8 +72,8 @@ pub(crate) async fn claim(
     tx: &Tx<'_>,
     now: DateTime<Utc>,
     until: DateTime<Utc>,
-    room: Room,
-) -> Result<Vec<Due>, StoreError> {
+    room: ClaimLimits,
+) -> Result<Vec<DueSubscription>, StoreError> {
     // Whose taker died goes back where a replay wanted it.
     const CLAIM: &str = "
         update subscriptions
@@ -100,10 +100,10 @@ pub(crate) async fn claim(
     Ok(claims::read(rows, &picked, due, |due| due.subscription.id.number))
 }
 
-fn due(mut row: Row) -> Result<Due, StoreError> {
+fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
     let subscription = subscription(&mut row)?;
     let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
-    Ok(Due { subscription, owed, told_before, status: row.int()? })
+    Ok(DueSubscription { subscription, owed, told_before, status: row.int()? })
 }
 
 /// Keeps how deliveries ended.
@@ -116,7 +116,7 @@ fn due(mut row: Row) -> Result<Due, StoreError> {
 /// but not the row of `resources` it was joined with.
 pub(crate) async fn settle(
     tx: &Tx<'_>,
-    settled: Vec<Settled>,
+    settled: Vec<DeliveryResult>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     hold(tx, &settled).await?;
@@ -124,17 +124,17 @@ pub(crate) async fn settle(
         (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for one in settled {
         match one {
-            Settled::Delivered { id, cursor, status } => {
+            DeliveryResult::Delivered { id, cursor, status } => {
                 let (furthest, latest) = delivered.entry(id).or_insert((cursor.0, status));
                 (*furthest, *latest) = (cursor.0.max(*furthest), status.max(*latest));
             }
-            Settled::Failed { id, retry_at: Some(at) } => {
+            DeliveryResult::Failed { id, retry_at: Some(at) } => {
                 waiting.insert(id, at.timestamp_micros());
             }
-            Settled::Failed { id, retry_at: None } => {
+            DeliveryResult::Failed { id, retry_at: None } => {
                 failed.insert(id, 0);
             }
-            Settled::Ended { id } => {
+            DeliveryResult::Ended { id } => {
                 ended.insert(id, 0);
             }
         }
@@ -237,24 +237,26 @@ const WAITING: &str = failed!(
     " then given.retry_at"
 );
 
-/// Due at once only if there is more than what was tried.
+/// DueSubscription at once only if there is more than what was tried.
 const FAILED: &str =
     failed!("replay_from is not null or tried < ", owed!(), " then cast($1 as bigint)");
 
 /// Locks the resources: for writing if their subscribers are to be counted anew, else
 /// so that many may settle side by side.
-async fn hold(tx: &Tx<'_>, settled: &[Settled]) -> Result<(), StoreError> {
+async fn hold(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), StoreError> {
     const HOLD: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
     let ids = settled.iter().map(|one| id_of(one).resource.0).collect::<Vec<_>>();
-    if settled.iter().any(|one| matches!(one, Settled::Ended { .. })) {
+    if settled.iter().any(|one| matches!(one, DeliveryResult::Ended { .. })) {
         return resources::lock(tx, ids).await;
     }
     tx.query(HOLD, &[Value::Ints(ids)]).await.map(drop)
 }
 
-fn id_of(settled: &Settled) -> SubscriptionId {
+fn id_of(settled: &DeliveryResult) -> SubscriptionId {
     match settled {
-        Settled::Delivered { id, .. } | Settled::Failed { id, .. } | Settled::Ended { id } => *id,
+        DeliveryResult::Delivered { id, .. }
+        | DeliveryResult::Failed { id, .. }
+        | DeliveryResult::Ended { id } => *id,
     }
 }
 
@@ -284,12 +286,12 @@ async fn end(tx: &Tx<'_>, ended: &BTreeMap<SubscriptionId, i64>) -> Result<(), S
 }
 
 /// How far subscribers have been told of what came after `before`.
-pub(crate) async fn telling(
+pub(crate) async fn delivery_progress(
     tx: &Tx<'_>,
     resource: ResourceId,
-    before: Numbers,
+    before: LogNumbers,
     now: DateTime<Utc>,
-) -> Result<Telling, StoreError> {
+) -> Result<DeliveryProgress, StoreError> {
     const TELLING: &str = "
         select coalesce(sum(case when s.format = 'raw'
                                  then case when s.cursor >= r.body_version
@@ -302,8 +304,10 @@ pub(crate) async fn telling(
           join resources r on r.id = s.resource_id
          where s.resource_id = $1 and s.lease_until > $4";
     let params = [resource.0.into(), before.head.0.into(), before.body_version.into(), now.into()];
-    let Some(mut row) = tx.first(TELLING, &params).await? else { return Ok(Telling::default()) };
-    Ok(Telling { told: row.count()?, waiting: row.count()? })
+    let Some(mut row) = tx.first(TELLING, &params).await? else {
+        return Ok(DeliveryProgress::default());
+    };
+    Ok(DeliveryProgress { told: row.count()?, waiting: row.count()? })
 }
 
 /// Sets a cursor back. A delivery in hand is left to end first: it would move the

@@ -9,27 +9,31 @@ use sha2::{Digest, Sha256};
 use crate::delivery::subscriptions::{
     account, callback, number, protocol, secret, subscribe, unsubscribe,
 };
-use crate::engine::claims::{self, Queue, queue_of};
+use crate::engine::claims::{self, ClaimQueue, queue_of};
 use crate::engine::db::Db;
 use crate::engine::sql::{Row, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::{backfill, resources};
-use feedgate_core::intent::{DueIntent, Intent, Mode};
-use feedgate_core::ports::{Came, Intents, Room, StoreError};
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
+use feedgate_core::intent::{DueIntent, Intent, IntentMode};
+use feedgate_core::ports::{ClaimLimits, EventArrival, Intents, StoreError};
+use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
 
 #[async_trait]
 impl Intents for Db {
-    async fn intend(&self, intent: &Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError> {
+    async fn enqueue_intent(
+        &self,
+        intent: &Intent,
+        due_at: DateTime<Utc>,
+    ) -> Result<i64, StoreError> {
         let intent = intent.clone();
-        self.write(move |tx| Box::pin(intend(tx, intent, due_at))).await
+        self.write(move |tx| Box::pin(enqueue_intent(tx, intent, due_at))).await
     }
 
     async fn claim_intents(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &Room,
+        room: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError> {
         const CLAIM: &str =
             "update intents set due_at = $1 {from rows} where intents.id = {given id}";
@@ -60,12 +64,12 @@ impl Intents for Db {
         retried.await.map(drop)
     }
 
-    async fn settle_intent(
+    async fn complete_intent(
         &self,
         id: i64,
         intent: &Intent,
         now: DateTime<Utc>,
-    ) -> Result<Option<Came>, StoreError> {
+    ) -> Result<Option<EventArrival>, StoreError> {
         let (intent, groups) = (intent.clone(), self.groups.clone());
         let settled = self.write(move |tx| {
             Box::pin(async move {
@@ -75,19 +79,23 @@ impl Intents for Db {
                 }
                 let wish = intent.wish;
                 Ok(Some(match intent.mode {
-                    Mode::Subscribe => {
+                    IntentMode::Subscribe => {
                         let held = subscribe(tx, &groups, wish, now).await?;
                         if intent.backfill {
                             backfill::begin(tx, held.id.resource, now).await?;
                         }
-                        if held.created_at < now { Came::Renewed } else { Came::Began }
+                        if held.created_at < now {
+                            EventArrival::Renewed
+                        } else {
+                            EventArrival::Began
+                        }
                     }
-                    Mode::Unsubscribe => {
+                    IntentMode::Unsubscribe => {
                         let protocol = Some(wish.protocol.as_str());
                         let named = (wish.topic.as_str(), wish.callback.as_str());
                         match unsubscribe(tx, wish.account, named, protocol).await? {
-                            true => Came::Ended,
-                            false => Came::Nothing,
+                            true => EventArrival::Ended,
+                            false => EventArrival::Nothing,
                         }
                     }
                 }))
@@ -102,7 +110,7 @@ impl Intents for Db {
         ended.await.map(drop)
     }
 
-    async fn supersede(&self, wish: &Wish) -> Result<(), StoreError> {
+    async fn supersede(&self, wish: &SubscriptionRequest) -> Result<(), StoreError> {
         let hash = hash(wish);
         let forgotten =
             self.write(move |tx| Box::pin(async move { tx.execute(FORGET, params![hash]).await }));
@@ -111,7 +119,7 @@ impl Intents for Db {
 }
 
 /// What still has to be verified, by the host of the callback.
-const QUEUE: Queue = queue_of!("intents", "id");
+const QUEUE: ClaimQueue = queue_of!("intents", "id");
 
 const END: &str = "delete from intents where id = $1";
 const FORGET: &str = "delete from intents where hash = $1";
@@ -119,7 +127,11 @@ const FORGET: &str = "delete from intents where hash = $1";
 /// Keeps an intent in place of an older one. Who is subscribed already has agreed before, and
 /// does not wait behind strangers that name the same host. It gets a number of its own, so that
 /// whoever is still busy with the older one can neither end nor settle it.
-async fn intend(tx: &Tx<'_>, intent: Intent, due_at: DateTime<Utc>) -> Result<i64, StoreError> {
+async fn enqueue_intent(
+    tx: &Tx<'_>,
+    intent: Intent,
+    due_at: DateTime<Utc>,
+) -> Result<i64, StoreError> {
     // Nothing is left to conflict with unless another node was quicker just now.
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
@@ -158,7 +170,7 @@ async fn intend(tx: &Tx<'_>, intent: Intent, due_at: DateTime<Utc>) -> Result<i6
 
 /// What an intent is about: account, topic, callback and protocol. Together they are
 /// longer than an index entry may be.
-fn hash(wish: &Wish) -> Vec<u8> {
+fn hash(wish: &SubscriptionRequest) -> Vec<u8> {
     let mut hash = Sha256::new();
     hash.update(number(wish.account).to_be_bytes());
     for part in [wish.topic.as_str(), wish.callback.as_str(), wish.protocol.as_str()] {
@@ -171,8 +183,8 @@ fn hash(wish: &Wish) -> Vec<u8> {
 fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let id = row.int()?;
     let attempts = row.small()?;
-    let mode = row.word(Mode::from_word)?;
-    let wish = Wish {
+    let mode = row.word(IntentMode::from_word)?;
+    let wish = SubscriptionRequest {
         account: account(&mut row)?,
         topic: resources::topic(&mut row)?,
         callback: callback(&mut row)?,

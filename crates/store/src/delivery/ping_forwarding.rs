@@ -14,7 +14,7 @@ use crate::engine::db::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::most;
-use feedgate_core::ping::Change;
+use feedgate_core::ping::WeblogChange;
 use feedgate_core::ping_forwarding::{DueSink, Onward};
 use feedgate_core::ports::{Sinks, StoreError};
 use feedgate_core::resource::ResourceId;
@@ -22,7 +22,7 @@ use feedgate_core::status::Status;
 
 #[async_trait]
 impl Sinks for Db {
-    async fn tell_sinks(&self, weblog: &Change) -> Result<(), StoreError> {
+    async fn tell_sinks(&self, weblog: &WeblogChange) -> Result<(), StoreError> {
         let (weblog, onward) = (weblog.clone(), Arc::clone(&self.onward));
         let told = self.write(move |tx| {
             Box::pin(async move {

@@ -13,14 +13,16 @@ use crate::engine::tx::{Tx, Wake};
 use crate::log::most;
 use crate::resources::{ensure, resource, resource_columns, topic};
 use feedgate_core::account::AccountId;
-use feedgate_core::host_groups::Groups;
+use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{
-    Filter, Listed, Numbers, Room, Settled, StoreError, Subscriptions, Telling,
+    ClaimLimits, DeliveryProgress, DeliveryResult, ListedSubscription, LogNumbers, StoreError,
+    SubscriptionFilter, Subscriptions,
 };
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::subscription::{
-    Due, Format, Secret, Statuses, Subscription, SubscriptionId, Updates, Wish,
+    DueSubscription, Format, Secret, Statuses, Subscription, SubscriptionId, SubscriptionRequest,
+    Updates,
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -37,7 +39,11 @@ pub(crate) use subscription_columns;
 
 #[async_trait]
 impl Subscriptions for Db {
-    async fn subscribe(&self, wish: &Wish, now: DateTime<Utc>) -> Result<Subscription, StoreError> {
+    async fn subscribe(
+        &self,
+        wish: &SubscriptionRequest,
+        now: DateTime<Utc>,
+    ) -> Result<Subscription, StoreError> {
         let (wish, groups) = (wish.clone(), self.groups.clone());
         self.write(move |tx| Box::pin(async move { subscribe(tx, &groups, wish, now).await })).await
     }
@@ -59,7 +65,10 @@ impl Subscriptions for Db {
         ended.await
     }
 
-    async fn list(&self, filter: &Filter) -> Result<(Vec<Listed>, u64), StoreError> {
+    async fn list(
+        &self,
+        filter: &SubscriptionFilter,
+    ) -> Result<(Vec<ListedSubscription>, u64), StoreError> {
         let filter = filter.clone();
         self.read(move |tx| Box::pin(list(tx, filter))).await
     }
@@ -68,24 +77,29 @@ impl Subscriptions for Db {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &Room,
-    ) -> Result<Vec<Due>, StoreError> {
+        room: &ClaimLimits,
+    ) -> Result<Vec<DueSubscription>, StoreError> {
         let room = room.clone();
         self.write(move |tx| Box::pin(deliveries::claim(tx, now, until, room))).await
     }
 
-    async fn settle(&self, settled: &[Settled], now: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn settle(
+        &self,
+        settled: &[DeliveryResult],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
         let settled = settled.to_vec();
         self.write(move |tx| Box::pin(deliveries::settle(tx, settled, now))).await
     }
 
-    async fn telling(
+    async fn delivery_progress(
         &self,
         resource: ResourceId,
-        before: Numbers,
+        before: LogNumbers,
         now: DateTime<Utc>,
-    ) -> Result<Telling, StoreError> {
-        self.read(move |tx| Box::pin(deliveries::telling(tx, resource, before, now))).await
+    ) -> Result<DeliveryProgress, StoreError> {
+        self.read(move |tx| Box::pin(deliveries::delivery_progress(tx, resource, before, now)))
+            .await
     }
 
     async fn replay(
@@ -102,8 +116,8 @@ impl Subscriptions for Db {
 /// so any number of callers may do this at once.
 pub(crate) async fn subscribe(
     tx: &Tx<'_>,
-    groups: &Groups,
-    wish: Wish,
+    groups: &HostGroups,
+    wish: SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<Subscription, StoreError> {
     const FIND: &str = concat!(
@@ -162,7 +176,7 @@ fn end(resource: &Resource, format: Format) -> i64 {
 async fn make(
     tx: &Tx<'_>,
     resource: &Resource,
-    wish: &Wish,
+    wish: &SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const MAKE: &str = "
@@ -198,7 +212,7 @@ async fn renew(
     tx: &Tx<'_>,
     resource: &Resource,
     known: &Subscription,
-    wish: &Wish,
+    wish: &SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const RENEW: &str = "
@@ -258,7 +272,10 @@ pub(crate) async fn count_off(tx: &Tx<'_>, resources: &[i64]) -> Result<(), Stor
     tx.execute_rows(COUNT, &[], &columns).await.map(drop)
 }
 
-async fn list(tx: &Tx<'_>, filter: Filter) -> Result<(Vec<Listed>, u64), StoreError> {
+async fn list(
+    tx: &Tx<'_>,
+    filter: SubscriptionFilter,
+) -> Result<(Vec<ListedSubscription>, u64), StoreError> {
     const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
     // Only what is asked for stands in the statement, so that its index is used.
     let mut from = "from subscriptions s join resources r on r.id = s.resource_id
@@ -284,7 +301,10 @@ async fn list(tx: &Tx<'_>, filter: Filter) -> Result<(Vec<Listed>, u64), StoreEr
     params.extend([most(filter.limit).into(), most(filter.offset).into()]);
     let rows = tx.query(&page, &params).await?;
     let listed = rows.into_iter().map(|mut row| {
-        Ok(Listed { subscription: subscription(&mut row)?, resource: resource(&mut row)? })
+        Ok(ListedSubscription {
+            subscription: subscription(&mut row)?,
+            resource: resource(&mut row)?,
+        })
     });
     Ok((listed.collect::<Result<_, StoreError>>()?, total))
 }

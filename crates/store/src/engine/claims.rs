@@ -17,10 +17,10 @@ use tracing::error;
 
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
-use feedgate_core::ports::{Room, StoreError};
+use feedgate_core::ports::{ClaimLimits, StoreError};
 
 /// The statements of one queue. Each is given `$1` now.
-pub(crate) struct Queue {
+pub(crate) struct ClaimQueue {
     /// The first `$2` due jobs, longest due first: resource, number and host of each.
     pub(crate) front: &'static str,
     /// Names up to `$3` hosts with due jobs, without those in `$2`, longest due first.
@@ -34,7 +34,7 @@ pub(crate) struct Queue {
 #[rustfmt::skip] // a statement is read best as it is written
 macro_rules! queue_of {
     ($table:literal, $id:literal) => {
-        Queue {
+        ClaimQueue {
             front: concat!(
                 "select ", $id, ", ", $id, ", host
                    from ", $table, "
@@ -95,9 +95,9 @@ const FRONT_LEAST: usize = 64;
 /// Picks due jobs for which there is room.
 pub(crate) async fn pick(
     tx: &Tx<'_>,
-    queue: &Queue,
+    queue: &ClaimQueue,
     now: DateTime<Utc>,
-    room: &Room,
+    room: &ClaimLimits,
 ) -> Result<Vec<Picked>, StoreError> {
     if room.limit == 0 || room.per_host == 0 {
         return Ok(Vec::new());
@@ -133,7 +133,7 @@ fn read_picked(row: &mut Row) -> Result<Picked, StoreError> {
 /// Picks the first jobs for which there is room; `full` counts those of each host.
 fn pick_from(
     jobs: Vec<Row>,
-    room: &Room,
+    room: &ClaimLimits,
     full: &mut HashMap<String, usize>,
 ) -> Result<Vec<Picked>, StoreError> {
     let mut picked = Vec::with_capacity(room.limit.min(jobs.len()));

@@ -12,21 +12,21 @@ use crate::engine::postgres::{self, Postgres};
 use crate::engine::sqlite::Sqlite;
 use crate::engine::tx::Tx;
 use crate::hosts;
-use crate::resources::poll_result_batcher::Recorder;
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
+use crate::resources::poll_result_batcher::PollResultBatcher;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::Onward;
-use feedgate_core::ports::{News, StoreError};
+use feedgate_core::ports::{StoreError, WakeSignals};
 
 /// What [`crate::open`] opens.
 pub(crate) struct Db {
     engine: Engine,
-    pub(crate) news: News,
-    pub(crate) recorder: Recorder,
+    pub(crate) news: WakeSignals,
+    pub(crate) recorder: PollResultBatcher,
     /// Which servers are limited together.
-    pub(crate) groups: Groups,
+    pub(crate) groups: HostGroups,
     /// How much a page takes.
-    pub(crate) cut: Cut,
+    pub(crate) cut: PageLimits,
     /// Which changes are pinged onward.
     pub(crate) onward: Arc<Onward>,
 }
@@ -52,7 +52,7 @@ impl Db {
     }
 
     async fn begin(settings: &crate::Settings) -> Result<Arc<Db>, StoreError> {
-        let news = News::default();
+        let news = WakeSignals::default();
         let connections = settings.connections.max(1);
         let engine = match sqlite_path(&settings.url) {
             Some(path) => Engine::Sqlite(Sqlite::open(path, connections, news.clone())?),
@@ -64,7 +64,7 @@ impl Db {
         let (groups, cut) = (settings.groups.clone(), settings.cut);
         let onward = Arc::new(settings.onward.clone());
         let db = Arc::new_cyclic(|db| {
-            let recorder = Recorder::start(Weak::clone(db));
+            let recorder = PollResultBatcher::start(Weak::clone(db));
             Db { engine, news, recorder, groups: groups.clone(), cut, onward }
         });
         db.write(move |tx| Box::pin(migrate::migrate(tx, cut.records))).await?;

@@ -26,7 +26,7 @@ use tokio_postgres::{Config, NoTls};
 
 use crate::engine::sql::{Row, Value};
 use crate::engine::tx::{Conn, Tx, Wake};
-use feedgate_core::ports::{News, StoreError};
+use feedgate_core::ports::{StoreError, WakeSignals};
 
 /// How long an operation waits for a connection, free or new.
 const WAIT: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ const SESSION: &str = "
 /// The pool.
 pub(crate) struct Postgres {
     pool: Pool,
-    news: News,
+    news: WakeSignals,
     listening: JoinHandle<()>,
 }
 
@@ -50,7 +50,7 @@ impl Postgres {
     pub(crate) async fn open(
         url: &str,
         connections: usize,
-        news: News,
+        news: WakeSignals,
     ) -> Result<Postgres, StoreError> {
         let mut config: Config = url.parse().map_err(store_error)?;
         if config.get_connect_timeout().is_none() {

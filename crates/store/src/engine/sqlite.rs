@@ -4,7 +4,7 @@
 //!
 //! * `Ok` means durable: `synchronous = full`, and nobody is answered before the
 //!   transaction that holds the answer is on disk.
-//! * Readers see what was committed when they began (WAL) and wait for nobody.
+//! * SqliteReaders see what was committed when they began (WAL) and wait for nobody.
 //! * Several processes may open one file, so `feedgate token create` works beside
 //!   `feedgate serve`, and a second `serve` does no harm: work is claimed in rows, and
 //!   a writer waits for the other's lock. Only waking is a matter of one process; the
@@ -27,9 +27,9 @@ use rusqlite::{Connection, Statement};
 
 use crate::engine::sql::{self, Columns, Row, Value};
 use crate::engine::tx::{Conn, Tx};
-use feedgate_core::ports::{News, StoreError};
-use readers::Readers;
-use writer::Writer;
+use feedgate_core::ports::{StoreError, WakeSignals};
+use readers::SqliteReaders;
+use writer::SqliteWriter;
 
 /// How long a statement waits for another process's lock.
 const BUSY: Duration = Duration::from_secs(10);
@@ -38,14 +38,18 @@ const STATEMENTS: usize = 256;
 
 /// The file, opened.
 pub(crate) struct Sqlite {
-    writer: Writer,
-    readers: Readers,
+    writer: SqliteWriter,
+    readers: SqliteReaders,
 }
 
 impl Sqlite {
     /// Opens the file at `path`, made with its directory if there is none. Both hold
     /// secrets, so both are made for their owner alone.
-    pub(crate) fn open(path: &Path, readers: usize, news: News) -> Result<Sqlite, StoreError> {
+    pub(crate) fn open(
+        path: &Path,
+        readers: usize,
+        news: WakeSignals,
+    ) -> Result<Sqlite, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             if folder.is_file() {
                 let folder = folder.display();
@@ -69,8 +73,8 @@ impl Sqlite {
             reading.pragma_update(None, "query_only", true).map_err(store_error)?;
             Ok(reading)
         });
-        let readers = Readers::new(readers.collect::<Result<_, StoreError>>()?);
-        Ok(Sqlite { writer: Writer::start(writing, news)?, readers })
+        let readers = SqliteReaders::new(readers.collect::<Result<_, StoreError>>()?);
+        Ok(Sqlite { writer: SqliteWriter::start(writing, news)?, readers })
     }
 
     /// Runs `op` on the writer's thread, all or nothing.

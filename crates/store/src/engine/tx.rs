@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::engine::sql::{self, Columns, Row, Value};
 use crate::engine::{postgres, sqlite};
-use feedgate_core::ports::{News, StoreError};
+use feedgate_core::ports::{StoreError, WakeSignals};
 
 /// Where statements run.
 pub(crate) struct Tx<'a> {
@@ -60,7 +60,7 @@ impl Wake {
     }
 
     /// Wakes them on this node.
-    pub(crate) fn tell(self, news: &News) {
+    pub(crate) fn tell(self, news: &WakeSignals) {
         match self {
             Wake::Resources => news.resources.notify_waiters(),
             Wake::Subscriptions => news.subscriptions.notify_waiters(),

@@ -15,15 +15,15 @@ use crate::engine::tx::Tx;
 use crate::log::entries;
 use crate::log::fan_out::{Versions, tell};
 use crate::log::records::{After, Records, append};
-use crate::resources::poll_result::{self, Ending, Held};
+use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
-use feedgate_core::change_detection::{self, Document, Judgement, Standing, Verdict};
-use feedgate_core::host_groups::Groups;
-use feedgate_core::page::Cut;
-use feedgate_core::poll::{Found, Poll, Polling, Trigger};
+use feedgate_core::change_detection::{self, Baseline, ChangeSet, EntryChange, FeedDocument};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::PageLimits;
+use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{Appended, StoreError};
-use feedgate_core::record::{Digest, Reach, RecordKind, Seq};
-use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::record::{Audience, Digest, RecordKind, Seq};
+use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_feed::body::Body;
 
@@ -31,16 +31,16 @@ use feedgate_feed::body::Body;
 pub(crate) struct Before {
     head: i64,
     body_version: i64,
-    kind: Kind,
+    kind: ResourceKind,
     status: Status,
     polling: Polling,
-    held: Held,
+    held: ResourceBefore,
 }
 
 /// Keeps all that `poll` found.
 pub(crate) async fn record(
     tx: &Tx<'_>,
-    (groups, cut): (&Groups, &Cut),
+    (groups, cut): (&HostGroups, &PageLimits),
     id: ResourceId,
     mut poll: Poll,
 ) -> Result<Appended, StoreError> {
@@ -50,19 +50,19 @@ pub(crate) async fn record(
         None => before.body_version,
     };
     let mut after = match std::mem::take(&mut poll.found) {
-        Found::Feed(mut document) => {
+        NewContent::Feed(mut document) => {
             let (after, judgement) =
                 keep_entries(tx, (cut, id), &before, &mut document, poll.at).await?;
             entries::note(tx, id, &document, &judgement).await?;
             judged(&judgement, &before, &mut poll);
             after
         }
-        Found::Revision { entry_id, atom } if body_version > before.body_version => {
+        NewContent::Revision { entry_id, atom } if body_version > before.body_version => {
             let mut records = Records::after(before.head);
-            records.push(RecordKind::New, Reach::Everybody, None, (entry_id, atom));
+            records.push(RecordKind::New, Audience::Everybody, None, (entry_id, atom));
             append(tx, cut, id, (poll.at, records)).await?
         }
-        Found::Revision { .. } | Found::Nothing => Records::after(before.head).appended(),
+        NewContent::Revision { .. } | NewContent::Nothing => Records::after(before.head).appended(),
     };
     after.body_version = body_version;
     if poll.fetch_url.is_some() {
@@ -88,7 +88,7 @@ pub(crate) async fn record(
     poll.status.velocity = before.status.velocity;
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
     poll.status.entries_count_since_last_maintenance = entries;
-    poll_result::end(tx, &[(Ending::of(id, &poll, true), before.held, after.news)]).await?;
+    poll_result::end(tx, &[(PollResult::of(id, &poll, true), before.held, after.news)]).await?;
     Ok(Appended { head: Seq(after.head), new: after.news })
 }
 
@@ -97,9 +97,9 @@ pub(crate) async fn record(
 /// what else the document holds.
 pub(crate) async fn push(
     tx: &Tx<'_>,
-    cut: &Cut,
+    cut: &PageLimits,
     id: ResourceId,
-    (mut document, at): (Document, DateTime<Utc>),
+    (mut document, at): (FeedDocument, DateTime<Utc>),
 ) -> Result<Appended, StoreError> {
     const GROW: &str = "update resources set head = $2 where id = $1";
     let before = lock(tx, id).await?;
@@ -139,35 +139,37 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
     let row = tx.first(LOCK, params![id.0]).await?;
     let mut row = row.ok_or_else(|| poll_result::missing(id))?;
     let (head, body_version) = (row.int()?, row.int()?);
-    let kind = row.word(Kind::from_word)?;
+    let kind = row.word(ResourceKind::from_word)?;
     let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
     let demand = poll_result::demand(&mut row)?;
     let details = tx.first(DETAILS, params![id.0]).await?;
     let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
     let versions = Versions::of(&status);
-    let held = Held { host, pinged, spacing_us, versions, demand };
+    let held = ResourceBefore { host, pinged, spacing_us, versions, demand };
     Ok(Before { head, body_version, kind, status, polling, held })
 }
 
 /// Judges the entries of a document, appends what is new, and keeps what was learnt.
 async fn keep_entries(
     tx: &Tx<'_>,
-    (cut, id): (&Cut, ResourceId),
+    (cut, id): (&PageLimits, ResourceId),
     before: &Before,
-    document: &mut Document,
+    document: &mut FeedDocument,
     at: DateTime<Utc>,
-) -> Result<(After, Judgement), StoreError> {
+) -> Result<(After, ChangeSet), StoreError> {
     let known = entries::known(tx, id, document.keys()).await?;
-    let standing = Standing::of(before.kind, &before.status, &before.polling);
-    let mut judgement = change_detection::judge(document, &known, &standing, document.at);
+    let standing = Baseline::of(before.kind, &before.status, &before.polling);
+    let mut judgement = change_detection::classify(document, &known, &standing, document.at);
 
     let mut records = Records::after(before.head);
     let mut seqs = Vec::with_capacity(judgement.verdicts.len());
     for (candidate, verdict) in document.candidates.iter_mut().zip(&judgement.verdicts) {
         let (kind, reach, predecessor) = match verdict {
-            Verdict::New(Reach::Nobody) => (RecordKind::Old, Reach::Nobody, None),
-            Verdict::New(reach) => (RecordKind::New, *reach, None),
-            Verdict::Updated(known, reach) => (RecordKind::Update, *reach, Some(known.newest.0)),
+            EntryChange::New(Audience::Nobody) => (RecordKind::Old, Audience::Nobody, None),
+            EntryChange::New(reach) => (RecordKind::New, *reach, None),
+            EntryChange::Updated(known, reach) => {
+                (RecordKind::Update, *reach, Some(known.newest.0))
+            }
             _ => {
                 seqs.push(None);
                 continue;
@@ -190,11 +192,11 @@ async fn keep_entries(
         let element = (deletion.entry_id.clone(), atom);
         let predecessor = Some(known.newest.0);
         gone.push(known.first.0);
-        gone_seqs.push(records.push(RecordKind::Deleted, Reach::Askers, predecessor, element));
+        gone_seqs.push(records.push(RecordKind::Deleted, Audience::Askers, predecessor, element));
     }
     let after = append(tx, cut, id, (at, records)).await?;
     entries::learn(tx, id, document, &judgement, &seqs).await?;
-    entries::take_back(tx, id, gone, gone_seqs).await?;
+    entries::mark_deleted(tx, id, gone, gone_seqs).await?;
     Ok((after, judgement))
 }
 
@@ -202,7 +204,7 @@ async fn keep_entries(
 const PUT_OFF: chrono::TimeDelta = chrono::TimeDelta::seconds(61);
 
 /// Lets status and schedule know how the entries were judged.
-fn judged(judgement: &Judgement, before: &Before, poll: &mut Poll) {
+fn judged(judgement: &ChangeSet, before: &Before, poll: &mut Poll) {
     if let Some(remark) = judgement.remark() {
         poll.status.http_message = format!("{}; {remark}", poll.status.http_message);
     }

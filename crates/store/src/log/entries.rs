@@ -1,4 +1,4 @@
-//! What is known of entries: reading it for the judge, and keeping what it said.
+//! What is known of entries: reading it for the classify, and keeping what it said.
 //!
 //! All of it runs with the resource's row locked, in the transaction that appends (rules
 //! N11, N13).
@@ -7,9 +7,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
-use feedgate_core::change_detection::{Candidate, Document, Judgement, Known, KnownEntry, Verdict};
+use feedgate_core::change_detection::{
+    Candidate, ChangeSet, EntryChange, FeedDocument, Known, KnownEntry,
+};
 use feedgate_core::ports::StoreError;
-use feedgate_core::record::{Digest, EntryKey, Reach, Seq};
+use feedgate_core::record::{Audience, Digest, EntryKey, Seq};
 use feedgate_core::resource::ResourceId;
 
 /// That an entry is in the document is noted this often (rule N6).
@@ -114,8 +116,8 @@ impl Columns {
 pub(crate) async fn learn(
     tx: &Tx<'_>,
     id: ResourceId,
-    document: &Document,
-    judgement: &Judgement,
+    document: &FeedDocument,
+    judgement: &ChangeSet,
     seqs: &[Option<i64>],
 ) -> Result<(), StoreError> {
     const NEW: &str = "
@@ -140,12 +142,14 @@ pub(crate) async fn learn(
     for ((candidate, verdict), seq) in document.candidates.iter().zip(&judgement.verdicts).zip(seqs)
     {
         match (verdict, seq) {
-            (Verdict::New(_), Some(seq)) => new.push(*seq, *seq, candidate),
-            (Verdict::Learnt(known), _) => learnt.push(known.first.0, known.newest.0, candidate),
-            (Verdict::Updated(known, reach), Some(seq)) => {
+            (EntryChange::New(_), Some(seq)) => new.push(*seq, *seq, candidate),
+            (EntryChange::Learnt(known), _) => {
+                learnt.push(known.first.0, known.newest.0, candidate)
+            }
+            (EntryChange::Updated(known, reach), Some(seq)) => {
                 learnt.push(known.first.0, *seq, candidate);
                 revised.push(known.first.0);
-                sent.push(i64::from(*reach != Reach::Nobody));
+                sent.push(i64::from(*reach != Audience::Nobody));
             }
             _ => {}
         }
@@ -162,8 +166,8 @@ pub(crate) async fn learn(
 async fn keep_keys(
     tx: &Tx<'_>,
     id: ResourceId,
-    document: &Document,
-    judgement: &Judgement,
+    document: &FeedDocument,
+    judgement: &ChangeSet,
     seqs: &[Option<i64>],
 ) -> Result<(), StoreError> {
     const IDS: &str = "
@@ -189,7 +193,7 @@ async fn keep_keys(
     for ((candidate, verdict), seq) in document.candidates.iter().zip(&judgement.verdicts).zip(seqs)
     {
         let entry = match (verdict, seq) {
-            (Verdict::New(_), Some(seq)) => *seq,
+            (EntryChange::New(_), Some(seq)) => *seq,
             (verdict, _) => match verdict.known() {
                 Some(known) => known.first.0,
                 None => continue,
@@ -197,16 +201,16 @@ async fn keep_keys(
         };
         further.push(candidate.renamed, entry);
         match verdict {
-            Verdict::New(_) => {
+            EntryChange::New(_) => {
                 ids.push(Some(candidate.id), entry);
                 further.push(candidate.bare, entry);
             }
-            Verdict::Learnt(_) => {
+            EntryChange::Learnt(_) => {
                 aliases.push(Some(candidate.id), entry);
                 aliases.push(candidate.bare, entry);
             }
-            Verdict::Updated(..) => {}
-            Verdict::Known(_) | Verdict::PutOff(_) | Verdict::Repeated => continue,
+            EntryChange::Updated(..) => {}
+            EntryChange::Known(_) | EntryChange::PutOff(_) | EntryChange::Repeated => continue,
         }
         signs.push(candidate.link, entry);
         signs.push(candidate.text, entry);
@@ -240,7 +244,7 @@ impl Names {
 }
 
 /// Notes that an entry was taken back with record `seq`.
-pub(crate) async fn take_back(
+pub(crate) async fn mark_deleted(
     tx: &Tx<'_>,
     id: ResourceId,
     entries: Vec<i64>,
@@ -262,15 +266,15 @@ pub(crate) async fn take_back(
 pub(crate) async fn note(
     tx: &Tx<'_>,
     id: ResourceId,
-    document: &Document,
-    judgement: &Judgement,
+    document: &FeedDocument,
+    judgement: &ChangeSet,
 ) -> Result<(), StoreError> {
     const NOTED: &str = "
         select max(seen_at) from entries where resource_id = $1";
     const NOTE: &str = "
         update entries set seen_at = $2
          where resource_id = $1 and first in ({ids $3}) and seen_at < $2";
-    let held: Vec<&KnownEntry> = judgement.verdicts.iter().filter_map(Verdict::known).collect();
+    let held: Vec<&KnownEntry> = judgement.verdicts.iter().filter_map(EntryChange::known).collect();
     if !is_to_note(&held, document.at) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::records::After;
 use feedgate_core::ports::StoreError;
-use feedgate_core::record::Reach;
+use feedgate_core::record::Audience;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 
@@ -33,15 +33,15 @@ pub(crate) async fn tell(
         let there_before = if body_version == 0 { after.body_version } else { 0 };
         skip(tx, id, (head, body_version), (after.head, there_before)).await?;
     } else if after.head > head {
-        if after.reach < Reach::Everybody {
-            pass_over(tx, id, head, after).await?;
+        if after.reach < Audience::Everybody {
+            advance_cursors(tx, id, head, after).await?;
         }
-        if after.reach > Reach::Nobody {
+        if after.reach > Audience::Nobody {
             collecting::enqueue(tx, id, (head, after.head), at).await?;
         }
     }
     if after.head > head || after.body_version > body_version {
-        make_due(tx, id, at, after).await?;
+        mark_subscriptions_due(tx, id, at, after).await?;
     }
     Ok(())
 }
@@ -69,14 +69,14 @@ pub(crate) async fn followers(
     at: DateTime<Utc>,
     (head, after): (i64, &After),
 ) -> Result<(), StoreError> {
-    if after.reach < Reach::Everybody {
-        pass_over(tx, id, head, after).await?;
+    if after.reach < Audience::Everybody {
+        advance_cursors(tx, id, head, after).await?;
     }
-    make_due(tx, id, at, after).await
+    mark_subscriptions_due(tx, id, at, after).await
 }
 
 /// Makes due whom a change of the status concerns (rule P33).
-pub(crate) async fn tell_status(
+pub(crate) async fn mark_due_for_status(
     tx: &Tx<'_>,
     id: ResourceId,
     (before, after): (Versions, Versions),
@@ -101,7 +101,7 @@ pub(crate) async fn tell_status(
 /// Makes every live subscription due that is now behind, and wants some of it. One that
 /// is being told, or waits for a retry, already has a later time: what is new comes with
 /// that (rule D2).
-async fn make_due(
+async fn mark_subscriptions_due(
     tx: &Tx<'_>,
     id: ResourceId,
     at: DateTime<Utc>,
@@ -125,7 +125,7 @@ async fn make_due(
 
 /// Moves those who had been told everything, and want nothing of what was appended, to the
 /// new head.
-async fn pass_over(
+async fn advance_cursors(
     tx: &Tx<'_>,
     id: ResourceId,
     head: i64,

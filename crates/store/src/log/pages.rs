@@ -8,7 +8,7 @@ use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::{most, record, record_columns};
 use crate::resources;
-use feedgate_core::page::{Archived, Cut, Held, Named, Page, Retention};
+use feedgate_core::page::{ArchiveRetention, Archived, ArchivedId, LocatedPage, Page, PageLimits};
 use feedgate_core::ports::{Archives, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
@@ -27,7 +27,11 @@ macro_rules! page_columns {
 
 #[async_trait]
 impl Archives for Db {
-    async fn page(&self, id: ResourceId, number: Option<i64>) -> Result<Option<Held>, StoreError> {
+    async fn page(
+        &self,
+        id: ResourceId,
+        number: Option<i64>,
+    ) -> Result<Option<LocatedPage>, StoreError> {
         const NUMBERED: &str = concat!(
             "select ",
             page_columns!(),
@@ -52,11 +56,11 @@ impl Archives for Db {
         match rows.into_iter().next() {
             Some(mut row) => {
                 let page = page(&mut row)?;
-                Ok(Some(Held { page, oldest: row.int()?, newest: row.int()? }))
+                Ok(Some(LocatedPage { page, oldest: row.int()?, newest: row.int()? }))
             }
-            None if number.is_none() => Ok(Some(Held::EMPTY)),
+            None if number.is_none() => Ok(Some(LocatedPage::EMPTY)),
             None if number == Some(1) => {
-                Ok((self.oldest(id).await?.is_none()).then_some(Held::EMPTY))
+                Ok((self.oldest(id).await?.is_none()).then_some(LocatedPage::EMPTY))
             }
             None => Ok(None),
         }
@@ -84,7 +88,7 @@ impl Archives for Db {
 
     async fn drop_pages(
         &self,
-        retention: &Retention,
+        retention: &ArchiveRetention,
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError> {
         const NEXT: &str = "select id from resources where id > $1 order by id limit $2";
@@ -124,7 +128,7 @@ impl Db {
 /// `records` are their numbers and lengths. The resource's row must be locked.
 pub(crate) async fn place(
     tx: &Tx<'_>,
-    cut: &Cut,
+    cut: &PageLimits,
     id: ResourceId,
     (at, records): (DateTime<Utc>, impl Iterator<Item = (i64, i64)>),
 ) -> Result<(), StoreError> {
@@ -163,7 +167,7 @@ pub(crate) async fn place(
 async fn find(
     tx: &Tx<'_>,
     id: i64,
-    retention: Retention,
+    retention: ArchiveRetention,
     now: DateTime<Utc>,
 ) -> Result<Vec<Page>, StoreError> {
     const OLDEST: &str = concat!(
@@ -206,7 +210,7 @@ async fn find(
 async fn drop_some(
     tx: &Tx<'_>,
     id: i64,
-    retention: Retention,
+    retention: ArchiveRetention,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
     const RECORDS: &str = "delete from records where resource_id = $1 and seq <= $2";
@@ -231,5 +235,5 @@ fn page(row: &mut Row) -> Result<Page, StoreError> {
 
 fn archived(mut row: Row) -> Result<Archived, StoreError> {
     let (is_again, replaces) = (row.int()? != 0, row.text()?);
-    Ok(Archived { is_again, replaces: Named::read(&replaces), record: record(row)? })
+    Ok(Archived { is_again, replaces: ArchivedId::read(&replaces), record: record(row)? })
 }

@@ -8,9 +8,9 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::most;
 use crate::log::pages;
-use feedgate_core::page::{Cut, Named};
+use feedgate_core::page::{ArchivedId, PageLimits};
 use feedgate_core::ports::StoreError;
-use feedgate_core::record::{EntryKey, Reach, RecordKind, Seq};
+use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
 
 /// Where the resource stands when the poll has been kept.
@@ -25,13 +25,13 @@ pub(crate) struct After {
     /// How many are new entries, or revisions of what is no feed.
     pub(crate) entries: usize,
     /// Whom they reach, those furthest that reach most.
-    pub(crate) reach: Reach,
+    pub(crate) reach: Audience,
 }
 
 /// Records to be appended, filled side by side.
 pub(crate) struct Records {
     next: i64,
-    reach: Reach,
+    reach: Audience,
     news: usize,
     entries: usize,
     seq: Vec<i64>,
@@ -52,7 +52,7 @@ impl Records {
     pub(crate) fn after(head: i64) -> Records {
         Records {
             next: head + 1,
-            reach: Reach::Nobody,
+            reach: Audience::Nobody,
             news: 0,
             entries: 0,
             seq: Vec::new(),
@@ -82,7 +82,7 @@ impl Records {
     pub(crate) fn push(
         &mut self,
         kind: RecordKind,
-        reach: Reach,
+        reach: Audience,
         predecessor: Option<i64>,
         (entry_id, atom): (String, String),
     ) -> i64 {
@@ -106,7 +106,7 @@ impl Records {
 /// Keeps `records`, which are appended `at` that time, and the pages they make up.
 pub(crate) async fn append(
     tx: &Tx<'_>,
-    cut: &Cut,
+    cut: &PageLimits,
     id: ResourceId,
     (at, records): (DateTime<Utc>, Records),
 ) -> Result<After, StoreError> {
@@ -183,13 +183,13 @@ async fn names(
         let is_deletion = is(n, RecordKind::Deleted);
         let is_again = !is_deletion && (!taken.insert(entry_id.clone()) || is_update);
         let of = known.get(&records.predecessor[n]).filter(|_| is_update);
-        replaces.push(of.map(Named::kept).unwrap_or_default());
+        replaces.push(of.map(ArchivedId::kept).unwrap_or_default());
         known.insert(seq, name(is_again, seq, entry_id));
         again.push(i64::from(is_again));
     }
     Ok((again, replaces))
 }
 
-fn name(is_again: bool, seq: i64, entry_id: &str) -> Named {
-    if is_again { Named::Own(Seq(seq)) } else { Named::Source(entry_id.to_owned()) }
+fn name(is_again: bool, seq: i64, entry_id: &str) -> ArchivedId {
+    if is_again { ArchivedId::Own(Seq(seq)) } else { ArchivedId::Source(entry_id.to_owned()) }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::engine::sql::{self, Row, params};
 use crate::engine::tx::Tx;
 use feedgate_core::poll::Polling;
-use feedgate_core::poll_times::Pace;
+use feedgate_core::poll_times::PollTimes;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
@@ -26,7 +26,7 @@ pub(crate) fn read(row: &mut Row) -> Result<(Status, Polling), StoreError> {
     let (mut status, mut polling) = (row.json()?, row.json()?);
     let pace = row.text()?;
     if !pace.is_empty() {
-        sql::parse_json::<Pace>(&pace)?.set(&mut status, &mut polling);
+        sql::parse_json::<PollTimes>(&pace)?.set(&mut status, &mut polling);
     }
     Ok((status, polling))
 }

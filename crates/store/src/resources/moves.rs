@@ -10,8 +10,8 @@ use crate::engine::db::Db;
 use crate::engine::sql::{Row, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::details;
-use feedgate_core::host_groups::Groups;
-use feedgate_core::moves::{Move, Sighting};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::moves::{Move, RedirectSighting};
 use feedgate_core::poll::Polling;
 use feedgate_core::ports::{Moves, StoreError};
 use feedgate_core::resource::ResourceId;
@@ -51,7 +51,7 @@ fn read(row: &mut Row) -> Result<Move, StoreError> {
 /// From now on the resource is fetched at `url`. Its row is locked.
 pub(crate) async fn settle(
     tx: &Tx<'_>,
-    groups: &Groups,
+    groups: &HostGroups,
     id: ResourceId,
     (url, at): (&str, DateTime<Utc>),
 ) -> Result<(), StoreError> {
@@ -67,7 +67,7 @@ pub(crate) async fn settle(
 
 async fn fetch_at(
     tx: &Tx<'_>,
-    groups: &Groups,
+    groups: &HostGroups,
     id: ResourceId,
     url: &str,
 ) -> Result<(), StoreError> {
@@ -81,7 +81,7 @@ async fn fetch_at(
 /// not moved to that place again by itself.
 async fn undo(
     tx: &Tx<'_>,
-    groups: &Groups,
+    groups: &HostGroups,
     (id, number): (ResourceId, i64),
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
@@ -108,7 +108,7 @@ async fn undo(
     fetch_at(tx, groups, id, &undone.from).await?;
     if let Some(mut row) = tx.first(REMEMBERED, params![id.0]).await? {
         let mut polling: Polling = row.json()?;
-        polling.moved = Some(Sighting::undone(polling.moved.as_ref(), undone.to));
+        polling.moved = Some(RedirectSighting::undone(polling.moved.as_ref(), undone.to));
         tx.execute(REMEMBER, params![id.0, details::json(&polling)]).await?;
     }
     tx.execute(DUE, params![id.0, now]).await?;

@@ -14,20 +14,20 @@ use serde::Deserialize;
 use crate::engine::sql::{self, Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::hosts;
-use crate::log::fan_out::{Versions, tell_status};
+use crate::log::fan_out::{Versions, mark_due_for_status};
 use crate::resources::details;
-use feedgate_core::poll::{Found, Poll, Trigger};
-use feedgate_core::poll_times::Pace;
+use feedgate_core::poll::{NewContent, Poll, Trigger};
+use feedgate_core::poll_times::PollTimes;
 use feedgate_core::ports::{Appended, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::schedule::Demand;
 use feedgate_core::status::Status;
-use feedgate_core::upstream::Offered;
+use feedgate_core::upstream::UpstreamFinding;
 
 /// The end of one poll.
 #[derive(Clone, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct PollResult {
     id: ResourceId,
     at: DateTime<Utc>,
     trigger: Trigger,
@@ -41,7 +41,7 @@ pub(crate) struct Ending {
     is_failing: bool,
     versions: Versions,
     period_s: u32,
-    /// JSON of [`Pace`].
+    /// JSON of [`PollTimes`].
     pace: String,
     /// What else is known of the resource; `None` if it stays as it was.
     details: Option<Details>,
@@ -58,7 +58,7 @@ struct Details {
 
 /// What the row of a resource held when it was locked.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct ResourceBefore {
     /// The group of its servers.
     pub(crate) host: String,
     /// 1: a ping came since the poll began; 2: the poll answers one.
@@ -80,17 +80,17 @@ struct Measured {
     velocity: u64,
 }
 
-impl Ending {
+impl PollResult {
     /// The end of this poll, which found nothing but what is in its status, or whose
     /// findings have been kept. `with_details` are written even if they are as they were.
-    pub(crate) fn of(id: ResourceId, poll: &Poll, with_details: bool) -> Ending {
+    pub(crate) fn of(id: ResourceId, poll: &Poll, with_details: bool) -> PollResult {
         let status = &poll.status;
         let kept = || Details {
             measured: Measured::of(status),
             status: details::json(status),
             polling: details::json(&poll.polling),
         };
-        Ending {
+        PollResult {
             id,
             at: poll.at,
             trigger: poll.trigger,
@@ -104,7 +104,7 @@ impl Ending {
             is_failing: status.is_failing(),
             versions: Versions::of(status),
             period_s: status.period_s,
-            pace: sql::json(&Pace::of(status, &poll.polling)),
+            pace: sql::json(&PollTimes::of(status, &poll.polling)),
             details: (with_details || !poll.leaves_details).then(kept),
         }
     }
@@ -136,21 +136,24 @@ impl Measured {
     }
 }
 
-/// Whether a poll leaves nothing but its [`Ending`].
+/// Whether a poll leaves nothing but its [`PollResult`].
 pub(crate) fn is_all(poll: &Poll) -> bool {
     let Poll { kind, fetch_url, site_url, feed_head, body, upstream, found, silent, .. } = poll;
     let is_same = kind.is_none() && fetch_url.is_none() && site_url.is_none();
-    let is_empty = feed_head.is_none() && body.is_none() && *found == Found::Nothing;
-    is_same && is_empty && *upstream == Offered::Unknown && !silent
+    let is_empty = feed_head.is_none() && body.is_none() && *found == NewContent::Nothing;
+    is_same && is_empty && *upstream == UpstreamFinding::Unknown && !silent
 }
 
 /// What came of an ending; `None` says that it was not kept, because the details that it
 /// leaves as they were are others by now.
-pub(crate) type Kept = Result<Option<Appended>, StoreError>;
+pub(crate) type RecordOutcome = Result<Option<Appended>, StoreError>;
 
 /// Keeps polls that leave nothing but their ending. The results are in their order; a
 /// resource that is not there is an error of its own poll only.
-pub(crate) async fn record(tx: &Tx<'_>, endings: Vec<Ending>) -> Result<Vec<Kept>, StoreError> {
+pub(crate) async fn record(
+    tx: &Tx<'_>,
+    endings: Vec<PollResult>,
+) -> Result<Vec<RecordOutcome>, StoreError> {
     let held = lock(tx, &endings).await?;
     let measured = measured(tx, &endings).await?;
     let mut results = Vec::with_capacity(endings.len());
@@ -192,7 +195,10 @@ pub(crate) fn missing(id: ResourceId) -> StoreError {
     StoreError::Corrupt(format!("there is no resource {id}"))
 }
 
-async fn lock(tx: &Tx<'_>, endings: &[Ending]) -> Result<HashMap<i64, (Seq, Held)>, StoreError> {
+async fn lock(
+    tx: &Tx<'_>,
+    endings: &[PollResult],
+) -> Result<HashMap<i64, (Seq, ResourceBefore)>, StoreError> {
     const LOCK: &str = "
         select id, head, host, pinged, spacing, status_version, status_news, least_s, unit_ms
           from resources
@@ -206,7 +212,7 @@ async fn lock(tx: &Tx<'_>, endings: &[Ending]) -> Result<HashMap<i64, (Seq, Held
         let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
         let versions = Versions { all: row.int()?, news: row.int()? };
         let demand = demand(&mut row)?;
-        Ok((id, (head, Held { host, pinged, spacing_us, versions, demand })))
+        Ok((id, (head, ResourceBefore { host, pinged, spacing_us, versions, demand })))
     };
     rows.into_iter().map(read).collect()
 }
@@ -217,7 +223,10 @@ pub(crate) fn demand(row: &mut Row) -> Result<Demand, StoreError> {
 }
 
 /// What was measured of those resources whose details are written.
-async fn measured(tx: &Tx<'_>, endings: &[Ending]) -> Result<HashMap<i64, Measured>, StoreError> {
+async fn measured(
+    tx: &Tx<'_>,
+    endings: &[PollResult],
+) -> Result<HashMap<i64, Measured>, StoreError> {
     const MEASURED: &str =
         "select resource_id, status from details where resource_id in ({ids $1})";
     let written = endings.iter().filter(|ending| ending.details.is_some());
@@ -232,7 +241,10 @@ async fn measured(tx: &Tx<'_>, endings: &[Ending]) -> Result<HashMap<i64, Measur
 /// Keeps how these polls of different resources ended, each with the number of news it
 /// brought, gives back the groups of their servers, and tells whom a change of status
 /// concerns.
-pub(crate) async fn end(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+pub(crate) async fn end(
+    tx: &Tx<'_>,
+    ended: &[(PollResult, ResourceBefore, usize)],
+) -> Result<(), StoreError> {
     let mut groups: BTreeMap<&str, (bool, DateTime<Utc>)> = BTreeMap::new();
     for (ending, held, _) in ended {
         let group = groups.entry(&held.host).or_insert((false, ending.at));
@@ -246,7 +258,7 @@ pub(crate) async fn end(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<
     };
     try_join3(rows, release, keep_outcomes(tx, ended)).await?;
     for (ending, held, _) in ended {
-        tell_status(tx, ending.id, (held.versions, ending.versions), ending.at).await?;
+        mark_due_for_status(tx, ending.id, (held.versions, ending.versions), ending.at).await?;
     }
     if ended.iter().any(|(_, held, _)| held.pinged == 1) {
         tx.wake(Wake::Resources).await?;
@@ -255,7 +267,10 @@ pub(crate) async fn end(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<
 }
 
 /// Brings the rows of the resources up to date and ends the claims.
-async fn move_on(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+async fn move_on(
+    tx: &Tx<'_>,
+    ended: &[(PollResult, ResourceBefore, usize)],
+) -> Result<(), StoreError> {
     const MOVE_ON: &str = "
         update resources
            set pace = {given pace}, failing = {given failing},
@@ -265,12 +280,13 @@ async fn move_on(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), Sto
           {from rows}
          where resources.id = {given id}";
     // What a ping told of may have been written after the server answered.
-    let next_fetch = |ending: &Ending, held: &Held| match held.pinged {
+    let next_fetch = |ending: &PollResult, held: &ResourceBefore| match held.pinged {
         1 => ending.next_fetch.min(ending.at + TimeDelta::microseconds(held.spacing_us)),
         _ => ending.next_fetch,
     };
-    let ints = |of: fn(&Ending) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
-    let texts = |of: fn(&Ending) -> &String| {
+    let ints =
+        |of: fn(&PollResult) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
+    let texts = |of: fn(&PollResult) -> &String| {
         Value::Texts(ended.iter().map(|(e, ..)| of(e).clone()).collect())
     };
     let next = ended.iter().map(|(ending, held, _)| next_fetch(ending, held).timestamp_micros());
@@ -290,7 +306,10 @@ async fn move_on(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), Sto
 }
 
 /// Keeps how much resources want to be polled, of those where that is another now.
-async fn keep_demands(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+async fn keep_demands(
+    tx: &Tx<'_>,
+    ended: &[(PollResult, ResourceBefore, usize)],
+) -> Result<(), StoreError> {
     const KEEP: &str = "
         update resources
            set least_s = {given least_s}, unit_ms = {given unit_ms}
@@ -308,7 +327,10 @@ async fn keep_demands(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<()
 }
 
 /// Keeps the details of those resources where they are others now.
-async fn keep_details(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+async fn keep_details(
+    tx: &Tx<'_>,
+    ended: &[(PollResult, ResourceBefore, usize)],
+) -> Result<(), StoreError> {
     const KEEP: &str = "
         update details
            set status = {given status}, polling = {given polling}
@@ -329,14 +351,19 @@ async fn keep_details(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<()
     tx.execute_rows(KEEP, params![], &columns).await.map(drop)
 }
 
-async fn keep_outcomes(tx: &Tx<'_>, ended: &[(Ending, Held, usize)]) -> Result<(), StoreError> {
+async fn keep_outcomes(
+    tx: &Tx<'_>,
+    ended: &[(PollResult, ResourceBefore, usize)],
+) -> Result<(), StoreError> {
     const KEEP: &str = "
         insert into fetches (resource_id, at, trigger, outcome, http_code, took_ms,
                              wire_bytes, appended)
         {values id, at, trigger, outcome, http_code, took_ms, wire_bytes, appended}";
-    let ints = |of: fn(&Ending) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
-    let texts =
-        |of: fn(&Ending) -> &str| Value::Texts(ended.iter().map(|(e, ..)| of(e).into()).collect());
+    let ints =
+        |of: fn(&PollResult) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
+    let texts = |of: fn(&PollResult) -> &str| {
+        Value::Texts(ended.iter().map(|(e, ..)| of(e).into()).collect())
+    };
     let columns = [
         ("id", ints(|ending| ending.id.0)),
         ("at", ints(|ending| ending.at.timestamp_micros())),

@@ -13,7 +13,7 @@ use tokio::time::{Duration, sleep};
 
 use crate::engine::db::Db;
 use crate::engine::tx::lock;
-use crate::resources::poll_result::{self, Ending, Kept};
+use crate::resources::poll_result::{self, PollResult, RecordOutcome};
 use feedgate_core::ports::StoreError;
 
 /// The most polls in one transaction.
@@ -25,27 +25,27 @@ const GATHER: Duration = Duration::from_millis(5);
 const QUEUE: usize = 1_024;
 
 /// The way to the task that records.
-pub(crate) struct Recorder {
+pub(crate) struct PollResultBatcher {
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A poll that waits to be recorded.
 struct Waiting {
-    ending: Ending,
-    reply: oneshot::Sender<Kept>,
+    ending: PollResult,
+    reply: oneshot::Sender<RecordOutcome>,
 }
 
-impl Recorder {
+impl PollResultBatcher {
     /// Starts the task, which ends with the database.
-    pub(crate) fn start(db: Weak<Db>) -> Recorder {
+    pub(crate) fn start(db: Weak<Db>) -> PollResultBatcher {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let task = tokio::spawn(work(db, waiting));
-        Recorder { queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }
+        PollResultBatcher { queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }
     }
 
     /// Waits until this poll is recorded.
-    pub(crate) async fn record(&self, ending: Ending) -> Kept {
+    pub(crate) async fn record(&self, ending: PollResult) -> RecordOutcome {
         let (reply, answer) = oneshot::channel();
         let queue = lock(&self.queue).clone().ok_or(StoreError::Closed)?;
         queue.send(Waiting { ending, reply }).await.map_err(|_| StoreError::Closed)?;
@@ -102,6 +102,6 @@ async fn record_together(db: Arc<Db>, taken: Vec<Waiting>) {
     }
 }
 
-async fn record(db: &Db, ended: Vec<Ending>) -> Result<Vec<Kept>, StoreError> {
+async fn record(db: &Db, ended: Vec<PollResult>) -> Result<Vec<RecordOutcome>, StoreError> {
     db.write(move |tx| Box::pin(poll_result::record(tx, ended))).await
 }

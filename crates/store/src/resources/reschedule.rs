@@ -9,7 +9,7 @@ use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources;
 use feedgate_core::backlog_smoothing::{self, Overdue};
-use feedgate_core::ports::{Queue, StoreError};
+use feedgate_core::ports::{Rescheduler, StoreError};
 use feedgate_core::resource::ResourceId;
 
 /// The most that are brought into order at once: what is left is overdue still, and comes
@@ -21,8 +21,8 @@ const BATCH: usize = 1_000;
 const LONGEST_REST: TimeDelta = TimeDelta::hours(24);
 
 #[async_trait]
-impl Queue for Db {
-    async fn release_herd(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+impl Rescheduler for Db {
+    async fn release_backlog(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
         let found = self.read(move |tx| Box::pin(overdue(tx, now))).await?;
         let (overdue, per_day) = found;
         let released = backlog_smoothing::release(overdue, per_day, now);
@@ -33,7 +33,7 @@ impl Queue for Db {
         Ok(released.len() as u64)
     }
 
-    async fn pull_back(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError> {
+    async fn shorten_waits(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError> {
         const RESOURCES: &str = "
             update resources
                set due_at = cast($1 as bigint) + period * 1000000,
@@ -55,7 +55,7 @@ impl Queue for Db {
         pulled.await
     }
 
-    async fn hurry(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError> {
         const HURRY: &str = "
             update resources
                set due_at = $1, next_fetch = $1

@@ -43,7 +43,7 @@ impl Schedule for Db {
         Ok(kept.map_or(K_LEAST, |millionths| (millionths as f64 / MILLION).max(K_LEAST)))
     }
 
-    async fn keep_k(&self, k: f64) -> Result<(), StoreError> {
+    async fn save_k(&self, k: f64) -> Result<(), StoreError> {
         const KEEP: &str = "
             insert into dials (name, value) values ('k', $1)
                 on conflict (name) do update set value = excluded.value";

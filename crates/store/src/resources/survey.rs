@@ -13,8 +13,11 @@ use crate::engine::db::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::most;
-use feedgate_core::ports::{Counted, Group, Open, OpenPage, StoreError, Survey, Watched};
-use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::ports::{
+    OpenSubscription, OpenSubscriptions, StoreError, SubscriberGroup, SubscriptionCounts, Survey,
+    WatchedResource,
+};
+use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::SubscriptionId;
 
 /// Resources read at once.
@@ -72,7 +75,7 @@ macro_rules! count {
 
 #[async_trait]
 impl Survey for Db {
-    async fn watched(&self, after: ResourceId) -> Result<Vec<Watched>, StoreError> {
+    async fn watched(&self, after: ResourceId) -> Result<Vec<WatchedResource>, StoreError> {
         const SOME: &str = watched!("r.subscribers > 0 and r.id > $1 order by r.id limit $2");
         let rows = self.rows(SOME, params![after.0, RESOURCES]).await?;
         rows.into_iter().map(watched).collect()
@@ -83,7 +86,7 @@ impl Survey for Db {
         after: SubscriptionId,
         limit: usize,
         now: DateTime<Utc>,
-    ) -> Result<OpenPage, StoreError> {
+    ) -> Result<OpenSubscriptions, StoreError> {
         self.read(move |tx| Box::pin(open_page(tx, after, limit, now))).await
     }
 
@@ -91,7 +94,7 @@ impl Survey for Db {
         &self,
         after: SubscriptionId,
         now: DateTime<Utc>,
-    ) -> Result<Counted, StoreError> {
+    ) -> Result<SubscriptionCounts, StoreError> {
         self.read(move |tx| Box::pin(count_some(tx, after, now))).await
     }
 
@@ -107,7 +110,7 @@ async fn open_page(
     after: SubscriptionId,
     limit: usize,
     now: DateTime<Utc>,
-) -> Result<OpenPage, StoreError> {
+) -> Result<OpenSubscriptions, StoreError> {
     const OF_IT: &str = read!("resource_id = $1 and id > $2", "$3");
     const BEHIND_IT: &str = read!("resource_id > $1", "$2");
     const WHOSE: &str = watched!("r.id in ({ids $1}) and r.kind <> 'collection' order by r.id");
@@ -116,7 +119,7 @@ async fn open_page(
     let mut rows = tx.query(OF_IT, params![resource, after.number, most(limit)]).await?;
     let left = limit.saturating_sub(rows.len());
     rows.extend(tx.query(BEHIND_IT, params![resource, most(left)]).await?);
-    let mut page = OpenPage::default();
+    let mut page = OpenSubscriptions::default();
     let (is_full, mut last) = (rows.len() >= limit, None);
     for mut row in rows {
         let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
@@ -131,7 +134,7 @@ async fn open_page(
     let ids: BTreeSet<i64> = page.open.iter().map(|open| open.id.resource.0).collect();
     let rows = tx.query(WHOSE, &[Value::Ints(ids.into_iter().collect())]).await?;
     page.resources = rows.into_iter().map(watched).collect::<Result<_, _>>()?;
-    let is_known = |open: &Open| {
+    let is_known = |open: &OpenSubscription| {
         page.resources.binary_search_by_key(&open.id.resource, |held| held.id).is_ok()
     };
     page.open.retain(is_known);
@@ -144,7 +147,7 @@ async fn count_some(
     tx: &Tx<'_>,
     after: SubscriptionId,
     now: DateTime<Utc>,
-) -> Result<Counted, StoreError> {
+) -> Result<SubscriptionCounts, StoreError> {
     const END_OF_IT: &str = "
         select id from subscriptions
          where resource_id = $1 and id > $2 order by id limit 1 offset $3";
@@ -169,11 +172,11 @@ async fn count_some(
         }
     };
     let groups = rows.into_iter().map(group).collect::<Result<_, _>>()?;
-    Ok(Counted { groups, next })
+    Ok(SubscriptionCounts { groups, next })
 }
 
-fn open(id: SubscriptionId, row: &mut Row) -> Result<Open, StoreError> {
-    Ok(Open {
+fn open(id: SubscriptionId, row: &mut Row) -> Result<OpenSubscription, StoreError> {
+    Ok(OpenSubscription {
         id,
         callback: row.text()?,
         protocol: row.text()?,
@@ -185,8 +188,8 @@ fn open(id: SubscriptionId, row: &mut Row) -> Result<Open, StoreError> {
     })
 }
 
-fn group(mut row: Row) -> Result<Group, StoreError> {
-    Ok(Group {
+fn group(mut row: Row) -> Result<SubscriberGroup, StoreError> {
+    Ok(SubscriberGroup {
         host: row.text()?,
         protocol: row.text()?,
         is_https: row.int()? == 1,
@@ -196,7 +199,7 @@ fn group(mut row: Row) -> Result<Group, StoreError> {
     })
 }
 
-fn watched(mut row: Row) -> Result<Watched, StoreError> {
+fn watched(mut row: Row) -> Result<WatchedResource, StoreError> {
     /// What of a status a list shows.
     #[derive(Deserialize)]
     struct Titled {
@@ -205,12 +208,12 @@ fn watched(mut row: Row) -> Result<Watched, StoreError> {
     }
     let (id, topic) = (ResourceId(row.int()?), row.text()?);
     let Titled { title } = row.json()?;
-    Ok(Watched {
+    Ok(WatchedResource {
         id,
         topic,
         title,
         site_url: row.opt_text()?,
-        kind: row.word(Kind::from_word)?,
+        kind: row.word(ResourceKind::from_word)?,
         subscribers: row.small()?,
         fetched_at: row.opt_time()?,
         changed_at: row.opt_time()?,

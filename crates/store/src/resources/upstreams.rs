@@ -7,21 +7,23 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::delivery::subscriptions::protocol;
-use crate::engine::claims::{self, Queue, queue_of};
+use crate::engine::claims::{self, ClaimQueue, queue_of};
 use crate::engine::db::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::{Room, StoreError, Upstreams};
+use feedgate_core::ports::{ClaimLimits, StoreError, Upstreams};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Secret;
-use feedgate_core::upstream::{self, Offer, Offered, Proof, Proposal, State, Upstream};
+use feedgate_core::upstream::{
+    self, AdvertisedUpstream, Proof, Proposal, Upstream, UpstreamFinding, UpstreamState,
+};
 
 /// What a poll finds this soon after an upstream told of a change came by push.
 const TOLD_BEFORE: chrono::Duration = chrono::Duration::minutes(5);
 
 /// Upstreams with which something is to be done, by the host of the hub or cloud.
-const QUEUE: Queue = queue_of!("upstreams", "resource_id");
+const QUEUE: ClaimQueue = queue_of!("upstreams", "resource_id");
 
 /// The columns of an upstream `u` of the resource `r`, as [`read`] reads them.
 macro_rules! upstream_columns {
@@ -37,7 +39,7 @@ impl Upstreams for Db {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &Room,
+        room: &ClaimLimits,
     ) -> Result<Vec<Upstream>, StoreError> {
         const DUE: &str = concat!(
             "select ",
@@ -63,8 +65,8 @@ impl Upstreams for Db {
                 let [ids, _] = claims::columns(&picked);
                 let rows = tx.query_rows(DUE, &[], &[ids]).await?;
                 let mut due = claims::read(rows, &picked, read, |due| due.resource.0);
-                for upstream in due.iter_mut().filter(|held| held.state != State::Active) {
-                    upstream.state = State::Asked;
+                for upstream in due.iter_mut().filter(|held| held.state != UpstreamState::Active) {
+                    upstream.state = UpstreamState::Asked;
                 }
                 // What cannot be read is put off as well, or it would stand in the way.
                 let ids = picked.iter().map(|job| job.resource).collect();
@@ -92,7 +94,7 @@ impl Upstreams for Db {
         found.await?.map(read).transpose()
     }
 
-    async fn settle_upstream(
+    async fn save_upstream(
         &self,
         upstream: &Upstream,
         claimed_until: Option<DateTime<Utc>>,
@@ -120,7 +122,7 @@ impl Upstreams for Db {
         ended.await.map(drop)
     }
 
-    async fn upstream_told(
+    async fn record_upstream_push(
         &self,
         upstream: &Upstream,
         spacing: Duration,
@@ -149,7 +151,7 @@ const ANOTHER_AFTER: chrono::Duration = chrono::Duration::hours(1);
 pub(crate) async fn offer(
     tx: &Tx<'_>,
     id: ResourceId,
-    offered: Offered,
+    offered: UpstreamFinding,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const FORGET: &str = "delete from upstreams where resource_id = $1 and state <> 'doubted'";
@@ -171,9 +173,9 @@ pub(crate) async fn offer(
             or upstreams.endpoint <> excluded.endpoint
             or upstreams.topic <> excluded.topic";
     match offered {
-        Offered::Unknown => Ok(()),
-        Offered::Nothing => tx.execute(FORGET, params![id.0]).await.map(drop),
-        Offered::Upstream(Proposal { offer, token, secret }) => {
+        UpstreamFinding::Unknown => Ok(()),
+        UpstreamFinding::Nothing => tx.execute(FORGET, params![id.0]).await.map(drop),
+        UpstreamFinding::Upstream(Proposal { offer, token, secret }) => {
             let host = offer.host();
             #[rustfmt::skip]
             let params = params![
@@ -225,13 +227,17 @@ pub(crate) async fn count(
 fn read(mut row: Row) -> Result<Upstream, StoreError> {
     Ok(Upstream {
         resource: ResourceId(row.int()?),
-        offer: Offer { protocol: protocol(&mut row)?, endpoint: row.text()?, topic: row.text()? },
+        offer: AdvertisedUpstream {
+            protocol: protocol(&mut row)?,
+            endpoint: row.text()?,
+            topic: row.text()?,
+        },
         token: row.text()?,
         secret: {
             let secret = Secret::new(row.text()?);
             secret.ok_or_else(|| StoreError::Corrupt("a secret is too long".to_owned()))?
         },
-        state: row.word(State::from_word)?,
+        state: row.word(UpstreamState::from_word)?,
         lease_until: row.opt_time()?,
         failures: row.small()?,
         subscribers: row.small()?,

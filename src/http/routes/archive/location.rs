@@ -9,10 +9,10 @@ use crate::http::kit::params::Refused;
 use crate::http::routes::superfeedr;
 use crate::jobs::collect::{archive_topic, unguessable};
 use crate::jobs::runner;
-use feedgate_core::account::{Access, Right};
-use feedgate_core::collection::{Collection, Name, Scope};
+use feedgate_core::account::{Access, Scope};
+use feedgate_core::collection::{Collection, CollectionKind, CollectionName};
 use feedgate_core::ports::StoreError;
-use feedgate_core::resource::{Kind, Resource, ResourceId};
+use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_protocol::form::Form;
 
 /// Whose archive.
@@ -23,7 +23,7 @@ pub(super) enum Whose {
     /// That of everything that is public.
     All,
     /// That of a collection the operator describes.
-    Named(Name),
+    Named(CollectionName),
     /// That of all that the account with this login subscribes to.
     Account(String),
 }
@@ -45,7 +45,7 @@ impl Place {
     /// Whether the archive here is that of this resource.
     pub(super) fn shows(&self, resource: &Resource) -> bool {
         match self.is_collection {
-            true => resource.kind == Kind::Collection,
+            true => resource.kind == ResourceKind::Collection,
             false => is_public(resource),
         }
     }
@@ -53,7 +53,7 @@ impl Place {
 
 /// Whether the archive of a resource is shown to everybody under its number.
 pub(super) fn is_public(resource: &Resource) -> bool {
-    resource.kind != Kind::Collection && resource.topic.is_public()
+    resource.kind != ResourceKind::Collection && resource.topic.is_public()
 }
 
 /// Reads `feeds/7/recent` or `all/documents/3`; the recent document has no number.
@@ -67,7 +67,7 @@ pub(super) fn aim(path: &str) -> Option<(Whose, Option<i64>)> {
         }
         "collections" => {
             let (name, rest) = rest.split_once('/')?;
-            (Whose::Named(Name::parse(name)?), rest)
+            (Whose::Named(CollectionName::parse(name)?), rest)
         }
         "accounts" => {
             let (login, rest) = rest.split_once('/')?;
@@ -100,7 +100,7 @@ pub(super) async fn find(
             return Ok(Some(Place { id, home, is_collection: false, is_private: false }));
         }
         Whose::All if !gateway.settings.collects_all => return Ok(None),
-        Whose::All => (Scope::All, vec!["all".to_owned()], None),
+        Whose::All => (CollectionKind::All, vec!["all".to_owned()], None),
         Whose::Named(name) => {
             let mut all = gateway.settings.collections.iter();
             let Some(found) = all.find(|configured| configured.name == name) else {
@@ -110,12 +110,12 @@ pub(super) async fn find(
                 owner(gateway, asked, login).await?;
             }
             let folder = vec!["collections".to_owned(), name.as_str().to_owned()];
-            (Scope::Named(name), folder, found.account.clone())
+            (CollectionKind::Named(name), folder, found.account.clone())
         }
         Whose::Account(login) => {
             let access = owner(gateway, asked, &login).await?;
             let folder = vec!["accounts".to_owned(), login.clone()];
-            (Scope::Account(access.account), folder, Some(login))
+            (CollectionKind::Account(access.account), folder, Some(login))
         }
     };
     let opened = open(gateway, &scope, account.as_deref()).await;
@@ -131,11 +131,11 @@ pub(super) async fn find(
 /// pays for it who does not use it.
 async fn open(
     gateway: &Gateway,
-    scope: &Scope,
+    scope: &CollectionKind,
     login: Option<&str>,
 ) -> Result<Option<Resource>, StoreError> {
     let found = gateway.store.collection(scope).await?;
-    let (None, Scope::Account(account), Some(login)) = (&found, scope, login) else {
+    let (None, CollectionKind::Account(account), Some(login)) = (&found, scope, login) else {
         return Ok(found);
     };
     let folder = ["accounts", &account.0.to_string()];
@@ -149,7 +149,7 @@ async fn open(
 async fn owner(gateway: &Gateway, asked: &Asked, login: &str) -> Result<Access, Refused> {
     let form = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
     let access = superfeedr::access(gateway, asked, &form).await?;
-    superfeedr::demand(&access, Right::Retrieve)?;
+    superfeedr::demand(&access, Scope::Retrieve)?;
     match access.login == login {
         true => Ok(access),
         false => {
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn only_addresses_we_publish_lead_somewhere() {
         let feed = |number| Some((Whose::Feed(ResourceId(7)), number));
-        let news = Whose::Named(Name::parse("news").unwrap());
+        let news = Whose::Named(CollectionName::parse("news").unwrap());
         #[rustfmt::skip]
         let cases = [
             ("feeds/7/recent",            feed(None)),

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use sha1::{Digest, Sha1};
 
-use feedgate_core::page::{Archived, Held, Named};
+use feedgate_core::page::{Archived, ArchivedId, LocatedPage};
 use feedgate_core::record::{RecordKind, Seq};
 use feedgate_core::status::Status;
 use feedgate_feed::model::Link;
@@ -81,7 +81,7 @@ impl Archive<'_> {
     pub fn recent(
         &self,
         (feed_head, status): (&str, &Status),
-        held: &Held,
+        held: &LocatedPage,
         records: &[Archived],
     ) -> String {
         let newest = held.page.number;
@@ -107,7 +107,7 @@ impl Archive<'_> {
     /// A page under its permanent address, with its records, ascending. One that is
     /// archived links to the page before it even if that was dropped since: its bytes
     /// stay as they are.
-    pub fn document(&self, held: &Held, records: &[Archived]) -> String {
+    pub fn document(&self, held: &LocatedPage, records: &[Archived]) -> String {
         let number = held.page.number;
         let title = format!("Archive of {}", self.topic);
         let id = feed_id(self.topic);
@@ -171,8 +171,8 @@ pub fn archived<'a>(topic: &str, archived: &'a Archived) -> Cow<'a, str> {
     out.push_str(&format!("<id>{}</id>\n", entry_id(topic, archived.record.seq)));
     if let Some(replaces) = &archived.replaces {
         let href = match replaces {
-            Named::Source(id) => id.clone(),
-            Named::Own(seq) => entry_id(topic, *seq),
+            ArchivedId::Source(id) => id.clone(),
+            ArchivedId::Own(seq) => entry_id(topic, *seq),
         };
         out.push_str("<link rel=\"predecessor-version\"");
         push_attribute(&mut out, "href", &href);
@@ -245,13 +245,13 @@ mod tests {
     };
 
     /// Page `number` of pages of three.
-    fn held(number: i64, oldest: i64, newest: i64) -> Held {
+    fn held(number: i64, oldest: i64, newest: i64) -> LocatedPage {
         let first = (number - 1) * 3 + 1;
         let page = Page { number, first: Seq(first), last: Seq(first + 2), ..Page::EMPTY };
-        Held { page, oldest, newest }
+        LocatedPage { page, oldest, newest }
     }
 
-    fn records(held: &Held) -> Vec<Archived> {
+    fn records(held: &LocatedPage) -> Vec<Archived> {
         (held.page.first.0..=held.page.last.0).map(|n| record(n, RecordKind::New)).collect()
     }
 
@@ -270,7 +270,7 @@ mod tests {
         Archived { record, is_again: false, replaces: None }
     }
 
-    fn document(held: &Held) -> String {
+    fn document(held: &LocatedPage) -> String {
         ARCHIVE.document(held, &records(held))
     }
 
@@ -347,8 +347,8 @@ mod tests {
         let own = |seq| entry_id(ARCHIVE.topic, Seq(seq));
         let said = format!("isVersionOf xmlns:dcterms=\"{TERMS}\">urn:x:5&amp;</dcterms:");
         let cases = [
-            (Named::Source("urn:x:5&".to_owned()), "urn:x:5&amp;".to_owned()),
-            (Named::Own(Seq(4)), own(4)),
+            (ArchivedId::Source("urn:x:5&".to_owned()), "urn:x:5&amp;".to_owned()),
+            (ArchivedId::Own(Seq(4)), own(4)),
         ];
         for (replaces, href) in cases {
             update.replaces = Some(replaces);

@@ -17,8 +17,8 @@ use tokio::time::{Instant, timeout};
 use super::edition::{Edition, Lines, Pages};
 use super::stretch;
 use crate::jobs::runner;
-use feedgate_core::ping::Unit;
-use feedgate_core::ports::{Store, StoreError, Window};
+use feedgate_core::ping::TimeUnit;
+use feedgate_core::ports::{ChangesWindow, Store, StoreError};
 
 /// The longest text that is kept: some thirty thousand lines.
 const LONGEST_BYTES: usize = 4 << 20;
@@ -51,7 +51,7 @@ pub(super) enum NotPrinted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// One that changes, in this unit.
-    Listed(Kind, Unit),
+    Listed(Kind, TimeUnit),
     /// That of an hour that is over: it has but one edition in each unit.
     Kept(Edition),
 }
@@ -80,7 +80,7 @@ type Place = Arc<sync::Mutex<Option<Arc<Printing>>>>;
 
 /// The printings of one node.
 pub(super) struct Shelf {
-    places: Mutex<HashMap<(Kind, Unit), Place>>,
+    places: Mutex<HashMap<(Kind, TimeUnit), Place>>,
     printers: sync::Semaphore,
     /// Places for those who are sent a document that is too long to be kept.
     pub(super) readers: Arc<sync::Semaphore>,
@@ -155,7 +155,7 @@ async fn edition(store: &Arc<dyn Store>, wanted: &Wanted) -> Result<Edition, Sto
         Wanted::Listed(kind, unit) => {
             let (newest, count) = store.newest_change().await?;
             let (from, until, updated) = stretch(*kind, runner::now());
-            let lines = Lines::Listed(Window { from, until, newest });
+            let lines = Lines::Listed(ChangesWindow { from, until, newest });
             Ok(Edition { lines, updated, count, unit: *unit })
         }
         Wanted::Kept(edition) => Ok(edition.clone()),
@@ -200,8 +200,8 @@ mod tests {
     async fn a_printing_serves_until_something_is_new_and_a_long_one_for_longer() {
         let updated = DateTime::UNIX_EPOCH;
         let edition = |newest| {
-            let lines = Lines::Listed(Window { from: updated, until: updated, newest });
-            Edition { lines, updated, count: 0, unit: Unit::Minutes }
+            let lines = Lines::Listed(ChangesWindow { from: updated, until: updated, newest });
+            Edition { lines, updated, count: 0, unit: TimeUnit::Minutes }
         };
         let printing =
             |lines| Printing { edition: edition(7), text: None, lines, made: Instant::now() };
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_full_shelf_is_cleared_of_what_nobody_is_at() {
         let shelf = Shelf::default();
-        let wanted = |secs| Wanted::Listed(Kind::Last(secs), Unit::Minutes);
+        let wanted = |secs| Wanted::Listed(Kind::Last(secs), TimeUnit::Minutes);
         let held = shelf.place(&wanted(0));
         for secs in 1..=PLACES as u64 {
             shelf.place(&wanted(secs));

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::http::routes::changes::render::{END, push_head, push_line};
-use feedgate_core::ping::{Change, Unit};
-use feedgate_core::ports::{Line, Store, StoreError, Window};
+use feedgate_core::ping::{TimeUnit, WeblogChange};
+use feedgate_core::ports::{ChangeLine, ChangesWindow, Store, StoreError};
 
 /// What one text of a document depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,14 +21,14 @@ pub(super) struct Edition {
     /// How many pings were ever received.
     pub(super) count: u64,
     /// The unit of `when`.
-    pub(super) unit: Unit,
+    pub(super) unit: TimeUnit,
 }
 
 /// Where the lines come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lines {
     /// They are read as they stand.
-    Listed(Window),
+    Listed(ChangesWindow),
     /// They are those of an hour that is over.
     Kept {
         /// When it began.
@@ -69,7 +69,7 @@ pub(super) struct Pages {
 
 enum Place {
     Head,
-    After(Option<Line>),
+    After(Option<ChangeLine>),
     Part(usize),
     End,
 }
@@ -98,7 +98,11 @@ impl Pages {
         Ok(Some(text))
     }
 
-    async fn listed(&mut self, text: &mut String, last: Option<Line>) -> Result<(), StoreError> {
+    async fn listed(
+        &mut self,
+        text: &mut String,
+        last: Option<ChangeLine>,
+    ) -> Result<(), StoreError> {
         let Lines::Listed(window) = &self.edition.lines else { return Ok(()) };
         let mut page = self.store.changes(window, last.as_ref()).await?;
         self.push(text, page.iter().map(|line| &line.change));
@@ -121,7 +125,7 @@ impl Pages {
         Ok(())
     }
 
-    fn push<'c>(&mut self, text: &mut String, page: impl Iterator<Item = &'c Change>) {
+    fn push<'c>(&mut self, text: &mut String, page: impl Iterator<Item = &'c WeblogChange>) {
         let (updated, unit) = (self.edition.updated, self.edition.unit);
         for change in page {
             push_line(text, change, updated, unit);

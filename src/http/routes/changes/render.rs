@@ -6,7 +6,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use feedgate_core::ping::{Change, Unit};
+use feedgate_core::ping::{TimeUnit, WeblogChange};
 
 use feedgate_feed::render::xml::push_attribute;
 
@@ -25,11 +25,11 @@ pub fn push_head(out: &mut String, updated: DateTime<Utc>, count: u64) {
 }
 
 /// Appends the line of a change, `updated` being the time of the document.
-pub fn push_line(out: &mut String, change: &Change, updated: DateTime<Utc>, unit: Unit) {
+pub fn push_line(out: &mut String, change: &WeblogChange, updated: DateTime<Utc>, unit: TimeUnit) {
     let ago = (updated - change.at).max(TimeDelta::zero());
     let when = match unit {
-        Unit::Minutes => ago.num_minutes(),
-        Unit::Seconds => ago.num_seconds(),
+        TimeUnit::Minutes => ago.num_minutes(),
+        TimeUnit::Seconds => ago.num_seconds(),
     };
     out.push_str("<weblog");
     push_attribute(out, "name", &change.name);
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_document_is_a_head_a_line_for_each_change_and_an_end() {
         let now = DateTime::from_timestamp(1_168_715_280, 0).unwrap();
-        let change = |minutes: i64, name: &str, feed_url: Option<&str>| Change {
+        let change = |minutes: i64, name: &str, feed_url: Option<&str>| WeblogChange {
             at: now - TimeDelta::minutes(minutes),
             name: name.to_owned(),
             url: "http://a.test/?x=1&y=2".to_owned(),
@@ -57,7 +57,7 @@ mod tests {
         let list = [change(1, "One", Some("http://a.test/rss")), change(2, "Two & \"a\"", None)];
         let mut text = String::new();
         push_head(&mut text, now, 7);
-        list.iter().for_each(|change| push_line(&mut text, change, now, Unit::Minutes));
+        list.iter().for_each(|change| push_line(&mut text, change, now, TimeUnit::Minutes));
         text.push_str(END);
         let want = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
             <weblogUpdates version=\"2\" updated=\"Sat, 13 Jan 2007 19:08:00 GMT\" count=\"7\">\n\
@@ -74,8 +74,8 @@ mod tests {
         for (ago, minutes, seconds) in cases {
             let at = now - TimeDelta::seconds(ago);
             let (name, url) = (String::new(), "http://a.test/".to_owned());
-            let change = Change { at, name, url, feed_url: None };
-            for (unit, want) in [(Unit::Minutes, minutes), (Unit::Seconds, seconds)] {
+            let change = WeblogChange { at, name, url, feed_url: None };
+            for (unit, want) in [(TimeUnit::Minutes, minutes), (TimeUnit::Seconds, seconds)] {
                 let mut text = String::new();
                 push_line(&mut text, &change, now, unit);
                 assert!(text.ends_with(&format!("when=\"{want}\"/>\n")), "{text}");

@@ -15,7 +15,7 @@ use super::{DOOR, Look, fresh};
 use crate::http::Gateway;
 use crate::http::kit::exchange::{Asked, out_of_order, set, with_type};
 use crate::http::kit::template::fill;
-use feedgate_core::event::{Kept, Kind, Outcome};
+use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
 use feedgate_core::ports::StoreError;
 use feedgate_protocol::xml::escaped;
 
@@ -74,8 +74,8 @@ async fn page(gateway: &Gateway, look: &Look) -> Result<String, StoreError> {
     });
     let first = format!("<a href=\"{}\">Newest</a>", address(look, &[]));
     let words = |all: Vec<&'static str>, held: Option<&str>| options(&all, held);
-    let kinds = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
-    let outcomes = Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
+    let kinds = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let outcomes = EventOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
     let who = match &look.login {
         Some(login) => format!("You are {}.", escaped(login)),
         None => "<a href=\"?login=1\">Sign in</a> to see your callbacks whole.".to_owned(),
@@ -84,8 +84,8 @@ async fn page(gateway: &Gateway, look: &Look) -> Result<String, StoreError> {
     let values = [
         ("{feed}", escaped(&wanted.feed)),
         ("{callback}", escaped(&wanted.callback)),
-        ("{kinds}", words(kinds, wanted.kind.map(Kind::as_str))),
-        ("{outcomes}", words(outcomes, wanted.outcome.map(Outcome::as_str))),
+        ("{kinds}", words(kinds, wanted.kind.map(EventKind::as_str))),
+        ("{outcomes}", words(outcomes, wanted.outcome.map(EventOutcome::as_str))),
         ("{who}", who),
         (
             "{stream}",
@@ -129,8 +129,8 @@ fn query(look: &Look, numbers: &[(&str, i64)]) -> String {
     let words = [
         ("feed", wanted.feed.as_str()),
         ("callback", wanted.callback.as_str()),
-        ("kind", wanted.kind.map_or("", Kind::as_str)),
-        ("outcome", wanted.outcome.map_or("", Outcome::as_str)),
+        ("kind", wanted.kind.map_or("", EventKind::as_str)),
+        ("outcome", wanted.outcome.map_or("", EventOutcome::as_str)),
         ("login", look.login.as_ref().map_or("", |_| "1")),
     ];
     query.extend_pairs(words.into_iter().filter(|(_, word)| !word.is_empty()));
@@ -145,7 +145,7 @@ fn address(look: &Look, numbers: &[(&str, i64)]) -> String {
 }
 
 /// The same cells as the script makes.
-fn push_row(rows: &mut String, look: &Look, kept: &Kept) {
+fn push_row(rows: &mut String, look: &Look, kept: &StoredEvent) {
     let event = &kept.event;
     let what = format!("{} {}", event.kind.as_str(), event.outcome.as_str());
     let at = event.at.format("%Y-%m-%dT%H:%M:%SZ");

@@ -24,7 +24,7 @@ use super::Look;
 use crate::http::Gateway;
 use crate::http::kit::exchange::{Asked, out_of_order, plain, set};
 use crate::http::kit::rate_limit::network;
-use feedgate_core::event::Wanted;
+use feedgate_core::event::EventFilter;
 use feedgate_core::ports::StoreError;
 
 /// Streams at once.
@@ -110,7 +110,7 @@ pub(super) async fn answer(
 }
 
 /// The number after which the stream begins.
-async fn begin(gateway: &Gateway, asked: &Asked, wanted: &Wanted) -> Result<i64, StoreError> {
+async fn begin(gateway: &Gateway, asked: &Asked, wanted: &EventFilter) -> Result<i64, StoreError> {
     let last = asked.header("last-event-id").parse().ok();
     match last.or(wanted.after) {
         Some(seen) => Ok(seen),
@@ -169,7 +169,7 @@ impl Tail {
         if newest <= self.seen {
             return Ok(false);
         }
-        let wanted = Wanted {
+        let wanted = EventFilter {
             after: Some(self.seen),
             before: None,
             limit: AT_ONCE,

@@ -9,7 +9,7 @@ use crate::authoring::{Refusal, Sent};
 use crate::http::Gateway;
 use crate::http::kit::exchange::Asked;
 use crate::jobs::runner;
-use feedgate_core::stored_file::{Condition, DEFAULT_NAME, Segment};
+use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment, WriteCondition};
 use feedgate_protocol::xmlrpc::LONGEST_TEXT_BYTES;
 
 /// Where the name of the procedure stands, in bytes from the beginning.
@@ -46,8 +46,8 @@ pub(crate) async fn save(
 ) -> Result<String, String> {
     gateway.strangers.admit(asked, 1)?;
     let author = gateway.publish.sign_in(login.trim(), password).await.map_err(|r| sentence(&r))?;
-    let name = Segment::file(DEFAULT_NAME).ok_or_else(|| sentence(&Refusal::Unmet))?;
-    let any = Condition::None;
+    let name = PathSegment::file(DEFAULT_NAME).ok_or_else(|| sentence(&Refusal::Unmet))?;
+    let any = WriteCondition::None;
     let saved = gateway.publish.save((&author, &name), feed, &any, runner::now()).await;
     saved.map(|saved| saved.url).map_err(|refusal| sentence(&refusal))
 }

@@ -14,7 +14,7 @@ use crate::http::kit::params::Refused;
 use crate::http::routes::rpc::save_rss;
 use crate::http::routes::rpc::{self, METHODS, Procedure};
 use crate::http::routes::rsscloud::{Named, PINGED};
-use feedgate_core::event::Kind;
+use feedgate_core::event::EventKind;
 use feedgate_protocol::soap::{self, Call, Version};
 
 /// How far into a message its envelope is looked for.
@@ -51,7 +51,8 @@ pub(crate) async fn answer(gateway: &Gateway, asked: &Asked) -> Response {
         },
         Err(bad) => {
             let why = bad.to_string();
-            let _: Result<(), _> = rpc::heard(Kind::Request, "").tell(gateway, Err(why.clone()));
+            let _: Result<(), _> =
+                rpc::heard(EventKind::Request, "").tell(gateway, Err(why.clone()));
             fault(version(asked, &asked.body), &why)
         }
     }
@@ -90,7 +91,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
             let url = text(&["url"], 0);
             if url.is_empty() {
                 let why = "Can't call \"ping\" because there aren't enough parameters.";
-                return rpc::heard(Kind::Ping, "").tell(gateway, Err(why.to_owned()));
+                return rpc::heard(EventKind::Ping, "").tell(gateway, Err(why.to_owned()));
             }
             rpc::cloud_ping(gateway, asked, url).await?;
             Ok(soap::response(version, method, true))
@@ -115,7 +116,7 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<Stri
 async fn please_notify(gateway: &Gateway, asked: &Asked, call: &Call) -> Result<(), String> {
     if call.params.len() < 5 {
         let why = "Can't call \"pleaseNotify\" because there aren't enough parameters.";
-        return rpc::heard(Kind::Subscribe, "").tell(gateway, Err(why.to_owned()));
+        return rpc::heard(EventKind::Subscribe, "").tell(gateway, Err(why.to_owned()));
     }
     let text = |name: &str, place| {
         call.param(&[name], place).map(|param| param.text().to_owned()).unwrap_or_default()

@@ -13,8 +13,8 @@ use crate::http::Gateway;
 use crate::http::kit::exchange::{Asked, empty, with_type};
 use crate::http::kit::jsonp;
 use crate::http::kit::params::{self, Bodies, Refused};
-use feedgate_core::account::{Access, Right};
-use feedgate_core::intent::Mode;
+use feedgate_core::account::{Access, Scope};
+use feedgate_core::intent::IntentMode;
 use feedgate_protocol::form::Form;
 
 /// What a mode answers.
@@ -66,23 +66,23 @@ async fn carry_out(gateway: &Gateway, asked: &Asked, form: &Form) -> Result<Answ
     let access = auth::access(gateway, asked, form).await?;
     match mode.as_str() {
         "subscribe" => {
-            auth::demand(&access, Right::Subscribe)?;
-            subscribe::carry_out(gateway, asked, form, &access, Mode::Subscribe).await
+            auth::demand(&access, Scope::Subscribe)?;
+            subscribe::carry_out(gateway, asked, form, &access, IntentMode::Subscribe).await
         }
         "unsubscribe" => {
-            auth::demand(&access, Right::Unsubscribe)?;
-            subscribe::carry_out(gateway, asked, form, &access, Mode::Unsubscribe).await
+            auth::demand(&access, Scope::Unsubscribe)?;
+            subscribe::carry_out(gateway, asked, form, &access, IntentMode::Unsubscribe).await
         }
         "list" => {
-            auth::demand(&access, Right::List)?;
+            auth::demand(&access, Scope::List)?;
             list::list(gateway, form, &access).await.map(Answer::Json)
         }
         "retrieve" => {
-            auth::demand(&access, Right::Retrieve)?;
+            auth::demand(&access, Scope::Retrieve)?;
             retrieve::retrieve(gateway, asked, form, &access).await
         }
         "replay" => {
-            auth::demand(&access, Right::Retrieve)?;
+            auth::demand(&access, Scope::Retrieve)?;
             subscribe::replay(gateway, form, &access).await
         }
         _ => Ok(authenticate(form, &access)),
@@ -94,7 +94,7 @@ fn authenticate(form: &Form, access: &Access) -> Answer {
     if !form.is_set("rights") {
         return Answer::Done(StatusCode::NO_CONTENT);
     }
-    let rights = [Right::Subscribe, Right::Unsubscribe, Right::List, Right::Retrieve];
+    let rights = [Scope::Subscribe, Scope::Unsubscribe, Scope::List, Scope::Retrieve];
     let held = rights.map(|right| (right.as_str().to_owned(), json!(access.rights.allow(right))));
     Answer::Json(Value::Object(held.into_iter().collect()))
 }

@@ -10,7 +10,7 @@ use crate::http::Gateway;
 use crate::http::kit::basic_auth::credentials;
 use crate::http::kit::exchange::Asked;
 use crate::http::kit::params::Refused;
-use feedgate_core::account::{Access, Right, TokenHash};
+use feedgate_core::account::{Access, Scope, TokenHash};
 use feedgate_protocol::form::Form;
 
 /// Who is asking, if they prove it.
@@ -35,7 +35,7 @@ pub(crate) async fn access(
 }
 
 /// Refuses a token that lacks `right` (rows ).
-pub(crate) fn demand(access: &Access, right: Right) -> Result<(), Refused> {
+pub(crate) fn demand(access: &Access, right: Scope) -> Result<(), Refused> {
     match access.rights.allow(right) {
         true => Ok(()),
         false => Err(Refused::new(

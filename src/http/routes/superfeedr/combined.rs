@@ -18,7 +18,7 @@ use crate::http::Gateway;
 use crate::http::kit::exchange::Asked;
 use crate::http::kit::params::Refused;
 use feedgate_core::account::Access;
-use feedgate_core::ports::{Filter, Span};
+use feedgate_core::ports::{EntryRange, SubscriptionFilter};
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::stored_entry::sourced;
@@ -49,7 +49,10 @@ pub(super) async fn retrieve(
     let count = retrieve::count(form)?;
     let mut newest: Vec<(&Resource, Record)> = Vec::new();
     for (id, resource) in &resources {
-        let read = gateway.store.read_current(*id, &Span { limit: count, ..Span::default() }).await;
+        let read = gateway
+            .store
+            .read_current(*id, &EntryRange { limit: count, ..EntryRange::default() })
+            .await;
         let records = read.map_err(|err| broken(&err))?;
         newest.extend(records.into_iter().map(|record| (resource, record)));
     }
@@ -88,7 +91,11 @@ async fn found(
     form: &Form,
     access: &Access,
 ) -> Result<BTreeMap<ResourceId, Resource>, Refused> {
-    let filter = Filter { account: Some(access.account), limit: MOST_FEEDS, ..Filter::default() };
+    let filter = SubscriptionFilter {
+        account: Some(access.account),
+        limit: MOST_FEEDS,
+        ..SubscriptionFilter::default()
+    };
     let (listed, total) = list::found(gateway, &Search::of(form), &filter).await?;
     if total >= MOST_FEEDS as u64 {
         return Err(unprocessable(format!(

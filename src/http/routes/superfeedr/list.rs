@@ -9,8 +9,8 @@ use super::search::Search;
 use crate::http::Gateway;
 use crate::http::kit::params::Refused;
 use feedgate_core::account::Access;
-use feedgate_core::backfill::{Backfill, Ending};
-use feedgate_core::ports::{Filter, Listed};
+use feedgate_core::backfill::{Backfill, BackfillEnd};
+use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::resource::ResourceId;
 use feedgate_feed::model::Feed;
 use feedgate_feed::render;
@@ -33,12 +33,12 @@ pub(super) async fn list(
     let offset = (page - 1).saturating_mul(by_page);
 
     let search = Search::of(form);
-    let filter = Filter {
+    let filter = SubscriptionFilter {
         account: Some(access.account),
         topic: form.get("hub.topic").map(str::to_owned),
         offset,
         limit: by_page,
-        ..Filter::default()
+        ..SubscriptionFilter::default()
     };
     let (listed, total) = match search.is_empty() {
         true => gateway.store.list(&filter).await.map_err(|err| broken(&err))?,
@@ -68,12 +68,12 @@ pub(super) async fn list(
 pub(super) async fn found(
     gateway: &Gateway,
     search: &Search,
-    filter: &Filter,
-) -> Result<(Vec<Listed>, u64), Refused> {
+    filter: &SubscriptionFilter,
+) -> Result<(Vec<ListedSubscription>, u64), Refused> {
     let mut found = Vec::new();
     let mut offset = 0;
     while offset < MOST_SEARCHED {
-        let part = Filter { offset, limit: BY_PAGE.1, ..filter.clone() };
+        let part = SubscriptionFilter { offset, limit: BY_PAGE.1, ..filter.clone() };
         let (listed, _) = gateway.store.list(&part).await.map_err(|err| broken(&err))?;
         let is_last = listed.len() < BY_PAGE.1;
         found.extend(listed.into_iter().filter(|listed| search.finds(listed)));
@@ -92,12 +92,12 @@ fn backfill(history: &Backfill) -> Value {
         "state": history.state(),
         "pages": history.pages,
         "entries": history.appended,
-        "ending": history.ending.as_ref().map(Ending::as_str),
+        "ending": history.ending.as_ref().map(BackfillEnd::as_str),
     })
 }
 
-fn subscription(listed: &Listed, is_detailed: bool) -> Value {
-    let Listed { subscription, resource } = listed;
+fn subscription(listed: &ListedSubscription, is_detailed: bool) -> Value {
+    let ListedSubscription { subscription, resource } = listed;
     let mut feed = json!({
         "title": resource.status.title,
         "url": subscription.topic.as_str(),

@@ -8,8 +8,8 @@ use crate::http::kit::exchange::Asked;
 use crate::http::kit::params::Refused;
 use crate::http::kit::rejected_requests::Heard;
 use crate::jobs::runner;
-use feedgate_core::event::Kind;
-use feedgate_core::ping::{Ping, Source};
+use feedgate_core::event::EventKind;
+use feedgate_core::ping::{Ping, PingSource};
 use feedgate_protocol::form::Form;
 
 /// The most topics taken from one request.
@@ -24,12 +24,12 @@ pub(crate) async fn publish(
     let named = addresses(form);
     let admitted = gateway.strangers.admit(asked, named.len()).map_err(Refused::from);
     let feed = named.first().map_or("", String::as_str);
-    Heard { kind: Kind::Ping, via: Source::Publish.as_str(), feed, callback: "" }
+    Heard { kind: EventKind::Ping, via: PingSource::Publish.as_str(), feed, callback: "" }
         .tell(gateway, admitted)?;
     for url in &named {
         let ping = Ping {
             at: runner::now(),
-            source: Source::Publish,
+            source: PingSource::Publish,
             name: String::new(),
             url: url.clone(),
             feed_url: None,

@@ -19,9 +19,9 @@ use crate::http::kit::jsonp;
 use crate::http::kit::params::Refused;
 use crate::http::routes::discovered_feeds;
 use feedgate_core::account::Access;
-use feedgate_core::ports::{Filter, Span, StoreError};
+use feedgate_core::ports::{EntryRange, StoreError, SubscriptionFilter};
 use feedgate_core::record::{Record, Seq};
-use feedgate_core::resource::{Kind, Resource};
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::stored_entry::read_back;
 use feedgate_core::subscription::Format;
 use feedgate_feed::model::Link;
@@ -49,7 +49,7 @@ pub(super) async fn retrieve(
     }
     let resource = subscribed(gateway, form, access).await?;
     let format = subscribe::format(asked, form)?;
-    if resource.kind == Kind::Other && format.is_none() {
+    if resource.kind == ResourceKind::Other && format.is_none() {
         return raw(gateway, &resource).await.map_err(|err| broken(&err));
     }
     let known = etag(&resource, format);
@@ -105,11 +105,11 @@ pub(super) fn count(form: &Form) -> Result<usize, Refused> {
 /// The resource, if the account subscribes to it (row R-2).
 async fn subscribed(gateway: &Gateway, form: &Form, access: &Access) -> Result<Resource, Refused> {
     let topic = subscribe::topic(form)?;
-    let filter = Filter {
+    let filter = SubscriptionFilter {
         account: Some(access.account),
         topic: Some(topic.as_str().to_owned()),
         limit: 1,
-        ..Filter::default()
+        ..SubscriptionFilter::default()
     };
     let (listed, _) = gateway.store.list(&filter).await.map_err(|err| broken(&err))?;
     let listed = listed.into_iter().next().ok_or_else(|| {
@@ -172,7 +172,7 @@ async fn records(
     let count = count(form)?;
     let before = seq(gateway, form, resource, "before").await?;
     let after = seq(gateway, form, resource, "after").await?;
-    let span = Span { after, before, limit: count };
+    let span = EntryRange { after, before, limit: count };
     let read = gateway.store.read_current(resource.id, &span).await;
     read.map_err(|err| broken(&err))
 }
@@ -185,7 +185,7 @@ async fn seq(
     name: &str,
 ) -> Result<Option<Seq>, Refused> {
     let Some(entry_id) = form.get(name) else { return Ok(None) };
-    let seq = gateway.store.seq_of(resource.id, entry_id).await.map_err(|err| broken(&err))?;
+    let seq = gateway.store.find_seq(resource.id, entry_id).await.map_err(|err| broken(&err))?;
     let seq = seq.ok_or_else(|| unprocessable(format!("There is no entry {entry_id} here.")))?;
     Ok(Some(seq))
 }

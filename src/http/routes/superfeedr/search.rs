@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use feedgate_core::ports::Listed;
+use feedgate_core::ports::ListedSubscription;
 use feedgate_protocol::form::Form;
 
 /// A search: every condition must hold.
@@ -74,7 +74,7 @@ impl Search {
     }
 
     /// Whether this subscription is.
-    pub(super) fn finds(&self, listed: &Listed) -> bool {
+    pub(super) fn finds(&self, listed: &ListedSubscription) -> bool {
         self.conditions.iter().all(|condition| holds(condition, listed))
     }
 }
@@ -164,8 +164,8 @@ fn is_like(text: &str, pattern: &str) -> bool {
     true
 }
 
-fn holds(condition: &Condition, listed: &Listed) -> bool {
-    let Listed { subscription, resource } = listed;
+fn holds(condition: &Condition, listed: &ListedSubscription) -> bool {
+    let ListedSubscription { subscription, resource } = listed;
     let (topic, endpoint) = (subscription.topic.as_str(), subscription.callback.as_str());
     let status = &resource.status;
     match condition {

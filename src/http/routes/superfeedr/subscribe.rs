@@ -13,11 +13,11 @@ use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{Done, NotVerified, Refusal, Verification};
 use feedgate_core::account::Access;
-use feedgate_core::intent::{Intent, Mode};
-use feedgate_core::ports::Filter;
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::ports::SubscriptionFilter;
 use feedgate_core::record::Seq;
-use feedgate_core::resource::Kind;
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, Updates, Wish};
+use feedgate_core::resource::ResourceKind;
+use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
@@ -37,7 +37,7 @@ pub(super) async fn carry_out(
     asked: &Asked,
     form: &Form,
     access: &Access,
-    mode: Mode,
+    mode: IntentMode,
 ) -> Result<Answer, Refused> {
     let intent = heard(form, mode, "superfeedr")
         .tell(gateway, intent(gateway, asked, form, (access, mode)).await)?;
@@ -45,7 +45,7 @@ pub(super) async fn carry_out(
     let done = gateway.subscribe.carry_out(&intent, verification, runner::now()).await;
     match done.map_err(refused)? {
         Done::Later => Ok(Answer::Done(StatusCode::ACCEPTED)),
-        Done::Now if mode == Mode::Unsubscribe => Ok(Answer::Done(StatusCode::NO_CONTENT)),
+        Done::Now if mode == IntentMode::Unsubscribe => Ok(Answer::Done(StatusCode::NO_CONTENT)),
         Done::Now => {
             let found = gateway.subscribe.offers(&intent.wish.topic, form.is_set("discover"));
             let offers = found.await.map_err(|err| broken(&err))?;
@@ -67,19 +67,19 @@ async fn intent(
     gateway: &Gateway,
     asked: &Asked,
     form: &Form,
-    (access, mode): (&Access, Mode),
+    (access, mode): (&Access, IntentMode),
 ) -> Result<Intent, Refused> {
     let topic = topic(form)?;
     let callback = match callback(form)? {
         Some(callback) => callback,
-        None if mode == Mode::Unsubscribe => {
+        None if mode == IntentMode::Unsubscribe => {
             let only = gateway.subscribe.only_callback(access.account, &topic).await;
             only.map_err(refused)?
         }
         None => return Err(unprocessable(BAD_CALLBACK)),
     };
     let format = format(asked, form)?.unwrap_or(Format::Fitting);
-    let wish = Wish {
+    let wish = SubscriptionRequest {
         account: Some(access.account),
         topic,
         callback,
@@ -104,12 +104,12 @@ pub(super) async fn replay(
     let callback = callback(form)?
         .ok_or_else(|| unprocessable("Please provide the hub.callback to be notified."))?;
     let count = i64::try_from(retrieve::count(form)?).unwrap_or(MOST_REPLAYED);
-    let filter = Filter {
+    let filter = SubscriptionFilter {
         account: Some(access.account),
         topic: Some(topic.as_str().to_owned()),
         callback: Some(callback.as_str().to_owned()),
         limit: 1,
-        ..Filter::default()
+        ..SubscriptionFilter::default()
     };
     let (listed, _) = gateway.store.list(&filter).await.map_err(|err| broken(&err))?;
     let Some(listed) = listed.into_iter().next() else {
@@ -123,7 +123,7 @@ pub(super) async fn replay(
     // The body of a resource is kept in its newest version only.
     let is_body = match listed.subscription.format {
         Format::Raw => true,
-        Format::Fitting => listed.resource.kind == Kind::Other,
+        Format::Fitting => listed.resource.kind == ResourceKind::Other,
         Format::Atom | Format::Json => false,
     };
     let most = if is_body { 1 } else { MOST_REPLAYED };

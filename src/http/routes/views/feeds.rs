@@ -7,9 +7,9 @@ use super::document::{Document, Press};
 use super::{Audience, TITLE_CHARS};
 use crate::http::Gateway;
 use crate::jobs::runner;
-use feedgate_core::ports::{StoreError, Watched};
+use feedgate_core::ports::{StoreError, WatchedResource};
 use feedgate_core::redaction;
-use feedgate_core::resource::{Kind, ResourceId};
+use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_feed::render::opml::{END, Outline, push_head, push_note, push_outline};
 
 /// What the list may take in memory: some three hundred thousand feeds.
@@ -51,12 +51,12 @@ pub(super) async fn print(
     Ok(press.finish(OPML, now).unless_as(before))
 }
 
-fn push(text: &mut String, watched: &Watched, audience: Audience) {
+fn push(text: &mut String, watched: &WatchedResource, audience: Audience) {
     let outline = Outline {
         title: &redaction::line(&watched.title, TITLE_CHARS),
         url: &watched.topic,
         site: watched.site_url.as_deref().filter(|site| audience.sees(site)),
-        is_feed: watched.kind != Kind::Other,
+        is_feed: watched.kind != ResourceKind::Other,
     };
     push_outline(text, &outline);
 }

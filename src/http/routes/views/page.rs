@@ -8,7 +8,7 @@ use chrono::SecondsFormat;
 use super::TITLE_CHARS;
 use super::stats::{PROTOCOLS, Tally, WINDOW_DAYS};
 use crate::http::kit::template::fill;
-use feedgate_core::ports::Watched;
+use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
 use feedgate_protocol::xml::escaped;
 
@@ -60,7 +60,7 @@ fn feeds(tally: &Tally) -> String {
     tally.top.iter().map(feed).collect()
 }
 
-fn feed(watched: &Watched) -> String {
+fn feed(watched: &WatchedResource) -> String {
     let title = redaction::line(&watched.title, TITLE_CHARS);
     let text = if title.is_empty() { &watched.topic } else { &title };
     let changed = watched.changed_at.map_or_else(String::new, |at| {

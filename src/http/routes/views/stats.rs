@@ -17,7 +17,7 @@ use super::subscriptions::moment;
 use super::{Audience, TITLE_CHARS, page};
 use crate::http::Gateway;
 use crate::jobs::runner;
-use feedgate_core::ports::{Gauges, Group, StoreError, Watched};
+use feedgate_core::ports::{Gauges, StoreError, SubscriberGroup, WatchedResource};
 use feedgate_core::redaction;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
@@ -79,7 +79,7 @@ pub(super) struct Tally {
     /// Those that changed lately.
     pub(super) changed: u64,
     /// Those with the most subscribers that may be shown, in this order.
-    pub(super) top: Vec<Watched>,
+    pub(super) top: Vec<WatchedResource>,
     /// Subscriptions by protocol, in the order of [`PROTOCOLS`].
     pub(super) by_protocol: [u64; PROTOCOLS.len()],
     /// Those that are no account's.
@@ -156,7 +156,7 @@ impl Tally {
         Ok(())
     }
 
-    fn add(&mut self, group: &Group) {
+    fn add(&mut self, group: &SubscriberGroup) {
         let word = match group.protocol.as_str() {
             "http-post" if group.is_https => "https-post",
             word => word,
@@ -186,7 +186,7 @@ impl Tally {
 
     fn json(&self) -> Value {
         let (top, more) = self.top.split_at(self.first());
-        let feeds = |list: &[Watched]| list.iter().map(feed).collect::<Vec<_>>();
+        let feeds = |list: &[WatchedResource]| list.iter().map(feed).collect::<Vec<_>>();
         let protocols = PROTOCOLS.iter().zip(self.by_protocol);
         let protocols = protocols.map(|(word, many)| ((*word).to_owned(), many.into()));
         json!({
@@ -218,7 +218,7 @@ impl Tally {
     }
 }
 
-fn feed(watched: &Watched) -> Value {
+fn feed(watched: &WatchedResource) -> Value {
     let title =
         Some(redaction::line(&watched.title, TITLE_CHARS)).filter(|title| !title.is_empty());
     json!({
@@ -232,16 +232,16 @@ fn feed(watched: &Watched) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedgate_core::resource::Kind;
+    use feedgate_core::resource::ResourceKind;
 
     #[test]
     fn those_that_tie_with_the_tenth_are_at_the_top_too() {
-        let watched = |n: i64, subscribers: u32| Watched {
+        let watched = |n: i64, subscribers: u32| WatchedResource {
             id: ResourceId(n),
             topic: format!("https://a.test/{n}"),
             title: String::new(),
             site_url: None,
-            kind: Kind::Feed,
+            kind: ResourceKind::Feed,
             subscribers,
             fetched_at: None,
             changed_at: None,

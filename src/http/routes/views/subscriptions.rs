@@ -13,7 +13,7 @@ use super::{Audience, TITLE_CHARS};
 use crate::http::Gateway;
 use crate::http::kit::params::Refused;
 use crate::jobs::runner;
-use feedgate_core::ports::{Open, StoreError, Watched};
+use feedgate_core::ports::{OpenSubscription, StoreError, WatchedResource};
 use feedgate_core::redaction;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
@@ -92,7 +92,7 @@ pub(super) async fn print(
     Ok(press.finish(JSON, now).followed_by(next).unless_as(before))
 }
 
-fn feed(watched: &Watched, subscriptions: Vec<Value>, audience: Audience) -> Value {
+fn feed(watched: &WatchedResource, subscriptions: Vec<Value>, audience: Audience) -> Value {
     json!({
         "resource": {
             "url": watched.topic,
@@ -108,7 +108,7 @@ fn feed(watched: &Watched, subscriptions: Vec<Value>, audience: Audience) -> Val
     })
 }
 
-fn subscription(open: &Open) -> Value {
+fn subscription(open: &OpenSubscription) -> Value {
     json!({
         "url": redaction::callback(&open.callback),
         "protocol": told_by(&open.protocol, open.callback.get(..6)),

@@ -14,13 +14,13 @@ use tracing::warn;
 
 use super::tls::Tls;
 use crate::engine::tx::Wake;
-use feedgate_core::ports::{News, StoreError};
+use feedgate_core::ports::{StoreError, WakeSignals};
 
 /// How long to wait before connecting again.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Listens for as long as the store is open.
-pub(super) async fn listen(config: Config, tls: Option<Tls>, news: News) {
+pub(super) async fn listen(config: Config, tls: Option<Tls>, news: WakeSignals) {
     loop {
         let ended = match tls.clone() {
             Some(tls) => match config.connect(tls).await {
@@ -43,7 +43,7 @@ pub(super) async fn listen(config: Config, tls: Option<Tls>, news: News) {
 async fn hear<S, T>(
     client: &Client,
     mut connection: Connection<S, T>,
-    news: &News,
+    news: &WakeSignals,
 ) -> Result<(), StoreError>
 where
     S: AsyncRead + AsyncWrite + Unpin,

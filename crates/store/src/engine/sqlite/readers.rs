@@ -9,7 +9,7 @@ use crate::engine::tx::lock;
 use feedgate_core::ports::StoreError;
 
 /// All of them.
-pub(super) struct Readers {
+pub(super) struct SqliteReaders {
     idle: Arc<Mutex<Vec<Arc<Mutex<Connection>>>>>,
     /// One permit for each that is idle.
     free: Arc<Semaphore>,
@@ -17,27 +17,27 @@ pub(super) struct Readers {
 }
 
 /// One that is lent; it is given back when this is dropped, even by a panic.
-pub(super) struct Reader {
+pub(super) struct SqliteReader {
     pub(super) conn: Arc<Mutex<Connection>>,
     home: Arc<Mutex<Vec<Arc<Mutex<Connection>>>>>,
     /// Let go of after the connection is back.
     _permit: OwnedSemaphorePermit,
 }
 
-impl Readers {
-    pub(super) fn new(conns: Vec<Connection>) -> Readers {
+impl SqliteReaders {
+    pub(super) fn new(conns: Vec<Connection>) -> SqliteReaders {
         let idle: Vec<_> = conns.into_iter().map(|conn| Arc::new(Mutex::new(conn))).collect();
         let number = idle.len() as u32;
         let free = Arc::new(Semaphore::new(idle.len()));
-        Readers { idle: Arc::new(Mutex::new(idle)), free, number }
+        SqliteReaders { idle: Arc::new(Mutex::new(idle)), free, number }
     }
 
     /// Waits for one that is idle.
-    pub(super) async fn borrow(&self) -> Result<Reader, StoreError> {
+    pub(super) async fn borrow(&self) -> Result<SqliteReader, StoreError> {
         let permit = Arc::clone(&self.free).acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Closed)?;
         let conn = lock(&self.idle).pop().ok_or(StoreError::Closed)?;
-        Ok(Reader { conn, home: Arc::clone(&self.idle), _permit: permit })
+        Ok(SqliteReader { conn, home: Arc::clone(&self.idle), _permit: permit })
     }
 
     /// Waits until all are idle and closes them.
@@ -50,7 +50,7 @@ impl Readers {
     }
 }
 
-impl Drop for Reader {
+impl Drop for SqliteReader {
     fn drop(&mut self) {
         lock(&self.home).push(Arc::clone(&self.conn));
     }

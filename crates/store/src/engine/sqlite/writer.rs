@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::drive;
 use crate::engine::tx::{Conn, Tx, Wake, lock};
-use feedgate_core::ports::{News, StoreError};
+use feedgate_core::ports::{StoreError, WakeSignals};
 
 /// The most operations committed at once.
 const MOST: usize = 200;
@@ -26,19 +26,19 @@ const LONGEST: Duration = Duration::from_millis(5);
 const QUEUE: usize = 1_024;
 
 /// The thread, and the way to it.
-pub(super) struct Writer {
+pub(super) struct SqliteWriter {
     jobs: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Starts the thread, which owns `conn` from now on.
-    pub(super) fn start(conn: Connection, news: News) -> Result<Writer, StoreError> {
+    pub(super) fn start(conn: Connection, news: WakeSignals) -> Result<SqliteWriter, StoreError> {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || work(Mutex::new(conn), queue, &news));
         let thread = thread.map_err(|err| StoreError::Database(Box::new(err)))?;
-        Ok(Writer { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
+        Ok(SqliteWriter { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
 
     /// Runs `op` on the thread and waits until what it did is on disk.
@@ -74,7 +74,7 @@ trait Job: Send {
     fn run(&mut self, conn: &Mutex<Connection>) -> bool;
 
     /// Answers whoever waits. `trouble` says why what it did is lost.
-    fn answer(self: Box<Self>, trouble: Option<&str>, news: &News);
+    fn answer(self: Box<Self>, trouble: Option<&str>, news: &WakeSignals);
 }
 
 struct Pending<T, F> {
@@ -101,7 +101,7 @@ where
         fine
     }
 
-    fn answer(self: Box<Self>, trouble: Option<&str>, news: &News) {
+    fn answer(self: Box<Self>, trouble: Option<&str>, news: &WakeSignals) {
         let result = match (self.result, trouble) {
             (Some(Ok(_)) | None, Some(trouble)) => Err(failure(trouble)),
             (Some(result), _) => result,
@@ -119,7 +119,7 @@ fn failure(trouble: &str) -> StoreError {
     StoreError::Database(trouble.into())
 }
 
-fn work(conn: Mutex<Connection>, mut queue: mpsc::Receiver<Box<dyn Job>>, news: &News) {
+fn work(conn: Mutex<Connection>, mut queue: mpsc::Receiver<Box<dyn Job>>, news: &WakeSignals) {
     while let Some(first) = queue.blocking_recv() {
         let mut taken = Vec::new();
         let outcome = commit_together(&conn, first, &mut queue, &mut taken);
@@ -209,10 +209,10 @@ fn run_one(
 mod tests {
     use super::*;
 
-    fn writer() -> Writer {
+    fn writer() -> SqliteWriter {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch("create table kept (n bigint primary key)").unwrap();
-        Writer::start(conn, News::default()).unwrap()
+        SqliteWriter::start(conn, WakeSignals::default()).unwrap()
     }
 
     /// Keeps `n`, then does something foolish if told to.
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    async fn kept(writer: &Writer) -> Vec<i64> {
+    async fn kept(writer: &SqliteWriter) -> Vec<i64> {
         let all = writer.run(|tx| Box::pin(tx.query("select n from kept order by n", &[]))).await;
         all.unwrap().into_iter().map(|mut row| row.int().unwrap()).collect()
     }
