@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::resource::ResourceId;
+use super::resource_id::ResourceId;
 
 /// So many may be overdue without being a herd.
 pub const FEW: usize = 100;

@@ -23,9 +23,9 @@ mod tests;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::poll::Polling;
+use super::polling::Polling;
 use super::record::{Audience, EntryKey};
-use super::resource::ResourceKind;
+use super::resource_id::ResourceKind;
 use super::status::Status;
 use feedgate_feed::repair::{Code, Weight};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use super::host_groups::LONGEST_SPACING;
-use super::resource::ResourceId;
+use super::resource_id::ResourceId;
 
 /// A server that says "slow down" and not for how long is left alone this long (rule P26) …
 const SLOW_DOWN: Duration = Duration::from_secs(600);

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::resource::ResourceId;
+use super::resource_id::ResourceId;
 use super::schedule::FailureClass;
 
 /// What is looked back upon.

@@ -5,7 +5,7 @@ use chrono::serde::ts_microseconds_option as micros;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::poll::Polling;
+use super::polling::Polling;
 use super::status::Status;
 
 /// The fields of [`Status`] and [`Polling`] that change with every poll.

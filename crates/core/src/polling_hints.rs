@@ -127,8 +127,8 @@ impl PollingHints {
 
 #[cfg(test)]
 mod tests {
-    use super::super::poll::Polling;
-    use super::super::resource::ResourceKind;
+    use super::super::polling::Polling;
+    use super::super::resource_id::ResourceKind;
     use super::super::schedule::{K_LEAST, PollFinding, ScheduleBounds, ScheduleInput, plan};
     use super::*;
 

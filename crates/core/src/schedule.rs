@@ -12,23 +12,27 @@
 
 mod backoff;
 mod budget;
+mod failure_class;
 mod period;
 mod rate;
 mod reason;
+mod steps;
 #[cfg(test)]
 mod tests;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::poll::Polling;
+use super::polling::Polling;
 use super::polling_hints::PollingHints;
-use super::resource::ResourceKind;
+use super::resource_id::ResourceKind;
 use feedgate_feed::model::Feed;
 
-pub use backoff::{FailureClass, PollSetback, is_gone};
+pub use backoff::{PollSetback, is_gone};
 pub use budget::{Demand, steer};
-pub use period::{LONGEST_S, Period, PeriodBound, PeriodStep};
+pub use failure_class::FailureClass;
+pub use period::{LONGEST_S, Period};
 pub use reason::PeriodReason;
+pub use steps::{PeriodBound, PeriodStep};
 
 /// `k` of the square-root rule in hours·√(entries/h) at its least: 24 polls a day on an
 /// average feed (measured by simulation; see `docs/contributing/polling.md`). A poll budget that
@@ -153,7 +157,7 @@ pub fn plan(
         PollFinding::NewRecords(news) => news.kind,
         _ => kind,
     };
-    let mut steps = period::steady(kind, subscribers, &polling, bounds, now);
+    let mut steps = steps::steady(kind, subscribers, &polling, bounds, now);
     if pushed {
         steps.rarely();
     }
@@ -188,7 +192,7 @@ fn learn(polling: &mut Polling, kind: ResourceKind, found: &PollFinding, now: Da
             if news.new > 0 {
                 let is_known = !is_first && kind == ResourceKind::Feed;
                 let overlaps = news.new < news.entries;
-                polling.overrun = is_known && !overlaps && polling.window >= period::LEAST_WINDOW;
+                polling.overrun = is_known && !overlaps && polling.window >= steps::LEAST_WINDOW;
             }
             new = news.new;
         }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use feedgate_feed::status_report::StatusReport;
 use serde::{Deserialize, Serialize};
 
-use super::poll::Polling;
+use super::polling::Polling;
 
 /// The report on a resource. Only the latest matters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

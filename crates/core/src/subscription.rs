@@ -9,7 +9,7 @@ use feedgate_protocol::Protocol;
 
 use super::account::AccountId;
 use super::record::{Audience, Seq};
-use super::resource::ResourceId;
+use super::resource_id::ResourceId;
 use super::status::Status;
 use super::topic::{Callback, Topic};
 

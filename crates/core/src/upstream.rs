@@ -14,7 +14,7 @@ mod advertised;
 
 use std::time::Duration;
 
-use super::resource::ResourceId;
+use super::resource_id::ResourceId;
 use super::subscription::Secret;
 use chrono::{DateTime, Utc};
 

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::super::poll::Polling;
+use super::super::polling::Polling;
 
 /// Half of what was seen a week ago still counts.
 const HALF_LIFE_HOURS: f64 = 7.0 * 24.0;

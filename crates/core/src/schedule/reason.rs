@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::backoff::FailureClass;
+use super::failure_class::FailureClass;
 
 /// What decides a period, or could have.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::*;
-use crate::poll::Validators;
+use crate::polling::Validators;
 
 const BOUNDS: ScheduleBounds = ScheduleBounds { min_period_s: 60, k: K_LEAST };
 
@@ -150,7 +150,7 @@ fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
     ];
     for (why, polling, want) in cases {
         // Trouble leaves alone what is known of the server's manners.
-        let steps = period::steady(ResourceKind::Feed, 1, &polling, &bounds, at(0));
+        let steps = steps::steady(ResourceKind::Feed, 1, &polling, &bounds, at(0));
         let (period, ..) = steps.finish();
         assert_eq!((period.as_secs(), period.reason().word()), want, "{why}");
     }
