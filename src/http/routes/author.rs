@@ -16,7 +16,7 @@ use warp::reply::Response;
 
 use crate::authoring::{Draft, Posted, Refusal};
 use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, empty, out_of_order, set, with_type};
+use crate::http::kit::exchange::{Asked, Door, empty, out_of_order, set};
 use crate::http::kit::params::{self, Bodies};
 use crate::jobs::runner;
 use feedgate_core::ports::StoreError;
@@ -24,7 +24,7 @@ use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss;
 
-use page::{Page, Shown};
+use page::{Author, Shown};
 
 const DOOR: Door = Door { name: "author", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
 
@@ -71,7 +71,8 @@ fn draft<'f>(value: &impl Fn(&str) -> Option<&'f str>) -> Result<Draft, Refused>
         None => Ok(None),
         Some(Ok(url)) if matches!(url.scheme(), "http" | "https") => Ok(Some(url)),
         Some(_) => {
-            let why = format!("The {what} must be an address that begins with https://.");
+            let why =
+                format!("The {what} must be an address that begins with http:// or https://.");
             Err((StatusCode::BAD_REQUEST, why))
         }
     };
@@ -111,11 +112,9 @@ async fn show(
         Ok(shown) => shown,
         Err(err) => return out_of_order(&err),
     };
-    let page = Page { form, why: why.as_deref(), shown };
-    let mut response = with_type(status, "text/html; charset=utf-8", page.to_html());
-    set(&mut response, header::CONTENT_SECURITY_POLICY, &page::policy());
+    let author = Author { form, why: why.as_deref(), shown };
+    let mut response = author.page().reply(status);
     set(&mut response, header::CACHE_CONTROL, "no-store");
-    set(&mut response, header::REFERRER_POLICY, "no-referrer");
     response
 }
 
@@ -143,7 +142,10 @@ fn refuse(refusal: &Refusal) -> Refused {
     };
     if let Refusal::Store(err) = refusal {
         tracing::error!(error = err as &dyn std::error::Error, "a post could not be saved");
-        return (status, "Nothing was saved: feedgate is out of order, try again later.".into());
+        return (
+            status,
+            "Nothing was saved: feedgate is temporarily unavailable, try again later.".into(),
+        );
     }
     (status, format!("Nothing was saved: {refusal}."))
 }

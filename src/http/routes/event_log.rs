@@ -1,4 +1,4 @@
-//! The log: `/viewLog` for people, `/log.json` and `/log/stream` for programs. "If you're
+//! The event log: `/viewLog` for people, `/log.json` and `/log/stream` for programs. "If you're
 //! debugging an app using our cloud, the log is an essential tool, to see if you're getting
 //! through and what the cloud is doing with your requests and updates." (seed 000)
 //!
@@ -42,7 +42,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let streams = Arc::new(Streams::default());
     let view = DOOR.open(gateway, warp::path!("viewLog").boxed(), |gateway, asked| async move {
         match look(&gateway, &asked).await {
-            Ok(look) => page::answer(&gateway, &asked, look).await,
+            Ok(look) => page::answer(&gateway, look).await,
             Err(refused) => refused.reply(),
         }
     });
@@ -53,7 +53,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let live = DOOR.open(gateway, warp::path!("log" / "stream").boxed(), move |gateway, asked| {
         stream(gateway, asked, Arc::clone(&streams))
     });
-    view.or(lines).unify().or(live).unify().or(page::assets(gateway)).unify().boxed()
+    view.or(lines).unify().or(live).unify().or(page::script(gateway)).unify().boxed()
 }
 
 /// Who looks, and at what.

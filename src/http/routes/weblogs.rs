@@ -9,17 +9,18 @@
 use std::sync::Arc;
 
 use http::{Method, StatusCode, header};
+use maud::{Markup, html};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::Gateway;
 use crate::http::kit::exchange::{Asked, Door, set, with_type};
+use crate::http::kit::html::{Interaction, Page, Width};
 use crate::http::kit::params::{self, Bodies, Refused};
 use crate::http::routes::rpc;
 use crate::http::routes::rsscloud::PINGED;
 use feedgate_protocol::form::Form;
-use feedgate_protocol::xml::escaped;
 
 const DOOR: Door =
     Door { name: "ping_form", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
@@ -34,17 +35,17 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 
 async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
     if asked.method == Method::HEAD {
-        return page(StatusCode::OK, FORM);
+        return page(StatusCode::OK, "Ping", empty_form());
     }
     let form = match params::read(&asked, Bodies::Any) {
-        Ok(form) if form.is_empty() => return page(StatusCode::OK, FORM),
+        Ok(form) if form.is_empty() => return page(StatusCode::OK, "Ping", empty_form()),
         Ok(form) => form,
         Err(refused) => return refusal(&refused, false),
     };
     let is_direct = form.get("direct").is_some_and(|direct| !matches!(direct.trim(), "" | "0"));
     match take(&gateway, &asked, &form).await {
         Ok(()) if is_direct => with_type(StatusCode::OK, TEXT, DIRECT),
-        Ok(()) => page(StatusCode::OK, &format!("<p>{}</p>", escaped(PINGED))),
+        Ok(()) => page(StatusCode::OK, "Ping accepted", html! { p { (PINGED) } }),
         Err(refused) => refusal(&refused, is_direct),
     }
 }
@@ -61,19 +62,25 @@ async fn take(gateway: &Gateway, asked: &Asked, form: &Form) -> Result<(), Refus
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-const FORM: &str = "<h1>Ping</h1>
-<p>Tell that a weblog has changed.</p>
-<form method=\"get\" action=\"pingSiteForm\">
-<p><label>Name <input name=\"name\" maxlength=\"1024\"></label></p>
-<p><label>Address <input name=\"url\" type=\"url\" required></label></p>
-<p><label>Feed <input name=\"rssUrl\" type=\"url\"></label></p>
-<p><button>Ping</button></p>
-</form>";
+fn empty_form() -> Markup {
+    html! {
+        p { "Tell this gateway that a weblog has changed." }
+        form method="get" action="pingSiteForm" {
+            label for="name" { "Name " small { "(optional)" } }
+            input id="name" name="name" type="text" maxlength="1024";
+            label for="url" { "URL of the weblog" }
+            input id="url" name="url" type="url" required;
+            label for="rssUrl" { "URL of its feed " small { "(optional)" } }
+            input id="rssUrl" name="rssUrl" type="url";
+            button type="submit" { "Send ping" }
+        }
+    }
+}
 
 fn refusal(refused: &Refused, is_direct: bool) -> Response {
     let mut response = match is_direct {
         true => with_type(refused.status, TEXT, refused.why.clone()),
-        false => page(refused.status, &format!("<p>{}</p>", escaped(&refused.why))),
+        false => page(refused.status, "Ping rejected", html! { p { (refused.why) } }),
     };
     if let Some(wait_s) = refused.retry_after_s {
         set(&mut response, header::RETRY_AFTER, &wait_s.to_string());
@@ -81,10 +88,7 @@ fn refusal(refused: &Refused, is_direct: bool) -> Response {
     response
 }
 
-fn page(status: StatusCode, inside: &str) -> Response {
-    let body = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
-         <title>Ping</title></head>\n<body>{inside}</body>\n</html>\n"
-    );
-    with_type(status, "text/html; charset=utf-8", body)
+fn page(status: StatusCode, title: &str, content: Markup) -> Response {
+    let interaction = Interaction::Forms;
+    Page { title, width: Width::Text, interaction, content }.reply(status)
 }

@@ -1,14 +1,12 @@
-//! The page for authors, as HTML: for any browser and any screen.
+//! The content of the page for authors: a form for a post, and the author's feed as it is served.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
+use maud::{Markup, html};
 use url::form_urlencoded;
 
+use crate::http::kit::html::{Interaction, Page, Width};
 use feedgate_feed::model::{Text, TextKind};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss::{Line, SHORT_CHARS};
-use feedgate_protocol::xml::escaped;
 
 /// How much of an item is shown, in characters.
 const SHOWN_CHARS: usize = 300;
@@ -17,31 +15,11 @@ const SHOWN_ITEMS: usize = 50;
 /// How far items are indented, at most.
 const SHOWN_DEPTH: usize = 8;
 
-const STYLE: &str = "\
-:root{color-scheme:light dark}
-body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem}
-label{display:block;margin-top:.75rem;font-weight:600}
-input,textarea{width:100%;box-sizing:border-box;font:inherit;padding:.5rem}
-button{font:inherit;padding:.6rem 1.2rem;margin-top:1rem}
-.hint{font-weight:400;font-size:.9rem}
-[role=alert],[role=status]{border-left:.3rem solid;padding:.5rem .75rem}
-ul{list-style:none;padding:0}ul ul{padding-left:1.25rem}
-li{margin:.75rem 0;overflow-wrap:anywhere}";
-
-/// What may be done on the page: forms go home, its own style applies, nothing else.
-pub(super) fn policy() -> String {
-    let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-    format!(
-        "default-src 'none'; style-src 'sha256-{style}'; form-action 'self'; base-uri 'none'; \
-         frame-ancestors 'none'"
-    )
-}
-
-/// What stands on the page.
-pub(super) struct Page<'p> {
-    /// What was sent; a post that was refused is not lost.
+/// What the page shows.
+pub(super) struct Author<'p> {
+    /// What was sent: a post that was refused stays in the form.
     pub(super) form: &'p Form,
-    /// Why it was refused.
+    /// Why the post was refused.
     pub(super) why: Option<&'p str>,
     /// The author's feed.
     pub(super) shown: Option<Shown>,
@@ -57,134 +35,155 @@ pub(super) struct Shown {
     pub(super) lines: Vec<Line>,
 }
 
-impl Page<'_> {
-    /// The whole document.
-    pub(super) fn to_html(&self) -> String {
-        format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>Write a post</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n\
-             <h1>Write a post</h1>\n{}{}{}</main>\n</body>\n</html>\n",
-            self.news(),
-            self.write(),
-            self.feed()
-        )
+impl Author<'_> {
+    /// The page.
+    pub(super) fn page(&self) -> Page<'static> {
+        Page {
+            title: "Write a post",
+            width: Width::Text,
+            interaction: Interaction::Forms,
+            content: html! { (self.outcome()) (self.post()) (self.feed()) },
+        }
     }
 
     fn value(&self, name: &str) -> &str {
         self.form.get(name).unwrap_or_default()
     }
 
+    /// The address of this page for the same account, with these parameters.
+    fn address(&self, parameters: &[(&str, &str)]) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("user", self.value("user").trim()).extend_pairs(parameters);
+        format!("author?{}", query.finish())
+    }
+
     /// What became of the last post.
-    fn news(&self) -> String {
-        if let Some(why) = self.why {
-            return format!("<p role=\"alert\">{}</p>\n", escaped(why));
-        }
-        if self.value("posted").is_empty() {
-            return String::new();
-        }
+    fn outcome(&self) -> Markup {
         let chars: usize = self.value("chars").parse().unwrap_or(0);
-        let long = match chars > SHORT_CHARS {
-            true => {
-                format!(" It has {chars} characters; readers of such feeds expect {SHORT_CHARS}.")
+        html! {
+            @if let Some(why) = self.why {
+                p role="alert" { (why) }
+            } @else if !self.value("posted").is_empty() {
+                p role="status" {
+                    "Posted."
+                    @if chars > SHORT_CHARS {
+                        " It has " (chars) " characters; readers of such feeds expect at most "
+                        (SHORT_CHARS) "."
+                    }
+                    @if !self.value("untold").is_empty() {
+                        " Subscribers could not be notified yet, and will be notified later."
+                    }
+                }
             }
-            false => String::new(),
-        };
-        let told = match self.value("untold").is_empty() {
-            true => "",
-            false => " Nobody could be told of it now; those who watch the feed are told later.",
-        };
-        format!("<p role=\"status\">Posted.{long}{told}</p>\n")
+        }
     }
 
-    fn write(&self) -> String {
-        let field = |name: &str, label: &str, kind: &str, more: &str| {
-            let value = escaped(self.value(name));
-            format!(
-                "<label for=\"{name}\">{label}</label>\n\
-                 <input id=\"{name}\" name=\"{name}\" type=\"{kind}\" value=\"{value}\"{more}>\n"
-            )
-        };
-        let optional = " <span class=\"hint\">(optional)</span>";
-        let login =
-            " required autocomplete=\"username\" autocapitalize=\"none\" spellcheck=\"false\"";
-        let reply = match self.value("parent") {
-            "" => String::new(),
-            parent => {
-                let (parent, what) = (escaped(parent), escaped(&self.replied(parent)));
-                let user = form_urlencoded::byte_serialize(self.value("user").as_bytes());
-                let user: String = user.collect();
-                format!(
-                    "<p>Under: {what} <a href=\"author?user={user}\">not under it</a></p>\n\
-                     <input type=\"hidden\" name=\"parent\" value=\"{parent}\">\n"
-                )
+    fn post(&self) -> Markup {
+        html! {
+            form method="post" action="author" {
+                (self.parent())
+                label for="text" {
+                    "Text "
+                    small {
+                        "(usually at most " (SHORT_CHARS) " characters, not counting the title, \
+                         link, categories and media file)"
+                    }
+                }
+                // The parser drops the first line end of a text area, and only that.
+                textarea id="text" name="text" rows="4" required { "\n" (self.value("text")) }
+                (self.optional("title", "text", "Title"))
+                (self.optional("link", "url", "Link"))
+                (self.optional("category", "text", "Categories, separated by commas"))
+                (self.optional("enclosure", "url", "URL of a picture or recording"))
+                label for="user" { "Account" }
+                input id="user" name="user" type="text" value=(self.value("user")) required
+                    autocomplete="username" autocapitalize="none" spellcheck="false";
+                label for="password" { "Password" }
+                input id="password" name="password" type="password" required
+                    autocomplete="current-password";
+                button type="submit" { "Post" }
             }
-        };
-        format!(
-            "<form method=\"post\" action=\"author\">\n{reply}\
-             <label for=\"text\">What do you want to say? <span class=\"hint\">{SHORT_CHARS} \
-             characters are the custom; links, categories and pictures below do not count\
-             </span></label>\n\
-             <textarea id=\"text\" name=\"text\" rows=\"4\" required>\n{}</textarea>\n{}{}{}{}{}\
-             <label for=\"password\">Password</label>\n<input id=\"password\" name=\"password\" \
-             type=\"password\" required autocomplete=\"current-password\">\n\
-             <button>Post</button>\n</form>\n",
-            escaped(self.value("text")),
-            field("title", &format!("Title{optional}"), "text", ""),
-            field("link", &format!("Link{optional}"), "url", ""),
-            field("category", &format!("Categories, separated by commas{optional}"), "text", ""),
-            field("enclosure", &format!("Address of a picture or recording{optional}"), "url", ""),
-            field("user", "Account", "text", login),
-        )
+        }
     }
 
-    /// The beginning of the item that is answered.
-    fn replied(&self, parent: &str) -> String {
-        let lines = self.shown.iter().flat_map(|shown| &shown.lines);
-        let mut found = lines.filter(|line| line.id == parent);
-        found.next().map_or_else(|| parent.to_owned(), plain)
+    fn optional(&self, name: &str, kind: &str, label: &str) -> Markup {
+        html! {
+            label for=(name) { (label) " " small { "(optional)" } }
+            input id=(name) name=(name) type=(kind) value=(self.value(name));
+        }
+    }
+
+    /// The item that the post replies to.
+    fn parent(&self) -> Markup {
+        let parent = self.value("parent");
+        let mut lines = self.shown.iter().flat_map(|shown| &shown.lines);
+        let found = lines.find(|line| line.id == parent);
+        html! {
+            @if !parent.is_empty() {
+                p {
+                    "In reply to: " (found.map_or_else(|| parent.to_owned(), plain)) " "
+                    a href=(self.address(&[])) { "Cancel reply" }
+                }
+                input type="hidden" name="parent" value=(parent);
+            }
+        }
     }
 
     /// The feed as it is.
-    fn feed(&self) -> String {
-        let Some(Shown { url, title, lines }) = &self.shown else {
-            return "<h2>Your feed</h2>\n<p>It is shown here once it holds something: \
-                    <a href=\"#user\">name your account</a> and write.</p>\n"
-                .to_owned();
-        };
-        let user = form_urlencoded::byte_serialize(self.value("user").trim().as_bytes());
-        let user: String = user.collect();
-        let mut out = format!(
-            "<h2>{}</h2>\n<p><a href=\"{url}\">{url}</a></p>\n<ul>\n",
-            escaped(title),
-            url = escaped(url)
-        );
-        let mut depth = 0;
-        for line in lines.iter().take(SHOWN_ITEMS) {
-            let wanted = line.depth.min(SHOWN_DEPTH);
-            for _ in depth..wanted {
-                out.push_str("<li><ul>\n");
+    fn feed(&self) -> Markup {
+        html! {
+            @if let Some(Shown { url, title, lines }) = &self.shown {
+                h2 { (title) }
+                p { a href=(url) { (url) } }
+                ul.posts { (self.items(&lines[..lines.len().min(SHOWN_ITEMS)], 0)) }
+            } @else {
+                h2 { "Your feed" }
+                p {
+                    "Your feed appears here after your first post: "
+                    a href="#user" { "enter your account" } " and write."
+                }
             }
-            for _ in wanted..depth {
-                out.push_str("</ul></li>\n");
-            }
-            depth = wanted;
-            let (text, date) = (escaped(&plain(line)), escaped(&line.date));
-            out.push_str(&format!("<li>{text}<br><small>{date}</small>"));
-            if !line.id.is_empty() {
-                let id: String = form_urlencoded::byte_serialize(line.id.as_bytes()).collect();
-                out.push_str(&format!(
-                    " <a href=\"author?user={user}&amp;parent={id}\">write under this</a>"
-                ));
-            }
-            out.push_str("</li>\n");
         }
-        for _ in 0..depth {
-            out.push_str("</ul></li>\n");
-        }
-        out.push_str("</ul>\n");
-        out
     }
+
+    /// Items in the order of the feed, each with the replies to it as a list inside.
+    fn items(&self, lines: &[Line], level: usize) -> Markup {
+        html! {
+            @for (line, replies) in threads(lines, level < SHOWN_DEPTH) {
+                li {
+                    (self.item(line))
+                    @if !replies.is_empty() { ul { (self.items(replies, level + 1)) } }
+                }
+            }
+        }
+    }
+
+    fn item(&self, line: &Line) -> Markup {
+        let text = plain(line);
+        html! {
+            (text) br;
+            small { (line.date) }
+            @if !line.id.is_empty() {
+                " "
+                a href=(self.address(&[("parent", &line.id)])) aria-label={ "Reply to: " (text) } {
+                    "Reply"
+                }
+            }
+        }
+    }
+}
+
+/// Each item with its replies, which are the deeper ones that follow it; without nesting, each item
+/// alone.
+fn threads(mut lines: &[Line], nests: bool) -> Vec<(&Line, &[Line])> {
+    let mut threads = Vec::new();
+    while let Some((line, after)) = lines.split_first() {
+        let deeper = after.iter().take_while(|next| nests && next.depth > line.depth).count();
+        let (replies, next) = after.split_at(deeper);
+        threads.push((line, replies));
+        lines = next;
+    }
+    threads
 }
 
 /// The text of an item, cut to what is shown.
@@ -196,4 +195,37 @@ fn plain(line: &Line) -> String {
         shown.push('…');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_stand_inside_of_what_they_reply_to_down_to_a_depth() {
+        let line = |(n, depth): (usize, &usize)| Line {
+            id: String::new(),
+            depth: *depth,
+            text: n.to_string(),
+            date: String::new(),
+        };
+        let outline = |depths: &[usize]| {
+            let lines: Vec<Line> = depths.iter().enumerate().map(line).collect();
+            let author = Author { form: &Form::default(), why: None, shown: None };
+            let items = author.items(&lines, 0).into_string();
+            items.replace("<br><small></small>", "").replace("<li>", "(").replace("</li>", ")")
+        };
+        #[rustfmt::skip]
+        let cases: [(&[usize], &str); 4] = [
+            (&[],              ""),
+            (&[0, 1, 1, 0],    "(0<ul>(1)(2)</ul>)(3)"),
+            (&[0, 1, 2, 1],    "(0<ul>(1<ul>(2)</ul>)(3)</ul>)"),
+            (&[2, 0, 3],       "(0)(1<ul>(2)</ul>)"),
+        ];
+        for (depths, want) in cases {
+            assert_eq!(outline(depths), want, "{depths:?}");
+        }
+        let deepest = outline(&(0..20).collect::<Vec<_>>());
+        assert_eq!(deepest.matches("<ul>").count(), SHOWN_DEPTH, "{deepest}");
+    }
 }

@@ -1,125 +1,164 @@
-//! The page: a table of what happened lately, newest first, with a form that filters it.
+//! The event log as a page: a table of what happened lately, newest first, with a form that
+//! filters it.
 //!
-//! It needs no script: filtering and paging are links. With one, lines appear as they are
-//! written. Everything in it comes from here, and what strangers wrote is only text.
+//! It needs no script: filtering and paging are links. With one, events appear as they are
+//! written. What others wrote is only text in it.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use http::{StatusCode, header};
+use maud::{Markup, html};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::{DOOR, Look, fresh};
 use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, out_of_order, set, with_type};
-use crate::http::kit::template::fill;
+use crate::http::kit::exchange::{out_of_order, set, with_type};
+use crate::http::kit::html::{Interaction, Page, Width};
 use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
 use feedgate_core::ports::StoreError;
-use feedgate_protocol::xml::escaped;
 
-const PAGE: &str = include_str!("view.html");
-const STYLE: &str = include_str!("view.css");
-const SCRIPT: &str = include_str!("view.js");
-/// Nothing but what is served here, and nothing that a stranger could have put in.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; \
-    frame-ancestors 'none'";
+const SCRIPT: &str = include_str!("live.js");
 
-/// The routes of what the page is made of.
-pub(super) fn assets(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let style = DOOR.open(gateway, warp::path!("log" / "view.css").boxed(), |_, _| async {
-        kept(with_type(StatusCode::OK, "text/css; charset=utf-8", STYLE))
-    });
-    let script = DOOR.open(gateway, warp::path!("log" / "view.js").boxed(), |_, _| async {
-        kept(with_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT))
-    });
-    style.or(script).unify().boxed()
+/// The route of the script.
+pub(super) fn script(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    DOOR.open(gateway, warp::path!("log" / "live.js").boxed(), |_, _| async {
+        let mut response = with_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT);
+        // It changes with a new version only.
+        set(&mut response, header::CACHE_CONTROL, "public, max-age=300");
+        response
+    })
 }
 
-/// They change with a new version only.
-fn kept(mut response: Response) -> Response {
-    set(&mut response, header::CACHE_CONTROL, "public, max-age=300");
-    response
+/// The page, as the viewer may see it.
+pub(super) async fn answer(gateway: &Gateway, look: Look) -> Response {
+    match content(gateway, &look).await {
+        Ok(content) => {
+            let interaction = Interaction::Script("log/live.js");
+            let page = Page { title: "Event log", width: Width::Table, interaction, content };
+            fresh(page.reply(StatusCode::OK))
+        }
+        Err(err) => out_of_order(&err),
+    }
 }
 
-/// The page, as they may see it.
-pub(super) async fn answer(gateway: &Gateway, _: &Asked, look: Look) -> Response {
-    let body = match page(gateway, &look).await {
-        Ok(body) => body,
-        Err(err) => return out_of_order(&err),
-    };
-    let mut response = fresh(with_type(StatusCode::OK, "text/html; charset=utf-8", body));
-    set(&mut response, header::CONTENT_SECURITY_POLICY, POLICY);
-    set(&mut response, header::REFERRER_POLICY, "no-referrer");
-    response
-}
-
-async fn page(gateway: &Gateway, look: &Look) -> Result<String, StoreError> {
+async fn content(gateway: &Gateway, look: &Look) -> Result<Markup, StoreError> {
     let wanted = &look.wanted;
-    // Read first: what comes between the two is sent by the stream as well.
+    // Read before the events: the stream begins after this number, so that an event written
+    // between the two reads is sent twice rather than never.
     let newest = gateway.store.newest_event().await?;
     let mut events = gateway.store.events(wanted).await?;
     if wanted.after.is_some() {
         events.reverse();
     }
     let is_live = wanted.before.is_none() && wanted.after.is_none();
-    let mut rows = String::new();
-    for kept in &events {
-        push_row(&mut rows, look, kept);
-    }
-    let older = events.last().filter(|_| events.len() >= wanted.limit).map(|kept| {
-        format!("<a rel=\"next\" href=\"{}\">Older</a>", address(look, &[("before", kept.id)]))
-    });
-    let first = format!("<a href=\"{}\">Newest</a>", address(look, &[]));
-    let words = |all: Vec<&'static str>, held: Option<&str>| options(&all, held);
-    let kinds = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
-    let outcomes = EventOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
-    let who = match &look.login {
-        Some(login) => format!("You are {}.", escaped(login)),
-        None => "<a href=\"?login=1\">Sign in</a> to see your callbacks whole.".to_owned(),
-    };
-    let stream = query(look, &[("after", newest)]);
-    let values = [
-        ("{feed}", escaped(&wanted.feed)),
-        ("{callback}", escaped(&wanted.callback)),
-        ("{kinds}", words(kinds, wanted.kind.map(EventKind::as_str))),
-        ("{outcomes}", words(outcomes, wanted.outcome.map(EventOutcome::as_str))),
-        ("{who}", who),
-        (
-            "{stream}",
-            if is_live { escaped(&format!("log/stream?{stream}")) } else { String::new() },
-        ),
-        (
-            "{pages}",
-            [(!is_live).then_some(first), older]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(" "),
-        ),
-        (
-            "{login}",
-            look.login
-                .as_ref()
-                .map_or("", |_| "<input type=\"hidden\" name=\"login\" value=\"1\">")
-                .to_owned(),
-        ),
-        // Last, because it holds what others wrote.
-        ("{rows}", rows),
-    ];
-    Ok(fill(PAGE, &values))
+    let stream = is_live.then(|| format!("log/stream?{}", query(look, &[("after", newest)])));
+    let oldest = events.last().filter(|_| events.len() >= wanted.limit).map(|kept| kept.id);
+    Ok(html! {
+        (introduction(look))
+        (filter(look))
+        p id="live" role="status" data-stream=[stream] {}
+        (table(look, &events))
+        @if !is_live || oldest.is_some() {
+            nav aria-label="Pagination" {
+                @if !is_live { a href=(address(look, &[])) { "Newest events" } }
+                @if let Some(oldest) = oldest {
+                    a rel="next" href=(address(look, &[("before", oldest)])) { "Older events" }
+                }
+            }
+        }
+    })
 }
 
-fn options(words: &[&str], held: Option<&str>) -> String {
-    let mut options = "<option value=\"\">any</option>".to_owned();
-    for word in words {
-        let selected = if held == Some(*word) { " selected" } else { "" };
-        // Writing to a String does not fail.
-        write!(options, "<option{selected}>{word}</option>").unwrap_or_default();
+fn introduction(look: &Look) -> Markup {
+    html! {
+        p {
+            "Recent subscription requests, pings, fetches and notifications, and why some of \
+             them failed. Times are in UTC. Only its owner sees the whole URL of a callback; \
+             others see its host and a hash. "
+            @match &look.login {
+                Some(login) => { "You are signed in as " (login) "." }
+                None => { a href="?login=1" { "Sign in" } " to see your own callbacks in full." }
+            }
+        }
     }
-    options
+}
+
+fn filter(look: &Look) -> Markup {
+    let wanted = &look.wanted;
+    let kinds: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let outcomes: Vec<&str> = EventOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
+    html! {
+        form.filter method="get" action="viewLog" {
+            label {
+                "Feed "
+                input type="search" name="feed" value=(wanted.feed) placeholder="part of its URL";
+            }
+            label {
+                "Callback "
+                input type="search" name="callback" value=(wanted.callback)
+                    placeholder="host or whole URL";
+            }
+            label { "Kind " (choice("kind", &kinds, wanted.kind.map(EventKind::as_str))) }
+            label {
+                "Outcome " (choice("outcome", &outcomes, wanted.outcome.map(EventOutcome::as_str)))
+            }
+            @if look.login.is_some() { input type="hidden" name="login" value="1"; }
+            button type="submit" { "Filter" }
+        }
+    }
+}
+
+fn choice(name: &str, words: &[&str], chosen: Option<&str>) -> Markup {
+    html! {
+        select name=(name) {
+            option value="" { "any" }
+            @for word in words { option selected[chosen == Some(*word)] { (word) } }
+        }
+    }
+}
+
+fn table(look: &Look, events: &[StoredEvent]) -> Markup {
+    html! {
+        table.records {
+            caption { "Events, newest first" }
+            thead {
+                tr { @for name in ["Time", "Event", "Feed", "Callback", "Details", "Message"] {
+                    th scope="col" { (name) }
+                } }
+            }
+            tbody id="events" { @for kept in events { (row(look, kept)) } }
+        }
+        p id="no-events" hidden[!events.is_empty()] { "No events found." }
+    }
+}
+
+/// One event. `live.js` makes the same cells.
+fn row(look: &Look, kept: &StoredEvent) -> Markup {
+    let event = &kept.event;
+    let at = event.at;
+    let details = [
+        (event.many > 1).then(|| format!("{} times", event.many)),
+        Some(event.via.to_string()).filter(|via| !via.is_empty()),
+        Some(event.code.to_string()).filter(|code| !code.is_empty()),
+        event.took.map(|took| format!("{} ms", took.as_millis())),
+    ];
+    let details = details.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    html! {
+        tr.(event.outcome.as_str()) data-id=(kept.id) {
+            td data-name="Time" {
+                time datetime=(at.format("%Y-%m-%dT%H:%M:%SZ")) {
+                    (at.format("%Y-%m-%d %H:%M:%S"))
+                }
+            }
+            td data-name="Event" { (event.kind.as_str()) " " (event.outcome.as_str()) }
+            td data-name="Feed" { (event.feed) }
+            td data-name="Callback" { (look.callback(event)) }
+            td data-name="Details" { (details) }
+            td data-name="Message" { (look.detail(event)) }
+        }
+    }
 }
 
 /// The query of this look, with these numbers.
@@ -141,36 +180,5 @@ fn query(look: &Look, numbers: &[(&str, i64)]) -> String {
 }
 
 fn address(look: &Look, numbers: &[(&str, i64)]) -> String {
-    escaped(&format!("viewLog?{}", query(look, numbers)))
-}
-
-/// The same cells as the script makes.
-fn push_row(rows: &mut String, look: &Look, kept: &StoredEvent) {
-    let event = &kept.event;
-    let what = format!("{} {}", event.kind.as_str(), event.outcome.as_str());
-    let at = event.at.format("%Y-%m-%dT%H:%M:%SZ");
-    let details = [
-        (event.many > 1).then(|| format!("{} times", event.many)),
-        Some(event.via.to_string()).filter(|via| !via.is_empty()),
-        Some(event.code.to_string()).filter(|code| !code.is_empty()),
-        event.took.map(|took| format!("{} ms", took.as_millis())),
-    ];
-    let details = details.into_iter().flatten().collect::<Vec<_>>().join(" · ");
-    let cells = [
-        (
-            "When",
-            format!("<time datetime=\"{at}\">{}</time>", event.at.format("%Y-%m-%d %H:%M:%S")),
-        ),
-        ("What", escaped(&what)),
-        ("Feed", escaped(&event.feed)),
-        ("Callback", escaped(&look.callback(event))),
-        ("How", escaped(&details)),
-        ("Why", escaped(&look.detail(event))),
-    ];
-    let row = (kept.id, event.outcome.as_str());
-    write!(rows, "<tr data-id=\"{}\" class=\"{}\">", row.0, row.1).unwrap_or_default();
-    for (name, cell) in cells {
-        write!(rows, "<td data-name=\"{name}\">{cell}</td>").unwrap_or_default();
-    }
-    rows.push_str("</tr>\n");
+    format!("viewLog?{}", query(look, numbers))
 }

@@ -5,76 +5,152 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use http::{StatusCode, header};
-use quick_xml::escape::escape;
+use maud::{Markup, html};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::exchange::{Asked, Door, set, with_type};
+use crate::http::kit::html::{Interaction, Page, Width};
 use crate::http::{Gateway, Settings};
 
 const DOOR: Door = Door { name: "bot", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// What the page says, but for the contact and where the addresses are.
-const PAGE: &str = include_str!("bot.html");
-
 /// The routes of this door.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let page = warp::path!("bot").boxed();
+    let about = warp::path!("bot").boxed();
     let addresses = warp::path!("bot-ips.txt").boxed();
-    let page = DOOR.open(gateway, page, |gateway, _: Asked| async move {
-        let html = page_for(&gateway.settings, &gateway.address("bot-ips.txt"));
-        kept(with_type(StatusCode::OK, "text/html; charset=utf-8", html))
+    let about = DOOR.open(gateway, about, |gateway, _: Asked| async move {
+        cacheable(page(&gateway.settings, &gateway.address("bot-ips.txt")).reply(StatusCode::OK))
     });
     let addresses = DOOR.open(gateway, addresses, |gateway, _: Asked| async move {
         let text = addresses_of(&gateway.settings);
-        kept(with_type(StatusCode::OK, "text/plain; charset=utf-8", text))
+        cacheable(with_type(StatusCode::OK, "text/plain; charset=utf-8", text))
     });
-    page.or(addresses).unify().boxed()
+    about.or(addresses).unify().boxed()
 }
 
-fn page_for(settings: &Settings, addresses: &str) -> String {
-    let contact = match &settings.contact {
-        Some(contact) => format!("Write to the operator of this gateway: {}.", linked(contact)),
-        None => "The operator of this gateway has not named an address to write to.".to_owned(),
-    };
-    PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))
-        .replace("{addresses}", &escape(addresses))
-        .replace("{contact}", &contact)
+fn page(settings: &Settings, addresses: &str) -> Page<'static> {
+    Page {
+        title: "Why feedgate fetches from your server",
+        width: Width::Text,
+        interaction: Interaction::None,
+        content: html! {
+            (about())
+            (how_to_slow_it_down())
+            (how_to_stop_it())
+            h2 { "Who runs it" }
+            p {
+                @match &settings.contact {
+                    Some(contact) => { "Contact the operator of this gateway: " (linked(contact)) "." }
+                    None => "The operator of this gateway has not published a contact address."
+                }
+                " Its requests come from " a href=(addresses) { "these addresses" } "."
+            }
+        },
+    }
 }
 
-/// A mail address or a web address as a link, anything else as it is.
-fn linked(contact: &str) -> String {
-    let shown = escape(contact);
-    if contact.starts_with("https://") || contact.starts_with("http://") {
-        format!("<a href=\"{shown}\">{shown}</a>")
-    } else if contact.contains('@') && !contact.contains(char::is_whitespace) {
-        format!("<a href=\"mailto:{shown}\">{shown}</a>")
-    } else {
-        shown.into_owned()
+fn about() -> Markup {
+    let version = env!("CARGO_PKG_VERSION");
+    html! {
+        p {
+            "feedgate is a feed gateway: it fetches feeds and web pages that somebody has \
+             subscribed to, and notifies the subscribers of new entries. It fetches nothing that \
+             nobody has asked for, and does not follow links in what it fetches."
+        }
+        p {
+            "This is version " (version) ". Its requests carry the user agent "
+            code { "feedgate/" (version) " (+…/bot; N subscribers; feed-id=ID)" }
+            ", where N is the number of subscriptions to the requested address and ID is a number \
+             that identifies this address and does not change."
+        }
+        h2 { "How often it fetches" }
+        p {
+            "As often as you publish: between once a minute and a few times a day. It sends one \
+             request at a time to a server, and waits at least a second between two. Its requests \
+             are conditional: if you send " code { "ETag" } " or " code { "Last-Modified" }
+            ", an unchanged feed costs you no more than a " code { "304 Not Modified" }
+            " response."
+        }
+    }
+}
+
+fn how_to_slow_it_down() -> Markup {
+    html! {
+        h2 { "How to slow it down" }
+        ul {
+            li {
+                "Send " code { "Cache-Control: max-age=SECONDS" } " or " code { "Expires" }
+                ". feedgate does not return before that time."
+            }
+            li {
+                "State it in the feed: " code { "ttl" } ", " code { "sy:updatePeriod" } ", "
+                code { "skipHours" } " or " code { "skipDays" } "."
+            }
+            li {
+                "For an immediate effect, respond with " code { "429" } " or " code { "503" }
+                " and " code { "Retry-After" }
+                ". A 429 pauses all requests to your server, and doubles the interval between \
+                 requests after that."
+            }
+            li {
+                "Announce new entries by WebSub, rssCloud or a ping: feedgate polls less often \
+                 then."
+            }
+        }
+    }
+}
+
+fn how_to_stop_it() -> Markup {
+    html! {
+        h2 { "How to stop it" }
+        ul {
+            li {
+                "For one feed, respond with " code { "410 Gone" } " or " code { "403 Forbidden" }
+                "."
+            }
+            li {
+                "For a whole server, add two lines to your " code { "robots.txt" }
+                ", which feedgate reads once a day:"
+                pre { code { "User-agent: feedgate\nDisallow: /" } }
+                "Rules for " code { "*" }
+                " are meant for crawlers, and do not apply to what somebody has subscribed to."
+            }
+        }
+    }
+}
+
+/// A mail address or a web address as a link, any other contact as text.
+fn linked(contact: &str) -> Markup {
+    let is_mail = contact.contains('@') && !contact.contains(char::is_whitespace);
+    html! {
+        @if contact.starts_with("https://") || contact.starts_with("http://") {
+            a href=(contact) { (contact) }
+        } @else if is_mail {
+            a href={ "mailto:" (contact) } { (contact) }
+        } @else {
+            (contact)
+        }
     }
 }
 
 /// One network a line.
 fn addresses_of(settings: &Settings) -> String {
-    let mut text = "# Where the fetches of this gateway come from.\n".to_owned();
+    let mut text = "# The networks that this gateway fetches from.\n".to_owned();
     for network in &settings.bot_addresses {
         // Writing to a String does not fail.
         writeln!(text, "{network}").unwrap_or_default();
     }
     if settings.bot_addresses.is_empty() {
-        text.push_str("# Its operator has not published any.\n");
+        text.push_str("# The operator has not published any.\n");
     }
     text
 }
 
-fn kept(mut response: Response) -> Response {
+/// Lets caches keep what changes only with a setting or a new version.
+fn cacheable(mut response: Response) -> Response {
     set(&mut response, header::CACHE_CONTROL, "public, max-age=3600");
-    set(
-        &mut response,
-        header::CONTENT_SECURITY_POLICY,
-        "default-src 'none'; style-src 'unsafe-inline'",
-    );
     response
 }
 
@@ -93,7 +169,7 @@ mod tests {
             ("<script>", "&lt;script&gt;"),
         ];
         for (contact, want) in cases {
-            assert_eq!(linked(contact), want);
+            assert_eq!(linked(contact).into_string(), want);
         }
     }
 }

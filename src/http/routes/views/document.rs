@@ -18,6 +18,7 @@ use super::Audience;
 use super::cache::Weighed;
 use crate::http::kit::conditional::{is_unchanged, takes_gzip};
 use crate::http::kit::exchange::{Asked, as_strangers_words, empty, set, with_type};
+use crate::http::kit::html;
 
 /// What is unpacked at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -36,7 +37,7 @@ pub(super) struct Document {
     /// Where the next page is.
     next: Option<String>,
     /// What may be done by it in a browser; `None`: nothing.
-    policy: Option<&'static str>,
+    policy: Option<String>,
 }
 
 impl Weighed for Document {
@@ -52,7 +53,7 @@ impl Document {
     }
 
     /// The same, a page that may do in a browser what `policy` says.
-    pub(super) fn allowed(self, policy: &'static str) -> Document {
+    pub(super) fn allowed(self, policy: String) -> Document {
         Document { policy: Some(policy), ..self }
     }
 
@@ -91,9 +92,8 @@ impl Document {
             set(&mut response, header::LINK, &format!("<{next}>; rel=\"next\""));
         }
         let mut response = as_strangers_words(response);
-        if let Some(policy) = self.policy {
-            set(&mut response, header::CONTENT_SECURITY_POLICY, policy);
-            set(&mut response, header::REFERRER_POLICY, "no-referrer");
+        if let Some(policy) = &self.policy {
+            html::restrict(&mut response, policy);
         }
         response
     }

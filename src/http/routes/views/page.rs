@@ -1,79 +1,103 @@
-//! `/stats` for people: the numbers, and the feeds with the most subscribers. It needs no
-//! script, and what strangers wrote is only text in it.
+//! The statistics as a page: the totals, and the feeds with the most subscribers. It needs no
+//! script, and what others wrote is only text in it.
 
-use std::fmt::Write;
-
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
+use maud::{Markup, html};
 
 use super::TITLE_CHARS;
 use super::stats::{PROTOCOLS, Tally, WINDOW_DAYS};
-use crate::http::kit::template::fill;
+use crate::http::kit::html::{Interaction, Page, Width};
 use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
-use feedgate_protocol::xml::escaped;
-
-const PAGE: &str = include_str!("stats.html");
-/// The style of the log page, and nothing else.
-pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; \
-    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The page.
-pub(super) fn html(tally: &Tally) -> String {
+pub(super) fn page(tally: &Tally) -> Page<'static> {
     let at = tally.at.to_rfc3339_opts(SecondsFormat::Secs, true);
-    let values = [
-        ("{at}", format!("<time datetime=\"{at}\">{at}</time>")),
-        ("{numbers}", numbers(tally)),
-        ("{feeds}", feeds(tally)),
+    Page {
+        title: "Statistics",
+        width: Width::Table,
+        interaction: Interaction::None,
+        content: html! {
+            p {
+                "Counted at " time datetime=(at) { (at) } ", at most once a minute. Times are in \
+                 UTC. See also " a href="stats.json" { "these statistics as JSON" } ", the "
+                a href="feeds.opml" { "list of feeds" } ", their "
+                a href="subscriptions.json" { "subscriptions" } " and the "
+                a href="viewLog" { "event log" } "."
+            }
+            (totals(tally))
+            (feeds(&tally.top))
+        },
+    }
+}
+
+fn totals(tally: &Tally) -> Markup {
+    let mut rows = vec![
+        ("Feeds with subscribers".to_owned(), grouped(tally.watched)),
+        (format!("… changed in the last {WINDOW_DAYS} days"), grouped(tally.changed)),
+        ("… failing".to_owned(), grouped(tally.gauges.failing)),
+        ("Subscriptions".to_owned(), grouped(tally.subscriptions())),
     ];
-    fill(PAGE, &values)
-}
-
-fn numbers(tally: &Tally) -> String {
-    let mut rows = String::new();
-    let mut push = |name: &str, number: String| {
-        // Writing to a String does not fail.
-        let row = format_args!("<tr><th scope=\"row\">{name}</th><td>{number}</td></tr>\n");
-        rows.write_fmt(row).unwrap_or_default();
-    };
-    push("Feeds with subscribers", grouped(tally.watched));
-    push(&format!("… changed in the last {WINDOW_DAYS} days"), grouped(tally.changed));
-    push("… failing", grouped(tally.gauges.failing));
-    push("Subscriptions", grouped(tally.subscriptions()));
-    for (protocol, many) in PROTOCOLS.iter().zip(tally.by_protocol) {
-        push(&format!("… by {protocol}"), grouped(many));
+    let by_protocol = PROTOCOLS.iter().zip(tally.by_protocol);
+    rows.extend(by_protocol.map(|(name, many)| (format!("… by {name}"), grouped(many))));
+    let others = [
+        ("… of accounts", grouped(tally.subscriptions() - tally.open)),
+        ("… whose last delivery failed", grouped(tally.failing)),
+        ("Hosts of subscribers", grouped(tally.aggregators)),
+        ("Pings in the last hour", grouped(tally.pings.0)),
+        ("Pings in total", grouped(tally.pings.1)),
+        ("Deliveries by this node", grouped(tally.deliveries.0)),
+        ("… that failed", grouped(tally.deliveries.1)),
+        ("Uptime of this node", span(tally.uptime_s())),
+    ];
+    rows.extend(others.map(|(name, number)| (name.to_owned(), number)));
+    html! {
+        table {
+            caption { "Totals" }
+            tbody id="numbers" {
+                @for (name, number) in rows { tr { th scope="row" { (name) } td { (number) } } }
+            }
+        }
     }
-    push("… of accounts", grouped(tally.subscriptions() - tally.open));
-    push("… whose last delivery failed", grouped(tally.failing));
-    push("Hosts of subscribers", grouped(tally.aggregators));
-    push("Pings in the last hour", grouped(tally.pings.0));
-    push("Pings ever", grouped(tally.pings.1));
-    push("Deliveries by this node", grouped(tally.deliveries.0));
-    push("… that failed", grouped(tally.deliveries.1));
-    push("This node has been running for", span(tally.uptime_s()));
-    rows
 }
 
-fn feeds(tally: &Tally) -> String {
-    if tally.top.is_empty() {
-        return "<tr><td colspan=\"3\">No feeds are listed yet.</td></tr>\n".to_owned();
+fn feeds(top: &[WatchedResource]) -> Markup {
+    html! {
+        table.records {
+            caption { "Feeds with the most subscribers" }
+            thead {
+                tr { @for name in ["Feed", "Subscribers", "Last changed"] {
+                    th scope="col" { (name) }
+                } }
+            }
+            tbody id="feeds" {
+                @for watched in top { (feed(watched)) }
+                @if top.is_empty() { tr { td colspan="3" { "No feeds are listed yet." } } }
+            }
+        }
     }
-    tally.top.iter().map(feed).collect()
 }
 
-fn feed(watched: &WatchedResource) -> String {
+fn feed(watched: &WatchedResource) -> Markup {
     let title = redaction::line(&watched.title, TITLE_CHARS);
     let text = if title.is_empty() { &watched.topic } else { &title };
-    let changed = watched.changed_at.map_or_else(String::new, |at| {
-        let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
-        format!("<time datetime=\"{at}\">{}</time>", at.replace('T', " ").trim_end_matches('Z'))
-    });
-    format!(
-        "<tr><td data-name=\"Feed\"><a href=\"{}\" rel=\"nofollow\">{}</a></td>\
-         <td data-name=\"Subscribers\">{}</td><td data-name=\"Changed\">{changed}</td></tr>\n",
-        escaped(&watched.topic),
-        escaped(text),
-        grouped(watched.subscribers.into()),
-    )
+    html! {
+        tr {
+            td data-name="Feed" { a href=(watched.topic) rel="nofollow" { (text) } }
+            td data-name="Subscribers" { (grouped(watched.subscribers.into())) }
+            td data-name="Last changed" {
+                @if let Some(at) = watched.changed_at { (moment(at)) }
+            }
+        }
+    }
+}
+
+fn moment(at: DateTime<Utc>) -> Markup {
+    html! {
+        time datetime=(at.to_rfc3339_opts(SecondsFormat::Secs, true)) {
+            (at.format("%Y-%m-%d %H:%M:%S"))
+        }
+    }
 }
 
 /// `1 234 567`

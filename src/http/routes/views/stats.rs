@@ -16,6 +16,7 @@ use super::document::{Document, Press};
 use super::subscriptions::moment;
 use super::{Audience, TITLE_CHARS, page};
 use crate::http::Gateway;
+use crate::http::kit::html;
 use crate::jobs::runner;
 use feedgate_core::ports::{Gauges, StoreError, SubscriberGroup, WatchedResource};
 use feedgate_core::redaction;
@@ -57,10 +58,11 @@ impl Stats {
     ) -> Result<Stats, StoreError> {
         let now = runner::now();
         let tally = Tally::count(gateway, audience, (began, now)).await?;
-        let (mut json, mut html) = (Press::new(), Press::new());
+        let (mut json, mut text) = (Press::new(), Press::new());
         json.push(&format!("{:#}\n", tally.json()));
-        html.push(&page::html(&tally));
-        let page = html.finish("text/html; charset=utf-8", now).allowed(page::POLICY);
+        let page = page::page(&tally);
+        text.push(&page.document());
+        let page = text.finish(html::MEDIA_TYPE, now).allowed(page.interaction.policy());
         Ok(Stats { json: json.finish(JSON, now), page })
     }
 }
