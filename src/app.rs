@@ -91,31 +91,31 @@ impl Running {
         let listener = Listener::bind(config.listen, config.listener()).await?;
         let addr = listener.local_addr();
         let public_url = config.public_url_at(addr);
-        let onward = config.onward(&public_url);
+        let onward = config.forwarding(&public_url);
         let store = store::open(&store::Settings { onward, ..config.store() }).await?;
-        forward_pings::forget_others(&*store, &config.onward.sinks).await?;
+        forward_pings::forget_others(&*store, &config.ping_targets).await?;
         let admin_token = first_token(&*store, runner::now()).await?;
 
         let metrics = Metrics::new();
-        let fetch = Fetch::new(config.fetch(&public_url));
+        let fetch = Fetch::new(config.net(&public_url));
         let (kept, out) = (|| Arc::clone(&store), || fetch.clone());
         let (journal, writer) = Journal::start(kept());
         let (counts, tells) = (|| metrics.clone(), || journal.clone());
-        let ingest = Ingest::new(kept(), out(), counts(), tells(), config.ingest());
+        let ingest = Ingest::new(kept(), out(), counts(), tells(), config.poll());
         let settings = config.deliver(&public_url);
         let deliver = Deliver::new(kept(), out(), counts(), tells(), settings);
         let subscribe = Subscribe::new(kept(), out(), ingest.clone(), counts(), tells());
         let subscribe = Arc::new(subscribe);
         let intents = Intents::new(Arc::clone(&subscribe));
-        let settings = config.publish(&public_url);
+        let settings = config.authoring(&public_url);
         let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), out(), settings));
         let collect = Collect::prepare(kept(), &config.collect(&public_url), runner::now()).await?;
-        let settings = config.doors(&public_url);
+        let settings = config.http(&public_url);
         let stop = CancellationToken::new();
-        let upstreams = config.upstreams().map(|settings| (counts(), tells(), settings));
+        let upstreams = config.upstream().map(|settings| (counts(), tells(), settings));
         let upstreams =
             upstreams.map(|parts| Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts)));
-        let backfills = Backfills::new(kept(), out(), ingest.clone(), tells(), config.history());
+        let backfills = Backfills::new(kept(), out(), ingest.clone(), tells(), config.backfill());
         let gateway = Gateway {
             store: kept(),
             subscribe,
@@ -130,22 +130,22 @@ impl Running {
         };
 
         let news = store.news();
-        let pace = |at_once| Pace { at_once, idle: IDLE, drain: config.drain };
+        let pace = |at_once| Pace { at_once, idle: IDLE, drain: config.shutdown_grace };
         let mut parts = JoinSet::new();
         parts.spawn(listener.serve(http::doors(Arc::new(gateway)), stop.clone()));
-        spawn(&mut parts, ingest, pace(config.fetch_at_once), (news.resources, &stop));
-        spawn(&mut parts, deliver, pace(config.delivery_at_once), (news.subscriptions, &stop));
+        spawn(&mut parts, ingest, pace(config.fetch_concurrency), (news.resources, &stop));
+        spawn(&mut parts, deliver, pace(config.delivery_concurrency), (news.subscriptions, &stop));
         spawn(&mut parts, intents, pace(INTENTS_AT_ONCE), (news.intents, &stop));
         spawn(&mut parts, collect, pace(COLLECT_AT_ONCE), (news.collections, &stop));
         if let Some(upstreams) = upstreams {
             spawn_shared(&mut parts, upstreams, pace(UPSTREAMS_AT_ONCE), (Arc::default(), &stop));
         }
-        if !config.onward.sinks.is_empty() {
-            let onwards = Onwards::new(kept(), out(), config.onward.sinks.clone(), metrics.clone());
+        if !config.ping_targets.is_empty() {
+            let onwards = Onwards::new(kept(), out(), config.ping_targets.clone(), metrics.clone());
             spawn(&mut parts, onwards, pace(ONWARD_AT_ONCE), (Arc::default(), &stop));
         }
         spawn_backfills(&mut parts, backfills, pace(BACKFILLS_AT_ONCE), &stop);
-        parts.spawn(maintenance::run(kept(), tells(), config.upkeep(), stop.clone()));
+        parts.spawn(maintenance::run(kept(), tells(), config.maintenance(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, parts, journal: writer, stop })
     }

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{BadConfig, Config, Effective};
+use crate::config::{BadConfig, Config, Effective, FEEDGATE_DATABASE};
 
 /// What a command comes to. An error is printed with its causes and ends with 1.
 type Outcome = Result<ExitCode, Box<dyn Error>>;
@@ -83,8 +83,7 @@ pub(crate) struct Settings {
     /// Read settings from this TOML file.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// Where the state is kept: sqlite:FOLDER or postgres://USER:PASSWORD@HOST/DATABASE.
-    #[arg(long, value_name = "URL", global = true)]
+    #[arg(long, value_name = "URL", global = true, help = FEEDGATE_DATABASE.option_help())]
     database: Option<String>,
 }
 
@@ -94,7 +93,7 @@ impl Settings {
         &self,
         options: &[(&'static str, Option<&str>)],
     ) -> Result<(Config, Vec<Effective>), BadConfig> {
-        let database = [("FEEDGATE_DATABASE", self.database.as_deref())];
+        let database = [(FEEDGATE_DATABASE.name, self.database.as_deref())];
         let given = database.iter().chain(options);
         let given: Vec<(&'static str, String)> =
             given.filter_map(|(name, value)| Some((*name, (*value)?.to_owned()))).collect();

@@ -1,11 +1,13 @@
-//! `feedgate check-config`: the settings as they take effect, or all their faults.
+//! `feedgate check-config`: the settings as they take effect, or everything that is wrong with them.
 
 use std::process::ExitCode;
 
 use super::{Outcome, Settings, say};
+use crate::config::reference;
 
-/// Print the settings as they take effect, secrets masked.
+/// Print the settings as they take effect, and where each was set. Secrets are masked.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = reference::help())]
 pub(super) struct Args {
     #[command(flatten)]
     settings: Settings,
@@ -14,8 +16,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let (_, effective) = args.settings.load(&[])?;
     for setting in effective {
-        let shown = format!("{}={}", setting.name, setting.value);
-        say(format!("{shown:<60} # {}", setting.origin.as_str()));
+        let assignment = format!("{}={}", setting.name, setting.value);
+        say(format!("{assignment:<60} # {}", setting.origin.as_str()));
     }
     Ok(ExitCode::SUCCESS)
 }

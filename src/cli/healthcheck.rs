@@ -28,12 +28,12 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
-    let url = args.url.unwrap_or_else(|| match config.tls {
+    let url = args.url.unwrap_or_else(|| match config.has_tls() {
         // The certificate is for the public name.
-        Some(_) => config.public_url_at(config.listen),
-        None => crate::config::url_at("http", config.listen),
+        true => config.public_url_at(config.listen),
+        false => crate::config::url_at("http", config.listen),
     });
-    let mut settings = config.fetch(&url);
+    let mut settings = config.net(&url);
     // The operator says where to ask, so nowhere is forbidden.
     settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
     settings.callback_timeout = PATIENCE;

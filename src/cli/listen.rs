@@ -107,7 +107,7 @@ pub(super) async fn run(args: &Args) -> Outcome {
     let listener = Listener::bind(addr, config.listener()).await?;
     let port = listener.local_addr().port();
     let own = Url::parse(&format!("http://127.0.0.1:{port}/"))?;
-    let fetch = Fetch::new(config.fetch(config.public_url.as_ref().unwrap_or(&own)));
+    let fetch = Fetch::new(config.net(config.public_url.as_ref().unwrap_or(&own)));
 
     let mut followed = Vec::new();
     for feed in &args.feeds {

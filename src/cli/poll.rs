@@ -65,7 +65,7 @@ pub(super) async fn run(args: &Args) -> Outcome {
     let (config, _) = Config::load(args.config.clone(), &[])?;
     let own = format!("http://{}/", config.listen);
     let public_url = config.public_url.clone().map_or_else(|| Url::parse(&own), Ok)?;
-    let fetch = Fetch::new(config.fetch(&public_url));
+    let fetch = Fetch::new(config.net(&public_url));
 
     let validators = Validators::default();
     let ask = Ask { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };

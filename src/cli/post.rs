@@ -111,7 +111,7 @@ pub(super) async fn run(args: Args) -> Outcome {
 fn client(config: &Config, cloud: Option<&Url>) -> Result<Fetch, url::ParseError> {
     let own = format!("http://{}/", config.listen);
     let public_url = config.public_url.clone().or(cloud.cloned());
-    let mut settings = config.fetch(&public_url.map_or_else(|| Url::parse(&own), Ok)?);
+    let mut settings = config.net(&public_url.map_or_else(|| Url::parse(&own), Ok)?);
     let everywhere = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
     settings.allow_callbacks = everywhere.clone();
     settings.allow_topics = everywhere;

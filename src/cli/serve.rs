@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::app::Running;
-use crate::config::{Config, LogFormat};
+use crate::config::{Config, FEEDGATE_LISTEN, LogFormat, reference};
 
 use super::{Outcome, Settings, say};
 
@@ -16,16 +16,16 @@ const SAMPLE: &str = "https://www.rssboard.org/files/sample-rss-2.xml";
 
 /// Run the gateway. Nothing needs to be configured.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = reference::help())]
 pub(super) struct Args {
     #[command(flatten)]
     settings: Settings,
-    /// Listen here instead; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", help = FEEDGATE_LISTEN.option_help())]
     listen: Option<String>,
 }
 
 pub(super) async fn run(args: Args) -> Outcome {
-    let listen = [("FEEDGATE_LISTEN", args.listen.as_deref())];
+    let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
     let (config, _) = args.settings.load(&listen)?;
     log(&config);
     let mut signals = Signals::new()?;

@@ -4,24 +4,9 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use url::Url;
 
-use super::Config;
-use crate::jobs::collect;
 use feedgate_core::collection::{CollectionName, ConfiguredCollection};
 use feedgate_core::topic::Topic;
-
-impl Config {
-    /// What is collected.
-    pub fn collect(&self, public_url: &Url) -> collect::Settings {
-        collect::Settings {
-            public_url: public_url.clone(),
-            claim: self.claim,
-            all: self.collect_all,
-            named: self.collections.clone(),
-        }
-    }
-}
 
 /// One of them, as it is written.
 #[derive(Deserialize)]

@@ -1,15 +1,16 @@
 //! Where a setting comes from: the command line, then the environment, then the
 //! TOML file, then the default.
 //!
-//! A name that is not in the table is a fault in either place, because a misspelt
+//! An unknown name is refused wherever it is found, with the nearest known name: a misspelled
 //! setting that is silently ignored is worse than a program that does not start.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use super::settings::{PREFIX, SETTINGS, Setting};
+use super::SETTINGS;
+use super::setting::{Origin, PREFIX, Setting};
 
-/// Names in the environment that begin like settings and are none.
+/// Names in the environment that begin like settings but are not.
 const NOT_SETTINGS: [&str; 5] = [
     "FEEDGATE_CONFIG",
     // For the test suite.
@@ -20,6 +21,9 @@ const NOT_SETTINGS: [&str; 5] = [
     "FEEDGATE_SERVICE_PORT",
 ];
 
+/// The most letters by which a name may differ from a setting that is suggested instead.
+const FARTHEST: usize = 3;
+
 /// What was given, and where.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layers {
@@ -28,34 +32,9 @@ pub(super) struct Layers {
     pub(super) faults: Vec<String>,
 }
 
-/// Where a value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody set it.
-    Default,
-    /// The TOML file.
-    File,
-    /// The environment.
-    Environment,
-    /// An option on the command line.
-    CommandLine,
-}
-
-impl Origin {
-    /// In words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Origin::Default => "default",
-            Origin::File => "file",
-            Origin::Environment => "environment",
-            Origin::CommandLine => "command line",
-        }
-    }
-}
-
 impl Layers {
-    /// Lays the layers over each other; an upper one wins.
-    pub(super) fn lay(
+    /// Merges the layers; the command line wins over the environment, and that over the file.
+    pub(super) fn merge(
         options: &[(&'static str, String)],
         environment: &[(String, String)],
         toml: Option<(&str, &str)>,
@@ -82,44 +61,62 @@ impl Layers {
             Err(err) => return self.faults.push(format!("{name}: {}", err.to_string().trim())),
         };
         for (key, value) in table {
-            let full = format!("{PREFIX}{}", key.to_ascii_uppercase());
-            let known = key == key.to_ascii_lowercase();
-            match (plain(&value), known) {
-                (Some(value), true) => self.add(&full, value, Origin::File, &key),
-                (None, true) => {
-                    self.faults.push(format!("{key} must be a text, a number or a list of texts"));
-                }
-                _ => self.faults.push(unknown(&key, Origin::File)),
+            let name = format!("{PREFIX}{}", key.to_ascii_uppercase());
+            let target = target(&name).filter(|_| key == key.to_ascii_lowercase());
+            match (target, plain(&value)) {
+                (Some(target), Some(value)) => self.add(target, value, Origin::File, &key),
+                (Some(_), None) => self
+                    .faults
+                    .push(format!("{key} must be a string, a number or an array of strings")),
+                (None, _) => self.faults.push(unknown(&key, Origin::File)),
             }
         }
     }
 
     fn add_environment(&mut self, environment: &[(String, String)]) {
         for (name, value) in environment {
-            let none = NOT_SETTINGS.iter().any(|start| name.starts_with(start));
-            if name.starts_with(PREFIX) && !none {
-                self.add(name, value.clone(), Origin::Environment, name);
+            let is_other = NOT_SETTINGS.iter().any(|start| name.starts_with(start));
+            if !name.starts_with(PREFIX) || is_other {
+                continue;
+            }
+            match target(name) {
+                Some(target) => self.add(target, value.clone(), Origin::Environment, name),
+                None => self.faults.push(unknown(name, Origin::Environment)),
             }
         }
     }
 
-    /// Adds one value under its full name; `written` is how its author wrote the name.
-    fn add(&mut self, name: &str, value: String, origin: Origin, written: &str) {
-        if let Some(setting) = Setting::find(name) {
-            self.given.insert(setting.name, (value, origin));
-            return;
-        }
-        let secret = name.strip_suffix("_FILE").and_then(Setting::find);
-        match secret.filter(|setting| setting.secret) {
-            Some(setting) => match fs::read_to_string(&value) {
-                Ok(text) => {
-                    self.given.insert(setting.name, (text.trim().to_owned(), origin));
+    /// Adds one value. `spelled` is its name as it was given.
+    fn add(&mut self, target: Target, value: String, origin: Origin, spelled: &str) {
+        let (setting, value) = match target {
+            Target::Value(setting) => (setting, value),
+            Target::File(setting) => match fs::read_to_string(&value) {
+                Ok(text) => (setting, text.trim().to_owned()),
+                Err(err) => {
+                    self.faults.push(format!("{spelled}: cannot read {value}: {err}"));
+                    return;
                 }
-                Err(err) => self.faults.push(format!("{written}: cannot read {value}: {err}")),
             },
-            None => self.faults.push(unknown(written, origin)),
-        }
+        };
+        self.given.insert(setting.name, (value, origin));
     }
+}
+
+/// What a name in the environment gives.
+enum Target {
+    /// The value of this setting.
+    Value(&'static Setting),
+    /// The path of a file that contains the value of this setting.
+    File(&'static Setting),
+}
+
+fn target(name: &str) -> Option<Target> {
+    let find = |name| SETTINGS.iter().find(|setting| setting.name == name);
+    let file = || {
+        let setting = find(name.strip_suffix("_FILE")?)?;
+        setting.is_secret.then_some(Target::File(setting))
+    };
+    find(name).map(Target::Value).or_else(file)
 }
 
 /// A TOML value as it would stand in the environment.
@@ -138,7 +135,7 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// What stands in a list: a text, or a table of a URL and how it is spoken to.
+/// An item of an array: a string, or a table of the URL of a ping target and its protocol.
 fn item(value: &toml::Value) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(text.to_owned());
@@ -150,26 +147,20 @@ fn item(value: &toml::Value) -> Option<String> {
     known.then_some(format!("{protocol}={}", text("url")?))
 }
 
-/// What to say of a name that is no setting in the place where it stands, with the
-/// nearest that is.
-fn unknown(written: &str, origin: Origin) -> String {
-    let upper = written.to_ascii_uppercase();
-    let asked = upper.strip_prefix(PREFIX).unwrap_or(&upper);
-    let prefixed = asked != upper;
+/// What to say of an unknown name, as it is spelled in the place where it was found.
+fn unknown(spelled: &str, origin: Origin) -> String {
+    let upper = spelled.to_ascii_uppercase();
+    let name = upper.strip_prefix(PREFIX).unwrap_or(&upper);
     let nearest = SETTINGS
         .iter()
-        .map(|setting| (distance(asked, &setting.name[PREFIX.len()..]), setting))
+        .map(|setting| (distance(name, &setting.name[PREFIX.len()..]), setting))
         .min_by_key(|(distance, setting)| (*distance, setting.name))
-        .filter(|(distance, _)| *distance <= 3);
-    match nearest {
-        Some((0, setting)) if origin == Origin::File && prefixed => {
-            format!("{written}: write it as `{}` here", setting.key())
-        }
-        Some((_, setting)) => {
-            format!("{written} is no setting; did you mean `{}`?", setting.written(origin))
-        }
-        None => format!("{written} is no setting; docs/operations.md lists them"),
-    }
+        .filter(|(distance, _)| *distance <= FARTHEST);
+    let advice = match nearest {
+        Some((_, setting)) => format!("did you mean `{}`?", setting.spelled(origin)),
+        None => "`feedgate check-config --help` lists all settings".to_owned(),
+    };
+    format!("unknown setting `{spelled}`; {advice}")
 }
 
 /// How many letters must be changed, added or left out to make `b` of `a`
@@ -204,28 +195,28 @@ mod tests {
             ("HOME", "/"),
         ]);
         let options = [("FEEDGATE_LISTEN", "[::1]:1".to_owned())];
-        let toml = "listen = '[::1]:3'\nlog = 'warn'\nclaim_s = 7\n\
+        let toml = "listen = '[::1]:3'\nlog = 'warn'\njob_lease_s = 7\n\
                     trusted_proxies = ['10.0.0.0/8', 'fd00::/8']\n\
-                    ping_sinks = [{ url = 'http://a.test/', protocol = 'get' }, 'http://b.test/']\n\
+                    ping_targets = [{ url = 'http://a.test/', protocol = 'get' }, 'http://b.test/']\n\
                     [[collections]]\nname = 'a'\ntopics = ['http://a.test/']";
-        let layers = Layers::lay(&options, &environment, Some(("feedgate.toml", toml)));
+        let layers = Layers::merge(&options, &environment, Some(("feedgate.toml", toml)));
         assert_eq!(layers.faults, [""; 0]);
         let cases = [
             ("FEEDGATE_LISTEN", "[::1]:1", Origin::CommandLine),
             ("FEEDGATE_LOG", "debug", Origin::Environment),
-            ("FEEDGATE_CLAIM_S", "7", Origin::File),
+            ("FEEDGATE_JOB_LEASE_S", "7", Origin::File),
             ("FEEDGATE_TRUSTED_PROXIES", "10.0.0.0/8,fd00::/8", Origin::File),
-            ("FEEDGATE_PING_SINKS", "get=http://a.test/,http://b.test/", Origin::File),
+            ("FEEDGATE_PING_TARGETS", "get=http://a.test/,http://b.test/", Origin::File),
             ("FEEDGATE_COLLECTIONS", r#"[{"name":"a","topics":["http://a.test/"]}]"#, Origin::File),
         ];
         for (name, value, origin) in cases {
             assert_eq!(layers.get(name), Some((value.to_owned(), origin)), "{name}");
         }
-        assert_eq!(layers.get("FEEDGATE_DRAIN_S"), None);
+        assert_eq!(layers.get("FEEDGATE_SHUTDOWN_GRACE_S"), None);
     }
 
     #[test]
-    fn an_unknown_name_is_a_fault_wherever_it_stands() {
+    fn an_unknown_name_is_refused_wherever_it_is_found() {
         let environment = environment(&[
             ("FEEDGATE_LISTN", "x"),
             ("FEEDGATE_LISTEN_FILE", "x"),
@@ -234,17 +225,18 @@ mod tests {
             ("FEEDGATE_SERVICE_PORT_HTTP", "8080"),
             ("FEEDGATE_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
         ]);
-        let toml = "colour = 'red'\nLISTEN = 'x'\nlog = true\nlogg = 'x'\nFEEDGATE_CLAIM_S = 7";
-        let layers = Layers::lay(&[], &environment, Some(("f", toml)));
+        let toml = "colour = 'red'\nLISTEN = 'x'\nlog = true\nlogg = 'x'\nFEEDGATE_JOB_LEASE_S = 7";
+        let layers = Layers::merge(&[], &environment, Some(("f", toml)));
         let faults = layers.faults.join("\n");
         let wanted = [
-            "colour is no setting; docs/operations.md lists them",
-            "LISTEN is no setting; did you mean `listen`?",
-            "logg is no setting; did you mean `log`?",
-            "FEEDGATE_CLAIM_S: write it as `claim_s` here",
-            "log must be a text, a number or a list of texts",
-            "FEEDGATE_LISTN is no setting; did you mean `FEEDGATE_LISTEN`?",
-            "FEEDGATE_LISTEN_FILE is no setting; docs/operations.md lists them",
+            "unknown setting `colour`; `feedgate check-config --help` lists all settings",
+            "unknown setting `LISTEN`; did you mean `listen`?",
+            "unknown setting `logg`; did you mean `log`?",
+            "unknown setting `FEEDGATE_JOB_LEASE_S`; did you mean `job_lease_s`?",
+            "log must be a string, a number or an array of strings",
+            "unknown setting `FEEDGATE_LISTN`; did you mean `FEEDGATE_LISTEN`?",
+            "unknown setting `FEEDGATE_LISTEN_FILE`; \
+             `feedgate check-config --help` lists all settings",
         ];
         for want in wanted {
             assert!(faults.contains(want), "{want} not in:\n{faults}");
@@ -258,7 +250,7 @@ mod tests {
         let path = dir.path().join("database");
         fs::write(&path, "postgres://me:pw@db.test/feedgate\n").unwrap();
         let environment = environment(&[("FEEDGATE_DATABASE_FILE", path.to_str().unwrap())]);
-        let layers = Layers::lay(&[], &environment, None);
+        let layers = Layers::merge(&[], &environment, None);
         assert_eq!(layers.faults, [""; 0]);
         let want = Some(("postgres://me:pw@db.test/feedgate".to_owned(), Origin::Environment));
         assert_eq!(layers.get("FEEDGATE_DATABASE"), want);

@@ -1,185 +1,314 @@
-//! The table of settings: every name, its default, and what it is for.
+//! The table of settings: everything an operator can decide, each declared once.
 //!
-//! It is the one list. Unknown names are found by it, `feedgate check-config` prints
-//! it, and a test holds `docs/operations.md` to it.
+//! To add a setting, add an entry here:
+//!
+//! ```text
+//! /// What it decides, in one sentence. Details, for docs/operations.md only.
+//! FEEDGATE_NAME = "default" => field: Type, what it takes;
+//! ```
+//!
+//! Everything else follows from the entry: the field of [`Config`], how it is read and checked,
+//! the name in the TOML file (the same without `FEEDGATE_`, in lower case), the lists that
+//! `feedgate serve --help` and `feedgate check-config` print, and the tables of
+//! `docs/operations.md` (a test says how to write these anew). What it takes is one of the kinds
+//! in `values.rs`; an empty default means "not set". `secret` at the end means that the value is
+//! masked wherever it is shown, and that `FEEDGATE_NAME_FILE` can name a file that holds it.
+//! What two settings must have in common is in `checks.rs`.
 
-use super::Origin;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// One setting.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
-    /// Its name in the environment. In the TOML file it is the same without
-    /// `FEEDGATE_`, in lower case.
-    pub name: &'static str,
-    /// What it is when nobody sets it; empty for none.
-    pub default: &'static str,
-    /// Whether it may hold a password: it can also be given by naming a file in
-    /// `…_FILE`, and is masked when shown.
-    pub secret: bool,
-}
+use ipnet::IpNet;
+use url::Url;
 
-/// What every name in the environment begins with.
-pub(super) const PREFIX: &str = "FEEDGATE_";
+use crate::http::Aliases;
+use feedgate_core::collection::ConfiguredCollection;
+use feedgate_core::password::Password;
+use feedgate_core::ping::TimeUnit;
+use feedgate_core::ping_forwarding::Sink;
+use feedgate_protocol::signature::Method;
 
-/// All settings, in the order in which they are shown.
-pub const SETTINGS: &[Setting] = &[
-    plain("FEEDGATE_LISTEN", "127.0.0.1:8080"),
-    plain("FEEDGATE_PUBLIC_URL", ""),
-    secret("FEEDGATE_DATABASE", "sqlite:feedgate-data"),
-    plain("FEEDGATE_DATABASE_CONNECTIONS", "8"),
-    plain("FEEDGATE_TLS_CERT", ""),
-    plain("FEEDGATE_TLS_KEY", ""),
-    plain("FEEDGATE_TRUSTED_PROXIES", ""),
-    plain("FEEDGATE_MAX_CONNECTIONS", "4096"),
-    plain("FEEDGATE_HEADER_TIMEOUT_S", "10"),
-    plain("FEEDGATE_DRAIN_S", "15"),
-    plain("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", ""),
-    plain("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", ""),
-    plain("FEEDGATE_FETCH_AT_ONCE", "64"),
-    plain("FEEDGATE_FETCH_TIMEOUT_S", "30"),
-    plain("FEEDGATE_BODY_LIMIT_BYTES", "10485760"),
-    plain("FEEDGATE_HOST_SPACING_MS", "1000"),
-    plain("FEEDGATE_LIMIT_GROUPS", ""),
-    plain("FEEDGATE_CONTACT", ""),
-    plain("FEEDGATE_BOT_ADDRESSES", ""),
-    plain("FEEDGATE_PING_SPACING_MS", "1000"),
-    plain("FEEDGATE_PING_WAIT", "off"),
-    plain("FEEDGATE_PING_WAIT_S", "10"),
-    plain("FEEDGATE_CLOUD_PATHS", ""),
-    plain("FEEDGATE_CLOUD_PROCEDURES", ""),
-    plain("FEEDGATE_CLOUD_EXPIRES", "on"),
-    plain("FEEDGATE_MIN_PERIOD_S", "300"),
-    plain("FEEDGATE_POLLS_PER_S", "50"),
-    plain("FEEDGATE_BACKFILL_PAGES", "500"),
-    plain("FEEDGATE_BACKFILL_ENTRIES", "20000"),
-    plain("FEEDGATE_BACKFILL_BYTES", "268435456"),
-    plain("FEEDGATE_PORN_RANK", "off"),
-    plain("FEEDGATE_DELIVERY_AT_ONCE", "512"),
-    plain("FEEDGATE_DELIVERY_PER_HOST", "8"),
-    plain("FEEDGATE_DELIVERY_TIMEOUT_S", "10"),
-    plain("FEEDGATE_SIGNATURE", "sha1"),
-    plain("FEEDGATE_CLAIM_S", "60"),
-    plain("FEEDGATE_PAGE_RECORDS", "50"),
-    plain("FEEDGATE_PAGE_BYTES", "1048576"),
-    plain("FEEDGATE_CHANGES_WHEN", "minutes"),
-    plain("FEEDGATE_PINGS_KEEP_H", "168"),
-    plain("FEEDGATE_HOURS_KEEP_DAYS", "0"),
-    plain("FEEDGATE_PING_SINKS", ""),
-    plain("FEEDGATE_PING_ONWARD", ""),
-    plain("FEEDGATE_ARCHIVE_DAYS", "0"),
-    plain("FEEDGATE_ARCHIVE_PAGES", "0"),
-    plain("FEEDGATE_ARCHIVE_CACHE_BYTES", "67108864"),
-    plain("FEEDGATE_COLLECT_ALL", "off"),
-    plain("FEEDGATE_COLLECTIONS", ""),
-    plain("FEEDGATE_STRANGER_CALLS_PER_MIN", "600"),
-    plain(
-        "FEEDGATE_METRICS_NETWORKS",
-        "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7",
-    ),
-    plain("FEEDGATE_PUBLIC_VIEWS", "on"),
-    plain("FEEDGATE_STORAGE_FILE_BYTES", "1048576"),
-    plain("FEEDGATE_STORAGE_FILES", "20"),
-    plain("FEEDGATE_STORAGE_BYTES", "10485760"),
-    secret("FEEDGATE_PASSWORD", ""),
-    plain("FEEDGATE_EVENTS_DAYS", "14"),
-    plain("FEEDGATE_EVENTS_OF_A_KIND", "20000"),
-    plain("FEEDGATE_LOG", "info"),
-    plain("FEEDGATE_LOG_FORMAT", "text"),
-];
+use super::LogFormat;
+use super::declare::settings;
+use super::reader::SettingReader;
+use super::setting::Setting;
+use super::values::*;
 
-const fn plain(name: &'static str, default: &'static str) -> Setting {
-    Setting { name, default, secret: false }
-}
+settings! {
+    "Listening" {
+        /// The address and port to listen on. Port 0 picks a free port.
+        FEEDGATE_LISTEN = "127.0.0.1:8080" => listen: SocketAddr, ADDRESS;
 
-const fn secret(name: &'static str, default: &'static str) -> Setting {
-    Setting { name, default, secret: true }
-}
+        /// The URL under which others reach feedgate. It appears in links, in `rel=hub` and in the
+        /// user agent. Hubs and rssCloud servers named by feeds are asked to notify feedgate (at
+        /// `/upstream/…` below this URL) only if it is set. Default: derived from the address to
+        /// listen on.
+        FEEDGATE_PUBLIC_URL = "" => public_url: Option<Url>, PUBLIC_URL;
 
-impl Setting {
-    /// The setting of this name.
-    pub fn find(name: &str) -> Option<&'static Setting> {
-        SETTINGS.iter().find(|setting| setting.name == name)
+        /// A certificate chain in PEM. With it and its key, feedgate serves HTTPS.
+        FEEDGATE_TLS_CERT = "" => tls_cert: Option<PathBuf>, FILE;
+
+        /// The private key of the certificate, in PEM.
+        FEEDGATE_TLS_KEY = "" => tls_key: Option<PathBuf>, FILE;
+
+        /// The proxies whose `X-Forwarded-For` header is trusted. This decides more than logs and
+        /// limits: rssCloud notifications are sent to the address that a request came from.
+        FEEDGATE_TRUSTED_PROXIES = "" => trusted_proxies: Vec<IpNet>, NETWORKS;
+
+        /// The number of connections open at once. Further connections wait.
+        FEEDGATE_MAX_CONNECTIONS = "4096" => max_connections: usize, number("", 1..=1_000_000);
+
+        /// How long a client may take to send the headers of a request, and how long an idle
+        /// connection is kept open.
+        FEEDGATE_HEADER_TIMEOUT_S = "10" => header_timeout: Duration, seconds(1..=300);
+
+        /// How long requests, polls and deliveries in progress may take to finish at shutdown.
+        FEEDGATE_SHUTDOWN_GRACE_S = "15" => shutdown_grace: Duration, seconds(1..=600);
     }
 
-    /// Its name in the TOML file.
-    pub fn key(&self) -> String {
-        self.name[PREFIX.len()..].to_ascii_lowercase()
+    "Database" {
+        /// Where all state is stored: a folder, a SQLite file or a PostgreSQL database. Several
+        /// nodes may share a PostgreSQL database. Several processes on one machine may share a
+        /// SQLite database, but each notices new work of another only when it polls for it, up to
+        /// half a second later.
+        FEEDGATE_DATABASE = "sqlite:feedgate-data" => database: String, DATABASE, secret;
+
+        /// The number of connections to PostgreSQL, or of readers of SQLite.
+        FEEDGATE_DATABASE_CONNECTIONS = "8" => database_connections: usize, number("", 1..=1_000);
+
+        /// How long a job belongs to the node that claimed it. If that node dies, another takes
+        /// over after this time. It must be longer than `FEEDGATE_FETCH_TIMEOUT_S` and
+        /// `FEEDGATE_DELIVERY_TIMEOUT_S`.
+        FEEDGATE_JOB_LEASE_S = "60" => job_lease: Duration, seconds(1..=3_600);
     }
 
-    /// How its name is written in that place.
-    pub fn written(&self, origin: Origin) -> String {
-        match origin {
-            Origin::File => self.key(),
-            Origin::CommandLine => format!("--{}", self.key().replace('_', "-")),
-            Origin::Environment | Origin::Default => self.name.to_owned(),
-        }
+    "Outgoing requests" {
+        /// Networks that topics may resolve to although they are not public.
+        FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS = "" => allow_topics: Vec<IpNet>, NETWORKS;
+
+        /// Networks that callbacks may resolve to although they are not public.
+        FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS = "" => allow_callbacks: Vec<IpNet>, NETWORKS;
+
+        /// How the owner of a polled server can contact you: an e-mail address, a URL or any text.
+        /// It is shown at `/bot`, the page that the user agent links to.
+        FEEDGATE_CONTACT = "" => contact: Option<String>, TEXT;
+
+        /// The networks that your requests come from, shown at `/bot-ips.txt`. With them, the owner
+        /// of a server can tell your requests from those of an impostor.
+        FEEDGATE_BOT_ADDRESSES = "" => bot_addresses: Vec<IpNet>, NETWORKS;
     }
 
-    /// `value` as it may be shown: what is secret in a URL, or all of a secret that is no
-    /// URL, is masked.
-    pub fn shown(&self, value: &str) -> String {
-        if !self.secret {
-            return value.to_owned();
-        }
-        match url::Url::parse(value) {
-            Ok(mut url) if url.has_host() => {
-                if url.password().is_some() {
-                    // A URL with a host takes a password, so this cannot fail.
-                    url.set_password(Some("***")).unwrap_or_default();
-                }
-                let query = url.query().map(masked);
-                url.set_query(query.as_deref());
-                // A URL of PostgreSQL has none, so this is a piece of something else.
-                if url.fragment().is_some() {
-                    url.set_fragment(Some("***"));
-                }
-                url.into()
-            }
-            Ok(url) if url.scheme() == "sqlite" => value.to_owned(),
-            // `host=… password=…`, which PostgreSQL takes too.
-            _ => "***".to_owned(),
-        }
+    "Polling" {
+        /// The number of polls in progress at once. A host never has more than one of them.
+        FEEDGATE_FETCH_CONCURRENCY = "64" => fetch_concurrency: usize, number("", 1..=10_000);
+
+        /// The time limit for one fetch, from the DNS lookup to the last byte.
+        FEEDGATE_FETCH_TIMEOUT_S = "30" => fetch_timeout: Duration, seconds(1..=300);
+
+        /// The size limit for fetched documents. It applies both to what is received and to what
+        /// that decompresses to.
+        FEEDGATE_BODY_LIMIT_BYTES = "10485760" => body_limit_bytes: u64,
+            number("bytes", 1_024..=1 << 30);
+
+        /// The minimum interval between the starts of two fetches from one host.
+        FEEDGATE_HOST_MIN_INTERVAL_MS = "1000" => host_min_interval: Duration,
+            milliseconds(0..=3_600_000);
+
+        /// Domains whose hosts share one rate limit, in addition to the built-in list of platforms.
+        /// A number after `=` is the minimum interval for this domain, in seconds. All nodes must
+        /// have the same value.
+        FEEDGATE_HOST_RATE_GROUPS = "" => host_rate_groups: Vec<(String, Option<Duration>)>,
+            HOST_GROUPS;
+
+        /// The shortest period between two polls of a resource that nobody pings. A server that
+        /// never answers "not modified" is polled three times less often, twelve times less often
+        /// if the document is large. Nothing is polled more than once a minute, and what is not a
+        /// feed not more than once in five minutes.
+        FEEDGATE_MIN_PERIOD_S = "300" => min_period_s: u32, number("seconds", 1..=86_400);
+
+        /// The poll budget: polls per second of all nodes together. If it does not suffice, all
+        /// periods become longer until it does, those of resources with many subscribers by less.
+        /// A budget larger than needed is not used up.
+        FEEDGATE_POLLS_PER_S = "50" => polls_per_s: u32, number("polls", 1..=1_000_000);
+
+        /// Whether the status of a feed includes the estimate `pornRank`.
+        FEEDGATE_PORN_RANK = "off" => porn_rank: bool, SWITCH;
     }
-}
 
-/// A query without the values of those names that tell of a secret.
-fn masked(query: &str) -> String {
-    let pairs = query.split('&').map(|pair| {
-        let name = url::form_urlencoded::parse(pair.as_bytes()).next();
-        let name = name.map(|(name, _)| name.to_ascii_lowercase()).unwrap_or_default();
-        if ["password", "secret", "token"].iter().any(|word| name.contains(word)) {
-            return format!("{name}=***");
-        }
-        pair.to_owned()
-    });
-    pairs.collect::<Vec<_>>().join("&")
-}
+    "Backfill" {
+        /// The number of documents that are read at most to load the history of a source. With 0,
+        /// no history is loaded. See [backfill](backfill.md).
+        FEEDGATE_BACKFILL_PAGES = "500" => backfill_pages: u32, number("documents", 0..=100_000);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+        /// The number of entries after which a backfill ends.
+        FEEDGATE_BACKFILL_ENTRIES = "20000" => backfill_entries: u64,
+            number("entries", 1..=10_000_000);
 
-    #[test]
-    fn passwords_are_masked() {
-        let database = Setting::find("FEEDGATE_DATABASE").unwrap();
-        let cases = [
-            ("postgres://me:secret@db.test/x", "postgres://me:***@db.test/x"),
-            ("postgres://db.test/x", "postgres://db.test/x"),
-            ("postgres://db.test/x?password=secret", "postgres://db.test/x?password=***"),
-            (
-                "postgres://db.test/x?a=%20b&pass%77ord=secret&c",
-                "postgres://db.test/x?a=%20b&password=***&c",
-            ),
-            (
-                "postgres://db.test/x?sslPassword=s&API_TOKEN=s",
-                "postgres://db.test/x?sslpassword=***&api_token=***",
-            ),
-            ("postgres://db.test/x#secret", "postgres://db.test/x#***"),
-            ("sqlite:feedgate-data", "sqlite:feedgate-data"),
-            ("host=db.test password=secret", "***"),
-        ];
-        for (value, want) in cases {
-            assert_eq!(database.shown(value), want);
-        }
+        /// The number of bytes, decompressed, after which a backfill ends.
+        FEEDGATE_BACKFILL_BYTES = "268435456" => backfill_bytes: u64,
+            number("bytes", 1..=1 << 40);
+    }
+
+    "Pings" {
+        /// The minimum interval between two fetches of one resource that are caused by pings.
+        FEEDGATE_PING_MIN_INTERVAL_MS = "1000" => ping_min_interval: Duration,
+            milliseconds(0..=3_600_000);
+
+        /// Whether the response to an rssCloud ping waits until all subscribers have been notified.
+        /// A ping with `wait=1` or `wait=0`, in its form or its query, decides for itself.
+        FEEDGATE_PING_WAIT = "off" => ping_wait: bool, SWITCH;
+
+        /// The time limit for such a wait. Notifications continue after it.
+        FEEDGATE_PING_WAIT_S = "10" => ping_wait_limit: Duration, seconds(1..=600);
+
+        /// Where pings are forwarded to when a resource changes whose owner asked for it: a URL is
+        /// called over XML-RPC, `get=URL` is requested with GET. In the latter, `{name}`, `{url}`
+        /// and `{feed}` are replaced; without them, the parameters of `/pingSiteForm` are added. In
+        /// the TOML file also `ping_targets = [{ url = "…", protocol = "get" }]`.
+        FEEDGATE_PING_TARGETS = "" => ping_targets: Vec<Sink>, PING_TARGETS;
+
+        /// Sites whose changes are forwarded to the ping targets, because their owners asked for
+        /// it: URLs, each standing for everything below it. What is stored below `/storage` is
+        /// always forwarded. Other resources are forwarded only while they have a subscription,
+        /// since nothing else is polled; the callback `…/dev/null` is enough.
+        FEEDGATE_PING_FORWARDING = "" => ping_forwarding: Vec<Url>, URLS;
+    }
+
+    "rssCloud" {
+        /// Additional paths for rssCloud requests, as the `<cloud>` elements of your publishers name
+        /// them. What follows `=` says what a form posted there means: `register` (the default),
+        /// `ping`, `cancel`, or `call` for XML-RPC and SOAP only, which are accepted at all of
+        /// them.
+        FEEDGATE_RSSCLOUD_PATHS = "" => rsscloud_paths: Aliases, RSSCLOUD_PATHS;
+
+        /// Additional names for rssCloud procedures. Names that end in `pleaseNotify`,
+        /// `rssPleaseNotify` or `ping` are recognized without being listed.
+        FEEDGATE_RSSCLOUD_PROCEDURES = "" => rsscloud_procedures: Aliases, RSSCLOUD_PROCEDURES;
+
+        /// Whether the response to a registration has an attribute `expires`. Switch it off for
+        /// clients that compare the whole response.
+        FEEDGATE_RSSCLOUD_TELL_EXPIRY = "on" => rsscloud_tell_expiry: bool, SWITCH;
+    }
+
+    "Delivery" {
+        /// The number of deliveries in progress at once.
+        FEEDGATE_DELIVERY_CONCURRENCY = "512" => delivery_concurrency: usize,
+            number("", 1..=100_000);
+
+        /// The number of deliveries in progress at once to one host.
+        FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST = "8" => delivery_concurrency_per_host: usize,
+            number("", 1..=100_000);
+
+        /// The time limit for one delivery or verification.
+        FEEDGATE_DELIVERY_TIMEOUT_S = "10" => delivery_timeout: Duration, seconds(1..=60);
+
+        /// The hash function of `X-Hub-Signature`. `sha1` is the only one that every Superfeedr
+        /// client can check.
+        FEEDGATE_SIGNATURE = "sha1" => signature: Method, SIGNATURE;
+    }
+
+    "Archives and collections" {
+        /// The number of records in one archive document, at most. A change applies to new records
+        /// only: a document that is full never changes. All nodes should have the same value.
+        FEEDGATE_PAGE_RECORDS = "50" => page_records: i64, number("records", 1..=1_000);
+
+        /// The size of all records in one archive document, at most. A longer record gets a
+        /// document of its own.
+        FEEDGATE_PAGE_BYTES = "1048576" => page_bytes: i64, number("bytes", 1_024..=1 << 26);
+
+        /// How long archive documents are kept; 0 keeps them forever. A document is deleted as a
+        /// whole, once its newest record is older than this and has been delivered to all
+        /// subscribers. The newest document is always kept.
+        FEEDGATE_ARCHIVE_RETENTION_DAYS = "0" => archive_retention_days: Option<u32>,
+            limit("days", 0..=u32::MAX as u64);
+
+        /// The number of documents kept of each archive; 0 keeps all.
+        FEEDGATE_ARCHIVE_RETENTION_PAGES = "0" => archive_retention_pages: Option<u32>,
+            limit("documents", 0..=u32::MAX as u64);
+
+        /// The memory for archive documents that were requested recently, compressed forms
+        /// included. See [archives](archives.md).
+        FEEDGATE_ARCHIVE_CACHE_BYTES = "67108864" => archive_cache_bytes: usize,
+            number("bytes", 0..=1 << 40);
+
+        /// Whether all public entries are collected in one archive, `/all/recent`. This stores each
+        /// entry a second time.
+        FEEDGATE_COLLECT_ALL = "off" => collect_all: bool, SWITCH;
+
+        /// Collections of topics, each with an archive at `/collections/NAME/recent`. In the TOML
+        /// file, write one table `[[collections]]` for each, with `name`, `topics` and, if only one
+        /// account may read it, `account`; in the environment, write the same as JSON. All nodes
+        /// must have the same value. See [archives](archives.md).
+        FEEDGATE_COLLECTIONS = "" => collections: Vec<ConfiguredCollection>, COLLECTIONS;
+    }
+
+    "changes.xml" {
+        /// The unit of `when` in changes.xml and the documents like it. The description of 2007 has
+        /// minutes; the first one had seconds, which older readers expect. A request can choose
+        /// with `?when=`. Documents of past hours stay as they were.
+        FEEDGATE_CHANGES_WHEN_UNIT = "minutes" => changes_when_unit: TimeUnit, WHEN_UNIT;
+
+        /// How long pings are kept. Hourly documents do not need them.
+        FEEDGATE_PING_RETENTION_H = "168" => ping_retention: Duration, hours(2..=1_000_000);
+
+        /// How long the hourly documents `/YYYY/MM/DD/HH.xml` are kept; 0 keeps them forever.
+        FEEDGATE_HOURLY_CHANGES_RETENTION_DAYS = "0" => hourly_changes_retention: Option<Duration>,
+            days_or_forever(0..=100_000);
+    }
+
+    "Feed storage" {
+        /// The size limit for a feed that is stored for an author. A `saveRss` request may be twice
+        /// as long, since the markup in it is escaped.
+        FEEDGATE_STORAGE_FILE_BYTES = "1048576" => storage_file_bytes: usize,
+            number("bytes", 1_024..=1 << 26);
+
+        /// The number of feeds that one account may store.
+        FEEDGATE_STORAGE_FILES = "20" => storage_files: usize, number("feeds", 1..=100_000);
+
+        /// The total size of the feeds that one account may store.
+        FEEDGATE_STORAGE_BYTES = "10485760" => storage_bytes: usize,
+            number("bytes", 1_024..=1 << 40);
+
+        /// The password with which `feedgate post --cloud` signs in. Without it, the first line of
+        /// standard input is used.
+        FEEDGATE_PASSWORD = "" => password: Option<Password>, PASSWORD, secret;
+    }
+
+    "Access" {
+        /// The number of requests without an account that one public address may make per minute:
+        /// registrations, subscriptions and pings. An IPv6 /64 counts as one address, and each URL
+        /// in a request counts as one request. Requests beyond it are rejected in the words of
+        /// their protocol. Addresses that are not public have no limit: behind a proxy, set
+        /// `FEEDGATE_TRUSTED_PROXIES`.
+        FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN = "600" => anonymous_requests_per_min: usize,
+            number("requests", 1..=1_000_000);
+
+        /// Networks that may read `/metrics`. A client behind one of `FEEDGATE_TRUSTED_PROXIES` is
+        /// identified by the address that the proxy reports; a client behind any other proxy is
+        /// refused. So are requests that a page of another site makes through a browser in these
+        /// networks.
+        FEEDGATE_METRICS_NETWORKS =
+            "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
+            => metrics_networks: Vec<IpNet>, NETWORKS;
+
+        /// Whether anybody may see what is subscribed to. See [public views](#public-views).
+        FEEDGATE_PUBLIC_VIEWS = "on" => public_views: bool, SWITCH;
+    }
+
+    "Logs" {
+        /// What is logged: a level, or one level for each part of the program.
+        FEEDGATE_LOG = "info" => log: String, LOG_FILTER;
+
+        /// The format of log lines on standard error. `json` writes one object per line.
+        FEEDGATE_LOG_FORMAT = "text" => log_format: LogFormat, LOG_FORMAT;
+
+        /// How long the event log (`/viewLog`) keeps events.
+        FEEDGATE_EVENT_RETENTION_DAYS = "14" => event_retention: Duration, days(1..=3_650);
+
+        /// The number of events of each kind that the event log keeps. A flood of pings thus
+        /// replaces only older pings.
+        FEEDGATE_MAX_EVENTS_PER_KIND = "20000" => max_events_per_kind: usize,
+            number("events", 1..=10_000_000);
     }
 }

@@ -103,7 +103,7 @@ async fn the_document_of_an_hour_never_changes_once_the_hour_is_over() {
     list(&database, &[(hour + TimeDelta::minutes(5), "late")]).await;
     database.run("update changes set name = 'other'").await;
     drop(gateway);
-    let settings = [("FEEDGATE_CHANGES_WHEN", "seconds"), ("FEEDGATE_PINGS_KEEP_H", "2")];
+    let settings = [("FEEDGATE_CHANGES_WHEN_UNIT", "seconds"), ("FEEDGATE_PING_RETENTION_H", "2")];
     let gateway = Gateway::start(&database, &settings).await;
     assert_eq!(kept(&gateway, &path).await, document);
     database.run("delete from changes").await;
@@ -140,7 +140,7 @@ async fn there_is_a_document_for_every_hour_since_the_first_and_for_no_other() {
 #[tokio::test]
 async fn changes_are_told_in_either_unit_and_for_as_long_as_is_asked() {
     let database = Database::new(Kind::Sqlite).await;
-    let settings = [("FEEDGATE_CHANGES_WHEN", "seconds")];
+    let settings = [("FEEDGATE_CHANGES_WHEN_UNIT", "seconds")];
     let gateway = Gateway::start(&database, &settings).await;
     let ago = |seconds| runner::now() - TimeDelta::seconds(seconds);
     list(&database, &[(ago(3_000), "old"), (ago(600), "young"), (ago(100), "new")]).await;

@@ -45,7 +45,7 @@ async fn a_collection_gets_what_its_members_publish_once_and_survives_a_kill() {
     let settings = [
         ("FEEDGATE_COLLECTIONS", news.as_str()),
         ("FEEDGATE_COLLECT_ALL", "on"),
-        ("FEEDGATE_CLAIM_S", "40"),
+        ("FEEDGATE_JOB_LEASE_S", "40"),
     ];
     let mut gateway = Gateway::start(&database, &settings).await;
     gateway.archive_holds(&a, &entry_id("a", 1)).await;

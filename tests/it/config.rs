@@ -1,7 +1,6 @@
-//! Settings as an operator meets them: on the command line, and in the manual.
+//! Settings as an operator meets them, on the command line.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use feedgate::config::SETTINGS;
@@ -18,25 +17,10 @@ fn check_config(environment: &[(&str, &str)], args: &[&str]) -> Output {
 }
 
 #[test]
-fn the_manual_lists_every_setting_with_its_default() {
-    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
-    let manual = fs::read_to_string(manual).unwrap();
-    let rows: Vec<Vec<&str>> = manual
-        .lines()
-        .filter(|line| line.starts_with("| `FEEDGATE_"))
-        .map(|line| line.split('|').map(|cell| cell.trim().trim_matches('`')).collect())
-        .collect();
-    let documented: Vec<(&str, &str)> = rows.iter().map(|row| (row[1], row[2])).collect();
-    let settings: Vec<(&str, &str)> =
-        SETTINGS.iter().map(|setting| (setting.name, setting.default)).collect();
-    assert_eq!(documented, settings, "the table of docs/operations.md, and src/config/settings.rs");
-}
-
-#[test]
 fn what_takes_effect_is_printed_with_its_origin_and_without_passwords() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("feedgate.toml");
-    fs::write(&file, "log = \"warn\"\nclaim_s = 45\n").unwrap();
+    fs::write(&file, "log = \"warn\"\njob_lease_s = 45\n").unwrap();
     let file = file.to_str().unwrap();
     let environment = [
         ("FEEDGATE_DATABASE", "postgres://me:hunter2@db.test/feedgate"),
@@ -52,7 +36,7 @@ fn what_takes_effect_is_printed_with_its_origin_and_without_passwords() {
     for line in [
         "FEEDGATE_DATABASE=postgres://me:***@db.test/feedgate # environment",
         "FEEDGATE_LOG=debug # environment",
-        "FEEDGATE_CLAIM_S=45 # file",
+        "FEEDGATE_JOB_LEASE_S=45 # file",
         "FEEDGATE_LISTEN=127.0.0.1:8080 # default",
     ] {
         assert!(squeezed.iter().any(|held| held == line), "{line} not in:\n{text}");
@@ -71,12 +55,12 @@ fn all_faults_are_told_at_once_and_nothing_starts() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     for fault in [
-        "FEEDGATE_LISTN is no setting; did you mean `FEEDGATE_LISTEN`?",
-        "FEEDGATE_DELIVERY_TIMEOUT_S must be a number from 1 to 60 (default: 10), \
-         but the environment says \"never\"",
+        "unknown setting `FEEDGATE_LISTN`; did you mean `FEEDGATE_LISTEN`?",
+        "FEEDGATE_DELIVERY_TIMEOUT_S must be a number of seconds from 1 to 60 (default: 10), \
+         but is \"never\" in the environment",
         "FEEDGATE_DATABASE_FILE: cannot read /nowhere/at/all",
-        "--database must be sqlite:FOLDER or postgres://",
-        "but the command line says something else",
+        "--database must be `sqlite:FOLDER`, `sqlite:FILE.db` or `postgres://",
+        "but the value on the command line is something else",
     ] {
         assert!(text.contains(fault), "{fault} not in:\n{text}");
     }
@@ -87,10 +71,20 @@ fn all_faults_are_told_at_once_and_nothing_starts() {
 fn a_fault_of_the_file_is_told_in_the_words_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("feedgate.toml");
-    fs::write(&file, "claim_s = 45\nfetch_timeout_s = 60\nlisten = 'everywhere'\n").unwrap();
+    fs::write(&file, "job_lease_s = 45\nfetch_timeout_s = 60\nlisten = 'everywhere'\n").unwrap();
     let output = check_config(&[], &["--config", file.to_str().unwrap()]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("  listen must be an address and a port"), "{text}");
-    assert!(text.contains("but the file says \"everywhere\""), "{text}");
-    assert!(text.contains("  claim_s must be more than fetch_timeout_s"), "{text}");
+    assert!(text.contains("but is \"everywhere\" in the file"), "{text}");
+    assert!(text.contains("  job_lease_s must be longer than fetch_timeout_s"), "{text}");
+}
+
+#[test]
+fn help_lists_every_setting_with_its_default() {
+    let output = check_config(&[], &["--help"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for setting in SETTINGS {
+        let entry = format!("  {}={}\n", setting.name, setting.default);
+        assert!(text.contains(&entry), "{entry} not in:\n{text}");
+    }
 }

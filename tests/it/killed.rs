@@ -27,10 +27,10 @@ on_both_stores!(a_kill_loses_nothing);
 async fn a_kill_loses_nothing(database: Database) {
     // A claim must outlast a request, and whoever is killed holds its claims so long.
     let settings = [
-        ("FEEDGATE_CLAIM_S", "2"),
+        ("FEEDGATE_JOB_LEASE_S", "2"),
         ("FEEDGATE_FETCH_TIMEOUT_S", "1"),
         ("FEEDGATE_DELIVERY_TIMEOUT_S", "1"),
-        ("FEEDGATE_DELIVERY_PER_HOST", "64"),
+        ("FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST", "64"),
     ];
     let mut gateway = Gateway::start(&database, &settings).await;
     let publisher = Publisher::start().await;

@@ -20,10 +20,10 @@ const CLAIM: &str = "4";
 async fn the_other_node_takes_over() {
     let database = Database::new(Kind::Postgres).await;
     let settings = [
-        ("FEEDGATE_CLAIM_S", CLAIM),
+        ("FEEDGATE_JOB_LEASE_S", CLAIM),
         ("FEEDGATE_FETCH_TIMEOUT_S", "2"),
         ("FEEDGATE_DELIVERY_TIMEOUT_S", "2"),
-        ("FEEDGATE_DELIVERY_PER_HOST", "16"),
+        ("FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST", "16"),
     ];
     let one = Gateway::start(&database, &settings).await;
     let mut other = Gateway::start(&database, &settings).await;

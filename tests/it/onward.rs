@@ -91,7 +91,7 @@ async fn watching(
     titles: [&str; 2],
 ) -> Gateway {
     let asked = publisher.url("/mine/");
-    let settings = [("FEEDGATE_PING_SINKS", sinks), ("FEEDGATE_PING_ONWARD", &asked)];
+    let settings = [("FEEDGATE_PING_TARGETS", sinks), ("FEEDGATE_PING_FORWARDING", &asked)];
     let gateway = Gateway::start(database, &settings).await;
     for (path, title) in ["/others/feed", "/mine/feed"].into_iter().zip(titles) {
         publisher.put_rss(path, rss(title, 1..2));
@@ -226,7 +226,7 @@ async fn a_sink_that_is_no_longer_named_is_forgotten() {
 async fn who_saves_a_feed_here_has_sinks_told_of_it_though_nobody_watches() {
     let sink = Sink::start().await;
     let url = sink.server.url("/RPC2");
-    let (gateway, _database) = storage::start(&[("FEEDGATE_PING_SINKS", &url)]).await;
+    let (gateway, _database) = storage::start(&[("FEEDGATE_PING_TARGETS", &url)]).await;
     let path = "/storage/ada/tides.xml";
     for entries in [2, 2, 3] {
         let feed = rss("tides", 1..entries);

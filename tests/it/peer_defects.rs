@@ -243,7 +243,7 @@ async fn b11_who_takes_xml_is_answered_and_who_does_not_is_refused_before_the_wo
 #[tokio::test]
 async fn b13_who_pings_does_not_wait_for_the_slowest_subscriber() {
     // Longer than this test may take: an answer that comes has not waited for it.
-    let settings = [("FEEDGATE_DELIVERY_TIMEOUT_S", "60"), ("FEEDGATE_CLAIM_S", "120")];
+    let settings = [("FEEDGATE_DELIVERY_TIMEOUT_S", "60"), ("FEEDGATE_JOB_LEASE_S", "120")];
     let world = World::with_tides(2, &settings).await;
     for path in ["/slow", "/cb"] {
         world.registers(path).await;

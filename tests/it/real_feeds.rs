@@ -36,7 +36,7 @@ struct Case {
 }
 
 async fn real_feeds_come_through(database: Database) {
-    let settings = [("FEEDGATE_DELIVERY_PER_HOST", "32"), ("FEEDGATE_LOG", "error")];
+    let settings = [("FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST", "32"), ("FEEDGATE_LOG", "error")];
     let gateway = Gateway::start(&database, &settings).await;
     let publisher = Publisher::start().await;
     let subscriber = Subscriber::start().await;

@@ -37,7 +37,7 @@ impl Program {
             .env_clear()
             .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
             .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
-            .env("FEEDGATE_HOST_SPACING_MS", "0")
+            .env("FEEDGATE_HOST_MIN_INTERVAL_MS", "0")
             .env("FEEDGATE_LOG", "warn")
             .stdout(Stdio::piped())
             .spawn()

@@ -35,7 +35,7 @@ async fn ask(gateway: &Gateway, path: &str, body: (&str, &str)) -> (StatusCode, 
 #[tokio::test]
 async fn s26_one_address_can_ask_only_so_much_at_every_door() {
     let database = Database::new(Kind::Sqlite).await;
-    let settings = [PROXIED, ("FEEDGATE_STRANGER_CALLS_PER_MIN", "1")];
+    let settings = [PROXIED, ("FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN", "1")];
     let gateway = Gateway::start(&database, &settings).await;
     let form = "application/x-www-form-urlencoded";
     let (name, url) = ("<string>A</string>", "<string>http://a.test/</string>");

@@ -18,7 +18,8 @@ on_both_stores!(
 
 async fn a_callback_that_fails_holds_nobody_up_and_is_told_later(database: Database) {
     // One attempt at a time for a host: a hanging one must give its place back.
-    let settings = [("FEEDGATE_DELIVERY_TIMEOUT_S", "2"), ("FEEDGATE_DELIVERY_PER_HOST", "2")];
+    let settings =
+        [("FEEDGATE_DELIVERY_TIMEOUT_S", "2"), ("FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST", "2")];
     let gateway = Gateway::start(&database, &settings).await;
     let publisher = Publisher::start().await;
     let subscriber = Subscriber::start().await;

@@ -52,7 +52,7 @@ impl Web {
             Some(url) => url.clone(),
             None => Url::parse(&format!("http://{}/", config.listen))?,
         };
-        let mut settings = config.fetch(&public_url);
+        let mut settings = config.net(&public_url);
         // One document is asked for after another, and most stand in a cache.
         settings.host_spacing = Duration::ZERO;
         let guarded = Fetch::new(settings.clone());

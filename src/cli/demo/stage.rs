@@ -34,8 +34,8 @@ const SETTINGS: [(&str, &str); 6] = [
     ("FEEDGATE_LISTEN", "127.0.0.1:0"),
     ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8"),
     ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8"),
-    ("FEEDGATE_HOST_SPACING_MS", "0"),
-    ("FEEDGATE_PING_SPACING_MS", "0"),
+    ("FEEDGATE_HOST_MIN_INTERVAL_MS", "0"),
+    ("FEEDGATE_PING_MIN_INTERVAL_MS", "0"),
     ("FEEDGATE_LOG", "error"),
 ];
 
@@ -77,7 +77,7 @@ impl Stage {
         let callbacks = open(subscribers::routes(tell), &at_work, &stop).await?;
         let gateway = Running::start(config.clone()).await?;
 
-        let fetch = Fetch::new(config.fetch(gateway.public_url()));
+        let fetch = Fetch::new(config.net(gateway.public_url()));
         let reader = Reader::new(fetch.clone(), gateway.public_url().clone());
         let desk = Desk::new(fetch, gateway.public_url().clone(), callbacks.clone());
         let topics: Vec<String> =

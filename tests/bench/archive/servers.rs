@@ -78,8 +78,8 @@ impl Gateway {
             .env("FEEDGATE_ARCHIVE_CACHE_BYTES", cache_bytes)
             .env("FEEDGATE_PAGE_RECORDS", PAGE_RECORDS)
             .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
-            .env("FEEDGATE_HOST_SPACING_MS", "0")
-            .env("FEEDGATE_PING_SPACING_MS", "0")
+            .env("FEEDGATE_HOST_MIN_INTERVAL_MS", "0")
+            .env("FEEDGATE_PING_MIN_INTERVAL_MS", "0")
             .env("FEEDGATE_LOG", "warn")
             .stdout(Stdio::null())
             .spawn()?;

@@ -39,8 +39,8 @@ impl Gateway {
             .env("FEEDGATE_DATABASE", database)
             .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
             .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
-            .env("FEEDGATE_HOST_SPACING_MS", "0")
-            .env("FEEDGATE_PING_SPACING_MS", "0")
+            .env("FEEDGATE_HOST_MIN_INTERVAL_MS", "0")
+            .env("FEEDGATE_PING_MIN_INTERVAL_MS", "0")
             .env("FEEDGATE_LOG", "error")
             .stdout(Stdio::null())
             .spawn()?;

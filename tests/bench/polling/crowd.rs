@@ -31,7 +31,7 @@ pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
 /// How often a worker looks when nothing is due.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const CLAIM: Duration = Duration::from_secs(60);
-/// Polls at once, as `FEEDGATE_FETCH_AT_ONCE` is by default.
+/// Polls at once, as `FEEDGATE_FETCH_CONCURRENCY` is by default.
 const AT_ONCE: usize = 64;
 /// Subscriptions made side by side, so that they are committed together.
 const SUBSCRIBED_AT_ONCE: usize = 200;

@@ -174,7 +174,7 @@ async fn tags_and_bytes_outlive_the_process() {
 async fn documents_that_are_no_longer_kept_are_gone() {
     let world = World::with_archive().await;
     world.gateway.comes_to_rest().await;
-    let keep_two = [("FEEDGATE_ARCHIVE_PAGES", "2")];
+    let keep_two = [("FEEDGATE_ARCHIVE_RETENTION_PAGES", "2")];
     let other = Gateway::start(&world.database, &keep_two).await;
     let recent = link(&other.fetch(&other.archive_of(&world.topic)).await.1, "self").unwrap();
     let store = world.database.open().await;
@@ -195,7 +195,7 @@ async fn documents_that_are_no_longer_kept_are_gone() {
 async fn the_recent_document_has_no_date_once_it_has_lost_its_link() {
     let world = World::with_archive().await;
     world.gateway.comes_to_rest().await;
-    let keep_one = [("FEEDGATE_ARCHIVE_PAGES", "1")];
+    let keep_one = [("FEEDGATE_ARCHIVE_RETENTION_PAGES", "1")];
     let other = Gateway::start(&world.database, &keep_one).await;
     let recent = link(&other.fetch(&other.archive_of(&world.topic)).await.1, "self").unwrap();
     let store = world.database.open().await;

@@ -55,7 +55,7 @@ async fn b06_of_a_thousand_subscribers_each_is_told_once() {
     const MANY: usize = 1_000;
     let sink = Sink::start(MANY).unwrap();
     let database = Database::new(Kind::Sqlite).await;
-    let gateway = Gateway::start(&database, &[("FEEDGATE_DELIVERY_AT_ONCE", "64")]).await;
+    let gateway = Gateway::start(&database, &[("FEEDGATE_DELIVERY_CONCURRENCY", "64")]).await;
     let (port, topic) = (sink.port().to_string(), sink.topic());
     let form = [
         ("domain", sink.domain(0)),

@@ -41,8 +41,8 @@ const TRUE: &str = "<boolean>1</boolean>";
 #[tokio::test]
 async fn a_cloud_is_found_by_the_names_that_its_publishers_gave_it() {
     let world = World::with_query(&[
-        ("FEEDGATE_CLOUD_PATHS", "/old/cloud.php, /old/changed=ping, /old/leave=cancel"),
-        ("FEEDGATE_CLOUD_PROCEDURES", "cloud.watch,cloud.changed=ping"),
+        ("FEEDGATE_RSSCLOUD_PATHS", "/old/cloud.php, /old/changed=ping, /old/leave=cancel"),
+        ("FEEDGATE_RSSCLOUD_PROCEDURES", "cloud.watch,cloud.changed=ping"),
     ])
     .await;
     let port = world.subscriber.port();
@@ -81,7 +81,7 @@ async fn a_cloud_is_found_by_the_names_that_its_publishers_gave_it() {
 
 #[tokio::test]
 async fn whoever_looks_at_a_door_of_the_cloud_is_told_how_to_ask() {
-    let world = World::with_query(&[("FEEDGATE_CLOUD_PATHS", "/old/cloud.php")]).await;
+    let world = World::with_query(&[("FEEDGATE_RSSCLOUD_PATHS", "/old/cloud.php")]).await;
     #[rustfmt::skip]
     let cases = [
         ("/pleaseNotify",   "protocol"),
@@ -119,7 +119,7 @@ async fn a_call_is_answered_in_its_own_protocol_even_if_it_cannot_be_read() {
 
 #[tokio::test]
 async fn an_operator_may_leave_the_expiry_out() {
-    let world = World::with_query(&[("FEEDGATE_CLOUD_EXPIRES", "off")]).await;
+    let world = World::with_query(&[("FEEDGATE_RSSCLOUD_TELL_EXPIRY", "off")]).await;
     let answer = world.register("http-post", "/cb", &[]).await;
     assert!(worked(&answer) && answer.ends_with("Keep on truckin!\"/>"), "{answer}");
 }

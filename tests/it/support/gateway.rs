@@ -53,8 +53,8 @@ impl Gateway {
             ("FEEDGATE_DATABASE", database.url.as_str()),
             ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8"),
             ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8"),
-            ("FEEDGATE_HOST_SPACING_MS", "0"),
-            ("FEEDGATE_PING_SPACING_MS", "0"),
+            ("FEEDGATE_HOST_MIN_INTERVAL_MS", "0"),
+            ("FEEDGATE_PING_MIN_INTERVAL_MS", "0"),
             ("FEEDGATE_PING_WAIT_S", "60"),
             ("FEEDGATE_LOG", "warn"),
         ];

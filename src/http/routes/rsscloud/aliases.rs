@@ -66,6 +66,13 @@ impl Aliases {
         Ok(())
     }
 
+    /// These and the others.
+    pub fn and(mut self, others: &Aliases) -> Aliases {
+        self.paths.extend_from_slice(&others.paths);
+        self.procedures.extend_from_slice(&others.procedures);
+        self
+    }
+
     /// What a form at this path means, if it is listed.
     fn path(&self, path: &str) -> Option<Role> {
         self.paths.iter().find(|(held, _)| held == path).map(|(_, role)| *role)

@@ -1,0 +1,188 @@
+//! Hands the settings on: what each module is given of them.
+
+use std::net::SocketAddr;
+
+use url::Url;
+
+use super::{Config, url_at};
+use crate::authoring;
+use crate::http;
+use crate::http::serve::listener;
+use crate::jobs::backfill;
+use crate::jobs::collect;
+use crate::jobs::deliver;
+use crate::jobs::maintenance;
+use crate::jobs::poll;
+use crate::jobs::upstream;
+use crate::net;
+use feedgate_core::backfill::BackfillLimits;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::{ArchiveRetention, PageLimits};
+use feedgate_core::ping_forwarding::Onward;
+use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
+use feedgate_core::stored_file::Quota;
+use feedgate_store as store;
+
+impl Config {
+    /// For `store`. A SQLite path that ends in `.db` is the database itself, any other is the
+    /// folder that contains it.
+    pub fn store(&self) -> store::Settings {
+        let mut url = self.database.clone();
+        if url.starts_with("sqlite:") && !url.ends_with(".db") {
+            url = format!("{}/feedgate.db", url.trim_end_matches('/'));
+        }
+        store::Settings {
+            url,
+            connections: self.database_connections,
+            groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
+            cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
+            onward: Onward::default(),
+        }
+    }
+
+    /// For `net`. `public_url` appears in the user agent.
+    pub fn net(&self, public_url: &Url) -> net::Settings {
+        net::Settings {
+            user_agent: format!("feedgate/{} (+{public_url}bot", env!("CARGO_PKG_VERSION")),
+            allow_topics: self.allow_topics.clone(),
+            allow_callbacks: self.allow_callbacks.clone(),
+            fetch_timeout: self.fetch_timeout,
+            callback_timeout: self.delivery_timeout,
+            body_limit_bytes: self.body_limit_bytes,
+            host_spacing: self.host_min_interval,
+        }
+    }
+
+    /// The bounds of periods, as long as the poll budget suffices.
+    pub fn bounds(&self) -> ScheduleBounds {
+        ScheduleBounds { min_period_s: self.min_period_s, k: K_LEAST }
+    }
+
+    /// For `poll`.
+    pub fn poll(&self) -> poll::Settings {
+        poll::Settings {
+            claim: self.job_lease,
+            min_period_s: self.min_period_s,
+            porn_rank: self.porn_rank,
+            upstream_url: self.public_url.clone(),
+        }
+    }
+
+    /// For `backfill`.
+    pub fn backfill(&self) -> backfill::Settings {
+        let limits = BackfillLimits {
+            pages: self.backfill_pages,
+            entries: self.backfill_entries,
+            bytes: self.backfill_bytes,
+        };
+        backfill::Settings { claim: self.job_lease, limits }
+    }
+
+    /// For `collect`.
+    pub fn collect(&self, public_url: &Url) -> collect::Settings {
+        collect::Settings {
+            public_url: public_url.clone(),
+            claim: self.job_lease,
+            all: self.collect_all,
+            named: self.collections.clone(),
+        }
+    }
+
+    /// Where pings are forwarded to, and for which resources: those stored here, and those that
+    /// the operator names.
+    pub fn forwarding(&self, public_url: &Url) -> Onward {
+        let stored = public_url.join("storage/").ok();
+        let asked = self.ping_forwarding.iter().cloned().chain(stored).collect();
+        Onward { sinks: self.ping_targets.clone(), asked }
+    }
+
+    /// For `maintenance`.
+    pub fn maintenance(&self) -> maintenance::Settings {
+        maintenance::Settings {
+            polls_per_s: self.polls_per_s,
+            changes_unit: self.changes_when_unit,
+            keep_pings: self.ping_retention,
+            save_hours: self.hourly_changes_retention,
+            retention: ArchiveRetention {
+                days: self.archive_retention_days,
+                pages: self.archive_retention_pages,
+            },
+            events: maintenance::EventsKept {
+                age: self.event_retention,
+                of_a_kind: self.max_events_per_kind,
+            },
+        }
+    }
+
+    /// For `upstream`; `None` if hubs and rssCloud servers could not reach us, as far as we know.
+    pub fn upstream(&self) -> Option<upstream::Settings> {
+        let public_url = self.public_url.clone()?;
+        Some(upstream::Settings { public_url, ping_spacing: self.ping_min_interval })
+    }
+
+    /// For `deliver`.
+    pub fn deliver(&self, public_url: &Url) -> deliver::Settings {
+        deliver::Settings {
+            public_url: public_url.clone(),
+            claim: self.job_lease,
+            per_host: self.delivery_concurrency_per_host,
+            signature: self.signature,
+        }
+    }
+
+    /// For `authoring`.
+    pub fn authoring(&self, public_url: &Url) -> authoring::Settings {
+        authoring::Settings {
+            public_url: public_url.clone(),
+            quota: Quota {
+                file_bytes: self.storage_file_bytes,
+                files: self.storage_files,
+                bytes: self.storage_bytes,
+            },
+            ping_spacing: self.ping_min_interval,
+        }
+    }
+
+    /// For `http`.
+    pub fn http(&self, public_url: &Url) -> http::Settings {
+        http::Settings {
+            public_url: public_url.clone(),
+            trusted_proxies: self.trusted_proxies.clone(),
+            ping_spacing: self.ping_min_interval,
+            ping_waits: self.ping_wait,
+            ping_wait: self.ping_wait_limit,
+            tells_expiry: self.rsscloud_tell_expiry,
+            aliases: self.rsscloud_paths.clone().and(&self.rsscloud_procedures),
+            stranger_calls_per_min: self.anonymous_requests_per_min,
+            metrics_networks: self.metrics_networks.clone(),
+            shows_views: self.public_views,
+            changes_unit: self.changes_when_unit,
+            shelf_bytes: self.archive_cache_bytes,
+            collects_all: self.collect_all,
+            collections: self.collections.clone(),
+            contact: self.contact.clone(),
+            bot_addresses: self.bot_addresses.clone(),
+        }
+    }
+
+    /// For the listener.
+    pub fn listener(&self) -> listener::Settings {
+        listener::Settings {
+            max_connections: self.max_connections,
+            header_timeout: self.header_timeout,
+            drain: self.shutdown_grace,
+            tls: self.tls_cert.clone().zip(self.tls_key.clone()),
+        }
+    }
+
+    /// Whether we serve HTTPS.
+    pub fn has_tls(&self) -> bool {
+        self.tls_cert.is_some() && self.tls_key.is_some()
+    }
+
+    /// The URL under which others reach us, if we listen at `addr`.
+    pub fn public_url_at(&self, addr: SocketAddr) -> Url {
+        let scheme = if self.has_tls() { "https" } else { "http" };
+        self.public_url.clone().unwrap_or_else(|| url_at(scheme, addr))
+    }
+}

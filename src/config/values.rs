@@ -1,0 +1,310 @@
+//! The kinds of values that settings take: what such a value must be, and how it is read.
+//!
+//! A kind never fails with a sentence of its own: what was expected completes the sentence
+//! "NAME must be …", and the reader adds the name, the default and where the value was set.
+
+use std::fmt::{self, Display};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use url::Url;
+
+use crate::http::Aliases;
+use feedgate_core::collection::ConfiguredCollection;
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::password::Password;
+use feedgate_core::ping::TimeUnit;
+use feedgate_core::ping_forwarding::Sink;
+use feedgate_protocol::signature::Method;
+
+use super::{LogFormat, collections};
+
+/// A value; else what is wrong with the text, beyond not being what was expected. That is empty
+/// if there is nothing more to say.
+pub(super) type Parsed<T> = Result<T, String>;
+
+/// How the text of a setting becomes a value. The text is trimmed, and empty if nothing is set.
+pub(super) enum ValueKind<T> {
+    /// A whole number in a range.
+    Number { unit: &'static str, min: u64, max: u64, convert: fn(u64) -> T },
+    /// Anything else.
+    Text { expected: &'static str, parse: fn(&str) -> Parsed<T> },
+}
+
+/// What a value must be; completes the sentence "NAME must be …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// A whole number in this range.
+    Number {
+        /// What is counted, in the plural; may be empty.
+        unit: &'static str,
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// Anything else, in words.
+    Text(&'static str),
+}
+
+impl Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Number { unit: "", min, max } => write!(f, "a number from {min} to {max}"),
+            Expected::Number { unit, min, max } => {
+                write!(f, "a number of {unit} from {min} to {max}")
+            }
+            Expected::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl<T> ValueKind<T> {
+    /// What a value must be.
+    pub(super) const fn expected(&self) -> Expected {
+        match self {
+            ValueKind::Number { unit, min, max, .. } => {
+                Expected::Number { unit, min: *min, max: *max }
+            }
+            ValueKind::Text { expected, .. } => Expected::Text(expected),
+        }
+    }
+
+    /// Reads a value.
+    pub(super) fn parse(&self, text: &str) -> Parsed<T> {
+        match self {
+            ValueKind::Number { min, max, convert, .. } => {
+                let number = text.parse().ok().filter(|number| (min..=max).contains(&number));
+                number.map(convert).ok_or_else(String::new)
+            }
+            ValueKind::Text { parse, .. } => parse(text),
+        }
+    }
+}
+
+/// What a number in a setting's range fits into.
+pub(super) trait FromNumber {
+    fn from_number(number: u64) -> Self;
+}
+
+impl FromNumber for u32 {
+    fn from_number(number: u64) -> u32 {
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+}
+
+impl FromNumber for u64 {
+    fn from_number(number: u64) -> u64 {
+        number
+    }
+}
+
+impl FromNumber for i64 {
+    fn from_number(number: u64) -> i64 {
+        i64::try_from(number).unwrap_or(i64::MAX)
+    }
+}
+
+impl FromNumber for usize {
+    fn from_number(number: u64) -> usize {
+        usize::try_from(number).unwrap_or(usize::MAX)
+    }
+}
+
+/// A number of `unit` (in the plural; may be empty).
+pub(super) const fn number<T: FromNumber>(
+    unit: &'static str,
+    range: RangeInclusive<u64>,
+) -> ValueKind<T> {
+    ValueKind::Number { unit, min: *range.start(), max: *range.end(), convert: T::from_number }
+}
+
+/// A number of `unit`; 0 is no limit.
+pub(super) const fn limit<T: FromNumber>(
+    unit: &'static str,
+    range: RangeInclusive<u64>,
+) -> ValueKind<Option<T>> {
+    let convert = |number| (number > 0).then(|| T::from_number(number));
+    ValueKind::Number { unit, min: *range.start(), max: *range.end(), convert }
+}
+
+pub(super) const fn milliseconds(range: RangeInclusive<u64>) -> ValueKind<Duration> {
+    let (min, max) = (*range.start(), *range.end());
+    ValueKind::Number { unit: "milliseconds", min, max, convert: Duration::from_millis }
+}
+
+pub(super) const fn seconds(range: RangeInclusive<u64>) -> ValueKind<Duration> {
+    let (min, max) = (*range.start(), *range.end());
+    ValueKind::Number { unit: "seconds", min, max, convert: Duration::from_secs }
+}
+
+pub(super) const fn hours(range: RangeInclusive<u64>) -> ValueKind<Duration> {
+    let convert = |hours| Duration::from_secs(3_600 * hours);
+    ValueKind::Number { unit: "hours", min: *range.start(), max: *range.end(), convert }
+}
+
+pub(super) const fn days(range: RangeInclusive<u64>) -> ValueKind<Duration> {
+    let convert = |days| Duration::from_secs(86_400 * days);
+    ValueKind::Number { unit: "days", min: *range.start(), max: *range.end(), convert }
+}
+
+/// A number of days; 0 is forever.
+pub(super) const fn days_or_forever(range: RangeInclusive<u64>) -> ValueKind<Option<Duration>> {
+    let convert = |days| (days > 0).then(|| Duration::from_secs(86_400 * days));
+    ValueKind::Number { unit: "days", min: *range.start(), max: *range.end(), convert }
+}
+
+pub(super) const SWITCH: ValueKind<bool> = ValueKind::Text {
+    expected: "`on` or `off`",
+    parse: |text| match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(String::new()),
+    },
+};
+
+pub(super) const TEXT: ValueKind<Option<String>> =
+    ValueKind::Text { expected: "any text", parse: |text| Ok(non_empty(text).map(str::to_owned)) };
+
+pub(super) const FILE: ValueKind<Option<PathBuf>> = ValueKind::Text {
+    expected: "the path of a file",
+    parse: |text| Ok(non_empty(text).map(PathBuf::from)),
+};
+
+pub(super) const ADDRESS: ValueKind<SocketAddr> = ValueKind::Text {
+    expected: "an address and a port, such as `127.0.0.1:8080`",
+    parse: |text| text.parse().map_err(|_| String::new()),
+};
+
+pub(super) const PUBLIC_URL: ValueKind<Option<Url>> = ValueKind::Text {
+    expected: "an http or https URL without path and query",
+    parse: |text| {
+        let Some(text) = non_empty(text) else { return Ok(None) };
+        let url = Url::parse(text).map_err(|err| err.to_string())?;
+        let is_root = url.path() == "/" && url.query().is_none();
+        let is_web = matches!(url.scheme(), "http" | "https");
+        if is_root && is_web { Ok(Some(url)) } else { Err(String::new()) }
+    },
+};
+
+pub(super) const URLS: ValueKind<Vec<Url>> = ValueKind::Text {
+    expected: "URLs separated by commas, such as `https://example.org/blog`",
+    parse: |text| list(text, "a URL", |part| Url::parse(part).ok()),
+};
+
+pub(super) const NETWORKS: ValueKind<Vec<IpNet>> = ValueKind::Text {
+    expected: "networks or addresses separated by commas, such as `10.0.0.0/8,fd00::1`",
+    parse: |text| list(text, "a network", network),
+};
+
+pub(super) const DATABASE: ValueKind<String> = ValueKind::Text {
+    expected: "`sqlite:FOLDER`, `sqlite:FILE.db` or `postgres://USER:PASSWORD@HOST/DATABASE`",
+    parse: |text| {
+        let schemes = ["sqlite:", "postgres://", "postgresql://"];
+        let is_known = schemes.iter().any(|scheme| text.starts_with(scheme));
+        if is_known { Ok(text.to_owned()) } else { Err(String::new()) }
+    },
+};
+
+pub(super) const PASSWORD: ValueKind<Option<Password>> = ValueKind::Text {
+    expected: "a password",
+    parse: |text| match non_empty(text) {
+        Some(text) => Password::sent(text).map(Some).ok_or_else(String::new),
+        None => Ok(None),
+    },
+};
+
+pub(super) const HOST_GROUPS: ValueKind<Vec<(String, Option<Duration>)>> = ValueKind::Text {
+    expected: "domains separated by commas, such as `example.org=5,example.net`",
+    parse: |text| HostGroups::parse(text).map_err(|part| not(&part, "a domain")),
+};
+
+pub(super) const PING_TARGETS: ValueKind<Vec<Sink>> = ValueKind::Text {
+    expected: "URLs separated by commas, each with `get=` before it if it is requested with GET",
+    parse: |text| list(text, "a ping target", Sink::parse),
+};
+
+pub(super) const RSSCLOUD_PATHS: ValueKind<Aliases> = ValueKind::Text {
+    expected: "paths separated by commas, such as \
+               `/cloud/register,/cloud/changed=ping,/xmlrpc=call`",
+    parse: |text| {
+        let mut aliases = Aliases::default();
+        aliases.add_paths(text).map_err(|part| not(&part, "a path with a known meaning"))?;
+        Ok(aliases)
+    },
+};
+
+pub(super) const RSSCLOUD_PROCEDURES: ValueKind<Aliases> = ValueKind::Text {
+    expected: "procedures separated by commas, such as `cloud.register,cloud.changed=ping`",
+    parse: |text| {
+        let mut aliases = Aliases::default();
+        aliases
+            .add_procedures(text)
+            .map_err(|part| not(&part, "a procedure with a known meaning"))?;
+        Ok(aliases)
+    },
+};
+
+pub(super) const SIGNATURE: ValueKind<Method> = ValueKind::Text {
+    expected: "`sha1`, `sha256`, `sha384` or `sha512`",
+    parse: |text| Method::from_word(text).ok_or_else(String::new),
+};
+
+pub(super) const COLLECTIONS: ValueKind<Vec<ConfiguredCollection>> = ValueKind::Text {
+    expected: "a JSON array of collections, such as \
+               `[{\"name\": \"news\", \"topics\": [\"https://example.org/feed\"]}]`",
+    parse: |text| non_empty(text).map_or_else(|| Ok(Vec::new()), collections::parse),
+};
+
+pub(super) const WHEN_UNIT: ValueKind<TimeUnit> = ValueKind::Text {
+    expected: "`minutes` or `seconds`",
+    parse: |text| TimeUnit::from_word(text).ok_or_else(String::new),
+};
+
+pub(super) const LOG_FILTER: ValueKind<String> = ValueKind::Text {
+    expected: "a level such as `info`, or levels such as `info,feedgate=debug`",
+    parse: |text| {
+        // A bare word that is not a level would be taken for the name of a module, and nothing
+        // would be logged.
+        let is_bare = |part: &&str| !part.is_empty() && !part.contains(['=', '[', ']', '{', '}']);
+        if let Some(word) =
+            text.split(',').filter(is_bare).find(|word| word.parse::<LevelFilter>().is_err())
+        {
+            return Err(not(word, "a level"));
+        }
+        EnvFilter::try_new(text).map_err(|err| err.to_string())?;
+        Ok(text.to_owned())
+    },
+};
+
+pub(super) const LOG_FORMAT: ValueKind<LogFormat> = ValueKind::Text {
+    expected: "`text` or `json`",
+    parse: |text| match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err(String::new()),
+    },
+};
+
+fn non_empty(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// What commas separate. `what` is what `parse` makes of each part.
+fn list<T>(text: &str, what: &str, parse: impl Fn(&str) -> Option<T>) -> Parsed<Vec<T>> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|part| parse(part).ok_or_else(|| not(part, what))).collect()
+}
+
+fn not(part: &str, what: &str) -> String {
+    format!("{part:?} is not {what}")
+}
+
+/// A network, or a single address as a network of one.
+fn network(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse().map(|addr: IpAddr| IpNet::from(addr)).ok())
+}
