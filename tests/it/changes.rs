@@ -208,7 +208,7 @@ async fn an_hour_is_printed_for_who_has_not_got_it_and_once_for_all() {
     let document = kept(&gateway, &path).await;
     let (_, headers, _) = get(&gateway, &path, &[]).await;
     // What it says cannot be read any more.
-    database.run("delete from hour_parts").await;
+    database.run("delete from change_hour_parts").await;
     assert_eq!(get(&gateway, &path, &[]).await.2, document.as_bytes(), "printed for all");
     let unprinted = format!("{path}?when=seconds");
     let head = client().request(Method::HEAD, gateway.url(&unprinted)).send().await.unwrap();

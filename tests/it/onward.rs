@@ -194,7 +194,7 @@ async fn what_a_sink_did_not_take_outlives_a_restart_and_is_sent_again() {
     gateway.kill();
     let before = sink.told(1).await.len();
     sink.is_broken.store(false, Ordering::SeqCst);
-    database.run("update onward set due_at = 1").await; // the retry is a minute away
+    database.run("update forwarded_pings set due_at = 1").await; // the retry is a minute away
     gateway.restart().await;
     let told = sink.told(before + 1).await;
     assert!(told[before].starts_with("weblogUpdates.extendedPing mine"), "{told:?}");

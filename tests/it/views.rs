@@ -256,7 +256,7 @@ async fn watch(database: &Database, topic: &str, title: &str) {
             "insert into resources (topic, fetch_url, host, kind, subscribers, next_fetch, due_at,
                                     measured_at, period)
              values ('{topic}', '{topic}', '', 'feed', 1, {due}, {due}, {due}, 86400);
-             insert into details (resource_id, status, polling)
+             insert into resource_details (resource_id, status, polling)
              select id, '{status}', '{{}}' from resources where topic = '{topic}'"
         ))
         .await;

@@ -638,7 +638,10 @@ pub enum StoreError {
     #[error("a stored row cannot be read: {0}")]
     Corrupt(String),
     /// The database was made by a newer feedgate.
-    #[error("the database has schema {found}, this program knows up to {known}: upgrade feedgate")]
+    #[error(
+        "the database schema has version {found}, but this feedgate knows versions up to {known} \
+         only: upgrade feedgate"
+    )]
     Newer {
         /// The schema found.
         found: i64,

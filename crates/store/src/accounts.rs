@@ -28,7 +28,7 @@ impl Accounts for Db {
     ) -> Result<Option<Access>, StoreError> {
         // Looked up by its hash, so that the time it takes says nothing (rule S33).
         const VALID: &str = "
-            select a.id, a.login, t.rights
+            select a.id, a.login, t.scopes
               from tokens t
               join accounts a on a.id = t.account_id
              where t.hash = $1 and a.login = $2 and t.revoked_at is null";
@@ -47,7 +47,7 @@ impl Accounts for Db {
 
     async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError> {
         const ALL: &str = "
-            select t.id, a.login, t.name, t.rights, t.created_at, t.revoked_at
+            select t.id, a.login, t.name, t.scopes, t.created_at, t.revoked_at
               from tokens t
               join accounts a on a.id = t.account_id
              order by t.id";
@@ -70,7 +70,7 @@ impl Accounts for Db {
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
         const MAKE: &str = "
-            insert into accounts (login, password, created_at) values ($1, $2, $3)
+            insert into accounts (login, password_hash, created_at) values ($1, $2, $3)
                 on conflict (login) do nothing";
         let params = [login.into(), password.as_str().into(), now.into()];
         let made = self.write(move |tx| Box::pin(async move { tx.execute(MAKE, &params).await }));
@@ -78,15 +78,16 @@ impl Accounts for Db {
     }
 
     async fn set_password(&self, login: &str, password: &PasswordHash) -> Result<bool, StoreError> {
-        const SET: &str = "update accounts set password = $2 where login = $1";
+        const SET: &str = "update accounts set password_hash = $2 where login = $1";
         let params = [login.into(), password.as_str().into()];
         let set = self.write(move |tx| Box::pin(async move { tx.execute(SET, &params).await }));
         Ok(set.await? > 0)
     }
 
     async fn password(&self, login: &str) -> Result<Option<(AccountId, PasswordHash)>, StoreError> {
-        const KEPT: &str =
-            "select id, password from accounts where login = $1 and password is not null";
+        const KEPT: &str = "
+            select id, password_hash from accounts
+             where login = $1 and password_hash is not null";
         if is_nobodys(login) {
             return Ok(None);
         }
@@ -101,11 +102,11 @@ impl Accounts for Db {
 
     async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError> {
         const ALL: &str = "
-            select a.login, a.created_at, case when a.password is null then 0 else 1 end,
+            select a.login, a.created_at, case when a.password_hash is null then 0 else 1 end,
                    (select count(*) from tokens t
                      where t.account_id = a.id and t.revoked_at is null),
-                   (select count(*) from files f where f.account_id = a.id),
-                   (select cast(coalesce(sum(f.bytes), 0) as bigint) from files f
+                   (select count(*) from stored_files f where f.account_id = a.id),
+                   (select cast(coalesce(sum(f.bytes), 0) as bigint) from stored_files f
                      where f.account_id = a.id)
               from accounts a
              order by a.login";
@@ -114,10 +115,11 @@ impl Accounts for Db {
     }
 
     async fn close_account(&self, login: &str, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        const ACCOUNT: &str = "update accounts set password = null where login = $1 returning id";
+        const ACCOUNT: &str =
+            "update accounts set password_hash = null where login = $1 returning id";
         const TOKENS: &str =
             "update tokens set revoked_at = $2 where account_id = $1 and revoked_at is null";
-        const FILES: &str = "delete from files where account_id = $1";
+        const FILES: &str = "delete from stored_files where account_id = $1";
         let login = login.to_owned();
         self.write(move |tx| {
             Box::pin(async move {
@@ -155,7 +157,7 @@ async fn create_token(tx: &Tx<'_>, token: NewToken, now: DateTime<Utc>) -> Resul
         insert into accounts (login, created_at) values ($1, $2)
             on conflict (login) do nothing";
     const TOKEN: &str = "
-        insert into tokens (account_id, name, rights, hash, created_at)
+        insert into tokens (account_id, name, scopes, hash, created_at)
         select id, $2, $3, $4, $5 from accounts where login = $1
         returning id";
     tx.execute(ACCOUNT, params![token.login.as_str(), now]).await?;

@@ -36,8 +36,8 @@ const ONCE_IN: TimeDelta = TimeDelta::hours(1);
 /// The columns of a backfill `b`, as [`backfill`] reads them.
 macro_rules! backfill_columns {
     () => {
-        "b.resource_id, b.chain, b.next_url, b.pages, b.entries, b.bytes, b.barren, b.attempts,
-         b.known_by, b.holds, b.ending, b.appended, b.ended_at"
+        "b.resource_id, b.chain, b.next_url, b.pages, b.entries, b.bytes, b.empty_pages, b.attempts,
+         b.known_by, b.delays_polling, b.result, b.appended, b.ended_at"
     };
 }
 
@@ -132,11 +132,11 @@ pub(super) async fn begin(
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const BEGIN: &str = "
-        insert into backfills (resource_id, begun_at, due_at) values ($1, $2, $2)
+        insert into backfills (resource_id, started_at, due_at) values ($1, $2, $2)
             on conflict (resource_id) do update
-           set chain = '', next_url = null, pages = 0, entries = 0, bytes = 0, barren = 0,
-               attempts = 0, known_by = '', holds = 0, ending = '', appended = 0,
-               begun_at = excluded.begun_at, ended_at = null, due_at = excluded.due_at
+           set chain = '', next_url = null, pages = 0, entries = 0, bytes = 0, empty_pages = 0,
+               attempts = 0, known_by = '', delays_polling = 0, result = '', appended = 0,
+               started_at = excluded.started_at, ended_at = null, due_at = excluded.due_at
          where backfills.ended_at <= $3";
     // Who is polling it just now is first.
     const HOLD_BACK: &str = "
@@ -144,7 +144,7 @@ pub(super) async fn begin(
            set due_at = $3, claimed_until = $3
          where id = $1 and head = 0 and body_version = 0 and fetched_at is null
            and (claimed_until is null or claimed_until <= $2)";
-    const HELD: &str = "update backfills set holds = 1 where resource_id = $1";
+    const HELD: &str = "update backfills set delays_polling = 1 where resource_id = $1";
     if tx.execute(BEGIN, params![id.0, now, now - ONCE_IN]).await? == 0 {
         return Ok(());
     }
@@ -172,7 +172,7 @@ async fn claim(
         resource_columns!(),
         " from backfills b
           join resources r on r.id = b.resource_id
-          join details d on d.resource_id = r.id
+          join resource_details d on d.resource_id = r.id
           where b.resource_id in ({ids $1})"
     );
     let ids = |rows: Vec<Row>| {
@@ -203,7 +203,7 @@ async fn hold_back(tx: &Tx<'_>, ids: &[i64], step: DateTime<Utc>) -> Result<(), 
         update resources set due_at = $2, claimed_until = $2
          where fetched_at is null
            and id in (select b.resource_id from backfills b
-                       where b.resource_id in ({ids $1}) and b.holds = 1 and b.ended_at is null)";
+                       where b.resource_id in ({ids $1}) and b.delays_polling = 1 and b.ended_at is null)";
     let params = [Value::Ints(ids.to_vec()), Value::from(step + HOLD)];
     tx.execute(HOLD_BACK, &params).await.map(drop)
 }
@@ -216,11 +216,11 @@ async fn stage_backfill(
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
     const SEEN: &str = "
-        insert into backfill_pages (resource_id, url_hash)
+        insert into backfill_visits (resource_id, url_hash)
         select cast($1 as bigint), given.url_hash from {rows} where true
             on conflict (resource_id, url_hash) do nothing";
     const WAS_SEEN: &str = "
-        select 1 from backfill_pages where resource_id = $1 and url_hash = $2";
+        select 1 from backfill_visits where resource_id = $1 and url_hash = $2";
     let id = backfill.resource;
     lock(tx, vec![id.0]).await?;
     let Some(held) = find(tx, id).await? else { return Ok(false) };
@@ -252,9 +252,9 @@ async fn keep(
 ) -> Result<bool, StoreError> {
     const KEEP: &str = "
         update backfills
-           set chain = $3, next_url = $4, pages = $5, entries = $6, bytes = $7, barren = $8,
-               attempts = $9, known_by = $10, ending = $11, due_at = $12
-         where resource_id = $1 and pages = $2 and ending = '' and ended_at is null";
+           set chain = $3, next_url = $4, pages = $5, entries = $6, bytes = $7, empty_pages = $8,
+               attempts = $9, known_by = $10, result = $11, due_at = $12
+         where resource_id = $1 and pages = $2 and result = '' and ended_at is null";
     let known_by = if backfill.known_by == KnownBy::Link { "link" } else { "" };
     #[rustfmt::skip]
     let params = params![
@@ -329,8 +329,8 @@ async fn release(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result
 }
 
 async fn forget(tx: &Tx<'_>, id: ResourceId) -> Result<(), StoreError> {
-    const PAGES: &str = "delete from backfill_pages where resource_id = $1";
-    const ENTRIES: &str = "delete from backfill_entries where resource_id = $1";
+    const PAGES: &str = "delete from backfill_visits where resource_id = $1";
+    const ENTRIES: &str = "delete from staged_entries where resource_id = $1";
     tx.execute(PAGES, params![id.0]).await?;
     tx.execute(ENTRIES, params![id.0]).await.map(drop)
 }

@@ -126,7 +126,7 @@ fn line(mut row: Row) -> Result<ChangeLine, StoreError> {
 pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<(), StoreError> {
     const WHOSE: &str = "
         select r.topic, r.site_url, d.status
-          from resources r join details d on d.resource_id = r.id
+          from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1";
     const SAME: &str = "
         delete from changes

@@ -47,7 +47,7 @@ impl Collections for Db {
     ) -> Result<(), StoreError> {
         const HELD: &str = "
             select r.topic, r.id
-              from members m
+              from collection_members m
               join resources r on r.id = m.resource_id
              where m.collection_id = $1";
         let mut held = HashMap::new();
@@ -122,7 +122,7 @@ async fn find(tx: &Tx<'_>, name: String) -> Result<Option<Resource>, StoreError>
         resource_columns!(),
         " from collections c
           join resources r on r.id = c.resource_id
-          join details d on d.resource_id = r.id
+          join resource_details d on d.resource_id = r.id
          where c.name = $1"
     );
     tx.first(FIND, params![name]).await?.as_mut().map(resource).transpose()
@@ -138,7 +138,7 @@ async fn open(
         insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at)
         values ($1, $1, '', $2, $3, $3, $3)
             on conflict (topic) do update
-           set kind = excluded.kind, subscribers = 0, pace = ''
+           set kind = excluded.kind, subscribers = 0, poll_times = ''
         returning id";
     const NAME: &str = "
         insert into collections (resource_id, name, account_id) values ($1, $2, $3)
@@ -158,7 +158,7 @@ async fn open(
     if tx.execute(NAME, params![id, name.as_str(), account]).await? == 0 {
         // Another node was quicker, with a topic of its own.
         const UNKNOW: &str = "
-            delete from details
+            delete from resource_details
              where resource_id = $1
                and not exists (select 1 from collections where resource_id = $1)";
         const UNMAKE: &str = "
@@ -179,7 +179,7 @@ async fn join(
     (topic, now): (Topic, DateTime<Utc>),
 ) -> Result<(), StoreError> {
     const JOIN: &str = "
-        insert into members (resource_id, collection_id) values ($1, $2)
+        insert into collection_members (resource_id, collection_id) values ($1, $2)
             on conflict (resource_id, collection_id) do nothing";
     const COUNT: &str = "
         update resources
@@ -194,7 +194,8 @@ async fn join(
 }
 
 async fn leave(tx: &Tx<'_>, id: ResourceId, member: i64) -> Result<(), StoreError> {
-    const LEAVE: &str = "delete from members where resource_id = $1 and collection_id = $2";
+    const LEAVE: &str =
+        "delete from collection_members where resource_id = $1 and collection_id = $2";
     const COUNT: &str = "update resources set subscribers = subscribers - 1 where id = $1";
     resources::lock(tx, vec![member]).await?;
     if tx.execute(LEAVE, params![member, id.0]).await? > 0 {

@@ -25,15 +25,15 @@ const BATCH: i64 = 1_000;
 macro_rules! wanted {
     ($then:literal) => {
         concat!(
-            "select id, at, kind, outcome, code, via, feed, callback, account_id, many, took_ms,
-                    detail, aside
+            "select id, at, kind, outcome, code, via, feed, callback, account_id, count, took_ms,
+                    detail, private_detail
                from events
               where id > $1 and id < $2
                 and (cast($3 as text) is null or kind = $3)
                 and (cast($4 as text) is null or outcome = $4)
                 and (cast($5 as text) is null or lower(feed) like $5 escape '\\')
-                and (cast($6 as text) is null or shown = $7
-                     or lower(shown) like $6 escape '\\'
+                and (cast($6 as text) is null or redacted_callback = $7
+                     or lower(redacted_callback) like $6 escape '\\'
                      or ((account_id = $8 or cast($9 as bigint) = 1) and lower(callback) like $6 escape '\\'))",
             $then
         )
@@ -125,11 +125,12 @@ async fn keep(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreError> {
             on conflict (name) do update set count = counters.count + excluded.count
         returning count";
     const KEEP: &str = "
-        insert into events (id, at, kind, outcome, code, via, feed, callback, shown, account_id,
-                            many, took_ms, detail, aside)
+        insert into events (id, at, kind, outcome, code, via, feed, callback,
+                            redacted_callback, account_id, count, took_ms, detail,
+                            private_detail)
         select given.id, given.at, given.kind, given.outcome, given.code, given.via, given.feed,
-               given.callback, given.shown, given.account_id, given.many,
-               nullif(given.took_ms, -1), given.detail, given.aside
+               given.callback, given.redacted_callback, given.account_id, given.count,
+               nullif(given.took_ms, -1), given.detail, given.private_detail
           from {rows}";
     let many = events.len() as i64;
     let last = tx.first(NUMBER, params![many]).await?;
@@ -145,12 +146,12 @@ async fn keep(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreError> {
         ("via", texts(|event| event.via.to_string())),
         ("feed", texts(|event| without_nul(&event.feed))),
         ("callback", texts(|event| without_nul(&event.callback))),
-        ("shown", texts(|event| redaction::callback(&event.callback))),
+        ("redacted_callback", texts(|event| redaction::callback(&event.callback))),
         ("account_id", ints(|event| event.account.map_or(0, |account| account.0))),
-        ("many", ints(|event| i64::try_from(event.many).unwrap_or(i64::MAX))),
+        ("count", ints(|event| i64::try_from(event.many).unwrap_or(i64::MAX))),
         ("took_ms", ints(|event| event.took.map_or(-1, |took| took.as_millis() as i64))),
         ("detail", texts(|event| without_nul(&event.detail))),
-        ("aside", texts(|event| without_nul(&event.aside))),
+        ("private_detail", texts(|event| without_nul(&event.aside))),
     ];
     tx.execute_rows(KEEP, &[], &columns).await?;
     Ok(last)

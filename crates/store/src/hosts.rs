@@ -53,7 +53,7 @@ impl Hosts for Db {
     }
 
     async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError> {
-        const FIND: &str = "select rules, asked_at from robots where origin = $1";
+        const FIND: &str = "select rules, fetched_at from robots where origin = $1";
         let rows = self.rows(FIND, params![origin]).await?;
         let found = rows.into_iter().next().map(|mut row| Ok((row.json()?, row.time()?)));
         found.transpose()
@@ -79,9 +79,9 @@ async fn save_robots(
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const KEEP: &str = "
-        insert into robots (origin, asked_at, rules) values ($1, $2, $3)
+        insert into robots (origin, fetched_at, rules) values ($1, $2, $3)
             on conflict (origin) do update
-           set asked_at = excluded.asked_at, rules = excluded.rules";
+           set fetched_at = excluded.fetched_at, rules = excluded.rules";
     tx.execute(KEEP, params![origin, now, sql::json(robots)]).await.map(drop)
 }
 
@@ -94,12 +94,12 @@ pub(super) async fn hold(
     (now, alone): (DateTime<Utc>, Option<DateTime<Utc>>),
 ) -> Result<Vec<Picked>, StoreError> {
     const HOLD: &str = "
-        insert into hosts (host, begun_at, pause, free_at)
-        {values host, begun_at, pause, free_at}
+        insert into hosts (host, last_fetch_at, fetch_interval, next_fetch_at)
+        {values host, last_fetch_at, fetch_interval, next_fetch_at}
             on conflict (host) do update
-           set begun_at = excluded.begun_at, pause = excluded.pause,
-               free_at = excluded.free_at
-         where hosts.free_at <= excluded.begun_at";
+           set last_fetch_at = excluded.last_fetch_at, fetch_interval = excluded.fetch_interval,
+               next_fetch_at = excluded.next_fetch_at
+         where hosts.next_fetch_at <= excluded.last_fetch_at";
     // In one order, so that two nodes do not wait for each other.
     let mut names: Vec<String> = picked.iter().map(|job| job.host.clone()).collect();
     names.sort_unstable();
@@ -107,9 +107,9 @@ pub(super) async fn hold(
     let pauses = pauses(tx, groups, &names, now).await?;
     let free_at = |pause: &i64| alone.map_or(now.timestamp_micros() + pause, micros);
     let columns = [
-        ("free_at", Value::Ints(pauses.iter().map(free_at).collect())),
-        ("begun_at", Value::Ints(vec![now.timestamp_micros(); pauses.len()])),
-        ("pause", Value::Ints(pauses)),
+        ("next_fetch_at", Value::Ints(pauses.iter().map(free_at).collect())),
+        ("last_fetch_at", Value::Ints(vec![now.timestamp_micros(); pauses.len()])),
+        ("fetch_interval", Value::Ints(pauses)),
         ("host", Value::Texts(names)),
     ];
     if !tx.is_shared() {
@@ -132,11 +132,11 @@ pub(super) async fn hold_for(
 ) -> Result<(), StoreError> {
     const GROUP: &str = "select host from resources where id = $1";
     const HOLD: &str = "
-        insert into hosts (host, begun_at, pause, free_at) values ($1, $2, $3, $4)
+        insert into hosts (host, last_fetch_at, fetch_interval, next_fetch_at) values ($1, $2, $3, $4)
             on conflict (host) do update
-           set begun_at = excluded.begun_at, pause = excluded.pause,
-               free_at = case when hosts.free_at < excluded.free_at then excluded.free_at
-                              else hosts.free_at end";
+           set last_fetch_at = excluded.last_fetch_at, fetch_interval = excluded.fetch_interval,
+               next_fetch_at = case when hosts.next_fetch_at < excluded.next_fetch_at
+                                    then excluded.next_fetch_at else hosts.next_fetch_at end";
     let Some(mut row) = tx.first(GROUP, params![id.0]).await? else { return Ok(()) };
     let name = row.text()?;
     let pause = pauses(tx, groups, std::slice::from_ref(&name), now).await?;
@@ -155,10 +155,12 @@ pub(super) async fn release(
         select host from hosts where host in ({texts $1}) order by host collate \"C\" {for update}";
     const RELEASE: &str = "
         update hosts
-           set free_at = case when cool_until > begun_at + pause then cool_until
-                              else begun_at + pause end,
-               slow_downs = case when {given well} = 1 then 0 else slow_downs end,
-               well_at = case when {given well} = 1 then {given at} else well_at end
+           set next_fetch_at = case when backoff_until > last_fetch_at + fetch_interval
+                                    then backoff_until
+                                    else last_fetch_at + fetch_interval end,
+               backoffs = case when {given well} = 1 then 0 else backoffs end,
+               last_success_at = case when {given well} = 1 then {given at}
+                                      else last_success_at end
           {from rows}
          where hosts.host = {given host}";
     let names: Vec<String> = groups.keys().map(|&name| name.to_owned()).collect();
@@ -181,8 +183,8 @@ async fn pauses(
     now: DateTime<Utc>,
 ) -> Result<Vec<i64>, StoreError> {
     const LEARNED: &str = "
-        select host, spacing, slowed_at from hosts
-         where host in ({texts $1}) and slowed_at is not null";
+        select host, learned_interval, last_backoff_at from hosts
+         where host in ({texts $1}) and last_backoff_at is not null";
     let mut learned = HashMap::new();
     for mut row in tx.query(LEARNED, &[Value::Texts(names.to_vec())]).await? {
         let name = row.text()?;
@@ -207,12 +209,13 @@ async fn refuse(
             on conflict (resource_id) do update
            set host = excluded.host, at = excluded.at, http_code = excluded.http_code";
     const MAKE: &str = "
-        insert into hosts (host, free_at, begun_at, pause) values ($1, 0, 0, 0)
+        insert into hosts (host, next_fetch_at, last_fetch_at, fetch_interval)
+        values ($1, 0, 0, 0)
             on conflict (host) do nothing";
     const COOL: &str = "
         update hosts
-           set cool_until = $2, spacing = $3, slowed_at = $4, slow_downs = $5,
-               free_at = case when free_at < $2 then $2 else free_at end
+           set backoff_until = $2, learned_interval = $3, last_backoff_at = $4, backoffs = $5,
+               next_fetch_at = case when next_fetch_at < $2 then $2 else next_fetch_at end
          where host = $1";
     let name = refused.group.as_str();
     let code = i64::from(refused.http_code);
@@ -242,7 +245,7 @@ async fn known(
     lock: &str,
 ) -> Result<(Host, Option<DateTime<Utc>>), StoreError> {
     let known = format!(
-        "select cool_until, spacing, slowed_at, slow_downs, well_at
+        "select backoff_until, learned_interval, last_backoff_at, backoffs, last_success_at
            from hosts where host = $1 {lock}"
     );
     let Some(mut row) = tx.first(&known, params![name]).await? else {
@@ -304,7 +307,7 @@ async fn put_off(
 ) -> Result<(), StoreError> {
     const PUT_OFF: &str = "
         update resources
-           set due_at = {given at}, next_fetch = {given at}, put_off_why = $1
+           set due_at = {given at}, next_fetch = {given at}, delay_reason = $1
           {from rows}
          where resources.id = {given id}";
     let (ids, times) = waiting.into_iter().map(|(id, at)| (id, micros(at))).unzip();
@@ -315,9 +318,9 @@ async fn put_off(
 /// Sorts the resources into their groups again, if the table of groups is another than when
 /// that was last done.
 pub(super) async fn regroup(tx: &Tx<'_>, groups: &HostGroups) -> Result<(), StoreError> {
-    const SAME: &str = "select 1 from facts where name = 'groups' and value = $1";
+    const SAME: &str = "select 1 from database_properties where name = 'groups' and value = $1";
     const KEEP: &str = "
-        insert into facts (name, value) values ('groups', $1)
+        insert into database_properties (name, value) values ('groups', $1)
             on conflict (name) do update set value = excluded.value";
     const SOME: &str = "
         select id, fetch_url, host from resources where id > $1 order by id limit $2";

@@ -33,6 +33,7 @@ use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::Onward;
 
 pub use crate::collections::collecting::COLLECTED_AT_ONCE;
+pub use crate::engine::migrate::{MIGRATIONS, Migration};
 use feedgate_core::ports::{Store, StoreError};
 
 /// Where the store is.
@@ -54,6 +55,15 @@ pub struct Settings {
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.
 pub async fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
-    let db = db::Db::open(settings).await?;
+    open_with(settings, MIGRATIONS).await
+}
+
+/// The same with other migrations, which begin with all of [`MIGRATIONS`]: what a later version
+/// of this program does to a database.
+pub async fn open_with(
+    settings: &Settings,
+    migrations: &[Migration],
+) -> Result<Arc<dyn Store>, StoreError> {
+    let db = db::Db::open(settings, migrations).await?;
     Ok(db)
 }

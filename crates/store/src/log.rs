@@ -19,7 +19,7 @@ use feedgate_feed::body::Body;
 /// The columns of a record `r`, as [`record`] reads them.
 macro_rules! record_columns {
     () => {
-        "r.seq, r.at, r.kind, r.predecessor, r.entry_id, r.atom"
+        "r.seq, r.appended_at, r.kind, r.predecessor, r.entry_id, r.atom"
     };
 }
 
@@ -68,7 +68,7 @@ impl Log for Db {
             "select ",
             record_columns!(),
             " from records r
-              where r.resource_id = $1 and r.seq > $2 and r.seq <= $3 and r.reach >= $4
+              where r.resource_id = $1 and r.seq > $2 and r.seq <= $3 and r.audience >= $4
               order by r.seq
               limit $5"
         );

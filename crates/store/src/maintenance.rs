@@ -28,9 +28,9 @@ impl Upkeep for Db {
         every: Duration,
     ) -> Result<bool, StoreError> {
         const CLAIM: &str = "
-            insert into chores (name, held_until) values ($1, $2)
-                on conflict (name) do update set held_until = excluded.held_until
-             where chores.held_until <= $3";
+            insert into maintenance_tasks (name, claimed_until) values ($1, $2)
+                on conflict (name) do update set claimed_until = excluded.claimed_until
+             where maintenance_tasks.claimed_until <= $3";
         let name = name.to_owned();
         let claimed = self.write(move |tx| {
             Box::pin(async move { tx.execute(CLAIM, params![name, now + every, now]).await })
@@ -49,19 +49,19 @@ impl Upkeep for Db {
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
                and lease_until <= $1
-            returning resource_id, account_id, callback, protocol, errors";
+            returning resource_id, account_id, callback, protocol, failed_changes";
         self.drop_batch(EXPIRED, END, now.timestamp_micros()).await
     }
 
     async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError> {
         const FAILING: &str = "
             select resource_id, id from subscriptions
-             where errors >= $1 and protocol <> 'websub' order by id limit $2";
+             where failed_changes >= $1 and protocol <> 'websub' order by id limit $2";
         const END: &str = "
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
-               and errors >= $1
-            returning resource_id, account_id, callback, protocol, errors";
+               and failed_changes >= $1
+            returning resource_id, account_id, callback, protocol, failed_changes";
         self.drop_batch(FAILING, END, errors.into()).await
     }
 
@@ -88,15 +88,15 @@ impl Upkeep for Db {
         const ROBOTS: &str = "
             delete from robots
              where origin in (select origin from robots
-                               where asked_at < $1 order by asked_at limit $2)";
+                               where fetched_at < $1 order by fetched_at limit $2)";
         // A learned pause has shrunk to nothing by then (rule P28).
         const HOSTS: &str = "
             delete from hosts
              where host in (select host from hosts
-                             where free_at < $1
-                               and (cool_until is null or cool_until < $1)
-                               and (slowed_at is null or slowed_at < $1)
-                               and (well_at is null or well_at < $1)
+                             where next_fetch_at < $1
+                               and (backoff_until is null or backoff_until < $1)
+                               and (last_backoff_at is null or last_backoff_at < $1)
+                               and (last_success_at is null or last_success_at < $1)
                              limit $2 {skip locked})";
         let mut dropped = 0;
         for sql in [FETCHES, REFUSALS, ROBOTS, HOSTS] {
@@ -148,7 +148,8 @@ impl Upkeep for Db {
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        self.write(|tx| Box::pin(migrate::check(tx))).await
+        let known = self.schema_version;
+        self.write(move |tx| Box::pin(migrate::check(tx, known))).await
     }
 
     fn news(&self) -> WakeSignals {
@@ -217,12 +218,12 @@ async fn measure(
     const NEXT: &str = "
         select id from resources where measured_at < $1 order by measured_at limit $2";
     const READ: &str = "
-        select resource_id, status from details
+        select resource_id, status from resource_details
          where resource_id in ({ids $1}) order by resource_id";
     const KEEP: &str = "
-        update details set status = {given status}
+        update resource_details set status = {given status}
           {from rows}
-         where details.resource_id = {given id}";
+         where resource_details.resource_id = {given id}";
     const MEASURED: &str = "update resources set measured_at = $1 where id in ({ids $2})";
     let next = tx.query(NEXT, params![before, BATCH]).await?;
     let next = next.into_iter().map(|mut row| row.int());

@@ -37,11 +37,11 @@ use poll_result::PollResult;
 macro_rules! resource_columns {
     () => {
         "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, d.feed_head,
-         r.next_fetch, d.status, d.polling, r.pace, r.subscribers,
+         r.next_fetch, d.status, d.polling, r.poll_times, r.subscribers,
          (select u.lease_until
             from upstreams u
-           where u.resource_id = r.id and u.state = 'active' and u.relied = 1),
-         r.put_off_why"
+           where u.resource_id = r.id and u.state = 'active' and u.is_trusted = 1),
+         r.delay_reason"
     };
 }
 pub(super) use resource_columns;
@@ -60,7 +60,7 @@ impl Resources for Db {
         const FIND: &str = concat!(
             "select ",
             resource_columns!(),
-            " from resources r join details d on d.resource_id = r.id
+            " from resources r join resource_details d on d.resource_id = r.id
              where r.topic = $1"
         );
         let topic = topic.to_owned();
@@ -165,8 +165,8 @@ impl Resources for Db {
 macro_rules! is_free {
     ($table:literal) => {
         concat!(
-            "{postgres host not in (select host from hosts where free_at > $1)}
-             {sqlite coalesce((select h.free_at from hosts h where h.host = ",
+            "{postgres host not in (select host from hosts where next_fetch_at > $1)}
+             {sqlite coalesce((select h.next_fetch_at from hosts h where h.host = ",
             $table,
             ".host), 0) <= $1}"
         )
@@ -240,14 +240,14 @@ const CLAIMED: &str = concat!(
     ", r.pinged
        from {rows}
        join resources r on r.id = given.id
-       join details d on d.resource_id = r.id"
+       join resource_details d on d.resource_id = r.id"
 );
 
 async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError> {
     const GET: &str = concat!(
         "select ",
         resource_columns!(),
-        " from resources r join details d on d.resource_id = r.id
+        " from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1"
     );
     tx.first(GET, params![id.0]).await?.as_mut().map(resource).transpose()
@@ -269,7 +269,7 @@ pub(super) async fn ensure(
     const LOCK: &str = concat!(
         "select ",
         resource_columns!(),
-        " from resources r join details d on d.resource_id = r.id
+        " from resources r join resource_details d on d.resource_id = r.id
          where r.topic = $1
            {for update}"
     );

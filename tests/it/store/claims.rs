@@ -191,7 +191,7 @@ async fn a_row_that_cannot_be_read_stops_no_other(database: Database) {
     for id in [ill, well] {
         store.record(id, &poll(at(1), &["1"])).await.unwrap();
     }
-    let broken = "update details set status = '{'
+    let broken = "update resource_details set status = '{'
                    where resource_id in (select id from resources where topic like '%/a')";
     database.run(broken).await;
     database.run("update subscriptions set format = 'x' where id % 2 = 0").await;

@@ -8,7 +8,7 @@ use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::StoreError;
 use feedgate_store as store;
-use feedgate_store::Settings;
+use feedgate_store::{MIGRATIONS, Settings};
 
 use super::{at, on_both_stores, subscribe, topic};
 use crate::support::postgres::{Database, Kind};
@@ -52,6 +52,12 @@ async fn a_newer_schema_is_refused(database: Database) {
     };
     let Err(refused) = store::open(&settings).await else { panic!("it was opened") };
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
+    let known = MIGRATIONS.len();
+    let sentence = format!(
+        "the database schema has version 99, but this feedgate knows versions up to {known} only: \
+         upgrade feedgate"
+    );
+    assert_eq!(refused.to_string(), sentence);
     let not_ready = running.ready().await.unwrap_err();
     assert_eq!(not_ready.code(), "newer_schema", "a node that was overtaken says so");
 }

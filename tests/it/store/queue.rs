@@ -69,7 +69,7 @@ async fn p47_what_a_wrong_clock_put_off_comes_back_within_its_period(database: D
     let put_off =
         format!("update resources set due_at = {year}, next_fetch = {year} where id = {}", wrong.0);
     database.run(&put_off).await;
-    database.run(&format!("update hosts set free_at = {year}, cool_until = {year}")).await;
+    database.run(&format!("update hosts set next_fetch_at = {year}, backoff_until = {year}")).await;
     let week = TimeDelta::days(8);
     assert_eq!(store.shorten_waits(at(100), week).await.unwrap(), 1);
     assert_eq!(resource(&store, wrong).await.next_fetch, at(700));

@@ -35,7 +35,7 @@ async fn all_that_is_watched_is_read_once_however_much_it_is(database: Database)
              select 'https://feeds.test/' || n, '', '', 'feed', case when n % 5 = 0 then 0 else n end,
                     0, 0, 0
                from n;
-             insert into details (resource_id, status, polling)
+             insert into resource_details (resource_id, status, polling)
              select id, '{{\"title\": \"' || subscribers || '\"}}', '{{}}' from resources"
         ))
         .await;

@@ -124,6 +124,22 @@ impl Database {
         }
     }
 
+    /// The first column of what a query finds past the store, which is text.
+    pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
+        match self.url.strip_prefix("sqlite:") {
+            Some(path) => {
+                let conn = rusqlite::Connection::open(path).unwrap();
+                let mut query = conn.prepare(sql).unwrap();
+                let rows = query.query_map([], |row| row.get(0)).unwrap();
+                rows.map(Result::unwrap).collect()
+            }
+            None => {
+                let rows = connect(&self.url).await.query(sql, &[]).await.unwrap();
+                rows.iter().map(|row| row.get(0)).collect()
+            }
+        }
+    }
+
     /// Opens it, as a gateway would.
     pub(crate) async fn open(&self) -> Arc<dyn Store> {
         self.open_with(HostGroups::new(Duration::ZERO)).await

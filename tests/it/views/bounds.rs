@@ -74,7 +74,7 @@ async fn a_list_of_very_many_feeds_is_whole_and_the_top_is_not() {
              select 'https://feeds.test/' || n, '', '', case when n = 1 then 'other' else 'feed' end,
                     n, 9000000000000000, 9000000000000000, 9000000000000000
                from n;
-             insert into details (resource_id, status, polling)
+             insert into resource_details (resource_id, status, polling)
              select id, '{{}}', '{{}}' from resources"
         ))
         .await;

@@ -50,8 +50,8 @@ impl StoredFiles for Db {
         name: &PathSegment,
     ) -> Result<Option<StoredFile>, StoreError> {
         const FILE: &str = "
-            select f.media_type, f.body, f.tag, f.changed_at
-              from files f
+            select f.media_type, f.body, f.etag, f.changed_at
+              from stored_files f
               join accounts a on a.id = f.account_id
              where a.login = $1 and f.name = $2";
         let params = [login.as_str().into(), name.as_str().into()];
@@ -66,7 +66,7 @@ impl StoredFiles for Db {
         (login, name): (&PathSegment, &PathSegment),
         condition: &WriteCondition,
     ) -> Result<Option<bool>, StoreError> {
-        const REMOVE: &str = "delete from files where account_id = $1 and name = $2";
+        const REMOVE: &str = "delete from stored_files where account_id = $1 and name = $2";
         let (login, name, condition) = (login.clone(), name.clone(), condition.clone());
         self.write(move |tx| {
             Box::pin(async move {
@@ -91,7 +91,7 @@ async fn lock(
     name: &PathSegment,
 ) -> Result<Option<(i64, Option<String>)>, StoreError> {
     const ACCOUNT: &str = "select id from accounts where login = $1 {for update}";
-    const TAG: &str = "select tag from files where account_id = $1 and name = $2";
+    const TAG: &str = "select etag from stored_files where account_id = $1 and name = $2";
     let Some(mut account) = tx.first(ACCOUNT, params![login.as_str()]).await? else {
         return Ok(None);
     };
@@ -110,7 +110,7 @@ async fn has_room(
 ) -> Result<bool, StoreError> {
     const OTHERS: &str = "
         select count(*), cast(coalesce(sum(bytes), 0) as bigint)
-          from files
+          from stored_files
          where account_id = $1 and name <> $2";
     let others = tx.first(OTHERS, params![account, name.as_str()]).await?;
     let Some(mut others) = others else { return Ok(false) };
@@ -126,13 +126,13 @@ async fn keep(
 ) -> Result<(), StoreError> {
     // What is saved again as it was has not changed.
     const KEEP: &str = "
-        insert into files (account_id, name, media_type, body, bytes, tag, changed_at)
+        insert into stored_files (account_id, name, media_type, body, bytes, etag, changed_at)
         values ($1, $2, $3, $4, $5, $6, $7)
             on conflict (account_id, name) do update
            set media_type = excluded.media_type, body = excluded.body, bytes = excluded.bytes,
-               changed_at = case when files.tag = excluded.tag then files.changed_at
+               changed_at = case when stored_files.etag = excluded.etag then stored_files.changed_at
                                  else excluded.changed_at end,
-               tag = excluded.tag";
+               etag = excluded.etag";
     let bytes = content.body.len() as i64;
     let tag = content.tag();
     let (name, body) = (name.as_str(), content.body.clone());

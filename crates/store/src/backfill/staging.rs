@@ -28,16 +28,16 @@ pub(crate) async fn stage_entries(
     candidates: &[Candidate],
 ) -> Result<u64, StoreError> {
     const LAY: &str = "
-        insert into backfill_entries (resource_id, key, page, place, entry_id, digest, title,
+        insert into staged_entries (resource_id, key, page, ordinal, entry_id, digest, title_digest,
                                       published, updated, atom)
-        select cast($1 as bigint), given.key, cast($2 as bigint), given.place, given.entry_id,
-               given.digest, given.title, given.published, given.updated, given.atom
+        select cast($1 as bigint), given.key, cast($2 as bigint), given.ordinal, given.entry_id,
+               given.digest, given.title_digest, given.published, given.updated, given.atom
           from {rows} where true
             on conflict (resource_id, key) do update
-           set page = excluded.page, place = excluded.place, digest = excluded.digest,
-               title = excluded.title, published = excluded.published,
+           set page = excluded.page, ordinal = excluded.ordinal, digest = excluded.digest,
+               title_digest = excluded.title_digest, published = excluded.published,
                updated = excluded.updated, atom = excluded.atom
-         where backfill_entries.updated < excluded.updated";
+         where staged_entries.updated < excluded.updated";
     let micros = |date: Option<DateTime<Utc>>| date.map_or(0, |date| date.timestamp_micros());
     let mut newest = std::collections::BTreeMap::new();
     for (place, candidate) in (0_i64..).zip(candidates) {
@@ -58,10 +58,10 @@ pub(crate) async fn stage_entries(
     };
     let columns = [
         ("key", blobs(|candidate| candidate.id.0.to_vec())),
-        ("place", Value::Ints(given.iter().map(|(place, _)| *place).collect())),
+        ("ordinal", Value::Ints(given.iter().map(|(place, _)| *place).collect())),
         ("entry_id", texts(|candidate| candidate.entry_id.clone())),
         ("digest", blobs(|candidate| candidate.digest.0.to_vec())),
-        ("title", blobs(|candidate| candidate.title.0.to_vec())),
+        ("title_digest", blobs(|candidate| candidate.title.0.to_vec())),
         ("published", dates(|candidate| candidate.published)),
         ("updated", dates(|candidate| candidate.updated)),
         ("atom", texts(|candidate| candidate.atom.clone().unwrap_or_default())),
@@ -73,10 +73,10 @@ pub(crate) async fn stage_entries(
 /// and texts tell of entries is learnt from the document that is polled.
 pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>, StoreError> {
     const OLDEST: &str = "
-        select entry_id, digest, title, published, updated, atom
-          from backfill_entries
+        select entry_id, digest, title_digest, published, updated, atom
+          from staged_entries
          where resource_id = $1
-         order by page desc, place
+         order by page desc, ordinal
          limit $2";
     let rows = tx.query(OLDEST, params![id.0, BATCH]).await?;
     let candidates = rows.into_iter().map(|mut row| {
@@ -150,6 +150,6 @@ pub(crate) async fn forget_entries(
     keys: Vec<Vec<u8>>,
 ) -> Result<(), StoreError> {
     const FORGET: &str = "
-        delete from backfill_entries where resource_id = $1 and key in ({blobs $2})";
+        delete from staged_entries where resource_id = $1 and key in ({blobs $2})";
     tx.execute(FORGET, &[Value::from(id.0), Value::Blobs(keys)]).await.map(drop)
 }

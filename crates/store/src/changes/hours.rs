@@ -2,7 +2,7 @@
 //! are when the lines they were made of are long forgotten.
 //!
 //! An hour is kept page by page, each in a transaction of its own; it is there once the
-//! row of `hours` is. Two nodes that do it at once write the same.
+//! row of `change_hours` is. Two nodes that do it at once write the same.
 
 use std::io::{Read, Write};
 
@@ -32,7 +32,7 @@ pub(crate) async fn find(
     tx: &Tx<'_>,
     begins: DateTime<Utc>,
 ) -> Result<Option<ChangesHour>, StoreError> {
-    const FIND: &str = "select unit, count, parts from hours where hour = $1";
+    const FIND: &str = "select unit, count, parts from change_hours where hour = $1";
     let Some(mut row) = tx.first(FIND, params![begins]).await? else { return Ok(None) };
     let (unit, count) = (row.word(TimeUnit::from_word)?, row.count()?);
     Ok(Some(ChangesHour { unit, count, parts: row.small()? as usize }))
@@ -44,7 +44,7 @@ pub(crate) async fn part(
     begins: DateTime<Utc>,
     part: usize,
 ) -> Result<Vec<WeblogChange>, StoreError> {
-    const PART: &str = "select lines from hour_parts where hour = $1 and part = $2";
+    const PART: &str = "select lines from change_hour_parts where hour = $1 and part = $2";
     let row = tx.first(PART, params![begins, part as i64]).await?;
     let mut row = row.ok_or_else(|| StoreError::Corrupt(format!("no page {part} of {begins}")))?;
     unpack(&row.blob()?)
@@ -52,7 +52,7 @@ pub(crate) async fn part(
 
 /// The first hour that is not kept yet.
 pub(crate) async fn open(tx: &Tx<'_>) -> Result<Option<DateTime<Utc>>, StoreError> {
-    const LAST: &str = "select max(hour) from hours";
+    const LAST: &str = "select max(hour) from change_hours";
     const FIRST: &str = "select min(at) from changes";
     let last = tx.first(LAST, &[]).await?.map_or(Ok(None), |mut row| row.opt_time())?;
     if let Some(last) = last {
@@ -81,7 +81,7 @@ pub(crate) async fn keep_all(
 
 async fn keep(db: &Db, hour: DateTime<Utc>, unit: TimeUnit) -> Result<(), StoreError> {
     const KEEP: &str = "
-        insert into hours (hour, unit, count, parts) values ($1, $2, $3, $4)
+        insert into change_hours (hour, unit, count, parts) values ($1, $2, $3, $4)
             on conflict (hour) do nothing";
     let (newest, count) = db.newest_change().await?;
     let window = ChangesWindow { from: hour, until: hour + HOUR, newest };
@@ -110,9 +110,9 @@ async fn keep_part(
     part: i64,
     lines: Vec<u8>,
 ) -> Result<(), StoreError> {
-    const KEPT: &str = "select 1 from hours where hour = $1";
+    const KEPT: &str = "select 1 from change_hours where hour = $1";
     const KEEP: &str = "
-        insert into hour_parts (hour, part, lines) values ($1, $2, $3)
+        insert into change_hour_parts (hour, part, lines) values ($1, $2, $3)
             on conflict (hour, part) do update set lines = excluded.lines";
     if tx.first(KEPT, params![hour]).await?.is_some() {
         return Ok(());
@@ -123,9 +123,9 @@ async fn keep_part(
 /// Forgets the hours before `before`, but the last: it tells where to go on.
 pub(crate) async fn forget(tx: &Tx<'_>, before: DateTime<Utc>) -> Result<(), StoreError> {
     const HOURS: &str = "
-        delete from hours where hour < $1 and hour < (select max(hour) from hours)";
+        delete from change_hours where hour < $1 and hour < (select max(hour) from change_hours)";
     const PARTS: &str = "
-        delete from hour_parts where hour < coalesce((select min(hour) from hours), 0)";
+        delete from change_hour_parts where hour < coalesce((select min(hour) from change_hours), 0)";
     tx.execute(HOURS, params![before]).await?;
     tx.execute(PARTS, &[]).await.map(drop)
 }

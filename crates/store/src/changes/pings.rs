@@ -24,7 +24,8 @@ impl Pings for Db {
 
 async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, StoreError> {
     const NAMED: &str = "
-        select distinct resource_id from addresses where hash in ({blobs $1}) order by resource_id";
+        select distinct resource_id from resource_urls
+         where url_hash in ({blobs $1}) order by resource_id";
     const COUNT: &str = "
         insert into counters (name, count) values ('pings', 1)
             on conflict (name) do update set count = counters.count + 1";
@@ -32,7 +33,7 @@ async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, St
     // `pinged` again when it ends.
     const DUE: &str = "
         update resources
-           set pinged = 1, spacing = $3,
+           set pinged = 1, ping_interval = $3,
                next_fetch = case when claimed_until > $2 or next_fetch < wanted then next_fetch
                                  else wanted end,
                due_at = case when claimed_until > $2 or due_at < wanted then due_at
@@ -70,9 +71,9 @@ pub(crate) async fn name(
     url: &str,
 ) -> Result<(), StoreError> {
     const NAME: &str = "
-        insert into addresses (resource_id, role, hash) values ($1, $2, $3)
-            on conflict (resource_id, role) do update set hash = excluded.hash
-         where addresses.hash <> excluded.hash";
+        insert into resource_urls (resource_id, role, url_hash) values ($1, $2, $3)
+            on conflict (resource_id, role) do update set url_hash = excluded.url_hash
+         where resource_urls.url_hash <> excluded.url_hash";
     tx.execute(NAME, params![id.0, role, hash(url)]).await.map(drop)
 }
 

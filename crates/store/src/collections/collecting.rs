@@ -36,7 +36,7 @@ pub(crate) async fn enqueue(
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const OWE: &str = "
-        insert into collecting (resource_id, collection_id, cursor, upto, due_at)
+        insert into collection_cursors (resource_id, collection_id, cursor, upto, due_at)
         select cast($1 as bigint), those.id, cast($2 as bigint), cast($4 as bigint),
                cast($3 as bigint)
           from (select resource_id as id from collections where name = 'all' and is_open = 1
@@ -46,7 +46,7 @@ pub(crate) async fn enqueue(
                   join subscriptions s on s.account_id = c.account_id
                  where c.account_id <> 0 and s.resource_id = $1 and s.lease_until > $3
                 union
-                select collection_id from members where resource_id = $1) those
+                select collection_id from collection_members where resource_id = $1) those
          where true
             on conflict (resource_id, collection_id) do update set upto = excluded.upto";
     if tx.execute(OWE, params![id.0, before, at, head]).await? > 0 {
@@ -65,16 +65,16 @@ pub(crate) async fn claim(
 ) -> Result<Vec<PendingCollection>, StoreError> {
     const PICK: &str = "
         select resource_id, collection_id, cursor, upto
-          from collecting
+          from collection_cursors
          where due_at <= $1
          order by due_at
          limit $2
            {skip locked}";
     const CLAIM: &str = "
-        update collecting set due_at = $1
+        update collection_cursors set due_at = $1
           from {rows}
-         where collecting.resource_id = given.resource_id
-           and collecting.collection_id = given.collection_id";
+         where collection_cursors.resource_id = given.resource_id
+           and collection_cursors.collection_id = given.collection_id";
     const ALL: &str = "select resource_id from collections where name = 'all'";
     let mut picked = Vec::new();
     for mut row in tx.query(PICK, params![now, crate::log::most(limit)]).await? {
@@ -137,7 +137,7 @@ async fn members(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<i64, Resource
     const MEMBERS: &str = concat!(
         "select ",
         resource_columns!(),
-        " from resources r join details d on d.resource_id = r.id
+        " from resources r join resource_details d on d.resource_id = r.id
          where r.id in ({ids $1})"
     );
     let ids = picked.iter().map(|cursor| cursor.resource).collect();
@@ -156,12 +156,12 @@ type Taken = Vec<(feedgate_core::record::Record, Audience)>;
 /// What stands behind each cursor and reaches anybody, by resource and collection.
 async fn owed(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<(i64, i64), Taken>, StoreError> {
     const OWED: &str = concat!(
-        "select given.resource_id, given.collection_id, r.reach, ",
+        "select given.resource_id, given.collection_id, r.audience, ",
         record_columns!(),
         " from {rows}
           join records r on r.resource_id = given.resource_id
                         and r.seq > given.cursor and r.seq <= given.upto
-         where r.reach >= 1
+         where r.audience >= 1
          order by r.seq"
     );
     let mut owed: HashMap<_, Taken> = HashMap::new();
@@ -208,7 +208,7 @@ async fn still_owed(
     const STAND: &str = "
         select given.resource_id, given.collection_id, given.cursor, given.upto
           from {rows}
-          join collecting c on c.resource_id = given.resource_id
+          join collection_cursors c on c.resource_id = given.resource_id
                            and c.collection_id = given.collection_id
                            and c.cursor = given.cursor";
     let cursors: Vec<_> = taken.iter().map(Cursor::of).collect();
@@ -235,14 +235,14 @@ async fn move_on(
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const DONE: &str = "
-        delete from collecting
+        delete from collection_cursors
          where (resource_id, collection_id, upto) in (
                select given.resource_id, given.collection_id, given.upto from {rows})";
     const MORE: &str = "
-        update collecting set cursor = given.upto, due_at = $1
+        update collection_cursors set cursor = given.upto, due_at = $1
           from {rows}
-         where collecting.resource_id = given.resource_id
-           and collecting.collection_id = given.collection_id";
+         where collection_cursors.resource_id = given.resource_id
+           and collection_cursors.collection_id = given.collection_id";
     let moved: Vec<_> = taken.iter().map(Cursor::of).collect();
     tx.execute_rows(DONE, &[], &columns(&moved)).await?;
     if tx.execute_rows(MORE, params![now], &columns(&moved)).await? > 0 {
@@ -260,7 +260,7 @@ async fn take_in(
 ) -> Result<(), StoreError> {
     const STANDS: &str = "
         select r.head, d.status
-          from resources r join details d on d.resource_id = r.id
+          from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1";
     const GROW: &str = "update resources set head = $2 where id = $1";
     let stands = tx.first(STANDS, params![id.0]).await?;
@@ -311,7 +311,7 @@ async fn held(
     taken: &[PendingCollection],
 ) -> Result<HashMap<(i64, String), Held>, StoreError> {
     const HELD: &str = "
-        select member_id, entry_id, seq, again
+        select member_id, entry_id, seq, repeats_id
           from records
          where resource_id = $1 and member_id is not null and entry_hash in ({blobs $2})
          order by seq";

@@ -62,7 +62,7 @@ macro_rules! status_owed {
             "case ",
             $statuses,
             " when 'always' then r.status_version
-                when 'transitions' then r.status_news else 0 end"
+                when 'transitions' then r.announced_status_version else 0 end"
         )
     };
 }
@@ -79,7 +79,7 @@ pub(crate) async fn claim(
         update subscriptions
            set due_at = $1, claimed_until = $1, replay_from = null,
                cursor = coalesce(replay_from, cursor),
-               tried = case when format = 'raw' then r.body_version else r.head end
+               claimed_upto = case when format = 'raw' then r.body_version else r.head end
           from {rows}
           join resources r on r.id = given.resource_id
          where subscriptions.resource_id = given.resource_id
@@ -87,7 +87,7 @@ pub(crate) async fn claim(
     const CLAIMED: &str = concat!(
         "select ",
         subscription_columns!(),
-        ", s.tried, s.told_before, ",
+        ", s.claimed_upto, s.replayed_upto, ",
         status_owed!("s.statuses"),
         " from {rows}
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
@@ -188,11 +188,11 @@ macro_rules! of_given {
 
 const DELIVERED: &str = concat!(
     "update subscriptions
-        set failures = 0, errors = 0, failing_since = null, claimed_until = null, replay_from = null,
-            status_told = case when given.status > status_told then given.status
-                               else status_told end,
-            told_before = case when replay_from is not null and told_before < given.told
-                               then given.told else told_before end,
+        set failures = 0, failed_changes = 0, failing_since = null, claimed_until = null, replay_from = null,
+            acknowledged_status = case when given.status > acknowledged_status then given.status
+                               else acknowledged_status end,
+            replayed_upto = case when replay_from is not null and replayed_upto < given.told
+                               then given.told else replayed_upto end,
             cursor = ",
     cursor_after!("given.told"),
     ", due_at = case when ",
@@ -201,7 +201,7 @@ const DELIVERED: &str = concat!(
     owed!(),
     " then cast($1 as bigint) when given.status < ",
     status_owed!("statuses"),
-    " and status_told < ",
+    " and acknowledged_status < ",
     status_owed!("statuses"),
     " then cast($1 as bigint) end",
     of_given!()
@@ -213,10 +213,10 @@ macro_rules! failed {
         concat!(
             "update subscriptions
                 set failures = failures + 1, failing_since = coalesce(failing_since, $1),
-                    errors = errors + case when errors = 0 or tried > errors_upto
+                    failed_changes = failed_changes + case when failed_changes = 0 or claimed_upto > failed_upto
                                            then 1 else 0 end,
-                    errors_upto = case when errors = 0 or tried > errors_upto
-                                       then tried else errors_upto end,
+                    failed_upto = case when failed_changes = 0 or claimed_upto > failed_upto
+                                       then claimed_upto else failed_upto end,
                     claimed_until = null, replay_from = null,
                     cursor = ",
             cursor_after!("cursor"),
@@ -232,14 +232,14 @@ const WAITING: &str = failed!(
     cursor_after!("cursor"),
     " < ",
     owed!(),
-    " or status_told < ",
+    " or acknowledged_status < ",
     status_owed!("statuses"),
     " then given.retry_at"
 );
 
 /// DueSubscription at once only if there is more than what was tried.
 const FAILED: &str =
-    failed!("replay_from is not null or tried < ", owed!(), " then cast($1 as bigint)");
+    failed!("replay_from is not null or claimed_upto < ", owed!(), " then cast($1 as bigint)");
 
 /// Locks the resources: for writing if their subscribers are to be counted anew, else
 /// so that many may settle side by side.
@@ -322,7 +322,7 @@ pub(crate) async fn replay(
         update subscriptions
            set cursor = case when claimed_until > $4 then cursor else $3 end,
                replay_from = case when claimed_until > $4 then cast($3 as bigint) end,
-               told_before = case when told_before < cursor then cursor else told_before end,
+               replayed_upto = case when replayed_upto < cursor then cursor else replayed_upto end,
                due_at = case when claimed_until > $4 then due_at else $4 end
          where resource_id = $1 and id = $2 and cursor >= $3";
     resources::lock(tx, vec![id.resource.0]).await?;

@@ -44,13 +44,13 @@ impl Sinks for Db {
         limit: usize,
     ) -> Result<Vec<DueSink>, StoreError> {
         const DUE: &str = "
-            select id, sink, name, url, feed_url, version, attempts
-              from onward
-             where sink = $1 and due_at <= $2
+            select id, target, name, url, feed_url, version, attempts
+              from forwarded_pings
+             where target = $1 and due_at <= $2
              order by due_at
              limit $3
                {skip locked}";
-        const CLAIM: &str = "update onward set due_at = $1 from {rows} where onward.id = given.id";
+        const CLAIM: &str = "update forwarded_pings set due_at = $1 from {rows} where forwarded_pings.id = given.id";
         let sink = sink.to_owned();
         let claimed = self.write(move |tx| {
             Box::pin(async move {
@@ -70,9 +70,10 @@ impl Sinks for Db {
         retry_at: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        const RETRY: &str = "update onward set due_at = $2, attempts = attempts + 1 where id = $1";
-        const END: &str = "delete from onward where id = $1 and version = $2";
-        const AGAIN: &str = "update onward set due_at = $2, attempts = 0 where id = $1";
+        const RETRY: &str =
+            "update forwarded_pings set due_at = $2, attempts = attempts + 1 where id = $1";
+        const END: &str = "delete from forwarded_pings where id = $1 and version = $2";
+        const AGAIN: &str = "update forwarded_pings set due_at = $2, attempts = 0 where id = $1";
         let (id, version) = (due.id, due.version);
         let settled = self.write(move |tx| {
             Box::pin(async move {
@@ -89,7 +90,7 @@ impl Sinks for Db {
     }
 
     async fn forget_sinks(&self, known: &[String]) -> Result<u64, StoreError> {
-        const FORGET: &str = "delete from onward where sink not in ({texts $1})";
+        const FORGET: &str = "delete from forwarded_pings where target not in ({texts $1})";
         let known = Value::Texts(known.to_vec());
         let forgotten =
             self.write(move |tx| Box::pin(async move { tx.execute(FORGET, &[known]).await }));
@@ -106,7 +107,7 @@ pub(crate) async fn changed(
 ) -> Result<(), StoreError> {
     const WHOSE: &str = "
         select r.topic, r.site_url, d.status
-          from resources r join details d on d.resource_id = r.id
+          from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1";
     if onward.sinks.is_empty() {
         return Ok(());
@@ -130,11 +131,11 @@ async fn keep(
 ) -> Result<(), StoreError> {
     // What waits for a retry goes on waiting: the sink has its troubles.
     const KEEP: &str = "
-        insert into onward (hash, sink, name, url, feed_url, due_at)
+        insert into forwarded_pings (hash, target, name, url, feed_url, due_at)
         values ($1, $2, $3, $4, $5, $6)
             on conflict (hash) do update
            set name = excluded.name, url = excluded.url, feed_url = excluded.feed_url,
-               version = onward.version + 1";
+               version = forwarded_pings.version + 1";
     for sink in &onward.sinks {
         let sink = sink.name();
         let params = params![hash(&sink, feed_url), sink, name, url, feed_url, now];

@@ -31,8 +31,8 @@ use feedgate_protocol::Protocol;
 macro_rules! subscription_columns {
     () => {
         "s.resource_id, s.id, s.account_id, r.topic, s.callback, s.protocol, s.procedure,
-         s.format, s.updates, s.statuses, s.status_told, s.secret, s.cursor, s.failures, s.failing_since, s.lease_until,
-         s.created_at"
+         s.format, s.updates, s.statuses, s.acknowledged_status, s.secret, s.cursor, s.failures,
+         s.failing_since, s.lease_until, s.created_at"
     };
 }
 pub(crate) use subscription_columns;
@@ -181,8 +181,8 @@ async fn make(
 ) -> Result<(), StoreError> {
     const MAKE: &str = "
         insert into subscriptions (resource_id, account_id, callback, host, protocol,
-                                   procedure, format, updates, statuses, status_told, secret,
-                                   cursor, lease_until,
+                                   procedure, format, updates, statuses,
+                                   acknowledged_status, secret, cursor, lease_until,
                                    created_at)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
     const COUNT: &str = "
@@ -218,12 +218,11 @@ async fn renew(
     const RENEW: &str = "
         update subscriptions
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
-               updates = $11, statuses = $12, status_told = $13, failures = 0, errors = 0,
-               errors_upto = 0,
-               failing_since = null,
+               updates = $11, statuses = $12, acknowledged_status = $13, failures = 0,
+               failed_changes = 0, failed_upto = 0, failing_since = null,
                replay_from = case when cast($10 as bigint) = 0 then replay_from
                                   when claimed_until > $8 then cast($6 as bigint) end,
-               told_before = case when cast($10 as bigint) = 0 then told_before else 0 end,
+               replayed_upto = case when cast($10 as bigint) = 0 then replayed_upto else 0 end,
                due_at = case when claimed_until > $8 then due_at
                              when cast($6 as bigint) < cast($9 as bigint) then $8
                              when cast($13 as bigint) < cast($14 as bigint) then $8 end
@@ -279,7 +278,7 @@ async fn list(
     const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
     // Only what is asked for stands in the statement, so that its index is used.
     let mut from = "from subscriptions s join resources r on r.id = s.resource_id
-                            join details d on d.resource_id = r.id"
+                            join resource_details d on d.resource_id = r.id"
         .to_owned();
     let mut params = Vec::new();
     let asked = [

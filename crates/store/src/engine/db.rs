@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 
-use crate::engine::migrate;
+use crate::engine::migrate::{self, Migration};
 use crate::engine::postgres::{self, Postgres};
 use crate::engine::sqlite::Sqlite;
 use crate::engine::tx::Tx;
@@ -23,6 +23,8 @@ pub(crate) struct Db {
     engine: Engine,
     pub(crate) news: WakeSignals,
     pub(crate) recorder: PollResultBatcher,
+    /// The version of the schema that this program works with.
+    pub(crate) schema_version: i64,
     /// Which servers are limited together.
     pub(crate) groups: HostGroups,
     /// How much a page takes.
@@ -33,13 +35,16 @@ pub(crate) struct Db {
 
 enum Engine {
     Sqlite(Sqlite),
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 impl Db {
-    /// Opens the database that `settings` name, and brings its schema up to date.
-    pub(crate) async fn open(settings: &crate::Settings) -> Result<Arc<Db>, StoreError> {
-        Db::begin(settings).await.map_err(|err| match err {
+    /// Opens the database that `settings` name, and applies those `migrations` that it lacks.
+    pub(crate) async fn open(
+        settings: &crate::Settings,
+        migrations: &[Migration],
+    ) -> Result<Arc<Db>, StoreError> {
+        Db::begin(settings, migrations).await.map_err(|err| match err {
             StoreError::Database(err) => {
                 let place = match sqlite_path(&settings.url) {
                     Some(path) => path.display().to_string(),
@@ -51,25 +56,45 @@ impl Db {
         })
     }
 
-    async fn begin(settings: &crate::Settings) -> Result<Arc<Db>, StoreError> {
+    async fn begin(
+        settings: &crate::Settings,
+        migrations: &[Migration],
+    ) -> Result<Arc<Db>, StoreError> {
         let news = WakeSignals::default();
         let connections = settings.connections.max(1);
         let engine = match sqlite_path(&settings.url) {
             Some(path) => Engine::Sqlite(Sqlite::open(path, connections, news.clone())?),
             None => {
                 let opened = Postgres::open(&settings.url, connections, news.clone()).await?;
-                Engine::Postgres(opened)
+                Engine::Postgres(Box::new(opened))
             }
         };
         let (groups, cut) = (settings.groups.clone(), settings.cut);
         let onward = Arc::new(settings.onward.clone());
         let db = Arc::new_cyclic(|db| {
             let recorder = PollResultBatcher::start(Weak::clone(db));
-            Db { engine, news, recorder, groups: groups.clone(), cut, onward }
+            let schema_version = migrate::newest(migrations);
+            let groups = groups.clone();
+            Db { engine, news, recorder, schema_version, groups, cut, onward }
         });
-        db.write(move |tx| Box::pin(migrate::migrate(tx, cut.records))).await?;
+        db.migrate(migrations.into()).await?;
         db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;
         Ok(db)
+    }
+
+    async fn migrate(&self, migrations: Arc<[Migration]>) -> Result<(), StoreError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                sqlite.write(migrate::prepare).await?;
+                while sqlite.write(migrate::apply_next(&migrations)).await? {}
+            }
+            Engine::Postgres(postgres) => {
+                let mut migrating = postgres.begin_migrating().await?;
+                migrating.write(migrate::prepare).await?;
+                while migrating.write(migrate::apply_next(&migrations)).await? {}
+            }
+        }
+        Ok(())
     }
 
     /// Runs `op` in one transaction: all of it or, if it fails, nothing.

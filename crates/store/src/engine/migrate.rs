@@ -1,72 +1,115 @@
 //! Brings the schema up to date when the store is opened.
 //!
-//! A migration is a file in `migrations/`, never changed once released. All that are
-//! missing are applied in one transaction, by one process at a time.
+//! A migration is a file in `migrations/`, never changed once released; what comes later is a
+//! file of its own. What holds here:
+//!
+//! * Each migration is one transaction, with the row that records it. A start that fails leaves
+//!   the schema at the last complete version, and the next start goes on from there.
+//! * Every step reads the version in its own transaction, so a migration is never applied twice.
+//! * On PostgreSQL, one node migrates at a time. Its lock and its statements have a connection
+//!   of their own that no time limit applies to (`postgres/migration.rs`), because rewriting a
+//!   large table takes longer than any other statement may.
+//! * Statements reach PostgreSQL one by one and without being prepared ([`Tx::script`]).
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
 
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ports::StoreError;
 
-/// All migrations, in order; the first has number 1.
-pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
-    ("log", include_str!("../../../../migrations/0001_log.sql")),
-    ("hosts", include_str!("../../../../migrations/0002_hosts.sql")),
-    ("schedule", include_str!("../../../../migrations/0003_schedule.sql")),
-    ("upstream", include_str!("../../../../migrations/0004_upstream.sql")),
-    ("entries", include_str!("../../../../migrations/0005_entries.sql")),
-    ("statuses", include_str!("../../../../migrations/0006_statuses.sql")),
-    ("herd", include_str!("../../../../migrations/0007_herd.sql")),
-    ("replays", include_str!("../../../../migrations/0008_replays.sql")),
-    ("unwatched", include_str!("../../../../migrations/0009_unwatched.sql")),
-    ("errors", include_str!("../../../../migrations/0010_errors.sql")),
-    ("pages", include_str!("../../../../migrations/0011_pages.sql")),
-    ("storage", include_str!("../../../../migrations/0012_storage.sql")),
-    ("changes", include_str!("../../../../migrations/0013_changes.sql")),
-    ("onward", include_str!("../../../../migrations/0014_onward.sql")),
-    ("events", include_str!("../../../../migrations/0015_events.sql")),
-    ("backfills", include_str!("../../../../migrations/0016_backfills.sql")),
-    ("collections", include_str!("../../../../migrations/0017_collections.sql")),
-    ("called_hosts", include_str!("../../../../migrations/0018_called_hosts.sql")),
-    ("narrow", include_str!("../../../../migrations/0019_narrow.sql")),
+/// One step of the schema. Its version is its place in the list, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// What it is about, in one word.
+    pub name: &'static str,
+    /// Its statements, as both databases take them.
+    pub sql: &'static str,
+}
+
+macro_rules! migration {
+    ($number:literal, $name:literal) => {
+        Migration {
+            name: $name,
+            sql: include_str!(concat!("../../../../migrations/", $number, "_", $name, ".sql")),
+        }
+    };
+}
+
+/// All migrations, in order.
+pub const MIGRATIONS: &[Migration] = &[
+    migration!("0001", "resources"),
+    migration!("0002", "log"),
+    migration!("0003", "delivery"),
+    migration!("0004", "hosts"),
+    migration!("0005", "changes"),
+    migration!("0006", "collections"),
+    migration!("0007", "backfill"),
+    migration!("0008", "accounts"),
+    migration!("0009", "events"),
+    migration!("0010", "maintenance"),
 ];
 
-/// The newest schema this program knows.
-pub(crate) const KNOWN: i64 = MIGRATIONS.len() as i64;
+/// The version of the schema once all of these are applied.
+pub(crate) fn newest(migrations: &[Migration]) -> i64 {
+    migrations.len() as i64
+}
 
-/// Any number that no other program sharing the database uses: "feedgate" in ASCII.
-const LOCK: i64 = 0x6665_6564_6761_7465;
+/// Applies the first migration that is missing. Returns whether there was one.
+pub(crate) fn apply_next(
+    migrations: &Arc<[Migration]>,
+) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<bool, StoreError>> + Send + 'static {
+    let migrations = Arc::clone(migrations);
+    move |tx| Box::pin(async move { apply(tx, &migrations).await })
+}
 
-/// Applies what is missing. `page_records` is by what logs were cut before they had pages.
-pub(crate) async fn migrate(tx: &Tx<'_>, page_records: i64) -> Result<(), StoreError> {
-    if tx.is_shared() {
-        tx.query("select pg_advisory_xact_lock($1)", params![LOCK]).await?;
-    }
-    tx.script("create table if not exists migrations (version bigint primary key, name text)")
-        .await?;
-    let found = version(tx).await?;
-    if found > KNOWN {
-        return Err(StoreError::Newer { found, known: KNOWN });
-    }
-    for (version, (name, text)) in (1..).zip(MIGRATIONS) {
-        if version > found {
-            tx.script(&text.replace("{page_records}", &page_records.to_string())).await?;
-            let keep = "insert into migrations (version, name) values ($1, $2)";
-            tx.execute(keep, params![version, *name]).await?;
+async fn apply(tx: &Tx<'_>, migrations: &[Migration]) -> Result<bool, StoreError> {
+    const RECORD: &str = "insert into migrations (version, name) values ($1, $2)";
+    let found = version(tx, newest(migrations)).await?;
+    let next = usize::try_from(found).ok().and_then(|applied| migrations.get(applied));
+    let Some(migration) = next else { return Ok(false) };
+    tracing::debug!(version = found + 1, name = migration.name, "migrating the database schema");
+    tx.script(migration.sql).await?;
+    tx.execute(RECORD, params![found + 1, migration.name]).await?;
+    Ok(true)
+}
+
+/// Makes the table that records which migrations were applied, if there is none.
+pub(crate) fn prepare<'t>(tx: &'t Tx<'t>) -> BoxFuture<'t, Result<(), StoreError>> {
+    const TABLE: &str =
+        "create table if not exists migrations (version bigint primary key, name text)";
+    Box::pin(tx.script(TABLE))
+}
+
+/// Fails unless the store takes writes and its schema is no newer than `known`.
+pub(crate) async fn check(tx: &Tx<'_>, known: i64) -> Result<(), StoreError> {
+    // A write, because a full disk and a standby server can still be read.
+    tx.execute("update migrations set name = name where version = $1", params![known]).await?;
+    version(tx, known).await.map(drop)
+}
+
+/// The schema's version, 0 while it is empty; an error if it is newer than `known`.
+async fn version(tx: &Tx<'_>, known: i64) -> Result<i64, StoreError> {
+    const NEWEST: &str = "select coalesce(max(version), 0) from migrations";
+    let found = tx.first(NEWEST, &[]).await?.map_or(Ok(0), |mut row| row.int())?;
+    if found > known { Err(StoreError::Newer { found, known }) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_and_index_says_what_it_is_for() {
+        for migration in MIGRATIONS {
+            let mut above = "";
+            for line in migration.sql.lines() {
+                let is_made = line.contains("create table ") || line.contains("create index ");
+                let name = migration.name;
+                assert!(!is_made || above.starts_with("-- "), "{name}: {line} needs a comment");
+                above = line;
+            }
         }
     }
-    Ok(())
-}
-
-/// The schema's version; 0 while there is none.
-async fn version(tx: &Tx<'_>) -> Result<i64, StoreError> {
-    let newest = "select coalesce(max(version), 0) from migrations";
-    tx.first(newest, &[]).await?.map_or(Ok(0), |mut row| row.int())
-}
-
-/// Fails unless the store takes writes and its schema is this program's.
-pub(crate) async fn check(tx: &Tx<'_>) -> Result<(), StoreError> {
-    // A write, because a full disk and a standby server both still read.
-    tx.execute("update migrations set name = name where version = $1", params![KNOWN]).await?;
-    let found = version(tx).await?;
-    if found > KNOWN { Err(StoreError::Newer { found, known: KNOWN }) } else { Ok(()) }
 }

@@ -1,4 +1,5 @@
-//! PostgreSQL: a pool of connections, and one more that listens.
+//! PostgreSQL: a pool of connections, one more that listens, and one while the schema is
+//! migrated.
 //!
 //! What holds here:
 //!
@@ -10,6 +11,7 @@
 //!   `sslmode=require`.
 
 mod listen;
+mod migration;
 mod tls;
 
 use crate::engine::error::store_error;
@@ -28,6 +30,8 @@ use crate::engine::sql::{Row, Value};
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
+pub(crate) use self::migration::Migrating;
+
 /// How long an operation waits for a connection, free or new.
 const WAIT: Duration = Duration::from_secs(10);
 /// How long a server that says nothing is believed to be there.
@@ -40,9 +44,50 @@ const SESSION: &str = "
 
 /// The pool.
 pub(crate) struct Postgres {
+    connector: Connector,
     pool: Pool,
     news: WakeSignals,
     listening: JoinHandle<()>,
+}
+
+/// How to connect to the server.
+struct Connector {
+    config: Config,
+    tls: Option<tls::Tls>,
+}
+
+impl Connector {
+    fn new(url: &str) -> Result<Connector, StoreError> {
+        let mut config: Config = url.parse().map_err(store_error)?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(WAIT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("feedgate");
+        }
+        config.keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
+        let tls = match config.get_ssl_mode() {
+            SslMode::Require => Some(tls::trusting()?),
+            _ => None,
+        };
+        Ok(Connector { config, tls })
+    }
+
+    /// A pool of up to `connections`, each of which runs `session` first.
+    fn pool(&self, connections: usize, session: &'static str) -> Result<Pool, StoreError> {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match self.tls.clone() {
+            Some(tls) => Manager::from_config(self.config.clone(), tls, recycling),
+            None => Manager::from_config(self.config.clone(), NoTls, recycling),
+        };
+        let pool = Pool::builder(manager).max_size(connections).runtime(Runtime::Tokio1);
+        let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT));
+        let begin = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(async move { client.batch_execute(session).await.map_err(HookError::Backend) })
+        });
+        let pool = pool.post_create(begin).build();
+        pool.map_err(|err| StoreError::Database(Box::new(err)))
+    }
 }
 
 impl Postgres {
@@ -52,34 +97,18 @@ impl Postgres {
         connections: usize,
         news: WakeSignals,
     ) -> Result<Postgres, StoreError> {
-        let mut config: Config = url.parse().map_err(store_error)?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(WAIT);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("feedgate");
-        }
-        config.keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
-        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let tls = match config.get_ssl_mode() {
-            SslMode::Require => Some(tls::trusting()?),
-            _ => None,
-        };
-        let manager = match tls.clone() {
-            Some(tls) => Manager::from_config(config.clone(), tls, recycling),
-            None => Manager::from_config(config.clone(), NoTls, recycling),
-        };
-        let pool = Pool::builder(manager).max_size(connections).runtime(Runtime::Tokio1);
-        let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT));
-        let bounded = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(async { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
-        });
-        let pool = pool.post_create(bounded).build();
-        let pool = pool.map_err(|err| StoreError::Database(Box::new(err)))?;
+        let connector = Connector::new(url)?;
+        let pool = connector.pool(connections, SESSION)?;
         // Say now, not at the first operation, that there is no server.
         drop(pool.get().await.map_err(store_error)?);
+        let (config, tls) = (connector.config.clone(), connector.tls.clone());
         let listening = tokio::spawn(listen::listen(config, tls, news.clone()));
-        Ok(Postgres { pool, news, listening })
+        Ok(Postgres { connector, pool, news, listening })
+    }
+
+    /// Opens the connection that migrates the schema, once no other node does.
+    pub(crate) async fn begin_migrating(&self) -> Result<Migrating, StoreError> {
+        Migrating::begin(&self.connector).await
     }
 
     /// Runs `op` in a transaction, all or nothing.

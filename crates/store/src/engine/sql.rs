@@ -301,9 +301,51 @@ fn replace(sql: &str, with: impl Fn(&str, &str) -> String) -> String {
     text
 }
 
+/// The statements of a script, without comments. A semicolon in a quoted text ends none; block
+/// comments and quotes with dollars are not understood.
+pub(crate) fn statements(script: &str) -> Vec<String> {
+    let (mut all, mut statement) = (Vec::new(), String::new());
+    let mut quote = None;
+    let mut chars = script.chars().peekable();
+    while let Some(c) = chars.next() {
+        match quote {
+            None if c == '-' && chars.peek() == Some(&'-') => {
+                while chars.next_if(|c| *c != '\n').is_some() {}
+                continue;
+            }
+            None if c == ';' => {
+                all.push(std::mem::take(&mut statement));
+                continue;
+            }
+            None if c == '\'' || c == '"' => quote = Some(c),
+            Some(open) if c == open => quote = None,
+            _ => {}
+        }
+        statement.push(c);
+    }
+    all.push(statement);
+    all.retain(|statement| !statement.trim().is_empty());
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_is_split_at_semicolons_outside_of_comments_and_quotes() {
+        #[rustfmt::skip]
+        let cases: [(&str, &[&str]); 5] = [
+            ("select 1; select 2;\n", &["select 1", " select 2"]),
+            ("-- One; it's two.\nselect 1 -- three; four", &["\nselect 1 "]),
+            ("select 'a;b', 'it''s; --', \"c;d\"; select 2", &["select 'a;b', 'it''s; --', \"c;d\"", " select 2"]),
+            ("select 2 - 1; -- nothing follows", &["select 2 - 1"]),
+            ("", &[]),
+        ];
+        for (script, want) in cases {
+            assert_eq!(statements(script), want, "{script}");
+        }
+    }
 
     #[test]
     fn one_text_becomes_two() {

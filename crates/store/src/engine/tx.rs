@@ -148,20 +148,23 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Runs statements that take no parameters.
+    /// Runs statements that take no parameters. PostgreSQL gets them one by one by its simple
+    /// protocol: servers that pass statements on to others, as Citus does, refuse to prepare
+    /// several at once.
     pub(crate) async fn script(&self, sql: &str) -> Result<(), StoreError> {
         match self.conn {
             Conn::Sqlite(conn) => {
-                lock(conn).execute_batch(&sql::sqlite(sql, 1, &[])).map_err(store_error)?
+                lock(conn).execute_batch(&sql::sqlite(sql, 1, &[])).map_err(store_error)?;
             }
             Conn::Client(client) => {
-                client.batch_execute(&sql::postgres(sql, 1, &[])).await.map_err(store_error)?
+                for statement in sql::statements(&sql::postgres(sql, 1, &[])) {
+                    client.batch_execute(&statement).await.map_err(store_error)?;
+                }
             }
             Conn::Transaction(transaction) => {
-                transaction
-                    .batch_execute(&sql::postgres(sql, 1, &[]))
-                    .await
-                    .map_err(store_error)?;
+                for statement in sql::statements(&sql::postgres(sql, 1, &[])) {
+                    transaction.batch_execute(&statement).await.map_err(store_error)?;
+                }
             }
         }
         Ok(())

@@ -128,13 +128,13 @@ impl Before {
 /// Locks the row of a resource.
 pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
-        select head, body_version, kind, host, pinged, spacing, least_s, unit_ms
+        select head, body_version, kind, host, pinged, ping_interval, min_period_s, base_period_ms
           from resources
          where id = $1
            {for update}";
     const DETAILS: &str = "
-        select d.status, d.polling, r.pace
-          from resources r join details d on d.resource_id = r.id
+        select d.status, d.polling, r.poll_times
+          from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1";
     let row = tx.first(LOCK, params![id.0]).await?;
     let mut row = row.ok_or_else(|| poll_result::missing(id))?;
@@ -226,13 +226,14 @@ async fn keep_body(
     version: i64,
     (body, meaning): (Body, Option<Digest>),
 ) -> Result<i64, StoreError> {
-    const KEPT: &str = "select hash, coalesce(meaning, hash) from bodies where resource_id = $1";
+    const KEPT: &str =
+        "select hash, coalesce(semantic_digest, hash) from bodies where resource_id = $1";
     const KEEP: &str = "
-        insert into bodies (resource_id, version, content_type, hash, meaning, bytes)
+        insert into bodies (resource_id, version, content_type, hash, semantic_digest, bytes)
         values ($1, $2, $3, $4, $5, $6)
             on conflict (resource_id) do update
            set version = excluded.version, content_type = excluded.content_type,
-               hash = excluded.hash, meaning = excluded.meaning, bytes = excluded.bytes";
+               hash = excluded.hash, semantic_digest = excluded.semantic_digest, bytes = excluded.bytes";
     let hash = Sha256::digest(&body.bytes).to_vec();
     let meaning = meaning.map_or_else(|| hash.clone(), |meaning| meaning.0.to_vec());
     let mut now = version + 1;
@@ -263,7 +264,7 @@ async fn keep_content(
            set head = $2, body_version = $3, kind = coalesce($4, kind),
                site_url = coalesce($5, site_url)
          where id = $1";
-    const HEAD: &str = "update details set feed_head = $2 where resource_id = $1";
+    const HEAD: &str = "update resource_details set feed_head = $2 where resource_id = $1";
     let Poll { kind, site_url, feed_head, .. } = poll;
     let is_same = kind.is_none() && site_url.is_none() && feed_head.is_none();
     if is_same && stood_at == (after.head, after.body_version) {

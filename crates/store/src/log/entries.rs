@@ -28,10 +28,10 @@ pub(crate) async fn known(
     keys: Vec<EntryKey>,
 ) -> Result<Known, StoreError> {
     const KNOWN: &str = "
-        select k.key, e.first, e.newest, e.digest, e.title, e.published, e.updated, e.revised,
-               e.revised_at, e.seen_at, e.deleted
+        select k.key, e.first_seq, e.newest_seq, e.digest, e.title_digest, e.published, e.updated,
+               e.updates_sent, e.last_update_at, e.seen_at, e.deleted
           from entry_keys k
-          join entries e on e.resource_id = k.resource_id and e.first = k.entry
+          join entries e on e.resource_id = k.resource_id and e.first_seq = k.first_seq
          where k.resource_id = $1 and k.key in ({blobs $2})";
     let keys: Vec<_> = keys.into_iter().map(|key| key.0.to_vec()).collect();
     if keys.is_empty() {
@@ -101,10 +101,10 @@ impl Columns {
 
     fn named(self) -> [(&'static str, Value); 6] {
         [
-            ("first", Value::Ints(self.first)),
-            ("newest", Value::Ints(self.newest)),
+            ("first_seq", Value::Ints(self.first)),
+            ("newest_seq", Value::Ints(self.newest)),
             ("digest", Value::Blobs(self.digest)),
-            ("title", Value::Blobs(self.title)),
+            ("title_digest", Value::Blobs(self.title)),
             ("published", Value::Ints(self.published)),
             ("updated", Value::Ints(self.updated)),
         ]
@@ -121,22 +121,23 @@ pub(crate) async fn learn(
     seqs: &[Option<i64>],
 ) -> Result<(), StoreError> {
     const NEW: &str = "
-        insert into entries (resource_id, first, newest, digest, title, published, updated,
-                             seen_at)
-        select cast($1 as bigint), given.first, given.newest, given.digest, given.title,
-               given.published, given.updated, cast($2 as bigint)
+        insert into entries (resource_id, first_seq, newest_seq, digest, title_digest, published,
+                             updated, seen_at)
+        select cast($1 as bigint), given.first_seq, given.newest_seq, given.digest,
+               given.title_digest, given.published, given.updated, cast($2 as bigint)
           from {rows}";
     const LEARNT: &str = "
         update entries
-           set newest = given.newest, digest = given.digest, title = given.title,
+           set newest_seq = given.newest_seq, digest = given.digest,
+               title_digest = given.title_digest,
                published = given.published, updated = given.updated
           from {rows}
-         where entries.resource_id = $1 and entries.first = given.first";
+         where entries.resource_id = $1 and entries.first_seq = given.first_seq";
     const REVISED: &str = "
         update entries
-           set revised = revised + given.sent, revised_at = $2, deleted = 0
+           set updates_sent = updates_sent + given.sent, last_update_at = $2, deleted = 0
           from {rows}
-         where entries.resource_id = $1 and entries.first = given.first";
+         where entries.resource_id = $1 and entries.first_seq = given.first_seq";
     let (mut new, mut learnt) = (Columns::default(), Columns::default());
     let (mut revised, mut sent) = (Vec::new(), Vec::new());
     for ((candidate, verdict), seq) in document.candidates.iter().zip(&judgement.verdicts).zip(seqs)
@@ -156,7 +157,7 @@ pub(crate) async fn learn(
     }
     tx.execute_rows(NEW, params![id.0, document.at], &new.named()).await?;
     tx.execute_rows(LEARNT, params![id.0], &learnt.named()).await?;
-    let columns = [("first", Value::Ints(revised)), ("sent", Value::Ints(sent))];
+    let columns = [("first_seq", Value::Ints(revised)), ("sent", Value::Ints(sent))];
     tx.execute_rows(REVISED, params![id.0, document.at], &columns).await?;
     keep_keys(tx, id, document, judgement, seqs).await
 }
@@ -171,23 +172,23 @@ async fn keep_keys(
     seqs: &[Option<i64>],
 ) -> Result<(), StoreError> {
     const IDS: &str = "
-        insert into entry_keys (resource_id, key, entry)
-        select cast($1 as bigint), given.key, given.entry from {rows}";
+        insert into entry_keys (resource_id, key, first_seq)
+        select cast($1 as bigint), given.key, given.first_seq from {rows}";
     const FORGET: &str = "
         delete from entry_keys
-         where resource_id = $1 and alias = 1 and entry in (select given.entry from {rows})";
+         where resource_id = $1 and alias = 1 and first_seq in (select given.first_seq from {rows})";
     const ALIASES: &str = "
-        insert into entry_keys (resource_id, key, entry, alias)
-        select cast($1 as bigint), given.key, given.entry, 1 from {rows} where true
+        insert into entry_keys (resource_id, key, first_seq, alias)
+        select cast($1 as bigint), given.key, given.first_seq, 1 from {rows} where true
             on conflict (resource_id, key) do nothing";
     const FURTHER: &str = "
-        insert into entry_keys (resource_id, key, entry)
-        select cast($1 as bigint), given.key, given.entry from {rows} where true
+        insert into entry_keys (resource_id, key, first_seq)
+        select cast($1 as bigint), given.key, given.first_seq from {rows} where true
             on conflict (resource_id, key) do nothing";
     const SIGNS: &str = "
-        insert into entry_keys (resource_id, key, entry)
-        select cast($1 as bigint), given.key, given.entry from {rows} where true
-            on conflict (resource_id, key) do update set entry = excluded.entry";
+        insert into entry_keys (resource_id, key, first_seq)
+        select cast($1 as bigint), given.key, given.first_seq from {rows} where true
+            on conflict (resource_id, key) do update set first_seq = excluded.first_seq";
     let (mut ids, mut aliases) = (Names::default(), Names::default());
     let (mut further, mut signs) = (Names::default(), Names::default());
     for ((candidate, verdict), seq) in document.candidates.iter().zip(&judgement.verdicts).zip(seqs)
@@ -216,7 +217,7 @@ async fn keep_keys(
         signs.push(candidate.text, entry);
     }
     tx.execute_rows(IDS, params![id.0], &ids.named()).await?;
-    let forget = [("entry", Value::Ints(aliases.entry.clone()))];
+    let forget = [("first_seq", Value::Ints(aliases.entry.clone()))];
     tx.execute_rows(FORGET, params![id.0], &forget).await?;
     tx.execute_rows(ALIASES, params![id.0], &aliases.named()).await?;
     tx.execute_rows(FURTHER, params![id.0], &further.named()).await?;
@@ -239,7 +240,7 @@ impl Names {
     }
 
     fn named(self) -> [(&'static str, Value); 2] {
-        [("key", Value::Blobs(self.key)), ("entry", Value::Ints(self.entry))]
+        [("key", Value::Blobs(self.key)), ("first_seq", Value::Ints(self.entry))]
     }
 }
 
@@ -251,10 +252,10 @@ pub(crate) async fn mark_deleted(
     seqs: Vec<i64>,
 ) -> Result<(), StoreError> {
     const DELETED: &str = "
-        update entries set deleted = 1, newest = given.seq
+        update entries set deleted = 1, newest_seq = given.seq
           from {rows}
-         where entries.resource_id = $1 and entries.first = given.entry";
-    let columns = [("entry", Value::Ints(entries)), ("seq", Value::Ints(seqs))];
+         where entries.resource_id = $1 and entries.first_seq = given.first_seq";
+    let columns = [("first_seq", Value::Ints(entries)), ("seq", Value::Ints(seqs))];
     tx.execute_rows(DELETED, params![id.0], &columns).await.map(drop)
 }
 
@@ -273,7 +274,7 @@ pub(crate) async fn note(
         select max(seen_at) from entries where resource_id = $1";
     const NOTE: &str = "
         update entries set seen_at = $2
-         where resource_id = $1 and first in ({ids $3}) and seen_at < $2";
+         where resource_id = $1 and first_seq in ({ids $3}) and seen_at < $2";
     let held: Vec<&KnownEntry> = judgement.verdicts.iter().filter_map(EntryChange::known).collect();
     if !is_to_note(&held, document.at) {
         return Ok(());
@@ -298,16 +299,16 @@ async fn forget(
     newest: i64,
 ) -> Result<(), StoreError> {
     const OLD: &str = "
-        select first
-          from (select first, seen_at from entries
+        select first_seq
+          from (select first_seq, seen_at from entries
                  where resource_id = $1
-                 order by seen_at desc, first desc
+                 order by seen_at desc, first_seq desc
                  limit 9223372036854775807 offset $3) rest
          where seen_at < $2";
     const KEYS: &str = "
-        delete from entry_keys where resource_id = $1 and entry in ({ids $2})";
+        delete from entry_keys where resource_id = $1 and first_seq in ({ids $2})";
     const ENTRIES: &str = "
-        delete from entries where resource_id = $1 and first in ({ids $2})";
+        delete from entries where resource_id = $1 and first_seq in ({ids $2})";
     let old = tx.query(OLD, params![id.0, before, newest]).await?;
     let old = old.into_iter().map(|mut row| row.int());
     let old = old.collect::<Result<Vec<_>, StoreError>>()?;

@@ -86,7 +86,7 @@ pub(crate) async fn mark_due_for_status(
         update subscriptions
            set due_at = $2
          where resource_id = $1 and due_at is null and lease_until > $2
-           and status_told < case statuses when 'always' then cast($3 as bigint)
+           and acknowledged_status < case statuses when 'always' then cast($3 as bigint)
                                            when 'transitions' then cast($4 as bigint)
                                            else 0 end";
     if before == after {

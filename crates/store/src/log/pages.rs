@@ -21,7 +21,7 @@ const BATCH: i64 = 500;
 /// The columns of a page `p`, as [`page`] reads them.
 macro_rules! page_columns {
     () => {
-        "p.page, p.first, p.last, p.bytes, p.begun_at, p.ended_at"
+        "p.page, p.first_seq, p.last_seq, p.bytes, p.begun_at, p.ended_at"
     };
 }
 
@@ -72,7 +72,7 @@ impl Archives for Db {
 
     async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError> {
         const READ: &str = concat!(
-            "select r.again, coalesce(r.replaces, ''), ",
+            "select r.repeats_id, coalesce(r.replaces_id, ''), ",
             record_columns!(),
             " from records r
               where r.resource_id = $1 and r.seq >= $2 and r.seq <= $3
@@ -138,12 +138,12 @@ pub(crate) async fn place(
         " from pages p where p.resource_id = $1 order by p.page desc limit 1"
     );
     const KEEP: &str = "
-        insert into pages (resource_id, page, first, last, bytes, begun_at, ended_at)
-        select cast($1 as bigint), given.page, given.first, given.last, given.bytes,
+        insert into pages (resource_id, page, first_seq, last_seq, bytes, begun_at, ended_at)
+        select cast($1 as bigint), given.page, given.first_seq, given.last_seq, given.bytes,
                given.begun_at, given.ended_at
           from {rows} where true
             on conflict (resource_id, page) do update
-           set last = excluded.last, bytes = excluded.bytes, ended_at = excluded.ended_at";
+           set last_seq = excluded.last_seq, bytes = excluded.bytes, ended_at = excluded.ended_at";
     let newest = tx.first(NEWEST, params![id.0]).await?;
     let newest = newest.map(|mut row| page(&mut row)).transpose()?;
     let mut pages = Vec::from_iter(newest);
@@ -153,8 +153,8 @@ pub(crate) async fn place(
     let ints = |value: fn(&Page) -> i64| Value::Ints(pages.iter().map(value).collect());
     let columns = [
         ("page", ints(|page| page.number)),
-        ("first", ints(|page| page.first.0)),
-        ("last", ints(|page| page.last.0)),
+        ("first_seq", ints(|page| page.first.0)),
+        ("last_seq", ints(|page| page.last.0)),
         ("bytes", ints(|page| page.bytes)),
         ("begun_at", ints(|page| page.begun_at.timestamp_micros())),
         ("ended_at", ints(|page| page.ended_at.timestamp_micros())),
@@ -188,7 +188,7 @@ async fn find(
                  where resource_id = $1 and format <> 'raw'
                    and (due_at is not null or failures > 0)
                 union all
-                select cursor from collecting where resource_id = $1) owed";
+                select cursor from collection_cursors where resource_id = $1) owed";
     let mut pages = Vec::new();
     for mut row in tx.query(OLDEST, params![id, FEW]).await? {
         let (page, newest) = (page(&mut row)?, row.int()?);

@@ -111,11 +111,11 @@ pub(crate) async fn append(
     (at, records): (DateTime<Utc>, Records),
 ) -> Result<After, StoreError> {
     const RECORDS: &str = "
-        insert into records (resource_id, seq, at, kind, reach, predecessor, entry_hash,
-                             entry_id, atom, again, replaces, member_id)
-        select cast($1 as bigint), given.seq, cast($2 as bigint), given.kind, given.reach,
+        insert into records (resource_id, seq, appended_at, kind, audience, predecessor,
+                             entry_hash, entry_id, atom, repeats_id, replaces_id, member_id)
+        select cast($1 as bigint), given.seq, cast($2 as bigint), given.kind, given.audience,
                nullif(given.predecessor, 0), given.entry_hash, given.entry_id, given.atom,
-               given.again, nullif(given.replaces, ''), nullif(given.member_id, 0)
+               given.repeats_id, nullif(given.replaces_id, ''), nullif(given.member_id, 0)
           from {rows}";
     let after = records.appended();
     if records.seq.is_empty() {
@@ -127,13 +127,13 @@ pub(crate) async fn append(
     let columns = [
         ("seq", Value::Ints(records.seq)),
         ("kind", Value::Texts(records.kind)),
-        ("reach", Value::Ints(records.reaches)),
+        ("audience", Value::Ints(records.reaches)),
         ("predecessor", Value::Ints(records.predecessor)),
         ("entry_hash", Value::Blobs(records.hash)),
         ("entry_id", Value::Texts(records.entry_id)),
         ("atom", Value::Texts(records.atom)),
-        ("again", Value::Ints(again)),
-        ("replaces", Value::Texts(replaces)),
+        ("repeats_id", Value::Ints(again)),
+        ("replaces_id", Value::Texts(replaces)),
         ("member_id", Value::Ints(records.members)),
     ];
     tx.execute_rows(RECORDS, params![id.0, at], &columns).await?;
@@ -152,7 +152,7 @@ async fn names(
         select entry_id from records
          where resource_id = $1 and kind <> 'deleted' and entry_hash in ({blobs $2})";
     const REPLACED: &str = "
-        select seq, again, entry_id from records where resource_id = $1 and seq in ({ids $2})";
+        select seq, repeats_id, entry_id from records where resource_id = $1 and seq in ({ids $2})";
     let is = |n: usize, kind: RecordKind| records.kind[n] == kind.as_str();
     let every = 0..records.seq.len();
     let is_first = records.seq[0] == 1;

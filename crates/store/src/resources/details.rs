@@ -15,7 +15,7 @@ use feedgate_core::status::Status;
 /// Makes the details of a resource, if it has none.
 pub(crate) async fn make(tx: &Tx<'_>, id: i64, status: &Status) -> Result<(), StoreError> {
     const MAKE: &str = "
-        insert into details (resource_id, status, polling) values ($1, $2, $3)
+        insert into resource_details (resource_id, status, polling) values ($1, $2, $3)
             on conflict (resource_id) do nothing";
     let params = params![id, json(status), json(&Polling::default())];
     tx.execute(MAKE, params).await.map(drop)
@@ -37,7 +37,7 @@ pub(crate) async fn keep_status(
     id: ResourceId,
     status: &Status,
 ) -> Result<(), StoreError> {
-    const KEEP: &str = "update details set status = $2 where resource_id = $1";
+    const KEEP: &str = "update resource_details set status = $2 where resource_id = $1";
     tx.execute(KEEP, params![id.0, json(status)]).await.map(drop)
 }
 

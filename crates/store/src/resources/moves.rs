@@ -86,12 +86,12 @@ async fn undo(
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
     const LOCK: &str = "select fetch_url from resources where id = $1 {for update}";
-    const REMEMBERED: &str = "select polling from details where resource_id = $1";
+    const REMEMBERED: &str = "select polling from resource_details where resource_id = $1";
     const FIND: &str = "
         select id, at, from_url, to_url, undone_at from moves
          where resource_id = $1 and id = $2";
     const UNDO: &str = "update moves set undone_at = $3 where resource_id = $1 and id = $2";
-    const REMEMBER: &str = "update details set polling = $2 where resource_id = $1";
+    const REMEMBER: &str = "update resource_details set polling = $2 where resource_id = $1";
     const DUE: &str = "
         update resources
            set next_fetch = $2,

@@ -200,7 +200,8 @@ async fn lock(
     endings: &[PollResult],
 ) -> Result<HashMap<i64, (Seq, ResourceBefore)>, StoreError> {
     const LOCK: &str = "
-        select id, head, host, pinged, spacing, status_version, status_news, least_s, unit_ms
+        select id, head, host, pinged, ping_interval, status_version, announced_status_version,
+               min_period_s, base_period_ms
           from resources
          where id in ({ids $1})
          order by id
@@ -217,7 +218,7 @@ async fn lock(
     rows.into_iter().map(read).collect()
 }
 
-/// Reads `least_s` and `unit_ms`.
+/// Reads `min_period_s` and `base_period_ms`.
 pub(crate) fn demand(row: &mut Row) -> Result<Demand, StoreError> {
     Ok(Demand { least_s: row.small()?, unit_ms: row.count()? })
 }
@@ -228,7 +229,7 @@ async fn measured(
     endings: &[PollResult],
 ) -> Result<HashMap<i64, Measured>, StoreError> {
     const MEASURED: &str =
-        "select resource_id, status from details where resource_id in ({ids $1})";
+        "select resource_id, status from resource_details where resource_id in ({ids $1})";
     let written = endings.iter().filter(|ending| ending.details.is_some());
     let written: Vec<i64> = written.map(|ending| ending.id.0).collect();
     if written.is_empty() {
@@ -273,10 +274,11 @@ async fn move_on(
 ) -> Result<(), StoreError> {
     const MOVE_ON: &str = "
         update resources
-           set pace = {given pace}, failing = {given failing},
+           set poll_times = {given poll_times}, failing = {given failing},
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
-               pinged = {given pinged}, fetched_at = {given at}, put_off_why = null,
-               status_version = {given version}, status_news = {given news}, period = {given period}
+               pinged = {given pinged}, fetched_at = {given at}, delay_reason = null,
+               status_version = {given version}, announced_status_version = {given news},
+               period_s = {given period_s}
           {from rows}
          where resources.id = {given id}";
     // What a ping told of may have been written after the server answered.
@@ -293,14 +295,14 @@ async fn move_on(
     let pinged = ended.iter().map(|(_, held, _)| i64::from(held.pinged == 1));
     let columns = [
         ("id", ints(|ending| ending.id.0)),
-        ("pace", texts(|ending| &ending.pace)),
+        ("poll_times", texts(|ending| &ending.pace)),
         ("failing", ints(|ending| ending.is_failing.into())),
         ("next_fetch", Value::Ints(next.collect())),
         ("pinged", Value::Ints(pinged.collect())),
         ("at", ints(|ending| ending.at.timestamp_micros())),
         ("version", ints(|ending| ending.versions.all)),
         ("news", ints(|ending| ending.versions.news)),
-        ("period", ints(|ending| ending.period_s.into())),
+        ("period_s", ints(|ending| ending.period_s.into())),
     ];
     tx.execute_rows(MOVE_ON, params![], &columns).await.map(drop)
 }
@@ -312,7 +314,7 @@ async fn keep_demands(
 ) -> Result<(), StoreError> {
     const KEEP: &str = "
         update resources
-           set least_s = {given least_s}, unit_ms = {given unit_ms}
+           set min_period_s = {given least_s}, base_period_ms = {given unit_ms}
           {from rows}
          where resources.id = {given id}";
     let other = ended.iter().filter(|(ending, held, _)| !ending.demand.is_about(held.demand));
@@ -332,10 +334,10 @@ async fn keep_details(
     ended: &[(PollResult, ResourceBefore, usize)],
 ) -> Result<(), StoreError> {
     const KEEP: &str = "
-        update details
+        update resource_details
            set status = {given status}, polling = {given polling}
           {from rows}
-         where details.resource_id = {given id}";
+         where resource_details.resource_id = {given id}";
     let (mut ids, mut statuses, mut pollings) = (Vec::new(), Vec::new(), Vec::new());
     for (ending, ..) in ended {
         let Some(details) = &ending.details else { continue };

@@ -36,15 +36,15 @@ impl Rescheduler for Db {
     async fn shorten_waits(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError> {
         const RESOURCES: &str = "
             update resources
-               set due_at = cast($1 as bigint) + period * 1000000,
-                   next_fetch = cast($1 as bigint) + period * 1000000
-             where subscribers > 0 and due_at > cast($2 as bigint) + period * 1000000";
+               set due_at = cast($1 as bigint) + period_s * 1000000,
+                   next_fetch = cast($1 as bigint) + period_s * 1000000
+             where subscribers > 0 and due_at > cast($2 as bigint) + period_s * 1000000";
         const HOSTS: &str = "
             update hosts
-               set free_at = cast($1 as bigint),
-                   cool_until = case when cool_until > $1 then cast($1 as bigint)
-                                     else cool_until end
-             where free_at > $1";
+               set next_fetch_at = cast($1 as bigint),
+                   backoff_until = case when backoff_until > $1 then cast($1 as bigint)
+                                        else backoff_until end
+             where next_fetch_at > $1";
         let pulled = self.write(move |tx| {
             Box::pin(async move {
                 let pulled = tx.execute(RESOURCES, params![now, now + slack]).await?;
@@ -80,11 +80,11 @@ async fn overdue(tx: &Tx<'_>, now: DateTime<Utc>) -> Result<(Vec<Overdue>, f64),
           from (select 1 from resources where subscribers > 0 and due_at <= $1 limit $2) few";
     // Who was never polled counts with an hour.
     const NORMAL: &str = "
-        select cast(coalesce(sum(86400 / case when period > 0 then period else 3600 end), 0)
+        select cast(coalesce(sum(86400 / case when period_s > 0 then period_s else 3600 end), 0)
                     as bigint)
           from resources where subscribers > 0";
     const OVERDUE: &str = "
-        select id, due_at, period, subscribers, pinged
+        select id, due_at, period_s, subscribers, pinged
           from resources
          where subscribers > 0 and due_at <= $1
            and (claimed_until is null or claimed_until <= $1)

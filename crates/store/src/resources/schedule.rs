@@ -23,11 +23,11 @@ impl Schedule for Db {
         // In polls per million million seconds, so that sums of integers are exact enough.
         const PLANNED: &str = "
             select cast(coalesce(sum(1000000000000000 / ms), 0) as bigint)
-              from (select case when least_s * 1000 >= $2 then least_s * 1000
+              from (select case when min_period_s * 1000 >= $2 then min_period_s * 1000
                                 when wanted > $2 then $2
-                                when wanted > least_s * 1000 then wanted
-                                else least_s * 1000 end as ms
-                      from (select least_s, unit_ms * $1 / 1000000 as wanted
+                                when wanted > min_period_s * 1000 then wanted
+                                else min_period_s * 1000 end as ms
+                      from (select min_period_s, base_period_ms * $1 / 1000000 as wanted
                               from resources
                              where subscribers > 0) by_rate) periods";
         let stretch = (k / K_LEAST * MILLION) as i64;
@@ -37,7 +37,7 @@ impl Schedule for Db {
     }
 
     async fn k(&self) -> Result<f64, StoreError> {
-        const K: &str = "select value from dials where name = 'k'";
+        const K: &str = "select value from control_values where name = 'k'";
         let kept = self.rows(K, params![]).await?.into_iter().next();
         let kept = kept.map(|mut row| row.int()).transpose()?;
         Ok(kept.map_or(K_LEAST, |millionths| (millionths as f64 / MILLION).max(K_LEAST)))
@@ -45,7 +45,7 @@ impl Schedule for Db {
 
     async fn save_k(&self, k: f64) -> Result<(), StoreError> {
         const KEEP: &str = "
-            insert into dials (name, value) values ('k', $1)
+            insert into control_values (name, value) values ('k', $1)
                 on conflict (name) do update set value = excluded.value";
         let millionths = (k * MILLION) as i64;
         let kept = self
@@ -67,7 +67,8 @@ impl Schedule for Db {
              where fetched_at > $2";
         const CLAIMED: &str = "
             update resources set due_at = $1, claimed_until = null where claimed_until > $2";
-        const CHORES: &str = "update chores set held_until = $1 where held_until > $2";
+        const CHORES: &str =
+            "update maintenance_tasks set claimed_until = $1 where claimed_until > $2";
         let mended = self.write(move |tx| {
             Box::pin(async move {
                 let polled = tx.execute(POLLED, params![now, now + TOLERANCE]).await?;

@@ -30,9 +30,9 @@ const SUBSCRIPTIONS: i64 = 10_000;
 macro_rules! watched {
     ($which:literal) => {
         concat!(
-            "select r.id, r.topic, d.status, r.site_url, r.kind, r.subscribers, r.fetched_at, n.at
+            "select r.id, r.topic, d.status, r.site_url, r.kind, r.subscribers, r.fetched_at, n.appended_at
                from resources r
-               join details d on d.resource_id = r.id
+               join resource_details d on d.resource_id = r.id
                left join records n on n.resource_id = r.id and n.seq = r.head
               where ",
             $which
@@ -44,7 +44,7 @@ macro_rules! watched {
 macro_rules! read {
     ($which:literal, $limit:literal) => {
         concat!(
-            "select resource_id, id, account_id, callback, protocol, errors, failures,
+            "select resource_id, id, account_id, callback, protocol, failed_changes, failures,
                     failing_since, created_at, lease_until
                from subscriptions
               where ",

@@ -166,7 +166,7 @@ pub(crate) async fn offer(
                secret = excluded.secret, state = excluded.state,
                due_at = case when upstreams.state = 'doubted' and upstreams.due_at > $9
                              then upstreams.due_at else cast($9 as bigint) end,
-               lease_until = null, pushed = 0, missed = 0, relied = 0,
+               lease_until = null, pushed = 0, missed = 0, is_trusted = 0,
                pushed_at = null
          where upstreams.protocol <> excluded.protocol
             or upstreams.procedure <> excluded.procedure
@@ -196,12 +196,12 @@ pub(crate) async fn count(
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const PROVED: &str = "
-        select pushed, missed, relied, pushed_at
+        select pushed, missed, is_trusted, pushed_at
           from upstreams
          where resource_id = $1 and state = 'active' and lease_until > $2";
     const KEEP: &str = "
         update upstreams
-           set pushed = $2, missed = $3, relied = $4,
+           set pushed = $2, missed = $3, is_trusted = $4,
                state = case when cast($5 as bigint) = 1 then 'doubted' else state end,
                due_at = case when cast($5 as bigint) = 1 then $6 else due_at end
          where resource_id = $1";

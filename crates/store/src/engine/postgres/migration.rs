@@ -1,0 +1,69 @@
+//! The connection that migrates the schema, and keeps other nodes from doing so meanwhile.
+//!
+//! It is not one of the pool: migrations may take hours, so no time limit applies to it, neither
+//! the pool's nor one that the server or the URL sets. The lock belongs to the connection and
+//! not to a transaction, and the migrations run on the same connection: it can neither outlive
+//! the node that took it nor be lost while that node still migrates.
+
+use std::time::Duration;
+
+use deadpool_postgres::{ClientWrapper, Object};
+use futures_util::future::BoxFuture;
+
+use super::Connector;
+use crate::engine::error::store_error;
+use crate::engine::tx::{Conn, Tx};
+use feedgate_core::ports::StoreError;
+
+/// Turns off every time limit that this server knows.
+const NO_TIME_LIMITS: &str = "
+    select set_config(name, '0', false)
+      from pg_settings
+     where name in ('statement_timeout', 'lock_timeout', 'transaction_timeout',
+                    'idle_in_transaction_session_timeout', 'idle_session_timeout')";
+
+/// Any number that no other program sharing the database uses: "feedgate" in ASCII.
+const LOCK: i64 = 0x6665_6564_6761_7465;
+/// Takes the lock if it is free. Waiting inside the server would hold a snapshot, which keeps
+/// deleted rows from being cleaned up and some ways of making an index from ending.
+const TRY_LOCK: &str = "select pg_try_advisory_lock($1)";
+/// How often a node that waits tries again: it adds no more than this to the start of that node.
+const LOCK_RETRY: Duration = Duration::from_millis(200);
+
+/// The connection, holding the lock. Both end when it is dropped.
+pub(crate) struct Migrating {
+    client: ClientWrapper,
+}
+
+impl Migrating {
+    /// Connects, and waits until no other node migrates.
+    pub(super) async fn begin(connector: &Connector) -> Result<Migrating, StoreError> {
+        let pool = connector.pool(1, NO_TIME_LIMITS)?;
+        let client = Object::take(pool.get().await.map_err(store_error)?);
+        let mut is_waiting = false;
+        while !try_lock(&client).await.map_err(store_error)? {
+            if !is_waiting {
+                tracing::info!("waiting for another node to finish migrating the database schema");
+            }
+            is_waiting = true;
+            tokio::time::sleep(LOCK_RETRY).await;
+        }
+        Ok(Migrating { client })
+    }
+
+    /// Runs `op` in a transaction, all or nothing.
+    pub(crate) async fn write<T, F>(&mut self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        let transaction = self.client.transaction().await.map_err(store_error)?;
+        let done = op(&Tx::new(Conn::Transaction(&transaction))).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(done)
+    }
+}
+
+async fn try_lock(client: &ClientWrapper) -> Result<bool, tokio_postgres::Error> {
+    client.query_one(TRY_LOCK, &[&LOCK]).await?.try_get(0)
+}

@@ -1,0 +1,151 @@
+-- What feedgate watches: resources, where they are fetched, when they are polled next, and how
+-- each of them asks to be followed.
+--
+-- How all files here are written:
+--
+-- * SQLite and PostgreSQL run the same text. What they spell differently stands in braces
+--   (see sql.rs of the store): {number} is a primary key that the database numbers, {serial}
+--   such a number that is only part of the {key}, {alias} a primary key numbered elsewhere, and
+--   {compact} stores a table in the order of its key.
+-- * Times are microseconds since 1970 in UTC, durations are microseconds unless the name of
+--   the column says otherwise, booleans are 0 and 1, and documents of our own are JSON.
+-- * Tables about one resource begin their keys with its number, so that all rows of a resource
+--   can be kept together.
+-- * Wide columns come last: SQLite reads past them to reach the columns behind.
+-- * An index names the statements that need it; a table without one is read by its key.
+
+-- One row is one watched resource, or one collection of resources. Every poll writes this row,
+-- so it is narrow; what seldom changes is in resource_details.
+create table resources (
+    id               {number},
+    -- Its URL, byte for byte as the first subscriber sent it.
+    topic            text   not null unique,
+    -- The URL that is polled; differs after a permanent redirect.
+    fetch_url        text   not null,
+    host             text   not null,          -- the host group of fetch_url (hosts.host)
+    site_url         text,                     -- the web site that the feed belongs to
+    kind             text   not null,          -- resource::Kind
+    head             bigint not null default 0, -- the greatest seq of its log; 0: the log is empty
+    body_version     bigint not null default 0, -- how often its body changed (bodies.version)
+    failing          bigint not null default 0, -- 1: its status is an error
+    -- Its subscriptions and collection memberships; 0: not polled.
+    subscribers      bigint not null default 0,
+    -- Since when it has no subscribers; null: it has some, or maintenance has not looked yet.
+    unwatched_since  bigint,
+    next_fetch       bigint not null,          -- when the schedule or a ping wants the next fetch
+    -- When it may be claimed: next_fetch, unless something delays it.
+    due_at           bigint not null,
+    claimed_until    bigint,                   -- until when a node polls it; null: no node does
+    -- Why it was delayed since its last poll; null: it was not.
+    delay_reason     text,
+    fetched_at       bigint,                   -- when the last poll ended; null: never polled
+    -- 1: a ping waits for a poll; 2: the current poll answers the ping.
+    pinged           bigint not null default 0,
+    -- At least this long from the last fetch to one that a ping causes.
+    ping_interval    bigint not null default 0,
+    -- Seconds between polls by the last decision; 0: none yet.
+    period_s         bigint not null default 0,
+    -- The poll budget makes the period no shorter than this.
+    min_period_s     bigint not null default 3600,
+    -- The period before the poll budget stretches it; 0: it is not stretched.
+    base_period_ms   bigint not null default 0,
+    -- How often its status went into or out of error, to gone, or moved.
+    status_version   bigint not null default 0,
+    -- The same without false alarms, which were soon over.
+    announced_status_version bigint not null default 0,
+    measured_at      bigint not null,          -- when its velocity was last measured
+    -- JSON of what every poll changes in the details; empty: nothing yet.
+    poll_times       text   not null default ''
+);
+
+-- Serves claim_resources: what is due, longest due first, in a stable order.
+create index resources_due_at on resources (due_at, id) where subscribers > 0;
+-- Serves claim_resources when one host has more due than it may be sent at once.
+create index resources_host on resources (host, due_at) where subscribers > 0;
+-- Serves planned, which sums up once a minute what the poll budget has to pay for.
+create index resources_demand on resources (min_period_s, base_period_ms) where subscribers > 0;
+-- Serves measure.
+create index resources_measured_at on resources (measured_at);
+-- Serves forget_unwatched, both its steps.
+create index resources_unwatched on resources (unwatched_since) where subscribers = 0;
+
+-- One row is what is known of one resource and seldom changes.
+create table resource_details (
+    resource_id {alias} references resources (id),
+    status      text   not null,             -- JSON of status::Status
+    -- JSON of poll::Polling: validators, measurements, redirects.
+    polling     text   not null,
+    -- The feed in Atom without its entries; empty: it is no feed.
+    feed_head   text   not null default ''
+);
+
+-- One row is one URL by which a ping may name a resource. Only hashes are stored, because a URL
+-- may be longer than an index entry.
+create table resource_urls (
+    resource_id bigint not null references resources (id),
+    role        text   not null,             -- topic, fetch or site
+    -- 16 bytes of SHA-256 of the URL without scheme and final slash.
+    url_hash    bytea  not null,
+    primary key (resource_id, role)
+);
+
+-- Serves receive: which resources a ping names.
+create index resource_urls_hash on resource_urls (url_hash);
+
+-- One row is one permanent redirect that was followed for good: the resource is fetched at
+-- another URL from then on. Its topic never changes.
+create table moves (
+    id          {serial},
+    resource_id bigint not null references resources (id),
+    at          bigint not null,             -- when fetch_url was replaced
+    from_url    text   not null,
+    to_url      text   not null,
+    undone_at   bigint,                      -- when an operator took it back; null: nobody did
+    {key} (resource_id, id)
+);
+
+-- One row is how one poll of a resource ended.
+create table fetches (
+    id          {serial},
+    resource_id bigint not null references resources (id),
+    at          bigint not null,             -- when it ended
+    trigger     text   not null,             -- poll::Trigger
+    outcome     text   not null,             -- the outcome's code
+    http_code   bigint not null,             -- 0: there was no HTTP response
+    took_ms     bigint not null,
+    wire_bytes  bigint not null,             -- bytes received, as transferred
+    appended    bigint not null,             -- new and updated entries that it added to the log
+    {key} (resource_id, id)
+);
+
+-- Serves prune.
+create index fetches_at on fetches (at);
+
+-- One row is the hub or rssCloud server that a resource advertises, and our subscription there.
+create table upstreams (
+    resource_id bigint not null references resources (id),
+    protocol    text   not null,             -- subscription::Protocol
+    -- The procedure that registers; empty: the protocol has none.
+    procedure   text   not null,
+    endpoint    text   not null,             -- URL of the hub or rssCloud server
+    host        text   not null default '',  -- of endpoint, with the port
+    topic       text   not null,             -- the URL by which the upstream knows the resource
+    -- Names the subscription in our callback URL; serves upstream.
+    token       text   not null unique,
+    secret      text   not null,             -- signs what the upstream sends
+    state       text   not null,             -- upstream::State
+    lease_until bigint,                      -- null: it was never confirmed
+    failures    bigint not null default 0,   -- consecutive failed subscription requests
+    pushed      bigint not null default 0,   -- entries that arrived by push first
+    missed      bigint not null default 0,   -- entries that a poll found first
+    is_trusted  bigint not null default 0,   -- 1: it has proved itself, so polls may be rare
+    pushed_at   bigint,                      -- when it last announced a change; null: never
+    -- When to subscribe, retry or renew, or when a claim ends.
+    due_at      bigint not null,
+    primary key (resource_id)
+);
+
+-- Serves claim_upstreams.
+create index upstreams_due_at on upstreams (due_at);
+-- Serves claim_upstreams when one host has more due than it may be sent at once.
+create index upstreams_host on upstreams (host, due_at);

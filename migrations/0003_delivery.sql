@@ -1,0 +1,100 @@
+-- Who is notified: subscriptions with their cursors, subscription requests that wait to be
+-- verified, and pings that are forwarded.
+
+-- One row is one subscription: a callback, and how far it has been notified. For subscribers
+-- who want the topic's own document ('raw'), cursors count versions of the body; for all others
+-- they are seqs of the log.
+create table subscriptions (
+    id                  {serial},
+    resource_id         bigint not null references resources (id),
+    account_id          bigint not null,     -- 0: an open subscription, which no account owns
+    callback            text   not null,
+    host                text   not null,     -- of the callback, with the port
+    protocol            text   not null,     -- subscription::Protocol
+    procedure           text   not null,     -- empty: the protocol has none
+    format              text   not null,     -- subscription::Format
+    -- Which updates of entries are sent: subscription::Updates.
+    updates             text   not null default 'fresh',
+    -- Which changes of status are sent: subscription::Statuses.
+    statuses            text   not null default 'never',
+    secret              text,                -- signs deliveries; null: they are not signed
+    lease_until         bigint not null,     -- nothing is sent after this
+    created_at          bigint not null,
+    cursor              bigint not null,     -- the last number that the callback acknowledged
+    -- The last version of the status that it acknowledged.
+    acknowledged_status bigint not null default 0,
+    -- Where to set the cursor once the current delivery ends; null: leave it.
+    replay_from         bigint,
+    -- The cursor before it was set back, so that repeated records are not measured as late; 0: it
+    -- never was set back.
+    replayed_upto       bigint not null default 0,
+    -- When it may be claimed: at once, at a retry, or at the end of a claim; null: nothing is owed.
+    due_at              bigint,
+    claimed_until       bigint,              -- until when a node delivers; null: no node does
+    -- The last number that the current delivery may reach.
+    claimed_upto        bigint not null default 0,
+    failures            bigint not null default 0, -- consecutive failed attempts
+    failing_since       bigint,              -- when the first of them was
+    -- Consecutive changes that could not be delivered, however often each was tried.
+    failed_changes      bigint not null default 0,
+    failed_upto         bigint not null default 0, -- the last number of the newest of them
+    {key} (resource_id, id),
+    unique (resource_id, account_id, callback, protocol)
+);
+
+-- Serves claim_subscriptions: what is due, longest due first.
+create index subscriptions_due_at on subscriptions (due_at) where due_at is not null;
+-- Serves claim_subscriptions when one host has more due than it may be sent at once.
+create index subscriptions_host on subscriptions (host, due_at) where due_at is not null;
+-- Serves list.
+create index subscriptions_account on subscriptions (account_id, id);
+-- Serves drop_expired.
+create index subscriptions_lease_until on subscriptions (lease_until);
+
+-- One row is one request to subscribe or unsubscribe that has yet to be verified.
+create table intents (
+    id           {number},
+    -- SHA-256 of account, topic, callback and protocol: a newer request for the same replaces an
+    -- older one.
+    hash         bytea  not null unique,
+    mode         text   not null,            -- intent::Mode
+    account_id   bigint not null,            -- 0: no account
+    topic        text   not null,
+    callback     text   not null,
+    -- Of the callback, without the port; empty: it is subscribed already, and not limited by host.
+    host         text   not null default '',
+    protocol     text   not null,
+    procedure    text   not null,
+    format       text   not null,
+    updates      text   not null default 'fresh',
+    statuses     text   not null default 'never',
+    secret       text,
+    lease_s      bigint not null,            -- seconds that were requested
+    verify_token text,                       -- sent back to the callback; null: none was given
+    backfill     bigint not null default 0,  -- 1: bring in the history once it is verified
+    attempts     bigint not null default 0,
+    due_at       bigint not null             -- when to verify or retry, or when a claim ends
+);
+
+-- Serves claim_intents.
+create index intents_due_at on intents (due_at);
+-- Serves claim_intents when one host has more due than it may be sent at once.
+create index intents_host on intents (host, due_at);
+
+-- One row is one change that one ping target has yet to be notified of.
+create table forwarded_pings (
+    id       {number},
+    -- SHA-256 of target and feed_url: newer changes join a waiting ping.
+    hash     bytea  not null unique,
+    target   text   not null,                -- the target's name in the configuration
+    name     text   not null,                -- title of the web site
+    url      text   not null,                -- of the web site
+    feed_url text   not null,
+    -- How many changes it covers; grows while a ping is sent.
+    version  bigint not null default 1,
+    attempts bigint not null default 0,
+    due_at   bigint not null                 -- when to send or retry, or when a claim ends
+);
+
+-- Serves claim_sink.
+create index forwarded_pings_due_at on forwarded_pings (target, due_at);

@@ -1,0 +1,46 @@
+-- What is known of the servers that are polled: when each may be fetched from again, which
+-- refused, and what their robots.txt says.
+
+-- One row is one group of servers that share one rate limit: a single host and port, or a
+-- platform that serves many hosts. At most one node fetches from a group at a time.
+create table hosts (
+    host             text   primary key,     -- host and port, or the name of the platform
+    next_fetch_at    bigint not null,        -- when the next fetch may begin, on any node
+    last_fetch_at    bigint not null,        -- when the last fetch began
+    fetch_interval   bigint not null,        -- from the beginning of that fetch to the next
+    -- No fetch before this; null: the host never asked for a pause.
+    backoff_until    bigint,
+    -- Fetch interval learned from refusals; it shrinks with time.
+    learned_interval bigint not null default 0,
+    last_backoff_at  bigint,                 -- when the last backoff began; null: there was none
+    backoffs         bigint not null default 0, -- how many there were since a fetch last succeeded
+    last_success_at  bigint                  -- null: no fetch succeeded yet
+);
+
+-- Serves claim_resources, which leaves out groups that are not free yet. SQLite looks up the few
+-- groups of a claim by their key instead: this index would be written twice for each poll.
+{postgres create index hosts_next_fetch_at on hosts (next_fetch_at);}
+
+-- One row is the last time that a host refused one resource.
+create table refusals (
+    resource_id bigint not null references resources (id),
+    host        text   not null,             -- hosts.host
+    at          bigint not null,
+    http_code   bigint not null,
+    primary key (resource_id)
+);
+
+-- Serves refuse, which counts the recent refusals of a host.
+create index refusals_host on refusals (host, at);
+-- Serves prune.
+create index refusals_at on refusals (at);
+
+-- One row is what the robots.txt of one server says to feedgate by name.
+create table robots (
+    origin     text   primary key,
+    fetched_at bigint not null,
+    rules      text   not null               -- JSON of robots::Robots
+);
+
+-- Serves prune.
+create index robots_fetched_at on robots (fetched_at);

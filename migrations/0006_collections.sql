@@ -1,0 +1,39 @@
+-- Collections: resources that are never fetched, and whose logs take in the records of other
+-- resources.
+
+-- One row is one collection.
+create table collections (
+    resource_id bigint not null references resources (id),
+    name        text   not null unique,      -- collection::Scope in its stored form
+    account_id  bigint not null default 0,   -- the account whose subscriptions it follows; 0: none
+    is_open     bigint not null default 1,   -- 0: it takes in nothing more
+    primary key (resource_id)
+);
+
+-- Serves appends, which look up whose collections a record goes to.
+create index collections_account on collections (account_id) where account_id <> 0;
+
+-- One row is one resource that the operator put into a collection. It counts as a subscriber of
+-- the resource, so that the resource is polled.
+create table collection_members (
+    resource_id   bigint not null references resources (id),
+    collection_id bigint not null,
+    primary key (resource_id, collection_id)
+) {compact};
+
+-- Serves set_members.
+create index collection_members_collection on collection_members (collection_id);
+
+-- One row is one cursor of a collection that lags behind the log of a resource. A collection
+-- that has taken in everything has no row.
+create table collection_cursors (
+    resource_id   bigint not null references resources (id),
+    collection_id bigint not null,
+    cursor        bigint not null,           -- the last seq that was taken in
+    upto          bigint not null,           -- the last seq that is to be taken in
+    due_at        bigint not null,           -- at once, or when a claim ends
+    primary key (resource_id, collection_id)
+) {compact};
+
+-- Serves claim_collecting.
+create index collection_cursors_due_at on collection_cursors (due_at);

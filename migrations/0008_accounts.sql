@@ -1,0 +1,34 @@
+-- Accounts, and what they sign in with and store.
+
+-- One row is one account.
+create table accounts (
+    id            {number},
+    login         text   not null unique,
+    -- By argon2id in the PHC string format; null: tokens only.
+    password_hash text,
+    created_at    bigint not null
+);
+
+-- One row is one API token of an account. The token itself is not stored.
+create table tokens (
+    id         {number},
+    account_id bigint not null references accounts (id),
+    name       text   not null,              -- chosen by its owner
+    scopes     text   not null,              -- words of account::Right, separated by spaces
+    hash       bytea  not null unique,       -- SHA-256; serves authenticate
+    created_at bigint not null,
+    revoked_at bigint                        -- null: it is valid
+);
+
+-- One row is one feed or other file that an account stores here, served at
+-- /storage/LOGIN/NAME.
+create table stored_files (
+    account_id bigint not null references accounts (id),
+    name       text   not null,
+    media_type text   not null,
+    etag       text   not null,              -- without quotes
+    changed_at bigint not null,
+    bytes      bigint not null,              -- length of body; serves quotas
+    body       bytea  not null,
+    primary key (account_id, name)
+);
