@@ -28,6 +28,7 @@ mod offers;
 mod part;
 mod path;
 mod person;
+mod target;
 mod texts;
 mod trace;
 mod tree;

@@ -1,73 +1,60 @@
-//! The formats a feed can be written in: how they are told apart, by what is in the
-//! document and never by its label (rule P50), and their own namespaces.
+//! The formats a feed can be written in, and how they are told apart: by what is in the
+//! document and never by its label, because labels are often wrong (P50).
 
 mod atom;
 mod cdf;
+mod elements;
 mod hfeed;
 mod jsonfeed;
 mod outline;
 mod redirect;
 mod rss;
 
-pub(super) use atom::ATOM03;
 pub use hfeed::FORMAT as PAGE;
 pub(super) use hfeed::read as read_page;
 pub(super) use jsonfeed::read as read_json;
 
 use super::bases::Bases;
-use super::modules::{Home, Of};
+use super::modules::{self, Reader};
+use super::target::{FeedOrEntry, Target};
 use super::trace::Trace;
 use super::tree::{El, Tree};
-use super::vocabulary::{Vocabulary, keep};
+use super::vocabulary::{ATOM, ATOM03, RSS, Vocabulary, XHTML};
 use super::{MAX_ENTRIES, NotAFeed};
 use crate::model::Feed;
 use crate::repair::{Code, Repair};
 
-/// The attributes of XML itself.
-pub(super) static XML: Vocabulary =
-    Vocabulary { prefix: "xml", uris: &["http://www.w3.org/XML/1998/namespace"], read: keep };
-
-/// XHTML; a `body` among the elements of an entry is its content.
-pub(super) static XHTML: Vocabulary =
-    Vocabulary { prefix: "xhtml", uris: &["http://www.w3.org/1999/xhtml"], read: read_xhtml };
-
-/// RDF.
-static RDF: Vocabulary = Vocabulary {
-    prefix: "rdf",
-    uris: &["http://www.w3.org/1999/02/22-rdf-syntax-ns#"],
-    read: keep,
-};
-
-/// The formats' own namespaces.
-pub(super) static VOCABULARIES: &[&Vocabulary] =
-    &[&XML, &XHTML, &RDF, &rss::RSS, &atom::ATOM, &atom::ATOM03];
-
-/// The namespace for RSS elements that we keep: RSS itself has none.
-pub(super) fn rss_vocabulary() -> &'static Vocabulary {
-    &rss::RSS
+/// What reads the elements of a vocabulary: a format, if it is one of its own, else a
+/// module. `None` if all of its elements are kept as they are.
+fn reader_of(vocabulary: &'static Vocabulary) -> Option<Reader> {
+    let is = |known: &'static Vocabulary| std::ptr::eq(known, vocabulary);
+    if is(&ATOM) || is(&ATOM03) {
+        return Some(elements::read_element);
+    }
+    if is(&RSS) {
+        return Some(rss::read_hints);
+    }
+    if is(&XHTML) {
+        return Some(read_xhtml);
+    }
+    modules::reader_of(vocabulary)
 }
 
-/// The namespace for elements of Atom, of whatever version.
-pub(super) fn atom_vocabulary() -> &'static Vocabulary {
-    &atom::ATOM
+/// Reads an element that is not of the format's own vocabulary.
+fn read_foreign(element: El<'_>, target: &mut Target<'_>) {
+    target.read_or_keep(element, |element, target| {
+        let reader = element.space().vocabulary().and_then(reader_of);
+        reader.is_some_and(|read| read(element, target))
+    });
 }
 
-/// Whether an element is in no namespace, or in one of those given to RSS.
-pub(super) fn is_plain(element: El<'_>) -> bool {
-    element.space().uri().is_empty() || element.of(&rss::RSS)
-}
-
-/// Whether an element is in Atom's namespace, of whatever version.
-pub(super) fn is_atom(element: El<'_>) -> bool {
-    element.of(&atom::ATOM) || element.of(&atom::ATOM03)
-}
-
-fn read_xhtml(element: El<'_>, home: &mut Home<'_>) -> bool {
+/// A `body` among the elements of an entry is its content.
+fn read_xhtml(element: El<'_>, target: &mut Target<'_>) -> bool {
     if !(element.named("body") || element.named("div")) {
         return false;
     }
-    let content = rss::body(element, home);
-    home.set_content(content)
+    let content = elements::body(element, target);
+    target.set_content(content)
 }
 
 /// What is read, and what is told about it.
@@ -79,9 +66,9 @@ struct Reading<'r> {
 }
 
 impl Reading<'_> {
-    /// What a feed or an entry is read into.
-    fn home<'h>(&'h mut self, of: Of<'h>) -> Home<'h> {
-        Home { of, bases: self.bases, repairs: self.repairs, trace: self.trace }
+    /// A feed or an entry to read elements into.
+    fn target<'h>(&'h mut self, object: FeedOrEntry<'h>) -> Target<'h> {
+        Target { object, bases: self.bases, repairs: self.repairs, trace: self.trace }
     }
 }
 
@@ -130,7 +117,7 @@ fn items<'t>(
     let mut found = tree.document().outermost(is_item, MAX_ENTRIES + 1);
     if found.len() > MAX_ENTRIES {
         found.truncate(MAX_ENTRIES);
-        tell_too_many(repairs);
+        report_too_many(repairs);
     }
     if found.len() > 1 && tree.cut().is_some() && found.last().copied() == tree.cut() {
         found.pop();
@@ -139,7 +126,7 @@ fn items<'t>(
     found
 }
 
-fn tell_too_many(repairs: &mut Vec<Repair>) {
+fn report_too_many(repairs: &mut Vec<Repair>) {
     let detail = format!("only the first {MAX_ENTRIES} are read");
     repairs.push(Repair::new(Code::TooManyEntries, detail));
 }

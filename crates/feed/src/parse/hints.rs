@@ -1,7 +1,7 @@
 //! What RSS says about when to come back: `ttl`, `skipHours`, `skipDays` (seed 002,
 //! "Syndication Hints"). The elements themselves are kept beside that.
 
-use super::modules::Home;
+use super::target::Target;
 use super::tree::El;
 
 /// Days of the week as RSS names them; Monday is 0.
@@ -9,8 +9,8 @@ const DAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// Hears what an element of a channel says.
-pub(super) fn read(element: El<'_>, home: &mut Home<'_>) {
-    let Some(hints) = home.hints() else { return };
+pub(super) fn read(element: El<'_>, target: &mut Target<'_>) {
+    let Some(hints) = target.hints() else { return };
     if element.named("ttl") {
         hints.ttl_min = element.text().parse().ok();
     } else if element.named("skipHours") {

@@ -1,63 +1,35 @@
-//! The modules that feeds carry: one file each, listed here and nowhere else.
-//!
-//! A module says what its namespace is called and reads those of its elements that have
-//! a home in Atom. Everything else is kept as it is, under the right URI and the usual
-//! prefix, by [`Home::foreign`].
+//! The modules that feeds carry. A module with elements that have a counterpart in Atom has
+//! one file here, which reads them, and one line in [`READERS`]. Elements of every other
+//! module are kept as they are; its namespace is one line in `vocabulary::known`.
 
-mod activity;
+mod content;
 mod dc;
 mod dcterms;
-mod geo;
 mod googleplay;
-mod home;
 mod itunes;
-mod kept;
 mod media;
 mod syndication;
-mod text;
 
-pub(super) use home::{Home, Of};
-pub(super) use kept::RSSCLOUD;
+use super::target::Target;
+use super::tree::El;
+use super::vocabulary::{CONTENT, DC, DCTERMS, GOOGLEPLAY, ITUNES, MEDIA, SY, Vocabulary};
 
-use super::vocabulary::Vocabulary;
+/// Reads an element into a feed or entry. `false` says that it has no counterpart in Atom,
+/// so the caller keeps it as an extension.
+pub(super) type Reader = fn(El<'_>, &mut Target<'_>) -> bool;
 
-/// Every module we know.
-pub(super) static VOCABULARIES: &[&Vocabulary] = &[
-    &dc::DC,
-    &dcterms::DCTERMS,
-    &text::CONTENT,
-    &syndication::SY,
-    &media::MEDIA,
-    &itunes::ITUNES,
-    &googleplay::GOOGLEPLAY,
-    &geo::GEORSS,
-    &geo::GEO,
-    &geo::GML,
-    &geo::ICBM,
-    &geo::GEOURL,
-    &activity::ACTIVITY,
-    &activity::POCO,
-    &kept::SLASH,
-    &kept::WFW,
-    &kept::THR,
-    &kept::PODCAST,
-    &kept::PSC,
-    &kept::CREATIVE_COMMONS,
-    &kept::CC,
-    &kept::FEEDBURNER,
-    &kept::SOURCE,
-    &kept::RSSCLOUD,
-    &kept::DELETED,
-    &kept::HISTORY,
-    &kept::ADMIN,
-    &kept::APP,
-    &kept::OPENSEARCH,
-    &kept::TRACKBACK,
-    &kept::PINGBACK,
-    &kept::TAXONOMY,
-    &kept::ANNOTATE,
-    &kept::ATOM_EXTENSIONS,
-    &kept::MICROBLOG,
-    &kept::BLOGCHANNEL,
-    &kept::SUPERFEEDR,
+/// The modules whose elements are read, most frequent first.
+static READERS: [(&Vocabulary, Reader); 7] = [
+    (&DC, dc::read),
+    (&CONTENT, content::read),
+    (&MEDIA, media::read),
+    (&ITUNES, itunes::read),
+    (&SY, syndication::read),
+    (&DCTERMS, dcterms::read),
+    (&GOOGLEPLAY, googleplay::read),
 ];
+
+/// What reads the elements of a vocabulary; `None` if all of them are kept as they are.
+pub(super) fn reader_of(vocabulary: &'static Vocabulary) -> Option<Reader> {
+    READERS.iter().find(|(known, _)| std::ptr::eq(*known, vocabulary)).map(|(_, read)| *read)
+}

@@ -8,8 +8,8 @@ use memchr::{memchr, memchr_iter};
 use url::Url;
 
 use super::bases::Bases;
-use super::formats::{ATOM03, XHTML};
 use super::tree::{Child, El, resolve_into};
+use super::vocabulary::{ATOM03, XHTML};
 use crate::model::{Text, TextKind};
 
 impl Bases<'_> {

@@ -1,25 +1,24 @@
-//! Vocabularies: what a namespace is called, and who reads it.
+//! The namespaces of feeds: the URIs under which each is found, and its usual prefix.
+//!
+//! These are data only. What is done with the elements of a namespace is decided by the
+//! formats and modules above (`formats::read_foreign`).
+
+mod known;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::formats;
-use super::modules;
-use super::modules::Home;
-use super::tree::El;
+pub(super) use known::*;
 
-/// A namespace we know.
+/// A namespace that occurs in feeds.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
-    /// The usual prefix: what it means undeclared, and what we write it with.
+    /// The usual prefix: what it means where no document declares it, and what it is
+    /// written with.
     pub(super) prefix: &'static str,
-    /// Its URI, then others under which it is found, compared as
-    /// [`by_uri`] does.
+    /// Its URI, then others under which it is found, compared as [`by_uri`] does.
     pub(super) uris: &'static [&'static str],
-    /// Reads an element of a feed or an entry into its home in Atom. `false` says that
-    /// it has none: it is kept as it is.
-    pub(super) read: fn(El<'_>, &mut Home<'_>) -> bool,
 }
 
 impl Vocabulary {
@@ -36,15 +35,16 @@ pub(super) fn by_uri(uri: &str) -> Option<&'static Vocabulary> {
     }
     let essence = essence(uri).to_ascii_lowercase();
     let known = BY_URI.get(essence.as_str()).copied();
-    known.or_else(|| essence.ends_with("rsscloud").then_some(&modules::RSSCLOUD))
+    known.or_else(|| essence.ends_with("rsscloud").then_some(&RSSCLOUD))
 }
 
-/// All vocabularies by what counts of their URIs: every document declares several.
+/// All vocabularies by the part of their URIs that is compared. A table, because every
+/// document declares several namespaces.
 static BY_URI: LazyLock<HashMap<String, &'static Vocabulary>> = LazyLock::new(|| {
     let mut found = HashMap::new();
-    for known in all() {
+    for known in ALL {
         for uri in known.uris {
-            found.entry(essence(uri).to_ascii_lowercase()).or_insert(known);
+            found.entry(essence(uri).to_ascii_lowercase()).or_insert(*known);
         }
     }
     found
@@ -52,10 +52,10 @@ static BY_URI: LazyLock<HashMap<String, &'static Vocabulary>> = LazyLock::new(||
 
 /// What a prefix usually stands for.
 pub(super) fn by_prefix(prefix: &str) -> Option<&'static Vocabulary> {
-    all().find(|known| known.prefix.eq_ignore_ascii_case(prefix))
+    ALL.iter().copied().find(|known| known.prefix.eq_ignore_ascii_case(prefix))
 }
 
-/// Names with capitals in them, for those who write them otherwise.
+/// Names with capitals in them, to correct other spellings.
 #[rustfmt::skip]
 const SPELLED: [(&str, &str); 14] = [
     ("rss", "textInput"), ("rss", "skipHours"), ("rss", "skipDays"), ("rss", "pubDate"),
@@ -65,8 +65,8 @@ const SPELLED: [(&str, &str); 14] = [
     ("feedburner", "origLink"),
 ];
 
-/// How a name of a vocabulary is spelled, for a name as written: what is written all in
-/// capitals is in small letters.
+/// The right spelling of a name of a vocabulary. A name written all in capitals becomes
+/// lower case.
 pub(super) fn spelled<'n>(known: Option<&Vocabulary>, name: &'n str) -> Cow<'n, str> {
     let Some(known) = known else { return Cow::Borrowed(name) };
     let right = SPELLED
@@ -81,15 +81,7 @@ pub(super) fn spelled<'n>(known: Option<&Vocabulary>, name: &'n str) -> Cow<'n, 
     }
 }
 
-/// Reads nothing: every element is kept as it is.
-pub(super) fn keep(_: El<'_>, _: &mut Home<'_>) -> bool {
-    false
-}
-
-fn all() -> impl Iterator<Item = &'static Vocabulary> {
-    formats::VOCABULARIES.iter().chain(modules::VOCABULARIES).copied()
-}
-
+/// The part of a URI that is compared.
 fn essence(uri: &str) -> &str {
     let uri = uri.trim().trim_end_matches(['/', '#']);
     let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);

@@ -1,10 +1,10 @@
 //! CDF, Microsoft's channel definition format of 1997: addresses and dates are
 //! attributes, channels may lie in channels.
 
-use super::Reading;
+use super::{Reading, read_foreign};
 use crate::model::{Entry, Feed, Link};
 use crate::parse::dates;
-use crate::parse::modules::{Home, Of};
+use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::El;
 
 /// Whether a `channel` is one of CDF rather than of RSS.
@@ -24,11 +24,11 @@ pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
         base: reading.bases.base(root).map(String::from),
         ..Feed::default()
     };
-    let mut home = reading.home(Of::Feed(&mut feed));
-    home.begin(root);
-    home.reading(root, |home| common(root, home));
+    let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
+    target.begin(root);
+    target.reading(root, |target| common(root, target));
     for child in root.elements().filter(|child| !child.named("item") && !child.named("channel")) {
-        home.reading(child, |home| read_child(child, home));
+        target.reading(child, |target| read_child(child, target));
     }
     for item in
         root.descendants().filter(|element| element.named("item")).take(crate::parse::MAX_ENTRIES)
@@ -38,11 +38,11 @@ pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
             base: reading.bases.base(item).map(String::from),
             ..Entry::default()
         };
-        let mut home = reading.home(Of::Entry(&mut entry));
-        home.begin(item);
-        home.reading(item, |home| common(item, home));
+        let mut target = reading.target(FeedOrEntry::Entry(&mut entry));
+        target.begin(item);
+        target.reading(item, |target| common(item, target));
         for child in item.elements() {
-            home.reading(child, |home| read_child(child, home));
+            target.reading(child, |target| read_child(child, target));
         }
         feed.entries.push(entry);
     }
@@ -50,46 +50,46 @@ pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
 }
 
 /// What a channel and an item say in attributes.
-fn common(element: El<'_>, home: &mut Home<'_>) {
+fn common(element: El<'_>, target: &mut Target<'_>) {
     if let Some(href) = element.attr("href") {
-        let href = home.bases.href(element, href);
-        home.add_link(Link { href, rel: "alternate".into(), ..Link::default() });
+        let href = target.bases.href(element, href);
+        target.add_link(Link { href, rel: "alternate".into(), ..Link::default() });
     }
     if let Some(date) = element.attr("lastmod").and_then(dates::parse) {
-        *home.updated() = Some(date);
+        *target.updated() = Some(date);
     }
 }
 
-fn read_child(child: El<'_>, home: &mut Home<'_>) {
+fn read_child(child: El<'_>, target: &mut Target<'_>) {
     let name = child.lower_name();
     let done = match name.as_ref() {
         "title" => {
-            let text = home.bases.plain(child);
-            home.set_title(text)
+            let text = target.bases.plain(child);
+            target.set_title(text)
         }
         "abstract" => {
-            let text = home.bases.plain(child);
-            home.set_about(text)
+            let text = target.bases.plain(child);
+            target.set_about(text)
         }
         "a" => {
-            let href = child.attr("href").map(|href| home.bases.href(child, href));
+            let href = child.attr("href").map(|href| target.bases.href(child, href));
             let link =
                 Link { href: href.unwrap_or_default(), rel: "alternate".into(), ..Link::default() };
-            home.add_link(link)
+            target.add_link(link)
         }
         "logo" => {
-            let href = child.attr("href").map(|href| home.bases.href(child, href));
+            let href = child.attr("href").map(|href| target.bases.href(child, href));
             let icon = child.attr("style").is_some_and(|style| style.eq_ignore_ascii_case("icon"));
-            match home.feed() {
+            match target.feed() {
                 Some(feed) if icon => feed.icon.get_or_insert(href.unwrap_or_default()),
                 Some(feed) => feed.logo.get_or_insert(href.unwrap_or_default()),
-                None => return home.keep(child),
+                None => return target.keep(child),
             };
             true
         }
         _ => false,
     };
     if !done {
-        home.foreign(child);
+        read_foreign(child, target);
     }
 }

@@ -4,10 +4,10 @@
 //! Atom has no such thing, so each becomes an entry of its own that says which it stands
 //! under. The outline is kept besides, on the item at its top.
 
-use super::tell_too_many;
+use super::report_too_many;
 use crate::parse::MAX_ENTRIES;
-use crate::parse::modules::RSSCLOUD;
 use crate::parse::tree::El;
+use crate::parse::vocabulary::RSSCLOUD;
 use crate::repair::Repair;
 
 /// Whether an element is an item of an item, if it stands in one.
@@ -26,7 +26,7 @@ pub(super) fn flattened<'t>(
         items.into_iter().rev().map(|item| (item, None)).collect();
     while let Some((item, under)) = waiting.pop() {
         if flat.len() == MAX_ENTRIES {
-            tell_too_many(repairs);
+            report_too_many(repairs);
             break;
         }
         let place = flat.len();

@@ -2,39 +2,16 @@
 //!
 //! They differ in where the items lie and in which elements exist, and feeds keep to
 //! neither, so all are read alike: items wherever they are, elements by their names, in
-//! whatever namespace the document took for its own. Elements without a home in Atom
+//! whatever namespace the document took for its own. Elements without a counterpart in Atom
 //! are kept under the vocabulary [`RSS`].
 
-use super::{RDF, Reading, atom, is_atom, is_plain, items, outline};
-use crate::model::{Category, Content, Entry, Feed, Link, Text, TextKind};
+use super::{Reading, elements, items, outline, read_foreign};
+use crate::model::{Category, Entry, Feed, Link};
 use crate::parse::hints;
-use crate::parse::modules::{Home, Of};
 use crate::parse::person::person;
+use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::{El, Tree};
-use crate::parse::vocabulary::Vocabulary;
-
-/// RSS has no namespace in most of its versions; the elements that we keep get the one
-/// that was in use for 2.0 while it had one.
-pub(super) static RSS: Vocabulary = Vocabulary {
-    prefix: "rss",
-    uris: &[
-        "http://backend.userland.com/rss2",
-        "http://backend.userland.com/rss",
-        "http://backend.userland.com/rss091",
-        "http://backend.userland.com/rss092",
-        "http://backend.userland.com/rss093",
-        "http://blogs.law.harvard.edu/tech/rss",
-        "http://cyber.law.harvard.edu/rss/rss.html",
-        "http://purl.org/rss/1.0/",
-        "http://purl.org/rss/1.1/",
-        "http://purl.org/net/rss1.1#",
-        "http://my.netscape.com/rdf/simple/0.9/",
-        "http://channel.netscape.com/rdf/simple/0.9/",
-        "http://my.netscape.com/publish/formats/rss-0.91.dtd",
-        "http://purl.org/rss/1.0/modules/rss091#",
-    ],
-    read: read_kept,
-};
+use crate::parse::vocabulary::{RDF, RSS};
 
 /// Elements of a channel that are read elsewhere, or say nothing by themselves.
 const ELSEWHERE: [&str; 5] = ["item", "items", "entry", "channel", "li"];
@@ -49,12 +26,12 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
         base: reading.bases.base(channel).map(String::from),
         ..Feed::default()
     };
-    let mut home = reading.home(Of::Feed(&mut feed));
-    home.begin(channel);
-    read_channel(&own, &mut home);
+    let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
+    target.begin(channel);
+    read_channel(&own, &mut target);
     let is_item = |element: El<'t>| {
         (element.named("item") && own.holds(element))
-            || (element.named("entry") && (is_plain(element) || is_atom(element)))
+            || (element.named("entry") && (element.is_rss() || element.is_atom()))
     };
     let found = items(tree, is_item, reading.repairs);
     for (element, under) in outline::flattened(found, reading.repairs) {
@@ -64,9 +41,9 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
             base: reading.bases.base(element).map(String::from),
             ..Entry::default()
         };
-        let mut home = reading.home(Of::Entry(&mut entry));
-        home.begin(element);
-        read_item(&own, element, &mut home);
+        let mut target = reading.target(FeedOrEntry::Entry(&mut entry));
+        target.begin(element);
+        read_item(&own, element, &mut target);
         feed.entries.push(entry);
     }
     feed
@@ -86,7 +63,7 @@ impl<'t> Own<'t> {
                 && !other.space().uri().is_empty()
                 && other.space().uri() == element.space().uri()
         };
-        is_plain(element) || same(self.root) || same(self.channel)
+        element.is_rss() || same(self.root) || same(self.channel)
     }
 }
 
@@ -108,8 +85,8 @@ fn version(root: El<'_>) -> &'static str {
     }
 }
 
-fn read_channel<'t>(own: &Own<'t>, home: &mut Home<'_>) {
-    read_about(own.channel, home);
+fn read_channel<'t>(own: &Own<'t>, target: &mut Target<'_>) {
+    read_about(own.channel, target);
     // RSS 0.90 and 1.0 have image and text input beside the channel, 2.0 in it.
     let beside =
         own.root.elements().filter(|child| *child != own.channel && own.root != own.channel);
@@ -117,193 +94,168 @@ fn read_channel<'t>(own: &Own<'t>, home: &mut Home<'_>) {
     let built = children.iter().any(|child| child.named("lastBuildDate"));
     let skipped = |child: El<'_>| ELSEWHERE.iter().any(|name| child.named(name));
     for child in children.iter().copied().filter(|child| own.holds(*child) && !skipped(*child)) {
-        home.own(child, |child, home| read_of_channel(child, built, home));
+        target.read_or_keep(child, |child, target| read_of_channel(child, built, target));
     }
     for child in children.iter().copied().filter(|child| !own.holds(*child)) {
-        let atom_entry = child.named("entry") && is_atom(child);
+        let atom_entry = child.named("entry") && child.is_atom();
         if !(atom_entry || child.of(&RDF)) {
-            home.foreign(child);
+            read_foreign(child, target);
         }
     }
 }
 
 /// Reads an element of a channel, of which is known whether it says when it was `built`.
-fn read_of_channel(child: El<'_>, built: bool, home: &mut Home<'_>) -> bool {
+fn read_of_channel(child: El<'_>, built: bool, target: &mut Target<'_>) -> bool {
     let name = child.lower_name();
     match name.as_ref() {
         "description" | "tagline" | "subtitle" => {
-            let text = home.bases.html(child);
-            home.set_about(text)
+            let text = target.bases.html(child);
+            target.set_about(text)
         }
-        "managingeditor" => home.add_author(person(&child.text())),
+        "managingeditor" => target.add_author(person(&child.text())),
         "language" => match child.filled() {
             Some(lang) => {
-                *home.lang() = Some(lang);
+                *target.lang() = Some(lang);
                 true
             }
             None => true,
         },
         "lastbuilddate" => {
             // It wins over a pubDate that came first, which is then kept.
-            match home.date(child) {
+            match target.date(child) {
                 Some(date) => {
-                    *home.updated() = Some(date);
+                    *target.updated() = Some(date);
                     true
                 }
                 None => false,
             }
         }
-        "pubdate" => !built && home.set_updated(child),
-        "generator" => atom::set_generator(child, home),
-        "image" => read_image(child, home),
+        "pubdate" => !built && target.set_updated(child),
+        "generator" => elements::set_generator(child, target),
+        "image" => read_image(child, target),
         _ => {
-            hints::read(child, home);
-            read_common(&name, child, home)
+            hints::read(child, target);
+            read_common(&name, child, target)
         }
     }
 }
 
 /// A channel's picture: its address is the logo; if more is said of it, all is kept.
-fn read_image(image: El<'_>, home: &mut Home<'_>) -> bool {
+fn read_image(image: El<'_>, target: &mut Target<'_>) -> bool {
     let url = image.child("url").or_else(|| image.child("href"));
-    let href = url.and_then(|url| url.filled().map(|text| home.bases.href(url, &text)));
+    let href = url.and_then(|url| url.filled().map(|text| target.bases.href(url, &text)));
     let href = href.or_else(|| image.attr("href").or(image.attr("url")).map(str::to_owned));
     let href = href.or_else(|| if image.has_elements() { None } else { image.filled() });
     let reference = image.attr_of(&RDF, "resource").is_some();
-    if let (Some(feed), Some(href)) = (home.feed(), href) {
+    if let (Some(feed), Some(href)) = (target.feed(), href) {
         feed.logo.get_or_insert(href);
     }
     let more = image.elements().any(|child| !child.named("url"));
     !more || reference
 }
 
-fn read_item<'t>(own: &Own<'t>, item: El<'t>, home: &mut Home<'_>) {
-    read_about(item, home);
+fn read_item<'t>(own: &Own<'t>, item: El<'t>, target: &mut Target<'_>) {
+    read_about(item, target);
     for child in item.elements().filter(|child| own.holds(*child)) {
-        home.own(child, read_of_item);
+        target.read_or_keep(child, read_of_item);
     }
     // The outline is kept once, by the item at its top.
     let is_told = outline::is_below(item);
     let foreign = item.elements().filter(|child| !own.holds(*child));
     for child in foreign.filter(|child| !(is_told && outline::is_below(*child))) {
-        home.foreign(child);
+        read_foreign(child, target);
     }
-    permalink(item, home);
+    permalink(item, target);
 }
 
 /// What RDF says that an element is about is its id.
-fn read_about(element: El<'_>, home: &mut Home<'_>) {
+fn read_about(element: El<'_>, target: &mut Target<'_>) {
     if let Some(about) = element.attr_of(&RDF, "about").or(element.attr("about")) {
-        home.reading(element, |home| *home.id() = about.to_owned());
+        target.reading(element, |target| *target.id() = about.to_owned());
     }
 }
 
-fn read_of_item(child: El<'_>, home: &mut Home<'_>) -> bool {
+fn read_of_item(child: El<'_>, target: &mut Target<'_>) -> bool {
     let name = child.lower_name();
     match name.as_ref() {
         "description" | "abstract" => {
-            let text = home.bases.html(child);
-            home.set_about(text)
+            let text = target.bases.html(child);
+            target.set_about(text)
         }
         "guid" => {
             let id = child.text().into_owned();
             if !id.is_empty() {
-                *home.id() = id;
+                *target.id() = id;
             }
             true
         }
-        "pubdate" => home.set_published(child),
+        "pubdate" => target.set_published(child),
         "enclosure" => {
-            let link = Link { rel: "enclosure".into(), ..atom::read_link(child, home) };
-            home.add_link(link)
+            let link = Link { rel: "enclosure".into(), ..elements::read_link(child, target) };
+            target.add_link(link)
         }
         "comments" => {
-            let mut link = atom::read_link(child, home);
+            let mut link = elements::read_link(child, target);
             link.rel = "replies".into();
             link.mime.get_or_insert_with(|| "text/html".into());
-            home.add_link(link)
+            target.add_link(link)
         }
         "source" => {
-            let source = atom::read_source(child, home);
-            let Some(entry) = home.entry() else { return false };
+            let source = elements::read_source(child, target);
+            let Some(entry) = target.entry() else { return false };
             entry.source.get_or_insert_with(|| Box::new(source));
             true
         }
         "body" | "fullitem" => {
-            let content = body(child, home);
-            home.set_content(content)
+            let content = elements::body(child, target);
+            target.set_content(content)
         }
-        _ => read_common(&name, child, home),
+        _ => read_common(&name, child, target),
     }
 }
 
 /// What channels and items have in common, under the names of RSS and, because some
 /// mix them in, of Atom.
-fn read_common(name: &str, child: El<'_>, home: &mut Home<'_>) -> bool {
+fn read_common(name: &str, child: El<'_>, target: &mut Target<'_>) -> bool {
     match name {
         "title" => {
-            let text = home.bases.plain(child);
-            home.set_title(text)
+            let text = target.bases.plain(child);
+            target.set_title(text)
         }
         "copyright" | "rights" => {
-            let text = home.bases.plain(child);
-            home.set_rights(text)
+            let text = target.bases.plain(child);
+            target.set_rights(text)
         }
         "keywords" | "tags" => {
             let text = child.text();
             for term in text.split(',').map(str::trim) {
-                home.add_category(Category { term: term.to_owned(), ..Category::default() });
+                target.add_category(Category { term: term.to_owned(), ..Category::default() });
             }
             !child.has_elements()
         }
-        _ => atom::read_element(child, home),
+        _ => elements::read_element(child, target),
     }
 }
 
 /// An item whose guid is an address, as it is unless it says otherwise, and that has no
 /// link is found there.
-fn permalink(item: El<'_>, home: &mut Home<'_>) {
+fn permalink(item: El<'_>, target: &mut Target<'_>) {
     let Some(guid) = item.elements().find(|child| child.named("guid")) else { return };
     let denied = guid.attr("isPermaLink").is_some_and(|value| !value.eq_ignore_ascii_case("true"));
     let text = guid.text();
     let address = text.starts_with("http://") || text.starts_with("https://");
-    let linked = home.links().iter().any(|link| link.rel == "alternate");
+    let linked = target.links().iter().any(|link| link.rel == "alternate");
     if !denied && address && !linked {
-        let href = home.bases.href(guid, &text);
+        let href = target.bases.href(guid, &text);
         let link = Link { href, rel: "alternate".into(), ..Link::default() };
-        home.reading(guid, |home| {
-            home.add_link(link);
+        target.reading(guid, |target| {
+            target.add_link(link);
         });
     }
 }
 
-/// A body of real or escaped markup.
-pub(super) fn body(element: El<'_>, home: &Home<'_>) -> Content {
-    if !element.has_elements() {
-        return Content::Text(home.bases.html(element));
-    }
-    let lang = element.lang().filter(|lang| element.parent().and_then(El::lang) != Some(lang));
-    Content::Text(Text {
-        kind: TextKind::Xhtml,
-        value: home.bases.xhtml(element),
-        lang: lang.map(str::to_owned),
-        base: home.bases.base(element).map(String::from),
-    })
-}
-
-/// The one line that RSS says of where an item comes from.
-pub(super) fn source(element: El<'_>, home: &Home<'_>) -> Feed {
-    let mut feed = Feed { format: "rss2.0", ..Feed::default() };
-    feed.title = element.filled().map(|_| home.bases.plain(element));
-    if let Some(url) = element.attr("url").or(element.attr("href")).filter(|url| !url.is_empty()) {
-        let href = home.bases.href(element, url);
-        feed.links.push(Link { href, rel: "self".into(), ..Link::default() });
-    }
-    feed
-}
-
-/// Elements of RSS that stand in a feed of another format: kept, but heard.
-fn read_kept(element: El<'_>, home: &mut Home<'_>) -> bool {
-    hints::read(element, home);
+/// Reads the polling hints of RSS in a feed of another format; its elements are kept too.
+pub(super) fn read_hints(element: El<'_>, target: &mut Target<'_>) -> bool {
+    hints::read(element, target);
     false
 }

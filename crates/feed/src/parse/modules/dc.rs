@@ -1,61 +1,50 @@
 //! Dublin Core, the fifteen elements.
 
-use super::Home;
 use crate::model::{Category, Person};
 use crate::parse::person::person;
+use crate::parse::target::Target;
 use crate::parse::texts::line;
 use crate::parse::tree::{El, Items};
-use crate::parse::vocabulary::Vocabulary;
-
-pub(super) static DC: Vocabulary = Vocabulary {
-    prefix: "dc",
-    uris: &[
-        "http://purl.org/dc/elements/1.1/",
-        "http://purl.org/dc/elements/1.0/",
-        "http://purl.org/metadata/dublin_core",
-    ],
-    read,
-};
 
 /// Reads what Dublin Core says in Atom's own terms.
-pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
+pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
     if element.attributes().iter().any(|attribute| attribute.prefix != "xml") {
         return false;
     }
     let name = element.lower_name();
     match name.as_ref() {
         "creator" | "author" => {
-            let person = somebody(element, home.items());
-            home.add_author(person)
+            let person = somebody(element, target.items());
+            target.add_author(person)
         }
         "contributor" => {
-            let person = somebody(element, home.items());
-            home.add_contributor(person)
+            let person = somebody(element, target.items());
+            target.add_contributor(person)
         }
         "subject" => {
             let term = line(&element.text()).into_owned();
-            home.add_category(Category { term, ..Category::default() })
+            target.add_category(Category { term, ..Category::default() })
         }
-        "date" => home.set_updated(element),
+        "date" => target.set_updated(element),
         "title" => {
-            let text = home.bases.plain(element);
-            home.set_title(text)
+            let text = target.bases.plain(element);
+            target.set_title(text)
         }
         "description" => {
-            let text = home.bases.html(element);
-            home.set_about(text)
+            let text = target.bases.html(element);
+            target.set_about(text)
         }
         "rights" => {
-            let text = home.bases.plain(element);
-            home.set_rights(text)
+            let text = target.bases.plain(element);
+            target.set_rights(text)
         }
         "language" => match element.filled() {
-            Some(lang) if home.lang().as_ref().is_none_or(|held| *held == lang) => {
-                *home.lang() = Some(lang);
+            Some(lang) if target.lang().as_ref().is_none_or(|held| *held == lang) => {
+                *target.lang() = Some(lang);
                 true
             }
-            Some(lang) if home.entry().is_some() => {
-                *home.lang() = Some(lang);
+            Some(lang) if target.entry().is_some() => {
+                *target.lang() = Some(lang);
                 true
             }
             _ => false,

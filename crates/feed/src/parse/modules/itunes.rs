@@ -1,47 +1,36 @@
 //! Apple's podcast elements.
 
-use super::Home;
 use crate::model::Category;
 use crate::parse::person::person;
+use crate::parse::target::Target;
 use crate::parse::tree::El;
-use crate::parse::vocabulary::Vocabulary;
-
-pub(super) static ITUNES: Vocabulary = Vocabulary {
-    prefix: "itunes",
-    uris: &[
-        "http://www.itunes.com/dtds/podcast-1.0.dtd",
-        "http://www.itunes.com/dtds/podcast-1.0.dtd/",
-        "http://example.com/dtds/podcast-1.0.dtd",
-    ],
-    read,
-};
 
 /// The vocabulary of iTunes categories and keywords.
 const SCHEME: &str = "http://www.itunes.com/";
 
-/// Reads what has a home in Atom as well. Most of it stays as it is beside that,
+/// Reads what has a counterpart in Atom as well. Most of it stays as it is beside that,
 /// because podcast software looks for it there.
-pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
+pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
     let name = element.lower_name();
     match name.as_ref() {
-        "author" => return home.add_author(person(&element.text())),
-        "subtitle" if home.feed().is_some() => {
-            let text = home.bases.plain(element);
-            home.set_about(text);
+        "author" => return target.add_author(person(&element.text())),
+        "subtitle" if target.feed().is_some() => {
+            let text = target.bases.plain(element);
+            target.set_about(text);
         }
         "summary" => {
-            let text = home.bases.plain(element);
-            home.set_about(text);
+            let text = target.bases.plain(element);
+            target.set_about(text);
         }
         "title" => {
-            let text = home.bases.plain(element);
-            home.set_title(text);
+            let text = target.bases.plain(element);
+            target.set_title(text);
         }
         "image" => {
             let href = element.attr("href").or(element.attr("url")).map(str::to_owned);
             let href = href.or_else(|| element.filled());
-            let href = href.map(|href| home.bases.href(element, &href));
-            if let (Some(feed), Some(href)) = (home.feed(), href) {
+            let href = href.map(|href| target.bases.href(element, &href));
+            if let (Some(feed), Some(href)) = (target.feed(), href) {
                 feed.logo.get_or_insert(href);
             }
         }
@@ -49,7 +38,7 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
             for category in std::iter::once(element).chain(element.descendants()) {
                 let Some(term) = category.attr("text").or(category.attr("term")) else { continue };
                 let (term, scheme) = (term.to_owned(), Some(SCHEME.to_owned()));
-                home.add_category(Category { term, scheme, label: None, ..Category::default() });
+                target.add_category(Category { term, scheme, label: None, ..Category::default() });
             }
         }
         "keywords" => {
@@ -57,7 +46,7 @@ pub(super) fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
             let separator = if text.contains(',') { ',' } else { ' ' };
             for term in text.split(separator).map(str::trim).filter(|term| !term.is_empty()) {
                 let (term, scheme) = (term.to_owned(), Some(SCHEME.to_owned()));
-                home.add_category(Category { term, scheme, label: None, ..Category::default() });
+                target.add_category(Category { term, scheme, label: None, ..Category::default() });
             }
         }
         _ => {}

@@ -1,19 +1,15 @@
 //! The syndication module: how often a feed changes. Kept, and told as hints.
 
-use super::Home;
 use crate::parse::dates;
+use crate::parse::target::Target;
 use crate::parse::tree::El;
-use crate::parse::vocabulary::Vocabulary;
-
-pub(super) static SY: Vocabulary =
-    Vocabulary { prefix: "sy", uris: &["http://purl.org/rss/1.0/modules/syndication/"], read };
 
 /// Seconds of an hour.
 const HOUR_S: u32 = 3600;
 
-fn read(element: El<'_>, home: &mut Home<'_>) -> bool {
+pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
     let text = element.text();
-    let Some(hints) = home.hints() else { return false };
+    let Some(hints) = target.hints() else { return false };
     if element.named("updatePeriod") && hints.update_period_s.is_none() {
         let hours = match text.to_ascii_lowercase().as_str() {
             "hourly" => 1,

@@ -387,7 +387,8 @@ fn index(at: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Step, Tree};
+    use super::super::Tree;
+    use super::super::element::Step;
     use super::*;
 
     /// The tree in brackets: `a(b("x"))`.

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use quick_xml::escape::{escape, partial_escape};
 
-use super::super::formats::{XHTML, XML, atom_vocabulary, is_atom, is_plain, rss_vocabulary};
-use super::super::vocabulary::spelled;
-use super::{Attr, El, Step};
+use super::super::vocabulary::{ATOM, RSS, XHTML, XML, spelled};
+use super::element::Step;
+use super::{Attr, El};
 use crate::model::{Attribute, Element, Node};
 
 /// The greatest element without a home in Atom that is kept, in bytes of its texts and
@@ -117,11 +117,10 @@ impl<'t> El<'t> {
         tidy_space(&mut kept);
         let person =
             self.parent().is_some_and(|around| PERSONS.iter().any(|name| around.named(name)));
-        if is_atom(self) && !person {
+        if self.is_atom() && !person {
             // Nothing may be added to Atom's namespace: what Atom does not know is RSS.
             // A person may hold links (seed 003, "author"); those stay what they are.
-            let rss = rss_vocabulary();
-            (kept.namespace, kept.prefix) = (rss.uri().to_owned(), rss.prefix.to_owned());
+            (kept.namespace, kept.prefix) = (RSS.uri().to_owned(), RSS.prefix.to_owned());
         }
         Some(kept)
     }
@@ -152,10 +151,10 @@ fn tidy_space(element: &mut Element) {
 /// The element without what it holds.
 fn shell(element: El<'_>) -> Element {
     let space = element.space();
-    let known = if is_plain(element) || is_item(element) {
-        Some(rss_vocabulary())
-    } else if is_atom(element) {
-        Some(atom_vocabulary())
+    let known = if element.is_rss() || is_item(element) {
+        Some(&RSS)
+    } else if element.is_atom() {
+        Some(&ATOM)
     } else {
         space.vocabulary()
     };
@@ -274,7 +273,7 @@ impl<'t> Writer<'t, '_> {
 
 /// Whether an element has no namespace but the feed's.
 fn is_own(element: El<'_>) -> bool {
-    is_plain(element) || is_atom(element)
+    element.is_rss() || element.is_atom()
 }
 
 /// HTML is written in lower case, everything else as it was.

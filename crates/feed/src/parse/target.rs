@@ -1,6 +1,6 @@
-//! Where an element goes: a feed or an entry, whichever is being read.
+//! What elements are read into: a feed or an entry.
 //!
-//! Formats and modules fill the same slots through here. The first to fill a slot keeps
+//! Formats and modules fill the same fields through here. The first to fill a field keeps
 //! it, so a format reads its own elements before those of modules.
 
 use crate::model::{Category, Content, Element, Entry, Feed, Hints, Link, Node, Person, Text};
@@ -28,35 +28,35 @@ const PEOPLE: usize = 256;
 
 /// A feed or an entry.
 #[derive(Debug)]
-pub(in crate::parse) enum Of<'h> {
+pub(super) enum FeedOrEntry<'h> {
     Feed(&'h mut Feed),
     Entry(&'h mut Entry),
 }
 
 /// What is being filled.
 #[derive(Debug)]
-pub(in crate::parse) struct Home<'h> {
-    pub(in crate::parse) of: Of<'h>,
-    pub(in crate::parse) bases: Bases<'h>,
-    pub(in crate::parse) repairs: &'h mut Vec<Repair>,
-    pub(in crate::parse) trace: &'h mut Trace,
+pub(super) struct Target<'h> {
+    pub(super) object: FeedOrEntry<'h>,
+    pub(super) bases: Bases<'h>,
+    pub(super) repairs: &'h mut Vec<Repair>,
+    pub(super) trace: &'h mut Trace,
 }
 
 /// One field of a feed or an entry.
 macro_rules! slots {
     ($($name:ident: $kind:ty;)*) => {
         $(
-            pub(in crate::parse) fn $name(&mut self) -> &mut $kind {
-                match &mut self.of {
-                    Of::Feed(feed) => &mut feed.$name,
-                    Of::Entry(entry) => &mut entry.$name,
+            pub(super) fn $name(&mut self) -> &mut $kind {
+                match &mut self.object {
+                    FeedOrEntry::Feed(feed) => &mut feed.$name,
+                    FeedOrEntry::Entry(entry) => &mut entry.$name,
                 }
             }
         )*
     };
 }
 
-impl Home<'_> {
+impl Target<'_> {
     slots! {
         id: String;
         title: Option<Text>;
@@ -71,51 +71,51 @@ impl Home<'_> {
     }
 
     /// The entry, if it is one.
-    pub(in crate::parse) fn entry(&mut self) -> Option<&mut Entry> {
-        match &mut self.of {
-            Of::Entry(entry) => Some(entry),
-            Of::Feed(_) => None,
+    pub(super) fn entry(&mut self) -> Option<&mut Entry> {
+        match &mut self.object {
+            FeedOrEntry::Entry(entry) => Some(entry),
+            FeedOrEntry::Feed(_) => None,
         }
     }
 
     /// The feed, if it is one.
-    pub(in crate::parse) fn feed(&mut self) -> Option<&mut Feed> {
-        match &mut self.of {
-            Of::Feed(feed) => Some(feed),
-            Of::Entry(_) => None,
+    pub(super) fn feed(&mut self) -> Option<&mut Feed> {
+        match &mut self.object {
+            FeedOrEntry::Feed(feed) => Some(feed),
+            FeedOrEntry::Entry(_) => None,
         }
     }
 
     /// What becomes of items inside an element that is kept: those of a feed are read.
-    pub(in crate::parse) fn items(&self) -> Items {
-        match self.of {
-            Of::Feed(_) => Items::Read,
-            Of::Entry(_) => Items::Quoted,
+    pub(super) fn items(&self) -> Items {
+        match self.object {
+            FeedOrEntry::Feed(_) => Items::Read,
+            FeedOrEntry::Entry(_) => Items::Quoted,
         }
     }
 
     /// What says when to come back.
-    pub(in crate::parse) fn hints(&mut self) -> Option<&mut Hints> {
+    pub(super) fn hints(&mut self) -> Option<&mut Hints> {
         self.feed().map(|feed| &mut feed.hints)
     }
 
     /// The shorter text: `summary` of an entry, `subtitle` of a feed.
-    pub(in crate::parse) fn about(&mut self) -> &mut Option<Text> {
-        match &mut self.of {
-            Of::Feed(feed) => &mut feed.subtitle,
-            Of::Entry(entry) => &mut entry.summary,
+    pub(super) fn about(&mut self) -> &mut Option<Text> {
+        match &mut self.object {
+            FeedOrEntry::Feed(feed) => &mut feed.subtitle,
+            FeedOrEntry::Entry(entry) => &mut entry.summary,
         }
     }
 
     /// What is read from now on comes from inside `element`; `xml:lang` and `xml:base` may
     /// come from around it.
-    pub(in crate::parse) fn begin(&mut self, element: El<'_>) {
-        let owner = match &mut self.of {
-            Of::Feed(feed) => {
+    pub(super) fn begin(&mut self, element: El<'_>) {
+        let owner = match &mut self.object {
+            FeedOrEntry::Feed(feed) => {
                 self.trace.begin(*feed, element);
                 feed.mark
             }
-            Of::Entry(entry) => {
+            FeedOrEntry::Entry(entry) => {
                 self.trace.begin(*entry, element);
                 entry.mark
             }
@@ -128,41 +128,34 @@ impl Home<'_> {
     }
 
     /// Reads an element by `read`: what that fills came from there.
-    pub(in crate::parse) fn reading(&mut self, element: El<'_>, read: impl FnOnce(&mut Home<'_>)) {
-        let before = match &mut self.of {
-            Of::Feed(feed) => self.trace.before(*feed),
-            Of::Entry(entry) => self.trace.before(*entry),
+    pub(super) fn reading(&mut self, element: El<'_>, read: impl FnOnce(&mut Target<'_>)) {
+        let before = match &mut self.object {
+            FeedOrEntry::Feed(feed) => self.trace.before(*feed),
+            FeedOrEntry::Entry(entry) => self.trace.before(*entry),
         };
         read(self);
-        match &mut self.of {
-            Of::Feed(feed) => self.trace.after(before, *feed, element),
-            Of::Entry(entry) => self.trace.after(before, *entry, element),
+        match &mut self.object {
+            FeedOrEntry::Feed(feed) => self.trace.after(before, *feed, element),
+            FeedOrEntry::Entry(entry) => self.trace.after(before, *entry, element),
         }
     }
 
-    /// Reads an element of the format itself by `read`; one that has no home in Atom, as
-    /// `false` says, is kept.
-    pub(in crate::parse) fn own<'t>(
+    /// Reads an element by `read`, and keeps it as an extension if that returns `false`: it
+    /// then has no counterpart in Atom.
+    pub(super) fn read_or_keep<'t>(
         &mut self,
         element: El<'t>,
-        read: impl FnOnce(El<'t>, &mut Home<'_>) -> bool,
+        read: impl FnOnce(El<'t>, &mut Target<'_>) -> bool,
     ) {
-        self.reading(element, |home| {
-            if !read(element, home) {
-                home.keep(element);
+        self.reading(element, |target| {
+            if !read(element, target) {
+                target.keep(element);
             }
         });
     }
 
-    /// Reads an element that is not of the format's own vocabulary.
-    pub(in crate::parse) fn foreign(&mut self, element: El<'_>) {
-        self.own(element, |element, home| {
-            element.space().vocabulary().is_some_and(|known| (known.read)(element, home))
-        });
-    }
-
-    /// Keeps an element that has no home in Atom.
-    pub(in crate::parse) fn keep(&mut self, element: El<'_>) {
+    /// Keeps an element that has no counterpart in Atom.
+    pub(super) fn keep(&mut self, element: El<'_>) {
         let items = self.items();
         match element.keep(items) {
             Some(mut kept) => {
@@ -205,22 +198,22 @@ impl Home<'_> {
     }
 
     /// Sets the title, unless there is one. `false` says that there was another.
-    pub(in crate::parse) fn set_title(&mut self, text: Text) -> bool {
+    pub(super) fn set_title(&mut self, text: Text) -> bool {
         fill(self.title(), text)
     }
 
     /// Sets the summary or subtitle, unless there is one.
-    pub(in crate::parse) fn set_about(&mut self, text: Text) -> bool {
+    pub(super) fn set_about(&mut self, text: Text) -> bool {
         fill(self.about(), text)
     }
 
     /// Sets the rights, unless there are.
-    pub(in crate::parse) fn set_rights(&mut self, text: Text) -> bool {
+    pub(super) fn set_rights(&mut self, text: Text) -> bool {
         fill(self.rights(), text)
     }
 
     /// Sets the content of an entry, unless it has one.
-    pub(in crate::parse) fn set_content(&mut self, content: Content) -> bool {
+    pub(super) fn set_content(&mut self, content: Content) -> bool {
         match self.entry() {
             Some(entry) if entry.content.is_none() => {
                 entry.content = Some(content);
@@ -232,17 +225,17 @@ impl Home<'_> {
     }
 
     /// Adds an author, unless it is there.
-    pub(in crate::parse) fn add_author(&mut self, person: Option<Person>) -> bool {
+    pub(super) fn add_author(&mut self, person: Option<Person>) -> bool {
         add_person(self.authors(), person)
     }
 
     /// Adds a contributor, unless it is there.
-    pub(in crate::parse) fn add_contributor(&mut self, person: Option<Person>) -> bool {
+    pub(super) fn add_contributor(&mut self, person: Option<Person>) -> bool {
         add_person(self.contributors(), person)
     }
 
     /// Adds a category.
-    pub(in crate::parse) fn add_category(&mut self, category: Category) -> bool {
+    pub(super) fn add_category(&mut self, category: Category) -> bool {
         if category.term.is_empty() {
             return false;
         }
@@ -251,7 +244,7 @@ impl Home<'_> {
     }
 
     /// Adds a link.
-    pub(in crate::parse) fn add_link(&mut self, link: Link) -> bool {
+    pub(super) fn add_link(&mut self, link: Link) -> bool {
         if link.href.is_empty() {
             return false;
         }
@@ -260,7 +253,7 @@ impl Home<'_> {
     }
 
     /// Reads the date in an element; a bad one is told.
-    pub(in crate::parse) fn date(&mut self, element: El<'_>) -> Option<DateTime<FixedOffset>> {
+    pub(super) fn date(&mut self, element: El<'_>) -> Option<DateTime<FixedOffset>> {
         let text = element.text();
         let date = dates::parse(&text);
         if date.is_none() && !text.is_empty() {
@@ -271,17 +264,17 @@ impl Home<'_> {
     }
 
     /// Sets `updated` from an element, unless it is set. `false`: keep the element.
-    pub(in crate::parse) fn set_updated(&mut self, element: El<'_>) -> bool {
+    pub(super) fn set_updated(&mut self, element: El<'_>) -> bool {
         let Some(date) = self.date(element) else { return element.text().is_empty() };
         *self.updated().get_or_insert(date) == date
     }
 
     /// Sets `published` of an entry from an element, unless it is set; a feed has none.
-    pub(in crate::parse) fn set_published(&mut self, element: El<'_>) -> bool {
+    pub(super) fn set_published(&mut self, element: El<'_>) -> bool {
         let Some(date) = self.date(element) else { return element.text().is_empty() };
-        match &mut self.of {
-            Of::Entry(entry) => *entry.published.get_or_insert(date) == date,
-            Of::Feed(feed) => *feed.updated.get_or_insert(date) == date,
+        match &mut self.object {
+            FeedOrEntry::Entry(entry) => *entry.published.get_or_insert(date) == date,
+            FeedOrEntry::Feed(feed) => *feed.updated.get_or_insert(date) == date,
         }
     }
 }

@@ -1,0 +1,160 @@
+//! The elements of Atom, of versions 1.0 (RFC 4287) and 0.3 alike: mixtures are common.
+//!
+//! They are read in Atom feeds, and wherever a feed of another format carries them.
+
+mod constructs;
+
+pub(super) use constructs::{body, read_link, set_generator};
+
+use constructs::{kept_text, read_category, read_content, read_created, read_person};
+
+use super::read_foreign;
+use crate::model::{Feed, Link};
+use crate::parse::target::{FeedOrEntry, Target};
+use crate::parse::tree::El;
+
+/// Reads what a feed says of itself.
+pub(super) fn read_head(root: El<'_>, target: &mut Target<'_>) {
+    target.begin(root);
+    *target.lang() = root.lang().map(str::to_owned);
+    let base = target.bases.base(root).map(String::from);
+    if let Some(feed) = target.feed() {
+        feed.base = base;
+    }
+    read_children(root, root, target);
+}
+
+/// Reads what `around` holds: Atom's own elements, those in no namespace, and those in
+/// whatever `root` took for Atom's; then all others.
+pub(super) fn read_children(around: El<'_>, root: El<'_>, target: &mut Target<'_>) {
+    let own = |element: El<'_>| {
+        element.is_atom()
+            || element.space().uri().is_empty()
+            || (root.named("feed") && element.space().uri() == root.space().uri())
+    };
+    let entries =
+        |element: El<'_>| own(element) && (element.named("entry") || element.named("item"));
+    for child in around.elements().filter(|child| own(*child) && !entries(*child)) {
+        target.read_or_keep(child, read_element);
+    }
+    for child in around.elements().filter(|child| !own(*child)) {
+        read_foreign(child, target);
+    }
+}
+
+/// Reads an element of Atom. `false` says that it has no counterpart in Atom.
+pub(super) fn read_element(element: El<'_>, target: &mut Target<'_>) -> bool {
+    let name = element.lower_name();
+    match name.as_ref() {
+        "title" => {
+            let text = target.bases.atom(element);
+            target.set_title(text)
+        }
+        "rights" | "copyright" => {
+            let text = target.bases.atom(element);
+            target.set_rights(text)
+        }
+        "id" => {
+            let id = target.bases.href(element, &element.text());
+            if target.id().is_empty() {
+                target.id().clone_from(&id);
+            }
+            *target.id() == id
+        }
+        "updated" | "modified" => target.set_updated(element),
+        "published" | "issued" if target.entry().is_some() => target.set_published(element),
+        "created" => read_created(element, target),
+        "author" => {
+            let person = read_person(element, target);
+            target.add_author(person)
+        }
+        "contributor" => {
+            let person = read_person(element, target);
+            target.add_contributor(person)
+        }
+        "link" => {
+            let link = read_link(element, target);
+            target.add_link(link)
+        }
+        "category" => target.add_category(read_category(element)),
+        _ if target.entry().is_some() => read_of_entry(&name, element, target),
+        _ => read_of_feed(&name, element, target),
+    }
+}
+
+fn read_of_entry(name: &str, element: El<'_>, target: &mut Target<'_>) -> bool {
+    match name {
+        "summary" => {
+            let text = target.bases.atom(element);
+            target.set_about(text)
+        }
+        "content" => {
+            let content = read_content(element, target);
+            target.set_content(content)
+        }
+        "source" => {
+            let source = read_source(element, target);
+            let Some(entry) = target.entry() else { return false };
+            if entry.source.is_some() {
+                return false;
+            }
+            entry.source = Some(Box::new(source));
+            true
+        }
+        _ => false,
+    }
+}
+
+fn read_of_feed(name: &str, element: El<'_>, target: &mut Target<'_>) -> bool {
+    match name {
+        "subtitle" | "tagline" => {
+            let text = target.bases.atom(element);
+            target.set_about(text)
+        }
+        "generator" => set_generator(element, target),
+        "info" => {
+            let info = kept_text(element, target);
+            target.extensions().push(info);
+            true
+        }
+        "icon" | "logo" => {
+            let href = target.bases.href(element, &element.text());
+            let Some(feed) = target.feed() else { return false };
+            let slot = if name == "icon" { &mut feed.icon } else { &mut feed.logo };
+            *slot.get_or_insert_with(|| href.clone()) == href
+        }
+        _ => false,
+    }
+}
+
+/// Reads the feed that an entry comes from: an Atom source, or the one line of RSS.
+pub(super) fn read_source(element: El<'_>, target: &mut Target<'_>) -> Feed {
+    if !element.has_elements() {
+        return line_source(element, target);
+    }
+    let mut feed = Feed { format: "atom1.0", ..Feed::default() };
+    let (repairs, trace) = (&mut *target.repairs, &mut *target.trace);
+    let mut inner =
+        Target { object: FeedOrEntry::Feed(&mut feed), bases: target.bases, repairs, trace };
+    read_head(element, &mut inner);
+    // What holds for the whole entry is said there.
+    let around = element.parent();
+    feed.lang.take_if(|lang| around.and_then(El::lang) == Some(lang));
+    feed.base.take_if(|base| {
+        around
+            .and_then(|around| target.bases.base(around))
+            .is_some_and(|held| held.as_str() == *base)
+    });
+    feed
+}
+
+/// The one line in which RSS names the feed an item comes from.
+fn line_source(element: El<'_>, target: &Target<'_>) -> Feed {
+    let mut feed = Feed { format: "rss2.0", ..Feed::default() };
+    feed.title = element.filled().map(|_| target.bases.plain(element));
+    if let Some(url) = element.attr("url").or(element.attr("href")).filter(|url| !url.is_empty()) {
+        let href = target.bases.href(element, url);
+        feed.links.push(Link { href, rel: "self".into(), ..Link::default() });
+    }
+    feed
+}

@@ -1,0 +1,177 @@
+//! Persons, links, categories, texts and contents, as Atom has them.
+
+use chrono::SecondsFormat;
+
+use crate::model::{
+    Attribute, Category, Content, Element, Generator, Link, Node, Person, Text, TextKind,
+};
+use crate::parse::person::person;
+use crate::parse::target::Target;
+use crate::parse::texts::kind_of;
+use crate::parse::tree::{El, Items, is_item};
+use crate::parse::vocabulary::{RSS, XML};
+
+const DCTERMS: &str = "http://purl.org/dc/terms/";
+
+/// What registered relations may be prefixed with (RFC 4287 `#rfc.section.4.2.7.2`).
+const IANA: &str = "http://www.iana.org/assignments/relation/";
+
+/// A text construct that Atom 1.0 dropped, as an element: escaped where it is markup, with
+/// the `type` that a text of Atom 1.0 has.
+pub(in crate::parse::formats) fn kept_text(element: El<'_>, target: &Target<'_>) -> Element {
+    let text = target.bases.atom(element);
+    let kind = if text.kind == TextKind::Text { "text" } else { "html" };
+    let told = |prefix: &str, name: &str, value: String| Attribute {
+        namespace: if prefix.is_empty() { String::new() } else { XML.uri().to_owned() },
+        prefix: prefix.to_owned(),
+        name: name.to_owned(),
+        value,
+    };
+    let attributes = std::iter::once(told("", "type", kind.to_owned()))
+        .chain(text.lang.map(|lang| told("xml", "lang", lang)))
+        .chain(text.base.map(|base| told("xml", "base", base)));
+    let rss = &RSS;
+    Element {
+        namespace: rss.uri().to_owned(),
+        prefix: rss.prefix.to_owned(),
+        name: element.name().to_ascii_lowercase(),
+        attributes: attributes.collect(),
+        children: vec![Node::Text(text.value)],
+        ..Element::default()
+    }
+}
+
+/// Sets the generator of a feed, unless it has one.
+pub(in crate::parse::formats) fn set_generator(element: El<'_>, target: &mut Target<'_>) -> bool {
+    let uri = element.attr("uri").or(element.attr("url")).or(element.attr("href"));
+    let generator = Generator {
+        name: element.text().into_owned(),
+        uri: uri.map(|uri| target.bases.href(element, uri)),
+        version: element.attr("version").map(str::to_owned),
+    };
+    let Some(feed) = target.feed() else { return false };
+    *feed.generator.get_or_insert_with(|| generator.clone()) == generator
+}
+
+/// Atom 0.3 has a date of creation, which went to Dublin Core's terms.
+pub(in crate::parse::formats) fn read_created(element: El<'_>, target: &mut Target<'_>) -> bool {
+    let Some(date) = target.date(element) else { return false };
+    let text = date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    target.extensions().push(Element {
+        namespace: DCTERMS.into(),
+        prefix: "dcterms".into(),
+        name: "created".into(),
+        attributes: Vec::new(),
+        children: vec![Node::Text(text)],
+        ..Element::default()
+    });
+    true
+}
+
+/// Reads a person construct; one without elements is read as RSS writes persons.
+pub(in crate::parse::formats) fn read_person(
+    element: El<'_>,
+    target: &mut Target<'_>,
+) -> Option<Person> {
+    if !element.has_elements() {
+        return person(&element.text());
+    }
+    let uri = ["uri", "url", "homepage"].iter().find_map(|name| {
+        let child = element.child(name)?;
+        child.filled().map(|uri| target.bases.href(child, &uri))
+    });
+    // What is no address becomes part of the name; that must not happen again when somebody
+    // else's element, which is kept as well, is read again.
+    let own_email = |child: &El<'_>| {
+        let own = child.is_atom() || child.is_rss();
+        child.named("email") && (own || child.space().uri() == element.space().uri())
+    };
+    let mut person = Person {
+        name: element.filled_child("name").unwrap_or_default(),
+        email: element.elements().filter(own_email).find_map(El::filled),
+        uri,
+        extensions: Vec::new(),
+        ..Person::default()
+    };
+    let items = target.items();
+    for child in element.elements() {
+        let known = ["name", "email", "uri", "url", "homepage"];
+        let own = child.is_atom() || child.is_rss();
+        if items == Items::Read && is_item(child) {
+            continue;
+        }
+        if !(own && known.iter().any(|name| child.named(name))) {
+            person.extensions.extend(child.keep(items));
+        }
+    }
+    let somebody = !person.name.is_empty() || person.email.is_some() || person.uri.is_some();
+    (somebody || !person.extensions.is_empty()).then_some(person)
+}
+
+/// Reads a link, its address in an attribute or, as in RSS, in its text.
+pub(in crate::parse::formats) fn read_link(element: El<'_>, target: &Target<'_>) -> Link {
+    let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
+    let href = named("href").or_else(|| named("url")).or_else(|| named("uri"));
+    let text = element.text();
+    let rel = named("rel").unwrap_or("alternate");
+    let foreign = element.attributes().iter().filter(|a| !matches!(a.prefix, "" | "xml"));
+    let attributes = foreign.map(|attribute| element.keep_attribute(attribute, &attribute.value));
+    Link {
+        href: target.bases.href(element, href.unwrap_or(&text)),
+        rel: rel.strip_prefix(IANA).unwrap_or(rel).to_owned(),
+        mime: named("type").map(str::to_owned),
+        hreflang: named("hreflang").map(str::to_owned),
+        title: named("title").map(str::to_owned),
+        length: named("length").map(str::to_owned),
+        attributes: attributes.collect(),
+        // Where the address is a text, what stands in it is no part of the link.
+        extensions: href.map_or_else(Vec::new, |_| element.keep_inside(target.items())),
+        ..Link::default()
+    }
+}
+
+/// Reads a category, its term in an attribute or, as in RSS, in its text.
+pub(in crate::parse::formats) fn read_category(element: El<'_>) -> Category {
+    let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
+    let label = named("label").map(str::to_owned);
+    let term = named("term").map(str::to_owned).or_else(|| element.filled());
+    Category {
+        term: term.or_else(|| label.clone()).unwrap_or_default(),
+        scheme: named("scheme").or_else(|| named("domain")).map(str::to_owned),
+        label,
+        ..Category::default()
+    }
+}
+
+/// Reads the content of an entry.
+pub(in crate::parse::formats) fn read_content(element: El<'_>, target: &Target<'_>) -> Content {
+    let label = element.attr("type").unwrap_or_default();
+    let kind = kind_of(label);
+    if let Some(src) = element.attr("src").or(element.attr("url")).filter(|src| !src.is_empty()) {
+        let mime = (!label.is_empty()).then(|| label.to_owned());
+        return Content::Src { mime, href: target.bases.href(element, src) };
+    }
+    if kind.is_some() || !label.contains('/') {
+        return Content::Text(target.bases.atom(element));
+    }
+    let mime = label.to_owned();
+    if element.has_elements() {
+        let base = target.bases.base(element).map(String::from);
+        return Content::Xml { mime, value: target.bases.xml(element), base };
+    }
+    let value = element.text().into_owned();
+    Content::Media { mime, value }
+}
+/// A body of real or escaped markup.
+pub(in crate::parse::formats) fn body(element: El<'_>, target: &Target<'_>) -> Content {
+    if !element.has_elements() {
+        return Content::Text(target.bases.html(element));
+    }
+    let lang = element.lang().filter(|lang| element.parent().and_then(El::lang) != Some(lang));
+    Content::Text(Text {
+        kind: TextKind::Xhtml,
+        value: target.bases.xhtml(element),
+        lang: lang.map(str::to_owned),
+        base: target.bases.base(element).map(String::from),
+    })
+}
