@@ -8,7 +8,7 @@ use super::model::KnownBy;
 /// The longest address that others are relative to, in bytes: as long as a topic may be.
 /// Each of them becomes at least as long, and a document may hold a hundred thousand (rule
 /// S16).
-pub const LONGEST_BASE_BYTES: usize = 2048;
+pub(crate) const LONGEST_BASE_BYTES: usize = 2048;
 
 /// Where a document came from, and what its server said of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,6 @@ impl Context {
 }
 
 /// Whether addresses may be relative to `url`.
-pub fn is_base(url: &Url) -> bool {
+pub(crate) fn is_base(url: &Url) -> bool {
     !url.cannot_be_a_base() && url.as_str().len() <= LONGEST_BASE_BYTES
 }

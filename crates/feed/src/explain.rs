@@ -1,18 +1,17 @@
-//! Where everything in a normalized feed came from, and what was done to it.
+//! Where every value of a normalized feed came from, and what was done to it.
 //!
 //! ```text
-//! parse, traced ──► pass ──► look ──► pass ──► look ──► …
+//! parse_with_trace ──► pass ──► compare ──► pass ──► compare ──► …
 //! ```
 //!
-//! The passes know nothing of it. After each of them all fields are compared with what
-//! they were: what changed was changed by that pass, what appeared was made by it. Items
-//! of lists are told from each other by their marks, so it does not matter which of
-//! them a pass drops.
+//! The passes do not report what they do. After each of them all fields are compared with
+//! what they were: what changed was changed by that pass, what appeared was made by it. Items
+//! of lists are identified by their trace ids, so a pass may drop any of them.
 
 mod fields;
-mod how;
 mod json;
 mod lines;
+mod steps;
 
 use std::collections::HashMap;
 
@@ -23,62 +22,68 @@ use crate::model::Feed;
 use crate::parse::{self, NotAFeed, Trace};
 use crate::passes;
 use crate::repair;
-use fields::{Field, Key};
-use how::Step;
+use fields::{Field, FieldKey};
+use steps::Step;
 
-/// The name of what guesses languages: no pass, because only new entries go through it.
-const GUESS: &str = "guess";
+/// The name of language detection in an explanation. It is not a pass, because a program
+/// that polls runs it for new entries only.
+const DETECTION: &str = "guess";
 
-/// Reads any feed, as [`normalize()`](crate::passes()) does, and tells where each field
-/// of it came from. With `guess`, languages are guessed for entries that declare none.
+/// Normalizes a feed as [`normalize`](crate::normalize()) does, and explains where each field
+/// of it came from.
 ///
 /// ```
-/// use feedgate::domain::source::Context;
+/// use feedgate_feed::{Context, explain};
 ///
 /// let bytes = b"<rss version='2.0'><channel><title>Tides</title></channel></rss>";
 /// let context = Context::of("https://tides.test/feed.xml".parse()?);
 ///
-/// let explained = feedgate::explain(bytes, &context, false)?.to_json();
+/// let explained = explain(bytes, &context)?.to_json();
 /// assert_eq!(explained["feed"]["title"]["from"]["path"], "/rss/channel/title");
 /// assert_eq!(explained["feed"]["title"]["from"]["column"], 29);
 /// assert_eq!(explained["feed"]["id"]["steps"][0]["how"], "from_url");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn explain(bytes: &[u8], context: &Context, guess: bool) -> Result<Explanation, NotAFeed> {
-    let (parsed, trace) = parse::traced(bytes, context)?;
+pub fn explain(bytes: &[u8], context: &Context) -> Result<Explanation, NotAFeed> {
+    let (parsed, trace) = parse::parse_with_trace(bytes, context)?;
     let mut history = History::begin(&parsed);
-    let mut feed = passes::watched(parsed, context, |pass, feed| {
-        history.see(pass, feed, context);
+    let feed = passes::run_observed(parsed, context, |pass, feed| {
+        history.compare(pass, feed, context);
     });
-    if guess {
-        feed.entries.iter_mut().for_each(passes::detect_language);
-        history.see(GUESS, &feed, context);
-    }
-    Ok(Explanation { feed, trace, history })
+    Ok(Explanation { feed, trace, history, context: context.clone() })
 }
 
-/// A feed with the story of each of its fields.
+/// A normalized feed with the history of each of its fields.
 #[derive(Debug)]
 pub struct Explanation {
     feed: Feed,
     trace: Trace,
     history: History,
+    context: Context,
 }
 
 impl Explanation {
-    /// The feed, as it is without explanation.
+    /// The feed, as [`normalize`](crate::normalize()) returns it.
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
 
-    /// How little of the feed is to be relied on (`docs/normalizer.md`, "The bozo rank").
+    /// How unreliable the feed is, from 0 to 1: see [`repair::bozo_rank`].
     pub fn bozo_rank(&self) -> f64 {
         repair::bozo_rank(&self.feed.repairs, self.feed.entries.len())
     }
 
-    /// The whole of it; `docs/normalizer.md` says what stands where.
+    /// Detects the language of entries that declare none, as one more step.
+    #[cfg(feature = "language")]
+    pub fn detect_languages(&mut self) {
+        self.feed.entries.iter_mut().for_each(passes::detect_language);
+        self.history.compare(DETECTION, &self.feed, &self.context);
+    }
+
+    /// The explanation in JSON: for each field where it came `from` and which `steps`
+    /// changed it, and the list of repairs.
     pub fn to_json(&self) -> Value {
-        json::whole(self)
+        json::explanation(self)
     }
 
     /// What was done to a field since it was read.
@@ -87,33 +92,34 @@ impl Explanation {
     }
 }
 
-/// What passes have done.
+/// What the passes have done.
 #[derive(Debug)]
 struct History {
-    steps: HashMap<Key, Vec<Step>>,
-    /// All fields as they were last, by what tells their values apart.
-    last: HashMap<Key, u64>,
+    steps: HashMap<FieldKey, Vec<Step>>,
+    /// The fingerprints of all fields after the last pass.
+    last: HashMap<FieldKey, u64>,
 }
 
 impl History {
     fn begin(feed: &Feed) -> History {
-        let held = fields::all(feed).into_iter().map(|(_, field)| (field.key, field.print));
-        History { steps: HashMap::new(), last: held.collect() }
+        let fields = fields::all(feed).into_iter();
+        let last = fields.map(|(_, field)| (field.key, field.fingerprint)).collect();
+        History { steps: HashMap::new(), last }
     }
 
     /// Compares all fields with what they were before `pass`.
-    fn see(&mut self, pass: &'static str, feed: &Feed, context: &Context) {
-        let held = fields::all(feed);
-        let mut now = HashMap::with_capacity(held.len());
-        let seen = how::Seen::of(pass, feed, context);
-        for (entry, field) in held {
-            let was = self.last.get(&field.key);
-            if was != Some(&field.print) {
-                let told = seen.how(entry, &field, was.is_none());
-                let steps = told.into_iter().map(|how| Step { pass, how });
+    fn compare(&mut self, pass: &'static str, feed: &Feed, context: &Context) {
+        let fields = fields::all(feed);
+        let mut now = HashMap::with_capacity(fields.len());
+        let after = steps::AfterPass::new(pass, feed, context);
+        for (entry, field) in fields {
+            let before = self.last.get(&field.key);
+            if before != Some(&field.fingerprint) {
+                let how = after.describe(entry, &field, before.is_none());
+                let steps = how.into_iter().map(|how| Step { pass, how });
                 self.steps.entry(field.key.clone()).or_default().extend(steps);
             }
-            now.insert(field.key, field.print);
+            now.insert(field.key, field.fingerprint);
         }
         self.last = now;
     }

@@ -1,20 +1,32 @@
 //! Reads any feed, sound or broken, and makes one Atom or JSON document of it.
 
-pub mod body;
-pub mod context;
-pub mod discovery;
-pub mod explain;
 pub mod iri;
 pub mod model;
-pub mod normalized;
 pub mod parse;
 pub mod passes;
 pub mod render;
 pub mod repair;
-pub mod status_report;
 pub mod text_extraction;
-pub mod tombstone;
-pub mod trace_id;
 
+#[cfg(feature = "html")]
+pub mod documents;
+
+mod body;
+mod context;
+mod explain;
+mod hex;
+mod normalized;
+#[cfg(feature = "serde")]
+mod serde_words;
+
+pub use body::Body;
+pub use context::Context;
 pub use explain::{Explanation, explain};
+pub use model::{Entry, Feed};
 pub use normalized::{Normalized, normalize};
+pub use parse::NotAFeed;
+pub use repair::Repair;
+
+pub use chrono;
+pub use serde_json;
+pub use url;

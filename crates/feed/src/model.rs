@@ -12,14 +12,22 @@
 
 use chrono::{DateTime, FixedOffset};
 
-use super::repair::Repair;
-use super::trace_id::Mark;
+use crate::repair::Repair;
+
+mod format;
+mod tombstone;
+mod trace_id;
+
+pub use format::{FeedFormat, UnknownFeedFormat};
+pub use tombstone::{TOMBSTONES, deleted_entry_id};
+pub use trace_id::TraceId;
 
 /// A feed.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Feed {
-    /// What the document was: `rss2.0`, `atom1.0`, `rdf1.0`, `jsonfeed1.1` …
-    pub format: &'static str,
+    /// The format of the document.
+    pub format: FeedFormat,
     /// `atom:id`, once settled.
     pub id: String,
     /// `atom:title`.
@@ -64,8 +72,9 @@ pub struct Feed {
     pub moved_to: Option<String>,
     /// What was wrong with the document and had to be mended, as stable codes.
     pub repairs: Vec<Repair>,
-    /// Where it came from, where a trace is kept.
-    pub mark: Mark,
+    /// Where it stood in the document; set only in an explanation.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub trace_id: TraceId,
 }
 
 /// What the entries of a feed are known by (rule N2). A feed only climbs.
@@ -83,6 +92,7 @@ pub enum KnownBy {
 
 /// An entry.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Entry {
     /// `atom:id`, once settled.
     pub id: String,
@@ -121,12 +131,15 @@ pub struct Entry {
     pub base: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
-    /// Where it came from, where a trace is kept.
-    pub mark: Mark,
+    /// Where it stood in the document; set only in an explanation.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub trace_id: TraceId,
 }
 
 /// How a text construct is to be read (RFC 4287 `#rfc.section.3.1.1`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum TextKind {
     /// Plain text.
     #[default]
@@ -139,6 +152,7 @@ pub enum TextKind {
 
 /// A text construct.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Text {
     /// How to read the value.
     pub kind: TextKind,
@@ -152,6 +166,8 @@ pub struct Text {
 
 /// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Content {
     /// A text construct.
     Text(Text),
@@ -182,6 +198,7 @@ pub enum Content {
 
 /// Somebody.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Person {
     /// `atom:name`.
     pub name: String,
@@ -191,12 +208,14 @@ pub struct Person {
     pub uri: Option<String>,
     /// Everything without a home in Atom.
     pub extensions: Vec<Element>,
-    /// Where it came from, where a trace is kept.
-    pub mark: Mark,
+    /// Where it stood in the document; set only in an explanation.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub trace_id: TraceId,
 }
 
 /// A link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Link {
     /// Where it leads; absolute, once settled.
     pub href: String,
@@ -214,12 +233,14 @@ pub struct Link {
     pub attributes: Vec<Attribute>,
     /// What stands inside it.
     pub extensions: Vec<Element>,
-    /// Where it came from, where a trace is kept.
-    pub mark: Mark,
+    /// Where it stood in the document; set only in an explanation.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub trace_id: TraceId,
 }
 
 /// A category.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Category {
     /// The keyword.
     pub term: String,
@@ -227,12 +248,14 @@ pub struct Category {
     pub scheme: Option<String>,
     /// What to show.
     pub label: Option<String>,
-    /// Where it came from, where a trace is kept.
-    pub mark: Mark,
+    /// Where it stood in the document; set only in an explanation.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub trace_id: TraceId,
 }
 
 /// What made the feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Generator {
     /// Its name.
     pub name: String,
@@ -244,6 +267,7 @@ pub struct Generator {
 
 /// An element without a home in Atom, kept whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Element {
     /// The namespace's URI; empty for none.
     pub namespace: String,
@@ -255,12 +279,15 @@ pub struct Element {
     pub attributes: Vec<Attribute>,
     /// What it holds, in order.
     pub children: Vec<Node>,
-    /// Where it came from, where a trace is kept.
-    pub mark: Mark,
+    /// Where it stood in the document; set only in an explanation.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub trace_id: TraceId,
 }
 
 /// One thing inside an [`Element`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Node {
     /// Text.
     Text(String),
@@ -270,6 +297,7 @@ pub enum Node {
 
 /// An attribute of an [`Element`] or a foreign one of a [`Link`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Attribute {
     /// The namespace's URI; empty for none.
     pub namespace: String,
@@ -283,6 +311,7 @@ pub struct Attribute {
 
 /// What a document says about when to come back (seed 002, "Syndication Hints").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Hints {
     /// `ttl`, in minutes.
     pub ttl_min: Option<u32>,

@@ -1,27 +1,27 @@
-//! The normalizer as a library: one pure function from bytes to a feed.
+//! The whole normalizer: one pure function from bytes to a feed.
 
 use crate::context::Context;
 use crate::model::Feed;
 use crate::parse::{self, NotAFeed};
 use crate::passes;
 use crate::render;
-use crate::repair::Repair;
+use crate::repair::{self, Repair};
 
-/// Reads any feed and makes of it one that any reader understands.
+/// Reads any feed, repairs it, and gives every entry an id, a date and absolute addresses.
 ///
-/// It does no I/O, reads no clock and knows no store: the same bytes and context give
-/// the same feed. It fails only on what is no feed at all; everything else that was
-/// wrong is mended and listed in [`Normalized::repairs`].
+/// No I/O is done and no clock is read: the same bytes and context give the same feed. The
+/// only error is that the document is not a feed; everything else that was wrong is repaired
+/// and listed in [`Normalized::repairs`].
 ///
 /// ```
-/// use feedgate::domain::source::Context;
+/// use feedgate_feed::{Context, normalize};
 ///
 /// let bytes = b"<rss version='2.0'><channel><title>Tides</title>
 ///   <item><guid isPermaLink='false'>spring-1</guid><title>Spring tide</title></item>
 /// </channel></rss>";
 /// let context = Context::of("https://tides.test/feed.xml".parse()?);
 ///
-/// let tides = feedgate::normalize(bytes, &context)?;
+/// let tides = normalize(bytes, &context)?;
 /// assert_eq!(tides.feed().entries[0].id, "urn:guid:spring-1");
 /// assert!(tides.to_atom().contains("<title type=\"text\">Spring tide</title>"));
 /// assert_eq!(tides.to_json()["items"][0]["title"], "Spring tide");
@@ -29,7 +29,7 @@ use crate::repair::Repair;
 /// ```
 pub fn normalize(bytes: &[u8], context: &Context) -> Result<Normalized, NotAFeed> {
     let parsed = parse::parse(bytes, context)?;
-    Ok(Normalized { feed: passes::normalize(parsed, context) })
+    Ok(Normalized { feed: passes::run(parsed, context) })
 }
 
 /// A feed that went through every pass.
@@ -39,34 +39,39 @@ pub struct Normalized {
 }
 
 impl Normalized {
-    /// What the document says, in Atom's terms.
+    /// The feed.
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
 
-    /// What was wrong with the document and had to be mended; `docs/normalizer.md`
-    /// lists the codes.
+    /// What was wrong with the document and was repaired.
     pub fn repairs(&self) -> &[Repair] {
         &self.feed.repairs
     }
 
+    /// How unreliable the feed is, from 0 to 1: see [`repair::bozo_rank`].
+    pub fn bozo_rank(&self) -> f64 {
+        repair::bozo_rank(&self.feed.repairs, self.feed.entries.len())
+    }
+
     /// One Atom document: well-formed, valid by RFC 4287, the same bytes each time.
     pub fn to_atom(&self) -> String {
-        render::atom::whole(&self.feed)
+        render::atom::feed(&self.feed)
     }
 
-    /// The same as JSON, in Superfeedr's names.
+    /// The feed in JSON, with the field names of Superfeedr.
     pub fn to_json(&self) -> serde_json::Value {
-        render::json::whole(&self.feed)
+        render::json::feed(&self.feed)
     }
 
-    /// Guesses the language of entries that declare none. It takes longer than
-    /// everything else together.
+    /// Detects the language of entries that declare none. This takes longer than everything
+    /// else together.
+    #[cfg(feature = "language")]
     pub fn detect_languages(&mut self) {
         self.feed.entries.iter_mut().for_each(passes::detect_language);
     }
 
-    /// The feed itself.
+    /// The feed, by value.
     pub fn into_feed(self) -> Feed {
         self.feed
     }

@@ -4,29 +4,27 @@
 //! bytes ──► decode ──► text ──► tidy, build ──► tree ──► formats, modules ──► feed
 //! ```
 //!
-//! * Text that holds at least one recognizable item never fails; what had to be mended
-//!   is told as repairs (`docs/normalizer.md` lists their codes).
-//! * What has a home in Atom is mapped, everything else is kept as extensions. Nothing is
-//!   dropped silently: what a limit cuts off is told as a repair as well.
-//! * Nothing recurses over input, nothing a document declares for itself is expanded, and
-//!   no network is touched (rules S14, S16).
+//! * A text that holds at least one recognizable item never fails. Everything that had to be
+//!   repaired is listed in [`Feed::repairs`].
+//! * What has a counterpart in Atom is mapped to it, everything else is kept as extensions.
+//!   Nothing is dropped silently: what a limit cuts off is listed as a repair as well.
+//! * Nothing recurses over input, entities that a document declares are not expanded, and no
+//!   network is accessed (S14, S16).
 //!
-//! A format is one file in `formats`, a module one file in `modules`. What is no feed, or
-//! only a part of a document, is read by `content`.
+//! Each format is one file in `formats`, each module with elements of its own one file in
+//! `modules`.
 
 mod bases;
-mod content;
 mod dates;
 mod decode;
 mod formats;
 mod hints;
-mod html;
+#[cfg(feature = "html")]
+pub(crate) mod html;
 mod json;
+#[cfg(feature = "html")]
 mod microformats;
 mod modules;
-mod offers;
-mod part;
-mod path;
 mod person;
 mod target;
 mod texts;
@@ -34,89 +32,112 @@ mod trace;
 mod tree;
 mod vocabulary;
 
-pub use content::{Content, NoPart, content};
-pub use formats::PAGE;
-pub use offers::WELL_KNOWN;
-pub use part::{BadPart, Part};
-pub use trace::{Place, Trace};
-
 use std::borrow::Cow;
+use std::fmt;
+
+pub(crate) use trace::{SourceLocation, Trace};
 
 use crate::context::Context;
 use crate::model::Feed;
 use crate::repair::Repair;
 
-/// Entries read from one document (rule S16).
+/// Entries read from one document (S16).
 const MAX_ENTRIES: usize = 5000;
 
-/// Why a document gave no feed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a document is not a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NotAFeed {
-    /// There is nothing in it.
-    #[error("the document is empty")]
+    /// The document is empty.
     Empty,
-    /// It is something else.
-    #[error("not a feed: looks like {0}")]
+    /// It is something else, in words: `an HTML page`.
     Other(&'static str),
 }
 
-/// Reads any feed.
+impl fmt::Display for NotAFeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotAFeed::Empty => f.write_str("the document is empty"),
+            NotAFeed::Other(what) => write!(f, "not a feed: looks like {what}"),
+        }
+    }
+}
+
+impl std::error::Error for NotAFeed {}
+
+/// What is collected while a document is read: what was repaired, and where each value
+/// stood.
+#[derive(Debug)]
+struct Notes<'n> {
+    repairs: &'n mut Vec<Repair>,
+    trace: &'n mut Trace,
+}
+
+impl Notes<'_> {
+    fn reborrow(&mut self) -> Notes<'_> {
+        Notes { repairs: self.repairs, trace: self.trace }
+    }
+}
+
+/// Reads any feed as the document has it. Most programs want [`normalize`](crate::normalize()),
+/// which also gives every entry an id, a date and absolute addresses.
 pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
     read(bytes, context, &mut Trace::default())
 }
 
-/// The same, and where everything in the feed came from.
-pub fn traced(bytes: &[u8], context: &Context) -> Result<(Feed, Trace), NotAFeed> {
-    let mut trace = Trace::kept();
+/// Reads any feed, and records where every value of it came from.
+pub(crate) fn parse_with_trace(bytes: &[u8], context: &Context) -> Result<(Feed, Trace), NotAFeed> {
+    let mut trace = Trace::recording();
     let feed = read(bytes, context, &mut trace)?;
     Ok((feed, trace))
+}
+
+/// The text of a document, by its bytes and its `Content-Type`.
+#[cfg(feature = "html")]
+pub(crate) fn decode_text<'b>(bytes: &'b [u8], content_type: Option<&str>) -> Cow<'b, str> {
+    decode::decode(bytes, content_type, &mut Vec::new())
 }
 
 fn read(bytes: &[u8], context: &Context, trace: &mut Trace) -> Result<Feed, NotAFeed> {
     let mut repairs = Vec::new();
     let text = decode::decode(bytes, context.content_type(), &mut repairs);
+    let notes = Notes { repairs: &mut repairs, trace: &mut *trace };
     let mut feed = match text.trim_start().chars().next() {
         None => return Err(NotAFeed::Empty),
-        Some('{' | '[') => formats::read_json(&text, (&mut repairs, &mut *trace))?,
+        Some('{' | '[') => formats::read_json(&text, notes)?,
         Some(c)
             if c != '<'
-                && let Some(text) = json::argument(&text) =>
+                && let Some(text) = json::jsonp_argument(&text) =>
         {
-            formats::read_json(text, (&mut repairs, &mut *trace))?
+            formats::read_json(text, notes)?
         }
-        Some(_) => read_markup(&text, context, (&mut repairs, &mut *trace))?,
+        Some(_) => read_markup(&text, context, notes)?,
     };
-    trace.finish(&text);
+    trace.set_text(&text);
     feed.repairs = repairs;
     Ok(feed)
 }
 
-fn read_markup(
-    text: &str,
-    context: &Context,
-    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
-) -> Result<Feed, NotAFeed> {
+fn read_markup(text: &str, context: &Context, mut notes: Notes<'_>) -> Result<Feed, NotAFeed> {
     let url = context.base();
-    let told = repairs.len();
-    let tidy = tree::tidy(Cow::Borrowed(text), repairs);
-    let of_tidy = repairs.len();
-    let tree = tree::build(&tidy, repairs);
-    match formats::read(
-        &tree,
-        bases::Bases { url: &url, known: &bases::Known::default() },
-        (&mut *repairs, &mut *trace),
-    ) {
+    let before_tidy = notes.repairs.len();
+    let tidy = tree::tidy(Cow::Borrowed(text), notes.repairs);
+    let after_tidy = notes.repairs.len();
+    let tree = tree::build(&tidy, notes.repairs);
+    let bases = bases::Bases { url: &url, known: &bases::Known::default() };
+    match formats::read(&tree, bases, notes.reborrow()) {
         Ok(feed) => {
-            // Whoever looks for it has the text before it was tidied.
-            let before = tree::Before::of(text, &tidy);
-            let bytes = repairs[of_tidy..].iter_mut().filter_map(|repair| repair.byte.as_mut());
-            bytes.chain(trace.bytes()).for_each(|byte| *byte = before.was(*byte));
+            // Offsets are reported in the text as it was before it was tidied.
+            let offsets = tree::OriginalOffsets::new(text, &tidy);
+            let repairs = notes.repairs[after_tidy..].iter_mut();
+            let bytes = repairs.filter_map(|repair| repair.byte.as_mut());
+            bytes.chain(notes.trace.offsets_mut()).for_each(|byte| *byte = offsets.original(*byte));
             Ok(feed)
         }
-        Err(why) => {
-            // What is wrong with a page as XML is not wrong with it as HTML.
-            repairs.truncate(told);
-            formats::read_page(text, &url, (repairs, trace)).ok_or(why)
+        Err(not_a_feed) => {
+            // What is wrong with a page as XML may be right in HTML.
+            notes.repairs.truncate(before_tidy);
+            formats::read_page(text, &url, notes).ok_or(not_a_feed)
         }
     }
 }
@@ -128,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::model::Text;
-    use crate::repair::Code;
+    use crate::repair::RepairCode;
 
     fn context() -> Context {
         Context::of(Url::parse("https://tides.test/feed").unwrap())
@@ -216,7 +237,7 @@ mod tests {
         let text = format!("<feed>{}</feed>", "<entry/>".repeat(MAX_ENTRIES + 7));
         let feed = parse(text.as_bytes(), &context()).unwrap();
         assert_eq!(feed.entries.len(), MAX_ENTRIES);
-        assert!(feed.repairs.iter().any(|repair| repair.code == Code::TooManyEntries));
+        assert!(feed.repairs.iter().any(|repair| repair.code == RepairCode::TooManyEntries));
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! What every feed goes through, in this order.
+//! The steps of normalization, in their order.
 //!
-//! A pass takes a feed and gives one back. It may rely on the passes before it and on
-//! nothing else. Going through all of them twice changes nothing; a test holds every
-//! fixture to that. What a pass had to mend it adds to the feed's repairs, under a
-//! code of `docs/normalizer.md`.
+//! A pass takes a feed and returns one. It may rely on the passes before it and on nothing
+//! else. Running all of them twice changes nothing; a test checks every fixture. What a pass
+//! had to repair it adds to the feed's repairs.
 
 mod activity;
 mod dates;
+#[cfg(feature = "language")]
+mod detect_language;
 mod geo;
 mod html;
 mod identity;
@@ -21,45 +22,50 @@ mod text;
 use crate::context::Context;
 use crate::model::{Feed, KnownBy};
 
-pub use language::detect as detect_language;
+#[cfg(feature = "language")]
+pub use detect_language::detect_language;
 
 /// A pass, under the name by which an explanation calls it.
 type Pass = (&'static str, fn(Feed, &Context) -> Feed);
 
 /// All passes.
 const PASSES: [Pass; 10] = [
-    ("links", links::make_absolute), // everything after it compares addresses
-    ("text", |feed, _| text::settle(feed)),
-    ("language", language::settle),
-    ("dates", dates::settle),
-    ("identity", identity::settle), // falls back on links and text
-    ("people", people::settle),
-    ("activity", |feed, _| activity::settle(feed)),
-    ("geo", |feed, _| geo::settle(feed)),
-    ("order", dates::tell_apart), // what is the same was dropped before
-    ("settle", |feed, _| settle::settle(feed)),
+    ("links", links::make_absolute), // first: later passes compare addresses
+    ("text", |feed, _| text::clean_texts(feed)),
+    ("language", language::complete_languages),
+    ("dates", dates::complete_dates),
+    ("identity", identity::assign_ids), // uses links and texts
+    ("people", people::complete_authors),
+    ("activity", |feed, _| activity::add_verbs(feed)),
+    ("geo", |feed, _| geo::add_points(feed)),
+    ("order", dates::order_undated), // after repeated entries were removed
+    ("settle", |feed, _| settle::make_valid(feed)),
 ];
 
-/// Makes of a parsed feed one that can be stored, compared and sent.
+/// Runs all passes over a parsed feed, so that it can be stored, compared and sent.
 ///
-/// It does no I/O and reads no clock: where the output must not depend on the time,
-/// leave [`Context::received_at`] empty. Languages are not guessed here, because that
-/// takes longer than all the rest; see [`detect_language`].
-pub fn normalize(feed: Feed, context: &Context) -> Feed {
+/// No I/O is done and no clock is read: for output that does not depend on the time, leave
+/// [`Context::received_at`] empty. Languages are not detected here, because that takes longer
+/// than all passes together.
+pub fn run(feed: Feed, context: &Context) -> Feed {
     PASSES.iter().fold(feed, |feed, (_, pass)| pass(feed, context))
 }
 
-/// The same, and shows `see` what each pass made of the feed.
-pub fn watched(feed: Feed, context: &Context, mut see: impl FnMut(&'static str, &Feed)) -> Feed {
+/// Runs all passes, and calls `observe` with the name and the result of each.
+pub(crate) fn run_observed(
+    feed: Feed,
+    context: &Context,
+    mut observe: impl FnMut(&'static str, &Feed),
+) -> Feed {
     PASSES.iter().fold(feed, |feed, (name, pass)| {
         let feed = pass(feed, context);
-        see(name, &feed);
+        observe(name, &feed);
         feed
     })
 }
 
-/// The ids that the entries of a normalized feed will have if they are known by something
-/// else from now on (rule N2), in their order.
-pub fn ids(feed: &Feed, by: KnownBy) -> Vec<String> {
-    identity::ids(feed, by)
+/// The ids that the entries of a normalized feed would have if they were known by something
+/// else (N2), in their order.
+pub fn entry_ids(feed: &Feed, by: KnownBy) -> Vec<String> {
+    identity::entry_ids(feed, by)
 }

@@ -1,11 +1,14 @@
-//! Feed and log → Atom, JSON, archive documents, changes.xml, OPML.
+//! Feeds and entries as Atom, JSON and OPML, and XML in general.
 
 pub mod atom;
 pub mod json;
 pub mod opml;
+pub mod xml;
 
 mod element;
 mod fragment;
 mod names;
+mod status_report;
 mod table;
-pub mod xml;
+
+pub use status_report::StatusReport;

@@ -5,26 +5,30 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
-use super::trace_id::Mark;
+use crate::model::TraceId;
 
 /// Something that was wrong with a document and was mended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Repair {
     /// What kind of thing it was.
-    pub code: Code,
+    pub code: RepairCode,
     /// What it was, in a few words.
     pub detail: String,
     /// The byte of the text at which it was first met, where that is known.
     pub byte: Option<usize>,
-    /// What it was found in, where a trace is kept.
-    pub mark: Mark,
+    /// What it was found in; set only in an explanation.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub trace_id: TraceId,
 }
 
 impl Repair {
     /// A repair of the document as a whole.
-    pub fn new(code: Code, detail: impl Into<String>) -> Repair {
-        Repair { code, detail: detail.into(), byte: None, mark: Mark::default() }
+    pub fn new(code: RepairCode, detail: impl Into<String>) -> Repair {
+        Repair { code, detail: detail.into(), byte: None, trace_id: TraceId::default() }
     }
 
     /// The same, met first at this byte of the text.
@@ -32,15 +36,15 @@ impl Repair {
         Repair { byte: Some(byte), ..self }
     }
 
-    /// The same, found in what bears this mark.
-    pub fn of(self, mark: Mark) -> Repair {
-        Repair { mark, ..self }
+    /// The same, found in the value with this trace id.
+    pub fn within(self, trace_id: TraceId) -> Repair {
+        Repair { trace_id, ..self }
     }
 }
 
 /// How a repair counts towards the bozo rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Weight {
+pub enum RepairWeight {
     /// Once for the document, however often it occurs: 0 to 1.
     Once(f64),
     /// By the share of entries it occurs in: 0 to 1 if it is in all of them.
@@ -52,25 +56,26 @@ macro_rules! codes {
     ($($name:ident $code:literal $weight:ident($heavy:literal),)*) => {
         /// The kinds of repairs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code {
+        #[non_exhaustive]
+        pub enum RepairCode {
             $(#[doc = concat!("`", $code, "`")] $name,)*
         }
 
-        impl Code {
+        impl RepairCode {
             /// All there are, in the order of `docs/normalizer.md`.
-            pub const ALL: &[Code] = &[$(Code::$name,)*];
+            pub const ALL: &[RepairCode] = &[$(RepairCode::$name,)*];
 
             /// The stable word for it.
             pub const fn as_str(self) -> &'static str {
                 match self {
-                    $(Code::$name => $code,)*
+                    $(RepairCode::$name => $code,)*
                 }
             }
 
             /// How it counts towards the bozo rank.
-            pub const fn weight(self) -> Weight {
+            pub const fn weight(self) -> RepairWeight {
                 match self {
-                    $(Code::$name => Weight::$weight($heavy),)*
+                    $(RepairCode::$name => RepairWeight::$weight($heavy),)*
                 }
             }
         }
@@ -120,7 +125,27 @@ codes! {
     AuthorMissing "author_missing" Once(0.0),
 }
 
-impl fmt::Display for Code {
+/// The word is not the code of a repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownRepairCode;
+
+impl fmt::Display for UnknownRepairCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown repair code")
+    }
+}
+
+impl std::error::Error for UnknownRepairCode {}
+
+impl FromStr for RepairCode {
+    type Err = UnknownRepairCode;
+
+    fn from_str(word: &str) -> Result<RepairCode, UnknownRepairCode> {
+        RepairCode::ALL.iter().find(|code| code.as_str() == word).copied().ok_or(UnknownRepairCode)
+    }
+}
+
+impl fmt::Display for RepairCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -132,14 +157,14 @@ impl fmt::Display for Code {
 /// Each kind of repair takes its weight off what is left of 1. So nothing that is wrong
 /// counts for nothing because something else is worse, and nothing goes beyond 1.
 pub fn bozo_rank(repairs: &[Repair], entries: usize) -> f64 {
-    let mut counts: BTreeMap<Code, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<RepairCode, usize> = BTreeMap::new();
     for repair in repairs {
         *counts.entry(repair.code).or_default() += 1;
     }
     let entries = entries.max(1);
     let taken = counts.into_iter().map(|(code, count)| match code.weight() {
-        Weight::Once(weight) => weight,
-        Weight::Share(weight) => weight * (count.min(entries) as f64 / entries as f64),
+        RepairWeight::Once(weight) => weight,
+        RepairWeight::Share(weight) => weight * (count.min(entries) as f64 / entries as f64),
     });
     let left: f64 = taken.map(|taken| 1.0 - taken).product();
     ((1.0 - left) * 100.0).round() / 100.0
@@ -151,8 +176,8 @@ mod tests {
 
     #[test]
     fn the_rank_grows_with_what_cannot_be_relied_on() {
-        type Case<'c> = (&'c str, &'c [(Code, usize)], usize, f64);
-        use Code::{AuthorMissing, DateMissing, IdGenerated, MissingEnd, TooManyEntries};
+        type Case<'c> = (&'c str, &'c [(RepairCode, usize)], usize, f64);
+        use RepairCode::{AuthorMissing, DateMissing, IdGenerated, MissingEnd, TooManyEntries};
         #[rustfmt::skip]
         let cases: [Case<'_>; 9] = [
             ("nothing was wrong",             &[],                                      10, 0.0),
@@ -176,7 +201,7 @@ mod tests {
 
     #[test]
     fn everything_wrong_at_once_stays_below_one() {
-        let all: Vec<Repair> = Code::ALL.iter().map(|code| Repair::new(*code, "x")).collect();
+        let all: Vec<Repair> = RepairCode::ALL.iter().map(|code| Repair::new(*code, "x")).collect();
         let rank = bozo_rank(&all, 1);
         assert!((0.9..1.0).contains(&rank), "{rank}");
     }

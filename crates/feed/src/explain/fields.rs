@@ -1,16 +1,16 @@
-//! All fields of a feed that there are, by the names by which an explanation calls them.
+//! All fields of a feed, by their names in an explanation.
 //!
-//! Whatever `render` writes must be here: a test compares the two.
+//! Everything that `render` writes must be here: a test compares the two.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::model::TraceId;
 use crate::model::{Entry, Feed};
-use crate::trace_id::Mark;
 
-/// What tells a field from all others, whatever happens to those around it: its owner,
-/// its name and, in a list, its mark or, without one, which of those without it is.
+/// Identifies a field, whatever a pass does to others: by its owner, its name and, in a list,
+/// its trace id or, without one, its number among those without.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct FieldKey {
     owner: Option<usize>,
     name: &'static str,
     item: Option<Item>,
@@ -18,29 +18,29 @@ pub(super) struct Key {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Item {
-    Marked(usize),
-    Unmarked(usize),
+    Traced(usize),
+    Untraced(usize),
 }
 
-/// A field that is there.
+/// A field with a value.
 #[derive(Debug)]
 pub(super) struct Field {
-    pub(super) key: Key,
-    /// Its name: `title`; in lists with its place: `links[0]`.
-    pub(super) shown: String,
-    /// The name under which the trace knows it, if it is in no list, and whose it is.
+    pub(super) key: FieldKey,
+    /// Its name in the output: `title`; in lists with its index: `links[0]`.
+    pub(super) label: String,
+    /// Its name in the trace, if it is not in a list; and its owner there.
     pub(super) scalar: Option<&'static str>,
-    pub(super) owner: Mark,
-    /// The entry it is in.
-    pub(super) entry: Mark,
-    /// Its own mark, in lists.
-    pub(super) mark: Mark,
-    /// What tells its value from others.
-    pub(super) print: u64,
+    pub(super) owner: TraceId,
+    /// The entry it is in; none is the feed.
+    pub(super) entry: TraceId,
+    /// Its own trace id, in lists.
+    pub(super) trace_id: TraceId,
+    /// A hash of its value.
+    pub(super) fingerprint: u64,
 }
 
 impl Field {
-    /// The name without what is around it and without a place in a list.
+    /// The name without `source.` and without an index.
     pub(super) fn name(&self) -> &'static str {
         self.key.name.rsplit('.').next().unwrap_or_default()
     }
@@ -51,7 +51,7 @@ impl Field {
     }
 }
 
-/// All fields of a feed, those of entries with the entries' places.
+/// All fields of a feed; those of entries with the index of the entry.
 pub(super) fn all(feed: &Feed) -> Vec<(Option<usize>, Field)> {
     let of_feed = of_feed(feed).into_iter().map(|field| (None, field));
     let entries = feed.entries.iter().enumerate();
@@ -62,14 +62,16 @@ pub(super) fn all(feed: &Feed) -> Vec<(Option<usize>, Field)> {
 
 /// The fields of a feed itself.
 pub(super) fn of_feed(feed: &Feed) -> Vec<Field> {
-    let mut fields = Fields { owner: Mark::default(), said: feed.mark, held: Vec::new() };
+    let mut fields =
+        Fields { owner: TraceId::default(), traced_owner: feed.trace_id, found: Vec::new() };
     fields.feed(feed, &OF_FEED);
-    fields.held
+    fields.found
 }
 
 /// The fields of an entry.
 pub(super) fn of_entry(entry: &Entry) -> Vec<Field> {
-    let mut fields = Fields { owner: entry.mark, said: entry.mark, held: Vec::new() };
+    let mut fields =
+        Fields { owner: entry.trace_id, traced_owner: entry.trace_id, found: Vec::new() };
     fields.scalar("id", Some(&entry.id).filter(|id| !id.is_empty()));
     fields.scalar("title", entry.title.as_ref());
     fields.scalar("summary", entry.summary.as_ref());
@@ -77,18 +79,18 @@ pub(super) fn of_entry(entry: &Entry) -> Vec<Field> {
     fields.scalar("rights", entry.rights.as_ref());
     fields.scalar("published", entry.published.as_ref());
     fields.scalar("updated", entry.updated.as_ref());
-    fields.list("authors", &entry.authors, |person| person.mark);
-    fields.list("contributors", &entry.contributors, |person| person.mark);
-    fields.list("links", &entry.links, |link| link.mark);
-    fields.list("categories", &entry.categories, |category| category.mark);
+    fields.list("authors", &entry.authors, |person| person.trace_id);
+    fields.list("contributors", &entry.contributors, |person| person.trace_id);
+    fields.list("links", &entry.links, |link| link.trace_id);
+    fields.list("categories", &entry.categories, |category| category.trace_id);
     fields.scalar("lang", entry.lang.as_ref());
     fields.scalar("base", entry.base.as_ref());
-    fields.list("extensions", &entry.extensions, |element| element.mark);
+    fields.list("extensions", &entry.extensions, |element| element.trace_id);
     if let Some(source) = &entry.source {
-        fields.said = source.mark;
+        fields.traced_owner = source.trace_id;
         fields.feed(source, &OF_SOURCE);
     }
-    fields.held
+    fields.found
 }
 
 /// Names of the fields of a feed, in the order in which [`Fields::feed`] comes to them.
@@ -132,10 +134,10 @@ const OF_SOURCE: Names = [
 
 struct Fields {
     /// Whose fields they are.
-    owner: Mark,
-    /// Under what mark the trace knows them.
-    said: Mark,
-    held: Vec<Field>,
+    owner: TraceId,
+    /// The owner in the trace.
+    traced_owner: TraceId,
+    found: Vec<Field>,
 }
 
 impl Fields {
@@ -147,57 +149,57 @@ impl Fields {
         self.scalar(subtitle, feed.subtitle.as_ref());
         self.scalar(rights, feed.rights.as_ref());
         self.scalar(updated, feed.updated.as_ref());
-        self.list(authors, &feed.authors, |person| person.mark);
-        self.list(contributors, &feed.contributors, |person| person.mark);
-        self.list(links, &feed.links, |link| link.mark);
-        self.list(categories, &feed.categories, |category| category.mark);
+        self.list(authors, &feed.authors, |person| person.trace_id);
+        self.list(contributors, &feed.contributors, |person| person.trace_id);
+        self.list(links, &feed.links, |link| link.trace_id);
+        self.list(categories, &feed.categories, |category| category.trace_id);
         self.scalar(generator, feed.generator.as_ref());
         self.scalar(icon, feed.icon.as_ref());
         self.scalar(logo, feed.logo.as_ref());
         self.scalar(lang, feed.lang.as_ref());
         self.scalar(base, feed.base.as_ref());
-        self.list(extensions, &feed.extensions, |element| element.mark);
+        self.list(extensions, &feed.extensions, |element| element.trace_id);
     }
 
     fn scalar<T: Hash>(&mut self, name: &'static str, value: Option<&T>) {
         let Some(value) = value else { return };
         let own = name.rsplit('.').next().unwrap_or_default();
-        self.held.push(Field {
-            key: Key { owner: self.owner.number(), name, item: None },
-            shown: name.to_owned(),
+        self.found.push(Field {
+            key: FieldKey { owner: self.owner.number(), name, item: None },
+            label: name.to_owned(),
             scalar: Some(own),
-            owner: self.said,
+            owner: self.traced_owner,
             entry: self.owner,
-            mark: Mark::default(),
-            print: print(value),
+            trace_id: TraceId::default(),
+            fingerprint: fingerprint(value),
         });
     }
 
-    fn list<T: Hash>(&mut self, name: &'static str, items: &[T], mark: impl Fn(&T) -> Mark) {
-        let mut unmarked = 0;
+    fn list<T: Hash>(&mut self, name: &'static str, items: &[T], trace_id: impl Fn(&T) -> TraceId) {
+        let mut untraced = 0;
         for (at, value) in items.iter().enumerate() {
-            let mark = mark(value);
-            let item = mark.number().map_or_else(
+            let id = trace_id(value);
+            let item = id.number().map_or_else(
                 || {
-                    unmarked += 1;
-                    Item::Unmarked(unmarked)
+                    untraced += 1;
+                    Item::Untraced(untraced)
                 },
-                Item::Marked,
+                Item::Traced,
             );
-            self.held.push(Field {
-                key: Key { owner: self.owner.number(), name, item: Some(item) },
-                shown: format!("{name}[{at}]"),
+            self.found.push(Field {
+                key: FieldKey { owner: self.owner.number(), name, item: Some(item) },
+                label: format!("{name}[{at}]"),
                 scalar: None,
-                owner: self.said,
+                owner: self.traced_owner,
                 entry: self.owner,
-                mark,
-                print: print(value),
+                trace_id: id,
+                fingerprint: fingerprint(value),
             });
         }
     }
 }
 
-fn print(value: &impl Hash) -> u64 {
+fn fingerprint(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()

@@ -26,7 +26,7 @@ pub(super) struct Position {
 }
 
 impl<'t> Lines<'t> {
-    pub(super) fn of(text: &'t str) -> Lines<'t> {
+    pub(super) fn new(text: &'t str) -> Lines<'t> {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let begins = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         let mut characters = vec![0];
@@ -65,7 +65,7 @@ mod tests {
     fn columns_count_characters_however_long_the_line() {
         let long = "é".repeat(3 * BLOCK_BYTES);
         let text = format!("ab\n{long}<x>\n");
-        let lines = Lines::of(&text);
+        let lines = Lines::new(&text);
         #[rustfmt::skip]
         let cases = [
             ("the beginning", 0,                        1, 1),
@@ -80,6 +80,6 @@ mod tests {
             let found = lines.position(byte);
             assert_eq!((found.line, found.column), (line, column), "{why}");
         }
-        assert_eq!(Lines::of("").position(0), Position { line: 1, column: 1, byte: 0 });
+        assert_eq!(Lines::new("").position(0), Position { line: 1, column: 1, byte: 0 });
     }
 }

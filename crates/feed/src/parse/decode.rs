@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 use crate::text_extraction::may_be_unprintable;
 
 /// How far into a document its XML declaration is looked for: some have a comment, a
@@ -57,14 +57,14 @@ fn to_text<'b>(
         let told = labels.iter().flatten().next();
         let told = told.and_then(|label| encoding_of(label)).filter(|told| *told != UTF_8);
         if let Some(encoding) = told.filter(|_| !text.is_ascii()) {
-            repairs.push(note(Code::WrongCharset, encoding.name()));
+            repairs.push(note(RepairCode::WrongCharset, encoding.name()));
         }
         return Cow::Borrowed(text);
     }
     let (good, bad) = if is_hardly_utf8(bytes) { (0, 1) } else { census(bytes) };
     let says_utf8 = labels.iter().flatten().all(|label| encoding_of(label) == Some(UTF_8));
     if good >= GOOD_PER_BAD * bad || (says_utf8 && good >= bad && good > 0) {
-        repairs.push(note(Code::BadBytes, "UTF-8"));
+        repairs.push(note(RepairCode::BadBytes, "UTF-8"));
         return Cow::Owned(mend(bytes));
     }
     for encoding in labels.iter().flatten().filter_map(|label| encoding_of(label)) {
@@ -77,7 +77,7 @@ fn to_text<'b>(
         }
     }
     let encoding = detect(bytes);
-    repairs.push(note(Code::GuessedCharset, encoding.name()));
+    repairs.push(note(RepairCode::GuessedCharset, encoding.name()));
     encoding.decode_without_bom_handling(bytes).0
 }
 
@@ -249,7 +249,7 @@ fn without_forbidden<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) -> Cow<'
         return text;
     }
     let removed = text.chars().count() - kept.chars().count();
-    repairs.push(Repair::new(Code::ControlCharacters, format!("{removed} removed")));
+    repairs.push(Repair::new(RepairCode::ControlCharacters, format!("{removed} removed")));
     Cow::Owned(kept)
 }
 
@@ -259,7 +259,7 @@ pub(super) fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-fn note(code: Code, name: &str) -> Repair {
+fn note(code: RepairCode, name: &str) -> Repair {
     Repair::new(code, format!("read as {name}"))
 }
 
@@ -302,6 +302,6 @@ mod tests {
         let mut repairs = Vec::new();
         decode(b"<a>x\x0b\xe9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9</a>", None, &mut repairs);
         let codes: Vec<_> = repairs.iter().map(|repair| repair.code).collect();
-        assert_eq!(codes, [Code::BadBytes, Code::ControlCharacters]);
+        assert_eq!(codes, [RepairCode::BadBytes, RepairCode::ControlCharacters]);
     }
 }

@@ -4,13 +4,14 @@
 mod atom;
 mod cdf;
 mod elements;
+#[cfg(feature = "html")]
 mod hfeed;
 mod jsonfeed;
 mod outline;
 mod redirect;
 mod rss;
 
-pub use hfeed::FORMAT as PAGE;
+#[cfg(feature = "html")]
 pub(super) use hfeed::read as read_page;
 pub(super) use jsonfeed::read as read_json;
 
@@ -20,9 +21,9 @@ use super::target::{FeedOrEntry, Target};
 use super::trace::Trace;
 use super::tree::{El, Tree};
 use super::vocabulary::{ATOM, ATOM03, RSS, Vocabulary, XHTML};
-use super::{MAX_ENTRIES, NotAFeed};
+use super::{MAX_ENTRIES, NotAFeed, Notes};
 use crate::model::Feed;
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 
 /// What reads the elements of a vocabulary: a format, if it is one of its own, else a
 /// module. `None` if all of its elements are kept as they are.
@@ -72,13 +73,15 @@ impl Reading<'_> {
     }
 }
 
+/// Without the feature `html`, no feed is read from a page.
+#[cfg(not(feature = "html"))]
+pub(super) fn read_page(_: &str, _: &url::Url, _: Notes<'_>) -> Option<Feed> {
+    None
+}
+
 /// Reads the feed in a tree, wherever it is.
-pub(super) fn read(
-    tree: &Tree<'_>,
-    bases: Bases<'_>,
-    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
-) -> Result<Feed, NotAFeed> {
-    let mut reading = Reading { bases, repairs, trace };
+pub(super) fn read(tree: &Tree<'_>, bases: Bases<'_>, notes: Notes<'_>) -> Result<Feed, NotAFeed> {
+    let mut reading = Reading { bases, repairs: notes.repairs, trace: notes.trace };
     let document = tree.document();
     let mut page = false;
     let mut loose = None;
@@ -121,12 +124,12 @@ fn items<'t>(
     }
     if found.len() > 1 && tree.cut().is_some() && found.last().copied() == tree.cut() {
         found.pop();
-        repairs.push(Repair::new(Code::CutEntry, "the last entry is incomplete"));
+        repairs.push(Repair::new(RepairCode::CutEntry, "the last entry is incomplete"));
     }
     found
 }
 
 fn report_too_many(repairs: &mut Vec<Repair>) {
     let detail = format!("only the first {MAX_ENTRIES} are read");
-    repairs.push(Repair::new(Code::TooManyEntries, detail));
+    repairs.push(Repair::new(RepairCode::TooManyEntries, detail));
 }

@@ -9,11 +9,11 @@
 //!   pieces and stopped as soon as a page goes beyond what any real one has.
 //! * Scripts are not run and not read; what is in a `template` is not in the page.
 
+mod comparable;
 mod css;
-mod normal;
 mod xml;
 
-pub(super) use css::Css;
+pub(crate) use css::Css;
 
 use std::ops::Deref;
 
@@ -46,30 +46,30 @@ const SEPARATORS: usize = 16 * 1024;
 
 /// A page.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(crate) struct Page {
     html: Html,
     /// Whether it was not read to its end.
-    pub(super) is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 /// An element of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tag<'p>(ElementRef<'p>);
+pub(crate) struct HtmlElement<'p>(ElementRef<'p>);
 
 /// Whatever is in a page: elements, texts, comments.
-type Held<'p> = <ElementRef<'p> as Deref>::Target;
+type HtmlNode<'p> = <ElementRef<'p> as Deref>::Target;
 
-/// Whether a walk goes on inside what it came to, past it, or not at all.
+/// How a walk goes on from an element: to what is inside it, past it, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Go {
-    Inside,
-    Past,
+pub(crate) enum Walk {
+    Enter,
+    Skip,
     Stop,
 }
 
 impl Page {
     /// Reads a page, as much of it as there may be.
-    pub(super) fn read(text: &str) -> Page {
+    pub(crate) fn read(text: &str) -> Page {
         let sink = HtmlTreeSink::new(Html::new_document());
         let mut parser = driver::parse_document(sink, ParseOpts::default());
         let mut meter = Meter::default();
@@ -88,31 +88,31 @@ impl Page {
     }
 
     /// The `html` element.
-    pub(super) fn root(&self) -> Option<Tag<'_>> {
-        self.html.tree.root().children().find_map(ElementRef::wrap).map(Tag)
+    pub(crate) fn root(&self) -> Option<HtmlElement<'_>> {
+        self.html.tree.root().children().find_map(ElementRef::wrap).map(HtmlElement)
     }
 
     /// The element that says what addresses in the page are relative to.
-    pub(super) fn tells_base(&self) -> Option<Tag<'_>> {
+    pub(crate) fn tells_base(&self) -> Option<HtmlElement<'_>> {
         self.named("base").into_iter().find(|tag| tag.attr("href").is_some())
     }
 
     /// What addresses in the page are relative to: its `base`, or its own.
-    pub(super) fn base(&self, url: &Url) -> Url {
+    pub(crate) fn base(&self, url: &Url) -> Url {
         let told = self.tells_base().and_then(|tag| tag.attr("href"));
         let base = told.and_then(|href| url.join(href.trim()).ok());
         base.filter(is_base).unwrap_or_else(|| url.clone())
     }
 
     /// All elements of this name.
-    pub(super) fn named(&self, name: &str) -> Vec<Tag<'_>> {
+    pub(crate) fn named(&self, name: &str) -> Vec<HtmlElement<'_>> {
         let mut found = Vec::new();
         if let Some(root) = self.root() {
             root.walk(|tag| {
                 if tag.name() == name {
                     found.push(tag);
                 }
-                Go::Inside
+                Walk::Enter
             });
         }
         found
@@ -150,84 +150,87 @@ impl Meter {
     }
 }
 
-impl<'p> Tag<'p> {
+impl<'p> HtmlElement<'p> {
     /// The name, in lower case.
-    pub(super) fn name(self) -> &'p str {
+    pub(crate) fn name(self) -> &'p str {
         self.0.value().name()
     }
 
     /// The trimmed value of an attribute.
-    pub(super) fn attr(self, name: &str) -> Option<&'p str> {
+    pub(crate) fn attr(self, name: &str) -> Option<&'p str> {
         self.0.value().attr(name).map(str::trim)
     }
 
     /// The words of an attribute.
-    pub(super) fn words(self, name: &str) -> impl Iterator<Item = &'p str> + use<'p> {
+    pub(crate) fn words(self, name: &str) -> impl Iterator<Item = &'p str> + use<'p> {
         self.attr(name).unwrap_or_default().split_ascii_whitespace()
     }
 
     /// Whether it has this class.
-    pub(super) fn has_class(self, class: &str) -> bool {
+    pub(crate) fn has_class(self, class: &str) -> bool {
         self.words("class").any(|held| held == class)
     }
 
     /// Its number: no other element of the page has it.
-    pub(super) fn number(self) -> usize {
+    pub(crate) fn number(self) -> usize {
         std::ptr::from_ref(self.0.value()).addr()
     }
 
     /// The element around it.
-    pub(super) fn parent(self) -> Option<Tag<'p>> {
-        self.0.parent().and_then(ElementRef::wrap).map(Tag)
+    pub(crate) fn parent(self) -> Option<HtmlElement<'p>> {
+        self.0.parent().and_then(ElementRef::wrap).map(HtmlElement)
     }
 
     /// The elements in it, in order.
-    pub(super) fn elements(self) -> impl Iterator<Item = Tag<'p>> + use<'p> {
-        self.0.children().filter_map(ElementRef::wrap).map(Tag)
+    pub(crate) fn elements(self) -> impl Iterator<Item = HtmlElement<'p>> + use<'p> {
+        self.0.children().filter_map(ElementRef::wrap).map(HtmlElement)
     }
 
     /// The element in it, if there is no other.
-    pub(super) fn only_element(self) -> Option<Tag<'p>> {
+    pub(crate) fn only_element(self) -> Option<HtmlElement<'p>> {
         let mut elements = self.elements();
         elements.next().filter(|_| elements.next().is_none())
     }
 
     /// The element of this name in it, if there is no other of this name.
-    pub(super) fn only_named(self, name: &str) -> Option<Tag<'p>> {
+    pub(crate) fn only_named(self, name: &str) -> Option<HtmlElement<'p>> {
         let mut named = self.elements().filter(|tag| tag.name() == name);
         named.next().filter(|_| named.next().is_none())
     }
 
     /// The nearest element, itself or around it, that tells its language.
-    pub(super) fn tells_lang(self) -> Option<Tag<'p>> {
+    pub(crate) fn tells_lang(self) -> Option<HtmlElement<'p>> {
         let around = self.0.ancestors().filter_map(ElementRef::wrap);
-        std::iter::once(self.0).chain(around).map(Tag).find(|tag| tag.attr("lang").is_some())
+        std::iter::once(self.0)
+            .chain(around)
+            .map(HtmlElement)
+            .find(|tag| tag.attr("lang").is_some())
     }
 
     /// The language in force, as written.
-    pub(super) fn lang(self) -> Option<&'p str> {
+    pub(crate) fn lang(self) -> Option<&'p str> {
         let told = self.tells_lang().and_then(|tag| tag.attr("lang"));
         told.filter(|lang| lang.len() <= LONGEST_TAG_BYTES)
     }
 
     /// What is inside, as HTML.
-    pub(super) fn markup(self) -> String {
+    pub(crate) fn markup(self) -> String {
         self.0.inner_html().trim().to_owned()
     }
 
     /// The element itself with all in it, as HTML.
-    pub(super) fn outer(self) -> String {
+    pub(crate) fn outer_html(self) -> String {
         self.0.html()
     }
 
     /// What is read of it: its text on one line, pictures by what stands for them.
-    pub(super) fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         let mut text = String::new();
         self.visit(|node| {
             match node.value() {
                 Node::Text(piece) => text.push_str(piece),
                 Node::Element(element) if matches!(element.name(), "script" | "style") => {
-                    return Go::Past;
+                    return Walk::Skip;
                 }
                 Node::Element(element) if element.name() == "img" => {
                     let stands = element.attr("alt").unwrap_or_default();
@@ -236,14 +239,14 @@ impl<'p> Tag<'p> {
                 Node::Element(element) if element.name() == "br" => text.push(' '),
                 _ => {}
             }
-            Go::Inside
+            Walk::Enter
         });
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// How much is inside, in bytes of its texts and some for each element; nobody counts
     /// on from `most`.
-    pub(super) fn size(self, most: usize) -> usize {
+    pub(crate) fn size(self, most: usize) -> usize {
         let mut size = 0;
         self.visit(|node| {
             size += match node.value() {
@@ -251,26 +254,28 @@ impl<'p> Tag<'p> {
                 Node::Element(_) => ELEMENT_BYTES,
                 _ => 0,
             };
-            if size < most { Go::Inside } else { Go::Stop }
+            if size < most { Walk::Enter } else { Walk::Stop }
         });
         size.min(most)
     }
 
     /// Comes to the elements below, in order, and inside those for which `at` says so.
-    pub(super) fn walk(self, mut at: impl FnMut(Tag<'p>) -> Go) {
-        self.visit(|node| ElementRef::wrap(node).map_or(Go::Inside, |element| at(Tag(element))));
+    pub(crate) fn walk(self, mut at: impl FnMut(HtmlElement<'p>) -> Walk) {
+        self.visit(|node| {
+            ElementRef::wrap(node).map_or(Walk::Enter, |element| at(HtmlElement(element)))
+        });
     }
 
-    fn visit(self, mut at: impl FnMut(Held<'p>) -> Go) {
+    fn visit(self, mut at: impl FnMut(HtmlNode<'p>) -> Walk) {
         let top = *self.0;
         let mut next = top.first_child();
         while let Some(node) = next {
             let hidden = matches!(node.value(), Node::Fragment);
-            let go = if hidden { Go::Past } else { at(node) };
-            if go == Go::Stop {
+            let go = if hidden { Walk::Skip } else { at(node) };
+            if go == Walk::Stop {
                 break;
             }
-            let inside = if go == Go::Inside { node.first_child() } else { None };
+            let inside = if go == Walk::Enter { node.first_child() } else { None };
             next = inside.or_else(|| {
                 let mut around = node.ancestors().take_while(|around| *around != top);
                 node.next_sibling().or_else(|| around.find_map(|around| around.next_sibling()))

@@ -1,10 +1,10 @@
 //! JSON that is almost JSON.
 //!
-//! What occurs: line ends and other control characters inside strings, a comma before
+//! Real feeds have line ends and other control characters inside strings, a comma before
 //! the closing bracket, a call of a function around the whole (JSONP).
 
-/// Puts right what can be told; everything else stays as it is.
-pub(super) fn mend(text: &str) -> String {
+/// Repairs the faults listed above; everything else stays as it is.
+pub(super) fn repair_json(text: &str) -> String {
     let text = text.trim().trim_end_matches([';', ')']);
     let mut out = String::with_capacity(text.len());
     let mut quoted = false;
@@ -29,8 +29,8 @@ pub(super) fn mend(text: &str) -> String {
     out
 }
 
-/// What is called with a JSON text, if a text is such a call: `feed({…});`.
-pub(super) fn argument(text: &str) -> Option<&str> {
+/// The argument of a JSONP call such as `feed({…});`; `None` if the text is not one.
+pub(super) fn jsonp_argument(text: &str) -> Option<&str> {
     let (name, rest) = text.trim_start().split_once('(')?;
     let is_name = !name.is_empty()
         && name.trim().chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '.'));
@@ -51,9 +51,9 @@ mod tests {
             (r#"{"a": 1});"#,            r#"{"a": 1}"#),
         ];
         for (text, want) in cases {
-            assert_eq!(mend(text), want);
+            assert_eq!(repair_json(text), want);
         }
-        assert_eq!(argument("cb.feed( {}"), Some(" {}"));
-        assert_eq!(argument("see (this)"), None);
+        assert_eq!(jsonp_argument("cb.feed( {}"), Some(" {}"));
+        assert_eq!(jsonp_argument("see (this)"), None);
     }
 }

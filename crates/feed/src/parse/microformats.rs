@@ -13,7 +13,7 @@ mod value;
 
 pub(super) use value::absolute;
 
-use super::html::{Go, Tag};
+use super::html::{HtmlElement, Walk};
 
 /// The kinds of items there are.
 #[rustfmt::skip]
@@ -36,7 +36,7 @@ const ROOM_BYTES: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item<'p> {
     /// The element that is the item.
-    pub(super) tag: Tag<'p>,
+    pub(super) tag: HtmlElement<'p>,
     /// Whether it is written in the names of before microformats2.
     pub(super) is_classic: bool,
 }
@@ -62,14 +62,14 @@ pub(super) struct Property<'p> {
     /// How to read it.
     pub(super) form: Form,
     /// Where its value is.
-    pub(super) tag: Tag<'p>,
+    pub(super) tag: HtmlElement<'p>,
     /// The item that is its value, if it is one.
     pub(super) item: Option<Item<'p>>,
 }
 
 impl<'p> Item<'p> {
     /// The item that an element is.
-    pub(super) fn at(tag: Tag<'p>) -> Option<Item<'p>> {
+    pub(super) fn at(tag: HtmlElement<'p>) -> Option<Item<'p>> {
         if tag.words("class").any(|class| KINDS.contains(&class)) {
             return Some(Item { tag, is_classic: false });
         }
@@ -111,7 +111,7 @@ impl<'p> Item<'p> {
             } else {
                 modern(tag, &mut add);
             }
-            if item.is_some() { Go::Past } else { Go::Inside }
+            if item.is_some() { Walk::Skip } else { Walk::Enter }
         });
         found
     }
@@ -123,7 +123,7 @@ impl<'p> Item<'p> {
         if self.is_classic || properties.iter().any(told) || self.has_items() {
             return None;
         }
-        let names = |tag: Tag<'p>| match tag.name() {
+        let names = |tag: HtmlElement<'p>| match tag.name() {
             "img" | "area" => tag.attr("alt"),
             "abbr" => tag.attr("title"),
             _ => None,
@@ -158,13 +158,13 @@ impl<'p> Item<'p> {
     }
 
     /// The element itself and the only ones inside it, two deep.
-    fn alone(self) -> Vec<Tag<'p>> {
+    fn alone(self) -> Vec<HtmlElement<'p>> {
         std::iter::successors(Some(self.tag), |tag| tag.only_element()).take(3).collect()
     }
 
     /// The element of one of these names: itself, the only one of its name in it, or the
     /// only one in the only element in it.
-    fn only(self, names: &[&str]) -> Option<Tag<'p>> {
+    fn only(self, names: &[&str]) -> Option<HtmlElement<'p>> {
         if names.contains(&self.tag.name()) {
             return Some(self.tag);
         }
@@ -177,20 +177,20 @@ impl<'p> Item<'p> {
 }
 
 /// The items below an element, but not those in other items.
-pub(super) fn outermost(top: Tag<'_>) -> Vec<Item<'_>> {
+pub(super) fn outermost(top: HtmlElement<'_>) -> Vec<Item<'_>> {
     let mut found = Vec::new();
     top.walk(|tag| match Item::at(tag) {
         Some(item) => {
             found.push(item);
-            Go::Past
+            Walk::Skip
         }
-        None => Go::Inside,
+        None => Walk::Enter,
     });
     found
 }
 
 /// The properties that an element is by the names of microformats2.
-fn modern<'p>(tag: Tag<'p>, add: &mut impl FnMut(Form, &'p str)) {
+fn modern<'p>(tag: HtmlElement<'p>, add: &mut impl FnMut(Form, &'p str)) {
     let mut seen: Vec<&str> = Vec::new();
     for class in tag.words("class").take(PROPERTIES) {
         let Some((prefix, name)) = class.split_once('-') else { continue };

@@ -9,7 +9,7 @@ use crate::parse::dates;
 use crate::parse::texts::line;
 use crate::parse::trace::Trace;
 use crate::parse::tree::{El, Items};
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 use chrono::{DateTime, FixedOffset};
 
 /// Elements whose text is an address, by their prefix.
@@ -113,30 +113,30 @@ impl Target<'_> {
         let owner = match &mut self.object {
             FeedOrEntry::Feed(feed) => {
                 self.trace.begin(*feed, element);
-                feed.mark
+                feed.trace_id
             }
             FeedOrEntry::Entry(entry) => {
                 self.trace.begin(*entry, element);
-                entry.mark
+                entry.trace_id
             }
         };
         let lang = element.told_lang().map(|(told, _)| ("lang", told));
         let base = element.told_bases().next().map(|(told, _)| ("base", told));
         for (name, told) in lang.into_iter().chain(base) {
-            self.trace.note(owner, name, told);
+            self.trace.record_field(owner, name, told);
         }
     }
 
     /// Reads an element by `read`: what that fills came from there.
     pub(super) fn reading(&mut self, element: El<'_>, read: impl FnOnce(&mut Target<'_>)) {
         let before = match &mut self.object {
-            FeedOrEntry::Feed(feed) => self.trace.before(*feed),
-            FeedOrEntry::Entry(entry) => self.trace.before(*entry),
+            FeedOrEntry::Feed(feed) => self.trace.snapshot(*feed),
+            FeedOrEntry::Entry(entry) => self.trace.snapshot(*entry),
         };
         read(self);
         match &mut self.object {
-            FeedOrEntry::Feed(feed) => self.trace.after(before, *feed, element),
-            FeedOrEntry::Entry(entry) => self.trace.after(before, *entry, element),
+            FeedOrEntry::Feed(feed) => self.trace.record_changes(before, *feed, element),
+            FeedOrEntry::Entry(entry) => self.trace.record_changes(before, *entry, element),
         }
     }
 
@@ -164,7 +164,7 @@ impl Target<'_> {
             }
             None => {
                 let detail = element.name().to_owned();
-                self.tell(Repair::new(Code::OversizedExtension, detail), element);
+                self.tell(Repair::new(RepairCode::OversizedExtension, detail), element);
             }
         }
     }
@@ -258,7 +258,7 @@ impl Target<'_> {
         let date = dates::parse(&text);
         if date.is_none() && !text.is_empty() {
             let detail: String = line(&text).chars().take(64).collect();
-            self.tell(Repair::new(Code::BadDate, detail), element);
+            self.tell(Repair::new(RepairCode::BadDate, detail), element);
         }
         date
     }

@@ -1,126 +1,131 @@
-//! Which place of the document each value came from, for those who ask.
+//! Which place of the document each value came from, for explanations.
 //!
-//! Nobody tells the trace what an element is read into. It looks at a feed or an entry
-//! before and after an element is read, and what has changed came from there: so nothing
-//! that a format or a module does can be forgotten. Scalar fields are noted by their
-//! owner and name, items of lists bear a [`Mark`], which stays with them through all
-//! passes.
+//! Formats and modules do not report what they read an element into. The trace compares a
+//! feed or an entry before and after an element is read, and what has changed came from
+//! that element: so nothing that a format or a module does can be left out. Scalar fields
+//! are recorded by their owner and name, items of lists carry a [`TraceId`], which stays with
+//! them through all passes.
 //!
-//! Where no trace is asked for, a look costs one comparison and everything else nothing.
+//! A trace that does not record costs one comparison for each element.
 
-mod filled;
 mod path;
+mod snapshot;
 
 use std::collections::HashMap;
 
-pub(super) use filled::{Before, Filled};
 use path::Paths;
-pub(super) use path::{Located, Pointer};
+pub(super) use path::{JsonPointer, Locate};
+pub(super) use snapshot::{Snapshot, Traceable};
 
-use crate::trace_id::Mark;
+use crate::model::TraceId;
 
 /// A place in a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct SourceLocation {
     /// The name of the element as written, or of the field of a JSON object.
-    pub name: String,
-    /// The way to it: `/rss/channel/item[2]/title` in XML, a JSON pointer (RFC 6901), or a
+    pub(crate) name: String,
+    /// The path to it: `/rss/channel/item[2]/title` in XML, a JSON pointer (RFC 6901), or a
     /// CSS selector in a page.
-    pub path: String,
+    pub(crate) path: String,
     /// The byte of the decoded text at which it begins; not known in JSON and pages.
-    pub byte: Option<usize>,
+    pub(crate) byte: Option<usize>,
 }
 
-/// Where everything came from.
+/// Where each value of a feed came from.
 #[derive(Debug, Default)]
-pub struct Trace {
-    is_kept: bool,
+pub(crate) struct Trace {
+    is_recording: bool,
     /// The document as text.
     text: String,
-    places: Vec<Place>,
-    /// The places of items of lists, by their marks.
-    marked: Vec<usize>,
-    /// The places of scalar fields, by the mark of their owner.
+    locations: Vec<SourceLocation>,
+    /// The locations of items of lists, by their trace ids.
+    items: Vec<usize>,
+    /// The locations of scalar fields, by the trace id of their owner.
     fields: HashMap<(Option<usize>, &'static str), usize>,
     paths: Paths,
 }
 
 impl Trace {
-    /// Where what bears this mark came from.
-    pub fn place(&self, mark: Mark) -> Option<&Place> {
-        self.places.get(*self.marked.get(mark.number()?.checked_sub(1)?)?)
+    /// Where the value with this trace id came from.
+    pub(crate) fn item(&self, id: TraceId) -> Option<&SourceLocation> {
+        self.locations.get(*self.items.get(id.number()?.checked_sub(1)?)?)
     }
 
-    /// Where a scalar field of the feed, entry or source with this mark came from.
-    pub fn field(&self, owner: Mark, name: &'static str) -> Option<&Place> {
-        self.places.get(*self.fields.get(&(owner.number(), name))?)
+    /// Where a scalar field of the feed, entry or source with this trace id came from.
+    pub(crate) fn field(&self, owner: TraceId, name: &'static str) -> Option<&SourceLocation> {
+        self.locations.get(*self.fields.get(&(owner.number(), name))?)
     }
 
-    /// The document as text; bytes of places count in it.
-    pub fn text(&self) -> &str {
+    /// The document as text, in which the bytes of locations count.
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// A trace that is kept.
-    pub(super) fn kept() -> Trace {
-        Trace { is_kept: true, ..Trace::default() }
+    /// A trace that records; the default one does not.
+    pub(super) fn recording() -> Trace {
+        Trace { is_recording: true, ..Trace::default() }
     }
 
-    /// Keeps the text.
-    pub(super) fn finish(&mut self, text: &str) {
-        if self.is_kept {
+    /// Keeps the text of the document.
+    pub(super) fn set_text(&mut self, text: &str) {
+        if self.is_recording {
             text.clone_into(&mut self.text);
         }
     }
 
-    /// Where all places begin, to be changed.
-    pub(super) fn bytes(&mut self) -> impl Iterator<Item = &mut usize> {
-        self.places.iter_mut().filter_map(|place| place.byte.as_mut())
+    /// The offsets of all locations, to be changed.
+    pub(super) fn offsets_mut(&mut self) -> impl Iterator<Item = &mut usize> {
+        self.locations.iter_mut().filter_map(|location| location.byte.as_mut())
     }
 
-    /// A look at a feed or entry before something is read into it.
-    pub(super) fn before(&self, of: &mut impl Filled) -> Option<Before> {
-        self.is_kept.then(|| Before::of(of))
+    /// The state of a feed or entry before something is read into it.
+    pub(super) fn snapshot(&self, owner: &mut impl Traceable) -> Option<Snapshot> {
+        self.is_recording.then(|| Snapshot::new(owner))
     }
 
-    /// What was read into it since, came from `element`.
-    pub(super) fn after(
+    /// Records that everything read into `owner` since `before` came from `element`.
+    pub(super) fn record_changes(
         &mut self,
-        before: Option<Before>,
-        of: &mut impl Filled,
-        element: impl Located,
+        before: Option<Snapshot>,
+        owner: &mut impl Traceable,
+        element: impl Locate,
     ) {
         let Some(before) = before else { return };
-        let place = self.at(element);
-        let owner = of.mark().number();
-        for name in before.filled(of) {
-            self.fields.insert((owner, name), place);
+        let location = self.add_location(element);
+        let number = owner.trace_id().number();
+        for name in before.changed_fields(owner) {
+            self.fields.insert((number, name), location);
         }
-        before.added(of, |mark| {
-            self.marked.push(place);
-            *mark = Mark::numbered(self.marked.len());
+        before.for_added_items(owner, |id| {
+            self.items.push(location);
+            *id = TraceId::numbered(self.items.len());
         });
     }
 
-    /// What is read from now on is of this owner, which begins at `element`.
-    pub(super) fn begin(&mut self, of: &mut impl Filled, element: impl Located) {
-        if self.is_kept {
-            let place = self.at(element);
-            self.marked.push(place);
-            *of.mark() = Mark::numbered(self.marked.len());
+    /// Gives a feed or entry, which begins at `element`, its trace id.
+    pub(super) fn begin(&mut self, owner: &mut impl Traceable, element: impl Locate) {
+        if self.is_recording {
+            let location = self.add_location(element);
+            self.items.push(location);
+            *owner.trace_id() = TraceId::numbered(self.items.len());
         }
     }
 
-    /// Notes where a scalar field of this owner came from.
-    pub(super) fn note(&mut self, owner: Mark, name: &'static str, element: impl Located) {
-        if self.is_kept {
-            let place = self.at(element);
-            self.fields.insert((owner.number(), name), place);
+    /// Records where a scalar field of this owner came from.
+    pub(super) fn record_field(
+        &mut self,
+        owner: TraceId,
+        name: &'static str,
+        element: impl Locate,
+    ) {
+        if self.is_recording {
+            let location = self.add_location(element);
+            self.fields.insert((owner.number(), name), location);
         }
     }
 
-    fn at(&mut self, element: impl Located) -> usize {
-        self.places.push(element.place(&mut self.paths));
-        self.places.len() - 1
+    fn add_location(&mut self, element: impl Locate) -> usize {
+        self.locations.push(element.location(&mut self.paths));
+        self.locations.len() - 1
     }
 }

@@ -25,7 +25,7 @@ pub(super) use element::{Child, El};
 pub(super) use entities::resolve_into;
 pub(super) use markup::{Items, is_item};
 use spaces::Space;
-pub(super) use tidy::{Before, tidy};
+pub(super) use tidy::{OriginalOffsets, tidy};
 
 /// The root of every tree: no element, it holds whatever lies at the top.
 const DOCUMENT: u32 = 0;

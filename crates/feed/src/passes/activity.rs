@@ -10,7 +10,7 @@ const NAMESPACE: &str = "http://activitystrea.ms/spec/1.0/";
 const POST: &str = "http://activitystrea.ms/schema/1.0/post";
 
 /// Gives each entry without a verb the one that is understood.
-pub(super) fn settle(mut feed: Feed) -> Feed {
+pub(super) fn add_verbs(mut feed: Feed) -> Feed {
     for entry in &mut feed.entries {
         if !has_verb(entry) {
             entry.extensions.push(Element {

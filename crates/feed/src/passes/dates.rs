@@ -6,7 +6,7 @@ use chrono::{DateTime, Datelike, FixedOffset, TimeDelta, Utc};
 
 use crate::context::Context;
 use crate::model::{Attribute, Element, Entry, Feed, Node};
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 
 /// "Published in the future by > 10 min ⇒ display date = discovery time" (rule N9):
 /// clocks differ, so a little ahead is not ahead.
@@ -26,11 +26,12 @@ pub(super) const NAMESPACE: &str = "tag:feedgate,2026:entry";
 ///
 /// Future and ancient dates are told by the time of receipt; where that is not known,
 /// dates stay as the source has them.
-pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
+pub(super) fn complete_dates(mut feed: Feed, context: &Context) -> Feed {
     let mut repairs = Vec::new();
     if let Some(now) = context.received_at {
-        let of_feed = feed.mark;
-        repairs.extend(drop_absurd(&mut feed.updated, now).map(|(repair, _)| repair.of(of_feed)));
+        let of_feed = feed.trace_id;
+        repairs
+            .extend(drop_absurd(&mut feed.updated, now).map(|(repair, _)| repair.within(of_feed)));
         for entry in &mut feed.entries {
             for (name, date) in
                 [("published", &mut entry.published), ("updated", &mut entry.updated)]
@@ -40,7 +41,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
                 if absurd > now && absurd <= now + FAR {
                     *date = Some(now.fixed_offset());
                 }
-                repairs.push(repair.of(entry.mark));
+                repairs.push(repair.within(entry.trace_id));
                 entry.extensions.push(kept(name, absurd));
             }
         }
@@ -51,7 +52,8 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     for entry in &mut feed.entries {
         if entry.updated.is_none() && entry.published.is_none() {
             entry.date_assumed = true;
-            repairs.push(Repair::new(Code::DateMissing, name_of(entry)).of(entry.mark));
+            repairs
+                .push(Repair::new(RepairCode::DateMissing, name_of(entry)).within(entry.trace_id));
         }
         let fallback = entry.published.or(received).unwrap_or(of_feed);
         entry.updated.get_or_insert(fallback);
@@ -63,7 +65,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
 
 /// Dates that had to be made up, "in document order, 1 ms apart" (rule N9): readers order
 /// by them, and feeds list the newest first (rule N10).
-pub(super) fn tell_apart(mut feed: Feed, context: &Context) -> Feed {
+pub(super) fn order_undated(mut feed: Feed, context: &Context) -> Feed {
     let Some(received) = context.received_at else { return feed };
     let assumed = feed.entries.iter_mut().filter(|entry| entry.date_assumed);
     for (entry, age) in assumed.zip(0..) {
@@ -78,7 +80,7 @@ fn drop_absurd(
     now: DateTime<Utc>,
 ) -> Option<(Repair, DateTime<FixedOffset>)> {
     let absurd = date.take_if(|date| *date > now + AHEAD || date.year() < FIRST_YEAR)?;
-    let code = if absurd > now { Code::DateInFuture } else { Code::DateBeforeFeeds };
+    let code = if absurd > now { RepairCode::DateInFuture } else { RepairCode::DateBeforeFeeds };
     Some((Repair::new(code, absurd.to_rfc3339()), absurd))
 }
 
@@ -140,7 +142,7 @@ mod tests {
             let feed = Feed { updated: at(feed), entries: vec![entry], ..Feed::default() };
             let mut context = Context::of(Url::parse("https://a.test/").unwrap());
             context.received_at = at(received).map(|at| at.to_utc());
-            let settled = settle(feed, &context);
+            let settled = complete_dates(feed, &context);
             assert_eq!(settled.entries[0].updated, at(want), "{why}");
         }
     }

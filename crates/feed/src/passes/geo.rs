@@ -17,7 +17,7 @@ const PAIRS: [(&str, &str, &str); 3] = [
 ];
 
 /// Gives every entry with a place a point.
-pub(super) fn settle(mut feed: Feed) -> Feed {
+pub(super) fn add_points(mut feed: Feed) -> Feed {
     feed.entries.iter_mut().for_each(add_point);
     feed
 }
@@ -113,7 +113,7 @@ mod tests {
         };
         let extensions = held.into_iter().filter_map(only).collect();
         let entry = Entry { extensions, ..Entry::default() };
-        let feed = settle(Feed { entries: vec![entry], ..Feed::default() });
+        let feed = add_points(Feed { entries: vec![entry], ..Feed::default() });
         let held = feed.entries[0].extensions.iter();
         held.filter(|e| is(e, GEORSS, "point")).map(|point| text(point).to_owned()).collect()
     }

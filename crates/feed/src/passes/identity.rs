@@ -21,9 +21,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use sha2::{Digest, Sha256};
 
 use crate::context::Context;
+use crate::hex;
 use crate::iri;
 use crate::model::{Content, Entry, Feed, KnownBy, Link, Text};
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 
 use super::outline;
 
@@ -32,7 +33,7 @@ use super::outline;
 const GENERATED: &str = "tag:feedgate,2026:";
 
 /// Gives the feed and each entry an id.
-pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
+pub(super) fn assign_ids(mut feed: Feed, context: &Context) -> Feed {
     feed.id = feed_id(&feed, context);
     for entry in &mut feed.entries {
         if let Some(source) = &mut entry.source {
@@ -45,33 +46,34 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     }
     let without_id = feed.entries.iter().any(|entry| entry.id.trim().is_empty());
     let links = if without_id { link_counts(&feed.entries) } else { HashMap::new() };
-    let mut repairs = assign(&mut feed.entries, &links);
-    tell_apart(&mut feed.entries, &mut repairs);
-    outline::tell(&mut feed.entries);
+    let mut repairs = assign_independent(&mut feed.entries, &links);
+    make_distinct(&mut feed.entries, &mut repairs);
+    outline::add_references(&mut feed.entries);
     feed.repairs.append(&mut repairs);
     feed
 }
 
 /// The ids that the entries of a normalized feed have when they are known by something
 /// else, in their order.
-pub(super) fn ids(feed: &Feed, by: KnownBy) -> Vec<String> {
+pub(super) fn entry_ids(feed: &Feed, by: KnownBy) -> Vec<String> {
     let mut entries = feed.entries.clone();
     if by == KnownBy::Link {
         entries.iter_mut().for_each(|entry| entry.id.clear());
     }
     let links = link_counts(&entries);
-    assign(&mut entries, &links);
+    assign_independent(&mut entries, &links);
     entries.into_iter().map(|entry| entry.id).collect()
 }
 
 /// Gives each entry its id, whoever else has it; says what had to be mended.
-fn assign(entries: &mut [Entry], links: &HashMap<String, usize>) -> Vec<Repair> {
+fn assign_independent(entries: &mut [Entry], links: &HashMap<String, usize>) -> Vec<Repair> {
     let mut repairs = Vec::new();
     for at in 0..entries.len() {
         let above = entries[at].under.filter(|above| *above < at);
         let above = above.map(|above| entries[above].id.as_str());
         let (id, repair) = entry_id(&entries[at], above, links);
-        let is_generated = repair.as_ref().is_some_and(|repair| repair.code == Code::IdGenerated);
+        let is_generated =
+            repair.as_ref().is_some_and(|repair| repair.code == RepairCode::IdGenerated);
         entries[at].id_generated |= is_generated || id.starts_with(GENERATED);
         entries[at].id = id;
         repairs.extend(repair);
@@ -137,17 +139,17 @@ fn entry_id(
     above: Option<&str>,
     links: &HashMap<String, usize>,
 ) -> (String, Option<Repair>) {
-    let repair = |code, id: &str| Some(Repair::new(code, id).of(entry.mark));
+    let repair = |code, id: &str| Some(Repair::new(code, id).within(entry.trace_id));
     if let Some(id) = as_iri(&entry.id) {
         let wrapped = id != entry.id;
-        return (id, if wrapped { repair(Code::IdNotAnIri, &entry.id) } else { None });
+        return (id, if wrapped { repair(RepairCode::IdNotAnIri, &entry.id) } else { None });
     }
     if let Some(link) = permalink(entry).filter(|link| links.get(*link) == Some(&1)) {
-        return (link.to_owned(), repair(Code::IdFromLink, link));
+        return (link.to_owned(), repair(RepairCode::IdFromLink, link));
     }
     let key = content_key(entry);
     let id = above.map_or_else(|| format!("{GENERATED}{key}"), |above| marked(above, &key[..16]));
-    let generated = repair(Code::IdGenerated, &id);
+    let generated = repair(RepairCode::IdGenerated, &id);
     (id, generated)
 }
 
@@ -165,7 +167,7 @@ fn link_counts(entries: &[Entry]) -> HashMap<String, usize> {
 /// The oldest of those that share an id keeps it, because it is the one that may be
 /// known under it already; a newer one that took it over would be dropped as known.
 /// An entry that says what another says to the letter is dropped.
-fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
+fn make_distinct(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
     let mut seen = HashSet::with_capacity(entries.len());
     if entries.iter().all(|entry| seen.insert(entry.id.as_str())) {
         return;
@@ -201,13 +203,13 @@ fn tell_apart(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
             renamed.insert(at, taken.another(&entries[at].id, mark.as_deref()));
         }
     }
-    let said = |code, entry: &Entry| Repair::new(code, &*entry.id).of(entry.mark);
-    repairs.extend(repeated.iter().map(|at| said(Code::EntryRepeated, &entries[*at])));
-    repairs.extend(renamed.keys().map(|at| said(Code::IdRepeated, &entries[*at])));
+    let said = |code, entry: &Entry| Repair::new(code, &*entry.id).within(entry.trace_id);
+    repairs.extend(repeated.iter().map(|at| said(RepairCode::EntryRepeated, &entries[*at])));
+    repairs.extend(renamed.keys().map(|at| said(RepairCode::IdRepeated, &entries[*at])));
     for (at, id) in renamed {
         entries[at].id = id;
     }
-    outline::drop_repeated(entries, &repeated);
+    outline::remove_repeated(entries, &repeated);
 }
 
 /// The ids that entries have.
@@ -325,7 +327,7 @@ mod tests {
     fn ids(entries: Vec<Entry>) -> Vec<String> {
         let feed = Feed { entries, ..Feed::default() };
         let context = Context::of(Url::parse("https://a.test/feed").unwrap());
-        settle(feed, &context).entries.into_iter().map(|entry| entry.id).collect()
+        assign_ids(feed, &context).entries.into_iter().map(|entry| entry.id).collect()
     }
 
     #[test]
@@ -393,7 +395,7 @@ mod tests {
             ..Context::of(Url::parse("https://a.test/feed").unwrap())
         };
         let feed = Feed { entries: numbered(&good), ..Feed::default() };
-        let ids = ids_of(&settle(feed, &context));
+        let ids = ids_of(&assign_ids(feed, &context));
         assert_eq!(ids[..2], ["http://a.test/0", "http://a.test/1"], "and it stays so");
     }
 
@@ -425,7 +427,7 @@ mod tests {
         };
         let entries: Vec<Entry> = (0..40).flat_map(shared).collect();
         let context = Context::of(Url::parse("https://a.test/feed").unwrap());
-        let settled = settle(Feed { entries, ..Feed::default() }, &context);
+        let settled = assign_ids(Feed { entries, ..Feed::default() }, &context);
         let told: Vec<&str> = settled.repairs.iter().map(|repair| repair.detail.as_str()).collect();
         let want: Vec<String> = (0..40).map(|n| format!("urn:{n}")).collect();
         assert_eq!(told, want);

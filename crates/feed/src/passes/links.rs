@@ -10,7 +10,7 @@ use crate::iri;
 use crate::model::{
     Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
 };
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 
 use super::html;
 use super::text::trim_string;
@@ -154,7 +154,7 @@ impl Pass<'_> {
     }
 
     fn drop(&mut self, link: &Link, why: &str) {
-        self.repairs.push(Repair::new(Code::LinkDropped, why).of(link.mark));
+        self.repairs.push(Repair::new(RepairCode::LinkDropped, why).within(link.trace_id));
     }
 
     /// A scheme that is no address names a vocabulary all the same; it is wrapped, not

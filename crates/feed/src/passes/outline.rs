@@ -14,7 +14,7 @@ const THREADS: (&str, &str) = ("http://purl.org/syndication/thread/1.0", "thr");
 
 /// Says in each entry which it stands under, in the words of RFC 4685, unless its source
 /// has said so.
-pub(super) fn tell(entries: &mut [Entry]) {
+pub(super) fn add_references(entries: &mut [Entry]) {
     for at in 0..entries.len() {
         let Some(above) = entries[at].under.and_then(|above| entries.get(above)) else { continue };
         let attribute = |name: &str, value: &str| Attribute {
@@ -41,7 +41,7 @@ pub(super) fn tell(entries: &mut [Entry]) {
 
 /// Drops those of the entries that are `repeated`; what stood under one of them stands
 /// under the one that is the same.
-pub(super) fn drop_repeated(entries: &mut Vec<Entry>, repeated: &BTreeSet<usize>) {
+pub(super) fn remove_repeated(entries: &mut Vec<Entry>, repeated: &BTreeSet<usize>) {
     if repeated.is_empty() {
         return;
     }
@@ -60,7 +60,7 @@ pub(super) fn drop_repeated(entries: &mut Vec<Entry>, repeated: &BTreeSet<usize>
 mod tests {
     use url::Url;
 
-    use super::super::{ids, normalize};
+    use super::super::{entry_ids, run};
     use crate::context::Context;
     use crate::model::{Entry, Feed, KnownBy, Link, Text};
 
@@ -88,13 +88,13 @@ mod tests {
             entry("", "", "yes", Some(3)),
         ];
         let context = Context::of(Url::parse("https://a.test/feed").unwrap());
-        let feed = normalize(Feed { entries, ..Feed::default() }, &context);
+        let feed = run(Feed { entries, ..Feed::default() }, &context);
         assert_eq!(feed.known_by, KnownBy::Id, "what has no id in an outline is not counted");
         let found: Vec<&str> = feed.entries.iter().map(|entry| entry.id.as_str()).collect();
         assert_eq!(found.len(), 5, "the same twice under one is one: {found:?}");
         assert!(found[1].starts_with("urn:x:1:") && found[4].starts_with("urn:x:2:"), "{found:?}");
         assert_ne!(found[1], found[2]);
-        let by_link = ids(&feed, KnownBy::Link);
+        let by_link = entry_ids(&feed, KnownBy::Link);
         assert_eq!(
             (by_link[0].as_str(), by_link[3].as_str()),
             ("https://a.test/1", "https://a.test/2")
@@ -110,7 +110,7 @@ mod tests {
             entry("urn:x:2", "", "two", Some(1)),
         ];
         let context = Context::of(Url::parse("https://a.test/feed").unwrap());
-        let feed = normalize(Feed { entries, ..Feed::default() }, &context);
+        let feed = run(Feed { entries, ..Feed::default() }, &context);
         assert_eq!(feed.entries.len(), 2);
         assert_eq!(feed.entries[1].under, Some(0));
     }

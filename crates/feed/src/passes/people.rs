@@ -8,24 +8,24 @@
 
 use crate::context::Context;
 use crate::model::{Element, Feed, Node, Person, Text};
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 use crate::text_extraction::{self, is_printable};
 
-use super::repeats::drop_repeated;
+use super::repeats::remove_duplicates;
 
 /// Settles the people of the feed and its entries.
-pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
-    settle_list(&mut feed.authors);
-    settle_list(&mut feed.contributors);
+pub(super) fn complete_authors(mut feed: Feed, context: &Context) -> Feed {
+    complete_list(&mut feed.authors);
+    complete_list(&mut feed.contributors);
     let stand_in = stand_in(&feed, context);
     let named = feed.authors.iter().any(|author| *author != stand_in);
     let inherited = first_of(&feed.authors);
     for entry in &mut feed.entries {
-        settle_list(&mut entry.authors);
-        settle_list(&mut entry.contributors);
+        complete_list(&mut entry.authors);
+        complete_list(&mut entry.contributors);
         if let Some(source) = &mut entry.source {
-            settle_list(&mut source.authors);
-            settle_list(&mut source.contributors);
+            complete_list(&mut source.authors);
+            complete_list(&mut source.contributors);
         }
         let source_names = entry.source.as_ref().is_some_and(|source| !source.authors.is_empty());
         if entry.authors.is_empty() && named && !source_names {
@@ -34,7 +34,7 @@ pub(super) fn settle(mut feed: Feed, context: &Context) -> Feed {
     }
     if feed.authors.is_empty() {
         let detail = stand_in.name.clone();
-        feed.repairs.push(Repair::new(Code::AuthorMissing, detail));
+        feed.repairs.push(Repair::new(RepairCode::AuthorMissing, detail));
         feed.authors.push(stand_in);
     }
     feed
@@ -82,15 +82,15 @@ fn stand_in(feed: &Feed, context: &Context) -> Person {
 }
 
 /// Drops who is nobody and who is there twice, and gives each a name.
-fn settle_list(people: &mut Vec<Person>) {
-    people.iter_mut().for_each(settle_person);
+fn complete_list(people: &mut Vec<Person>) {
+    people.iter_mut().for_each(complete_person);
     people.retain(|person| !person.name.is_empty());
-    drop_repeated(people);
+    remove_duplicates(people);
 }
 
 /// A person must have a name; an e-mail address must look like one (RFC 4287
 /// `#rfc.section.3.2`).
-fn settle_person(person: &mut Person) {
+fn complete_person(person: &mut Person) {
     person.name = text_extraction::collapse(&person.name);
     let tidy = |text: Option<String>| {
         text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -155,7 +155,7 @@ mod tests {
         let context = Context::of(Url::parse("https://a.test/feed").unwrap());
         let entries = vec![Entry::default()];
         let title = Some(Text::plain("Tides"));
-        settle(Feed { title, authors, entries, ..Feed::default() }, &context)
+        complete_authors(Feed { title, authors, entries, ..Feed::default() }, &context)
     }
 
     #[test]

@@ -8,7 +8,7 @@ const FEW: usize = 8;
 
 /// Drops every item that is the same as one before it. The time it takes grows with
 /// the number of items and no faster: a document may hold a hundred thousand links.
-pub(super) fn drop_repeated<T: Eq + Hash>(items: &mut Vec<T>) {
+pub(super) fn remove_duplicates<T: Eq + Hash>(items: &mut Vec<T>) {
     if items.len() <= FEW {
         let mut at = 1;
         while at < items.len() {
@@ -34,7 +34,7 @@ mod tests {
     fn the_first_of_each_stays_where_it_is() {
         for times in [1, FEW] {
             let mut items = ["b", "a", "b", "c", "a"].repeat(times);
-            drop_repeated(&mut items);
+            remove_duplicates(&mut items);
             assert_eq!(items, ["b", "a", "c"]);
         }
     }

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use crate::model::{Content, Entry, Feed, Link, Text};
 
-use super::repeats::drop_repeated;
+use super::repeats::remove_duplicates;
 
 /// The namespace of `xml:lang` and `xml:base`.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// Makes every entry one that may stand in an Atom document.
-pub(super) fn settle(mut feed: Feed) -> Feed {
-    settle_links(&mut feed.links);
+pub(super) fn make_valid(mut feed: Feed) -> Feed {
+    make_links_valid(&mut feed.links);
     for entry in &mut feed.entries {
-        settle_links(&mut entry.links);
+        make_links_valid(&mut entry.links);
         if let Some(source) = &mut entry.source {
-            settle_links(&mut source.links);
+            make_links_valid(&mut source.links);
         }
         require_content(entry);
         require_summary(entry);
@@ -26,7 +26,7 @@ pub(super) fn settle(mut feed: Feed) -> Feed {
 /// The same link twice says nothing more. Of several alternates of one type and
 /// language, which Atom forbids (RFC 4287 `#rfc.section.4.1.1`), the first is the one
 /// and the others are related.
-fn settle_links(links: &mut Vec<Link>) {
+fn make_links_valid(links: &mut Vec<Link>) {
     // `hreflang` says the language; an `xml:base` has been followed.
     for link in &mut *links {
         link.attributes.retain(|attribute| attribute.namespace != XML);
@@ -34,7 +34,7 @@ fn settle_links(links: &mut Vec<Link>) {
     if links.iter().filter(|link| link.rel == "alternate").count() > 1 {
         relate_alternates(links);
     }
-    drop_repeated(links);
+    remove_duplicates(links);
 }
 
 fn relate_alternates(links: &mut [Link]) {

@@ -3,23 +3,23 @@
 use crate::model::{Category, Content, Entry, Feed, Link, Text};
 use crate::text_extraction::printable;
 
-use super::repeats::drop_repeated;
+use super::repeats::remove_duplicates;
 
 /// Settles every text of the feed.
-pub(super) fn settle(mut feed: Feed) -> Feed {
-    settle_metadata(&mut feed);
+pub(super) fn clean_texts(mut feed: Feed) -> Feed {
+    clean_metadata(&mut feed);
     for entry in &mut feed.entries {
-        settle_entry(entry);
+        clean_entry(entry);
     }
     feed
 }
 
-fn settle_metadata(feed: &mut Feed) {
+fn clean_metadata(feed: &mut Feed) {
     trim(feed.title.as_mut());
     trim(feed.subtitle.as_mut());
-    settle_optional(&mut feed.rights);
-    settle_links(&mut feed.links);
-    settle_categories(&mut feed.categories);
+    clean_optional(&mut feed.rights);
+    clean_links(&mut feed.links);
+    clean_categories(&mut feed.categories);
     let generator = feed.generator.as_mut().map(|generator| &mut generator.name);
     if let Some(name) = generator {
         trim_string(name);
@@ -29,14 +29,14 @@ fn settle_metadata(feed: &mut Feed) {
     }
 }
 
-fn settle_entry(entry: &mut Entry) {
+fn clean_entry(entry: &mut Entry) {
     trim(entry.title.as_mut());
-    settle_optional(&mut entry.summary);
-    settle_optional(&mut entry.rights);
-    settle_links(&mut entry.links);
-    settle_categories(&mut entry.categories);
+    clean_optional(&mut entry.summary);
+    clean_optional(&mut entry.rights);
+    clean_links(&mut entry.links);
+    clean_categories(&mut entry.categories);
     if let Some(source) = &mut entry.source {
-        settle_metadata(source);
+        clean_metadata(source);
     }
     match &mut entry.content {
         Some(Content::Text(text)) => {
@@ -68,7 +68,7 @@ fn media_type(text: String) -> Option<String> {
 
 /// A text that says nothing is none. Titles stay, because Atom requires them, and so
 /// does the description of a feed, which RSS requires.
-fn settle_optional(text: &mut Option<Text>) {
+fn clean_optional(text: &mut Option<Text>) {
     trim(text.as_mut());
     if text.as_ref().is_some_and(|text| text.value.is_empty()) {
         *text = None;
@@ -90,7 +90,7 @@ pub(super) fn trim_string(text: &mut String) {
     }
 }
 
-fn settle_links(links: &mut [Link]) {
+fn clean_links(links: &mut [Link]) {
     for link in links {
         link.mime = link.mime.take().and_then(media_type);
         link.title = link.title.take().filter(|title| !title.trim().is_empty());
@@ -105,7 +105,7 @@ fn settle_links(links: &mut [Link]) {
 }
 
 /// A category needs a term; one that has only a label has it for both.
-fn settle_categories(categories: &mut Vec<Category>) {
+fn clean_categories(categories: &mut Vec<Category>) {
     for category in &mut *categories {
         trim_string(&mut category.term);
         category.label = category.label.take().filter(|label| !label.trim().is_empty());
@@ -115,7 +115,7 @@ fn settle_categories(categories: &mut Vec<Category>) {
         }
     }
     categories.retain(|category| !category.term.is_empty());
-    drop_repeated(categories);
+    remove_duplicates(categories);
 }
 
 /// Whether `text` is `type/subtype`, with parameters perhaps (RFC 6838

@@ -10,9 +10,9 @@ mod revision;
 mod status;
 
 use crate::iri;
+use crate::model::deleted_entry_id;
 use crate::model::{Content, Element, Entry, Feed, Link, Text};
-use crate::status_report::StatusReport;
-use crate::tombstone::deleted_entry_id;
+use crate::render::StatusReport;
 
 use super::names::{ATOM, Names};
 use super::xml::{push_attribute, push_element, push_end, push_tag};
@@ -39,7 +39,7 @@ const DOCUMENT_RELATIONS: &[&str] = &[
 
 /// What a document is joined from.
 #[derive(Clone, Copy, Debug)]
-pub struct Document<'a> {
+pub struct AtomDocument<'a> {
     /// [`head`], or what the store kept of it; empty for a resource that has none.
     pub head: &'a str,
     /// The resource, as it is subscribed to: `status/@feed`.
@@ -144,7 +144,7 @@ fn push_entry(out: &mut String, entry: &Entry) {
 }
 
 /// A whole document.
-pub fn document(document: &Document<'_>) -> String {
+pub fn document(document: &AtomDocument<'_>) -> String {
     let entries: usize = document.entries.iter().map(|entry| entry.len()).sum();
     let mut out = begin(document, entries);
     document.entries.iter().for_each(|entry| out.push_str(entry));
@@ -153,7 +153,7 @@ pub fn document(document: &Document<'_>) -> String {
 }
 
 /// A document up to its entries, with room for them.
-fn begin(document: &Document<'_>, entries_bytes: usize) -> String {
+fn begin(document: &AtomDocument<'_>, entries_bytes: usize) -> String {
     let minimal;
     let head = if document.head.is_empty() {
         minimal = head_of_none(document.topic, document.status);
@@ -179,9 +179,9 @@ fn begin(document: &Document<'_>, entries_bytes: usize) -> String {
 }
 
 /// A feed with its entries as one document: what `feedgate normalize` prints.
-pub fn whole(feed: &Feed) -> String {
+pub fn feed(feed: &Feed) -> String {
     let head = head(feed);
-    let none = Document { head: &head, topic: "", status: None, links: &[], entries: &[] };
+    let none = AtomDocument { head: &head, topic: "", status: None, links: &[], entries: &[] };
     let mut out = begin(&none, feed.entries.iter().map(room).sum());
     feed.entries.iter().for_each(|entry| push_entry(&mut out, entry));
     out.push_str("</feed>\n");

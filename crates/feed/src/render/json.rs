@@ -9,7 +9,7 @@ mod parts;
 use serde_json::{Map, Value, json};
 
 use crate::model::{Feed, Text};
-use crate::status_report::StatusReport;
+use crate::render::StatusReport;
 
 use parts::{put, seconds, standard_links};
 
@@ -21,7 +21,7 @@ pub fn document(feed: &Feed, topic: &str, status: StatusReport<'_>) -> Value {
 }
 
 /// A feed by itself, without the status of a resource.
-pub fn whole(feed: &Feed) -> Value {
+pub fn feed(feed: &Feed) -> Value {
     let mut document = metadata(feed, "");
     document.insert("items".to_owned(), items(feed));
     Value::Object(document)

@@ -13,7 +13,7 @@ pub const END: &str = "</body>\n</opml>\n";
 
 /// One feed of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outline<'o> {
+pub struct OpmlOutline<'o> {
     /// What it is called, as plain text; empty if nobody knows.
     pub title: &'o str,
     /// Its address.
@@ -38,7 +38,7 @@ pub fn push_head(out: &mut String, title: &str, at: DateTime<Utc>) {
 }
 
 /// Appends a feed. "Required attributes: type, text, xmlUrl" ("Subscription lists").
-pub fn push_outline(out: &mut String, outline: &Outline<'_>) {
+pub fn push_outline(out: &mut String, outline: &OpmlOutline<'_>) {
     let text = if outline.title.is_empty() { outline.url } else { outline.title };
     out.push_str("<outline");
     push_attribute(out, "type", if outline.is_feed { "rss" } else { "link" });
@@ -73,14 +73,14 @@ mod tests {
             "Feeds & \"more\"",
             DateTime::from_timestamp(1_168_715_280, 0).unwrap(),
         );
-        let feed = Outline {
+        let feed = OpmlOutline {
             title: "<b>A</b> & \"b\"\u{7}\u{0}\n]]>",
             url: "https://a.test/?x=1&y=\"2\"",
             site: Some("https://a.test/<"),
             is_feed: true,
         };
         push_outline(&mut text, &feed);
-        push_outline(&mut text, &Outline { title: "", site: None, is_feed: false, ..feed });
+        push_outline(&mut text, &OpmlOutline { title: "", site: None, is_feed: false, ..feed });
         push_note(&mut text, "No more");
         text.push_str(END);
         let want = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\">\n<head>\n\

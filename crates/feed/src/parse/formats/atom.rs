@@ -2,16 +2,18 @@
 //! are. Their elements are read by [`elements`].
 
 use super::{Reading, elements, items};
-use crate::model::{Entry, Feed};
+use crate::model::{Entry, Feed, FeedFormat, TOMBSTONES};
 use crate::parse::target::FeedOrEntry;
 use crate::parse::tree::{El, Tree};
 use crate::parse::vocabulary::ATOM03;
-use crate::tombstone::TOMBSTONES;
 
 /// Reads a feed; `root` is its element, or what the entries lie in if there is none.
 pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'_>) -> Feed {
     let old = root.of(&ATOM03) || root.attr("version").is_some_and(|version| version == "0.3");
-    let mut feed = Feed { format: if old { "atom0.3" } else { "atom1.0" }, ..Feed::default() };
+    let mut feed = Feed {
+        format: if old { FeedFormat::Atom03 } else { FeedFormat::Atom10 },
+        ..Feed::default()
+    };
     if root.named("feed") {
         let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
         elements::read_head(root, &mut target);

@@ -2,7 +2,7 @@
 //! attributes, channels may lie in channels.
 
 use super::{Reading, read_foreign};
-use crate::model::{Entry, Feed, Link};
+use crate::model::{Entry, Feed, FeedFormat, Link};
 use crate::parse::dates;
 use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::El;
@@ -19,7 +19,7 @@ pub(super) fn is_channel(element: El<'_>) -> bool {
 /// Reads a channel.
 pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
     let mut feed = Feed {
-        format: "cdf",
+        format: FeedFormat::Cdf,
         lang: root.lang().map(str::to_owned),
         base: reading.bases.base(root).map(String::from),
         ..Feed::default()

@@ -9,7 +9,7 @@ pub(super) use constructs::{body, read_link, set_generator};
 use constructs::{kept_text, read_category, read_content, read_created, read_person};
 
 use super::read_foreign;
-use crate::model::{Feed, Link};
+use crate::model::{Feed, FeedFormat, Link};
 use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::El;
 
@@ -132,7 +132,7 @@ pub(super) fn read_source(element: El<'_>, target: &mut Target<'_>) -> Feed {
     if !element.has_elements() {
         return line_source(element, target);
     }
-    let mut feed = Feed { format: "atom1.0", ..Feed::default() };
+    let mut feed = Feed { format: FeedFormat::Atom10, ..Feed::default() };
     let (repairs, trace) = (&mut *target.repairs, &mut *target.trace);
     let mut inner =
         Target { object: FeedOrEntry::Feed(&mut feed), bases: target.bases, repairs, trace };
@@ -150,7 +150,7 @@ pub(super) fn read_source(element: El<'_>, target: &mut Target<'_>) -> Feed {
 
 /// The one line in which RSS names the feed an item comes from.
 fn line_source(element: El<'_>, target: &Target<'_>) -> Feed {
-    let mut feed = Feed { format: "rss2.0", ..Feed::default() };
+    let mut feed = Feed { format: FeedFormat::Rss20, ..Feed::default() };
     feed.title = element.filled().map(|_| target.bases.plain(element));
     if let Some(url) = element.attr("url").or(element.attr("href")).filter(|url| !url.is_empty()) {
         let href = target.bases.href(element, url);

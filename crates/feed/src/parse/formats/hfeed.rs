@@ -15,17 +15,13 @@ mod place;
 
 use url::Url;
 
-use crate::model::{Attribute, Element, Entry, Feed, Generator, Link, Node, Text};
-use crate::parse::MAX_ENTRIES;
-use crate::parse::html::Go;
-use crate::parse::html::{Page, Tag};
+use crate::model::{Attribute, Element, Entry, Feed, FeedFormat, Generator, Link, Node, Text};
+use crate::parse::html::{HtmlElement, Page, Walk};
 use crate::parse::microformats::{Form, Item, Property, absolute, outermost};
 use crate::parse::texts::line;
-use crate::parse::trace::{Filled, Trace};
-use crate::repair::{Code, Repair};
-
-/// The format of a feed that is a page: it must never be taken for another feed's.
-pub const FORMAT: &str = "hfeed";
+use crate::parse::trace::{Trace, Traceable};
+use crate::parse::{MAX_ENTRIES, Notes};
+use crate::repair::{Repair, RepairCode};
 
 /// Where properties without a home in Atom go.
 const NAMESPACE: &str = "http://microformats.org/profile/h-entry";
@@ -48,17 +44,13 @@ struct Reading<'r> {
     base: &'r Url,
     /// The same, where the page says so itself.
     told: Option<String>,
-    told_by: Option<Tag<'r>>,
+    told_by: Option<HtmlElement<'r>>,
     repairs: &'r mut Vec<Repair>,
     trace: &'r mut Trace,
 }
 
 /// Reads the feed in a page that came from `url`; `None` if there is none.
-pub(in crate::parse) fn read(
-    text: &str,
-    url: &Url,
-    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
-) -> Option<Feed> {
+pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<Feed> {
     // Most pages are told without taking them apart.
     if !(text.contains("h-entry") || text.contains("hentry")) {
         return None;
@@ -69,19 +61,20 @@ pub(in crate::parse) fn read(
     let mut found = Vec::new();
     let told = (base != *url).then(|| base.to_string());
     let told_by = page.tells_base();
-    let mut reading = Reading { base: &base, told, told_by, repairs: &mut found, trace };
+    let mut reading =
+        Reading { base: &base, told, told_by, repairs: &mut found, trace: notes.trace };
     let (item, mut entries) = entries(root, &mut reading)?;
     if page.is_cut {
         let detail = "the rest of the page is not read".to_owned();
-        reading.repairs.push(Repair::new(Code::PageCut, detail));
+        reading.repairs.push(Repair::new(RepairCode::PageCut, detail));
     }
     if entries.len() > MAX_ENTRIES {
         entries.truncate(MAX_ENTRIES);
         let detail = format!("only the first {MAX_ENTRIES} are read");
-        reading.repairs.push(Repair::new(Code::TooManyEntries, detail));
+        reading.repairs.push(Repair::new(RepairCode::TooManyEntries, detail));
     }
     let mut feed = Feed {
-        format: FORMAT,
+        format: FeedFormat::HFeed,
         lang: item.map_or(root, |item| item.tag).lang().map(str::to_owned),
         base: reading.told.clone(),
         entries,
@@ -93,20 +86,23 @@ pub(in crate::parse) fn read(
         reading.describe(&mut feed, item);
     }
     reading.describe_page(&mut feed, &page, url);
-    repairs.append(&mut found);
+    notes.repairs.append(&mut found);
     Some(feed)
 }
 
 /// The entries of a page, and the item that holds them.
-fn entries<'p>(root: Tag<'p>, reading: &mut Reading<'_>) -> Option<(Option<Item<'p>>, Vec<Entry>)> {
+fn entries<'p>(
+    root: HtmlElement<'p>,
+    reading: &mut Reading<'_>,
+) -> Option<(Option<Item<'p>>, Vec<Entry>)> {
     let mut feeds = Vec::new();
     root.walk(|tag| match Item::at(tag) {
-        Some(item) if item.is("h-entry") => Go::Past,
+        Some(item) if item.is("h-entry") => Walk::Skip,
         Some(item) if item.is("h-feed") => {
             feeds.push(item);
-            Go::Inside
+            Walk::Enter
         }
-        _ => Go::Inside,
+        _ => Walk::Enter,
     });
     for feed in feeds {
         let entries = reading.entries(&feed.items("h-entry"));
@@ -130,7 +126,7 @@ impl Reading<'_> {
     /// What the item around the entries says.
     fn describe(&mut self, feed: &mut Feed, item: Item<'_>) {
         for property in item.properties() {
-            let before = self.trace.before(feed);
+            let before = self.trace.snapshot(feed);
             let filled = || Some(property.text()).filter(|text| !text.is_empty());
             match property.name {
                 "name" if feed.title.is_none() => feed.title = filled().map(Text::plain),
@@ -144,7 +140,7 @@ impl Reading<'_> {
                 _ if property.item.is_some_and(|item| item.is("h-entry")) => {}
                 _ => feed.extensions.extend(self.kept(property)),
             }
-            self.trace.after(before, feed, property.tag);
+            self.trace.record_changes(before, feed, property.tag);
         }
     }
 
@@ -154,15 +150,15 @@ impl Reading<'_> {
             let titles = page.named("title").into_iter().map(|tag| (tag, tag.text()));
             let mut titles = titles.into_iter().filter(|(_, title)| !title.is_empty());
             if let Some((tag, title)) = titles.next() {
-                let before = self.trace.before(feed);
+                let before = self.trace.snapshot(feed);
                 feed.title = Some(Text::plain(title));
-                self.trace.after(before, feed, tag);
+                self.trace.record_changes(before, feed, tag);
             }
         }
         for tag in page.named("link") {
             let Some(href) = tag.attr("href").filter(|href| !href.is_empty()) else { continue };
             let href = absolute(self.base, href);
-            let before = self.trace.before(feed);
+            let before = self.trace.snapshot(feed);
             for rel in tag.words("rel").map(str::to_ascii_lowercase) {
                 let known = LINKS.iter().find(|(name, _)| *name == rel);
                 feed.links.extend(known.map(|(_, rel)| link(href.clone(), rel)));
@@ -170,31 +166,31 @@ impl Reading<'_> {
                     feed.icon.get_or_insert_with(|| href.clone());
                 }
             }
-            self.trace.after(before, feed, tag);
+            self.trace.record_changes(before, feed, tag);
         }
         let mut metas = page.named("meta").into_iter();
         let generator = metas.find(|tag| tag.attr("name") == Some("generator"));
         if let Some((tag, name)) = generator.and_then(|tag| Some((tag, tag.attr("content")?))) {
-            let before = self.trace.before(feed);
+            let before = self.trace.snapshot(feed);
             let name = line(name).into_owned();
             feed.generator = Some(Generator { name, ..Generator::default() });
-            self.trace.after(before, feed, tag);
+            self.trace.record_changes(before, feed, tag);
         }
         if let Some(root) = page.root()
             && !feed.links.iter().any(|link| link.rel == "alternate")
         {
-            let before = self.trace.before(feed);
+            let before = self.trace.snapshot(feed);
             feed.links.push(link(url.to_string(), "alternate"));
-            self.trace.after(before, feed, root);
+            self.trace.record_changes(before, feed, root);
         }
     }
 
     /// What is read from now on is of this feed or entry, which is marked up in `tag`.
-    fn begin(&mut self, of: &mut impl Filled, tag: Tag<'_>) {
+    fn begin(&mut self, of: &mut impl Traceable, tag: HtmlElement<'_>) {
         self.trace.begin(of, tag);
         for (name, told) in [("lang", tag.tells_lang()), ("base", self.told_by)] {
             if let Some(told) = told {
-                self.trace.note(*of.mark(), name, told);
+                self.trace.record_field(*of.trace_id(), name, told);
             }
         }
     }
@@ -237,7 +233,7 @@ impl Reading<'_> {
         };
         if text.len() > KEPT_BYTES {
             let detail = property.name.to_owned();
-            self.repairs.push(Repair::new(Code::OversizedExtension, detail));
+            self.repairs.push(Repair::new(RepairCode::OversizedExtension, detail));
             return None;
         }
         let mut kept = element((NAMESPACE, PREFIX), property.name, Vec::new());
@@ -279,7 +275,8 @@ mod tests {
     fn read_page(text: &str) -> (Option<Feed>, Vec<Repair>) {
         let mut repairs = Vec::new();
         let url = Url::parse("https://tides.test/").unwrap();
-        (read(text, &url, (&mut repairs, &mut Trace::default())), repairs)
+        let notes = Notes { repairs: &mut repairs, trace: &mut Trace::default() };
+        (read(text, &url, notes), repairs)
     }
 
     /// Pieces of pages, sound and broken.
@@ -315,11 +312,11 @@ mod tests {
         {
             let (feed, repairs) = read_page(&format!("{entries}</p>{}", hostile.repeat(5_000)));
             assert!(feed.unwrap().entries.len() >= 2, "{hostile}");
-            let cut = repairs.iter().any(|repair| repair.code == Code::PageCut);
+            let cut = repairs.iter().any(|repair| repair.code == RepairCode::PageCut);
             assert_eq!(cut, !hostile.contains("<a"), "{hostile}: an anchor ends the one before");
         }
         let (feed, repairs) = read_page(&"<p class=h-entry>x".repeat(MAX_ENTRIES + 7));
         assert_eq!(feed.unwrap().entries.len(), MAX_ENTRIES);
-        assert_eq!(repairs[0].code, Code::TooManyEntries);
+        assert_eq!(repairs[0].code, RepairCode::TooManyEntries);
     }
 }

@@ -8,11 +8,12 @@ use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Attribute, Category, Content, Element, Entry, Feed, Link, Node, Person, Text, TextKind,
+    Attribute, Category, Content, Element, Entry, Feed, FeedFormat, Link, Node, Person, Text,
+    TextKind,
 };
-use crate::parse::trace::{Filled, Pointer, Trace};
-use crate::parse::{MAX_ENTRIES, NotAFeed, dates, json};
-use crate::repair::{Code, Repair};
+use crate::parse::trace::{JsonPointer, Trace, Traceable};
+use crate::parse::{MAX_ENTRIES, NotAFeed, Notes, dates, json};
+use crate::repair::{Repair, RepairCode};
 
 /// Where fields without a home in Atom go.
 const NAMESPACE: &str = "https://www.jsonfeed.org/version/1.1/";
@@ -31,15 +32,13 @@ const READ: [&str; 31] = [
 const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_created"];
 
 /// Reads a feed out of a JSON text.
-pub(in crate::parse) fn read(
-    text: &str,
-    (repairs, trace): (&mut Vec<Repair>, &mut Trace),
-) -> Result<Feed, NotAFeed> {
+pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAFeed> {
+    let Notes { repairs, trace } = notes;
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(err) => {
-            repairs.push(Repair::new(Code::BrokenJson, err.to_string()));
-            let mended = serde_json::from_str(&json::mend(text));
+            repairs.push(Repair::new(RepairCode::BrokenJson, err.to_string()));
+            let mended = serde_json::from_str(&json::repair_json(text));
             mended.map_err(|_| NotAFeed::Other("broken JSON"))?
         }
     };
@@ -50,7 +49,8 @@ pub(in crate::parse) fn read(
     if !known {
         return Err(NotAFeed::Other("JSON of another kind"));
     }
-    let format = if version.ends_with("/1") { "jsonfeed1.0" } else { "jsonfeed1.1" };
+    let format =
+        if version.ends_with("/1") { FeedFormat::JsonFeed10 } else { FeedFormat::JsonFeed11 };
     let mut feed = Feed { format, ..Feed::default() };
     let mut reading = Reading { object: &object, item: None, repairs, trace };
     reading.feed(&mut feed);
@@ -64,7 +64,7 @@ pub(in crate::parse) fn read(
     }
     if list(&object, "items").count() > MAX_ENTRIES {
         let detail = format!("only the first {MAX_ENTRIES} are read");
-        repairs.push(Repair::new(Code::TooManyEntries, detail));
+        repairs.push(Repair::new(RepairCode::TooManyEntries, detail));
     }
     Ok(feed)
 }
@@ -81,7 +81,7 @@ struct Reading<'r> {
 
 impl Reading<'_> {
     fn feed(&mut self, feed: &mut Feed) {
-        self.trace.begin(feed, Pointer { item: None, field: "", index: None });
+        self.trace.begin(feed, JsonPointer { item: None, field: "", index: None });
         self.text(feed, "title", |feed, text| feed.title = Some(Text::plain(text)));
         self.text(feed, "description", |feed, text| feed.subtitle = Some(Text::plain(text)));
         self.text(feed, "icon", |feed, text| feed.logo = Some(text));
@@ -101,7 +101,7 @@ impl Reading<'_> {
     }
 
     fn entry(&mut self, entry: &mut Entry) {
-        self.trace.begin(entry, Pointer { item: self.item, field: "", index: None });
+        self.trace.begin(entry, JsonPointer { item: self.item, field: "", index: None });
         self.text(entry, "id", |entry, text| entry.id = text);
         self.text(entry, "title", |entry, text| entry.title = Some(Text::plain(text)));
         self.text(entry, "summary", |entry, text| entry.summary = Some(Text::plain(text)));
@@ -133,22 +133,26 @@ impl Reading<'_> {
     }
 
     /// Reads a field that is a text, if there is any.
-    fn text<F: Filled>(&mut self, of: &mut F, field: &str, fill: impl FnOnce(&mut F, String)) {
+    fn text<F: Traceable>(&mut self, of: &mut F, field: &str, fill: impl FnOnce(&mut F, String)) {
         if let Some(text) = string(self.object, field) {
-            let before = self.trace.before(of);
+            let before = self.trace.snapshot(of);
             fill(of, text);
-            self.trace.after(before, of, Pointer { item: self.item, field, index: None });
+            self.trace.record_changes(
+                before,
+                of,
+                JsonPointer { item: self.item, field, index: None },
+            );
         }
     }
 
     /// Reads a field that is a list, value by value.
-    fn each<F: Filled>(&mut self, of: &mut F, field: &str, fill: impl Fn(&mut F, &Value)) {
+    fn each<F: Traceable>(&mut self, of: &mut F, field: &str, fill: impl Fn(&mut F, &Value)) {
         let is_list = self.object.get(field).is_some_and(Value::is_array);
         for (n, value) in list(self.object, field).enumerate() {
-            let before = self.trace.before(of);
+            let before = self.trace.snapshot(of);
             fill(of, value);
             let index = is_list.then_some(n);
-            self.trace.after(before, of, Pointer { item: self.item, field, index });
+            self.trace.record_changes(before, of, JsonPointer { item: self.item, field, index });
         }
     }
 
@@ -162,8 +166,9 @@ impl Reading<'_> {
         let Some(text) = string(self.object, field) else { return };
         let date = dates::parse(&text);
         if date.is_none() {
-            let repair = Repair::new(Code::BadDate, text.chars().take(64).collect::<String>());
-            self.repairs.push(repair.of(entry.mark));
+            let repair =
+                Repair::new(RepairCode::BadDate, text.chars().take(64).collect::<String>());
+            self.repairs.push(repair.within(entry.trace_id));
         }
         self.text(entry, field, |entry, text| match date {
             Some(date) => *slot(entry) = Some(date),
@@ -172,7 +177,7 @@ impl Reading<'_> {
     }
 
     /// The authors of 1.1 and the one of 1.0, which many write beside each other.
-    fn authors<F: Filled>(&mut self, of: &mut F, people: impl Fn(&mut F) -> &mut Vec<Person>) {
+    fn authors<F: Traceable>(&mut self, of: &mut F, people: impl Fn(&mut F) -> &mut Vec<Person>) {
         for field in ["authors", "author"] {
             self.each(of, field, |of, author| {
                 let person = person(author);
@@ -182,16 +187,20 @@ impl Reading<'_> {
     }
 
     /// What has no home in Atom.
-    fn extensions<F: Filled>(&mut self, of: &mut F, kept: impl Fn(&mut F) -> &mut Vec<Element>) {
+    fn extensions<F: Traceable>(&mut self, of: &mut F, kept: impl Fn(&mut F) -> &mut Vec<Element>) {
         for (field, value) in self.object {
             let read = READ.contains(&field.as_str()) && !KEPT.contains(&field.as_str());
             if read || value.is_null() {
                 continue;
             }
-            let before = self.trace.before(of);
+            let before = self.trace.snapshot(of);
             let text = scalar(value).unwrap_or_else(|| value.to_string());
             kept(of).push(element(field, text));
-            self.trace.after(before, of, Pointer { item: self.item, field, index: None });
+            self.trace.record_changes(
+                before,
+                of,
+                JsonPointer { item: self.item, field, index: None },
+            );
         }
     }
 }

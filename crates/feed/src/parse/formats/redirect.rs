@@ -7,7 +7,7 @@
 //! An empty `newLocation` says that the feed is gone. The seed's own example forgets the
 //! slash in the end tag, so `newLocation` may lie in `newLocation`.
 
-use crate::model::Feed;
+use crate::model::{Feed, FeedFormat};
 use crate::parse::tree::El;
 
 /// Whether `element` is one.
@@ -19,7 +19,7 @@ pub(super) fn is(element: El<'_>) -> bool {
 /// Reads where to go.
 pub(super) fn read(element: El<'_>) -> Feed {
     let location = element.text().into_owned();
-    Feed { format: "redirect", moved_to: Some(location), ..Feed::default() }
+    Feed { format: FeedFormat::Redirect, moved_to: Some(location), ..Feed::default() }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! are kept under the vocabulary [`RSS`].
 
 use super::{Reading, elements, items, outline, read_foreign};
-use crate::model::{Category, Entry, Feed, Link};
+use crate::model::{Category, Entry, Feed, FeedFormat, Link};
 use crate::parse::hints;
 use crate::parse::person::person;
 use crate::parse::target::{FeedOrEntry, Target};
@@ -67,21 +67,21 @@ impl<'t> Own<'t> {
     }
 }
 
-fn version(root: El<'_>) -> &'static str {
+fn version(root: El<'_>) -> FeedFormat {
     if root.named("rdf") {
         let newest = |element: El<'_>| element.space().uri() == RSS.uri();
         let old = root.elements().any(|child| newest(child) && child.child("dc:date").is_none());
-        return if old { "rss1.0" } else { "rdf" };
+        return if old { FeedFormat::Rss10 } else { FeedFormat::Rdf };
     }
     match root.attr("version").unwrap_or_default() {
-        "0.90" => "rss0.90",
-        "0.91" => "rss0.91",
-        "0.92" => "rss0.92",
-        "0.93" => "rss0.93",
-        "0.94" => "rss0.94",
-        "1.0" => "rss1.0",
-        "1.1" => "rss1.1",
-        _ => "rss2.0",
+        "0.90" => FeedFormat::Rss090,
+        "0.91" => FeedFormat::Rss091,
+        "0.92" => FeedFormat::Rss092,
+        "0.93" => FeedFormat::Rss093,
+        "0.94" => FeedFormat::Rss094,
+        "1.0" => FeedFormat::Rss10,
+        "1.1" => FeedFormat::Rss11,
+        _ => FeedFormat::Rss20,
     }
 }
 

@@ -18,7 +18,7 @@ use selectors::matching::{ElementSelectorFlags, MatchingContext, MatchingMode, m
 use selectors::parser::{ParseRelative, SelectorList};
 use selectors::{Element, OpaqueElement};
 
-use super::{Page, Tag};
+use super::{HtmlElement, Page};
 
 /// Steps taken in one page: well under a second, and a hundred for each element of a very
 /// long page.
@@ -29,19 +29,19 @@ const BYTES_PER_STEP: usize = 16;
 
 /// A list of selectors.
 #[derive(Debug)]
-pub(in crate::parse) struct Css(SelectorList<Simple>);
+pub(crate) struct Css(SelectorList<Simple>);
 
 impl Css {
     /// Reads a list of selectors; `None` if it is none. Pseudo-elements and what depends
     /// on a reader (`:hover`) are none here.
-    pub(in crate::parse) fn parse(text: &str) -> Option<Css> {
+    pub(crate) fn parse(text: &str) -> Option<Css> {
         let list = SelectorList::parse(&Parser, &mut Tokens::new(text), ParseRelative::No);
         list.ok().map(Css)
     }
 
     /// The elements it selects, in order, without those that lie in others it selects;
     /// `None` if telling takes too long.
-    pub(in crate::parse) fn select<'p>(&self, page: &'p Page) -> Option<Vec<Tag<'p>>> {
+    pub(crate) fn select<'p>(&self, page: &'p Page) -> Option<Vec<HtmlElement<'p>>> {
         let left = Cell::new(STEPS);
         let mut caches = SelectorCaches::default();
         let mut found = Vec::new();
@@ -50,7 +50,7 @@ impl Css {
             let element = ElementRef::wrap(node);
             let is_hit = element.is_some_and(|element| self.hits(element, &left, &mut caches));
             if let Some(element) = element.filter(|_| is_hit) {
-                found.push(Tag(element));
+                found.push(HtmlElement(element));
             }
             let inside = if is_hit { None } else { node.first_child() };
             next = inside.or_else(|| {
@@ -275,7 +275,7 @@ mod tests {
         ];
         for (selector, want) in cases {
             let found = Css::parse(selector).unwrap().select(&page).unwrap();
-            let texts: Vec<String> = found.into_iter().map(Tag::text).collect();
+            let texts: Vec<String> = found.into_iter().map(HtmlElement::text).collect();
             assert_eq!(texts, want, "{selector}");
         }
         for none in ["", "p >", "li:hover", "p::before", ":~:text=x", "!/route", "a{}"] {

@@ -3,16 +3,24 @@
 //! Names are kept with their prefix and in their case, and are in no namespace: nothing
 //! in XML is HTML here, whatever it is called.
 
+use std::borrow::Cow;
+
 use html5ever::{Attribute, LocalName, QualName, ns};
 use scraper::node::{Element, Text};
 use scraper::{Html, Node};
 
 use super::{DEPTH, NODES, Page};
-use crate::parse::tree::{Child, El};
+use crate::parse::tree::{self, Child, El};
 
 impl Page {
-    /// The elements of a tree, as many as a page may have.
-    pub(in crate::parse) fn of_xml(document: El<'_>) -> Page {
+    /// Reads XML, as many elements of it as a page may have.
+    pub(crate) fn read_xml(text: &str) -> Page {
+        let tidy = tree::tidy(Cow::Borrowed(text), &mut Vec::new());
+        let tree = tree::build(&tidy, &mut Vec::new());
+        Page::from_tree(tree.document())
+    }
+
+    fn from_tree(document: El<'_>) -> Page {
         let mut html = Html::new_document();
         let mut is_cut = false;
         let mut waiting = vec![(document, html.tree.root().id(), 0)];

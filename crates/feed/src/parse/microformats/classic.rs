@@ -3,7 +3,7 @@
 //! Their names have no prefixes, so each is only looked for in items of its kind. In
 //! these nothing is implied.
 
-use super::{Form, Tag};
+use super::{Form, HtmlElement};
 
 /// Kinds of items, and what they are called now.
 const KINDS: [(&str, &str); 5] = [
@@ -47,17 +47,21 @@ const PROPERTIES: [(&str, &str, Form, &str); 28] = [
 ];
 
 /// Whether an element is a classic item.
-pub(super) fn is_item(tag: Tag<'_>) -> bool {
+pub(super) fn is_item(tag: HtmlElement<'_>) -> bool {
     tag.words("class").any(|class| KINDS.iter().any(|(kind, _)| *kind == class))
 }
 
 /// Whether an element is a classic item of what is now called `kind`.
-pub(super) fn is(tag: Tag<'_>, kind: &str) -> bool {
+pub(super) fn is(tag: HtmlElement<'_>, kind: &str) -> bool {
     KINDS.iter().any(|(was, now)| *now == kind && tag.has_class(was))
 }
 
 /// The properties of `item` that an element is.
-pub(super) fn properties<'p>(item: Tag<'p>, tag: Tag<'p>, add: &mut impl FnMut(Form, &'p str)) {
+pub(super) fn properties<'p>(
+    item: HtmlElement<'p>,
+    tag: HtmlElement<'p>,
+    add: &mut impl FnMut(Form, &'p str),
+) {
     for (kind, class, form, name) in PROPERTIES {
         if tag.has_class(class) && item.has_class(kind) {
             add(form, name);

@@ -3,8 +3,8 @@
 
 use url::Url;
 
-use super::{Property, Tag};
-use crate::parse::html::Go;
+use super::{HtmlElement, Property};
+use crate::parse::html::Walk;
 
 impl<'p> Property<'p> {
     /// The value as text.
@@ -43,7 +43,7 @@ pub(in crate::parse) fn absolute(base: &Url, address: &str) -> String {
 }
 
 /// The attribute that holds an element's address.
-fn attribute(tag: Tag<'_>) -> Option<&str> {
+fn attribute(tag: HtmlElement<'_>) -> Option<&str> {
     match tag.name() {
         "a" | "area" | "link" => tag.attr("href"),
         "img" | "audio" | "source" | "iframe" | "embed" => tag.attr("src"),
@@ -54,7 +54,7 @@ fn attribute(tag: Tag<'_>) -> Option<&str> {
 }
 
 /// The attribute that holds a date.
-fn moment(tag: Tag<'_>) -> Option<&str> {
+fn moment(tag: HtmlElement<'_>) -> Option<&str> {
     match tag.name() {
         "time" | "ins" | "del" => tag.attr("datetime"),
         _ => None,
@@ -62,7 +62,7 @@ fn moment(tag: Tag<'_>) -> Option<&str> {
 }
 
 /// The text that stands for an element.
-fn plain(tag: Tag<'_>) -> String {
+fn plain(tag: HtmlElement<'_>) -> String {
     let stands = match tag.name() {
         "abbr" | "link" => tag.attr("title"),
         "data" | "input" => tag.attr("value"),
@@ -73,7 +73,7 @@ fn plain(tag: Tag<'_>) -> String {
 }
 
 /// The pieces of a value that is scattered: `value` and `value-title` in it.
-fn pieces(top: Tag<'_>) -> Vec<String> {
+fn pieces(top: HtmlElement<'_>) -> Vec<String> {
     let mut found = Vec::new();
     top.walk(|tag| {
         if tag.has_class("value-title") {
@@ -81,9 +81,9 @@ fn pieces(top: Tag<'_>) -> Vec<String> {
         } else if tag.has_class("value") {
             found.push(moment(tag).map_or_else(|| plain(tag), str::to_owned));
         } else if super::Item::at(tag).is_none() {
-            return Go::Inside;
+            return Walk::Enter;
         }
-        Go::Past
+        Walk::Skip
     });
     found
 }

@@ -1,36 +1,41 @@
-//! The way to an element, in the words of its kind of document.
+//! The path to an element, in the notation of its kind of document.
 
 use std::collections::HashMap;
 
-use super::Place;
-use crate::parse::html::Tag;
+use super::SourceLocation;
+#[cfg(feature = "html")]
+use crate::parse::html::HtmlElement;
 use crate::parse::tree::El;
 
-/// Something that has a place in a document.
-pub(in crate::parse) trait Located {
+/// Something that stands somewhere in a document.
+pub(in crate::parse) trait Locate {
     /// Where it is.
-    fn place(self, paths: &mut Paths) -> Place;
+    fn location(self, paths: &mut Paths) -> SourceLocation;
 }
 
-impl<N: Nested> Located for N {
-    fn place(self, paths: &mut Paths) -> Place {
-        Place { name: self.called(), path: paths.of(self), byte: self.start() }
+impl<N: TreeNode> Locate for N {
+    fn location(self, paths: &mut Paths) -> SourceLocation {
+        SourceLocation {
+            name: self.qualified_name(),
+            path: paths.path_to(self),
+            byte: self.start(),
+        }
     }
 }
 
-/// A value in the object that is a JSON feed, or in one of its items.
+/// A value in a JSON feed.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::parse) struct Pointer<'f> {
-    /// In which of `items`; in none of them otherwise.
+pub(in crate::parse) struct JsonPointer<'f> {
+    /// The item it is in; `None` if it is of the feed itself.
     pub(in crate::parse) item: Option<usize>,
-    /// The field; none means the object itself.
+    /// The field; empty for the object itself.
     pub(in crate::parse) field: &'f str,
     /// Which value, where the field is a list.
     pub(in crate::parse) index: Option<usize>,
 }
 
-impl Located for Pointer<'_> {
-    fn place(self, _: &mut Paths) -> Place {
+impl Locate for JsonPointer<'_> {
+    fn location(self, _: &mut Paths) -> SourceLocation {
         let mut path = self.item.map(|n| format!("/items/{n}")).unwrap_or_default();
         if !self.field.is_empty() {
             path.push('/');
@@ -39,35 +44,34 @@ impl Located for Pointer<'_> {
         if let Some(index) = self.index {
             path.push_str(&format!("/{index}"));
         }
-        Place { name: self.field.to_owned(), path, byte: None }
+        SourceLocation { name: self.field.to_owned(), path, byte: None }
     }
 }
 
-/// An element that lies somewhere in a tree.
-pub(in crate::parse) trait Nested: Copy {
+/// An element of a tree.
+pub(in crate::parse) trait TreeNode: Copy {
     /// A number that no other element of the document has.
-    fn key(self) -> usize;
-    /// What it is called, prefix included.
-    fn called(self) -> String;
+    fn number(self) -> usize;
+    /// Its name with its prefix.
+    fn qualified_name(self) -> String;
     /// The byte of the text at which it begins, if that is known.
     fn start(self) -> Option<usize>;
     /// The element around it.
-    fn around(self) -> Option<Self>;
+    fn parent_node(self) -> Option<Self>;
     /// The elements in it.
-    fn inside(self) -> Vec<Self>;
-    /// The way to what nothing is around.
-    fn top(self) -> String;
-    /// The way to something of a name, of which it is the one with that number, if there
-    /// are several.
+    fn child_nodes(self) -> Vec<Self>;
+    /// The path to an element that has no parent.
+    fn root_path(self) -> String;
+    /// The path to a child, with its number if several children have its name.
     fn step(outer: &str, name: &str, number: Option<usize>) -> String;
 }
 
-impl Nested for El<'_> {
-    fn key(self) -> usize {
+impl TreeNode for El<'_> {
+    fn number(self) -> usize {
         self.number()
     }
 
-    fn called(self) -> String {
+    fn qualified_name(self) -> String {
         match self.prefix() {
             "" => self.name().to_owned(),
             prefix => format!("{prefix}:{}", self.name()),
@@ -78,15 +82,15 @@ impl Nested for El<'_> {
         El::start(self)
     }
 
-    fn around(self) -> Option<Self> {
+    fn parent_node(self) -> Option<Self> {
         self.parent()
     }
 
-    fn inside(self) -> Vec<Self> {
+    fn child_nodes(self) -> Vec<Self> {
         self.elements().collect()
     }
 
-    fn top(self) -> String {
+    fn root_path(self) -> String {
         String::new()
     }
 
@@ -95,12 +99,13 @@ impl Nested for El<'_> {
     }
 }
 
-impl Nested for Tag<'_> {
-    fn key(self) -> usize {
+#[cfg(feature = "html")]
+impl TreeNode for HtmlElement<'_> {
+    fn number(self) -> usize {
         self.number()
     }
 
-    fn called(self) -> String {
+    fn qualified_name(self) -> String {
         self.name().to_owned()
     }
 
@@ -108,16 +113,16 @@ impl Nested for Tag<'_> {
         None
     }
 
-    fn around(self) -> Option<Self> {
+    fn parent_node(self) -> Option<Self> {
         self.parent()
     }
 
-    fn inside(self) -> Vec<Self> {
+    fn child_nodes(self) -> Vec<Self> {
         self.elements().collect()
     }
 
-    fn top(self) -> String {
-        self.called()
+    fn root_path(self) -> String {
+        self.qualified_name()
     }
 
     fn step(outer: &str, name: &str, number: Option<usize>) -> String {
@@ -126,34 +131,36 @@ impl Nested for Tag<'_> {
     }
 }
 
-/// The ways that were found.
+/// The paths found so far, by the numbers of the elements.
 #[derive(Debug, Default)]
 pub(in crate::parse) struct Paths(HashMap<usize, String>);
 
 impl Paths {
-    /// The way to an element. Those to its neighbours are found with it, because a long
-    /// document has many side by side, and counting them anew for each would take
-    /// quadratic time.
-    pub(super) fn of<N: Nested>(&mut self, element: N) -> String {
-        let chain: Vec<N> = std::iter::successors(Some(element), |held| held.around()).collect();
+    /// The path to an element. Those to its siblings are found with it, because a long
+    /// document has many siblings, and counting them anew for each would take quadratic
+    /// time.
+    pub(super) fn path_to<N: TreeNode>(&mut self, element: N) -> String {
+        let chain: Vec<N> =
+            std::iter::successors(Some(element), |held| held.parent_node()).collect();
         let mut outward = chain.into_iter().rev();
-        let Some(mut around) = outward.next() else { return String::new() };
-        let mut path = around.top();
+        let Some(mut parent) = outward.next() else { return String::new() };
+        let mut path = parent.root_path();
         for element in outward {
-            if !self.0.contains_key(&element.key()) {
-                self.number(around, &path);
+            if !self.0.contains_key(&element.number()) {
+                self.number_children(parent, &path);
             }
-            if let Some(found) = self.0.get(&element.key()) {
+            if let Some(found) = self.0.get(&element.number()) {
                 found.clone_into(&mut path);
             }
-            around = element;
+            parent = element;
         }
         path
     }
 
-    fn number<N: Nested>(&mut self, around: N, path: &str) {
+    /// Finds the paths to all children of an element.
+    fn number_children<N: TreeNode>(&mut self, parent: N, path: &str) {
         let inside: Vec<(N, String)> =
-            around.inside().into_iter().map(|held| (held, held.called())).collect();
+            parent.child_nodes().into_iter().map(|held| (held, held.qualified_name())).collect();
         let mut counts: HashMap<&str, usize> = HashMap::new();
         inside.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
         let mut met: HashMap<&str, usize> = HashMap::new();
@@ -162,7 +169,7 @@ impl Paths {
             *met += 1;
             let several = counts.get(name.as_str()).is_some_and(|count| *count > 1);
             let step = N::step(path, name, several.then_some(*met));
-            self.0.insert(element.key(), step);
+            self.0.insert(element.number(), step);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 
-use crate::repair::Code;
+use crate::repair::RepairCode;
 
 /// Attributes of one element (rule S16). The rest is left out.
 const ATTRIBUTES: usize = 256;
@@ -18,7 +18,7 @@ pub(super) struct Tag<'t> {
     /// Names with prefixes, and raw values.
     pub(super) attributes: Vec<(&'t str, &'t str)>,
     /// What was wrong with it.
-    pub(super) fault: Option<Code>,
+    pub(super) fault: Option<RepairCode>,
 }
 
 impl<'t> Tag<'t> {
@@ -39,16 +39,16 @@ impl<'t> Tag<'t> {
             match after.strip_prefix('=') {
                 Some(after) => (value, rest) = self.value(after.trim_start()),
                 None => {
-                    self.fault = Some(Code::AttributeWithoutValue);
+                    self.fault = Some(RepairCode::AttributeWithoutValue);
                     (value, rest) = ("", after);
                 }
             }
             rest = rest.trim_start_matches(between);
             let name = name.trim_matches(['"', '\'', '<']);
             if name.is_empty() {
-                self.fault = Some(Code::OddAttribute);
+                self.fault = Some(RepairCode::OddAttribute);
             } else if self.attributes.iter().any(|(held, _)| *held == name) {
-                self.fault = Some(Code::DuplicateAttribute);
+                self.fault = Some(RepairCode::DuplicateAttribute);
             } else {
                 self.attributes.push((name, value));
             }
@@ -62,16 +62,16 @@ impl<'t> Tag<'t> {
                 let (value, rest) = (&text[1..=end], &text[end + 2..]);
                 return match run_on(value, rest) {
                     Some(at) => {
-                        self.fault = Some(Code::UnclosedQuote);
+                        self.fault = Some(RepairCode::UnclosedQuote);
                         (value[..at].trim_end(), &text[1 + at..])
                     }
                     None => (value, rest),
                 };
             }
-            self.fault = Some(Code::UnquotedAttribute);
+            self.fault = Some(RepairCode::UnquotedAttribute);
             return (&text[1..], "");
         }
-        self.fault = Some(Code::UnquotedAttribute);
+        self.fault = Some(RepairCode::UnquotedAttribute);
         let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());
         text.split_at(end)
     }

@@ -24,7 +24,7 @@ use super::mend::mend;
 use super::spaces::Spaces;
 use super::tokens::{Token, Tokens};
 use super::{Attr, DOCUMENT, Kind, NONE, Node, Scope, Tree, offset};
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 
 /// Elements inside each other (rule S16).
 const DEPTH: usize = 256;
@@ -136,7 +136,7 @@ impl<'t> Builder<'t> {
                 Token::Broken => {
                     self.is_sound = false;
                     self.broke_off = true;
-                    self.faults.note(Code::UnclosedToken);
+                    self.faults.note(RepairCode::UnclosedToken);
                 }
             }
             if !self.is_sound && !self.guesses {
@@ -153,7 +153,7 @@ impl<'t> Builder<'t> {
             && tokens.resume(1 + end + 1)
         {
             self.is_sound = false;
-            self.faults.note(Code::UnclosedQuote);
+            self.faults.note(RepairCode::UnclosedQuote);
             return self.start(&inside[..end]);
         }
         self.start(inside);
@@ -180,7 +180,7 @@ impl<'t> Builder<'t> {
         self.layout = "";
         self.imply_ends(tag.name);
         if self.open.len() > DEPTH {
-            self.faults.note(Code::TooDeep);
+            self.faults.note(RepairCode::TooDeep);
             self.too_deep += usize::from(!empty);
             self.tag = tag;
             return;
@@ -259,7 +259,7 @@ impl<'t> Builder<'t> {
         }
         let around = self.open.iter().map(|open| open.name);
         if let Some(at) = implied::end(around, name) {
-            self.faults.note(Code::MissingEnd);
+            self.faults.note(RepairCode::MissingEnd);
             self.close_down_to(at);
         }
     }
@@ -276,11 +276,11 @@ impl<'t> Builder<'t> {
         match matching {
             Some(at) => {
                 if at + 2 < self.open.len() {
-                    self.faults.note(Code::MissingEnd);
+                    self.faults.note(RepairCode::MissingEnd);
                 }
                 self.close_down_to(at + 1);
             }
-            None => self.faults.note(Code::UnmatchedEnd),
+            None => self.faults.note(RepairCode::UnmatchedEnd),
         }
     }
 
@@ -324,7 +324,7 @@ impl<'t> Builder<'t> {
         }
         self.faults.at = self.text.len();
         if self.open.len() > 1 {
-            self.faults.note(Code::Truncated);
+            self.faults.note(RepairCode::Truncated);
         }
         // An item is cut if the document ended somewhere inside one of its elements.
         let item = self.open.iter().position(|open| {
@@ -334,7 +334,7 @@ impl<'t> Builder<'t> {
         let cut = item.filter(|at| at + 1 < self.open.len() || self.broke_off);
         let cut = cut.map(|at| self.open[at].node);
         for prefix in self.spaces.used_undeclared() {
-            let repair = Repair::new(Code::UndeclaredPrefix, prefix);
+            let repair = Repair::new(RepairCode::UndeclaredPrefix, prefix);
             repairs.push(Repair { byte: offset(self.text, prefix), ..repair });
         }
         self.faults.tell(repairs);
@@ -351,13 +351,13 @@ impl<'t> Builder<'t> {
 /// What was wrong, how often, and where first.
 #[derive(Debug, Default)]
 struct Faults {
-    found: Vec<(Code, usize, usize)>,
+    found: Vec<(RepairCode, usize, usize)>,
     /// Where the token that is read now begins.
     at: usize,
 }
 
 impl Faults {
-    fn note(&mut self, code: Code) {
+    fn note(&mut self, code: RepairCode) {
         match self.found.iter_mut().find(|(held, ..)| *held == code) {
             Some((_, count, _)) => *count += 1,
             None => self.found.push((code, 1, self.at)),

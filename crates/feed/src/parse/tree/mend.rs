@@ -4,16 +4,16 @@ use encoding_rs::WINDOWS_1252;
 use memchr::memchr;
 
 use super::entities::{HIGH, HIGH_LAST};
-use crate::repair::Code;
+use crate::repair::RepairCode;
 
 /// Mends a text; `None` if nothing is wrong with it, else what was.
-pub(super) fn mend(text: &str) -> Option<(String, Code)> {
+pub(super) fn mend(text: &str) -> Option<(String, RepairCode)> {
     if text.is_ascii() {
         return None;
     }
     let half = |c: char| (HIGH..=HIGH_LAST).contains(&u32::from(c));
     if memchr(HIGH_BYTE, text.as_bytes()).is_some() && text.contains(half) {
-        return Some((text.replace(half, "\u{fffd}"), Code::LoneSurrogate));
+        return Some((text.replace(half, "\u{fffd}"), RepairCode::LoneSurrogate));
     }
     if !may_be_encoded_twice(text) {
         return None;
@@ -22,7 +22,7 @@ pub(super) fn mend(text: &str) -> Option<(String, Code)> {
     while let Some(again) = decoded_once_more(&mended).filter(|again| *again != mended) {
         mended = again;
     }
-    Some((mended, Code::DoubleEncoded))
+    Some((mended, RepairCode::DoubleEncoded))
 }
 
 /// What every character from [`HIGH`] to [`HIGH_LAST`] begins with in UTF-8.

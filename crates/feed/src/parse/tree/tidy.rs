@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 
 /// What a `<` that begins nothing becomes.
 const ESCAPED: &str = "&lt;";
@@ -42,17 +42,17 @@ pub(in super::super) fn tidy<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) 
         return text;
     }
     mended.push_str(&text[kept..]);
-    repairs.push(Repair::new(Code::BareLessThan, format!("{count} escaped")).at(first));
+    repairs.push(Repair::new(RepairCode::BareLessThan, format!("{count} escaped")).at(first));
     Cow::Owned(mended)
 }
 
 /// Where the bytes of a tidied text were before.
 #[derive(Debug)]
-pub(in super::super) struct Before(Vec<usize>);
+pub(in super::super) struct OriginalOffsets(Vec<usize>);
 
-impl Before {
+impl OriginalOffsets {
     /// Compares a text with what became of it.
-    pub(in super::super) fn of(text: &str, tidied: &str) -> Before {
+    pub(in super::super) fn new(text: &str, tidied: &str) -> OriginalOffsets {
         let mut escapes = Vec::new();
         let mut at = 0;
         if text.len() != tidied.len() {
@@ -62,11 +62,11 @@ impl Before {
                 escapes.extend(is_escape.then_some(at));
             }
         }
-        Before(escapes)
+        OriginalOffsets(escapes)
     }
 
     /// Where a byte of the tidied text was.
-    pub(in super::super) fn was(&self, at: usize) -> usize {
+    pub(in super::super) fn original(&self, at: usize) -> usize {
         let escapes = self.0.partition_point(|end| *end <= at);
         at.saturating_sub(escapes * (ESCAPED.len() - 1))
     }
@@ -134,10 +134,10 @@ mod tests {
         let text = "<a>1 < 2 & 3<4</a>";
         let mut repairs = Vec::new();
         let tidied = tidy(Cow::Borrowed(text), &mut repairs);
-        let before = Before::of(text, &tidied);
+        let offsets = OriginalOffsets::new(text, &tidied);
         for sought in ["<a>", " 2", " & ", "4", "</a>"] {
             let (was, is) = (text.find(sought).unwrap(), tidied.find(sought).unwrap());
-            assert_eq!(before.was(is), was, "{sought:?}");
+            assert_eq!(offsets.original(is), was, "{sought:?}");
         }
         assert_eq!(repairs[0].byte, text.find("< "));
     }

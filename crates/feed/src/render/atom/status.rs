@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use crate::status_report::StatusReport;
+use crate::render::StatusReport;
 
 use super::super::xml::{push_attribute, push_element, push_end, push_text};
 

@@ -4,7 +4,7 @@ use super::{Reading, attribute, element, link, place};
 use crate::model::{Category, Content, Element, Entry, Link, Node, Text, TextKind};
 use crate::parse::dates;
 use crate::parse::microformats::{Form, Item, Property, absolute};
-use crate::repair::{Code, Repair};
+use crate::repair::{Repair, RepairCode};
 
 const THREADS: (&str, &str) = ("http://purl.org/syndication/thread/1.0", "thr");
 const ACTIVITY: (&str, &str) = ("http://activitystrea.ms/spec/1.0/", "as");
@@ -36,18 +36,18 @@ impl Reading<'_> {
         let held = item.properties();
         let mut verb = None;
         for property in &held {
-            let before = self.trace.before(&mut entry);
+            let before = self.trace.snapshot(&mut entry);
             if !self.describe_entry(&mut entry, *property, item) {
                 entry.extensions.extend(self.kept(*property));
             }
-            self.trace.after(before, &mut entry, property.tag);
+            self.trace.record_changes(before, &mut entry, property.tag);
             let deed = DEEDS.iter().find(|(name, _)| *name == property.name);
             verb = verb.or(deed.map(|(_, verb)| *verb));
         }
-        let before = self.trace.before(&mut entry);
+        let before = self.trace.snapshot(&mut entry);
         self.imply(&mut entry, item, &held);
         entry.extensions.extend(verb.map(|verb| with_text(ACTIVITY, "verb", verb)));
-        self.trace.after(before, &mut entry, item.tag);
+        self.trace.record_changes(before, &mut entry, item.tag);
         let url = entry.links.iter().any(|link| link.rel == "alternate");
         let says = entry.title.is_some() || entry.summary.is_some() || entry.content.is_some();
         (url || says).then_some(entry)
@@ -133,7 +133,7 @@ impl Reading<'_> {
         if date.is_none() {
             let detail =
                 format!("{}: {}", property.name, text.chars().take(80).collect::<String>());
-            self.repairs.push(Repair::new(Code::BadDate, detail));
+            self.repairs.push(Repair::new(RepairCode::BadDate, detail));
         }
         date
     }

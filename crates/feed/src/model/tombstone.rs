@@ -1,6 +1,6 @@
 //! Entries that a publisher has taken back (RFC 6721, "The Atom 'deleted-entry' Element").
 
-use crate::model::Element;
+use super::Element;
 
 /// The namespace of tombstones.
 pub const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";

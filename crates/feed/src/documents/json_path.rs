@@ -1,11 +1,11 @@
 //! JSONPath (RFC 9535) on a document, within bounds.
 //!
-//! Path and document are both strangers'. The crate that evaluates paths cannot be told
-//! to stop, so what a path will cost is estimated beforehand from how it is made and how
-//! large the document is, and one that may cost too much is not evaluated. What takes
-//! long to read, filters within filters, is turned down by [`super::part`]. A value may be
-//! found many times over, and within others that are found, so how long all of them are
-//! together is told before any is copied.
+//! Path and document both come from outside. The crate that evaluates paths cannot be
+//! stopped, so the cost of a path is estimated beforehand from its shape and the size of the
+//! document, and a path that may cost too much is not evaluated. Filters within filters,
+//! which take long to parse, are refused by [`super::fragment`]. A value may be found many
+//! times over, and within others that are found, so the length of all of them together is
+//! measured before any is copied.
 
 use std::io;
 
@@ -28,31 +28,31 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Reads a path. The forms that older descriptions of JSONPath have and RFC 9535 has
-    /// not are put into its words; the error says where the text is none.
+    /// Parses a path. Forms of older descriptions of JSONPath are translated into those of
+    /// RFC 9535. The error is the parser's message.
     pub(super) fn parse(text: &str) -> Result<Path, String> {
-        let text = modern(text);
+        let text = to_rfc_9535(text);
         let path = JsonPath::parse(&text).map_err(|err| err.to_string())?;
         Ok(Path { path, text })
     }
 
-    /// The values it leads to: the value itself if the path can lead to one only, else an
-    /// array. `None` is nothing; the error says that it may take too long, or that they
-    /// are longer than `longest` bytes together.
+    /// The values it selects: the value itself if the path can select one only, else an
+    /// array; `None` if there are none. It is an error if evaluating may take too long, or if
+    /// the values are longer than `longest` bytes together.
     pub(super) fn select(
         &self,
         document: &Value,
         longest: usize,
     ) -> Result<Option<Value>, TooCostly> {
-        let (nodes, depth) = measured(document);
-        let shape = Shape::of(&self.text);
-        if shape.steps(nodes, depth) > STEPS {
+        let (nodes, depth) = measure(document);
+        let shape = Shape::from_text(&self.text);
+        if shape.max_steps(nodes, depth) > STEPS {
             return Err(TooCostly);
         }
         let found = self.path.query(document).all();
-        let mut room = Room(longest);
+        let mut limit = LengthLimit(longest);
         for value in &found {
-            serde_json::to_writer(&mut room, value).map_err(|_| TooCostly)?;
+            serde_json::to_writer(&mut limit, value).map_err(|_| TooCostly)?;
         }
         Ok(match found.as_slice() {
             [] => None,
@@ -62,14 +62,14 @@ impl Path {
     }
 }
 
-/// Looking for a part would take too long, or copying it too much.
+/// Evaluating the path would take too long, or the values are too long to be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooCostly;
 
-/// Takes so many bytes, keeps none, and fails with the first for which there is no room.
-struct Room(usize);
+/// A writer that keeps nothing and fails once more than this many bytes were written.
+struct LengthLimit(usize);
 
-impl io::Write for Room {
+impl io::Write for LengthLimit {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::Other)?;
         Ok(bytes.len())
@@ -82,7 +82,7 @@ impl io::Write for Room {
 
 /// Goessner's JSONPath lets the root go without `$`, and counts from the end with a
 /// script: `[(@.length-1)]`.
-fn modern(text: &str) -> String {
+fn to_rfc_9535(text: &str) -> String {
     let text = text.trim();
     let rooted = match text.chars().next() {
         Some('$') => text.to_owned(),
@@ -107,7 +107,7 @@ fn modern(text: &str) -> String {
 }
 
 /// How many values there are in a document, and how deep they lie.
-fn measured(document: &Value) -> (u64, u64) {
+fn measure(document: &Value) -> (u64, u64) {
     let (mut nodes, mut deepest) = (0, 1);
     let mut waiting = vec![(document, 1)];
     while let Some((value, depth)) = waiting.pop() {
@@ -140,7 +140,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(text: &str) -> Shape {
+    fn from_text(text: &str) -> Shape {
         let mut shape = Shape { repeats: 1, is_singular: true, ..Shape::default() };
         let mut brackets: Vec<u64> = Vec::new();
         let mut quote = None;
@@ -170,7 +170,7 @@ impl Shape {
                     shape.is_singular = false;
                     shape.descents += 1;
                 }
-                b'$' if at > 0 && !is_one(&text[at + 1..]) => shape.absolutes += 1,
+                b'$' if at > 0 && !is_singular_query(&text[at + 1..]) => shape.absolutes += 1,
                 _ => {}
             }
         }
@@ -179,7 +179,7 @@ impl Shape {
     }
 
     /// The most nodes looked at in a document of so many, so deep.
-    fn steps(&self, nodes: u64, depth: u64) -> u64 {
+    fn max_steps(&self, nodes: u64, depth: u64) -> u64 {
         let patterns = if self.patterns > 0 { PATTERN_STEPS } else { 1 };
         nodes
             .saturating_mul(depth.saturating_pow(self.descents.saturating_sub(1)))
@@ -190,7 +190,7 @@ impl Shape {
 }
 
 /// Whether what follows a `$` names one value: names and numbers and no choice.
-fn is_one(rest: &str) -> bool {
+fn is_singular_query(rest: &str) -> bool {
     let end = rest.find(|c: char| !(c.is_alphanumeric() || "_.[]'\"-".contains(c)));
     let path = &rest[..end.unwrap_or(rest.len())];
     let next = rest[path.len()..].chars().next();

@@ -1,74 +1,91 @@
-//! The part of a resource that the fragment of a topic names (row S-18).
+//! The part of a document that a fragment names (S-18).
 //!
-//! A fragment is read before it is known what the resource is, so it may be a CSS
+//! A fragment is parsed before the kind of the document is known, so it may be a CSS
 //! selector, for pages and XML, or a JSONPath, for JSON, or both: `store.price` is an
-//! element of the class `price` on a page and a member of `store` in JSON. Which of them
-//! counts is told by what the resource turns out to be.
+//! element of the class `price` on a page and a member of `store` in JSON. The kind of the
+//! document decides which of them is used.
+
+use std::fmt;
 
 use percent_encoding::percent_decode_str;
 
-use super::html::Css;
-use super::path::Path;
+use super::json_path::Path;
+use crate::parse::html::Css;
 
-/// Brackets inside each other. Both readers work harder with each, and nobody needs more.
+/// Brackets inside each other. Both parsers take longer with each, and no real fragment has
+/// more.
 const DEPTH: usize = 8;
 
-/// Characters of a fragment, decoded. What is found takes time for each selector in it.
+/// Characters of a fragment, decoded. Each selector in it takes time on every element.
 const LONGEST: usize = 512;
 
-/// A part.
+/// A fragment, parsed: a CSS selector, a JSONPath, or both.
 #[derive(Debug)]
-pub struct Part {
+pub struct Fragment {
     text: String,
     pub(super) css: Option<Css>,
     pub(super) path: Option<Path>,
 }
 
-/// Why a fragment names no part.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadPart {
-    /// It begins as a JSONPath.
-    #[error("it is not a JSONPath (RFC 9535): {0}")]
-    Path(String),
-    /// It is neither.
-    #[error("it is neither a CSS selector, for pages and XML, nor a JSONPath, for JSON")]
+/// Why a text is not a fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidFragment {
+    /// It begins with `$` and is not a JSONPath; with the parser's message.
+    JsonPath(String),
+    /// It is neither a CSS selector nor a JSONPath.
     Neither,
     /// It has too many brackets inside each other.
-    #[error("it has more than {DEPTH} brackets inside each other")]
     TooDeep,
     /// It is too long.
-    #[error("it has more than {LONGEST} characters")]
     TooLong,
 }
 
-impl Part {
+impl fmt::Display for InvalidFragment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InvalidFragment::JsonPath(err) => write!(f, "it is not a JSONPath (RFC 9535): {err}"),
+            InvalidFragment::Neither => f.write_str(
+                "it is neither a CSS selector, for pages and XML, nor a JSONPath, for JSON",
+            ),
+            InvalidFragment::TooDeep => {
+                write!(f, "it has more than {DEPTH} brackets inside each other")
+            }
+            InvalidFragment::TooLong => write!(f, "it has more than {LONGEST} characters"),
+        }
+    }
+}
+
+impl std::error::Error for InvalidFragment {}
+
+impl Fragment {
     /// Reads a fragment, percent-encoded or not.
-    pub fn parse(fragment: &str) -> Result<Part, BadPart> {
+    pub fn parse(fragment: &str) -> Result<Fragment, InvalidFragment> {
         let text = percent_decode_str(fragment).decode_utf8_lossy().trim().to_owned();
         if text.chars().nth(LONGEST).is_some() {
-            return Err(BadPart::TooLong);
+            return Err(InvalidFragment::TooLong);
         }
         if is_too_deep(&text) {
-            return Err(BadPart::TooDeep);
+            return Err(InvalidFragment::TooDeep);
         }
         // No selector begins with a dollar sign.
         let is_path = text.starts_with('$');
         let css = if is_path { None } else { Css::parse(&text) };
         match Path::parse(&text) {
-            Ok(path) => Ok(Part { text, css, path: Some(path) }),
-            Err(_) if css.is_some() => Ok(Part { text, css, path: None }),
-            Err(why) if is_path => Err(BadPart::Path(why)),
-            Err(_) => Err(BadPart::Neither),
+            Ok(path) => Ok(Fragment { text, css, path: Some(path) }),
+            Err(_) if css.is_some() => Ok(Fragment { text, css, path: None }),
+            Err(why) if is_path => Err(InvalidFragment::JsonPath(why)),
+            Err(_) => Err(InvalidFragment::Neither),
         }
     }
 
-    /// As it is told in a sentence.
+    /// The fragment as text, decoded.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it may be nothing but a place to scroll to, as browsers leave it behind
-    /// addresses: behind that of a feed it names no part.
+    /// Whether it may be only a position to scroll to, as browsers append it to addresses. In
+    /// the address of a feed it names no part.
     pub fn is_anchor(&self) -> bool {
         self.text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
     }
@@ -108,7 +125,7 @@ mod tests {
             ("a:not(:not(:not(:not(:not(:not(:not(:not(:not(b)))))))))", Err("it has more than 8")),
         ];
         for (fragment, want) in cases {
-            match (Part::parse(fragment), want) {
+            match (Fragment::parse(fragment), want) {
                 (Ok(part), Ok(want)) => {
                     let got = (part.css.is_some(), part.path.is_some(), part.is_anchor());
                     assert_eq!(got, want, "{fragment}");
@@ -122,10 +139,13 @@ mod tests {
     #[test]
     fn fragments_made_to_hurt_are_read_or_refused_at_once() {
         for open in ["(", "[", "[?", ":not(", "@[?", "$[?(", "$[?@[?"] {
-            let _ = Part::parse(&open.repeat(LONGEST / open.len()));
-            let _ = Part::parse(&format!("${}", open.repeat((LONGEST - 1) / open.len())));
+            let _ = Fragment::parse(&open.repeat(LONGEST / open.len()));
+            let _ = Fragment::parse(&format!("${}", open.repeat((LONGEST - 1) / open.len())));
         }
-        assert!(Part::parse(&"%C3%A9".repeat(LONGEST)).is_ok(), "characters, not bytes");
-        assert_eq!(Part::parse(&"a".repeat(LONGEST + 1)).unwrap_err(), BadPart::TooLong);
+        assert!(Fragment::parse(&"%C3%A9".repeat(LONGEST)).is_ok(), "characters, not bytes");
+        assert_eq!(
+            Fragment::parse(&"a".repeat(LONGEST + 1)).unwrap_err(),
+            InvalidFragment::TooLong
+        );
     }
 }

@@ -6,32 +6,32 @@
 use html5ever::ns;
 use scraper::Node;
 
-use super::{Go, Tag};
+use super::{HtmlElement, Walk};
 
 /// Parts of names of what is made up for each answer.
 const MADE_UP: [&str; 4] = ["nonce", "csrf", "xsrf", "authenticity_token"];
 
-impl Tag<'_> {
+impl HtmlElement<'_> {
     /// The element and all in it as one text that is the same for all that differ in
     /// nothing but noise. A script that was asked for by itself counts.
-    pub(in crate::parse) fn normal(self) -> String {
+    pub(crate) fn comparable(self) -> String {
         let mut out = String::new();
         push_tag(self, &mut out);
         self.visit(|node| match node.value() {
             Node::Text(text) => {
                 push_words(text, &mut out);
-                Go::Inside
+                Walk::Enter
             }
             Node::Element(_) => {
-                let Some(element) = scraper::ElementRef::wrap(node) else { return Go::Past };
-                let tag = Tag(element);
+                let Some(element) = scraper::ElementRef::wrap(node) else { return Walk::Skip };
+                let tag = HtmlElement(element);
                 if tag.is_noise() {
-                    return Go::Past;
+                    return Walk::Skip;
                 }
                 push_tag(tag, &mut out);
-                Go::Inside
+                Walk::Enter
             }
-            _ => Go::Inside,
+            _ => Walk::Enter,
         });
         out
     }
@@ -48,7 +48,7 @@ impl Tag<'_> {
     }
 }
 
-fn push_tag(tag: Tag<'_>, out: &mut String) {
+fn push_tag(tag: HtmlElement<'_>, out: &mut String) {
     out.push('<');
     out.push_str(tag.name());
     let is_hidden = tag.attr("type").is_some_and(|kind| kind.eq_ignore_ascii_case("hidden"));
@@ -86,7 +86,7 @@ mod tests {
     use super::super::Page;
 
     fn normal(html: &str) -> String {
-        Page::read(html).root().unwrap().normal()
+        Page::read(html).root().unwrap().comparable()
     }
 
     #[test]

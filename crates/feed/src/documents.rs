@@ -1,68 +1,97 @@
-//! What a resource holds that is no feed, or the part of it that was asked for, and what
-//! of that counts when it is compared with what it was (rule N12).
+//! HTML pages, XML, JSON and other documents that are not feeds.
 //!
-//! What kind of document it is is told by what is in it, and by its label only where
-//! that leaves a choice (rule P50).
+//! [`read`] tells what a document is, digests what of it counts when it is compared with an
+//! earlier version, finds the feeds that a page links to, and cuts out the part that a
+//! fragment names: `#.price` selects elements of a page, `#$.store.price` a value in JSON.
+//!
+//! The kind of a document is told by its contents, and by its label only where these leave
+//! a choice (P50).
 
-use std::borrow::Cow;
+mod discovered_feed;
+mod discovery;
+mod fragment;
+mod json_path;
+
+pub use discovered_feed::{DiscoveredFeed, describe_feeds};
+pub use discovery::WELL_KNOWN_PATHS;
+pub use fragment::{Fragment, InvalidFragment};
+
+use std::fmt;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::html::{Page, Tag};
-use super::offers;
-use super::part::Part;
-use super::{decode, path, tree};
 use crate::body::Body;
 use crate::context::Context;
-use crate::discovery::Offer;
+use crate::hex;
+use crate::parse::decode_text;
+use crate::parse::html::{HtmlElement, Page};
 
-/// The longest part, several that were found together.
+/// The longest part that is cut out, in bytes; several elements or values together.
 const LONGEST_BYTES: usize = 10 * 1024 * 1024;
 
-/// Content, or a part of it.
+/// A document that is not a feed, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
-    /// What it is, in words.
+#[non_exhaustive]
+pub struct DocumentContent {
+    /// What the document is, in words: `an HTML page`.
     pub kind: &'static str,
-    /// The same for all content that differs in nothing that counts: SHA-256 in hex.
-    pub gate: String,
-    /// The part, if one was asked for.
+    /// SHA-256, in hex, of what counts in the document or its part: equal for versions that
+    /// differ only in white space, comments, scripts, one-time tokens or the order of JSON
+    /// members.
+    pub digest: String,
+    /// The part that the fragment names, if one was given.
     pub part: Option<Body>,
-    /// The feeds that a whole page offers.
-    pub offers: Vec<Offer>,
+    /// The feeds that a page links to; empty where a fragment was given.
+    pub feeds: Vec<DiscoveredFeed>,
 }
 
-/// Why the part that was asked for is not there.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoPart {
-    /// There is nothing of that description.
-    #[error("nothing in {kind} matches {part}")]
-    Missing {
-        /// What the resource is.
+/// Why the part that a fragment names cannot be cut out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FragmentError {
+    /// Nothing in the document matches it.
+    NotFound {
+        /// What the document is.
         kind: &'static str,
-        /// What was asked for.
-        part: String,
+        /// The fragment.
+        fragment: String,
     },
-    /// It is described in words that do not fit the resource.
-    #[error("the resource is {kind}, of which {part} names no part: {words}")]
-    Unfit {
-        /// What the resource is.
+    /// It selects parts of documents of another kind.
+    Unsupported {
+        /// What the document is.
         kind: &'static str,
-        /// What was asked for.
-        part: String,
-        /// What would name a part of it.
-        words: &'static str,
+        /// The fragment.
+        fragment: String,
+        /// What would select a part of this document, as a sentence.
+        hint: &'static str,
     },
-    /// Looking for it, or sending it, would take too much.
-    #[error("{part} takes too long to find in this document, or is too long itself")]
+    /// Finding the part takes too long, or the part is too large.
     TooCostly {
-        /// What was asked for.
-        part: String,
+        /// The fragment.
+        fragment: String,
     },
 }
 
-/// A document, told by what is in it.
+impl fmt::Display for FragmentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FragmentError::NotFound { kind, fragment } => {
+                write!(f, "nothing in {kind} matches {fragment}")
+            }
+            FragmentError::Unsupported { kind, fragment, hint } => {
+                write!(f, "{fragment} selects nothing in a resource that is {kind}: {hint}")
+            }
+            FragmentError::TooCostly { fragment } => {
+                write!(f, "{fragment} takes too long to find, or the part it selects is too large")
+            }
+        }
+    }
+}
+
+impl std::error::Error for FragmentError {}
+
+/// A document, by its kind.
 enum Document {
     Json(Value),
     Page(Page),
@@ -71,18 +100,22 @@ enum Document {
     Binary,
 }
 
-/// Reads what is no feed; `part` is what of it was asked for.
-pub fn content(bytes: &[u8], context: &Context, part: Option<&Part>) -> Result<Content, NoPart> {
-    let text = decode::decode(bytes, context.content_type(), &mut Vec::new());
-    let document = Document::of(bytes, &text, context.content_type());
-    match part {
-        Some(part) => document.part(part, context.content_type()),
+/// Reads a document that is not a feed: the part that `fragment` names, or the whole.
+pub fn read(
+    bytes: &[u8],
+    context: &Context,
+    fragment: Option<&Fragment>,
+) -> Result<DocumentContent, FragmentError> {
+    let text = decode_text(bytes, context.content_type());
+    let document = Document::recognize(bytes, &text, context.content_type());
+    match fragment {
+        Some(fragment) => document.cut_out(fragment, context.content_type()),
         None => Ok(document.whole(bytes, context)),
     }
 }
 
 impl Document {
-    fn of(bytes: &[u8], text: &str, label: Option<&str>) -> Document {
+    fn recognize(bytes: &[u8], text: &str, label: Option<&str>) -> Document {
         let label = label.unwrap_or_default().to_ascii_lowercase();
         let start = text.trim_start();
         let is_called_json = label.contains("json");
@@ -96,9 +129,7 @@ impl Document {
         if start.starts_with('<') && !is_page && !is_called_page {
             let is_xml = head.starts_with("<?xml") || label.contains("xml");
             if is_xml {
-                let tidy = tree::tidy(Cow::Borrowed(text), &mut Vec::new());
-                let tree = tree::build(&tidy, &mut Vec::new());
-                return Document::Xml(Page::of_xml(tree.document()));
+                return Document::Xml(Page::read_xml(text));
             }
         }
         match start.starts_with('<') || is_page || is_called_page {
@@ -118,59 +149,67 @@ impl Document {
         }
     }
 
-    /// All of it. Its bytes go out as they came, whatever of them counts.
-    fn whole(self, bytes: &[u8], context: &Context) -> Content {
+    /// The whole document.
+    fn whole(self, bytes: &[u8], context: &Context) -> DocumentContent {
         let kind = self.kind();
-        let (gate, offers) = match self {
+        let (compared, feeds) = match self {
             Document::Json(value) => (canonical(value), Vec::new()),
-            Document::Page(page) => (normal(page.root()), offers::of_page(&page, context)),
-            Document::Xml(page) => (normal(page.root()), Vec::new()),
+            Document::Page(page) => {
+                (comparable(page.root()), discovery::find_feeds(&page, context))
+            }
+            Document::Xml(page) => (comparable(page.root()), Vec::new()),
             Document::Text | Document::Binary => (String::new(), Vec::new()),
         };
-        let gate = if gate.is_empty() { hash(bytes) } else { hash(gate.as_bytes()) };
-        Content { kind, gate, part: None, offers }
+        let digest = if compared.is_empty() { digest(bytes) } else { digest(compared.as_bytes()) };
+        DocumentContent { kind, digest, part: None, feeds }
     }
 
-    fn part(self, part: &Part, label: Option<&str>) -> Result<Content, NoPart> {
+    fn cut_out(
+        self,
+        fragment: &Fragment,
+        label: Option<&str>,
+    ) -> Result<DocumentContent, FragmentError> {
         let kind = self.kind();
-        let name = || part.as_str().to_owned();
-        let unfit = |words| NoPart::Unfit { kind, part: name(), words };
-        let missing = || NoPart::Missing { kind, part: name() };
-        let costly = || NoPart::TooCostly { part: name() };
-        let (counts, bytes, essence) = match &self {
+        let name = || fragment.as_str().to_owned();
+        let unsupported = |hint| FragmentError::Unsupported { kind, fragment: name(), hint };
+        let missing = || FragmentError::NotFound { kind, fragment: name() };
+        let costly = || FragmentError::TooCostly { fragment: name() };
+        let (compared, bytes, essence) = match &self {
             Document::Json(value) => {
-                let path = part.path.as_ref();
-                let path = path.ok_or_else(|| unfit("a JSONPath does, such as $.name"))?;
+                let path = fragment.path.as_ref();
+                let path = path.ok_or_else(|| unsupported("use a JSONPath, such as $.name"))?;
                 let found = path.select(value, LONGEST_BYTES);
-                let found = found.map_err(|path::TooCostly| costly())?.ok_or_else(missing)?;
+                let found = found.map_err(|json_path::TooCostly| costly())?.ok_or_else(missing)?;
                 let essence = essence(label, "json").unwrap_or("application/json");
                 let bytes = found.to_string();
                 (canonical(found), bytes, essence.to_owned())
             }
             Document::Page(page) | Document::Xml(page) => {
-                let css = part.css.as_ref();
-                let css = css.ok_or_else(|| unfit("a CSS selector does, such as .name"))?;
+                let css = fragment.css.as_ref();
+                let css = css.ok_or_else(|| unsupported("use a CSS selector, such as .name"))?;
                 let found = css.select(page).ok_or_else(costly)?;
                 if found.is_empty() {
                     return Err(missing());
                 }
                 let is_page = matches!(self, Document::Page(_));
-                let counts = found.iter().map(|tag| tag.normal()).collect();
-                let markup = found.iter().map(|tag| tag.outer()).collect();
+                let compared = found.iter().map(|element| element.comparable()).collect();
+                let markup = found.iter().map(|element| element.outer_html()).collect();
                 let essence = essence(label, "xml").unwrap_or("application/xml");
                 match is_page {
-                    true => (counts, markup, "text/html; charset=utf-8".to_owned()),
-                    false => (counts, as_xml(markup), format!("{essence}; charset=utf-8")),
+                    true => (compared, markup, "text/html; charset=utf-8".to_owned()),
+                    false => (compared, as_xml(markup), format!("{essence}; charset=utf-8")),
                 }
             }
-            Document::Text | Document::Binary => return Err(unfit("it has none")),
+            Document::Text | Document::Binary => {
+                return Err(unsupported("only pages, XML and JSON have parts"));
+            }
         };
         if bytes.len() > LONGEST_BYTES {
             return Err(costly());
         }
         let body = Body { content_type: Some(essence), bytes: bytes.into_bytes() };
-        let gate = hash(counts.as_bytes());
-        Ok(Content { kind, gate, part: Some(body), offers: Vec::new() })
+        let digest = digest(compared.as_bytes());
+        Ok(DocumentContent { kind, digest, part: Some(body), feeds: Vec::new() })
     }
 }
 
@@ -189,8 +228,8 @@ fn canonical(mut value: Value) -> String {
     value.to_string()
 }
 
-fn normal(root: Option<Tag<'_>>) -> String {
-    root.map(Tag::normal).unwrap_or_default()
+fn comparable(root: Option<HtmlElement<'_>>) -> String {
+    root.map(HtmlElement::comparable).unwrap_or_default()
 }
 
 /// The media type of a label, without parameters, if it is of this kind.
@@ -199,8 +238,8 @@ fn essence<'l>(label: Option<&'l str>, kind: &str) -> Option<&'l str> {
     essence.to_ascii_lowercase().ends_with(kind).then_some(essence)
 }
 
-fn hash(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
+fn digest(bytes: &[u8]) -> String {
+    hex::encode(&Sha256::digest(bytes))
 }
 
 #[cfg(test)]
@@ -209,15 +248,19 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str, label: &str, fragment: Option<&str>) -> Result<Content, NoPart> {
+    fn read_text(
+        text: &str,
+        label: &str,
+        fragment: Option<&str>,
+    ) -> Result<DocumentContent, FragmentError> {
         let mut context = Context::of(Url::parse("https://tides.test/x").unwrap());
         context.headers.push(("content-type".to_owned(), label.to_owned()));
-        let part = fragment.map(|fragment| Part::parse(fragment).unwrap());
-        content(text.as_bytes(), &context, part.as_ref())
+        let fragment = fragment.map(|text| Fragment::parse(text).unwrap());
+        super::read(text.as_bytes(), &context, fragment.as_ref())
     }
 
     #[test]
-    fn p50_a_document_is_told_by_what_is_in_it() {
+    fn p50_a_document_is_recognized_by_its_contents() {
         #[rustfmt::skip]
         let cases = [
             ("{\"a\": 1}",                       "text/html",        "JSON"),
@@ -233,12 +276,12 @@ mod tests {
             ("GIF89a\0\u{1}",                    "image/gif",        "neither text nor markup"),
         ];
         for (text, label, want) in cases {
-            assert_eq!(read(text, label, None).unwrap().kind, want, "{text}");
+            assert_eq!(read_text(text, label, None).unwrap().kind, want, "{text}");
         }
     }
 
     #[test]
-    fn n12_what_does_not_count_is_no_change() {
+    fn n12_only_what_counts_changes_the_digest() {
         #[rustfmt::skip]
         let cases = [
             ("order and white space",   "{\"a\":1,\"b\":[2]}",  "{ \"b\": [ 2 ], \"a\": 1 }", true),
@@ -251,13 +294,13 @@ mod tests {
             ("space in plain text",     "a b",                  "a  b",                     false),
         ];
         for (why, one, other, is_same) in cases {
-            let gate = |text| read(text, "", None).unwrap().gate;
-            assert_eq!(gate(one) == gate(other), is_same, "{why}");
+            let digest = |text| read_text(text, "", None).unwrap().digest;
+            assert_eq!(digest(one) == digest(other), is_same, "{why}");
         }
     }
 
     #[test]
-    fn a_part_goes_out_as_it_stands_there() {
+    fn a_part_is_cut_out_as_it_is_written() {
         const PAGE: &str = "<html><body><nav>x</nav><p class=h-entry>A &amp; b\u{a0}c</p>\n\
             <div><p class='h-entry x'>D</p></div>";
         const XML: &str =
@@ -272,24 +315,24 @@ mod tests {
             ("{\"b\": 7}", "text/plain", "%24.b", "7", "application/json"),
         ];
         for (text, label, fragment, want, content_type) in cases {
-            let body = read(text, label, Some(fragment)).unwrap().part.unwrap();
+            let body = read_text(text, label, Some(fragment)).unwrap().part.unwrap();
             assert_eq!(String::from_utf8(body.bytes).unwrap(), want, "{fragment}");
             assert_eq!(body.content_type.as_deref(), Some(content_type), "{fragment}");
         }
     }
 
     #[test]
-    fn a_part_that_is_not_there_is_told_of() {
+    fn a_part_that_cannot_be_cut_out_is_an_error_that_says_why() {
         #[rustfmt::skip]
         let cases = [
             ("<html><p>x", ".h-entry", "nothing in an HTML page matches .h-entry"),
             ("{\"a\": 1}", "$.b",      "nothing in JSON matches $.b"),
-            ("{\"a\": 1}", "a > b",    "the resource is JSON, of which a > b names no part: a JSONPath does, such as $.name"),
-            ("<html><p>x", "$.b",      "the resource is an HTML page, of which $.b names no part: a CSS selector does, such as .name"),
-            ("high water", ".x",       "the resource is text, of which .x names no part: it has none"),
+            ("{\"a\": 1}", "a > b",    "a > b selects nothing in a resource that is JSON: use a JSONPath, such as $.name"),
+            ("<html><p>x", "$.b",      "$.b selects nothing in a resource that is an HTML page: use a CSS selector, such as .name"),
+            ("high water", ".x",       ".x selects nothing in a resource that is text: only pages, XML and JSON have parts"),
         ];
         for (text, fragment, want) in cases {
-            assert_eq!(read(text, "", Some(fragment)).unwrap_err().to_string(), want);
+            assert_eq!(read_text(text, "", Some(fragment)).unwrap_err().to_string(), want);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What a pass did to a field, in one stable word of `docs/normalizer.md`.
+//! What a pass did to a field, in one stable word.
 
 use std::collections::HashMap;
 
-use super::GUESS;
+use super::DETECTION;
 use super::fields::Field;
 use crate::context::Context;
 use crate::model::{Entry, Feed};
-use crate::repair::Code;
+use crate::repair::RepairCode;
 
 /// Something that a pass did to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,28 +18,28 @@ pub(super) struct Step {
 }
 
 /// A feed after a pass.
-pub(super) struct Seen<'f> {
+pub(super) struct AfterPass<'f> {
     pass: &'static str,
     feed: &'f Feed,
     context: &'f Context,
-    /// What was told of ids, by the marks of their entries.
-    told: HashMap<usize, Vec<Code>>,
+    /// The codes of repairs, by the trace ids of their entries.
+    codes: HashMap<usize, Vec<RepairCode>>,
 }
 
-impl<'f> Seen<'f> {
-    pub(super) fn of(pass: &'static str, feed: &'f Feed, context: &'f Context) -> Seen<'f> {
-        let mut told: HashMap<usize, Vec<Code>> = HashMap::new();
+impl<'f> AfterPass<'f> {
+    pub(super) fn new(pass: &'static str, feed: &'f Feed, context: &'f Context) -> AfterPass<'f> {
+        let mut codes: HashMap<usize, Vec<RepairCode>> = HashMap::new();
         for repair in &feed.repairs {
-            if let Some(mark) = repair.mark.number() {
-                told.entry(mark).or_default().push(repair.code);
+            if let Some(id) = repair.trace_id.number() {
+                codes.entry(id).or_default().push(repair.code);
             }
         }
-        Seen { pass, feed, context, told }
+        AfterPass { pass, feed, context, codes }
     }
 
     /// What the pass did to a field of the feed or of one of its entries; `is_new` says
     /// that there was no such field before.
-    pub(super) fn how(
+    pub(super) fn describe(
         &self,
         entry: Option<usize>,
         field: &Field,
@@ -51,11 +51,11 @@ impl<'f> Seen<'f> {
             ("links", ..) => "made_absolute",
             ("language", "lang", Some(_)) if is_new => "from_feed",
             ("language", "lang", None) if is_new => "from_header",
-            (GUESS, ..) => "guessed",
-            ("dates", "updated", entry) => self.dated(entry),
+            (DETECTION, ..) => "guessed",
+            ("dates", "updated", entry) => self.describe_date(entry),
             ("dates", ..) => "kept",
-            ("identity", "id", Some(entry)) => return self.identified(entry),
-            ("identity", "id", None) => self.feed_identified(is_new),
+            ("identity", "id", Some(entry)) => return self.describe_id(entry),
+            ("identity", "id", None) => self.describe_feed_id(is_new),
             ("people", _, Some(_)) if is_new => "from_feed",
             ("people", _, None) if is_new => "stand_in",
             ("activity", ..) => "assumed",
@@ -68,8 +68,8 @@ impl<'f> Seen<'f> {
         vec![how]
     }
 
-    /// Where `updated` is from that the document does not say.
-    fn dated(&self, entry: Option<&Entry>) -> &'static str {
+    /// Where `updated` is from, if not from the document.
+    fn describe_date(&self, entry: Option<&Entry>) -> &'static str {
         let received = self.context.received_at.map(|at| at.fixed_offset());
         let epoch = |of: &Feed| of.updated.is_some_and(|date| date.timestamp() == 0);
         let is_unknown = epoch(self.feed) && received.is_none();
@@ -84,21 +84,21 @@ impl<'f> Seen<'f> {
         }
     }
 
-    /// On which steps of the ladder (rule N1) the id of an entry was found.
-    fn identified(&self, entry: &Entry) -> Vec<&'static str> {
-        let told = entry.mark.number().and_then(|mark| self.told.get(&mark));
-        let words = told.into_iter().flatten().filter_map(|code| match code {
-            Code::IdNotAnIri => Some("wrapped"),
-            Code::IdFromLink => Some("from_link"),
-            Code::IdGenerated => Some("generated"),
-            Code::IdRepeated => Some("told_apart"),
+    /// Which ways of finding an id (N1) were used for an entry.
+    fn describe_id(&self, entry: &Entry) -> Vec<&'static str> {
+        let codes = entry.trace_id.number().and_then(|id| self.codes.get(&id));
+        let words = codes.into_iter().flatten().filter_map(|code| match code {
+            RepairCode::IdNotAnIri => Some("wrapped"),
+            RepairCode::IdFromLink => Some("from_link"),
+            RepairCode::IdGenerated => Some("generated"),
+            RepairCode::IdRepeated => Some("told_apart"),
             _ => None,
         });
         let words: Vec<&str> = words.collect();
         if words.is_empty() { vec!["tidied"] } else { words }
     }
 
-    fn feed_identified(&self, is_new: bool) -> &'static str {
+    fn describe_feed_id(&self, is_new: bool) -> &'static str {
         let links = &self.feed.links;
         let by_link = links.iter().any(|link| link.rel == "self" && link.href == self.feed.id);
         match (is_new, by_link) {

@@ -1,22 +1,21 @@
-//! The feeds that a page offers to who came looking for one (rule P52).
+//! The feeds that a page links to (P52).
 //!
-//! First what it says in `link` elements; if they name none, its links to what looks like
-//! a feed, which have no media type. Nothing is fetched here, and nothing is chosen:
-//! whoever asked chooses.
+//! First those in its `link` elements; if it has none, its links to what looks like a feed,
+//! which have no media type. Nothing is fetched here, and nothing is chosen.
 
 use std::collections::HashSet;
 
 use url::Url;
 
-use super::html::{Page, Tag};
+use super::discovered_feed::{DiscoveredFeed, feed_media_type};
 use crate::context::Context;
-use crate::discovery::{self, Offer};
+use crate::parse::html::{HtmlElement, Page};
 
-/// The most that one page offers.
-const MOST: usize = 20;
+/// Feeds found on one page.
+const MAX_FEEDS: usize = 20;
 
-/// Where feeds lie on many servers, seen from the page.
-pub const WELL_KNOWN: [&str; 9] = [
+/// Paths at which many servers have a feed, relative to the page.
+pub const WELL_KNOWN_PATHS: [&str; 9] = [
     "feed/",
     "feed.xml",
     "atom.xml",
@@ -28,49 +27,49 @@ pub const WELL_KNOWN: [&str; 9] = [
     "rss/feed.xml",
 ];
 
-/// What a page offers.
-pub(super) fn of_page(page: &Page, context: &Context) -> Vec<Offer> {
+/// The feeds that a page links to.
+pub(super) fn find_feeds(page: &Page, context: &Context) -> Vec<DiscoveredFeed> {
     let base = page.base(&context.base());
-    let mut found = Found { base: &base, offers: Vec::new(), known: HashSet::new() };
-    for tag in page.named("link") {
-        found.link(tag);
+    let mut found = FeedLinks { base: &base, feeds: Vec::new(), known: HashSet::new() };
+    for element in page.named("link") {
+        found.add_link(element);
     }
-    if found.offers.is_empty() {
-        for tag in page.named("a") {
-            found.guess(tag);
+    if found.feeds.is_empty() {
+        for element in page.named("a") {
+            found.add_anchor(element);
         }
     }
-    found.offers
+    found.feeds
 }
 
-struct Found<'p> {
+struct FeedLinks<'p> {
     base: &'p Url,
-    offers: Vec<Offer>,
+    feeds: Vec<DiscoveredFeed>,
     known: HashSet<String>,
 }
 
-impl Found<'_> {
-    fn link(&mut self, tag: Tag<'_>) {
-        let is_alternate = tag.words("rel").any(|rel| rel.eq_ignore_ascii_case("alternate"));
-        let mime = discovery::feed_type(tag.attr("type").unwrap_or_default());
-        if let (true, Some(href), Some(mime)) = (is_alternate, tag.attr("href"), mime) {
-            self.keep(href, mime, tag.attr("title").unwrap_or_default());
+impl FeedLinks<'_> {
+    fn add_link(&mut self, element: HtmlElement<'_>) {
+        let is_alternate = element.words("rel").any(|rel| rel.eq_ignore_ascii_case("alternate"));
+        let mime = feed_media_type(element.attr("type").unwrap_or_default());
+        if let (true, Some(href), Some(mime)) = (is_alternate, element.attr("href"), mime) {
+            self.add(href, mime, element.attr("title").unwrap_or_default());
         }
     }
 
     /// A link to what looks like a feed, on the same server.
-    fn guess(&mut self, tag: Tag<'_>) {
-        let Some(href) = tag.attr("href") else { return };
+    fn add_anchor(&mut self, element: HtmlElement<'_>) {
+        let Some(href) = element.attr("href") else { return };
         let Ok(url) = self.base.join(href) else { return };
         if url.host_str() == self.base.host_str() && looks_like_a_feed(&url) {
-            self.keep(href, "", &tag.text());
+            self.add(href, "", &element.text());
         }
     }
 
-    fn keep(&mut self, href: &str, mime: &str, title: &str) {
-        if self.offers.len() < MOST {
-            let offer = Offer::new(self.base, href, mime, title);
-            self.offers.extend(offer.filter(|offer| self.known.insert(offer.href.clone())));
+    fn add(&mut self, href: &str, mime: &str, title: &str) {
+        if self.feeds.len() < MAX_FEEDS {
+            let feed = DiscoveredFeed::new(self.base, href, mime, title);
+            self.feeds.extend(feed.filter(|feed| self.known.insert(feed.href.clone())));
         }
     }
 }
@@ -92,33 +91,33 @@ fn looks_like_a_feed(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn offered(html: &str) -> Vec<(String, String, String)> {
+    fn found(html: &str) -> Vec<(String, String, String)> {
         let context = Context::of(Url::parse("https://tides.test/blog/").unwrap());
-        let offers = of_page(&Page::read(html), &context);
-        offers.into_iter().map(|offer| (offer.href, offer.mime, offer.title)).collect()
+        let feeds = find_feeds(&Page::read(html), &context);
+        feeds.into_iter().map(|feed| (feed.href, feed.mime, feed.title)).collect()
     }
 
     #[test]
     fn p52_a_page_names_its_feeds_in_links_and_anchors() {
         const LINK: &str =
             "<link rel=Alternate type='application/rss+xml; x=y' title=' The\n Tides' href=/rss>";
-        let offer = |href: &str, mime: &str, title: &str| {
+        let feed = |href: &str, mime: &str, title: &str| {
             (format!("https://tides.test{href}"), mime.to_owned(), title.to_owned())
         };
         let rss = "application/rss+xml";
         #[rustfmt::skip]
         let cases = [
-            ("an element",          LINK.to_owned(), vec![offer("/rss", rss, "The Tides")]),
-            ("relative to a base",  format!("<base href=/x/>{}", LINK.replace("=/rss", "=rss")), vec![offer("/x/rss", rss, "The Tides")]),
-            ("each once",           format!("{LINK}{LINK}<a href=/feed>x</a>"), vec![offer("/rss", rss, "The Tides")]),
+            ("an element",          LINK.to_owned(), vec![feed("/rss", rss, "The Tides")]),
+            ("relative to a base",  format!("<base href=/x/>{}", LINK.replace("=/rss", "=rss")), vec![feed("/x/rss", rss, "The Tides")]),
+            ("each once",           format!("{LINK}{LINK}<a href=/feed>x</a>"), vec![feed("/rss", rss, "The Tides")]),
             ("no other alternates", "<link rel=alternate hreflang=fr href=/fr><link rel=stylesheet type=text/xml href=/s>".to_owned(), vec![]),
             ("no interfaces",       "<link rel=alternate type=application/json href=/wp-json/1>".to_owned(), vec![]),
             ("no scripts",          LINK.replace("=/rss", "=javascript:x"), vec![]),
-            ("anchors last",        "<a href=feed.xml>RSS <b>2</b></a><a href=/about>x</a>".to_owned(), vec![offer("/blog/feed.xml", "", "RSS 2")]),
+            ("anchors last",        "<a href=feed.xml>RSS <b>2</b></a><a href=/about>x</a>".to_owned(), vec![feed("/blog/feed.xml", "", "RSS 2")]),
             ("not those elsewhere", "<a href=https://other.test/feed>x</a>".to_owned(), vec![]),
         ];
         for (why, html, want) in cases {
-            assert_eq!(offered(&html), want, "{why}");
+            assert_eq!(found(&html), want, "{why}");
         }
     }
 

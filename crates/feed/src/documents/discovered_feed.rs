@@ -1,0 +1,98 @@
+//! A feed that a page links to.
+
+use url::Url;
+
+use crate::text_extraction::collapse;
+
+/// A feed that a page links to (P52), described by that link alone: it may turn out not to be
+/// a feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
+pub struct DiscoveredFeed {
+    /// Its address, absolute.
+    pub href: String,
+    /// The media type that the page gives it; empty if it gives none.
+    pub mime: String,
+    /// The title that the page gives it, on one line; empty if it gives none.
+    pub title: String,
+}
+
+/// Media types of feeds. `application/json` is that of most other things as well.
+const TYPES: [&str; 6] = [
+    "application/atom+xml",
+    "application/rss+xml",
+    "application/rdf+xml",
+    "application/feed+json",
+    "application/xml",
+    "text/xml",
+];
+/// The longest address of a feed, in bytes: as long as a topic may be (Superfeedr's API:
+/// "2048 chars").
+const LONGEST_HREF_BYTES: usize = 2_048;
+/// A title longer than this is cut.
+const TITLE_CHARS: usize = 100;
+
+/// The media type in a Content-Type, if it is one of feeds.
+pub(super) fn feed_media_type(label: &str) -> Option<&'static str> {
+    let essence = label.split(';').next().unwrap_or_default().trim();
+    TYPES.into_iter().find(|known| essence.eq_ignore_ascii_case(known))
+}
+
+impl DiscoveredFeed {
+    /// A feed at `href`, which may be relative to `base`. `None` if `href` is not an HTTP
+    /// address, is too long to be a topic, or is WordPress's interface for programs.
+    pub fn new(base: &Url, href: &str, mime: &str, title: &str) -> Option<DiscoveredFeed> {
+        let mut url = base.join(href.trim()).ok()?;
+        url.set_fragment(None);
+        if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > LONGEST_HREF_BYTES {
+            return None;
+        }
+        let feed = DiscoveredFeed {
+            href: url.as_str().to_owned(),
+            mime: mime.to_owned(),
+            title: collapse(title).chars().take(TITLE_CHARS).collect(),
+        };
+        Some(feed).filter(|_| !url.path().contains("/wp-json/"))
+    }
+}
+
+/// Feeds named in one sentence.
+const MOST_NAMED: usize = 3;
+
+/// A sentence that names the feeds a page links to; `None` if there are none.
+pub fn describe_feeds(feeds: &[DiscoveredFeed]) -> Option<String> {
+    let named: Vec<&str> = feeds.iter().take(MOST_NAMED).map(|feed| feed.href.as_str()).collect();
+    let rest = match feeds.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match feeds.len() {
+        0 => None,
+        1 => Some(format!("the page links to a feed: {}", named[0])),
+        _ => Some(format!("the page links to feeds: {}{rest}", named.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feeds_are_described_in_a_sentence_of_bounded_length() {
+        let feeds: Vec<DiscoveredFeed> = (1..=5)
+            .map(|n| DiscoveredFeed {
+                href: format!("https://a.test/{n}"),
+                ..DiscoveredFeed::default()
+            })
+            .collect();
+        assert_eq!(describe_feeds(&feeds[..0]), None);
+        assert_eq!(
+            describe_feeds(&feeds[..1]).unwrap(),
+            "the page links to a feed: https://a.test/1"
+        );
+        let want = "the page links to feeds: https://a.test/1, https://a.test/2, https://a.test/3 \
+                    and 2 more";
+        assert_eq!(describe_feeds(&feeds).unwrap(), want);
+    }
+}

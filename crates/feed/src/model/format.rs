@@ -1,0 +1,78 @@
+//! The formats that feeds are written in.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// One line for each format: its name here, its word, what it is.
+macro_rules! formats {
+    ($($name:ident $word:literal $doc:literal,)*) => {
+        /// The format that a feed was written in, told by its contents.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum FeedFormat {
+            /// Not read from a document; the word is empty.
+            #[default]
+            Unknown,
+            $(#[doc = concat!($doc, ": `", $word, "`.")] $name,)*
+        }
+
+        impl FeedFormat {
+            /// All formats that are read.
+            pub const ALL: &[FeedFormat] = &[$(FeedFormat::$name,)*];
+
+            /// The stable word for the format, such as `rss2.0`.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    FeedFormat::Unknown => "",
+                    $(FeedFormat::$name => $word,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    Rss090 "rss0.90" "RSS 0.90",
+    Rss091 "rss0.91" "RSS 0.91",
+    Rss092 "rss0.92" "RSS 0.92",
+    Rss093 "rss0.93" "RSS 0.93",
+    Rss094 "rss0.94" "RSS 0.94",
+    Rss10 "rss1.0" "RSS 1.0",
+    Rss11 "rss1.1" "RSS 1.1",
+    Rss20 "rss2.0" "RSS 2.0, and RSS without a version",
+    Rdf "rdf" "RDF that is not RSS 1.0",
+    Atom03 "atom0.3" "Atom 0.3",
+    Atom10 "atom1.0" "Atom 1.0",
+    Cdf "cdf" "The channel definition format of 1997",
+    JsonFeed10 "jsonfeed1.0" "JSON Feed 1.0",
+    JsonFeed11 "jsonfeed1.1" "JSON Feed 1.1",
+    HFeed "hfeed" "An HTML page with microformats",
+    Redirect "redirect" "The document in which a feed says that it has moved",
+}
+
+impl fmt::Display for FeedFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The word is not the name of a feed format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownFeedFormat;
+
+impl fmt::Display for UnknownFeedFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown feed format")
+    }
+}
+
+impl std::error::Error for UnknownFeedFormat {}
+
+impl FromStr for FeedFormat {
+    type Err = UnknownFeedFormat;
+
+    fn from_str(word: &str) -> Result<FeedFormat, UnknownFeedFormat> {
+        let mut formats = FeedFormat::ALL.iter().chain(&[FeedFormat::Unknown]);
+        formats.find(|format| format.as_str() == word).copied().ok_or(UnknownFeedFormat)
+    }
+}
