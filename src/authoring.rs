@@ -23,9 +23,9 @@ use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::stored_file::{
     BadPathSegment, FileContent, PathSegment, Quota, SaveOutcome, StoredFile, WriteCondition,
 };
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::model::Text;
-use feedgate_feed::normalized::normalize;
+use feedgate_feed::normalize;
 use feedgate_protocol::rss::{self, BadFeed, Fault};
 
 pub use enclosure::look;

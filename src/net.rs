@@ -32,7 +32,7 @@ use url::Url;
 use feedgate_core::event::AnswerExcerpt;
 use feedgate_core::poll::Validators;
 use feedgate_core::schedule::FailureClass;
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::model::KnownBy;
 
 pub use address_rules::{is_inner, is_metadata, is_public};

@@ -45,7 +45,7 @@ use feedgate_core::ports::{EventArrival, Store, StoreError, SubscriptionFilter};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::subscription::{Format, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
-use feedgate_feed::parse::{BadPart, Part};
+use feedgate_feed::documents::{Fragment, InvalidFragment};
 use feedgate_protocol::Protocol;
 
 use host_limits::{CallbackHosts, Visit};
@@ -102,7 +102,7 @@ pub enum Refusal {
     Forbidden(Purpose, #[source] FetchError),
     /// The topic's fragment names no part of any resource.
     #[error("the part behind # cannot be watched")]
-    BadPart(#[source] BadPart),
+    BadPart(#[source] InvalidFragment),
     /// The resource cannot be read.
     #[error("there was an error reading the resource at URL {0}")]
     Unreadable(String),
@@ -374,7 +374,7 @@ impl Subscribe {
 
 /// A part that could never be found is refused before anybody waits for it.
 fn check_part(topic: &Topic) -> Result<(), Refusal> {
-    match topic.fragment().map(Part::parse).transpose() {
+    match topic.fragment().map(Fragment::parse).transpose() {
         Ok(_) => Ok(()),
         Err(why) => Err(Refusal::BadPart(why)),
     }

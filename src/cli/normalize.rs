@@ -10,9 +10,9 @@ use std::{error, fs};
 
 use url::Url;
 
-use feedgate_feed::context::Context;
-use feedgate_feed::explain::explain;
-use feedgate_feed::normalized::normalize;
+use feedgate_feed::Context;
+use feedgate_feed::explain;
+use feedgate_feed::normalize;
 
 use super::{Outcome, say};
 
@@ -83,7 +83,10 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// What the options ask for, of one document.
 fn written(bytes: &[u8], context: &Context, args: &Args) -> Result<String, Box<dyn error::Error>> {
     if args.explain {
-        let explained = explain(bytes, context, args.detect_language)?;
+        let mut explained = explain(bytes, context)?;
+        if args.detect_language {
+            explained.detect_languages();
+        }
         return Ok(serde_json::to_string_pretty(&explained.to_json())? + "\n");
     }
     let mut normalized = normalize(bytes, context)?;

@@ -13,8 +13,9 @@ use feedgate_core::poll::Validators;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::topic::Topic;
-use feedgate_feed::context::Context;
-use feedgate_feed::discovery::Offer;
+use feedgate_feed::Context;
+use feedgate_feed::documents::{self, DiscoveredFeed};
+use feedgate_feed::model::FeedFormat;
 use feedgate_feed::parse;
 
 /// For all guesses together. A server is asked one thing at a time, with a pause between
@@ -24,7 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(15);
 impl Subscribe {
     /// The feeds that the page at `topic` offers; nothing if it is none. If it offers
     /// none and the caller asked for it, a feed is looked for where many lie.
-    pub async fn offers(&self, topic: &Topic, look: bool) -> Result<Vec<Offer>, StoreError> {
+    pub async fn offers(
+        &self,
+        topic: &Topic,
+        look: bool,
+    ) -> Result<Vec<DiscoveredFeed>, StoreError> {
         let Some(resource) = self.store.find(topic.as_str()).await? else { return Ok(Vec::new()) };
         let offers = resource.polling.offers;
         if !look || !offers.is_empty() || resource.kind != ResourceKind::Other {
@@ -36,10 +41,10 @@ impl Subscribe {
     /// The first feed that lies at one of the usual places beside a page. Strangers can
     /// name any page, so few are looked beside at once; and who is sent elsewhere has not
     /// found it.
-    async fn well_known(&self, page: &Url) -> Option<Offer> {
+    async fn well_known(&self, page: &Url) -> Option<DiscoveredFeed> {
         let _place = self.probes.try_acquire().ok()?;
         let look = async {
-            for place in parse::WELL_KNOWN {
+            for place in documents::WELL_KNOWN_PATHS {
                 let Ok(url) = page.join(place) else { continue };
                 if let Some(offer) = self.feed_at(url).await {
                     return Some(offer);
@@ -50,7 +55,7 @@ impl Subscribe {
         timeout(PATIENCE, look).await.unwrap_or_default()
     }
 
-    async fn feed_at(&self, url: Url) -> Option<Offer> {
+    async fn feed_at(&self, url: Url) -> Option<DiscoveredFeed> {
         let validators = Validators::default();
         let ask = Ask { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
         let fetched = self.fetch.get(ask).await;
@@ -62,7 +67,7 @@ impl Subscribe {
         let feed = parse::parse(&document.body, &context).ok()?;
         let title = feed.title.as_ref().map(|title| title.to_plain()).unwrap_or_default();
         let mime = document.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;
-        let is_feed = feed.format != parse::PAGE;
-        Offer::new(&url, url.as_str(), mime, &title).filter(|_| is_feed)
+        let is_feed = feed.format != FeedFormat::HFeed;
+        DiscoveredFeed::new(&url, url.as_str(), mime, &title).filter(|_| is_feed)
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 use std::panic::{self, catch_unwind};
 use std::time::Duration;
 
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use rustix::time::{ClockId, clock_gettime};

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::process::Command;
 use std::{env, fs};
 
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use url::Url;
 
 use super::megabytes;

@@ -78,7 +78,7 @@ async fn a_post_goes_into_the_file_first_and_then_the_cloud_is_told() {
     assert_eq!(seen.entries[0].media[0].content[0].size, Some(5));
 
     let normalized = feedgate_feed::parse::parse(&feed, &context(&url)).unwrap();
-    let normalized = feedgate_feed::passes::normalize(normalized, &context(&url));
+    let normalized = feedgate_feed::passes::run(normalized, &context(&url));
     let ids: Vec<&str> = normalized.entries.iter().map(|entry| entry.id.as_str()).collect();
     assert_eq!(ids, [first.as_str(), second.as_str()]);
     let atom = feedgate_feed::render::atom::entry(&normalized.entries[1]);
@@ -89,8 +89,8 @@ async fn a_post_goes_into_the_file_first_and_then_the_cloud_is_told() {
     assert_eq!(fs::read(&file).unwrap(), feed, "and the file is as it was");
 }
 
-fn context(url: &str) -> feedgate_feed::context::Context {
-    feedgate_feed::context::Context::of(url::Url::parse(url).unwrap())
+fn context(url: &str) -> feedgate_feed::Context {
+    feedgate_feed::Context::of(url::Url::parse(url).unwrap())
 }
 
 #[tokio::test]

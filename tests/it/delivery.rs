@@ -25,7 +25,7 @@ use feedgate_core::subscription::{
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::Method;
 use tokio::task::JoinHandle;

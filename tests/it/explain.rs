@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use feedgate_feed::repair::{Code, Weight};
+use feedgate_feed::repair::{RepairCode, RepairWeight};
 use serde_json::Value;
 
 use crate::normalize::{files_under, read};
@@ -54,11 +54,11 @@ fn what_is_traced_and_watched_is_the_same_feed() {
     for source in sources(&["explain", "normalize", "demo"]) {
         let (bytes, context) = read(&source);
         let plain = feedgate_feed::normalize(&bytes, &context).map(|feed| feed.into_feed());
-        let explained = feedgate_feed::explain(&bytes, &context, false);
+        let explained = feedgate_feed::explain(&bytes, &context);
         match (plain, explained) {
             (Ok(plain), Ok(explained)) => {
                 assert_eq!(explained.feed(), &plain, "{}", source.display());
-                let again = feedgate_feed::explain(&bytes, &context, false).unwrap();
+                let again = feedgate_feed::explain(&bytes, &context).unwrap();
                 assert_eq!(explained.to_json(), again.to_json(), "{}", source.display());
             }
             (plain, explained) => assert_eq!(plain.err(), explained.err(), "{}", source.display()),
@@ -81,9 +81,13 @@ fn a_language_that_was_guessed_says_so() {
     let text = "The ferry did not leave this morning because the wind was too strong.";
     let rss =
         format!("<rss><channel><item><description>{text}</description></item></channel></rss>");
-    let context = feedgate_feed::context::Context::of("https://a.test/".parse().unwrap());
+    let context = feedgate_feed::Context::of("https://a.test/".parse().unwrap());
     for (guess, want) in [(true, "guessed"), (false, "")] {
-        let told = feedgate_feed::explain(rss.as_bytes(), &context, guess).unwrap().to_json();
+        let mut explained = feedgate_feed::explain(rss.as_bytes(), &context).unwrap();
+        if guess {
+            explained.detect_languages();
+        }
+        let told = explained.to_json();
         let how = told["entries"][0]["fields"]["lang"]["steps"][0]["how"].as_str();
         assert_eq!(how.unwrap_or_default(), want);
     }
@@ -118,8 +122,8 @@ fn the_example_in_the_documentation_is_what_is_told() {
     let docs = docs();
     let (_, section) = docs.split_once("## Explaining").unwrap();
     let block = |kind: &str| section.split_once(kind).unwrap().1.split_once("```").unwrap().0;
-    let context = feedgate_feed::context::Context::of("https://tides.test/feed".parse().unwrap());
-    let told = feedgate_feed::explain(block("```xml\n").as_bytes(), &context, false).unwrap();
+    let context = feedgate_feed::Context::of("https://tides.test/feed".parse().unwrap());
+    let told = feedgate_feed::explain(block("```xml\n").as_bytes(), &context).unwrap();
     assert_holds(&told.to_json(), &serde_json::from_str(block("```json\n")).unwrap());
 }
 
@@ -153,11 +157,11 @@ fn every_code_of_a_repair_is_documented_with_its_weight() {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
         (cells[0].trim_matches('`').to_owned(), cells[3].to_owned())
     });
-    let known = Code::ALL.iter().map(|code| {
+    let known = RepairCode::ALL.iter().map(|code| {
         let weight = match code.weight() {
-            Weight::Once(0.0) | Weight::Share(0.0) => "0".to_owned(),
-            Weight::Once(weight) => weight.to_string(),
-            Weight::Share(weight) => format!("{weight} by share"),
+            RepairWeight::Once(0.0) | RepairWeight::Share(0.0) => "0".to_owned(),
+            RepairWeight::Once(weight) => weight.to_string(),
+            RepairWeight::Share(weight) => format!("{weight} by share"),
         };
         (code.as_str().to_owned(), weight)
     });
@@ -184,7 +188,7 @@ fn sources(folders: &[&str]) -> Vec<PathBuf> {
 /// The explanation of a source, if it is a feed.
 fn explained(source: &Path) -> Option<Value> {
     let (bytes, context) = read(source);
-    Some(feedgate_feed::explain(&bytes, &context, false).ok()?.to_json())
+    Some(feedgate_feed::explain(&bytes, &context).ok()?.to_json())
 }
 
 /// How many fields of each name are told of; each must come from somewhere.

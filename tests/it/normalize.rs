@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::{parse, passes, render};
 use url::Url;
 
@@ -42,9 +42,9 @@ fn going_through_all_passes_twice_changes_nothing() {
     for source in &fixtures().1 {
         let (bytes, context) = read(source);
         if let Ok(feed) = parse::parse(&bytes, &context) {
-            let once = passes::normalize(feed, &context);
-            let twice = passes::normalize(once.clone(), &context);
-            let (once, twice) = (render::atom::whole(&once), render::atom::whole(&twice));
+            let once = passes::run(feed, &context);
+            let twice = passes::run(once.clone(), &context);
+            let (once, twice) = (render::atom::feed(&once), render::atom::feed(&twice));
             assert_eq!(once, twice, "{} is not settled", name(source));
         }
     }

@@ -167,7 +167,7 @@ async fn p52_who_subscribes_to_a_page_is_told_of_its_feeds() {
     );
     assert_eq!(headers[LINK].to_str().unwrap(), want);
     let note = headers["x-feedgate-note"].to_str().unwrap();
-    assert!(note.ends_with(&format!("the page offers a feed: {feed}")), "{note}");
+    assert!(note.ends_with(&format!("the page links to a feed: {feed}")), "{note}");
 
     let query = [("hub.mode", "retrieve"), ("hub.topic", &topic)];
     let (_, headers, text) = world.ask(&query).await;

@@ -1,7 +1,7 @@
 //! Whatever is in a feed: once it is settled, what is written of it is valid Atom.
 
 use chrono::{DateTime, FixedOffset};
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::model::{
     Attribute, Category, Content, Element, Entry, Feed, Generator, Link, Node, Person, Text,
     TextKind,
@@ -26,9 +26,9 @@ fn any_feed_that_is_settled_is_written_as_valid_atom() {
     let mut unsettled = Vec::new();
     let documents = (0..FEEDS).map(|n| {
         let feed = feed().new_tree(&mut made).unwrap().current();
-        let settled = passes::normalize(feed, &context);
-        let written = render::atom::whole(&settled);
-        let again = render::atom::whole(&passes::normalize(settled, &context));
+        let settled = passes::run(feed, &context);
+        let written = render::atom::feed(&settled);
+        let again = render::atom::feed(&passes::run(settled, &context));
         let differing = written.lines().zip(again.lines()).find(|(one, two)| one != two);
         unsettled.extend(differing.map(|(one, two)| format!("{one}\n  became {two}\n")));
         (format!("feed-{n}"), written)

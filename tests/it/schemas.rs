@@ -12,7 +12,7 @@ use feedgate_core::page::{Archived, ArchivedId, LocatedPage, Page, PageLimits};
 use feedgate_core::ping::{TimeUnit, WeblogChange};
 use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::status::Status;
-use feedgate_feed::render::atom::{self, Document};
+use feedgate_feed::render::atom::{self, AtomDocument};
 
 /// Fails with everything that is wrong with these documents, which are names and
 /// texts.
@@ -91,7 +91,7 @@ fn documents_of_a_resource_are_valid_with_and_without_head_status_and_entries() 
             for count in [0, 3] {
                 let records = records(0, count);
                 let entries: Vec<&str> = records.iter().map(|r| r.atom.as_str()).collect();
-                let document = Document {
+                let document = AtomDocument {
                     head,
                     topic: TOPIC,
                     status: status.map(Status::report),
@@ -165,7 +165,7 @@ fn changes_xml_is_valid() {
 
 #[test]
 fn the_schema_turns_down_what_is_not_allowed() {
-    let sound = atom::document(&Document {
+    let sound = atom::document(&AtomDocument {
         head: "",
         topic: TOPIC,
         status: Some(status().report()),

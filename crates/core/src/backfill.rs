@@ -233,8 +233,8 @@ pub fn leads_to(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedgate_feed::model::TraceId;
     use feedgate_feed::model::{Element, Link};
-    use feedgate_feed::trace_id::Mark;
 
     fn page(link: Option<&str>) -> PastPage {
         let link = link.map(|url| (Chain::Paged, url.to_owned()));
@@ -318,7 +318,7 @@ mod tests {
                 name: "complete".to_owned(),
                 attributes: Vec::new(),
                 children: Vec::new(),
-                mark: Mark::default(),
+                trace_id: TraceId::default(),
             });
             assert_eq!(leads_to(&feed, &headers, chain), None, "RFC 5005 `#section-2`");
         }

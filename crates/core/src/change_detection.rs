@@ -27,7 +27,7 @@ use super::polling::Polling;
 use super::record::{Audience, EntryKey};
 use super::resource_id::ResourceKind;
 use super::status::Status;
-use feedgate_feed::repair::{Code, Weight};
+use feedgate_feed::repair::{RepairCode, RepairWeight};
 
 pub use candidate::{Candidate, Deletion, FeedDocument};
 pub use known::{Known, KnownEntry};
@@ -153,7 +153,9 @@ impl ChangeSet {
     /// The bozo rank of the feed, given that of its document: ids that change are as bad as
     /// ids that repeat (rule N3).
     pub fn bozo_rank(&self, of_document: f64) -> f64 {
-        let Weight::Share(weight) = Code::IdRepeated.weight() else { return of_document };
+        let RepairWeight::Share(weight) = RepairCode::IdRepeated.weight() else {
+            return of_document;
+        };
         let share = self.renamed as f64 / self.verdicts.len().max(1) as f64;
         let rank = 1.0 - (1.0 - of_document) * (1.0 - weight * share);
         (rank * 100.0).round() / 100.0

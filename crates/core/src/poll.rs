@@ -1,7 +1,7 @@
 //! One fetch with everything that follows, and what it leaves behind.
 
 use chrono::{DateTime, Utc};
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 
 use super::change_detection::FeedDocument;
 pub use super::polling::{Polling, Validators};

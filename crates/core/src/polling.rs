@@ -1,7 +1,7 @@
 //! What the poller remembers of a resource from one poll to the next.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate_feed::discovery::Offer;
+use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::model::KnownBy;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub struct Polling {
     /// (rule N12): SHA-256 in hex, empty for a feed.
     pub gate: String,
     /// The feeds that the last page offered (rule P52).
-    pub offers: Vec<Offer>,
+    pub offers: Vec<DiscoveredFeed>,
     /// The format of the last feed; empty for what is no feed, or was read before
     /// formats were remembered.
     pub format: String,

@@ -28,7 +28,7 @@ use crate::resource::{Resource, ResourceId};
 use crate::subscription::{DueSubscription, Subscription, SubscriptionId, SubscriptionRequest};
 use crate::topic::{Callback, Topic};
 use crate::upstream::Upstream;
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 use feedgate_protocol::robots::Robots;
 
 pub use accounts::{Accounts, StoredFiles};

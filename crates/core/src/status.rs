@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate_feed::status_report::StatusReport;
+use feedgate_feed::render::StatusReport;
 use serde::{Deserialize, Serialize};
 
 use super::polling::Polling;

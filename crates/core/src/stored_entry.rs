@@ -3,10 +3,10 @@
 use tracing::error;
 
 use crate::resource::Resource;
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::model::{Feed, Link, Person};
 use feedgate_feed::parse;
-use feedgate_feed::render::atom::{self, Document};
+use feedgate_feed::render::atom::{self, AtomDocument};
 
 /// The feed in a document of ours, made of what is stored of `resource`.
 pub fn read_back(resource: &Resource, atom: &str) -> Feed {
@@ -27,7 +27,7 @@ pub fn sourced(resource: &Resource, entry: &str) -> String {
     let seen: &[&str] = if entry.contains("<source") { &[entry] } else { &[] };
     let head = &resource.feed_head;
     let text =
-        atom::document(&Document { head, topic, status: None, links: &[own], entries: seen });
+        atom::document(&AtomDocument { head, topic, status: None, links: &[own], entries: seen });
     let feed = read_back(resource, &text); // if it cannot be read, the entry stays as it was
     let is_read = feed.entries.len() == seen.len() && !feed.id.is_empty();
     if !is_read || feed.entries.iter().any(|entry| entry.source.is_some()) {

@@ -14,7 +14,7 @@ use feedgate_core::change_detection::Known;
 use feedgate_core::ports::{EntryRange, Log, OwedRange, StoreError};
 use feedgate_core::record::{EntryKey, Record, RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 
 /// The columns of a record `r`, as [`record`] reads them.
 macro_rules! record_columns {

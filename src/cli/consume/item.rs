@@ -65,7 +65,7 @@ impl Item {
         match self {
             Item::Entry { entry, .. } => {
                 let feed = Feed { entries: vec![Entry::clone(entry)], ..Feed::default() };
-                render::json::whole(&feed)["items"][0].take()
+                render::json::feed(&feed)["items"][0].take()
             }
             Item::Deleted(deletion) => {
                 let mut value = json!({ "id": deletion.entry_id, "deleted": true });

@@ -23,10 +23,10 @@ use crate::net::{
 };
 use feedgate_core::change_detection::Deletion;
 use feedgate_core::poll::Validators;
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::model::Feed;
 use feedgate_feed::parse::{self, NotAFeed};
-use feedgate_feed::passes::normalize;
+use feedgate_feed::passes;
 
 use super::item::{self, Item};
 use super::walk::{Page, Pages, Stopped};
@@ -134,7 +134,7 @@ fn read(body: &[u8], context: &Context, order: Order) -> Result<Page, NotAFeed> 
             items.push(Item::Deleted(deletion));
         }
         let hash = item::hash(&entry);
-        let alone = normalize(Feed { entries: vec![entry], ..head.clone() }, context).entries;
+        let alone = passes::run(Feed { entries: vec![entry], ..head.clone() }, context).entries;
         let alone = alone.into_iter().map(Box::new);
         items.extend(alone.map(|entry| Item::Entry { entry, hash: hash.clone() }));
     }
@@ -142,7 +142,7 @@ fn read(body: &[u8], context: &Context, order: Order) -> Result<Page, NotAFeed> 
     if order == Order::OldestFirst {
         items.reverse();
     }
-    let feed = normalize(head, context);
+    let feed = passes::run(head, context);
     let mut links = feed.links.iter().filter(|link| link.rel == "prev-archive");
     Ok(Page { items, prev: links.find_map(|link| Url::parse(&link.href).ok()) })
 }

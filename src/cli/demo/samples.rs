@@ -143,7 +143,7 @@ pub(super) fn numbers_in(document: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedgate_feed::context::Context;
+    use feedgate_feed::Context;
     use feedgate_feed::{parse, passes};
     use url::Url;
 
@@ -154,7 +154,7 @@ mod tests {
                 let url = Url::parse("http://demo.test/").unwrap().join(sample.name).unwrap();
                 let context = Context::of(url);
                 let feed = parse::parse(&sample.with(numbers), &context).unwrap();
-                let feed = passes::normalize(feed, &context);
+                let feed = passes::run(feed, &context);
                 let ids: std::collections::BTreeSet<_> =
                     feed.entries.iter().map(|entry| entry.id.clone()).collect();
                 ids.len()

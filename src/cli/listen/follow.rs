@@ -17,7 +17,7 @@ use crate::net::{Answer, Ask, Call, Document, Fetch, FetchError};
 use feedgate_core::poll::Validators;
 use feedgate_core::subscription::{Lease, Secret};
 use feedgate_core::upstream::AdvertisedUpstream;
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::model::Feed;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::{rsscloud, signature};

@@ -9,8 +9,9 @@ use super::{Polled, beginning, shown};
 use crate::jobs::poll::Reading;
 use crate::net::{Answer, Document, Fetched, Hop};
 use feedgate_core::schedule::PeriodBound;
+use feedgate_feed::NotAFeed;
+use feedgate_feed::documents::DocumentContent;
 use feedgate_feed::model::Feed;
-use feedgate_feed::parse::{Content, NotAFeed};
 
 /// The whole story, indented.
 pub(super) fn tell(polled: &Polled<'_>) -> String {
@@ -80,7 +81,7 @@ fn understood(feed: &Feed) -> Value {
     let repairs =
         repairs.map(|repair| json!({ "code": repair.code.as_str(), "detail": repair.detail }));
     json!({
-        "format": feed.format,
+        "format": feed.format.as_str(),
         "title": title(&feed.title),
         "moved_to": feed.moved_to,
         "entries": entries.collect::<Vec<_>>(),
@@ -89,7 +90,7 @@ fn understood(feed: &Feed) -> Value {
 }
 
 /// What is no feed, or a part of it; and the feeds that a page offers.
-fn other(content: &Content, why: Option<&NotAFeed>) -> Value {
+fn other(content: &DocumentContent, why: Option<&NotAFeed>) -> Value {
     let part = content.part.as_ref().map(|part| {
         json!({
             "content_type": part.content_type,
@@ -101,7 +102,7 @@ fn other(content: &Content, why: Option<&NotAFeed>) -> Value {
     json!({
         "error": why.map(ToString::to_string).unwrap_or_else(|| format!("a part of {kind}")),
         "part": part,
-        "offers": content.offers,
+        "offers": content.feeds,
     })
 }
 

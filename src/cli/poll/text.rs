@@ -10,8 +10,9 @@ use crate::jobs::poll::Reading;
 use crate::net::{Answer, Document, FetchError, Hop};
 use feedgate_core::poll::Polling;
 use feedgate_core::schedule::PeriodBound;
+use feedgate_feed::NotAFeed;
+use feedgate_feed::documents::DocumentContent;
 use feedgate_feed::model::Feed;
-use feedgate_feed::parse::{Content, NotAFeed};
 
 /// The most that is listed of anything.
 const MOST_LISTED: usize = 10;
@@ -123,7 +124,7 @@ fn understood(feed: &Feed, out: &mut String) {
 }
 
 /// What is no feed, or a part of it; and the feeds that a page offers.
-fn other(content: &Content, why: Option<&NotAFeed>, out: &mut String) {
+fn other(content: &DocumentContent, why: Option<&NotAFeed>, out: &mut String) {
     if let Some(why) = why {
         line(out, "feed", &format!("none: {}", tame(&why.to_string())));
     }
@@ -132,7 +133,7 @@ fn other(content: &Content, why: Option<&NotAFeed>, out: &mut String) {
         line(out, "part", &format!("{} bytes of {}", part.bytes.len(), tame(mime)));
         line(out, "begins", &beginning(&part.bytes));
     }
-    for offer in &content.offers {
+    for offer in &content.feeds {
         let about = [offer.mime.as_str(), offer.title.as_str()];
         let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
         line(out, "offers", &tame(&format!("{}  {}", offer.href, about.join(", "))));

@@ -6,18 +6,18 @@ use http::{HeaderMap, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use warp::reply::Response;
 
-use feedgate_feed::discovery::{self, Offer};
+use feedgate_feed::documents::{self, DiscoveredFeed};
 
 /// For people who look at the answer.
 const NOTE: HeaderName = HeaderName::from_static("x-feedgate-note");
 
 /// Adds a link for each offer, and a sentence for all.
-pub(crate) fn announce(response: &mut Response, offers: &[Offer]) {
+pub(crate) fn announce(response: &mut Response, offers: &[DiscoveredFeed]) {
     let headers = response.headers_mut();
     for offer in offers {
         add(headers, LINK, &link(offer));
     }
-    if let Some(sentence) = discovery::sentence(offers) {
+    if let Some(sentence) = documents::describe_feeds(offers) {
         let advice = "this is no feed, and is watched as it is";
         add(headers, NOTE, &format!("{advice}; {sentence}"));
     }
@@ -31,7 +31,7 @@ fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 
 /// RFC 8288 `#section-3`. Addresses of offers are ASCII; a title that is not is written
 /// as RFC 8187 has it.
-fn link(offer: &Offer) -> String {
+fn link(offer: &DiscoveredFeed) -> String {
     let mut link = format!("<{}>; rel=\"alternate\"", offer.href);
     let is_quotable =
         |text: &str| text.chars().all(|c| (' '..='~').contains(&c) && c != '"' && c != '\\');
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn p52_an_offer_is_a_link_with_type_and_title() {
-        let offer = |mime: &str, title: &str| Offer {
+        let offer = |mime: &str, title: &str| DiscoveredFeed {
             href: "https://a.test/f?a,b".to_owned(),
             mime: mime.to_owned(),
             title: title.to_owned(),

@@ -10,7 +10,8 @@ use feedgate_core::backfill::{Backfill, PastPage, leads_to};
 use feedgate_core::poll::Validators;
 use feedgate_core::resource::Resource;
 use feedgate_core::schedule::FailureClass;
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
+use feedgate_feed::model::FeedFormat;
 use feedgate_feed::parse;
 use feedgate_feed::passes;
 use feedgate_protocol::link;
@@ -82,10 +83,10 @@ pub(super) async fn read(
     let (asked, chain) = (bare(url), backfill.chain);
     let read = aside(move || {
         let feed = parse::parse(&document.body, &context).ok()?;
-        if feed.format == parse::PAGE || feed.moved_to.is_some() {
+        if feed.format == FeedFormat::HFeed || feed.moved_to.is_some() {
             return None;
         }
-        let feed = passes::normalize(feed, &context);
+        let feed = passes::run(feed, &context);
         let link = leads_to(&feed, &headers(&document), chain);
         let link =
             link.and_then(|(chain, href)| Some((chain, bare(&document.url.join(&href).ok()?))));

@@ -244,7 +244,7 @@ fn leave_out_replaced(records: &mut Vec<Record>, format: Format) {
 
 fn document(resource: &Resource, records: &[Record], links: &[Link]) -> String {
     let entries: Vec<&str> = records.iter().rev().map(|record| record.atom.as_str()).collect();
-    render::atom::document(&render::atom::Document {
+    render::atom::document(&render::atom::AtomDocument {
         head: &resource.feed_head,
         topic: resource.topic.as_str(),
         status: Some(resource.status.report()),

@@ -1,21 +1,24 @@
 //! The feeds that a page offers, by all that it and its server say (rule P52).
 
-use feedgate_feed::context::Context;
-use feedgate_feed::discovery::{self, Offer};
+use feedgate_feed::Context;
+use feedgate_feed::documents::{self, DiscoveredFeed};
 use feedgate_protocol::link;
 
 /// Those that the server names in `Link` headers first, then those of the page. Links in
 /// the page that only look like feeds, and so have no media type, count if nothing else
 /// is there.
-pub(super) fn feeds_offered(context: &Context, of_page: Vec<Offer>) -> Vec<Offer> {
+pub(super) fn feeds_offered(
+    context: &Context,
+    of_page: Vec<DiscoveredFeed>,
+) -> Vec<DiscoveredFeed> {
     let base = context.base();
     let values = context.headers.iter().filter(|(name, _)| name == "link");
     let links = link::read(values.map(|(_, value)| value.as_str()));
-    let mut offers: Vec<Offer> = Vec::new();
+    let mut offers: Vec<DiscoveredFeed> = Vec::new();
     for link in links.iter().filter(|link| link.is("alternate")) {
-        let mime = link.mime.as_deref().and_then(discovery::feed_type);
+        let mime = link.mime.as_deref().and_then(documents::feed_media_type);
         let title = link.title.as_deref().unwrap_or_default();
-        offers.extend(mime.and_then(|mime| Offer::new(&base, &link.target, mime, title)));
+        offers.extend(mime.and_then(|mime| DiscoveredFeed::new(&base, &link.target, mime, title)));
     }
     let is_told = !offers.is_empty();
     for offer in of_page {
@@ -37,7 +40,7 @@ mod tests {
     #[test]
     fn p52_what_the_server_says_comes_first() {
         let mut context = Context::of(Url::parse("https://tides.test/blog/").unwrap());
-        let offer = |href: &str, mime: &str| Offer {
+        let offer = |href: &str, mime: &str| DiscoveredFeed {
             href: format!("https://tides.test{href}"),
             mime: mime.to_owned(),
             title: String::new(),

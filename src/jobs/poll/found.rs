@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 use crate::net::{Document, FetchError};
 use feedgate_core::poll::Validators;
 use feedgate_core::schedule::FailureClass;
-use feedgate_feed::body::Body;
-use feedgate_feed::discovery::Offer;
+use feedgate_feed::Body;
+use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::model::Feed;
 use feedgate_protocol::link;
 
@@ -60,7 +60,7 @@ pub(super) struct Fresh {
     /// What of it counts, if it is no feed that was read (`Polling::gate`).
     pub(super) gate: String,
     /// The feeds that it offers, if it is a page that was read.
-    pub(super) offers: Vec<Offer>,
+    pub(super) offers: Vec<DiscoveredFeed>,
 }
 
 /// A resource without the part that is watched.

@@ -16,7 +16,7 @@ use feedgate_core::schedule::{
 };
 use feedgate_core::status::Status;
 use feedgate_core::upstream::UpstreamFinding;
-use feedgate_feed::discovery;
+use feedgate_feed::documents;
 use feedgate_feed::model::{Feed, Text};
 use feedgate_feed::render;
 use feedgate_feed::repair;
@@ -131,7 +131,7 @@ fn remembered(resource: &Resource, seen: &Seen) -> Polling {
     }
     match &seen.found {
         Found::Feed { feed, .. } => {
-            feed.format.clone_into(&mut polling.format);
+            feed.format.as_str().clone_into(&mut polling.format);
             if polling.known_by != feed.known_by {
                 (polling.known_by, polling.known_by_since) = (feed.known_by, Some(seen.at));
             }
@@ -238,7 +238,8 @@ fn status(resource: &Resource, seen: &Seen, plan: &PollPlan) -> Status {
             status.error = if gone { "gone" } else { trouble.code }.to_owned();
         }
     }
-    if let (false, Some(offers)) = (status.is_failing(), discovery::sentence(&plan.polling.offers))
+    if let (false, Some(offers)) =
+        (status.is_failing(), documents::describe_feeds(&plan.polling.offers))
     {
         status.http_message = format!("{}; {offers}", status.http_message);
     }
@@ -278,9 +279,9 @@ mod tests {
     use feedgate_core::resource::ResourceId;
     use feedgate_core::schedule::FailureClass;
     use feedgate_core::topic::Topic;
-    use feedgate_feed::body::Body;
+    use feedgate_feed::Body;
     use feedgate_feed::model::Entry;
-    use feedgate_feed::repair::{Code, Repair};
+    use feedgate_feed::repair::{Repair, RepairCode};
 
     const TERMS: Terms = Terms {
         bounds: ScheduleBounds { min_period_s: 60, k: schedule::K_LEAST },
@@ -395,7 +396,7 @@ mod tests {
     #[test]
     fn the_status_says_how_little_of_the_newest_document_is_to_be_relied_on() {
         let entries = vec![Entry::default(); 2];
-        let repairs = vec![Repair::new(Code::IdGenerated, "x")];
+        let repairs = vec![Repair::new(RepairCode::IdGenerated, "x")];
         let feed = Box::new(Feed { entries, repairs, ..Feed::default() });
         let known = Status { bozo_rank: 0.7, ..Status::default() };
         #[rustfmt::skip]

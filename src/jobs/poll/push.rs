@@ -11,8 +11,8 @@ use url::Url;
 use feedgate_core::poll::NewContent;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceKind};
-use feedgate_feed::context::Context;
-use feedgate_feed::parse;
+use feedgate_feed::Context;
+use feedgate_feed::model::FeedFormat;
 
 use super::Ingest;
 use super::records::Records;
@@ -50,7 +50,8 @@ impl Ingest {
             return Ok(0);
         };
         // A page with entries marked up in it, but not those of the feed (rule P52).
-        if feed.format == parse::PAGE && resource.polling.format != parse::PAGE {
+        if feed.format == FeedFormat::HFeed && resource.polling.format != FeedFormat::HFeed.as_str()
+        {
             return Ok(0);
         }
         let records = records::of_feed(&*self.store, resource, &mut feed, now).await?;

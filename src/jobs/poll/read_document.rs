@@ -9,9 +9,11 @@ use tracing::error;
 use crate::net::{Answer, FetchError};
 use feedgate_core::ports::DueResource;
 use feedgate_core::resource::ResourceKind;
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
+use feedgate_feed::documents::{self, DocumentContent, Fragment};
 use feedgate_feed::model::Feed;
-use feedgate_feed::parse::{self, Content, NotAFeed, Part};
+use feedgate_feed::model::FeedFormat;
+use feedgate_feed::parse::{self, NotAFeed};
 use feedgate_feed::passes;
 
 use super::discovered_feeds::feeds_offered;
@@ -29,7 +31,7 @@ pub enum Reading {
     NotAFeed(NotAFeed),
     /// Something that is no feed, or the part of it that was asked for. `None` stands for
     /// why, where only a part was looked for.
-    Other(Content, Option<NotAFeed>),
+    Other(DocumentContent, Option<NotAFeed>),
     /// The part that was asked for is not there, in a sentence.
     NoPart(String),
 }
@@ -62,7 +64,7 @@ pub(super) async fn read(
     let context = Context { known_by, ..document.context(now) };
     match read_aside(document.body.clone(), context, due).await {
         // A page with entries marked up in it, but not those of the feed (rule P52).
-        Some(Reading::Feed(feed)) if feed.format == parse::PAGE && is_known_as_feed(due) => {
+        Some(Reading::Feed(feed)) if feed.format == FeedFormat::HFeed && is_known_as_feed(due) => {
             Found::Trouble(Trouble::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
         }
         Some(Reading::Feed(feed)) => Found::Feed { feed, fresh },
@@ -71,8 +73,8 @@ pub(super) async fn read(
             Found::Trouble(Trouble::unusable("not_a_feed", why.to_string()))
         }
         Some(Reading::Other(content, _)) => {
-            fresh.gate = content.gate;
-            fresh.offers = content.offers;
+            fresh.gate = content.digest;
+            fresh.offers = content.feeds;
             fresh.body = content.part.unwrap_or(fresh.body);
             match fresh.gate == due.resource.polling.gate {
                 true => Found::Same(fresh),
@@ -102,7 +104,8 @@ impl Partless {
 
 /// Whether a resource was known as a feed before, and not for what its pages hold.
 fn is_known_as_feed(due: &DueResource) -> bool {
-    due.resource.kind == ResourceKind::Feed && due.resource.polling.format != parse::PAGE
+    due.resource.kind == ResourceKind::Feed
+        && due.resource.polling.format != FeedFormat::HFeed.as_str()
 }
 
 async fn read_aside(body: Bytes, context: Context, due: &DueResource) -> Option<Reading> {
@@ -118,7 +121,7 @@ pub(super) async fn parse_aside(
 ) -> Option<Result<Box<Feed>, NotAFeed>> {
     let parse = move || {
         let feed = parse::parse(&body, &context)?;
-        Ok(Box::new(passes::normalize(feed, &context)))
+        Ok(Box::new(passes::run(feed, &context)))
     };
     aside(parse).await
 }
@@ -141,24 +144,24 @@ pub fn read_document(
     fragment: Option<&str>,
     was_feed: bool,
 ) -> Reading {
-    let part = match fragment.map(Part::parse).transpose() {
+    let part = match fragment.map(Fragment::parse).transpose() {
         Ok(part) => part,
         Err(why) => return Reading::NoPart(format!("the part behind # cannot be read: {why}")),
     };
     let mut why_not = None;
-    if part.as_ref().is_none_or(Part::is_anchor) {
+    if part.as_ref().is_none_or(Fragment::is_anchor) {
         match parse::parse(body, context) {
-            Ok(feed) if part.is_none() || feed.format != parse::PAGE => {
-                return Reading::Feed(Box::new(passes::normalize(feed, context)));
+            Ok(feed) if part.is_none() || feed.format != FeedFormat::HFeed => {
+                return Reading::Feed(Box::new(passes::run(feed, context)));
             }
             Err(why) if was_feed => return Reading::NotAFeed(why),
             Err(why) => why_not = Some(why),
             Ok(_) => {}
         }
     }
-    match parse::content(body, context, part.as_ref()) {
+    match documents::read(body, context, part.as_ref()) {
         Ok(mut content) => {
-            content.offers = feeds_offered(context, content.offers);
+            content.feeds = feeds_offered(context, content.feeds);
             Reading::Other(content, why_not)
         }
         Err(why) => Reading::NoPart(why.to_string()),

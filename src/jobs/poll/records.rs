@@ -61,7 +61,8 @@ pub(super) async fn of_feed(
     let known_by = resource.polling.known_by;
     let taken = std::mem::take(feed);
     let read = aside(move || {
-        let renamed = (taken.known_by != known_by).then(|| passes::ids(&taken, taken.known_by));
+        let renamed =
+            (taken.known_by != known_by).then(|| passes::entry_ids(&taken, taken.known_by));
         let document = FeedDocument::of(&taken, is_oldest_first(&taken), renamed, now);
         (semantic_digest::of(&taken), document, taken)
     });

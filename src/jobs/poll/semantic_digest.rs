@@ -35,7 +35,7 @@ pub(super) fn of(feed: &Feed) -> Digest {
         }
     }
     feed.entries.sort_by(|one, other| one.id.cmp(&other.id));
-    Digest::of(&[&render::atom::whole(&feed)])
+    Digest::of(&[&render::atom::feed(&feed)])
 }
 
 fn is_lasting(element: &Element) -> bool {
@@ -48,7 +48,7 @@ fn is_lasting(element: &Element) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedgate_feed::context::Context;
+    use feedgate_feed::Context;
 
     fn meaning(items: &str, channel: &str) -> Digest {
         let text = format!(

@@ -2,7 +2,7 @@
 //! one that can be written, read back and kept.
 #![no_main]
 
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::Normalized;
 use feedgate_feed::normalize;
 use libfuzzer_sys::fuzz_target;

@@ -7,7 +7,7 @@
 #![no_main]
 
 use cpu_time::ThreadTime;
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::normalize;
 use libfuzzer_sys::fuzz_target;
 use roxmltree::{Document, Node};

@@ -4,7 +4,7 @@
 //! what `normalize` finds, and would keep that from going on.
 #![no_main]
 
-use feedgate_feed::context::Context;
+use feedgate_feed::Context;
 use feedgate_feed::normalize;
 use libfuzzer_sys::fuzz_target;
 use url::Url;

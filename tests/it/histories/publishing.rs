@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use feedgate_core::change_detection::Deletion;
 use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::poll::{NewContent, Poll};
+use feedgate_feed::model::TOMBSTONES;
 use feedgate_feed::model::{Attribute, Element, Entry, Text};
 use feedgate_feed::render;
-use feedgate_feed::tombstone::TOMBSTONES;
 
 use super::script::{Batch, Deed};
 use crate::store::{at, poll};

@@ -197,7 +197,7 @@ async fn p52_a_page_tells_its_feeds_and_one_in_the_place_of_a_feed_tells_nothing
     assert_eq!(page.kind, ResourceKind::Other, "the topic is not swapped");
     let offers: Vec<_> = page.polling.offers.iter().map(|offer| offer.href.as_str()).collect();
     assert_eq!(offers, [feed.topic.as_str()]);
-    let told = format!("the page offers a feed: {}", feed.topic.as_str());
+    let told = format!("the page links to a feed: {}", feed.topic.as_str());
     assert!(page.status.http_message.ends_with(&told), "{}", page.status.http_message);
     bench.poll("/").await;
     let again = bench.poll("/").await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::record::Seq;
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 use feedgate_store as store;
 use feedgate_store::Settings;
 

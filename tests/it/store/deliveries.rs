@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_core::ports::{DeliveryResult, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Format, Subscription, SubscriptionId};
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, wish};
 use crate::support::postgres::Database;

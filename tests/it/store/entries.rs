@@ -10,7 +10,7 @@ use feedgate_core::ports::{EntryRange, Store};
 use feedgate_core::record::{Digest, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Format, Updates};
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 use feedgate_feed::model::Element;
 
 use super::{at, document, listed, on_both_stores, poll, resource, room, topic, wish};

@@ -3,7 +3,7 @@
 use feedgate_core::ports::{Appended, EntryRange};
 use feedgate_core::record::{EntryKey, Seq};
 use feedgate_core::status::Status;
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 
 use super::{at, entry, on_both_stores, poll, resource, subscribe, topic};
 use crate::support::postgres::Database;

@@ -10,7 +10,7 @@ use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::ports::{DeliveryResult, Store, StoreError};
 use feedgate_core::record::{Digest, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 
 use super::{at, document, on_both_stores, poll, resource, room, subscribe, topic};
 use crate::support::postgres::Database;

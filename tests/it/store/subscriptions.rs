@@ -6,7 +6,7 @@ use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
 use feedgate_core::ports::{DeliveryResult, SubscriptionFilter};
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Format, Lease, Secret};
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};

@@ -6,9 +6,9 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use url::Url;
 
 use crate::record::{Digest, EntryKey};
+use feedgate_feed::model::deleted_entry_id;
 use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, Link, Text};
 use feedgate_feed::text_extraction;
-use feedgate_feed::tombstone::deleted_entry_id;
 
 /// How much of a text tells it from others, in characters (rule N3).
 const FINGERPRINT_CHARS: usize = 500;

@@ -34,7 +34,7 @@ const LONGEST_HREF_BYTES: usize = 2_048;
 const TITLE_CHARS: usize = 100;
 
 /// The media type in a Content-Type, if it is one of feeds.
-pub(super) fn feed_media_type(label: &str) -> Option<&'static str> {
+pub fn feed_media_type(label: &str) -> Option<&'static str> {
     let essence = label.split(';').next().unwrap_or_default().trim();
     TYPES.into_iter().find(|known| essence.eq_ignore_ascii_case(known))
 }

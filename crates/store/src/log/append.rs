@@ -25,7 +25,7 @@ use feedgate_core::ports::{Appended, StoreError};
 use feedgate_core::record::{Audience, Digest, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::status::Status;
-use feedgate_feed::body::Body;
+use feedgate_feed::Body;
 
 /// What the row held when it was locked.
 pub(crate) struct Before {

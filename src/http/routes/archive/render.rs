@@ -22,7 +22,7 @@ use feedgate_core::record::{RecordKind, Seq};
 use feedgate_core::status::Status;
 use feedgate_feed::model::Link;
 
-use feedgate_feed::render::atom::{self, Document};
+use feedgate_feed::render::atom::{self, AtomDocument};
 use feedgate_feed::render::xml::{push_attribute, push_text};
 
 /// Feed history, RFC 5005.
@@ -141,7 +141,7 @@ impl Archive<'_> {
             entries.reverse();
         }
         let entries: Vec<&str> = entries.iter().map(AsRef::as_ref).collect();
-        atom::document(&Document {
+        atom::document(&AtomDocument {
             head,
             topic: self.topic,
             status: status.map(Status::report),

@@ -199,7 +199,7 @@ fn as_atom(gateway: &Gateway, shelf: &Shelf<'_>) -> String {
         links.insert(0, link("self", resource.topic.as_str().to_owned()));
         links.push(link("current", gateway.address(&format!("feeds/{}/recent", resource.id))));
     }
-    atom::document(&atom::Document {
+    atom::document(&atom::AtomDocument {
         head: head.unwrap_or(&resource.feed_head),
         topic: resource.topic.as_str(),
         status: Some(resource.status.report()),

@@ -10,7 +10,7 @@ use crate::jobs::runner;
 use feedgate_core::ports::{StoreError, WatchedResource};
 use feedgate_core::redaction;
 use feedgate_core::resource::{ResourceId, ResourceKind};
-use feedgate_feed::render::opml::{END, Outline, push_head, push_note, push_outline};
+use feedgate_feed::render::opml::{END, OpmlOutline, push_head, push_note, push_outline};
 
 /// What the list may take in memory: some three hundred thousand feeds.
 const MOST_BYTES: usize = 16 << 20;
@@ -52,7 +52,7 @@ pub(super) async fn print(
 }
 
 fn push(text: &mut String, watched: &WatchedResource, audience: Audience) {
-    let outline = Outline {
+    let outline = OpmlOutline {
         title: &redaction::line(&watched.title, TITLE_CHARS),
         url: &watched.topic,
         site: watched.site_url.as_deref().filter(|site| audience.sees(site)),
