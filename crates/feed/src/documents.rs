@@ -18,8 +18,8 @@ pub use fragment::{Fragment, InvalidFragment};
 
 use std::fmt;
 
+use hmac_sha256::Hash as Sha256;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::body::Body;
 use crate::context::Context;
@@ -239,7 +239,7 @@ fn essence<'l>(label: Option<&'l str>, kind: &str) -> Option<&'l str> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    hex::encode(&Sha256::digest(bytes))
+    hex::encode(&Sha256::hash(bytes))
 }
 
 #[cfg(test)]

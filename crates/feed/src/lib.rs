@@ -1,4 +1,4 @@
-//! Reads any feed, sound or broken, and makes one Atom or JSON document of it.
+#![doc = include_str!("../README.md")]
 
 pub mod iri;
 pub mod model;

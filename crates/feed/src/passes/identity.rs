@@ -18,7 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash as Sha256;
 
 use crate::context::Context;
 use crate::hex;
@@ -299,7 +299,7 @@ fn body(entry: &Entry) -> String {
 fn hash(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
-        hasher.update(part);
+        hasher.update(part.as_bytes());
         hasher.update([0x1f]);
     }
     hex::encode(&hasher.finalize()[..16])

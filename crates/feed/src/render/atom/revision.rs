@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash as Sha256;
 
 use crate::hex;
 use crate::iri;
@@ -27,7 +27,7 @@ pub fn revision(
     bytes: &[u8],
     at: DateTime<Utc>,
 ) -> (String, String) {
-    let id = format!("urn:sha256:{}", hex::encode(&Sha256::digest(bytes)));
+    let id = format!("urn:sha256:{}", hex::encode(&Sha256::hash(bytes)));
     let full = content_type.unwrap_or_default();
     let essence = full.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let essence = if is_media_type(&essence) { essence } else { "application/octet-stream".into() };
