@@ -18,7 +18,7 @@ use crate::authoring::Publish;
 use crate::config::Config;
 use crate::event_log::{self, Journal};
 use crate::http::serve::listener::{ListenError, Listener};
-use crate::http::{self, Gateway, Shelf, Strangers};
+use crate::http::{self, ArchiveDocumentCache, Gateway, Strangers};
 use crate::jobs::backfill::Backfills;
 use crate::jobs::collect::Collect;
 use crate::jobs::deliver::Deliver;
@@ -122,7 +122,7 @@ impl Running {
             publish,
             upstreams: upstreams.clone(),
             strangers: Strangers::new(settings.stranger_calls_per_min, Instant::now()),
-            shelf: Shelf::new(settings.shelf_bytes),
+            archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
             settings,
             metrics: counts(),
             journal: tells(),

@@ -57,7 +57,7 @@ use kit::exchange::nothing_here;
 
 pub use kit::rate_limit::Strangers;
 pub use router::Doors;
-pub use routes::archive::Shelf;
+pub use routes::archive::ArchiveDocumentCache;
 pub use routes::rsscloud::aliases::Aliases;
 
 /// What the operator decides about the doors.
@@ -93,8 +93,8 @@ pub struct Settings {
     pub shows_views: bool,
     /// How changes.xml counts, unless it is asked otherwise.
     pub changes_unit: TimeUnit,
-    /// What archive documents at hand may take in memory.
-    pub shelf_bytes: usize,
+    /// What cached archive documents may take in memory.
+    pub archive_cache_bytes: usize,
 }
 
 /// What the doors need to do their work.
@@ -111,8 +111,8 @@ pub struct Gateway {
     pub settings: Settings,
     /// How much those may ask who have no account.
     pub strangers: Strangers,
-    /// Archive documents at hand.
-    pub shelf: Shelf,
+    /// Archive documents that were served lately.
+    pub archive_documents: ArchiveDocumentCache,
     /// What is counted.
     pub metrics: Metrics,
     /// What is told on the log page.

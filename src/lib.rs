@@ -3,6 +3,7 @@
 //! The map is in `docs/contributing/architecture.md`. Programs that want only the normalizer use the
 //! crate `feedgate-feed`.
 
+pub mod byte_cache;
 pub mod net;
 
 pub mod event_log;

@@ -157,7 +157,7 @@ impl Config {
             metrics_networks: self.metrics_networks.clone(),
             shows_views: self.public_views,
             changes_unit: self.changes_when_unit,
-            shelf_bytes: self.archive_cache_bytes,
+            archive_cache_bytes: self.archive_cache_bytes,
             collects_all: self.collect_all,
             collections: self.collections.clone(),
             contact: self.contact.clone(),

@@ -36,7 +36,7 @@ use feedgate_core::ports::{DeliveryResult, Store, StoreError};
 use feedgate_core::subscription::{DueSubscription, Subscription};
 use feedgate_protocol::signature::Method;
 
-use compose::{Composer, Says};
+use compose::{Composer, StatusInclusion};
 use delivery_result_batcher::Settler;
 use verdict::{Turn, Verdict};
 
@@ -96,18 +96,18 @@ impl Deliver {
     async fn attempt(&self, due: &DueSubscription) -> Result<DeliveryResult, StoreError> {
         let subscription = &due.subscription;
         let id = subscription.id;
-        let Some(load) = self.composer.compose(due).await? else {
+        let Some(payload) = self.composer.compose(due).await? else {
             let (cursor, status) = (due.owed, due.status);
             return Ok(DeliveryResult::Delivered { id, cursor, status });
         };
-        let status = match load.says {
-            Says::NoStatus => subscription.status_told,
-            Says::Status(rendered) | Says::StatusOnly(rendered) => rendered,
+        let status = match payload.status {
+            StatusInclusion::None => subscription.status_told,
+            StatusInclusion::WithEntries(rendered) | StatusInclusion::Only(rendered) => rendered,
         };
         if subscription.callback.is_null_device() {
-            return Ok(Verdict::Told.settled(id, load.last, status));
+            return Ok(Verdict::Told.settled(id, payload.last, status));
         }
-        let call = message::call(subscription, &load, &self.settings);
+        let call = message::call(subscription, &payload, &self.settings);
         let begun = Instant::now();
         let answer = self.call(call, begun).await;
         let took = begun.elapsed();
@@ -118,8 +118,8 @@ impl Deliver {
         debug!(
             resource = id.resource.0,
             subscription = id.number,
-            first = load.first.0,
-            last = load.last.0,
+            first = payload.first.0,
+            last = payload.last.0,
             took_ms = took.as_millis() as u64,
             result,
             "delivered"
@@ -127,13 +127,13 @@ impl Deliver {
         tell(subscription, verdict, result);
         self.journal.tell(events::notified(subscription, &answer, verdict).lasting(took));
         if verdict == Verdict::Told
-            && let Some(at) = load.waiting_since
-            && load.first > due.told_before
+            && let Some(at) = payload.waiting_since
+            && payload.first > due.told_before
         {
             // What a replay brings again has not waited for us.
             self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
         }
-        Ok(verdict.settled(id, load.last, status))
+        Ok(verdict.settled(id, payload.last, status))
     }
 
     async fn call(&self, call: Call, begun: Instant) -> Result<Reply, FetchError> {

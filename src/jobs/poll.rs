@@ -54,6 +54,8 @@ use feedgate_core::resource::Resource;
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::upstream::UpstreamFinding;
 
+use shared_documents::SharedDocuments;
+
 pub use found::links;
 pub use push::Pushed;
 pub(crate) use read_document::aside;
@@ -79,7 +81,7 @@ pub struct Ingest {
     store: Arc<dyn Store>,
     fetch: Fetch,
     hosts: Hosts,
-    shares: shared_documents::Shares,
+    shared_documents: SharedDocuments,
     unruled: robots::Unruled,
     metrics: Metrics,
     journal: Journal,
@@ -112,10 +114,21 @@ impl Ingest {
         settings: Settings,
     ) -> Ingest {
         let hosts = Hosts::new(PER_HOST, store.news().resources);
-        let (shares, dial) = (shared_documents::Shares::default(), Arc::default());
+        let (shared_documents, dial) = (SharedDocuments::default(), Arc::default());
         let unruled = robots::Unruled::default();
         let sense = Arc::new(node_health::Sense::new());
-        Ingest { store, fetch, hosts, shares, unruled, metrics, journal, settings, dial, sense }
+        Ingest {
+            store,
+            fetch,
+            hosts,
+            shared_documents,
+            unruled,
+            metrics,
+            journal,
+            settings,
+            dial,
+            sense,
+        }
     }
 
     /// Polls a claimed resource once and records what came of it.
@@ -126,7 +139,7 @@ impl Ingest {
         let resource = &due.resource;
         let mut seen = match self.forbidden(due, now).await? {
             Some(forbidden) => forbidden,
-            None => observe::look(&self.fetch, &self.shares, due, now).await,
+            None => observe::look(&self.fetch, &self.shared_documents, due, now).await,
         };
         let records = records::records(&*self.store, resource, &mut seen.found, now).await?;
         let records = records.unwrap_or_else(|| {

@@ -18,7 +18,7 @@ pub(crate) use sources::{files, root};
 /// The modules of the program from the ground up. A module may use lower floors only. The
 /// crates below them are held apart by Cargo.
 const FLOORS: &[&[&str]] = &[
-    &["net"],
+    &["byte_cache", "net"],
     &["metrics", "event_log"],
     &["jobs"],
     &["subscriptions"],

@@ -3,21 +3,51 @@
 //! Only text fields are of use here: a part's file name, type and encoding are not
 //! looked at, and what is not UTF-8 is replaced.
 
-use super::form::{BadForm, Form};
+use bytes::Bytes;
+use futures_util::{FutureExt, stream};
+use http::header::CONTENT_DISPOSITION;
+use multer::{Error, Field, Multipart};
+
+use super::form::{BadForm, Form, MOST_PARAMETERS};
 
 /// Reads a body; `content_type` is the header that names its boundary.
-pub fn read(content_type: &str, body: &[u8]) -> Result<Form, BadForm> {
+pub fn read(content_type: &str, body: &Bytes) -> Result<Form, BadForm> {
     let boundary = boundary(content_type).ok_or(BadForm::Multipart("it names no boundary"))?;
-    let delimiter = format!("--{boundary}");
-    let mut parts = split(body, delimiter.as_bytes()).into_iter().skip(1);
+    let whole = stream::iter([Ok::<_, Error>(body.clone())]);
+    let reading = fields(Multipart::new(whole, boundary)).now_or_never();
+    // The reader waits for bytes only, and all of them are there.
+    let pairs = reading.unwrap_or(Err(Error::IncompleteStream)).map_err(reason)?;
+    Form::of(pairs.into_iter())
+}
+
+/// The text fields, and no more of them than show that there are too many.
+async fn fields(mut multipart: Multipart<'_>) -> Result<Vec<(String, String)>, Error> {
     let mut pairs = Vec::new();
-    for part in parts.by_ref() {
-        if part.starts_with(b"--") {
-            return Form::of(pairs.into_iter());
-        }
-        pairs.extend(field(part));
+    while let Some(field) = multipart.next_field().await?
+        && pairs.len() <= MOST_PARAMETERS
+    {
+        let Some(name) = name(&field) else { continue };
+        let value = field.bytes().await?;
+        pairs.push((name, String::from_utf8_lossy(&value).into_owned()));
     }
-    Err(BadForm::Multipart("it does not end with its boundary"))
+    Ok(pairs)
+}
+
+fn reason(err: Error) -> BadForm {
+    BadForm::Multipart(match err {
+        Error::ReadHeaderFailed(_)
+        | Error::DecodeHeaderName { .. }
+        | Error::DecodeHeaderValue { .. }
+        | Error::IncompleteHeaders => "the head of a part cannot be read",
+        _ => "it does not end with its boundary",
+    })
+}
+
+/// The name of a field, read here because clients write parameters before it, quoted or
+/// not, that look like a name.
+fn name(field: &Field<'_>) -> Option<String> {
+    let disposition = field.headers().get(CONTENT_DISPOSITION)?;
+    parameter(&String::from_utf8_lossy(disposition.as_bytes()), "name")
 }
 
 fn boundary(content_type: &str) -> Option<String> {
@@ -41,33 +71,6 @@ fn parameter(value: &str, name: &str) -> Option<String> {
     }
 }
 
-fn field(part: &[u8]) -> Option<(String, String)> {
-    let part = part.strip_prefix(b"\r\n").or_else(|| part.strip_prefix(b"\n"))?;
-    let (head, body) = cut(part, b"\r\n\r\n").or_else(|| cut(part, b"\n\n"))?;
-    let body = body.strip_suffix(b"\r\n").or_else(|| body.strip_suffix(b"\n")).unwrap_or(body);
-    let head = String::from_utf8_lossy(head);
-    let disposition = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.trim().eq_ignore_ascii_case("content-disposition").then_some(value)
-    })?;
-    Some((parameter(disposition, "name")?, String::from_utf8_lossy(body).into_owned()))
-}
-
-fn cut<'a>(bytes: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let place = bytes.windows(at.len()).position(|window| window == at)?;
-    Some((&bytes[..place], &bytes[place + at.len()..]))
-}
-
-fn split<'a>(mut bytes: &'a [u8], at: &[u8]) -> Vec<&'a [u8]> {
-    let mut parts = Vec::new();
-    while let Some((part, rest)) = cut(bytes, at) {
-        parts.push(part);
-        bytes = rest;
-    }
-    parts.push(bytes);
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +81,8 @@ mod tests {
 
     #[test]
     fn fields_are_read() {
-        let form = read("multipart/form-data; charset=utf-8; boundary=\"x y\"", BODY).unwrap();
+        let body = Bytes::from_static(BODY);
+        let form = read("multipart/form-data; charset=utf-8; boundary=\"x y\"", &body).unwrap();
         assert_eq!(form.get("hub.mode"), Some("subscribe"));
         assert_eq!(form.get_verbatim("hub.url"), Some("line 1\r\nline 2"));
     }
@@ -90,9 +94,31 @@ mod tests {
             ("multipart/form-data; boundary=", BODY),
             ("multipart/form-data; boundary=\"x y\"", &BODY[..60]),
             ("multipart/form-data; boundary=z", b""),
+            ("multipart/form-data; boundary=z", b"--z\r\n: no name\r\n\r\n1\r\n--z--"),
         ];
         for (content_type, body) in cases {
-            assert!(matches!(read(content_type, body), Err(BadForm::Multipart(_))));
+            let body = Bytes::from_static(body);
+            assert!(matches!(read(content_type, &body), Err(BadForm::Multipart(_))));
         }
+    }
+    #[test]
+    fn parts_without_a_name_are_passed_over_and_bytes_that_are_no_text_replaced() {
+        let body =
+            b"--z\r\n\r\nno head\r\n--z\r\nContent-Disposition: form-data\r\n\r\nno name\r\n\
+            --z\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\xff\r\n--z--\r\nepilogue";
+        let form = read("multipart/form-data; boundary=z", &Bytes::from_static(body)).unwrap();
+        assert_eq!(form.pairs().collect::<Vec<_>>(), [("a", "\u{fffd}")]);
+    }
+
+    #[test]
+    fn a_thousand_fields_are_enough() {
+        let body = |fields: usize| {
+            let field = "--z\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n";
+            Bytes::from(format!("{}--z--\r\n", field.repeat(fields)))
+        };
+        let read = |fields| read("multipart/form-data; boundary=z", &body(fields));
+        assert_eq!(read(1_000).unwrap().pairs().count(), 1_000);
+        assert_eq!(read(1_001), Err(BadForm::TooMany));
+        assert_eq!(read(5_000), Err(BadForm::TooMany));
     }
 }

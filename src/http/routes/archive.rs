@@ -2,7 +2,7 @@
 //!
 //! An archived document never changes and may be kept for a year; the recent one must
 //! be asked for again. Whoever comes again with the entity tag of a document is answered
-//! without a record being read, and an archived document that is on the [`Shelf`] without
+//! without a record being read, and an archived document in the [`ArchiveDocumentCache`] without
 //! the store. Topics with a password or a token in them are somebody's secret: their archives are
 //! shown to nobody here (rule S48).
 
@@ -14,7 +14,6 @@ mod reply;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use http::{StatusCode, header};
 use sha2::{Digest, Sha256};
@@ -31,11 +30,11 @@ use feedgate_core::resource::Resource;
 use feedgate_protocol::form::Form;
 use render::{Archive, Order};
 
-use document_cache::{Key, Rendered};
+use document_cache::{CachedDocument, DocumentKey, DocumentState};
 use location::{Place, Whose, is_public};
 use reply::{Keep, Reader, Terms, gone};
 
-pub use document_cache::Shelf;
+pub use document_cache::ArchiveDocumentCache;
 pub(crate) use fast_path::at_hand;
 
 const DOOR: Door = Door { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
@@ -70,7 +69,7 @@ async fn answer(gateway: &Gateway, asked: &Asked, whose: Whose, number: Option<i
         Err(refused) => return refused.reply(),
     };
     let (id, is_collection) = (place.id, place.is_collection);
-    let key = Key { id, is_collection, number, order: order(&asked.query) };
+    let key = DocumentKey { id, is_collection, number, order: order(&asked.query) };
     let mut response = match serve(gateway, asked, &place, key).await {
         Ok(response) => response.unwrap_or_else(nothing_here),
         Err(err) => out_of_order(&err),
@@ -113,10 +112,10 @@ async fn serve(
     gateway: &Gateway,
     asked: &Asked,
     place: &Place,
-    key: Key,
+    key: DocumentKey,
 ) -> Result<Option<Response>, StoreError> {
-    if let Some(document) = gateway.shelf.trusted(&key) {
-        let terms = Terms::of_archived(&document.mark);
+    if let Some(document) = gateway.archive_documents.get_trusted(&key) {
+        let terms = Terms::of_archived(&document.state.mark);
         return Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await));
     }
     let resource = gateway.store.get(key.id).await?;
@@ -142,33 +141,30 @@ async fn serve(
     if let Some(response) = terms.not_modified(&asked.into()) {
         return Ok(Some(response));
     }
-    let on_shelf = gateway.shelf.get(&key).filter(|document| document.mark == terms.mark);
-    let document = if let Some(document) = on_shelf {
-        gateway.shelf.saw(&document);
-        document
-    } else {
+    let state = DocumentState { mark: terms.mark.clone(), is_archived: terms.is_archived() };
+    let render = async {
         let records = gateway.store.read_page(key.id, &held.page).await?;
-        let text = match key.number {
+        Ok::<_, StoreError>(match key.number {
             None => archive.recent((&resource.feed_head, &resource.status), &held, &records),
             Some(_) => archive.document(&held, &records),
-        };
-        gateway.shelf.put(key, (terms.mark.clone(), terms.is_archived()), Bytes::from(text))
+        })
     };
+    let document = gateway.archive_documents.get_or_render(key, state, render).await?;
     Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await))
 }
 
-/// The reply with a document that is at hand.
+/// The reply with a document that has been rendered.
 async fn hand_over(
     gateway: &Gateway,
     asked: &Asked,
-    key: Key,
-    (terms, document): (&Terms, &Arc<Rendered>),
+    key: DocumentKey,
+    (terms, document): (&Terms, &Arc<CachedDocument>),
 ) -> Response {
     let reader = Reader::from(asked);
     if let Some(response) = terms.not_modified(&reader) {
         return response;
     }
-    let body = gateway.shelf.body(key, document, reader.coding).await;
+    let body = gateway.archive_documents.encode(key, document, reader.coding).await;
     terms.document(&reader, body)
 }
 

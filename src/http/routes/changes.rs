@@ -1,11 +1,11 @@
 //! `/changes.xml`, `/shortChanges.xml` and `/YYYY/MM/DD/HH.xml`: who changed lately, and
 //! who did in an hour long ago (seed 002, "Retrieving Pings").
 //!
-//! One printing of a document serves all who ask for it, for as long as nothing is new, and
-//! for a minute at most. One too long to be kept is read from the store page by page for
-//! each reader, so that no document takes more memory than another. An hour that is over
-//! is the same for ever. Who has it already, or asks for no more than what it is (HEAD), has
-//! nothing printed.
+//! A document is rendered once for all who ask for it, for as long as nothing is new, and for
+//! a minute at most. One too long to be stored is read from the store page by page for each
+//! reader, so that no document takes more memory than another. An hour that is over is the
+//! same for ever. Nothing is rendered for a reader that has the document already, or only
+//! asks for its headers (HEAD).
 
 mod answer;
 mod cache;
@@ -28,7 +28,7 @@ use feedgate_core::ports::StoreError;
 use feedgate_protocol::form::Form;
 
 use answer::Caching;
-use cache::{Kind, Shelf, Wanted};
+use cache::{ChangesCache, CoveredTime, RequestedDocument};
 use edition::{Edition, Lines};
 
 const DOOR: Door = Door { name: "changes", methods: &["GET"], body_limit_bytes: 1_024 };
@@ -40,13 +40,13 @@ const SHORT: Duration = Duration::from_secs(5 * 60);
 
 /// The routes of this door.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let shelf = Arc::new(Shelf::default());
+    let cache = Arc::new(ChangesCache::default());
     let long = warp::path!("changes.xml").map(|| LONG);
     let short = warp::path!("shortChanges.xml").map(|| SHORT);
-    let on = Arc::clone(&shelf);
+    let for_recent = Arc::clone(&cache);
     let recent = long.or(short).unify().boxed();
     let recent = DOOR.open_with(gateway, recent, move |gateway, asked, longest| {
-        recent_changes(gateway, asked, longest, Arc::clone(&on))
+        recent_changes(gateway, asked, longest, Arc::clone(&for_recent))
     });
     let hour = warp::path!(String / String / String / String).and_then(
         |year: String, month: String, day: String, file: String| async move {
@@ -56,7 +56,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         },
     );
     let hour = DOOR.open_with(gateway, hour.boxed(), move |gateway, asked, begins| {
-        changes_of(gateway, asked, begins, Arc::clone(&shelf))
+        changes_of(gateway, asked, begins, Arc::clone(&cache))
     });
     recent.or(hour).unify().boxed()
 }
@@ -65,24 +65,25 @@ async fn recent_changes(
     gateway: Arc<Gateway>,
     asked: Asked,
     longest: Duration,
-    shelf: Arc<Shelf>,
+    cache: Arc<ChangesCache>,
 ) -> Response {
     let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
-    let kind = Kind::Last(span(&query, longest).as_secs());
+    let time = CoveredTime::Last(span(&query, longest).as_secs());
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
-    answer::give(&shelf, &gateway, &asked, (Wanted::Listed(kind, unit), Caching::Minute)).await
+    let requested = RequestedDocument::Open(time, unit);
+    answer::give(&cache, &gateway, &asked, (requested, Caching::Minute)).await
 }
 
 async fn changes_of(
     gateway: Arc<Gateway>,
     asked: Asked,
     begins: Option<DateTime<Utc>>,
-    shelf: Arc<Shelf>,
+    cache: Arc<ChangesCache>,
 ) -> Response {
     let Some(begins) = begins else { return nothing_here() };
     let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
     match hour(&gateway, begins, unit(&query)).await {
-        Ok(Some(found)) => answer::give(&shelf, &gateway, &asked, found).await,
+        Ok(Some(found)) => answer::give(&cache, &gateway, &asked, found).await,
         Ok(None) => nothing_here(),
         Err(err) => out_of_order(&err),
     }
@@ -93,7 +94,7 @@ async fn hour(
     gateway: &Gateway,
     begins: DateTime<Utc>,
     unit: Option<TimeUnit>,
-) -> Result<Option<(Wanted, Caching)>, StoreError> {
+) -> Result<Option<(RequestedDocument, Caching)>, StoreError> {
     let now = runner::now();
     if begins > now {
         return Ok(None);
@@ -105,7 +106,7 @@ async fn hour(
             count: kept.count,
             unit: unit.unwrap_or(kept.unit),
         };
-        return Ok(Some((Wanted::Kept(edition), Caching::Forever)));
+        return Ok(Some((RequestedDocument::Closed(edition), Caching::Forever)));
     }
     // An hour that is not kept yet is read as it stands. Before that there was nothing.
     let open = gateway.store.open_hour().await?;
@@ -113,7 +114,7 @@ async fn hour(
         return Ok(None);
     }
     let unit = unit.unwrap_or(gateway.settings.changes_unit);
-    Ok(Some((Wanted::Listed(Kind::Hour(begins), unit), Caching::Minute)))
+    Ok(Some((RequestedDocument::Open(CoveredTime::Hour(begins), unit), Caching::Minute)))
 }
 
 /// `?last=SECONDS` asks for less, as Technorati's spider did.
@@ -141,14 +142,14 @@ fn hour_named(path: &[String; 4]) -> Option<Option<DateTime<Utc>>> {
     Some(date.and_then(|date| date.and_hms_opt(hour, 0, 0)).map(|at| at.and_utc()))
 }
 
-/// What a shelf of printings is asked for, as a stretch of time at `now`.
-fn stretch(kind: Kind, now: DateTime<Utc>) -> (DateTime<Utc>, DateTime<Utc>, DateTime<Utc>) {
-    match kind {
+/// The stretch of time that a document covers at `now`, and when it was last updated.
+fn stretch(time: CoveredTime, now: DateTime<Utc>) -> (DateTime<Utc>, DateTime<Utc>, DateTime<Utc>) {
+    match time {
         // Another node's clock may be a little ahead.
-        Kind::Last(secs) => {
+        CoveredTime::Last(secs) => {
             (now - TimeDelta::seconds(secs as i64), now + TimeDelta::minutes(1), now)
         }
-        Kind::Hour(begins) => (begins, begins + HOUR, now.min(begins + HOUR)),
+        CoveredTime::Hour(begins) => (begins, begins + HOUR, now.min(begins + HOUR)),
     }
 }
 

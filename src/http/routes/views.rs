@@ -33,7 +33,7 @@ use crate::net;
 use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
 
-use cache::Shelf;
+use cache::ViewCache;
 use document::Document;
 use stats::Stats;
 use subscriptions::Cursor;
@@ -74,9 +74,9 @@ enum View {
 /// What was counted and listed lately.
 struct Views {
     began: DateTime<Utc>,
-    feeds: Arc<Shelf<Audience, Document>>,
-    stats: Arc<Shelf<Audience, Stats>>,
-    subscriptions: Arc<Shelf<(Audience, Cursor), Document>>,
+    feeds: Arc<ViewCache<Audience, Document>>,
+    stats: Arc<ViewCache<Audience, Stats>>,
+    subscriptions: Arc<ViewCache<(Audience, Cursor), Document>>,
 }
 
 impl Views {
@@ -148,12 +148,12 @@ async fn look(
     Ok(match view {
         View::Feeds => {
             let make = move |before| async move { feeds::print(&held, audience, before).await };
-            views.feeds.take(audience, make).await?.give(asked, audience)
+            views.feeds.get_or_make(audience, make).await?.give(asked, audience)
         }
         View::Stats | View::Page => {
             let make =
                 move |_| async move { Stats::print(&held, audience, began).await.map(Arc::new) };
-            let stats = views.stats.take(audience, make).await?;
+            let stats = views.stats.get_or_make(audience, make).await?;
             let document = if view == View::Page { &stats.page } else { &stats.json };
             document.give(asked, audience)
         }
@@ -162,7 +162,7 @@ async fn look(
             let make = move |before| async move {
                 subscriptions::print(&held, audience, cursor, before).await
             };
-            views.subscriptions.take((audience, cursor), make).await?.give(asked, audience)
+            views.subscriptions.get_or_make((audience, cursor), make).await?.give(asked, audience)
         }
     })
 }

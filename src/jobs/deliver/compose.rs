@@ -1,12 +1,17 @@
 //! What a subscription is owed → a body, rendered once for all who are owed the same.
+//!
+//! What always holds: the body of a delivery depends on nothing but its [`BodyKey`] and the
+//! log. However many deliveries need it at the same time, one of them renders it and the
+//! others wait for it, for a change of a popular resource is due to all its subscribers at
+//! once. The bodies take a bounded number of bytes.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use url::Url;
 
+use crate::byte_cache::{ByteCache, ByteSize};
 use feedgate_core::ports::{OwedRange, Store, StoreError};
 use feedgate_core::record::{Audience, Record, RecordKind, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
@@ -17,8 +22,8 @@ use feedgate_feed::render;
 
 /// The most records in one delivery (rule D2); what is left is due again at once.
 const MOST_RECORDS: usize = 100;
-/// The most bytes of rendered bodies that are kept.
-const CACHE_BYTES: usize = 32 * 1024 * 1024;
+/// What all cached bodies may take together.
+const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
 /// JSON has no charset parameter (RFC 8259 `#section-11`), and `Content-Type` of Atom
 /// goes without one because clients compare it whole; the document says what it is.
 const JSON: &str = "application/json";
@@ -27,44 +32,68 @@ const ATOM: &str = "application/atom+xml";
 const UNKNOWN: &str = "application/octet-stream";
 
 /// What is sent in one delivery.
-#[derive(Clone, Debug)]
-pub(super) struct Load {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Payload {
     /// `Content-Type`.
     pub(super) content_type: String,
     /// The body; empty for rssCloud, which only says that something changed.
     pub(super) body: Bytes,
-    /// The first number it brings.
+    /// The number of the first record in it.
     pub(super) first: Seq,
-    /// The last.
+    /// The number of the last.
     pub(super) last: Seq,
     /// When the first of its records was appended.
     pub(super) waiting_since: Option<DateTime<Utc>>,
-    /// What it says of the status.
-    pub(super) says: Says,
+    /// What it says of the resource's status.
+    pub(super) status: StatusInclusion,
 }
 
-/// What a load says of the resource's status.
+/// What a payload says of the resource's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum StatusInclusion {
     /// Nothing.
-    NoStatus,
-    /// How it is, with what else there is: its version, as [`Statuses::version`] counts.
-    Status(i64),
-    /// How it is, and nothing else: its version.
-    StatusOnly(i64),
+    None,
+    /// The status beside entries: its version, as [`Statuses::version`] counts.
+    WithEntries(i64),
+    /// The status and nothing else: its version.
+    Only(i64),
 }
+
+/// What there is to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Composed {
+    /// This.
+    Payload(Payload),
+    /// Nothing: no record in the range is for these subscribers. That stays so, because
+    /// records are only appended behind the range.
+    NothingOwed,
+    /// Nothing at the moment: the resource or its body is missing.
+    NothingStored,
+}
+
+impl ByteSize for Composed {
+    fn byte_size(&self) -> usize {
+        match self {
+            Composed::Payload(payload) => payload.content_type.len() + payload.body.len(),
+            Composed::NothingOwed | Composed::NothingStored => 0,
+        }
+    }
+}
+
+/// The bodies that were composed lately.
+type ComposedBodies = ByteCache<BodyKey, Composed>;
 
 /// Composes bodies.
 pub(super) struct Composer {
     store: Arc<dyn Store>,
     public_url: Url,
-    cache: Mutex<Cache>,
+    bodies: ComposedBodies,
 }
 
 /// What a body depends on: whose log, from where to where, how, and to which kind of
 /// subscriber.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct BodyKey {
     resource: ResourceId,
     topic: String,
     after: Seq,
@@ -72,99 +101,105 @@ struct Key {
     format: Format,
     least: Audience,
     is_open: bool,
-    /// The version of the status that is owed at least; 0 where the body says none. What was
+    /// The version of the status that is owed at least; 0 where the body says none. A body
     /// made when the status was another is not sent as if it said this one (rule P33).
     status: i64,
     /// Which changes of the status that version counts.
     statuses: Statuses,
-    /// Whether only the status is told.
+    /// Whether only the status is sent.
     is_status_only: bool,
 }
 
 impl Composer {
     pub(super) fn new(store: Arc<dyn Store>, public_url: Url) -> Composer {
-        Composer { store, public_url, cache: Mutex::default() }
+        Composer { store, public_url, bodies: ComposedBodies::new(CAPACITY_BYTES) }
     }
 
-    /// What `due` is owed; `None` if there is nothing to bring after all.
-    pub(super) async fn compose(&self, due: &DueSubscription) -> Result<Option<Load>, StoreError> {
+    /// What `due` is owed; `None` if there is nothing to send after all.
+    pub(super) async fn compose(
+        &self,
+        due: &DueSubscription,
+    ) -> Result<Option<Payload>, StoreError> {
         let subscription = &due.subscription;
         if subscription.protocol.is_rsscloud() {
-            let first = Seq(subscription.cursor.0 + 1);
-            let (content_type, body) = (String::new(), Bytes::new());
-            let (last, waiting_since, says) = (due.owed, None, Says::NoStatus);
-            return Ok(Some(Load { content_type, body, first, last, waiting_since, says }));
+            return Ok(Some(Payload {
+                content_type: String::new(),
+                body: Bytes::new(),
+                first: Seq(subscription.cursor.0 + 1),
+                last: due.owed,
+                waiting_since: None,
+                status: StatusInclusion::None,
+            }));
         }
         let is_behind = subscription.cursor < due.owed;
         let is_status_owed = due.status > subscription.status_told;
         if is_behind || !is_status_owed {
-            let news = self.load(due, false).await?;
-            if news.is_some() || !is_status_owed {
-                return Ok(news);
+            let entries = self.payload(due, false).await?;
+            if entries.is_some() || !is_status_owed {
+                return Ok(entries);
             }
         }
-        self.load(due, true).await
+        self.payload(due, true).await
     }
 
     /// What `due` is owed: entries or bodies, or only the status.
-    async fn load(
+    async fn payload(
         &self,
         due: &DueSubscription,
         is_status_only: bool,
-    ) -> Result<Option<Load>, StoreError> {
-        let subscription = &due.subscription;
-        let says_status = is_status_only || subscription.format != Format::Raw;
-        let key = Key {
-            status: if says_status { due.status } else { 0 },
-            statuses: if says_status { subscription.statuses } else { Statuses::Never },
-            is_status_only,
-            resource: subscription.id.resource,
-            topic: subscription.topic.as_str().to_owned(),
-            after: subscription.cursor,
-            owed: due.owed,
-            format: subscription.format,
-            least: subscription.updates.least(),
-            is_open: subscription.account.is_none(),
-        };
-        if let Some(load) = self.cached(&key) {
-            return Ok(Some(load));
-        }
-        let Some(resource) = self.store.get(key.resource).await? else { return Ok(None) };
-        // What a resource is may change; what fits it is told when there is something to
-        // send.
-        let load = match (key.format, resource.kind) {
-            _ if is_status_only => Some(self.status_only(&key, &resource)),
-            (Format::Raw, _) => self.raw(&key, true).await?,
-            (Format::Fitting, ResourceKind::Other) => self.raw(&key, false).await?,
-            (Format::Atom | Format::Json | Format::Fitting, _) => {
-                self.entries(&key, &resource).await?
+    ) -> Result<Option<Payload>, StoreError> {
+        let key = BodyKey::new(due, is_status_only);
+        let composed = match self.bodies.get_or_guard(&key, |_| true).await {
+            Ok(composed) => composed,
+            Err(guard) => {
+                let composed = self.render(&key).await?;
+                if composed != Composed::NothingStored {
+                    guard.fill(composed.clone());
+                }
+                composed
             }
         };
-        if let Some(load) = &load {
-            self.lock().keep(key, load.clone());
+        Ok(match composed {
+            Composed::Payload(payload) => Some(payload),
+            Composed::NothingOwed | Composed::NothingStored => None,
+        })
+    }
+
+    async fn render(&self, key: &BodyKey) -> Result<Composed, StoreError> {
+        let Some(resource) = self.store.get(key.resource).await? else {
+            return Ok(Composed::NothingStored);
+        };
+        // The kind of a resource may change; what fits it is chosen when there is something
+        // to send.
+        match (key.format, resource.kind) {
+            _ if key.is_status_only => Ok(Composed::Payload(self.status_only(key, &resource))),
+            (Format::Raw, _) => self.raw(key, true).await,
+            (Format::Fitting, ResourceKind::Other) => self.raw(key, false).await,
+            (Format::Atom | Format::Json | Format::Fitting, _) => {
+                self.entries(key, &resource).await
+            }
         }
-        Ok(load)
     }
 
     /// The newest body as it was received. `is_version` tells whether the cursor runs
     /// over versions of the body, rather than over records.
-    async fn raw(&self, key: &Key, is_version: bool) -> Result<Option<Load>, StoreError> {
+    async fn raw(&self, key: &BodyKey, is_version: bool) -> Result<Composed, StoreError> {
         let Some((version, body)) = self.store.body(key.resource).await? else {
-            return Ok(None);
+            return Ok(Composed::NothingStored);
         };
         let last = if is_version { Seq(version) } else { key.owed };
-        Ok(Some(Load {
+        Ok(Composed::Payload(Payload {
             content_type: body.content_type.unwrap_or_else(|| UNKNOWN.to_owned()),
             body: body.bytes.into(),
             first: Seq(key.after.0 + 1),
             last,
             waiting_since: None,
-            says: Says::NoStatus,
+            status: StatusInclusion::None,
         }))
     }
 
     /// The new entries, newest first (row N-16), each as it was last said to be.
-    async fn entries(&self, key: &Key, resource: &Resource) -> Result<Option<Load>, StoreError> {
+    async fn entries(&self, key: &BodyKey, resource: &Resource) -> Result<Composed, StoreError> {
         let (mut after, limit) = (key.after, MOST_RECORDS);
         let (records, last) = loop {
             let owed = OwedRange { after, upto: key.owed, least: key.least, limit };
@@ -179,21 +214,25 @@ impl Composer {
             after = last;
         };
         let Some(waiting_since) = records.first().map(|record| record.at) else {
-            return Ok(None);
+            return Ok(Composed::NothingOwed);
         };
         let atom = document(resource, &records, &self.links(key));
         let (content_type, body) = match key.format {
             Format::Json => (JSON, json(resource, &key.topic, &atom)),
             Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
         };
-        let (content_type, body) = (content_type.to_owned(), body.into());
-        let (first, waiting_since) = (Seq(key.after.0 + 1), Some(waiting_since));
-        let says = Says::Status(key.statuses.version(&resource.status));
-        Ok(Some(Load { content_type, body, first, last, waiting_since, says }))
+        Ok(Composed::Payload(Payload {
+            content_type: content_type.to_owned(),
+            body: body.into(),
+            first: Seq(key.after.0 + 1),
+            last,
+            waiting_since: Some(waiting_since),
+            status: StatusInclusion::WithEntries(key.statuses.version(&resource.status)),
+        }))
     }
 
     /// How the resource is, without entries (rule P33).
-    fn status_only(&self, key: &Key, resource: &Resource) -> Load {
+    fn status_only(&self, key: &BodyKey, resource: &Resource) -> Payload {
         let atom = document(resource, &[], &self.links(key));
         let (content_type, body) = match key.format {
             Format::Json => {
@@ -203,18 +242,18 @@ impl Composer {
             }
             Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
         };
-        Load {
+        Payload {
             content_type: content_type.to_owned(),
             body: body.into(),
             first: Seq(key.after.0 + 1),
             last: key.after.max(key.owed),
             waiting_since: None,
-            says: Says::StatusOnly(key.statuses.version(&resource.status)),
+            status: StatusInclusion::Only(key.statuses.version(&resource.status)),
         }
     }
 
     /// The links of the document itself, as in the `Link` header.
-    fn links(&self, key: &Key) -> Vec<Link> {
+    fn links(&self, key: &BodyKey) -> Vec<Link> {
         let hub = super::message::hub(&self.public_url, key.is_open);
         let link = |rel: &str, href: &str| Link {
             href: href.to_owned(),
@@ -223,14 +262,24 @@ impl Composer {
         };
         vec![link("self", &key.topic), link("hub", hub.as_str())]
     }
+}
 
-    fn cached(&self, key: &Key) -> Option<Load> {
-        self.lock().loads.get(key).cloned()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Cache> {
-        // What a panic interrupted can only be an entry that is missing.
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+impl BodyKey {
+    fn new(due: &DueSubscription, is_status_only: bool) -> BodyKey {
+        let subscription = &due.subscription;
+        let says_status = is_status_only || subscription.format != Format::Raw;
+        BodyKey {
+            resource: subscription.id.resource,
+            topic: subscription.topic.as_str().to_owned(),
+            after: subscription.cursor,
+            owed: due.owed,
+            format: subscription.format,
+            least: subscription.updates.least(),
+            is_open: subscription.account.is_none(),
+            status: if says_status { due.status } else { 0 },
+            statuses: if says_status { subscription.statuses } else { Statuses::Never },
+            is_status_only,
+        }
     }
 }
 
@@ -259,64 +308,111 @@ fn json(resource: &Resource, topic: &str, atom: &str) -> String {
     render::json::document(&feed, topic, resource.status.report()).to_string()
 }
 
-/// Bodies made lately, the oldest forgotten first.
-#[derive(Debug, Default)]
-struct Cache {
-    loads: HashMap<Key, Load>,
-    order: VecDeque<Key>,
-    bytes: usize,
-}
-
-impl Cache {
-    fn keep(&mut self, key: Key, load: Load) {
-        self.bytes += load.body.len();
-        self.order.push_back(key.clone());
-        if let Some(before) = self.loads.insert(key, load) {
-            // Two who were owed the same made it at the same time.
-            self.bytes -= before.body.len();
-            self.order.pop_back();
-        }
-        while self.bytes > CACHE_BYTES {
-            let Some(oldest) = self.order.pop_front() else { break };
-            let load = self.loads.remove(&oldest);
-            self.bytes -= load.map_or(0, |load| load.body.len());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use feedgate_core::host_groups::HostGroups;
+    use feedgate_core::page::PageLimits;
+    use feedgate_core::ping_forwarding::Onward;
+    use feedgate_core::subscription::{Subscription, SubscriptionId, Updates};
+    use feedgate_core::topic::{Callback, Topic};
+    use feedgate_protocol::Protocol;
+    use futures_util::future::join_all;
+
     use super::*;
 
-    #[test]
-    fn the_cache_stays_within_its_bound() {
-        let key = |n| Key {
-            resource: ResourceId(n),
-            topic: String::new(),
-            after: Seq(0),
-            owed: Seq(1),
-            format: Format::Atom,
-            least: Audience::Fresh,
-            is_open: true,
-            status: 0,
-            statuses: Statuses::Never,
-            is_status_only: false,
+    const TOPIC: &str = "https://tides.test/feed";
+
+    /// A composer on a store with one resource.
+    async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
+        let settings = feedgate_store::Settings {
+            url: format!("sqlite:{}", folder.join("feedgate.db").display()),
+            connections: 4,
+            groups: HostGroups::new(Duration::ZERO),
+            cut: PageLimits::default(),
+            onward: Onward::default(),
         };
-        let load = |bytes| Load {
-            content_type: ATOM.to_owned(),
-            body: Bytes::from(vec![0; bytes]),
-            first: Seq(1),
-            last: Seq(1),
-            waiting_since: None,
-            says: Says::NoStatus,
+        let store = feedgate_store::open(&settings).await.unwrap();
+        let topic = Topic::parse(TOPIC).unwrap();
+        let id = store.ensure(&topic, DateTime::UNIX_EPOCH).await.unwrap().id;
+        let public_url = Url::parse("https://gateway.test/").unwrap();
+        (Arc::new(Composer::new(store, public_url)), id)
+    }
+
+    /// A subscription that is owed the status in this version.
+    fn due(resource: ResourceId, number: i64, status: i64) -> DueSubscription {
+        let subscription = Subscription {
+            id: SubscriptionId { resource, number },
+            account: None,
+            topic: Topic::parse(TOPIC).unwrap(),
+            callback: Callback::parse(&format!("https://reader.test/{number}")).unwrap(),
+            protocol: Protocol::WebSub,
+            format: Format::Json,
+            updates: Updates::default(),
+            statuses: Statuses::default(),
+            status_told: 0,
+            secret: None,
+            cursor: Seq(0),
+            failures: 0,
+            failing_since: None,
+            lease_until: DateTime::UNIX_EPOCH,
+            created_at: DateTime::UNIX_EPOCH,
         };
-        let mut cache = Cache::default();
-        for n in 0..8 {
-            cache.keep(key(n), load(CACHE_BYTES / 4));
-            cache.keep(key(n), load(CACHE_BYTES / 4));
+        DueSubscription { subscription, owed: Seq(0), status, told_before: Seq(0) }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn what_many_subscriptions_are_owed_at_the_same_time_is_rendered_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (composer, id) = composer(folder.path()).await;
+        let deliveries = (0..512).map(|number| {
+            let (composer, due) = (Arc::clone(&composer), due(id, number, 1 + number % 2));
+            tokio::spawn(async move { composer.compose(&due).await.unwrap().unwrap() })
+        });
+        let payloads: Vec<Payload> =
+            join_all(deliveries).await.into_iter().map(Result::unwrap).collect();
+        // Each rendering is memory of its own while all are held.
+        let rendered: BTreeSet<_> = payloads.iter().map(|payload| payload.body.as_ptr()).collect();
+        assert_eq!(rendered.len(), 2, "once for each version of the status");
+        assert_eq!(composer.bodies.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_missing_is_looked_for_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (composer, id) = composer(folder.path()).await;
+        let mut raw = due(id, 1, 0);
+        (raw.subscription.format, raw.owed) = (Format::Raw, Seq(1));
+        let mut entries = raw.clone();
+        entries.subscription.format = Format::Atom;
+        let gone = due(ResourceId(id.0 + 1), 1, 1);
+        for (due, stored) in [(&raw, 0), (&gone, 0), (&entries, 1)] {
+            assert_eq!(composer.compose(due).await.unwrap(), None);
+            assert_eq!(composer.bodies.len(), stored);
         }
-        assert_eq!(cache.bytes, CACHE_BYTES);
-        assert_eq!((cache.loads.len(), cache.order.len()), (4, 4));
-        assert!(cache.loads.contains_key(&key(7)) && !cache.loads.contains_key(&key(3)));
+    }
+
+    #[tokio::test]
+    async fn the_bodies_take_no_more_than_their_capacity() {
+        let folder = tempfile::tempdir().unwrap();
+        let (composer, id) = composer(folder.path()).await;
+        for number in 0..20 {
+            let payload = Payload {
+                content_type: ATOM.to_owned(),
+                body: Bytes::from(vec![0; CAPACITY_BYTES / 6]),
+                first: Seq(1),
+                last: Seq(1),
+                waiting_since: None,
+                status: StatusInclusion::None,
+            };
+            let key = BodyKey::new(&due(id, 1, number), true);
+            composer.bodies.insert(key.clone(), Composed::Payload(payload));
+            assert!(composer.bodies.bytes() <= CAPACITY_BYTES);
+            assert!(composer.bodies.get(&key).is_some(), "the newest is there");
+        }
+        assert!(composer.bodies.len() >= 4);
     }
 }

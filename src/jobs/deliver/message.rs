@@ -1,4 +1,4 @@
-//! The request that brings a load to a callback, in the words of its protocol.
+//! The request that brings a payload to a callback, in the words of its protocol.
 
 use http::header::{CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -10,7 +10,7 @@ use feedgate_protocol::Protocol;
 use feedgate_protocol::{rsscloud, signature};
 
 use super::Settings;
-use super::compose::{Load, Says};
+use super::compose::{Payload, StatusInclusion};
 
 const X_HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature");
 const X_TOPIC: HeaderName = HeaderName::from_static("x-pubsubhubbub-topic");
@@ -28,14 +28,14 @@ pub(super) fn hub(public_url: &Url, is_open: bool) -> Url {
 }
 
 /// The request.
-pub(super) fn call(subscription: &Subscription, load: &Load, settings: &Settings) -> Call {
+pub(super) fn call(subscription: &Subscription, payload: &Payload, settings: &Settings) -> Call {
     let (protocol, url) = (&subscription.protocol, subscription.callback.url());
     let mut headers = rsscloud::headers(protocol, &url);
     let body = match protocol {
         Protocol::WebSub => {
-            put(&mut headers, CONTENT_TYPE, &load.content_type);
-            push_websub(&mut headers, subscription, load, settings);
-            load.body.clone()
+            put(&mut headers, CONTENT_TYPE, &payload.content_type);
+            push_websub(&mut headers, subscription, payload, settings);
+            payload.body.clone()
         }
         Protocol::HttpPost | Protocol::XmlRpc { .. } | Protocol::Soap { .. } => {
             rsscloud::changed(protocol, subscription.topic.as_str()).into()
@@ -50,7 +50,7 @@ pub(super) fn call(subscription: &Subscription, load: &Load, settings: &Settings
 fn push_websub(
     headers: &mut HeaderMap,
     subscription: &Subscription,
-    load: &Load,
+    payload: &Payload,
     settings: &Settings,
 ) {
     let topic = subscription.topic.as_str();
@@ -58,10 +58,10 @@ fn push_websub(
     put(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
     put(headers, X_TOPIC, topic);
     put(headers, X_CALLBACK, subscription.callback.as_str());
-    let what = match load.says {
-        Says::StatusOnly(version) => format!("status-{version}"),
-        Says::NoStatus | Says::Status(_) => {
-            let range = format!("{}-{}", load.first, load.last);
+    let what = match payload.status {
+        StatusInclusion::Only(version) => format!("status-{version}"),
+        StatusInclusion::None | StatusInclusion::WithEntries(_) => {
+            let range = format!("{}-{}", payload.first, payload.last);
             put(headers, X_SEQ, &range);
             range
         }
@@ -72,7 +72,7 @@ fn push_websub(
         put(headers, X_RETRIED, &subscription.failures.to_string());
     }
     if let Some(secret) = &subscription.secret {
-        let signed = signature::sign(settings.signature, secret.expose(), &load.body);
+        let signed = signature::sign(settings.signature, secret.expose(), &payload.body);
         put(headers, X_HUB_SIGNATURE, &signed);
     }
 }

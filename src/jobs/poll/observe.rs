@@ -14,7 +14,7 @@ pub(super) use super::found::{Found, Fresh, NO_PART, Partless, Trouble};
 use super::moves;
 pub(super) use super::read_document::parse_aside;
 use super::read_document::read;
-use super::shared_documents::Shares;
+use super::shared_documents::{DocumentSource, SharedDocuments};
 
 /// How often documents that point to another one are followed (as HTTP redirects are,
 /// rule P18).
@@ -40,15 +40,18 @@ pub(super) struct Seen {
 /// Looks at a resource.
 pub(super) async fn look(
     fetch: &Fetch,
-    shares: &Shares,
+    shared: &SharedDocuments,
     due: &DueResource,
     now: DateTime<Utc>,
 ) -> Seen {
-    if let Some((at, document)) = shares.take(due, now) {
-        let found = read(Ok(Answer::Document(Box::new(document))), due, at).await;
-        let (took, place) = (Duration::ZERO, Place::Unknown);
-        return Seen { at, took, wire_bytes: 0, doubted: false, place, found };
-    }
+    let guard = match shared.find_or_fetch(due, now).await {
+        DocumentSource::Fetch(guard) => guard,
+        DocumentSource::Shared(at, document) => {
+            let found = read(Ok(Answer::Document(Box::new(document))), due, at).await;
+            let (took, place) = (Duration::ZERO, Place::Unknown);
+            return Seen { at, took, wire_bytes: 0, doubted: false, place, found };
+        }
+    };
     let polling = &due.resource.polling;
     let (url, whole) = (&due.resource.fetch_url, Validators::default());
     let mut doubted = polling.is_stuck(now);
@@ -59,9 +62,9 @@ pub(super) async fn look(
         fetched = get(fetch, due, url, &whole).await;
     }
     match &fetched.result {
-        Ok(Answer::Document(document)) => shares.keep(due, document, now),
-        Ok(Answer::NotModified { .. }) => shares.confirm(due, &polling.validators, now),
-        Err(_) => {}
+        Ok(Answer::Document(document)) => guard.share(document, now),
+        Ok(Answer::NotModified { .. }) => guard.confirm(&polling.validators, now),
+        Err(_) => guard.give_up(),
     }
     let mut seen = Seen {
         at: now,

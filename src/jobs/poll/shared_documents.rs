@@ -1,136 +1,170 @@
-//! Documents that several resources are parts of.
+//! Documents that several resources are parts of, fetched once for all of them.
 //!
-//! Topics that differ in nothing but their fragment are resources of their own, but they
-//! are one document of the publisher's, and that is not to be fetched once for each of
-//! them. Who fetches it leaves it here; who is due next takes it, if it was fetched after
-//! they last looked and is not older than the time between two of their own looks. So
-//! however many there are, the document is fetched as often as if there were one.
+//! Topics that differ in nothing but their fragment are resources of their own, but one
+//! document of the publisher's, which must not be fetched once for each of them. A poll
+//! that fetched the document leaves it here; a poll of another part uses it, if it was
+//! fetched after that part's last poll and less than that part's polling period ago. While
+//! one poll fetches the document, those of other parts wait for it. So the document is
+//! fetched as often as if it had one part.
 //!
-//! A ping is not answered from here: what it tells of may have come afterwards. Nodes do
-//! not share.
+//! A ping is not answered from here: what it announces may have come after the fetch. Each
+//! node has documents of its own. They take a bounded number of bytes.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::byte_cache::{ByteCache, ByteSize, FillGuard};
 use crate::net::Document;
 use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
-use feedgate_core::schedule;
 
-/// The most bytes that are kept: bodies, headers and addresses.
-const BYTES: usize = 32 * 1024 * 1024;
+/// What all documents may take together: bodies, headers and addresses.
+const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
 /// The most documents.
-const MOST: usize = 4_096;
-/// Nobody looks less often unless he is told to, so an older document is of use to nobody.
-const LONGEST: TimeDelta = TimeDelta::seconds(schedule::LONGEST_S as i64);
+const MOST_DOCUMENTS: usize = 4_096;
 
-/// The documents. Clones are the same.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Shares(Arc<Mutex<Held>>);
+/// The documents, by their address without a fragment. Clones are the same.
+#[derive(Clone, Debug)]
+pub(super) struct SharedDocuments(Arc<ByteCache<String, SharedDocument>>);
 
-#[derive(Debug, Default)]
-struct Held {
-    documents: HashMap<String, Share>,
-    /// Their addresses by their numbers: the longest unconfirmed is first.
-    order: BTreeMap<u64, String>,
-    last: u64,
-    bytes: usize,
+#[derive(Clone, Debug)]
+struct SharedDocument {
+    fetched_at: DateTime<Utc>,
+    document: Arc<Document>,
 }
 
+impl ByteSize for SharedDocument {
+    /// At least a document's share of the capacity, so that there are no more than
+    /// [`MOST_DOCUMENTS`]. The document's address is in the key, too.
+    fn byte_size(&self) -> usize {
+        let document = &self.document;
+        let headers = document.headers.iter();
+        let headers = headers.map(|(name, value)| name.as_str().len() + value.len());
+        let validators = &document.validators;
+        let etag = validators.etag.as_ref().map_or(0, Vec::len);
+        let last_modified = validators.last_modified.as_ref().map_or(0, Vec::len);
+        let addresses = 2 * document.url.as_str().len() + validators.url.len();
+        let bytes = document.body.len() + headers.sum::<usize>() + etag + last_modified + addresses;
+        bytes.max(CAPACITY_BYTES / MOST_DOCUMENTS)
+    }
+}
+
+/// Where a poll gets its document from.
 #[derive(Debug)]
-struct Share {
-    at: DateTime<Utc>,
-    document: Document,
-    number: u64,
+pub(super) enum DocumentSource<'a> {
+    /// Another part's poll fetched it at that time.
+    Shared(DateTime<Utc>, Document),
+    /// This poll fetches it.
+    Fetch(FetchGuard<'a>),
 }
 
-impl Shares {
-    /// The document that a due resource would fetch now, and when it was fetched.
-    pub(super) fn take(
-        &self,
-        due: &DueResource,
+/// A fetch whose document others may use. If it is dropped, or fails, one of those that
+/// wait for it fetches.
+#[derive(Debug)]
+pub(super) struct FetchGuard<'a> {
+    documents: &'a ByteCache<String, SharedDocument>,
+    /// Where the document is; `None` if it is fetched for a whole resource.
+    url: Option<&'a String>,
+    /// `None` if nobody waits for it, because it is fetched after a ping.
+    guard: Option<FillGuard<'a, String, SharedDocument>>,
+}
+
+impl Default for SharedDocuments {
+    fn default() -> SharedDocuments {
+        SharedDocuments(Arc::new(ByteCache::new(CAPACITY_BYTES)))
+    }
+}
+
+impl SharedDocuments {
+    /// The document of a due resource, or a guard: it is this poll that fetches the document.
+    pub(super) async fn find_or_fetch<'a>(
+        &'a self,
+        due: &'a DueResource,
         now: DateTime<Utc>,
-    ) -> Option<(DateTime<Utc>, Document)> {
-        let status = &due.resource.status;
-        if due.trigger != Trigger::Schedule || due.resource.topic.fragment().is_none() {
-            return None;
+    ) -> DocumentSource<'a> {
+        let (documents, status) = (&*self.0, &due.resource.status);
+        let is_part = due.resource.topic.fragment().is_some();
+        let url = is_part.then_some(&due.resource.fetch_url);
+        let Some(waited) = url.filter(|_| due.trigger == Trigger::Schedule) else {
+            return DocumentSource::Fetch(FetchGuard { documents, url, guard: None });
+        };
+        let is_usable = |shared: &SharedDocument| {
+            let is_newer = status.last_fetch.is_none_or(|last| shared.fetched_at > last);
+            let period = TimeDelta::seconds(status.period_s.into());
+            is_newer && now < shared.fetched_at + period
+        };
+        match documents.get_or_guard(waited, is_usable).await {
+            Ok(shared) => DocumentSource::Shared(shared.fetched_at, (*shared.document).clone()),
+            Err(guard) => DocumentSource::Fetch(FetchGuard { documents, url, guard: Some(guard) }),
         }
-        let held = self.lock();
-        let Share { at, document, .. } = held.documents.get(&due.resource.fetch_url)?;
-        let is_newer = status.last_fetch.is_none_or(|last| *at > last);
-        let is_fresh = now < *at + TimeDelta::seconds(status.period_s.into());
-        (is_newer && is_fresh).then(|| (*at, document.clone()))
-    }
-
-    /// Leaves a document that was fetched for a part of it.
-    pub(super) fn keep(&self, due: &DueResource, document: &Document, at: DateTime<Utc>) {
-        if due.resource.topic.fragment().is_some() {
-            self.lock().keep(&due.resource.fetch_url, document.clone(), at);
-        }
-    }
-
-    /// The document with these validators is still the newest.
-    pub(super) fn confirm(&self, due: &DueResource, validators: &Validators, at: DateTime<Utc>) {
-        let mut held = self.lock();
-        let url = &due.resource.fetch_url;
-        if held.documents.get(url).is_some_and(|held| held.document.validators == *validators)
-            && let Some(share) = held.forget(url)
-        {
-            held.keep(url, share.document, at);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        // What a panic interrupted can only be a document that is missing.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
-    /// Keeps a document, and no more than there is room for, and nothing that is old.
-    fn keep(&mut self, url: &str, document: Document, at: DateTime<Utc>) {
-        self.forget(url);
-        self.last += 1;
-        self.bytes += bytes(url, &document);
-        self.order.insert(self.last, url.to_owned());
-        self.documents.insert(url.to_owned(), Share { at, document, number: self.last });
-        while let Some(oldest) = self.order.values().next().cloned() {
-            let is_old = self.documents.get(&oldest).is_none_or(|held| held.at + LONGEST <= at);
-            if !is_old && self.bytes <= BYTES && self.documents.len() <= MOST {
-                break;
+impl FetchGuard<'_> {
+    /// Shares the document that was fetched.
+    pub(super) fn share(self, document: &Document, fetched_at: DateTime<Utc>) {
+        if self.url.is_some() {
+            self.store(SharedDocument { fetched_at, document: Arc::new(document.clone()) });
+        }
+    }
+
+    /// Notes that the document with these validators is still the newest.
+    pub(super) fn confirm(self, validators: &Validators, fetched_at: DateTime<Utc>) {
+        match self.previous() {
+            Some(shared) if shared.document.validators == *validators => {
+                self.store(SharedDocument { fetched_at, ..shared });
             }
-            self.forget(&oldest);
+            _ => self.give_up(),
         }
     }
 
-    fn forget(&mut self, url: &str) -> Option<Share> {
-        let share = self.documents.remove(url)?;
-        self.order.remove(&share.number);
-        self.bytes -= bytes(url, &share.document);
-        Some(share)
+    /// Leaves the document as it was: it may be new enough for others.
+    pub(super) fn give_up(self) {
+        if self.guard.is_some()
+            && let Some(previous) = self.previous()
+        {
+            self.store(previous);
+        }
     }
-}
 
-/// What a document takes. Its address is kept twice here, and twice in the document.
-fn bytes(url: &str, document: &Document) -> usize {
-    let headers = document.headers.iter();
-    let headers = headers.map(|(name, value)| name.as_str().len() + value.len());
-    let validators = &document.validators;
-    let etag = validators.etag.as_ref().map_or(0, Vec::len);
-    let last_modified = validators.last_modified.as_ref().map_or(0, Vec::len);
-    let addresses = 2 * url.len() + document.url.as_str().len() + validators.url.len();
-    document.body.len() + headers.sum::<usize>() + etag + last_modified + addresses
+    fn previous(&self) -> Option<SharedDocument> {
+        match &self.guard {
+            Some(guard) => guard.previous().cloned(),
+            None => self.documents.get(self.url?),
+        }
+    }
+
+    fn store(self, shared: SharedDocument) {
+        match (self.guard, self.url) {
+            (Some(guard), _) => guard.fill(shared),
+            (None, Some(url)) => self.documents.insert(url.clone(), shared),
+            (None, None) => {}
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
     use bytes::Bytes;
+    use futures_util::future::join_all;
     use http::{HeaderMap, HeaderValue};
+    use tokio::time::{sleep, timeout};
     use url::Url;
 
     use super::*;
+    use feedgate_core::poll::Polling;
+    use feedgate_core::record::Seq;
+    use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
+    use feedgate_core::status::Status;
+    use feedgate_core::topic::Topic;
+
+    fn at(secs: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(secs)
+    }
 
     fn document(body: usize, header: usize) -> Document {
         let value = HeaderValue::from_str(&"x".repeat(header)).unwrap();
@@ -143,44 +177,140 @@ mod tests {
         }
     }
 
-    /// Keeps documents one after the other; which are there in the end, and their bytes.
-    fn kept(documents: &[(&str, i64, usize, usize)]) -> (String, usize) {
-        let mut held = Held::default();
-        for (url, at, body, header) in documents {
-            let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(*at);
-            held.keep(url, document(*body, *header), at);
-        }
-        assert_eq!(held.order.len(), held.documents.len());
-        (held.order.into_values().collect(), held.bytes)
+    /// A resource that is due, was polled then, and is polled every minute.
+    fn due(trigger: Trigger, fragment: &str, last_fetch: Option<i64>) -> DueResource {
+        let topic = Topic::parse(&format!("https://a.test/{fragment}")).unwrap();
+        let status = Status { last_fetch: last_fetch.map(at), period_s: 60, ..Status::default() };
+        let resource = Resource {
+            id: ResourceId(1),
+            topic,
+            fetch_url: "https://a.test/".to_owned(),
+            kind: ResourceKind::default(),
+            head: Seq(0),
+            body_version: 0,
+            feed_head: String::new(),
+            next_fetch: at(0),
+            status,
+            polling: Polling::default(),
+            subscribers: 1,
+            pushed_until: None,
+        };
+        DueResource { resource, trigger }
     }
 
-    #[test]
-    fn what_is_kept_is_bounded_in_bytes_and_age() {
-        const MB: usize = 1024 * 1024;
-        const OLD: i64 = schedule::LONGEST_S as i64;
+    fn part() -> DueResource {
+        due(Trigger::Schedule, "#a", None)
+    }
+
+    /// When the document that a due resource would use was fetched.
+    async fn shared_at(shared: &SharedDocuments, due: &DueResource, now: i64) -> Option<i64> {
+        match shared.find_or_fetch(due, at(now)).await {
+            DocumentSource::Shared(fetched_at, _) => Some(fetched_at.timestamp()),
+            DocumentSource::Fetch(guard) => {
+                guard.give_up();
+                None
+            }
+        }
+    }
+
+    async fn fetch(shared: &SharedDocuments, document: &Document, now: i64) {
+        let due = due(Trigger::Schedule, "#first", Some(now));
+        match shared.find_or_fetch(&due, at(now)).await {
+            DocumentSource::Fetch(guard) => guard.share(document, at(now)),
+            DocumentSource::Shared(..) => panic!("it is not newer than the last fetch"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_document_is_used_by_other_parts_until_they_would_fetch_it_again() {
+        let shared = SharedDocuments::default();
+        fetch(&shared, &document(10, 10), 100).await;
         #[rustfmt::skip]
         let cases = [
-            ("all of it",               &[("a", 0, 1, 1), ("b", 1, 1, 1)][..],                      "ab"),
-            ("the same address once",   &[("a", 0, 1, 1), ("b", 1, 1, 1), ("a", 2, 1, 1)],          "ba"),
-            ("long bodies",             &[("a", 0, 20 * MB, 1), ("b", 1, 11 * MB, 1), ("c", 2, 2 * MB, 1)], "bc"),
-            ("long headers",            &[("a", 0, 1, 17 * MB), ("b", 1, 1, 17 * MB)],              "b"),
-            ("one that is too long",    &[("a", 0, 33 * MB, 1)],                                    ""),
-            ("old ones",                &[("a", 0, 1, 1), ("b", 1, 1, 1), ("c", OLD, 1, 1)],        "bc"),
+            ("a part that was never polled",  due(Trigger::Schedule, "#a", None),      100, Some(100)),
+            ("one that was polled before",    due(Trigger::Schedule, "#a", Some(99)),  159, Some(100)),
+            ("a period later",                due(Trigger::Schedule, "#a", Some(99)),  160, None),
+            ("one that was polled since",     due(Trigger::Schedule, "#a", Some(100)), 101, None),
+            ("after a ping",                  due(Trigger::Ping, "#a", None),          101, None),
+            ("the whole",                     due(Trigger::Schedule, "", None),        101, None),
+            ("nobody took it away",           due(Trigger::Schedule, "#a", None),      102, Some(100)),
         ];
-        for (why, documents, want) in cases {
-            assert_eq!(kept(documents).0, want, "{why}");
+        for (why, due, now, want) in cases {
+            assert_eq!(shared_at(&shared, &due, now).await, want, "{why}");
         }
-        let once = kept(&[("a", 0, 10, 10)]).1;
-        assert_eq!(kept(&[("a", 0, 99, 99), ("a", 1, 10, 10)]).1, once, "bytes are given back");
+    }
+
+    #[tokio::test]
+    async fn a_document_that_was_not_modified_is_as_good_as_a_new_one() {
+        let other = Validators { etag: Some(b"\"other\"".to_vec()), ..Validators::default() };
+        for trigger in [Trigger::Schedule, Trigger::Ping] {
+            for (validators, want) in [(Validators::default(), 300), (other.clone(), 100)] {
+                let shared = SharedDocuments::default();
+                fetch(&shared, &document(10, 10), 100).await;
+                let due = due(trigger, "#a", Some(200));
+                let DocumentSource::Fetch(guard) = shared.find_or_fetch(&due, at(300)).await else {
+                    panic!("it is too old");
+                };
+                guard.confirm(&validators, at(300));
+                let held = shared.0.get(&due.resource.fetch_url).unwrap();
+                assert_eq!(held.fetched_at, at(want), "{trigger:?}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_document_is_fetched_once_for_all_parts_that_are_due_together() {
+        let (shared, fetches) = (SharedDocuments::default(), AtomicUsize::new(0));
+        let polls = (0..20).map(|_| async {
+            match shared.find_or_fetch(&part(), at(0)).await {
+                DocumentSource::Shared(_, document) => assert_eq!(document.body.len(), 10),
+                DocumentSource::Fetch(guard) => {
+                    fetches.fetch_add(1, Ordering::Relaxed);
+                    sleep(Duration::from_secs(1)).await;
+                    guard.share(&document(10, 10), at(0));
+                }
+            }
+        });
+        join_all(polls).await;
+        assert_eq!(fetches.into_inner(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_poll_that_fails_or_is_cancelled_leaves_the_fetch_to_the_next() {
+        let shared = SharedDocuments::default();
+        let (first, second, third) = (part(), part(), part());
+        let first = timeout(Duration::from_secs(1), async {
+            let _guard = shared.find_or_fetch(&first, at(0)).await;
+            sleep(Duration::from_secs(60)).await;
+        });
+        let second = async {
+            match shared.find_or_fetch(&second, at(0)).await {
+                DocumentSource::Fetch(guard) => guard.give_up(),
+                DocumentSource::Shared(..) => panic!("nothing was fetched"),
+            }
+        };
+        let (first, ()) = tokio::join!(first, second);
+        assert!(first.is_err());
+        assert!(matches!(shared.find_or_fetch(&third, at(0)).await, DocumentSource::Fetch(_)));
     }
 
     #[test]
-    fn what_is_kept_is_bounded_in_number() {
-        let mut held = Held::default();
-        for n in 0..MOST + 10 {
-            held.keep(&n.to_string(), document(0, 0), DateTime::UNIX_EPOCH);
+    fn the_documents_are_bounded_in_bytes_and_number() {
+        const MB: usize = 1024 * 1024;
+        for (body, header) in [(3 * MB, 1), (1, 3 * MB), (1, 1)] {
+            let shared = SharedDocuments::default();
+            let document = Arc::new(document(body, header));
+            for number in 0..MOST_DOCUMENTS + 10 {
+                let document = Arc::clone(&document);
+                let value = SharedDocument { fetched_at: at(0), document };
+                shared.0.insert(number.to_string(), value);
+                assert!(shared.0.bytes() <= CAPACITY_BYTES && shared.0.len() <= MOST_DOCUMENTS);
+            }
+            assert!(shared.0.get(&(MOST_DOCUMENTS + 9).to_string()).is_some(), "the last");
         }
-        assert_eq!((held.documents.len(), held.order.len()), (MOST, MOST));
-        assert!(!held.documents.contains_key("9") && held.documents.contains_key("10"));
+        let shared = SharedDocuments::default();
+        let value = SharedDocument { fetched_at: at(0), document: Arc::new(document(33 * MB, 1)) };
+        shared.0.insert("too large".to_owned(), value);
+        assert!(shared.0.is_empty());
     }
 }

@@ -138,8 +138,8 @@ fn form(read: Option<Form>) {
         );
     }
     body += &format!("--{BOUNDARY}--\r\n");
-    let again =
-        multipart::read(&format!("multipart/form-data; boundary={BOUNDARY}"), body.as_bytes());
+    let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
+    let again = multipart::read(&content_type, &body.into());
     assert!(again.expect("our own body can be read").pairs().eq(plain()), "as a multipart form");
 }
 
@@ -148,7 +148,8 @@ fn multipart(bytes: &[u8]) {
     let end = bytes.iter().position(|b| *b == b'\n').unwrap_or(bytes.len());
     let (header, body) = bytes.split_at(end);
     let header = String::from_utf8_lossy(header);
-    form(multipart::read(&header, body.get(1..).unwrap_or_default()).ok());
+    let body = body.get(1..).unwrap_or_default().to_vec();
+    form(multipart::read(&header, &body.into()).ok());
 }
 
 /// The secret, then the body, parted by a line's end.

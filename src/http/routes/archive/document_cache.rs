@@ -1,13 +1,12 @@
-//! Documents that were served lately, ready to be served again.
+//! Archive documents that were served lately, ready to be served again.
 //!
-//! What holds here: the bytes of all documents on a shelf, in all their forms, stay below
-//! what the operator allows; what was not asked for longest goes first. An archived
-//! document is taken from the shelf without a look at the store, but for one now and then:
-//! it may have been dropped since, by whatever node.
+//! What always holds: the documents, in all their encodings, take no more memory than the
+//! operator allows. A document is rendered once however many ask for it, and compressed once
+//! in each encoding. An archived document is served without a query of the store for
+//! [`TRUST`] at a time: any node may have dropped it since.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,116 +14,113 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tracing::error;
 
+use crate::byte_cache::{ByteCache, ByteSize};
+use crate::http::kit::content_coding::Coding;
 use crate::http::routes::archive::render::Order;
 use feedgate_core::resource::ResourceId;
 
-use crate::http::kit::content_coding::Coding;
-
-/// How long an archived document is served without a look whether it is still kept.
+/// How long an archived document is served before the store is asked whether it still exists.
 const TRUST: Duration = Duration::from_secs(60);
-/// What a document takes besides its bytes, about.
-const OVERHEAD_BYTES: usize = 512;
 
 /// Which document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    /// Of this resource.
+pub(super) struct DocumentKey {
+    /// The resource whose archive it belongs to.
     pub(super) id: ResourceId,
-    /// Asked for as a collection: nothing of one is shown to who asks for a resource.
+    /// Whether it was requested as a collection's: a request for a resource must not be
+    /// answered with a collection's document.
     pub(super) is_collection: bool,
-    /// Its number; `None` for the recent one.
+    /// Its number; `None` for the recent document.
     pub(super) number: Option<i64>,
-    /// In this order.
+    /// The order of its entries.
     pub(super) order: Order,
 }
 
-/// A document and the forms in which it was asked for.
-#[derive(Debug)]
-pub(super) struct Rendered {
-    /// Tells its bytes from all others that were ever served at its address.
+/// What distinguishes one state of a document from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DocumentState {
+    /// Differs for each text that was ever served at the document's address.
     pub(super) mark: String,
-    /// Whether it will never change.
+    /// Whether the document will never change again.
     pub(super) is_archived: bool,
+}
+
+/// A document in the encodings that were requested so far.
+#[derive(Debug)]
+pub(super) struct CachedDocument {
+    /// The state that it was rendered from.
+    pub(super) state: DocumentState,
     plain: Bytes,
     gzip: OnceCell<Bytes>,
     brotli: OnceCell<Bytes>,
-    /// When it was last seen to be kept, in milliseconds of the shelf.
-    seen_ms: AtomicU64,
+    /// When it was last known to exist in the store, in milliseconds since the cache began.
+    confirmed_ms: AtomicU64,
 }
 
-/// Two generations: what is asked for moves into the young one, and when that has half of
-/// the room, the old one is forgotten and the young one grows old.
+/// A document as it is stored. A document grows by each encoding, but what an entry of the
+/// cache takes must not change while it is stored, so it is noted here.
+#[derive(Clone, Debug)]
+struct Entry {
+    document: Arc<CachedDocument>,
+    bytes: usize,
+}
+
+impl Entry {
+    fn new(document: &Arc<CachedDocument>) -> Entry {
+        Entry { document: Arc::clone(document), bytes: document.bytes() }
+    }
+}
+
+impl ByteSize for Entry {
+    fn byte_size(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The documents of one node's archives.
 #[derive(Debug)]
-struct Generations {
-    young: HashMap<Key, Arc<Rendered>>,
-    old: HashMap<Key, Arc<Rendered>>,
-    young_bytes: usize,
+pub struct ArchiveDocumentCache {
+    documents: ByteCache<DocumentKey, Entry>,
+    began: Instant,
 }
 
-/// The documents at hand.
-#[derive(Debug)]
-pub struct Shelf {
-    room_bytes: usize,
-    begun: Instant,
-    held: Mutex<Generations>,
-}
-
-impl Shelf {
-    /// An empty one with room for so many bytes.
-    pub fn new(room_bytes: usize) -> Shelf {
-        let held = Generations { young: HashMap::new(), old: HashMap::new(), young_bytes: 0 };
-        Shelf { room_bytes, begun: Instant::now(), held: Mutex::new(held) }
+impl ArchiveDocumentCache {
+    /// An empty cache of this capacity.
+    pub fn new(capacity_bytes: usize) -> ArchiveDocumentCache {
+        ArchiveDocumentCache { documents: ByteCache::new(capacity_bytes), began: Instant::now() }
     }
 
-    /// A document, whatever has become of it in the store since.
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<Rendered>> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = held.young.get(key) {
-            return Some(Arc::clone(found));
-        }
-        let found = held.old.remove(key)?;
-        self.keep(&mut held, *key, Arc::clone(&found));
-        Some(found)
+    /// An archived document that was known to exist less than [`TRUST`] ago.
+    pub(super) fn get_trusted(&self, key: &DocumentKey) -> Option<Arc<CachedDocument>> {
+        let document = self.documents.get(key)?.document;
+        let since_ms = self.now_ms().saturating_sub(document.confirmed_ms.load(Ordering::Relaxed));
+        let is_trusted = document.state.is_archived && u128::from(since_ms) < TRUST.as_millis();
+        is_trusted.then_some(document)
     }
 
-    /// An archived document that was seen to be kept a moment ago.
-    pub(super) fn trusted(&self, key: &Key) -> Option<Arc<Rendered>> {
-        let found = self.get(key)?;
-        let since = self.now_ms().saturating_sub(found.seen_ms.load(Ordering::Relaxed));
-        (found.is_archived && u128::from(since) < TRUST.as_millis()).then_some(found)
-    }
-
-    /// Notes that a document was seen to be kept.
-    pub(super) fn saw(&self, document: &Rendered) {
-        document.seen_ms.store(self.now_ms(), Ordering::Relaxed);
-    }
-
-    /// Puts a document here.
-    pub(super) fn put(
+    /// The document in a state that was just read from the store. `render` makes its text if
+    /// the cache does not have it.
+    pub(super) async fn get_or_render<E>(
         &self,
-        key: Key,
-        (mark, is_archived): (String, bool),
-        plain: Bytes,
-    ) -> Arc<Rendered> {
-        let document = Arc::new(Rendered {
-            mark,
-            is_archived,
-            plain,
-            gzip: OnceCell::new(),
-            brotli: OnceCell::new(),
-            seen_ms: AtomicU64::new(self.now_ms()),
-        });
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.old.remove(&key);
-        self.keep(&mut held, key, Arc::clone(&document));
-        document
+        key: DocumentKey,
+        state: DocumentState,
+        render: impl Future<Output = Result<String, E>>,
+    ) -> Result<Arc<CachedDocument>, E> {
+        let is_current = |entry: &Entry| entry.document.state == state;
+        let make = async {
+            let document = CachedDocument::new(state.clone(), render.await?.into());
+            Ok(Entry::new(&Arc::new(document)))
+        };
+        let document = self.documents.get_or_make(&key, is_current, make).await?.document;
+        document.confirmed_ms.store(self.now_ms(), Ordering::Relaxed);
+        Ok(document)
     }
 
-    /// A document in this form, or as it is if that cannot be made.
-    pub(super) async fn body(
+    /// A document's body in this encoding, or as it is if that fails.
+    pub(super) async fn encode(
         &self,
-        key: Key,
-        document: &Arc<Rendered>,
+        key: DocumentKey,
+        document: &Arc<CachedDocument>,
         coding: Coding,
     ) -> (Coding, Bytes) {
         let cell = match coding {
@@ -132,56 +128,42 @@ impl Shelf {
             Coding::Gzip => &document.gzip,
             Coding::Brotli => &document.brotli,
         };
+        if let Some(body) = cell.get() {
+            return (coding, body.clone());
+        }
         let encode = || async {
             let plain = document.plain.clone();
             let encoding = tokio::task::spawn_blocking(move || coding.encode(&plain));
             encoding.await.map_err(std::io::Error::other)?
         };
-        let made = match cell.get_or_try_init(encode).await {
+        let body = match cell.get_or_try_init(encode).await {
             Ok(body) => body.clone(),
             Err(err) => {
-                error!(error = &err as &dyn std::error::Error, "a document was not compressed");
+                error!(
+                    error = &err as &dyn std::error::Error,
+                    "an archive document could not be compressed; it is sent uncompressed"
+                );
                 return (Coding::Plain, document.plain.clone());
             }
         };
-        // It takes more room now.
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_held =
-            |here: Option<&Arc<Rendered>>| here.is_some_and(|it| Arc::ptr_eq(it, document));
-        if is_held(held.young.get(&key)) {
-            held.young_bytes += made.len();
-            self.make_room(&mut held);
-        }
-        (coding, made)
-    }
-
-    fn keep(&self, held: &mut Generations, key: Key, document: Arc<Rendered>) {
-        let bytes = document.bytes();
-        if bytes > self.room_bytes / 2 {
-            return; // everything else would have to go for it
-        }
-        held.young_bytes += bytes;
-        if let Some(before) = held.young.insert(key, document) {
-            held.young_bytes = held.young_bytes.saturating_sub(before.bytes());
-        }
-        self.make_room(held);
-    }
-
-    fn make_room(&self, held: &mut Generations) {
-        if held.young_bytes > self.room_bytes / 2 {
-            held.old = std::mem::take(&mut held.young);
-            held.young_bytes = 0;
-        }
+        let is_same = |entry: &Entry| Arc::ptr_eq(&entry.document, document);
+        self.documents.replace(&key, Entry::new(document), is_same);
+        (coding, body)
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-impl Rendered {
-    /// The document in this form, if it has been made.
-    pub(super) fn made(&self, coding: Coding) -> Option<Bytes> {
+impl CachedDocument {
+    fn new(state: DocumentState, plain: Bytes) -> CachedDocument {
+        let (gzip, brotli) = (OnceCell::new(), OnceCell::new());
+        CachedDocument { state, plain, gzip, brotli, confirmed_ms: AtomicU64::new(0) }
+    }
+
+    /// The body in this encoding, if it was requested before.
+    pub(super) fn encoded(&self, coding: Coding) -> Option<Bytes> {
         match coding {
             Coding::Plain => Some(self.plain.clone()),
             Coding::Gzip => self.gzip.get().cloned(),
@@ -191,17 +173,23 @@ impl Rendered {
 
     /// What it takes in memory now.
     fn bytes(&self) -> usize {
-        let packed = [&self.gzip, &self.brotli].into_iter().filter_map(OnceCell::get);
-        OVERHEAD_BYTES + self.plain.len() + packed.map(Bytes::len).sum::<usize>()
+        let encoded = [&self.gzip, &self.brotli].into_iter().filter_map(OnceCell::get);
+        self.plain.len() + encoded.map(Bytes::len).sum::<usize>()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::atomic::AtomicUsize;
 
-    fn key(number: i64) -> Key {
-        Key {
+    use futures_util::future::join_all;
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+    use feedgate_core::ports::StoreError;
+
+    fn key(number: i64) -> DocumentKey {
+        DocumentKey {
             id: ResourceId(7),
             is_collection: false,
             number: Some(number),
@@ -209,54 +197,91 @@ mod tests {
         }
     }
 
-    fn put(shelf: &Shelf, number: i64, bytes: usize) -> Arc<Rendered> {
-        shelf.put(key(number), ("mark".to_owned(), true), Bytes::from(vec![b'x'; bytes]))
+    fn state(mark: &str, is_archived: bool) -> DocumentState {
+        DocumentState { mark: mark.to_owned(), is_archived }
     }
 
-    /// What all that it holds takes.
-    fn bytes(shelf: &Shelf) -> usize {
-        let held = shelf.held.lock().unwrap();
-        held.young.values().chain(held.old.values()).map(|document| document.bytes()).sum()
+    async fn put(cache: &ArchiveDocumentCache, number: i64, bytes: usize) -> Arc<CachedDocument> {
+        let render = async { Ok::<_, StoreError>("x".repeat(bytes)) };
+        cache.get_or_render(key(number), state("mark", true), render).await.unwrap()
+    }
+
+    fn has(cache: &ArchiveDocumentCache, number: i64) -> bool {
+        cache.documents.get(&key(number)).is_some()
     }
 
     #[tokio::test]
-    async fn it_never_holds_more_than_it_may_and_what_is_asked_for_stays() {
-        let shelf = Shelf::new(100_000);
-        put(&shelf, 0, 5_000);
+    async fn it_never_holds_more_than_it_may_and_what_is_requested_stays() {
+        let cache = ArchiveDocumentCache::new(100_000);
+        put(&cache, 0, 5_000).await;
         for number in 1..200 {
-            let document = put(&shelf, number, 5_000);
-            shelf.body(key(number), &document, Coding::Gzip).await;
-            assert!(shelf.get(&key(0)).is_some(), "asked for all the time, {number}");
-            assert!(bytes(&shelf) <= 100_000 + 10_000, "{number}: {}", bytes(&shelf));
+            let document = put(&cache, number, 5_000).await;
+            cache.encode(key(number), &document, Coding::Gzip).await;
+            assert!(has(&cache, 0), "requested all the time, {number}");
+            let bytes = cache.documents.bytes();
+            assert!(bytes <= 100_000, "{number}: {bytes}");
         }
-        assert!(shelf.get(&key(1)).is_none() && shelf.get(&key(198)).is_some());
-        put(&shelf, 500, 60_000);
-        assert!(shelf.get(&key(500)).is_none(), "longer than all others may be together");
+        assert!(!has(&cache, 100) && has(&cache, 198));
+        put(&cache, 500, 60_000).await;
+        assert!(!has(&cache, 500), "larger than all others may be together");
+    }
+
+    #[tokio::test]
+    async fn encodings_count_towards_what_a_document_takes() {
+        let cache = ArchiveDocumentCache::new(100_000);
+        let document = put(&cache, 1, 5_000).await;
+        let plain = cache.documents.bytes();
+        let (_, gzip) = cache.encode(key(1), &document, Coding::Gzip).await;
+        assert_eq!(cache.documents.bytes(), plain + gzip.len());
+        let (_, brotli) = cache.encode(key(1), &document, Coding::Brotli).await;
+        assert_eq!(cache.documents.bytes(), plain + gzip.len() + brotli.len());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_document_is_trusted_for_a_while_after_it_was_seen() {
-        let shelf = Shelf::new(100_000);
-        let document = put(&shelf, 1, 10);
-        let open = shelf.put(key(2), ("mark".to_owned(), false), Bytes::new());
-        assert!(shelf.trusted(&key(1)).is_some());
-        assert!(shelf.trusted(&key(2)).is_none() && shelf.get(&key(2)).is_some(), "{open:?}");
-        tokio::time::advance(TRUST).await;
-        assert!(shelf.trusted(&key(1)).is_none() && shelf.get(&key(1)).is_some());
-        shelf.saw(&document);
-        assert!(shelf.trusted(&key(1)).is_some());
+    async fn a_document_is_trusted_for_a_while_after_it_was_confirmed() {
+        let cache = ArchiveDocumentCache::new(100_000);
+        put(&cache, 1, 10).await;
+        let render = async { Ok::<_, StoreError>(String::new()) };
+        cache.get_or_render(key(2), state("mark", false), render).await.unwrap();
+        assert!(cache.get_trusted(&key(1)).is_some());
+        assert!(cache.get_trusted(&key(2)).is_none() && has(&cache, 2), "it may change");
+        advance(TRUST).await;
+        assert!(cache.get_trusted(&key(1)).is_none() && has(&cache, 1));
+        put(&cache, 1, 10).await;
+        assert!(cache.get_trusted(&key(1)).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_document_is_rendered_once_for_each_state() {
+        let cache = ArchiveDocumentCache::new(100_000);
+        let rendered = AtomicUsize::new(0);
+        let request = |mark| {
+            let render = async {
+                rendered.fetch_add(1, Ordering::Relaxed);
+                sleep(Duration::from_secs(1)).await;
+                Ok::<_, StoreError>("text".to_owned())
+            };
+            cache.get_or_render(key(1), state(mark, false), render)
+        };
+        for (mark, want) in [("one", 1), ("one", 1), ("two", 2)] {
+            let documents = join_all((0..50).map(|_| request(mark))).await;
+            assert!(documents.iter().all(|document| document.as_ref().unwrap().state.mark == mark));
+            assert_eq!(rendered.load(Ordering::Relaxed), want, "{mark}");
+        }
     }
 
     #[tokio::test]
-    async fn each_form_is_made_once() {
-        let shelf = Shelf::new(100_000);
-        let document = put(&shelf, 1, 1_000);
+    async fn each_encoding_is_made_once() {
+        let cache = ArchiveDocumentCache::new(100_000);
+        let document = put(&cache, 1, 1_000).await;
         for coding in [Coding::Gzip, Coding::Brotli] {
-            let (got, first) = shelf.body(key(1), &document, coding).await;
-            let (_, second) = shelf.body(key(1), &document, coding).await;
-            assert_eq!((got, first.as_ptr()), (coding, second.as_ptr()));
+            let (first, second) = tokio::join!(
+                cache.encode(key(1), &document, coding),
+                cache.encode(key(1), &document, coding),
+            );
+            assert_eq!((first.0, first.1.as_ptr()), (coding, second.1.as_ptr()));
         }
-        let (_, plain) = shelf.body(key(1), &document, Coding::Plain).await;
+        let (_, plain) = cache.encode(key(1), &document, Coding::Plain).await;
         assert_eq!(plain.len(), 1_000);
     }
 }

@@ -1,5 +1,5 @@
 //! What is answered before a request is compared with the routes: archived documents that
-//! are on the shelf in the form that is asked for.
+//! are in the document cache in the encoding that is asked for.
 //!
 //! Nearly all that is asked of an archive is this, by a cache in front, and finding out
 //! which door a request is for costs more than the answer. Whatever is special (a query,
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use warp::reply::Response;
 
 use super::DOOR;
-use super::document_cache::Key;
+use super::document_cache::DocumentKey;
 use super::location::{self, Whose};
 use super::reply::{Reader, Terms};
 use crate::http::Gateway;
@@ -27,13 +27,13 @@ pub(crate) fn at_hand<B: Body>(gateway: &Gateway, request: &Request<B>) -> Optio
     let (Whose::Feed(id), Some(number)) = location::aim(path)? else { return None };
     let began = Instant::now();
     let order = Order::NewestFirst;
-    let document =
-        gateway.shelf.trusted(&Key { id, is_collection: false, number: Some(number), order })?;
-    let terms = Terms::of_archived(&document.mark);
+    let key = DocumentKey { id, is_collection: false, number: Some(number), order };
+    let document = gateway.archive_documents.get_trusted(&key)?;
+    let terms = Terms::of_archived(&document.state.mark);
     let reader = Reader::of(request.method(), request.headers());
     let mut response = match terms.not_modified(&reader) {
         Some(response) => response,
-        None => terms.document(&reader, (reader.coding, document.made(reader.coding)?)),
+        None => terms.document(&reader, (reader.coding, document.encoded(reader.coding)?)),
     };
     DOOR.hand_out(gateway, &mut response, began);
     Some(response)

@@ -1,5 +1,5 @@
-//! A printing on its way to a reader: conditional, compressed if asked, and page by page
-//! where it was too long to be kept.
+//! The response with a document of changes: conditional, compressed on request, and page by
+//! page where the document is too long to be stored.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tracing::error;
 use warp::reply::{Reply, Response};
 
-use super::cache::{NotPrinted, Shelf, Wanted};
+use super::cache::{ChangesCache, RenderError, RequestedDocument};
 use super::edition::{Edition, Pages};
 use crate::http::Gateway;
 use crate::http::kit::conditional::{is_unchanged, takes_gzip};
@@ -37,12 +37,12 @@ pub(super) enum Caching {
 
 /// Gives a document to who asked.
 pub(super) async fn give(
-    shelf: &Shelf,
+    cache: &ChangesCache,
     gateway: &Gateway,
     asked: &Asked,
-    (wanted, caching): (Wanted, Caching),
+    (requested, caching): (RequestedDocument, Caching),
 ) -> Response {
-    let (edition, printing) = match shelf.look(&gateway.store, &wanted).await {
+    let (edition, rendered) = match cache.find(&gateway.store, &requested).await {
         Ok(found) => found,
         Err(err) => return out_of_order(&err),
     };
@@ -51,27 +51,27 @@ pub(super) async fn give(
     }
     let is_zipped = takes_gzip(asked.header("accept-encoding"));
     if asked.method == Method::HEAD {
-        let text = printing.and_then(|held| held.text.clone()).filter(|_| !is_zipped);
+        let text = rendered.and_then(|rendered| rendered.text.clone()).filter(|_| !is_zipped);
         let response = text.map_or_else(unmeasured, |text| with_type(StatusCode::OK, XML, text));
         return described(encoded(response, is_zipped), &edition, caching);
     }
-    let printing = match printing {
-        Some(printing) => Ok(printing),
-        None => shelf.take(&gateway.store, &wanted).await,
+    let rendered = match rendered {
+        Some(rendered) => Ok(rendered),
+        None => cache.get_or_render(&gateway.store, &requested).await,
     };
-    let printing = match printing {
-        Ok(printing) => printing,
-        Err(NotPrinted::Busy) => return too_many(),
-        Err(NotPrinted::Store(err)) => return out_of_order(&err),
+    let rendered = match rendered {
+        Ok(rendered) => rendered,
+        Err(RenderError::Busy) => return too_many(),
+        Err(RenderError::Store(err)) => return out_of_order(&err),
     };
-    let edition = &printing.edition;
-    let response = match &printing.text {
+    let edition = &rendered.edition;
+    let response = match &rendered.text {
         Some(text) if is_zipped => match zipped(text.clone()).await {
             Some(zipped) => with_type(StatusCode::OK, XML, zipped),
             None => return empty(StatusCode::INTERNAL_SERVER_ERROR),
         },
         Some(text) => with_type(StatusCode::OK, XML, text.clone()),
-        None => match Arc::clone(&shelf.readers).try_acquire_owned() {
+        None => match Arc::clone(&cache.readers).try_acquire_owned() {
             Ok(place) => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped, place),
             Err(_) => return too_many(),
         },
@@ -110,7 +110,7 @@ fn described(mut response: Response, edition: &Edition, caching: Caching) -> Res
 
 const XML: &str = "text/xml; charset=utf-8";
 
-/// What is said where all places are taken, of those who print and of those who read.
+/// The response where too many documents are being rendered, or too many long ones read.
 fn too_many() -> Response {
     let why = "Too many are reading this at once, please try again later.";
     let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);

@@ -1,248 +1,269 @@
-//! Printings of documents, kept for those who ask next.
+//! Documents of changes that were rendered lately, kept for those who ask next.
 //!
-//! A printing serves until something new is listed; a long one for as much longer as it
-//! took to make, so that readers cannot keep the store busy with it. None is older than a
-//! minute. While one is made, whoever wants the same waits for it; and only a few are made at
-//! once, because `last` makes many documents of one.
+//! What always holds:
+//!
+//! * A document is served until a new change is listed; a long one for as much longer as it
+//!   took to render, so that readers cannot keep the store busy with it. None is served when
+//!   it is older than a minute.
+//! * A document is rendered once however many ask for it, and only a few are rendered at the
+//!   same time, because the parameter `last` makes many documents of one.
+//! * The texts take a bounded number of bytes. One that is too long to be stored leaves a
+//!   note that it is.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use tokio::sync;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
 use super::edition::{Edition, Lines, Pages};
 use super::stretch;
+use crate::byte_cache::{ByteCache, ByteSize};
 use crate::jobs::runner;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::{ChangesWindow, Store, StoreError};
 
-/// The longest text that is kept: some thirty thousand lines.
-const LONGEST_BYTES: usize = 4 << 20;
-/// Documents with a place on the shelf at once; `last` makes many of one.
-const PLACES: usize = 16;
-/// How many are sent long documents at once: each holds some pages, for as long as it likes.
+/// The longest text that is stored: some thirty thousand lines.
+const LONGEST_TEXT_BYTES: usize = 4 << 20;
+/// What all texts may take together: sixteen of the longest.
+const CAPACITY_BYTES: usize = 16 * LONGEST_TEXT_BYTES;
+/// How many readers are sent long documents at the same time: each holds some pages, for as
+/// long as it takes to read them.
 const READERS: usize = 64;
-/// How many documents are printed at once: each is read from the store line by line.
-const PRINTERS: usize = 4;
-/// How long a reader waits for one of them.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How old a printing may become.
-const OLDEST: Duration = Duration::from_secs(60);
-/// How much longer each line lets a printing be served though there is something new: ten
-/// times what it takes to print it.
-const FOR_EACH_LINE: Duration = Duration::from_micros(100);
+/// How many documents are rendered at the same time: each is read from the store line by
+/// line.
+const RENDERERS: usize = 4;
+/// How long a request waits until its document may be rendered.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How old a document may become.
+const LONGEST_AGE: Duration = Duration::from_secs(60);
+/// How much longer each line lets a document be served though there is a new change: ten
+/// times what it takes to render it.
+const EXTENSION_PER_LINE: Duration = Duration::from_micros(100);
 
-/// Why there is no printing.
+/// Why a document was not rendered.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotPrinted {
-    /// Too many documents are being printed.
-    #[error("too many documents are being printed")]
+pub(super) enum RenderError {
+    /// Too many documents are being rendered.
+    #[error("too many documents are being rendered")]
     Busy,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A document that is asked for.
+/// The document that a request is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RequestedDocument {
     /// One that changes, in this unit.
-    Listed(Kind, TimeUnit),
-    /// That of an hour that is over: it has but one edition in each unit.
-    Kept(Edition),
+    Open(CoveredTime, TimeUnit),
+    /// That of an hour that is over: it has one edition in each unit.
+    Closed(Edition),
 }
 
-/// Which lines are asked for.
+/// The time that a document covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum CoveredTime {
     /// The last seconds.
     Last(u64),
-    /// The hour that begins then, and is not kept yet.
+    /// The hour that begins then, and is not stored as a document yet.
     Hour(DateTime<Utc>),
 }
 
-/// A document as it was printed.
-pub(super) struct Printing {
-    /// What was printed.
+/// What distinguishes a document from all others: an hour's is the same before and after the
+/// hour is over, and is rendered anew in between.
+type ChangesKey = (CoveredTime, TimeUnit);
+
+/// A document as it was rendered.
+pub(super) struct RenderedChanges {
+    /// What was rendered.
     pub(super) edition: Edition,
-    /// Its text; `None` if that is too long to be kept.
+    /// Its text; `None` if that is too long to be stored.
     pub(super) text: Option<Bytes>,
     lines: usize,
-    made: Instant,
+    rendered_at: Instant,
 }
 
-/// A place for the printing of one document; locked while it is made.
-type Place = Arc<sync::Mutex<Option<Arc<Printing>>>>;
-
-/// The printings of one node.
-pub(super) struct Shelf {
-    places: Mutex<HashMap<(Kind, TimeUnit), Place>>,
-    printers: sync::Semaphore,
-    /// Places for those who are sent a document that is too long to be kept.
-    pub(super) readers: Arc<sync::Semaphore>,
-}
-
-impl Default for Shelf {
-    fn default() -> Shelf {
-        let readers = Arc::new(sync::Semaphore::new(READERS));
-        Shelf { places: Mutex::default(), printers: sync::Semaphore::new(PRINTERS), readers }
+impl ByteSize for Arc<RenderedChanges> {
+    fn byte_size(&self) -> usize {
+        self.text.as_ref().map_or(0, Bytes::len)
     }
 }
 
-impl Shelf {
-    /// The edition of a document that is to be served now, and its printing if there is one.
-    pub(super) async fn look(
+/// The documents of changes of one node.
+pub(super) struct ChangesCache {
+    documents: ByteCache<ChangesKey, Arc<RenderedChanges>>,
+    renderers: Semaphore,
+    /// Permits for readers of documents that are too long to be stored.
+    pub(super) readers: Arc<Semaphore>,
+}
+
+impl Default for ChangesCache {
+    fn default() -> ChangesCache {
+        ChangesCache {
+            documents: ByteCache::new(CAPACITY_BYTES),
+            renderers: Semaphore::new(RENDERERS),
+            readers: Arc::new(Semaphore::new(READERS)),
+        }
+    }
+}
+
+impl ChangesCache {
+    /// The edition of a document that is to be served now, with its text if that is stored.
+    pub(super) async fn find(
         &self,
         store: &Arc<dyn Store>,
-        wanted: &Wanted,
-    ) -> Result<(Edition, Option<Arc<Printing>>), StoreError> {
-        let place = self.place(wanted);
-        let held = place.lock().await;
-        let now = edition(store, wanted).await?;
-        Ok(match held.as_ref().filter(|held| held.serves(&now, Instant::now())) {
-            Some(printing) => (printing.edition.clone(), Some(Arc::clone(printing))),
-            None => (now, None),
+        requested: &RequestedDocument,
+    ) -> Result<(Edition, Option<Arc<RenderedChanges>>), StoreError> {
+        let current = current_edition(store, requested).await?;
+        let stored = self.documents.get(&requested.key());
+        Ok(match stored.filter(|stored| stored.may_serve(&current, Instant::now())) {
+            Some(rendered) => (rendered.edition.clone(), Some(rendered)),
+            None => (current, None),
         })
     }
 
-    /// The printing of a document that is to be served now.
-    pub(super) async fn take(
+    /// The document that is to be served now.
+    pub(super) async fn get_or_render(
         &self,
         store: &Arc<dyn Store>,
-        wanted: &Wanted,
-    ) -> Result<Arc<Printing>, NotPrinted> {
-        let place = self.place(wanted);
-        let mut held = place.lock().await;
-        let now = edition(store, wanted).await?;
-        if let Some(printing) = held.as_ref().filter(|held| held.serves(&now, Instant::now())) {
-            return Ok(Arc::clone(printing));
-        }
-        let _printer = self.printer().await?;
-        let printing = Arc::new(print(store, now).await?);
-        *held = Some(Arc::clone(&printing));
-        Ok(printing)
-    }
-
-    async fn printer(&self) -> Result<sync::SemaphorePermit<'_>, NotPrinted> {
-        match timeout(PATIENCE, self.printers.acquire()).await {
-            Ok(Ok(place)) => Ok(place),
-            Ok(Err(_)) | Err(_) => Err(NotPrinted::Busy),
-        }
-    }
-
-    /// Where a document has its place. The shelf is cleared when it is full: what is wanted
-    /// often is soon back. What somebody is at stays.
-    fn place(&self, wanted: &Wanted) -> Place {
-        let key = match wanted {
-            Wanted::Listed(kind, unit) => (*kind, *unit),
-            Wanted::Kept(edition) => (Kind::Hour(edition.begins()), edition.unit),
+        requested: &RequestedDocument,
+    ) -> Result<Arc<RenderedChanges>, RenderError> {
+        let current = current_edition(store, requested).await?;
+        let is_fresh = |stored: &Arc<RenderedChanges>| stored.may_serve(&current, Instant::now());
+        let make = async {
+            let _permit = self.acquire_renderer().await?;
+            // More may have been listed while this request waited.
+            let edition = current_edition(store, requested).await?;
+            Ok(Arc::new(render(store, edition).await?))
         };
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= PLACES && !places.contains_key(&key) {
-            places.retain(|_, place| Arc::strong_count(place) > 1);
+        self.documents.get_or_make(&requested.key(), is_fresh, make).await
+    }
+
+    async fn acquire_renderer(&self) -> Result<SemaphorePermit<'_>, RenderError> {
+        match timeout(LONGEST_WAIT, self.renderers.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(RenderError::Busy),
         }
-        Arc::clone(places.entry(key).or_default())
+    }
+}
+
+impl RequestedDocument {
+    fn key(&self) -> ChangesKey {
+        match self {
+            RequestedDocument::Open(time, unit) => (*time, *unit),
+            RequestedDocument::Closed(edition) => {
+                (CoveredTime::Hour(edition.begins()), edition.unit)
+            }
+        }
     }
 }
 
 /// A document as it is now.
-async fn edition(store: &Arc<dyn Store>, wanted: &Wanted) -> Result<Edition, StoreError> {
-    match wanted {
-        Wanted::Listed(kind, unit) => {
+async fn current_edition(
+    store: &Arc<dyn Store>,
+    requested: &RequestedDocument,
+) -> Result<Edition, StoreError> {
+    match requested {
+        RequestedDocument::Open(time, unit) => {
             let (newest, count) = store.newest_change().await?;
-            let (from, until, updated) = stretch(*kind, runner::now());
+            let (from, until, updated) = stretch(*time, runner::now());
             let lines = Lines::Listed(ChangesWindow { from, until, newest });
             Ok(Edition { lines, updated, count, unit: *unit })
         }
-        Wanted::Kept(edition) => Ok(edition.clone()),
+        RequestedDocument::Closed(edition) => Ok(edition.clone()),
     }
 }
 
-impl Printing {
-    /// Whether it may still be served where the document is this edition by `now`.
-    fn serves(&self, current: &Edition, now: Instant) -> bool {
-        let (Lines::Listed(held), Lines::Listed(listed)) = (&self.edition.lines, &current.lines)
+impl RenderedChanges {
+    /// Whether it may be served by `now` though the document was this edition a moment ago.
+    fn may_serve(&self, current: &Edition, now: Instant) -> bool {
+        let (Lines::Listed(rendered), Lines::Listed(listed)) =
+            (&self.edition.lines, &current.lines)
         else {
             return self.edition == *current;
         };
-        let age = now.saturating_duration_since(self.made);
+        let age = now.saturating_duration_since(self.rendered_at);
         let lines = u32::try_from(self.lines).unwrap_or(u32::MAX);
-        let is_recent = age < FOR_EACH_LINE.saturating_mul(lines);
-        age < OLDEST && (held.newest == listed.newest || is_recent)
+        let is_extended = age < EXTENSION_PER_LINE.saturating_mul(lines);
+        // It is newer than the edition if it was rendered while the request waited for it.
+        age < LONGEST_AGE && (rendered.newest >= listed.newest || is_extended)
     }
 }
 
-/// Prints an edition, as far as it can be kept.
-async fn print(store: &Arc<dyn Store>, edition: Edition) -> Result<Printing, StoreError> {
-    let made = Instant::now();
+/// Renders an edition, as far as it can be stored.
+async fn render(store: &Arc<dyn Store>, edition: Edition) -> Result<RenderedChanges, StoreError> {
+    let rendered_at = Instant::now();
     let mut pages = Pages::of(store, edition.clone());
     let mut text = String::new();
     while let Some(page) = pages.next().await? {
         text.push_str(&page);
-        if text.len() > LONGEST_BYTES {
+        if text.len() > LONGEST_TEXT_BYTES {
             let lines = usize::MAX; // as many as let it be served for the whole minute
-            return Ok(Printing { edition, text: None, lines, made });
+            return Ok(RenderedChanges { edition, text: None, lines, rendered_at });
         }
     }
     let lines = pages.lines;
-    Ok(Printing { edition, text: Some(text.into()), lines, made })
+    Ok(RenderedChanges { edition, text: Some(text.into()), lines, rendered_at })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_printing_serves_until_something_is_new_and_a_long_one_for_longer() {
+    fn edition(newest: i64) -> Edition {
         let updated = DateTime::UNIX_EPOCH;
-        let edition = |newest| {
-            let lines = Lines::Listed(ChangesWindow { from: updated, until: updated, newest });
-            Edition { lines, updated, count: 0, unit: TimeUnit::Minutes }
-        };
-        let printing =
-            |lines| Printing { edition: edition(7), text: None, lines, made: Instant::now() };
+        let lines = Lines::Listed(ChangesWindow { from: updated, until: updated, newest });
+        Edition { lines, updated, count: 0, unit: TimeUnit::Minutes }
+    }
+
+    fn rendered(lines: usize, text: Option<Bytes>) -> RenderedChanges {
+        RenderedChanges { edition: edition(7), text, lines, rendered_at: Instant::now() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_document_is_served_until_something_is_new_and_a_long_one_for_longer() {
         #[rustfmt::skip]
         let cases = [
-            ("as it was printed",                 10,         7, 59, true),
+            ("as it was rendered",                10,         7, 59, true),
+            ("rendered while it was waited for",  10,         6,  1, true),
             ("a minute at most",                  10,         7, 60, false),
             ("something is new",                  10,         8,  1, false),
-            ("a long one is printed less often",  100_000,    8,  9, true),
+            ("a long one is rendered less often", 100_000,    8,  9, true),
             ("but is",                            100_000,    8, 10, false),
             ("once a minute",                     usize::MAX, 8, 59, true),
             ("at least",                          usize::MAX, 8, 60, false),
         ];
         for (why, lines, newest, after_s, want) in cases {
-            let printing = printing(lines);
-            let now = printing.made + Duration::from_secs(after_s);
-            assert_eq!(printing.serves(&edition(newest), now), want, "{why}");
+            let rendered = rendered(lines, None);
+            let now = rendered.rendered_at + Duration::from_secs(after_s);
+            assert_eq!(rendered.may_serve(&edition(newest), now), want, "{why}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_so_many_documents_are_printed_at_once() {
-        let shelf = Shelf::default();
-        let mut printers = Vec::new();
-        for _ in 0..PRINTERS {
-            printers.push(shelf.printer().await.unwrap());
+    async fn only_so_many_documents_are_rendered_at_the_same_time() {
+        let cache = ChangesCache::default();
+        let mut permits = Vec::new();
+        for _ in 0..RENDERERS {
+            permits.push(cache.acquire_renderer().await.unwrap());
         }
-        assert!(matches!(shelf.printer().await, Err(NotPrinted::Busy)));
-        printers.pop();
-        assert!(shelf.printer().await.is_ok());
+        assert!(matches!(cache.acquire_renderer().await, Err(RenderError::Busy)));
+        permits.pop();
+        assert!(cache.acquire_renderer().await.is_ok());
     }
 
-    #[test]
-    fn a_full_shelf_is_cleared_of_what_nobody_is_at() {
-        let shelf = Shelf::default();
-        let wanted = |secs| Wanted::Listed(Kind::Last(secs), TimeUnit::Minutes);
-        let held = shelf.place(&wanted(0));
-        for secs in 1..=PLACES as u64 {
-            shelf.place(&wanted(secs));
+    #[tokio::test]
+    async fn the_texts_take_no_more_than_their_capacity() {
+        let cache = ChangesCache::default();
+        let longest = Bytes::from(vec![b'x'; LONGEST_TEXT_BYTES]);
+        for secs in 0..40 {
+            let document = Arc::new(rendered(10, Some(longest.clone())));
+            cache.documents.insert((CoveredTime::Last(secs), TimeUnit::Minutes), document);
+            assert!(cache.documents.bytes() <= CAPACITY_BYTES);
         }
-        assert!(Arc::ptr_eq(&held, &shelf.place(&wanted(0))));
-        assert_eq!(shelf.places.lock().unwrap().len(), 2);
+        assert!(cache.documents.len() >= 12, "{}", cache.documents.len());
     }
 }

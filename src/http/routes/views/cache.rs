@@ -1,104 +1,100 @@
-//! What takes time to make, kept for those who ask next.
+//! Views that take time to make, kept for those who ask next.
 //!
-//! One is made at a time. Who wants the same meanwhile waits for it and shares it; who goes
-//! away while it is made does not end it. It serves for a minute.
+//! What always holds: a view is served for a minute at most. One is made at a time, whatever
+//! its key, because each reads the whole store or a large part of it; whoever asks for the
+//! same meanwhile waits for it and shares it. A view is finished and stored even if whoever
+//! asked for it has gone away. The views of one cache take a bounded number of bytes.
 
-use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use crate::byte_cache::{ByteCache, ByteSize};
 use feedgate_core::ports::StoreError;
 
-/// How long a thing serves.
-const OLDEST: Duration = Duration::from_secs(60);
-/// The most things kept.
-const MOST: usize = 32;
-/// What they may take together; one alone may take more. There is room for two of the longest
-/// lists: one for everybody, and one for the operator's networks.
+/// How long a view is served.
+const LONGEST_AGE: Duration = Duration::from_secs(60);
+/// The most views in one cache.
+const MOST_VIEWS: usize = 32;
+/// What they may take together. There is room for two of the longest lists: one for
+/// everybody, and one for the operator's networks.
 const MOST_BYTES: usize = 48 << 20;
 
-/// What takes up memory.
-pub(super) trait Weighed {
-    /// About how many bytes.
-    fn bytes(&self) -> usize;
+/// Views of one kind.
+pub(super) struct ViewCache<K, T> {
+    views: ByteCache<K, View<T>>,
+    making: Arc<Mutex<()>>,
 }
 
-/// Things of one kind, by what tells them apart.
-pub(super) struct Shelf<K, T> {
-    held: Mutex<HashMap<K, Held<T>>>,
-    making: Arc<sync::Mutex<()>>,
+struct View<T> {
+    made_at: Instant,
+    content: Arc<T>,
 }
 
-struct Held<T> {
-    made: Instant,
-    thing: Arc<T>,
-}
-
-impl<K, T> Default for Shelf<K, T> {
-    fn default() -> Shelf<K, T> {
-        Shelf { held: Mutex::default(), making: Arc::default() }
+impl<T> Clone for View<T> {
+    fn clone(&self) -> View<T> {
+        View { made_at: self.made_at, content: Arc::clone(&self.content) }
     }
 }
 
-impl<K, T> Shelf<K, T>
+impl<T: ByteSize> ByteSize for View<T> {
+    /// At least its share of the capacity, so that there are no more than [`MOST_VIEWS`].
+    fn byte_size(&self) -> usize {
+        self.content.byte_size().max(MOST_BYTES / MOST_VIEWS)
+    }
+}
+
+impl<K, T> Default for ViewCache<K, T>
 where
-    K: Copy + Eq + Hash + Send + 'static,
-    T: Weighed + Send + Sync + 'static,
+    K: Copy + Eq + Hash,
+    T: ByteSize,
 {
-    /// The thing of this name; `make` is called if it is not there, with the one before it.
-    pub(super) async fn take<M, F>(self: &Arc<Self>, key: K, make: M) -> Result<Arc<T>, StoreError>
+    fn default() -> ViewCache<K, T> {
+        ViewCache { views: ByteCache::new(MOST_BYTES), making: Arc::default() }
+    }
+}
+
+impl<K, T> ViewCache<K, T>
+where
+    K: Copy + Eq + Hash + Send + Sync + 'static,
+    T: ByteSize + Send + Sync + 'static,
+{
+    /// The view of this key. If there is none that may still be served, `make` is called
+    /// with the one before it.
+    pub(super) async fn get_or_make<M, F>(
+        self: &Arc<Self>,
+        key: K,
+        make: M,
+    ) -> Result<Arc<T>, StoreError>
     where
         M: FnOnce(Option<Arc<T>>) -> F + Send + 'static,
         F: Future<Output = Result<Arc<T>, StoreError>> + Send,
     {
-        if let Some(thing) = self.fresh(key) {
-            return Ok(thing);
+        if let Some(content) = self.get_fresh(key) {
+            return Ok(content);
         }
         let turn = Arc::clone(&self.making).lock_owned().await;
-        if let Some(thing) = self.fresh(key) {
-            return Ok(thing);
+        if let Some(content) = self.get_fresh(key) {
+            return Ok(content);
         }
-        let shelf = Arc::clone(self);
+        let cache = Arc::clone(self);
         let making = tokio::spawn(async move {
             let _turn = turn;
-            let before = shelf.lock().get(&key).map(|held| Arc::clone(&held.thing));
-            let thing = make(before).await?;
-            shelf.keep(key, &thing);
-            Ok(thing)
+            let before = cache.views.get(&key).map(|view| view.content);
+            let content = make(before).await?;
+            let view = View { made_at: Instant::now(), content: Arc::clone(&content) };
+            cache.views.insert(key, view);
+            Ok(content)
         });
         making.await.map_err(|err| StoreError::Database(Box::new(err)))?
     }
 
-    fn fresh(&self, key: K) -> Option<Arc<T>> {
-        let held = self.lock();
-        let held = held.get(&key).filter(|held| held.made.elapsed() < OLDEST);
-        held.map(|held| Arc::clone(&held.thing))
-    }
-
-    /// Makes room first: what nobody is served any more, then everything. What is wanted
-    /// often is soon back.
-    fn keep(&self, key: K, thing: &Arc<T>) {
-        let mut held = self.lock();
-        held.remove(&key);
-        let is_full = |held: &HashMap<K, Held<T>>| {
-            let bytes: usize = held.values().map(|held| held.thing.bytes()).sum();
-            held.len() >= MOST || bytes + thing.bytes() > MOST_BYTES
-        };
-        if is_full(&held) {
-            held.retain(|_, held| held.made.elapsed() < OLDEST);
-        }
-        if is_full(&held) {
-            held.clear();
-        }
-        held.insert(key, Held { made: Instant::now(), thing: Arc::clone(thing) });
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<K, Held<T>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn get_fresh(&self, key: K) -> Option<Arc<T>> {
+        let view = self.views.get(&key).filter(|view| view.made_at.elapsed() < LONGEST_AGE);
+        view.map(|view| view.content)
     }
 }
 
@@ -110,25 +106,25 @@ mod tests {
 
     use super::*;
 
-    impl Weighed for usize {
-        fn bytes(&self) -> usize {
+    impl ByteSize for usize {
+        fn byte_size(&self) -> usize {
             *self
         }
     }
 
-    /// How often each was made.
+    /// How often a view was made.
     #[derive(Default)]
     struct Maker(AtomicUsize);
 
     impl Maker {
-        async fn take(self: &Arc<Self>, shelf: &Arc<Shelf<u32, usize>>, key: u32, bytes: usize) {
+        async fn ask(self: &Arc<Self>, cache: &Arc<ViewCache<u32, usize>>, key: u32, bytes: usize) {
             let maker = Arc::clone(self);
             let make = move |_| async move {
                 sleep(Duration::from_secs(1)).await;
                 maker.0.fetch_add(1, Ordering::Relaxed);
                 Ok(Arc::new(bytes))
             };
-            assert_eq!(*shelf.take(key, make).await.unwrap(), bytes);
+            assert_eq!(*cache.get_or_make(key, make).await.unwrap(), bytes);
         }
 
         fn made(&self) -> usize {
@@ -137,39 +133,47 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_thing_is_made_once_a_minute_however_many_want_it() {
-        let (shelf, maker) = (Arc::default(), Arc::<Maker>::default());
-        let all = (0..50).map(|_| maker.take(&shelf, 1, 10));
+    async fn a_view_is_made_once_a_minute_however_many_ask_for_it() {
+        let (cache, maker) = (Arc::default(), Arc::<Maker>::default());
+        let all = (0..50).map(|_| maker.ask(&cache, 1, 10));
         futures_util::future::join_all(all).await;
         assert_eq!(maker.made(), 1);
-        advance(OLDEST - Duration::from_millis(1)).await;
-        maker.take(&shelf, 1, 10).await;
+        advance(LONGEST_AGE - Duration::from_millis(1)).await;
+        maker.ask(&cache, 1, 10).await;
         assert_eq!(maker.made(), 0);
         advance(Duration::from_millis(1)).await;
-        maker.take(&shelf, 1, 10).await;
+        maker.ask(&cache, 1, 10).await;
         assert_eq!(maker.made(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_goes_away_does_not_end_what_others_wait_for() {
-        let (shelf, maker) = (Arc::default(), Arc::<Maker>::default());
-        let hasty = tokio::time::timeout(Duration::from_millis(1), maker.take(&shelf, 1, 10));
+        let (cache, maker) = (Arc::default(), Arc::<Maker>::default());
+        let hasty = tokio::time::timeout(Duration::from_millis(1), maker.ask(&cache, 1, 10));
         assert!(hasty.await.is_err());
-        maker.take(&shelf, 1, 10).await;
+        maker.ask(&cache, 1, 10).await;
         assert_eq!(maker.made(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_more_is_kept_than_there_is_room_for() {
-        let (shelf, maker) = (Arc::default(), Arc::<Maker>::default());
-        for key in 0..3 * MOST as u32 {
-            maker.take(&shelf, key, 1).await;
-            assert!(shelf.lock().len() <= MOST);
+        let (cache, maker) = (Arc::default(), Arc::<Maker>::default());
+        for key in 0..3 * MOST_VIEWS as u32 {
+            maker.ask(&cache, key, 1).await;
+            assert!(cache.views.len() <= MOST_VIEWS);
         }
         for key in 0..8 {
-            maker.take(&shelf, 1_000 + key, MOST_BYTES / 3).await;
-            let bytes: usize = shelf.lock().values().map(|held| *held.thing).sum();
-            assert!(bytes <= MOST_BYTES);
+            maker.ask(&cache, 1_000 + key, MOST_BYTES / 3).await;
+            assert!(cache.views.bytes() <= MOST_BYTES);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_is_room_for_two_of_the_longest_lists() {
+        let (cache, maker) = (Arc::default(), Arc::<Maker>::default());
+        for key in [1, 2, 1, 2] {
+            maker.ask(&cache, key, 17 << 20).await;
+        }
+        assert_eq!(maker.made(), 2);
     }
 }

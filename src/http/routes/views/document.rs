@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use warp::reply::{Reply, Response};
 
 use super::Audience;
-use super::cache::Weighed;
+use crate::byte_cache::ByteSize;
 use crate::http::kit::conditional::{is_unchanged, takes_gzip};
 use crate::http::kit::exchange::{Asked, as_strangers_words, empty, set, with_type};
 use crate::http::kit::html;
@@ -40,8 +40,8 @@ pub(super) struct Document {
     policy: Option<String>,
 }
 
-impl Weighed for Document {
-    fn bytes(&self) -> usize {
+impl ByteSize for Document {
+    fn byte_size(&self) -> usize {
         self.packed.len()
     }
 }

@@ -11,10 +11,10 @@ use std::hash::{Hash, Hasher};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
 
-use super::cache::Weighed;
 use super::document::{Document, Press};
 use super::subscriptions::moment;
 use super::{Audience, TITLE_CHARS, page};
+use crate::byte_cache::ByteSize;
 use crate::http::Gateway;
 use crate::http::kit::html;
 use crate::jobs::runner;
@@ -43,9 +43,9 @@ pub(super) struct Stats {
     pub(super) page: Document,
 }
 
-impl Weighed for Stats {
-    fn bytes(&self) -> usize {
-        self.json.bytes() + self.page.bytes()
+impl ByteSize for Stats {
+    fn byte_size(&self) -> usize {
+        self.json.byte_size() + self.page.byte_size()
     }
 }
 
