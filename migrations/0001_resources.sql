@@ -24,7 +24,7 @@ create table resources (
     fetch_url        text   not null,
     host             text   not null,          -- the host group of fetch_url (hosts.host)
     site_url         text,                     -- the web site that the feed belongs to
-    kind             text   not null,          -- resource::Kind
+    kind             text   not null,          -- resource_id::ResourceKind
     head             bigint not null default 0, -- the greatest seq of its log; 0: the log is empty
     body_version     bigint not null default 0, -- how often its body changed (bodies.version)
     failing          bigint not null default 0, -- 1: its status is an error
@@ -133,7 +133,7 @@ create table upstreams (
     -- Names the subscription in our callback URL; serves upstream.
     token       text   not null unique,
     secret      text   not null,             -- signs what the upstream sends
-    state       text   not null,             -- upstream::State
+    state       text   not null,             -- upstream::UpstreamState
     lease_until bigint,                      -- null: it was never confirmed
     failures    bigint not null default 0,   -- consecutive failed subscription requests
     pushed      bigint not null default 0,   -- entries that arrived by push first

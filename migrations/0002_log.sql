@@ -15,7 +15,7 @@ create table records (
     member_id     bigint,
     -- 1: an earlier record has the same entry id, so that archives give this one an id of its own.
     repeats_id    bigint not null default 0,
-    -- The id in archives of the record that it replaces, as page::Named writes it; null: it
+    -- The id in archives of the record that it replaces, as page::ArchivedId writes it; null: it
     -- replaces none.
     replaces_id   text,
     entry_hash    bytea  not null,           -- record::EntryKey of entry_id
@@ -24,7 +24,7 @@ create table records (
     primary key (resource_id, seq)
 );
 
--- Serves seq_of, and the checks for earlier records with the same entry id.
+-- Serves find_seq, and the checks for earlier records with the same entry id.
 create index records_entry_hash on records (resource_id, entry_hash, seq);
 -- Serves read_current, which leaves out records that were replaced.
 create index records_predecessor on records (resource_id, predecessor)

@@ -57,7 +57,7 @@ create table intents (
     -- SHA-256 of account, topic, callback and protocol: a newer request for the same replaces an
     -- older one.
     hash         bytea  not null unique,
-    mode         text   not null,            -- intent::Mode
+    mode         text   not null,            -- intent::IntentMode
     account_id   bigint not null,            -- 0: no account
     topic        text   not null,
     callback     text   not null,

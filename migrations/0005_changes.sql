@@ -4,7 +4,7 @@
 create table changes (
     id          {number},
     at          bigint not null,
-    source      text   not null,             -- ping::Source, or seen: a poll found it
+    source      text   not null,             -- ping::PingSource, or seen: a poll found it
     name        text   not null,             -- title of the web site
     url         text   not null,             -- of the web site
     feed_url    text,
@@ -20,7 +20,7 @@ create index changes_seen on changes (resource_id, at) where source = 'seen';
 -- One row is one hour that is over. Its document never changes again.
 create table change_hours (
     hour  bigint not null primary key,       -- its beginning
-    -- ping::Unit: how the document states the age of a change.
+    -- ping::TimeUnit: how the document states the age of a change.
     unit  text   not null,
     count bigint not null,                   -- pings received until the hour was stored
     parts bigint not null                    -- how many rows of change_hour_parts it has

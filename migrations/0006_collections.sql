@@ -4,7 +4,7 @@
 -- One row is one collection.
 create table collections (
     resource_id bigint not null references resources (id),
-    name        text   not null unique,      -- collection::Scope in its stored form
+    name        text   not null unique,      -- collection::CollectionKind in its stored form
     account_id  bigint not null default 0,   -- the account whose subscriptions it follows; 0: none
     is_open     bigint not null default 1,   -- 0: it takes in nothing more
     primary key (resource_id)

@@ -16,7 +16,7 @@ create table backfills (
     known_by        text   not null default '',
     -- 1: the resource is not polled before the backfill is done.
     delays_polling  bigint not null default 0,
-    -- backfill::Ending: how reading ended; empty: it goes on.
+    -- backfill::BackfillEnd: how reading ended; empty: it goes on.
     result          text   not null default '',
     appended        bigint not null default 0, -- entries that went into the log
     started_at      bigint not null,
@@ -51,5 +51,5 @@ create table staged_entries (
     primary key (resource_id, key)
 );
 
--- Serves fill: oldest first.
+-- Serves commit_staged: oldest first.
 create index staged_entries_order on staged_entries (resource_id, page desc, ordinal);

@@ -14,7 +14,7 @@ create table tokens (
     id         {number},
     account_id bigint not null references accounts (id),
     name       text   not null,              -- chosen by its owner
-    scopes     text   not null,              -- words of account::Right, separated by spaces
+    scopes     text   not null,              -- words of account::Scope, separated by spaces
     hash       bytea  not null unique,       -- SHA-256; serves authenticate
     created_at bigint not null,
     revoked_at bigint                        -- null: it is valid

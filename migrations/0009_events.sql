@@ -6,8 +6,8 @@ create table events (
     -- 1, 2, 3 ... in the order in which they become visible.
     id             bigint not null,
     at             bigint not null,
-    kind           text   not null,          -- event::Kind
-    outcome        text   not null,          -- event::Outcome
+    kind           text   not null,          -- event::EventKind
+    outcome        text   not null,          -- event::EventOutcome
     code           text   not null,          -- the reason as a stable code; empty: none
     via            text   not null,          -- protocol or endpoint; empty: none
     feed           text   not null,          -- redacted: anybody may read it; empty: none
