@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,38 +17,40 @@ use url::Url;
 
 use crate::authoring::Publish;
 use crate::config::Config;
-use crate::event_log::{self, Journal};
+use crate::event_log::{self, EventLog};
 use crate::http::serve::listener::{ListenError, Listener};
 use crate::http::{self, ArchiveDocumentCache, Gateway, Strangers};
-use crate::jobs::backfill::Backfills;
-use crate::jobs::collect::Collect;
-use crate::jobs::deliver::Deliver;
-use crate::jobs::forward_pings::{self, Onwards};
+use crate::jobs::backfill::Backfiller;
+use crate::jobs::collect::Collector;
+use crate::jobs::deliver::Deliverer;
+use crate::jobs::forward_pings::{self, PingForwarder};
 use crate::jobs::maintenance;
-use crate::jobs::poll::Ingest;
-use crate::jobs::runner::{self, Pace, Work};
-use crate::jobs::upstream::Upstreams;
+use crate::jobs::poll::Poller;
+use crate::jobs::runner::{self, Job, WorkerConfig};
+use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
-use crate::net::Fetch;
+use crate::net::HttpClient;
 use crate::subscriptions::Subscribe;
 use crate::subscriptions::verification_job::Intents;
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_store as store;
 
-/// How long a worker sleeps when nothing is due. Work that arrives wakes it; this is
-/// for what becomes due by the clock alone, and for news that got lost.
+/// How long a worker sleeps when nothing is due. A wake signal ends the sleep; the interval is
+/// for items that become due by the clock alone, and for signals that were lost.
 const IDLE: Duration = Duration::from_millis(500);
-/// Verifications at once.
-const INTENTS_AT_ONCE: usize = 64;
-/// Requests to ping sinks at once.
-const ONWARD_AT_ONCE: usize = 8;
-/// Steps of collecting at once: more would bring records out of their order of arrival.
-const COLLECT_AT_ONCE: usize = 1;
-/// Requests to hubs and clouds at once: few are due, and many hubs are one.
-const UPSTREAMS_AT_ONCE: usize = 8;
-/// Histories brought in at once: each is read a page at a time, and none is urgent.
-const BACKFILLS_AT_ONCE: usize = 4;
+/// Verifications of intent that run at the same time.
+const VERIFICATION_CONCURRENCY: usize = 64;
+/// Requests to ping targets that run at the same time.
+const FORWARDING_CONCURRENCY: usize = 8;
+/// Collection steps that run at the same time: more than one would append records out of their
+/// order of arrival.
+const COLLECTION_CONCURRENCY: usize = 1;
+/// Requests to hubs and clouds that run at the same time: few are due, and most go to the same
+/// few hubs.
+const UPSTREAM_CONCURRENCY: usize = 8;
+/// Backfills that run at the same time: each reads one page at a time, and none is urgent.
+const BACKFILL_CONCURRENCY: usize = 4;
 
 /// A running feedgate.
 pub struct Running {
@@ -56,7 +59,7 @@ pub struct Running {
     admin_token: Option<String>,
     store: Arc<dyn Store>,
     parts: JoinSet<()>,
-    journal: event_log::Writer,
+    event_log: event_log::Writer,
     stop: CancellationToken,
 }
 
@@ -97,25 +100,33 @@ impl Running {
         let admin_token = first_token(&*store, runner::now()).await?;
 
         let metrics = Metrics::new();
-        let fetch = Fetch::new(config.net(&public_url));
+        let fetch = HttpClient::new(config.net(&public_url));
         let (kept, out) = (|| Arc::clone(&store), || fetch.clone());
-        let (journal, writer) = Journal::start(kept());
-        let (counts, tells) = (|| metrics.clone(), || journal.clone());
-        let ingest = Ingest::new(kept(), out(), counts(), tells(), config.poll());
+        let (event_log, writer) = EventLog::start(kept());
+        let (counts, tells) = (|| metrics.clone(), || event_log.clone());
+        let poller = Poller::new(kept(), out(), counts(), tells(), config.poll());
         let settings = config.deliver(&public_url);
-        let deliver = Deliver::new(kept(), out(), counts(), tells(), settings);
-        let subscribe = Subscribe::new(kept(), out(), ingest.clone(), counts(), tells());
+        let deliverer = Deliverer::new(kept(), out(), counts(), tells(), settings);
+        let subscribe = Subscribe::new(kept(), out(), poller.clone(), counts(), tells());
         let subscribe = Arc::new(subscribe);
         let intents = Intents::new(Arc::clone(&subscribe));
         let settings = config.authoring(&public_url);
         let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), out(), settings));
-        let collect = Collect::prepare(kept(), &config.collect(&public_url), runner::now()).await?;
+        let collector =
+            Collector::prepare(kept(), &config.collect(&public_url), runner::now()).await?;
         let settings = config.http(&public_url);
         let stop = CancellationToken::new();
-        let upstreams = config.upstream().map(|settings| (counts(), tells(), settings));
-        let upstreams =
-            upstreams.map(|parts| Arc::new(Upstreams::new(kept(), out(), ingest.clone(), parts)));
-        let backfills = Backfills::new(kept(), out(), ingest.clone(), tells(), config.backfill());
+        let upstreams = config.upstream().map(|settings| {
+            Arc::new(UpstreamClient::new(upstream::Parts {
+                store: kept(),
+                client: out(),
+                poller: poller.clone(),
+                metrics: counts(),
+                event_log: tells(),
+                settings,
+            }))
+        });
+        let backfiller = Backfiller::new(kept(), out(), poller.clone(), tells(), config.backfill());
         let gateway = Gateway {
             store: kept(),
             subscribe,
@@ -125,29 +136,41 @@ impl Running {
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
             settings,
             metrics: counts(),
-            journal: tells(),
+            event_log: tells(),
             stop: stop.clone(),
         };
 
         let news = store.news();
-        let pace = |at_once| Pace { at_once, idle: IDLE, drain: config.shutdown_grace };
+        let worker = |concurrency| WorkerConfig {
+            concurrency,
+            idle: IDLE,
+            shutdown_grace: config.shutdown_grace,
+        };
         let mut parts = JoinSet::new();
         parts.spawn(listener.serve(http::doors(Arc::new(gateway)), stop.clone()));
-        spawn(&mut parts, ingest, pace(config.fetch_concurrency), (news.resources, &stop));
-        spawn(&mut parts, deliver, pace(config.delivery_concurrency), (news.subscriptions, &stop));
-        spawn(&mut parts, intents, pace(INTENTS_AT_ONCE), (news.intents, &stop));
-        spawn(&mut parts, collect, pace(COLLECT_AT_ONCE), (news.collections, &stop));
+        let concurrency = config.fetch_concurrency;
+        spawn(&mut parts, Arc::new(poller), worker(concurrency), news.resources, &stop);
+        let concurrency = config.delivery_concurrency;
+        spawn(&mut parts, Arc::new(deliverer), worker(concurrency), news.subscriptions, &stop);
+        let concurrency = VERIFICATION_CONCURRENCY;
+        spawn(&mut parts, Arc::new(intents), worker(concurrency), news.intents, &stop);
+        let concurrency = COLLECTION_CONCURRENCY;
+        spawn(&mut parts, Arc::new(collector), worker(concurrency), news.collections, &stop);
         if let Some(upstreams) = upstreams {
-            spawn_shared(&mut parts, upstreams, pace(UPSTREAMS_AT_ONCE), (Arc::default(), &stop));
+            let limits = worker(UPSTREAM_CONCURRENCY);
+            spawn(&mut parts, upstreams, limits, Arc::default(), &stop);
         }
         if !config.ping_targets.is_empty() {
-            let onwards = Onwards::new(kept(), out(), config.ping_targets.clone(), metrics.clone());
-            spawn(&mut parts, onwards, pace(ONWARD_AT_ONCE), (Arc::default(), &stop));
+            let forwarder =
+                PingForwarder::new(kept(), out(), config.ping_targets.clone(), metrics.clone());
+            let limits = worker(FORWARDING_CONCURRENCY);
+            spawn(&mut parts, Arc::new(forwarder), limits, Arc::default(), &stop);
         }
-        spawn_backfills(&mut parts, backfills, pace(BACKFILLS_AT_ONCE), &stop);
+        let (limits, wake) = (worker(BACKFILL_CONCURRENCY), backfiller.wake());
+        spawn(&mut parts, Arc::new(backfiller), limits, wake, &stop);
         parts.spawn(maintenance::run(kept(), tells(), config.maintenance(), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
-        Ok(Running { addr, public_url, admin_token, store, parts, journal: writer, stop })
+        Ok(Running { addr, public_url, admin_token, store, parts, event_log: writer, stop })
     }
 
     /// Where it listens.
@@ -186,38 +209,20 @@ impl Running {
                 error!(error = &err as &dyn std::error::Error, "a part of feedgate panicked");
             }
         }
-        self.journal.close().await; // all who could tell it anything have ended
+        self.event_log.close().await; // all who could tell it anything have ended
         self.store.close().await;
         info!("feedgate has stopped");
     }
 }
 
-fn spawn<W: Work>(
+fn spawn<J: Job>(
     parts: &mut JoinSet<()>,
-    work: W,
-    pace: Pace,
-    (news, stop): (Arc<tokio::sync::Notify>, &CancellationToken),
-) {
-    spawn_shared(parts, Arc::new(work), pace, (news, stop));
-}
-
-fn spawn_backfills(
-    parts: &mut JoinSet<()>,
-    backfills: Backfills,
-    pace: Pace,
+    job: Arc<J>,
+    config: WorkerConfig,
+    wake: Arc<Notify>,
     stop: &CancellationToken,
 ) {
-    let again = backfills.again();
-    spawn(parts, backfills, pace, (again, stop));
-}
-
-fn spawn_shared<W: Work>(
-    parts: &mut JoinSet<()>,
-    work: Arc<W>,
-    pace: Pace,
-    (news, stop): (Arc<tokio::sync::Notify>, &CancellationToken),
-) {
-    parts.spawn(runner::run(work, pace, news, stop.clone()));
+    parts.spawn(runner::run(job, config, wake, stop.clone()));
 }
 
 /// Opens the store that `config` names.

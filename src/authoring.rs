@@ -16,7 +16,7 @@ use chrono::{DateTime, Utc};
 use tracing::error;
 use url::Url;
 
-use crate::net::Fetch;
+use crate::net::HttpClient;
 use crate::subscriptions::Subscribe;
 use feedgate_core::ping::{Ping, PingSource, WeblogChange};
 use feedgate_core::ports::{Store, StoreError};
@@ -49,7 +49,7 @@ pub struct Settings {
 pub struct Publish {
     store: Arc<dyn Store>,
     subscribe: Arc<Subscribe>,
-    fetch: Fetch,
+    fetch: HttpClient,
     sign_in: SignIn,
     settings: Settings,
 }
@@ -152,7 +152,7 @@ impl Publish {
     pub fn new(
         store: Arc<dyn Store>,
         subscribe: Arc<Subscribe>,
-        fetch: Fetch,
+        fetch: HttpClient,
         settings: Settings,
     ) -> Publish {
         Publish { sign_in: SignIn::new(Arc::clone(&store)), store, subscribe, fetch, settings }
@@ -199,7 +199,7 @@ impl Publish {
             // Also where nothing changed: the ping before this may have been lost.
             self.ping(url, now).await?;
             match news {
-                Some(feed) => self.tell_sinks(url, feed, now).await,
+                Some(feed) => self.forward_ping(url, feed, now).await,
                 None => Ok(()),
             }
         };
@@ -252,7 +252,7 @@ impl Publish {
 
     /// Has ping sinks told of a feed that nobody watches here. Where somebody does, the
     /// poll that the ping leads to tells them.
-    async fn tell_sinks(
+    async fn forward_ping(
         &self,
         url: &str,
         feed: &[u8],
@@ -271,7 +271,7 @@ impl Publish {
             url: feed.site_url().unwrap_or_else(|| url.to_owned()),
             feed_url: Some(url.to_owned()),
         };
-        self.store.tell_sinks(&weblog).await
+        self.store.forward_ping(&weblog).await
     }
 
     /// What is kept of what was sent, if it is sound.

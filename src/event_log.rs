@@ -44,7 +44,7 @@ const RECOVERY: Duration = Duration::from_secs(1);
 
 /// Takes events. Clones write the same log.
 #[derive(Clone)]
-pub struct Journal {
+pub struct EventLog {
     queue: Option<mpsc::Sender<Event>>,
     shared: Arc<Shared>,
 }
@@ -57,33 +57,33 @@ struct Shared {
     newest: watch::Sender<i64>,
 }
 
-/// The writer behind a [`Journal`].
+/// The writer behind a [`EventLog`].
 #[derive(Debug)]
 pub struct Writer {
     stop: CancellationToken,
     tasks: [JoinHandle<()>; 2],
 }
 
-impl Journal {
+impl EventLog {
     /// One that keeps what it is told in `store`. Must be called within a runtime: the
     /// writer runs beside it.
-    pub fn start(store: Arc<dyn Store>) -> (Journal, Writer) {
+    pub fn start(store: Arc<dyn Store>) -> (EventLog, Writer) {
         let (queue, told) = mpsc::channel(QUEUE);
         let (rows, waiting) = mpsc::channel(MOST_WAITING);
         let (shared, stop) = (Arc::new(Shared::default()), CancellationToken::new());
         let gather = gather(told, rows, Arc::clone(&shared), stop.clone());
         let keep = keep(waiting, store, Arc::clone(&shared), stop.clone());
         let tasks = [tokio::spawn(gather), tokio::spawn(keep)];
-        (Journal { queue: Some(queue), shared }, Writer { stop, tasks })
+        (EventLog { queue: Some(queue), shared }, Writer { stop, tasks })
     }
 
     /// One that keeps nothing.
-    pub fn off() -> Journal {
-        Journal { queue: None, shared: Arc::default() }
+    pub fn off() -> EventLog {
+        EventLog { queue: None, shared: Arc::default() }
     }
 
     /// Takes an event. Does not wait.
-    pub fn tell(&self, event: Event) {
+    pub fn record(&self, event: Event) {
         let Some(queue) = &self.queue else { return };
         if queue.try_send(event).is_err() {
             self.shared.lost.fetch_add(1, Ordering::Relaxed);
@@ -202,8 +202,8 @@ fn gap(at: DateTime<Utc>, lost: u64) -> Event {
     Event { many: lost, ..gap }
 }
 
-impl fmt::Debug for Journal {
+impl fmt::Debug for EventLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Journal(..)")
+        f.write_str("EventLog(..)")
     }
 }

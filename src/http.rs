@@ -45,8 +45,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::authoring::Publish;
-use crate::event_log::Journal;
-use crate::jobs::upstream::Upstreams;
+use crate::event_log::EventLog;
+use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
 use crate::subscriptions::Subscribe;
 use feedgate_core::collection::ConfiguredCollection;
@@ -106,7 +106,7 @@ pub struct Gateway {
     /// Keeping feeds for their authors.
     pub publish: Arc<Publish>,
     /// What takes the word of hubs and clouds; `None` where they could not reach us.
-    pub upstreams: Option<Arc<Upstreams>>,
+    pub upstreams: Option<Arc<UpstreamClient>>,
     /// What the operator decides.
     pub settings: Settings,
     /// How much those may ask who have no account.
@@ -116,7 +116,7 @@ pub struct Gateway {
     /// What is counted.
     pub metrics: Metrics,
     /// What is told on the log page.
-    pub journal: Journal,
+    pub event_log: EventLog,
     /// Cancelled when feedgate ends: who is kept waiting is answered then.
     pub stop: CancellationToken,
 }

@@ -26,7 +26,7 @@ pub struct Metrics {
     poll_seconds: Histogram,
     fetched_bytes: Counter,
     records: Counter,
-    cut_off: Gauge,
+    network_outage: Gauge,
     deliveries: Counters<2>,
     told: Counter,
     untold: Counter,
@@ -36,7 +36,7 @@ pub struct Metrics {
     pings: Counters<1>,
     upstream_requests: Counters<2>,
     upstream_pushes: Counters<2>,
-    onward_pings: Counters<2>,
+    forwarded_pings: Counters<2>,
     answers: Counters<2>,
     answer_seconds: Histogram,
 }
@@ -51,7 +51,7 @@ impl Metrics {
             poll_seconds: seconds(),
             fetched_bytes: Counter::default(),
             records: Counter::default(),
-            cut_off: Gauge::default(),
+            network_outage: Gauge::default(),
             deliveries: Family::default(),
             told: Counter::default(),
             untold: Counter::default(),
@@ -61,7 +61,7 @@ impl Metrics {
             pings: Family::default(),
             upstream_requests: Family::default(),
             upstream_pushes: Family::default(),
-            onward_pings: Family::default(),
+            forwarded_pings: Family::default(),
             answers: Family::default(),
             answer_seconds: seconds(),
         };
@@ -72,7 +72,7 @@ impl Metrics {
         registry.register_with_unit("fetched", help, Unit::Bytes, metrics.fetched_bytes.clone());
         registry.register("records", "Records appended to logs", metrics.records.clone());
         let help = "Whether most fetches of this node fail in the same way: its own outage";
-        registry.register("cut_off", help, metrics.cut_off.clone());
+        registry.register("network_outage", help, metrics.network_outage.clone());
         let help = "Attempts to deliver, by protocol and result";
         registry.register("deliveries", help, metrics.deliveries.clone());
         let help = "From the start of an attempt to the callback's answer";
@@ -92,8 +92,8 @@ impl Metrics {
         registry.register("upstream_requests", help, metrics.upstream_requests.clone());
         let help = "What hubs and clouds told, by protocol and whether it was believed";
         registry.register("upstream_pushes", help, metrics.upstream_pushes.clone());
-        let help = "Pings sent onward, by means and result";
-        registry.register("onward_pings", help, metrics.onward_pings.clone());
+        let help = "Pings forwarded to ping targets, by method and result";
+        registry.register("forwarded_pings", help, metrics.forwarded_pings.clone());
         let help = "Requests answered, by door and class of status code";
         registry.register("answers", help, metrics.answers.clone());
         let help = "From the headers of a request to its answer";
@@ -115,13 +115,13 @@ impl Metrics {
     }
 
     /// This node is cut off, or is not any more.
-    pub fn cut_off(&self, is_cut_off: bool) {
-        self.cut_off.set(is_cut_off.into());
+    pub fn network_outage(&self, is_cut_off: bool) {
+        self.network_outage.set(is_cut_off.into());
     }
 
     /// A sink was told of a change. `result` is `ok` or why not.
-    pub fn pinged_onward(&self, means: &'static str, result: &'static str) {
-        self.onward_pings.get_or_create(&[("means", means), ("result", result)]).inc();
+    pub fn ping_forwarded(&self, method: &'static str, result: &'static str) {
+        self.forwarded_pings.get_or_create(&[("method", method), ("result", result)]).inc();
     }
 
     /// An attempt to deliver ended. `result` is `ok` or why not.

@@ -1,7 +1,7 @@
 //! The way out: a polite conditional client for topics, a plain one for callbacks,
 //! and the one guarded connector below both.
 //!
-//! [`Fetch::get`] is in `get`, [`Fetch::call`] in `call`; whatever leaves the process
+//! [`HttpClient::get`] is in `get`, [`HttpClient::call`] in `call`; whatever leaves the process
 //! passes `egress`. Nothing here is remembered from one fetch to the next but open
 //! connections, whose turn it is, what names led to a moment ago and which servers cannot
 //! speak HTTP/2: what a resource's poller must know is handed in and given back.
@@ -37,11 +37,11 @@ use feedgate_feed::model::KnownBy;
 
 pub use address_rules::{is_inner, is_metadata, is_public};
 pub use guarded_client::{Lookup, SystemLookup};
-pub use robots::RobotsAnswer;
+pub use robots::RobotsResponse;
 
 /// What the operator decides about requests that go out.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct NetworkSettings {
     /// `feedgate/x.y (+URL`, without the closing bracket: subscribers and feed id are
     /// appended per request (rule P34).
     pub user_agent: String,
@@ -75,7 +75,7 @@ pub enum Purpose {
 
 /// A request for a topic.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct FetchRequest<'a> {
     /// Where.
     pub url: &'a str,
     /// What to send for "not modified"; sent only to the URL they came from.
@@ -90,9 +90,9 @@ pub struct Ask<'a> {
 #[derive(Debug)]
 pub struct Fetched {
     /// The answer.
-    pub result: Result<Answer, FetchError>,
+    pub result: Result<FetchResponse, FetchError>,
     /// Where the resource was found to be.
-    pub place: Place,
+    pub location: ResourceLocation,
     /// Every hop on the way.
     pub hops: Vec<Hop>,
     /// From the first lookup to the last byte.
@@ -105,16 +105,18 @@ impl Fetched {
     /// Where the resource has moved for good, if it has: the end of the leading permanent
     /// redirects (rule P19).
     pub fn moved_to(&self) -> Option<&Url> {
-        match &self.place {
-            Place::Moved { to, .. } => Some(to),
-            Place::Unknown | Place::Here | Place::Elsewhere => None,
+        match &self.location {
+            ResourceLocation::Moved { to, .. } => Some(to),
+            ResourceLocation::Unknown | ResourceLocation::Here | ResourceLocation::Elsewhere => {
+                None
+            }
         }
     }
 }
 
 /// What the way to an answer tells of where a resource is (rule P19).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ResourceLocation {
     /// Nothing: no answer came.
     Unknown,
     /// Where it was asked for.
@@ -149,24 +151,24 @@ pub struct Hop {
     pub took: Duration,
     /// What went wrong below HTTP, exactly. For the operator only: it may tell a closed
     /// port from a filtered one (rule S13).
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// A usable answer.
 #[derive(Debug)]
-pub enum Answer {
+pub enum FetchResponse {
     /// 304 to a conditional request.
     NotModified {
         /// Seconds for which this is good, if the answer said so (rule P15).
         hint_s: Option<u32>,
     },
     /// A document.
-    Document(Box<Document>),
+    Document(Box<FetchedDocument>),
 }
 
 /// A document as it was received.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct FetchedDocument {
     /// The URL that answered.
     pub url: Url,
     /// All response headers.
@@ -179,7 +181,7 @@ pub struct Document {
     pub hint_s: u32,
 }
 
-impl Document {
+impl FetchedDocument {
     /// What a reader of the body must know of it. `received_at` is when it came.
     pub fn context(&self, received_at: DateTime<Utc>) -> Context {
         let headers = self.headers.iter().map(|(name, value)| {
@@ -222,7 +224,7 @@ pub enum FetchError {
     TimedOut(Duration),
     /// The body is longer than we are willing to read.
     #[error("body is longer than {limit_bytes} bytes")]
-    TooLong {
+    BodyTooLarge {
         /// The limit that was passed, in bytes.
         limit_bytes: u64,
     },
@@ -268,7 +270,7 @@ impl FetchError {
             Self::ForbiddenPort { .. } => "forbidden_port",
             Self::BadUrl(_) => "bad_url",
             Self::TimedOut(_) => "timed_out",
-            Self::TooLong { .. } => "too_long",
+            Self::BodyTooLarge { .. } => "body_too_large",
             Self::Status { .. } => "http_status",
             Self::Blocked { .. } => "blocked",
             Self::Redirects(_) => "bad_redirect",
@@ -286,7 +288,7 @@ impl FetchError {
             Self::TimedOut(_) => FailureClass::Network,
             Self::Status { status, .. } => FailureClass::of_status(status.as_u16()),
             Self::Blocked { .. } => FailureClass::Denied,
-            Self::TooLong { .. } | Self::Encoding(_) => FailureClass::Unusable,
+            Self::BodyTooLarge { .. } | Self::Encoding(_) => FailureClass::Unusable,
             Self::Redirects(_) => FailureClass::Missing,
             Self::Unreachable { class, .. } => *class,
         }
@@ -295,7 +297,7 @@ impl FetchError {
 
 /// A request to a callback. Redirects are not followed (rule D5).
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct CallbackRequest {
     /// How.
     pub method: Method,
     /// Where.
@@ -308,7 +310,7 @@ pub struct Call {
 
 /// What a callback answered.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct CallbackResponse {
     /// Its status code.
     pub status: StatusCode,
     /// Its headers.
@@ -319,7 +321,7 @@ pub struct Reply {
     pub is_public: bool,
 }
 
-impl Reply {
+impl CallbackResponse {
     /// Its beginning, for people.
     pub fn excerpt(&self) -> AnswerExcerpt {
         AnswerExcerpt::new(&self.body, self.is_public)
@@ -328,33 +330,36 @@ impl Reply {
 
 /// The client. Cheap to clone; clones share connections and turns.
 #[derive(Clone, Debug)]
-pub struct Fetch {
+pub struct HttpClient {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    settings: Settings,
+    settings: NetworkSettings,
     /// For callbacks: complete, without counts.
     user_agent: HeaderValue,
-    topics: guarded_client::Way,
-    callbacks: guarded_client::Way,
-    hosts: politeness::Hosts,
+    topics: guarded_client::GuardedClient,
+    callbacks: guarded_client::GuardedClient,
+    hosts: politeness::HostTurns,
 }
 
-impl Fetch {
+impl HttpClient {
     /// A client with these settings that asks the system what names lead to.
-    pub fn new(settings: Settings) -> Fetch {
-        Fetch::with_lookup(settings, Arc::new(resolver::Remembered::new(Arc::new(SystemLookup))))
+    pub fn new(settings: NetworkSettings) -> HttpClient {
+        HttpClient::with_lookup(
+            settings,
+            Arc::new(resolver::CachingLookup::new(Arc::new(SystemLookup))),
+        )
     }
 
     /// A client that asks `lookup` what names lead to.
-    pub fn with_lookup(settings: Settings, lookup: Arc<dyn Lookup>) -> Fetch {
-        let topics = guarded_client::Patience {
+    pub fn with_lookup(settings: NetworkSettings, lookup: Arc<dyn Lookup>) -> HttpClient {
+        let topics = guarded_client::ConnectTimeouts {
             lookup: settings.fetch_timeout / 6,
             connect: settings.fetch_timeout / 2,
         };
-        let callbacks = guarded_client::Patience {
+        let callbacks = guarded_client::ConnectTimeouts {
             lookup: settings.callback_timeout / 2,
             connect: settings.callback_timeout / 2,
         };
@@ -362,17 +367,22 @@ impl Fetch {
         let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
         let inner = Inner {
             user_agent: user_agent.unwrap_or(HeaderValue::from_static("feedgate")),
-            topics: guarded_client::Way::new(
+            topics: guarded_client::GuardedClient::new(
                 &settings.allow_topics,
                 Arc::clone(&lookup),
                 topics,
                 tls.clone(),
             ),
-            callbacks: guarded_client::Way::new(&settings.allow_callbacks, lookup, callbacks, tls),
-            hosts: politeness::Hosts::new(settings.host_spacing),
+            callbacks: guarded_client::GuardedClient::new(
+                &settings.allow_callbacks,
+                lookup,
+                callbacks,
+                tls,
+            ),
+            hosts: politeness::HostTurns::new(settings.host_spacing),
             settings,
         };
-        Fetch { inner: Arc::new(inner) }
+        HttpClient { inner: Arc::new(inner) }
     }
 
     /// Whether the callback at `url` is at the address `ip`, as far as the guard lets us

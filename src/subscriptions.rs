@@ -33,11 +33,11 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 use url::Url;
 
-use crate::event_log::Journal;
-use crate::jobs::poll::Ingest;
+use crate::event_log::EventLog;
+use crate::jobs::poll::Poller;
 use crate::jobs::runner;
 use crate::metrics::Metrics;
-use crate::net::{Fetch, FetchError, Purpose};
+use crate::net::{FetchError, HttpClient, Purpose};
 use feedgate_core::account::AccountId;
 use feedgate_core::backfill;
 use feedgate_core::intent::{Intent, IntentMode};
@@ -62,10 +62,10 @@ const PROBES: usize = 8;
 /// Makes and ends subscriptions.
 pub struct Subscribe {
     store: Arc<dyn Store>,
-    fetch: Fetch,
-    ingest: Ingest,
+    fetch: HttpClient,
+    ingest: Poller,
     metrics: Metrics,
-    journal: Journal,
+    event_log: EventLog,
     hosts: CallbackHosts,
     probes: Semaphore,
     waiting: Semaphore,
@@ -144,10 +144,10 @@ impl Subscribe {
     /// Puts the parts together.
     pub fn new(
         store: Arc<dyn Store>,
-        fetch: Fetch,
-        ingest: Ingest,
+        fetch: HttpClient,
+        ingest: Poller,
         metrics: Metrics,
-        journal: Journal,
+        event_log: EventLog,
     ) -> Subscribe {
         let hosts = CallbackHosts::new(store.news().intents);
         Subscribe {
@@ -155,7 +155,7 @@ impl Subscribe {
             fetch,
             ingest,
             metrics,
-            journal,
+            event_log,
             hosts,
             probes: Semaphore::new(PROBES),
             waiting: Semaphore::new(wait_for_delivery::WAITING),
@@ -175,7 +175,7 @@ impl Subscribe {
         if intent.mode == IntentMode::Subscribe
             && let Err(why) = self.check(&intent.wish, of_collection.is_some())
         {
-            self.journal.tell(events::refused(intent, &why, now));
+            self.event_log.record(events::refused(intent, &why, now));
             return Err(why);
         }
         match verification {
@@ -183,7 +183,7 @@ impl Subscribe {
             Verification::Sync => self.verified_now(intent, now).await?,
             Verification::Async => {
                 self.store.enqueue_intent(intent, now).await?;
-                self.journal.tell(events::pending(intent, now));
+                self.event_log.record(events::pending(intent, now));
                 return Ok(Done::Later);
             }
         }
@@ -230,14 +230,14 @@ impl Subscribe {
                     true => self.store.subscribe_with_history(wish, now).await?,
                     false => self.store.subscribe(wish, now).await?,
                 };
-                self.journal.tell(events::kept(wish, &held, now));
+                self.event_log.record(events::kept(wish, &held, now));
             }
             IntentMode::Unsubscribe => {
                 let protocol = Some(Protocol::WebSub.as_str());
                 let ended =
                     self.store.unsubscribe(wish.account, &wish.topic, &wish.callback, protocol);
                 let came = if ended.await? { EventArrival::Ended } else { EventArrival::Nothing };
-                self.journal.tell(events::settled(intent, Some(came), now));
+                self.event_log.record(events::settled(intent, Some(came), now));
             }
         }
         Ok(())
@@ -314,7 +314,7 @@ impl Subscribe {
         let result = verified.as_ref().map_or_else(NotVerified::code, |()| "ok");
         self.metrics.verified(intent.mode.as_str(), result);
         let event = events::verified(&intent.wish, intent.mode.as_str(), &verified, at);
-        self.journal.tell(event.lasting(begun.elapsed()));
+        self.event_log.record(event.lasting(begun.elapsed()));
         verified
     }
 
@@ -329,7 +329,7 @@ impl Subscribe {
             self.look_for(intent, now).await?;
         }
         let came = self.store.complete_intent(id, intent, now).await?;
-        self.journal.tell(events::settled(intent, came, now));
+        self.event_log.record(events::settled(intent, came, now));
         Ok(came.is_some())
     }
 

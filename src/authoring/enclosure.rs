@@ -5,7 +5,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, Method};
 use url::Url;
 
-use crate::net::{Call, Fetch};
+use crate::net::{CallbackRequest, HttpClient};
 use feedgate_protocol::rss::Enclosure;
 
 /// Redirects followed: media are often behind several that count listeners.
@@ -31,10 +31,10 @@ const BY_END: [(&str, &str); 12] = [
 
 /// Asks the server of `url`, through the guarded client; what it does not say is guessed,
 /// and that it cannot be reached hinders nobody from writing.
-pub async fn look(fetch: &Fetch, url: &Url) -> Enclosure {
+pub async fn look(fetch: &HttpClient, url: &Url) -> Enclosure {
     let mut at = url.clone();
     for _ in 0..=MOST_REDIRECTS {
-        let call = Call {
+        let call = CallbackRequest {
             method: Method::HEAD,
             url: at.clone(),
             headers: HeaderMap::new(),

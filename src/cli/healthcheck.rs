@@ -8,7 +8,7 @@ use http::{HeaderMap, Method};
 use ipnet::{Ipv4Net, Ipv6Net};
 use url::Url;
 
-use crate::net::{Call, Fetch};
+use crate::net::{CallbackRequest, HttpClient};
 
 use super::{Outcome, Settings, say};
 
@@ -16,12 +16,12 @@ use super::{Outcome, Settings, say};
 /// not ready.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Ask the gateway that runs with these settings whether it is ready.
+/// FetchRequest the gateway that runs with these settings whether it is ready.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     settings: Settings,
-    /// Ask here instead of where the settings say that it listens.
+    /// FetchRequest here instead of where the settings say that it listens.
     #[arg(long, value_name = "URL")]
     url: Option<Url>,
 }
@@ -38,9 +38,13 @@ pub(super) async fn run(args: Args) -> Outcome {
     settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
     settings.callback_timeout = PATIENCE;
     let url = url.join("/readyz")?;
-    let call =
-        Call { method: Method::GET, url, headers: HeaderMap::new(), body: Default::default() };
-    let reply = Fetch::new(settings).call(call).await?;
+    let call = CallbackRequest {
+        method: Method::GET,
+        url,
+        headers: HeaderMap::new(),
+        body: Default::default(),
+    };
+    let reply = HttpClient::new(settings).call(call).await?;
     say(format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body).trim()));
     Ok(if reply.status.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -24,7 +24,7 @@ use url::Url;
 use crate::config::Config;
 use crate::http::serve::listener::Listener;
 use crate::jobs::runner;
-use crate::net::Fetch;
+use crate::net::HttpClient;
 use feedgate_protocol::Protocol;
 
 use super::serve::Signals;
@@ -41,7 +41,7 @@ const EVENTS: usize = 32;
 /// How long a hub may take to ask whether we really want to leave.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// Ask a cloud or a hub to tell of changes of feeds, and print what it tells. Ends when it
+/// FetchRequest a cloud or a hub to tell of changes of feeds, and print what it tells. Ends when it
 /// is interrupted.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -107,7 +107,7 @@ pub(super) async fn run(args: &Args) -> Outcome {
     let listener = Listener::bind(addr, config.listener()).await?;
     let port = listener.local_addr().port();
     let own = Url::parse(&format!("http://127.0.0.1:{port}/"))?;
-    let fetch = Fetch::new(config.net(config.public_url.as_ref().unwrap_or(&own)));
+    let fetch = HttpClient::new(config.net(config.public_url.as_ref().unwrap_or(&own)));
 
     let mut followed = Vec::new();
     for feed in &args.feeds {
@@ -155,7 +155,7 @@ fn host_towards(endpoint: &str) -> String {
 
 /// What is going on until we are interrupted.
 struct Session {
-    fetch: Fetch,
+    fetch: HttpClient,
     followed: Vec<Followed>,
     agreed: Arc<Agreed>,
     renew: Option<u64>,

@@ -18,16 +18,16 @@ use url::Url;
 
 use super::{Outcome, say};
 use crate::config::Config;
-use crate::jobs::poll::{self, Reading};
+use crate::jobs::poll::{self, ParsedDocument};
 use crate::jobs::runner;
-use crate::net::{Answer, Ask, Fetch, FetchError, Fetched};
+use crate::net::{FetchError, FetchRequest, FetchResponse, Fetched, HttpClient};
 use feedgate_core::poll::{Polling, Validators};
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::{
     self, NewRecords, PollFinding, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
 };
 
-/// Fetch a URL once and tell what happened on the way, what was understood, and when it
+/// HttpClient a URL once and tell what happened on the way, what was understood, and when it
 /// would be fetched again. Ends with 1 if the fetch failed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -45,7 +45,7 @@ pub(super) struct Args {
 struct Polled<'a> {
     fetched: &'a Fetched,
     /// What the document is; nothing if there is none.
-    read: Option<Reading>,
+    read: Option<ParsedDocument>,
     /// When it would be polled again, at the earliest, and why.
     plan: PollPlan,
     /// The same at the latest.
@@ -65,10 +65,11 @@ pub(super) async fn run(args: &Args) -> Outcome {
     let (config, _) = Config::load(args.config.clone(), &[])?;
     let own = format!("http://{}/", config.listen);
     let public_url = config.public_url.clone().map_or_else(|| Url::parse(&own), Ok)?;
-    let fetch = Fetch::new(config.net(&public_url));
+    let fetch = HttpClient::new(config.net(&public_url));
 
     let validators = Validators::default();
-    let ask = Ask { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
+    let ask =
+        FetchRequest { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
     let fetched = fetch.get(ask).await;
     let polled = read(&fetched, &args.url, &config.bounds(), runner::now());
     say(if args.json { json::tell(&polled) } else { text::tell(&polled) });
@@ -83,7 +84,7 @@ fn read<'a>(
     now: DateTime<Utc>,
 ) -> Polled<'a> {
     let document = match &fetched.result {
-        Ok(Answer::Document(document)) => Some(&**document),
+        Ok(FetchResponse::Document(document)) => Some(&**document),
         _ => None,
     };
     let fragment = url.split_once('#').map(|(_, fragment)| fragment);
@@ -93,20 +94,20 @@ fn read<'a>(
     });
     let hint_s = document.map_or(0, |document| document.hint_s);
     let found = match (&fetched.result, &read) {
-        (Err(err), _) => PollFinding::Trouble(PollSetback {
+        (Err(err), _) => PollFinding::Failure(PollSetback {
             class: err.class(),
             retry_after_s: match err {
                 FetchError::Status { retry_after_s, .. } => *retry_after_s,
                 _ => None,
             },
         }),
-        (Ok(_), Some(Reading::Feed(feed))) => {
+        (Ok(_), Some(ParsedDocument::Feed(feed))) => {
             PollFinding::NewRecords(NewRecords::of(feed, hint_s, feed.entries.len(), now))
         }
         (Ok(_), Some(_)) => PollFinding::NewRecords(NewRecords::of_other(hint_s, 1)),
         (Ok(_), None) => PollFinding::NotModified { hint_s: None },
     };
-    let plan = |dice| {
+    let plan = |jitter| {
         let mut polling = Polling::default();
         if let Some(document) = document {
             polling.validators = document.validators.clone();
@@ -114,7 +115,7 @@ fn read<'a>(
         }
         let held =
             ScheduleInput { kind: ResourceKind::Unknown, subscribers: 1, pushed: false, polling };
-        schedule::plan(held, &found, bounds, now, dice)
+        schedule::plan(held, &found, bounds, now, jitter)
     };
     let latest = plan(1.0).next_fetch;
     Polled { fetched, read, plan: plan(0.0), latest }

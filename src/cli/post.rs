@@ -19,7 +19,7 @@ use crate::app::StartError;
 use crate::authoring::{look, new_id};
 use crate::config::Config;
 use crate::jobs::runner;
-use crate::net::Fetch;
+use crate::net::HttpClient;
 use feedgate_core::password::Password;
 use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::rss::{Change, Post, SHORT_CHARS};
@@ -108,14 +108,14 @@ pub(super) async fn run(args: Args) -> Outcome {
 }
 
 /// A client that reaches wherever its user, who named the places, wants to go.
-fn client(config: &Config, cloud: Option<&Url>) -> Result<Fetch, url::ParseError> {
+fn client(config: &Config, cloud: Option<&Url>) -> Result<HttpClient, url::ParseError> {
     let own = format!("http://{}/", config.listen);
     let public_url = config.public_url.clone().or(cloud.cloned());
     let mut settings = config.net(&public_url.map_or_else(|| Url::parse(&own), Ok)?);
     let everywhere = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
     settings.allow_callbacks = everywhere.clone();
     settings.allow_topics = everywhere;
-    Ok(Fetch::new(settings))
+    Ok(HttpClient::new(settings))
 }
 
 fn said(text: &str) -> io::Result<String> {

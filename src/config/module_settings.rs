@@ -18,7 +18,7 @@ use crate::net;
 use feedgate_core::backfill::BackfillLimits;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, PageLimits};
-use feedgate_core::ping_forwarding::Onward;
+use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::stored_file::Quota;
 use feedgate_store as store;
@@ -36,13 +36,13 @@ impl Config {
             connections: self.database_connections,
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
             cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
-            onward: Onward::default(),
+            onward: PingForwarding::default(),
         }
     }
 
     /// For `net`. `public_url` appears in the user agent.
-    pub fn net(&self, public_url: &Url) -> net::Settings {
-        net::Settings {
+    pub fn net(&self, public_url: &Url) -> net::NetworkSettings {
+        net::NetworkSettings {
             user_agent: format!("feedgate/{} (+{public_url}bot", env!("CARGO_PKG_VERSION")),
             allow_topics: self.allow_topics.clone(),
             allow_callbacks: self.allow_callbacks.clone(),
@@ -59,8 +59,8 @@ impl Config {
     }
 
     /// For `poll`.
-    pub fn poll(&self) -> poll::Settings {
-        poll::Settings {
+    pub fn poll(&self) -> poll::PollSettings {
+        poll::PollSettings {
             claim: self.job_lease,
             min_period_s: self.min_period_s,
             porn_rank: self.porn_rank,
@@ -69,18 +69,18 @@ impl Config {
     }
 
     /// For `backfill`.
-    pub fn backfill(&self) -> backfill::Settings {
+    pub fn backfill(&self) -> backfill::BackfillSettings {
         let limits = BackfillLimits {
             pages: self.backfill_pages,
             entries: self.backfill_entries,
             bytes: self.backfill_bytes,
         };
-        backfill::Settings { claim: self.job_lease, limits }
+        backfill::BackfillSettings { claim: self.job_lease, limits }
     }
 
     /// For `collect`.
-    pub fn collect(&self, public_url: &Url) -> collect::Settings {
-        collect::Settings {
+    pub fn collect(&self, public_url: &Url) -> collect::CollectionSettings {
+        collect::CollectionSettings {
             public_url: public_url.clone(),
             claim: self.job_lease,
             all: self.collect_all,
@@ -90,15 +90,15 @@ impl Config {
 
     /// Where pings are forwarded to, and for which resources: those stored here, and those that
     /// the operator names.
-    pub fn forwarding(&self, public_url: &Url) -> Onward {
+    pub fn forwarding(&self, public_url: &Url) -> PingForwarding {
         let stored = public_url.join("storage/").ok();
         let asked = self.ping_forwarding.iter().cloned().chain(stored).collect();
-        Onward { sinks: self.ping_targets.clone(), asked }
+        PingForwarding { sinks: self.ping_targets.clone(), asked }
     }
 
     /// For `maintenance`.
-    pub fn maintenance(&self) -> maintenance::Settings {
-        maintenance::Settings {
+    pub fn maintenance(&self) -> maintenance::MaintenanceSettings {
+        maintenance::MaintenanceSettings {
             polls_per_s: self.polls_per_s,
             changes_unit: self.changes_when_unit,
             keep_pings: self.ping_retention,
@@ -107,7 +107,7 @@ impl Config {
                 days: self.archive_retention_days,
                 pages: self.archive_retention_pages,
             },
-            events: maintenance::EventsKept {
+            events: maintenance::EventRetention {
                 age: self.event_retention,
                 of_a_kind: self.max_events_per_kind,
             },
@@ -115,14 +115,14 @@ impl Config {
     }
 
     /// For `upstream`; `None` if hubs and rssCloud servers could not reach us, as far as we know.
-    pub fn upstream(&self) -> Option<upstream::Settings> {
+    pub fn upstream(&self) -> Option<upstream::UpstreamSettings> {
         let public_url = self.public_url.clone()?;
-        Some(upstream::Settings { public_url, ping_spacing: self.ping_min_interval })
+        Some(upstream::UpstreamSettings { public_url, ping_spacing: self.ping_min_interval })
     }
 
     /// For `deliver`.
-    pub fn deliver(&self, public_url: &Url) -> deliver::Settings {
-        deliver::Settings {
+    pub fn deliver(&self, public_url: &Url) -> deliver::DeliverySettings {
+        deliver::DeliverySettings {
             public_url: public_url.clone(),
             claim: self.job_lease,
             per_host: self.delivery_concurrency_per_host,

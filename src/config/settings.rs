@@ -26,7 +26,7 @@ use crate::http::Aliases;
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::password::Password;
 use feedgate_core::ping::TimeUnit;
-use feedgate_core::ping_forwarding::Sink;
+use feedgate_core::ping_forwarding::PingTarget;
 use feedgate_protocol::signature::Method;
 
 use super::LogFormat;
@@ -166,7 +166,7 @@ settings! {
         /// called over XML-RPC, `get=URL` is requested with GET. In the latter, `{name}`, `{url}`
         /// and `{feed}` are replaced; without them, the parameters of `/pingSiteForm` are added. In
         /// the TOML file also `ping_targets = [{ url = "…", protocol = "get" }]`.
-        FEEDGATE_PING_TARGETS = "" => ping_targets: Vec<Sink>, PING_TARGETS;
+        FEEDGATE_PING_TARGETS = "" => ping_targets: Vec<PingTarget>, PING_TARGETS;
 
         /// Sites whose changes are forwarded to the ping targets, because their owners asked for
         /// it: URLs, each standing for everything below it. What is stored below `/storage` is

@@ -18,7 +18,7 @@ use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::password::Password;
 use feedgate_core::ping::TimeUnit;
-use feedgate_core::ping_forwarding::Sink;
+use feedgate_core::ping_forwarding::PingTarget;
 use feedgate_protocol::signature::Method;
 
 use super::{LogFormat, collections};
@@ -223,9 +223,9 @@ pub(super) const HOST_GROUPS: ValueKind<Vec<(String, Option<Duration>)>> = Value
     parse: |text| HostGroups::parse(text).map_err(|part| not(&part, "a domain")),
 };
 
-pub(super) const PING_TARGETS: ValueKind<Vec<Sink>> = ValueKind::Text {
+pub(super) const PING_TARGETS: ValueKind<Vec<PingTarget>> = ValueKind::Text {
     expected: "URLs separated by commas, each with `get=` before it if it is requested with GET",
-    parse: |text| list(text, "a ping target", Sink::parse),
+    parse: |text| list(text, "a ping target", PingTarget::parse),
 };
 
 pub(super) const RSSCLOUD_PATHS: ValueKind<Aliases> = ValueKind::Text {

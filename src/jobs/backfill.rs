@@ -15,7 +15,7 @@
 //! * A source is read one document at a time, with the pauses, the guard and the
 //!   `robots.txt` of any other fetch, and up to a limit. Credentials of a topic go to its
 //!   own server only (rule S49).
-//! * History is no news: its records reach nobody. Trouble with the source ends the way
+//! * History is no news: its records reach nobody. PageFailure with the source ends the way
 //!   back, and what was got so far is kept.
 
 mod events;
@@ -30,16 +30,16 @@ use tokio::sync::Notify;
 use tracing::{debug, error, info};
 use url::Url;
 
-use crate::event_log::Journal;
-use crate::jobs::poll::Ingest;
-use crate::jobs::runner::{self, Work};
-use crate::net::Fetch;
+use crate::event_log::EventLog;
+use crate::jobs::poll::Poller;
+use crate::jobs::runner::{self, Job};
+use crate::net::HttpClient;
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
 use feedgate_core::host::HostRefusal;
 use feedgate_core::ports::{DueBackfill, Store, StoreError};
 use feedgate_core::resource::Resource;
 
-use page::Trouble;
+use page::PageFailure;
 
 /// How long to wait before each further attempt at a document. Who asked waits for what
 /// comes after it, so there are few.
@@ -50,7 +50,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 /// What the operator decides about histories.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct BackfillSettings {
     /// How long a claimed step belongs to this node; longer than any fetch.
     pub claim: Duration,
     /// How much is brought in.
@@ -58,30 +58,30 @@ pub struct Settings {
 }
 
 /// Brings in histories.
-pub struct Backfills {
+pub struct Backfiller {
     store: Arc<dyn Store>,
-    fetch: Fetch,
-    ingest: Ingest,
-    journal: Journal,
-    settings: Settings,
-    again: Arc<Notify>,
+    fetch: HttpClient,
+    ingest: Poller,
+    event_log: EventLog,
+    settings: BackfillSettings,
+    wake: Arc<Notify>,
 }
 
-impl Backfills {
+impl Backfiller {
     /// Puts the parts together.
     pub fn new(
         store: Arc<dyn Store>,
-        fetch: Fetch,
-        ingest: Ingest,
-        journal: Journal,
-        settings: Settings,
-    ) -> Backfills {
-        Backfills { store, fetch, ingest, journal, settings, again: Arc::default() }
+        fetch: HttpClient,
+        ingest: Poller,
+        event_log: EventLog,
+        settings: BackfillSettings,
+    ) -> Backfiller {
+        Backfiller { store, fetch, ingest, event_log, settings, wake: Arc::default() }
     }
 
-    /// Notified when the next step of something may be due.
-    pub fn again(&self) -> Arc<Notify> {
-        Arc::clone(&self.again)
+    /// Notified when the next step of a backfill may be due.
+    pub fn wake(&self) -> Arc<Notify> {
+        Arc::clone(&self.wake)
     }
 
     /// Does one step: reads a document, or moves some of what was laid aside into the log.
@@ -89,7 +89,7 @@ impl Backfills {
         let id = due.resource.id;
         if due.resource.subscribers == 0 {
             self.store.drop_backfill(id, runner::now()).await?;
-            self.journal.tell(events::dropped(&due.resource, runner::now()));
+            self.event_log.record(events::dropped(&due.resource, runner::now()));
             return Ok(());
         }
         if due.backfill.ending.is_none() {
@@ -104,7 +104,7 @@ impl Backfills {
             ending = done.ending.as_ref().map(BackfillEnd::as_str),
             "the history of a resource is in its log"
         );
-        self.journal.tell(events::ended(&due.resource, &done, runner::now()));
+        self.event_log.record(events::ended(&due.resource, &done, runner::now()));
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl Backfills {
         let now = runner::now();
         let DueBackfill { backfill, resource } = due;
         if backfill.pages == 0 && backfill.attempts == 0 {
-            self.journal.tell(events::begun(&resource, now));
+            self.event_log.record(events::begun(&resource, now));
         }
         if !backfill.has_room(&self.settings.limits) {
             return self.end(backfill, BackfillEnd::Limited, now).await;
@@ -135,7 +135,7 @@ impl Backfills {
                 self.store.stage_backfill(&backfill, page, runner::now()).await.map(drop)
             }
             Err(trouble) => {
-                self.heed(&resource, &url, &trouble).await?;
+                self.report_refusal(&resource, &url, &trouble).await?;
                 self.stumble(backfill, &resource, trouble).await
             }
         }
@@ -143,11 +143,11 @@ impl Backfills {
 
     /// Keeps that the server asked us to slow down, if it did: its other resources are left
     /// alone as well, as after a poll (rules P26 to P28).
-    async fn heed(
+    async fn report_refusal(
         &self,
         resource: &Resource,
         url: &Url,
-        trouble: &Trouble,
+        trouble: &PageFailure,
     ) -> Result<(), StoreError> {
         let Some(http_code @ (429 | 503)) = trouble.http_code else { return Ok(()) };
         let refused = HostRefusal {
@@ -165,7 +165,7 @@ impl Backfills {
         &self,
         mut backfill: Backfill,
         resource: &Resource,
-        trouble: Trouble,
+        trouble: PageFailure,
     ) -> Result<(), StoreError> {
         let now = runner::now();
         let wait = WAITS.get(backfill.attempts as usize).filter(|_| trouble.is_passing);
@@ -175,7 +175,7 @@ impl Backfills {
                 backfill.attempts += 1;
                 let asked = Duration::from_secs(trouble.retry_after_s.unwrap_or_default().into());
                 let due_at = now + asked.min(LONGEST_WAIT).max(*wait);
-                self.journal.tell(events::put_off(resource, (trouble.code, due_at), now));
+                self.event_log.record(events::put_off(resource, (trouble.code, due_at), now));
                 self.store.save_backfill(&backfill, due_at).await.map(drop)
             }
             None => self.end(backfill, BackfillEnd::Broken(trouble.code.to_owned()), now).await,
@@ -193,8 +193,8 @@ impl Backfills {
     }
 }
 
-impl Work for Backfills {
-    type Job = DueBackfill;
+impl Job for Backfiller {
+    type Item = DueBackfill;
 
     const NAME: &'static str = "backfill";
 
@@ -209,7 +209,7 @@ impl Work for Backfills {
             let cause: &dyn Error = &err;
             error!(resource, error = cause, "a step of a backfill could not be kept");
         }
-        self.again.notify_one();
+        self.wake.notify_one();
     }
 }
 
@@ -222,8 +222,8 @@ fn with_credentials(mut url: Url, topic: &Url) -> Option<Url> {
     Some(url)
 }
 
-impl std::fmt::Debug for Backfills {
+impl std::fmt::Debug for Backfiller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Backfills").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Backfiller").field("settings", &self.settings).finish_non_exhaustive()
     }
 }

@@ -16,7 +16,7 @@ use chrono::{DateTime, Utc};
 use tracing::{error, info};
 use url::Url;
 
-use crate::jobs::runner::{self, Work};
+use crate::jobs::runner::{self, Job};
 use feedgate_core::collection::{
     Collection, CollectionKind, ConfiguredCollection, PendingCollection,
 };
@@ -31,7 +31,7 @@ const BATCH: usize = 20;
 
 /// What the operator decides about collections.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct CollectionSettings {
     /// The address others know us by.
     pub public_url: Url,
     /// How long claimed work belongs to this node.
@@ -43,19 +43,19 @@ pub struct Settings {
 }
 
 /// Takes records into collections.
-pub struct Collect {
+pub struct Collector {
     store: Arc<dyn Store>,
     claim: Duration,
 }
 
-impl Collect {
+impl Collector {
     /// Makes the collections that the operator wants, ends those that he wants no more, and
     /// gives the work that fills them.
     pub async fn prepare(
         store: Arc<dyn Store>,
-        settings: &Settings,
+        settings: &CollectionSettings,
         now: DateTime<Utc>,
-    ) -> Result<Collect, StoreError> {
+    ) -> Result<Collector, StoreError> {
         let mut open = Vec::new();
         if settings.all {
             let host = settings.public_url.host_str().unwrap_or_default();
@@ -80,7 +80,7 @@ impl Collect {
         if !open.is_empty() || closed > 0 {
             info!(open = open.len(), closed, "collections are ready");
         }
-        Ok(Collect { store, claim: settings.claim })
+        Ok(Collector { store, claim: settings.claim })
     }
 
     async fn take_in(&self, batch: Vec<PendingCollection>) -> Result<(), StoreError> {
@@ -97,7 +97,7 @@ impl Collect {
     }
 }
 
-impl Settings {
+impl CollectionSettings {
     /// What a collection whose archive is in this folder goes by as a resource.
     fn topic(&self, folder: &[&str]) -> Topic {
         archive_topic(&self.public_url, folder)
@@ -119,8 +119,8 @@ pub fn unguessable(topic: &Topic) -> Topic {
     Topic::parse(secret).expect("a web address with a short fragment is one")
 }
 
-impl Work for Collect {
-    type Job = Vec<PendingCollection>;
+impl Job for Collector {
+    type Item = Vec<PendingCollection>;
 
     const NAME: &'static str = "collect";
 
@@ -138,8 +138,8 @@ impl Work for Collect {
     }
 }
 
-impl std::fmt::Debug for Collect {
+impl std::fmt::Debug for Collector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Collect").field("claim", &self.claim).finish_non_exhaustive()
+        f.debug_struct("Collector").field("claim", &self.claim).finish_non_exhaustive()
     }
 }

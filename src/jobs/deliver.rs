@@ -18,6 +18,7 @@
 mod compose;
 mod delivery_result_batcher;
 mod events;
+mod hub_url;
 mod message;
 mod verdict;
 
@@ -28,21 +29,21 @@ use std::time::{Duration, Instant};
 use tracing::{debug, error, info, warn};
 use url::Url;
 
-use crate::event_log::Journal;
-use crate::jobs::runner::{self, Hosts, Place, Work};
+use crate::event_log::EventLog;
+use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
-use crate::net::{Call, Fetch, FetchError, Reply};
+use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use feedgate_core::ports::{DeliveryResult, Store, StoreError};
 use feedgate_core::subscription::{DueSubscription, Subscription};
 use feedgate_protocol::signature::Method;
 
 use compose::{Composer, StatusInclusion};
-use delivery_result_batcher::Settler;
-use verdict::{Turn, Verdict};
+use delivery_result_batcher::DeliveryResultBatcher;
+use verdict::{DeliveryVerdict, HealthTransition};
 
 /// What the operator decides about deliveries.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct DeliverySettings {
     /// The address others know us by: where the hub is.
     pub public_url: Url,
     /// How long a claimed subscription belongs to this node; longer than any attempt.
@@ -54,39 +55,39 @@ pub struct Settings {
 }
 
 /// Brings records to callbacks.
-pub struct Deliver {
+pub struct Deliverer {
     store: Arc<dyn Store>,
-    fetch: Fetch,
+    fetch: HttpClient,
     composer: Composer,
-    settler: Settler,
-    hosts: Hosts,
+    results: DeliveryResultBatcher,
+    permits: HostPermits,
     metrics: Metrics,
-    journal: Journal,
-    settings: Settings,
+    event_log: EventLog,
+    settings: DeliverySettings,
 }
 
 /// An attempt that fails sooner than this failed to connect, as when the other side
 /// closed a connection that was kept open; it is made again at once.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-impl Deliver {
+impl Deliverer {
     /// A worker on the subscriptions in `store`. Must be called within a runtime: what
     /// settles deliveries runs beside it.
     pub fn new(
         store: Arc<dyn Store>,
-        fetch: Fetch,
+        fetch: HttpClient,
         metrics: Metrics,
-        journal: Journal,
-        settings: Settings,
-    ) -> Deliver {
-        Deliver {
+        event_log: EventLog,
+        settings: DeliverySettings,
+    ) -> Deliverer {
+        Deliverer {
             composer: Composer::new(Arc::clone(&store), settings.public_url.clone()),
-            settler: Settler::start(Arc::clone(&store)),
-            hosts: Hosts::new(settings.per_host, store.news().subscriptions),
+            results: DeliveryResultBatcher::start(Arc::clone(&store)),
+            permits: HostPermits::new(settings.per_host, store.news().subscriptions),
             store,
             fetch,
             metrics,
-            journal,
+            event_log,
             settings,
         }
     }
@@ -105,13 +106,13 @@ impl Deliver {
             StatusInclusion::WithEntries(rendered) | StatusInclusion::Only(rendered) => rendered,
         };
         if subscription.callback.is_null_device() {
-            return Ok(Verdict::Told.settled(id, payload.last, status));
+            return Ok(DeliveryVerdict::Told.settled(id, payload.last, status));
         }
         let call = message::call(subscription, &payload, &self.settings);
         let begun = Instant::now();
         let answer = self.call(call, begun).await;
         let took = begun.elapsed();
-        let verdict = verdict::classify(subscription, &answer, runner::now(), runner::dice());
+        let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter());
 
         let result = verdict::word(&answer);
         self.metrics.delivered(subscription.protocol.as_str(), result, took);
@@ -125,8 +126,8 @@ impl Deliver {
             "delivered"
         );
         tell(subscription, verdict, result);
-        self.journal.tell(events::notified(subscription, &answer, verdict).lasting(took));
-        if verdict == Verdict::Told
+        self.event_log.record(events::notified(subscription, &answer, verdict).lasting(took));
+        if verdict == DeliveryVerdict::Told
             && let Some(at) = payload.waiting_since
             && payload.first > due.told_before
         {
@@ -136,7 +137,11 @@ impl Deliver {
         Ok(verdict.settled(id, payload.last, status))
     }
 
-    async fn call(&self, call: Call, begun: Instant) -> Result<Reply, FetchError> {
+    async fn call(
+        &self,
+        call: CallbackRequest,
+        begun: Instant,
+    ) -> Result<CallbackResponse, FetchError> {
         match self.fetch.call(call.clone()).await {
             Err(FetchError::Unreachable { .. }) if begun.elapsed() < AT_ONCE => {
                 self.fetch.call(call).await
@@ -148,11 +153,11 @@ impl Deliver {
 
 /// Logs where a callback begins to fail and where it is back; nothing in between. Its
 /// host only: paths and queries of callbacks carry tokens.
-fn tell(subscription: &Subscription, verdict: Verdict, result: &'static str) {
+fn tell(subscription: &Subscription, verdict: DeliveryVerdict, result: &'static str) {
     let (resource, number) = (subscription.id.resource.0, subscription.id.number);
     let host = subscription.callback.host();
     match verdict::turn(subscription, verdict) {
-        Some(Turn::Began(again_at)) => warn!(
+        Some(HealthTransition::Began(again_at)) => warn!(
             resource,
             subscription = number,
             host,
@@ -160,14 +165,14 @@ fn tell(subscription: &Subscription, verdict: Verdict, result: &'static str) {
             again_at = again_at.map(|at| at.to_rfc3339()),
             "a callback has begun to fail; its deliveries are made again"
         ),
-        Some(Turn::Back) => info!(
+        Some(HealthTransition::Back) => info!(
             resource,
             subscription = number,
             host,
             failures = subscription.failures,
             "a callback takes deliveries again"
         ),
-        Some(Turn::Ended) => info!(
+        Some(HealthTransition::Ended) => info!(
             resource,
             subscription = number,
             host,
@@ -178,28 +183,28 @@ fn tell(subscription: &Subscription, verdict: Verdict, result: &'static str) {
     }
 }
 
-impl Work for Deliver {
-    type Job = (DueSubscription, Place);
+impl Job for Deliverer {
+    type Item = (DueSubscription, HostPermit);
 
     const NAME: &'static str = "deliver";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
-        let room = self.hosts.room(limit);
-        let due = self.store.claim_subscriptions(now, now + self.settings.claim, &room).await?;
+        let limits = self.permits.claim_limits(limit);
+        let due = self.store.claim_subscriptions(now, now + self.settings.claim, &limits).await?;
         let taken = due.into_iter().map(|due| {
-            let place = self.hosts.enter(due.subscription.callback.host());
-            (due, place)
+            let permit = self.permits.acquire(due.subscription.callback.host());
+            (due, permit)
         });
         Ok(taken.collect())
     }
 
-    async fn perform(&self, (due, place): Self::Job) {
+    async fn perform(&self, (due, permit): Self::Item) {
         let id = due.subscription.id;
         let settled = self.attempt(&due).await;
-        drop(place); // the host is free as soon as it has answered
+        drop(permit); // the host is free as soon as it has answered
         let kept = match settled {
-            Ok(settled) => self.settler.settle(settled).await,
+            Ok(settled) => self.results.settle(settled).await,
             Err(err) => Err(Arc::new(err)),
         };
         if let Err(err) = kept {
@@ -213,8 +218,8 @@ impl Work for Deliver {
     }
 }
 
-impl std::fmt::Debug for Deliver {
+impl std::fmt::Debug for Deliverer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deliver").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Deliverer").field("settings", &self.settings).finish_non_exhaustive()
     }
 }

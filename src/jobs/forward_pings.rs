@@ -14,11 +14,11 @@ use chrono::{DateTime, Utc};
 use tracing::{debug, error, warn};
 use url::Url;
 
-use crate::jobs::runner::{self, Hosts, Place, Work};
+use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
-use crate::net::{Fetch, FetchError};
-use feedgate_core::ping_forwarding::{DueSink, Sink};
-use feedgate_core::ports::{Sinks, Store, StoreError};
+use crate::net::{FetchError, HttpClient};
+use feedgate_core::ping_forwarding::{DuePing, PingTarget};
+use feedgate_core::ports::{PingTargets, Store, StoreError};
 use feedgate_core::topic;
 
 /// Longer than two requests and their answers can take.
@@ -30,11 +30,11 @@ const PER_HOST: usize = 2;
 const STEPS_S: [u64; 5] = [60, 300, 1_800, 7_200, 21_600];
 
 /// Tells sinks.
-pub struct Onwards {
+pub struct PingForwarder {
     store: Arc<dyn Store>,
-    fetch: Fetch,
-    sinks: Vec<Sink>,
-    hosts: Hosts,
+    fetch: HttpClient,
+    sinks: Vec<PingTarget>,
+    permits: HostPermits,
     metrics: Metrics,
 }
 
@@ -43,7 +43,7 @@ pub struct Onwards {
 enum NotTaken {
     /// It could not be asked.
     #[error(transparent)]
-    Fetch(#[from] FetchError),
+    HttpClient(#[from] FetchError),
     /// It answered, but not with success.
     #[error("the sink answered {0}")]
     Status(http::StatusCode),
@@ -59,48 +59,53 @@ impl NotTaken {
     /// A word for logs and metrics, listed in `docs/errors.md`.
     fn code(&self) -> &'static str {
         match self {
-            Self::Fetch(err) => err.code(),
-            Self::Status(_) => "sink_status",
-            Self::Protocol(_) => "sink_protocol",
-            Self::Refused(_) => "sink_refused",
+            Self::HttpClient(err) => err.code(),
+            Self::Status(_) => "target_status",
+            Self::Protocol(_) => "target_protocol",
+            Self::Refused(_) => "target_refused",
         }
     }
 }
 
-impl Onwards {
+impl PingForwarder {
     /// Puts the parts together.
-    pub fn new(store: Arc<dyn Store>, fetch: Fetch, sinks: Vec<Sink>, metrics: Metrics) -> Onwards {
+    pub fn new(
+        store: Arc<dyn Store>,
+        fetch: HttpClient,
+        sinks: Vec<PingTarget>,
+        metrics: Metrics,
+    ) -> PingForwarder {
         // Whoever waits for a place looks again by itself soon.
-        let hosts = Hosts::new(PER_HOST, Arc::default());
-        Onwards { store, fetch, sinks, hosts, metrics }
+        let permits = HostPermits::new(PER_HOST, Arc::default());
+        PingForwarder { store, fetch, sinks, permits, metrics }
     }
 
     /// Tells a sink, and keeps how that ended.
-    async fn tell(&self, due: &DueSink) -> Result<(), StoreError> {
+    async fn tell(&self, due: &DuePing) -> Result<(), StoreError> {
         let Some(sink) = self.sinks.iter().find(|sink| sink.name() == due.sink) else {
-            return self.store.settle_sink(due, None, runner::now()).await;
+            return self.store.finish_forwarded_ping(due, None, runner::now()).await;
         };
         let told = message::send(&self.fetch, sink, due).await;
         let result = told.as_ref().map_or_else(NotTaken::code, |()| "ok");
-        self.metrics.pinged_onward(sink.means().as_str(), result);
+        self.metrics.ping_forwarded(sink.means().as_str(), result);
         let now = runner::now();
         let retry_at = told.err().and_then(|why| {
-            let retry_at = retry_at(due.attempts, now, runner::dice());
+            let retry_at = retry_at(due.attempts, now, runner::jitter());
             report(due, &why, retry_at);
             retry_at
         });
-        self.store.settle_sink(due, retry_at, now).await
+        self.store.finish_forwarded_ping(due, retry_at, now).await
     }
 }
 
 /// When a sink is told again that was told in vain so often before; `None` for never.
-fn retry_at(attempts: u32, now: DateTime<Utc>, dice: f64) -> Option<DateTime<Utc>> {
+fn retry_at(attempts: u32, now: DateTime<Utc>, jitter: f64) -> Option<DateTime<Utc>> {
     let step = STEPS_S.get(attempts as usize)?;
-    Some(now + Duration::from_secs(*step).mul_f64(0.8 + 0.4 * dice))
+    Some(now + Duration::from_secs(*step).mul_f64(0.8 + 0.4 * jitter))
 }
 
 /// The host only: addresses of sinks may hold keys.
-fn report(due: &DueSink, why: &NotTaken, retry_at: Option<DateTime<Utc>>) {
+fn report(due: &DuePing, why: &NotTaken, retry_at: Option<DateTime<Utc>>) {
     let (host, code, feed) = (host(&due.sink), why.code(), due.feed_url.as_str());
     let error = why as &dyn Error;
     match retry_at {
@@ -114,32 +119,32 @@ fn report(due: &DueSink, why: &NotTaken, retry_at: Option<DateTime<Utc>>) {
 }
 
 fn host(sink: &str) -> String {
-    let url = Sink::parse(sink).and_then(|sink| Url::parse(sink.url()).ok());
+    let url = PingTarget::parse(sink).and_then(|sink| Url::parse(sink.url()).ok());
     url.map(|url| topic::host(&url)).unwrap_or_default()
 }
 
-impl Work for Onwards {
-    type Job = (DueSink, Place);
+impl Job for PingForwarder {
+    type Item = (DuePing, HostPermit);
 
     const NAME: &'static str = "onward";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
         let mut jobs = Vec::new();
         for sink in &self.sinks {
-            let (name, room) = (sink.name(), self.hosts.room(limit - jobs.len()));
+            let (name, limits) = (sink.name(), self.permits.claim_limits(limit - jobs.len()));
             let host = host(&name);
-            if room.limit == 0 || room.busy.contains(&host) {
+            if limits.limit == 0 || limits.busy.contains(&host) {
                 continue;
             }
-            let most = room.limit.min(room.per_host);
-            let due = self.store.claim_sink(&name, now, now + CLAIM, most).await?;
-            jobs.extend(due.into_iter().map(|due| (due, self.hosts.enter(host.clone()))));
+            let most = limits.limit.min(limits.per_host);
+            let due = self.store.claim_forwarded_pings(&name, now, now + CLAIM, most).await?;
+            jobs.extend(due.into_iter().map(|due| (due, self.permits.acquire(host.clone()))));
         }
         Ok(jobs)
     }
 
-    async fn perform(&self, (due, place): Self::Job) {
+    async fn perform(&self, (due, place): Self::Item) {
         let told = self.tell(&due).await;
         drop(place);
         if let Err(err) = told {
@@ -154,14 +159,14 @@ impl Work for Onwards {
 }
 
 /// Forgets what is owed to sinks that are not configured any more.
-pub async fn forget_others(store: &dyn Store, sinks: &[Sink]) -> Result<(), StoreError> {
-    let known: Vec<String> = sinks.iter().map(Sink::name).collect();
-    Sinks::forget_sinks(store, &known).await.map(drop)
+pub async fn forget_others(store: &dyn Store, sinks: &[PingTarget]) -> Result<(), StoreError> {
+    let known: Vec<String> = sinks.iter().map(PingTarget::name).collect();
+    PingTargets::forget_other_targets(store, &known).await.map(drop)
 }
 
-impl std::fmt::Debug for Onwards {
+impl std::fmt::Debug for PingForwarder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Onwards").field("sinks", &self.sinks.len()).finish_non_exhaustive()
+        f.debug_struct("PingForwarder").field("sinks", &self.sinks.len()).finish_non_exhaustive()
     }
 }
 
@@ -175,8 +180,8 @@ mod tests {
         let waits: Vec<Option<i64>> =
             (0..6).map(|n| retry_at(n, now, 0.5).map(|at| at.timestamp())).collect();
         assert_eq!(waits, [Some(60), Some(300), Some(1_800), Some(7_200), Some(21_600), None]);
-        for (dice, want) in [(0.0, 48), (1.0, 72)] {
-            assert_eq!(retry_at(0, now, dice).map(|at| at.timestamp()), Some(want), "spread");
+        for (jitter, want) in [(0.0, 48), (1.0, 72)] {
+            assert_eq!(retry_at(0, now, jitter).map(|at| at.timestamp()), Some(want), "spread");
         }
     }
 }

@@ -1,84 +1,86 @@
-//! How many jobs are in hand for each host, so that a slow one delays nobody else
-//! (rule D3) and a small one is not swamped (rule P41).
+//! Limits how many jobs run at the same time for each host, so that a slow host delays no other
+//! (D3) and a small one is not overloaded (P41).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
 use feedgate_core::ports::ClaimLimits;
 
-/// Jobs in hand, by host.
+/// The running jobs of each host. Clones share the counts.
 ///
-/// What a claim hands out for one host, and what is already in hand for it, never
-/// come to more than the bound: a host is asked for more only when half of its places
-/// are free, and then for no more than that half.
+/// The jobs that are already running for a host and those that one more claim may return for it
+/// never exceed the limit: a host is claimed from only while at least half of its permits are
+/// free, and a claim returns at most that half.
 #[derive(Clone, Debug)]
-pub struct Hosts {
-    in_hand: Arc<Mutex<HashMap<String, usize>>>,
+pub struct HostPermits {
+    running: Arc<Mutex<HashMap<String, usize>>>,
     per_host: usize,
     freed: Arc<Notify>,
 }
 
-/// A place at a host; given back when dropped.
+/// The permit of one job to contact one host, returned when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct HostPermit {
     host: String,
-    hosts: Hosts,
+    permits: HostPermits,
 }
 
-impl Hosts {
-    /// At most `per_host` at each. `freed` is notified when a host that had all it can
-    /// take can take more.
-    pub fn new(per_host: usize, freed: Arc<Notify>) -> Hosts {
-        Hosts { in_hand: Arc::default(), per_host: per_host.max(1), freed }
+impl HostPermits {
+    /// At most `per_host` permits for each host. `freed` is notified when a host that had
+    /// reached its limit can be claimed from again.
+    pub fn new(per_host: usize, freed: Arc<Notify>) -> HostPermits {
+        HostPermits { running: Arc::default(), per_host: per_host.max(1), freed }
     }
 
-    /// What may be claimed now, `limit` jobs in all.
-    pub fn room(&self, limit: usize) -> ClaimLimits {
-        let in_hand = self.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
-        let busy = in_hand.iter().filter(|(_, jobs)| self.is_busy(**jobs));
+    /// What a claim may return now: `limit` jobs in all, and none of a busy host.
+    pub fn claim_limits(&self, limit: usize) -> ClaimLimits {
+        let running = self.running();
+        let busy = running.iter().filter(|(_, jobs)| self.is_busy(**jobs));
         let busy = busy.map(|(host, _)| host.clone()).collect();
-        ClaimLimits { limit, per_host: self.portion(), busy }
+        ClaimLimits { limit, per_host: self.claim_size(), busy }
     }
 
-    /// Takes a place for a job that was claimed.
-    pub fn enter(&self, host: String) -> Place {
-        let mut in_hand = self.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
-        *in_hand.entry(host.clone()).or_default() += 1;
-        drop(in_hand);
-        Place { host, hosts: self.clone() }
+    /// Takes a permit for a job that was claimed.
+    pub fn acquire(&self, host: String) -> HostPermit {
+        *self.running().entry(host.clone()).or_default() += 1;
+        HostPermit { host, permits: self.clone() }
     }
 
-    fn leave(&self, host: &str) {
-        let mut in_hand = self.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(jobs) = in_hand.get_mut(host) else { return };
+    fn release(&self, host: &str) {
+        let mut running = self.running();
+        let Some(jobs) = running.get_mut(host) else { return };
         let was_busy = self.is_busy(*jobs);
         *jobs -= 1;
         let freed = was_busy && !self.is_busy(*jobs);
         if *jobs == 0 {
-            in_hand.remove(host);
+            running.remove(host);
         }
-        drop(in_hand);
+        drop(running);
         if freed {
             self.freed.notify_one();
         }
     }
 
-    /// How many a claim may hand out for one host.
-    fn portion(&self) -> usize {
+    /// The most jobs that one claim may return for one host.
+    fn claim_size(&self) -> usize {
         self.per_host.div_ceil(2)
     }
 
-    /// Whether another portion would be too much.
+    /// Whether one more claim could exceed the limit.
     fn is_busy(&self, jobs: usize) -> bool {
-        jobs + self.portion() > self.per_host
+        jobs + self.claim_size() > self.per_host
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for HostPermit {
     fn drop(&mut self) {
-        self.hosts.leave(&self.host);
+        self.permits.release(&self.host);
     }
 }
 
@@ -87,31 +89,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_never_has_more_in_hand_than_its_bound() {
+    fn a_host_never_has_more_jobs_than_its_limit() {
         for per_host in 1..=9 {
-            let hosts = Hosts::new(per_host, Arc::default());
-            let mut places = Vec::new();
+            let permits = HostPermits::new(per_host, Arc::default());
+            let mut held = Vec::new();
             loop {
-                let room = hosts.room(100);
-                if room.busy.contains(&"a.test:80".to_owned()) {
+                let limits = permits.claim_limits(100);
+                if limits.busy.contains(&"a.test:80".to_owned()) {
                     break;
                 }
-                let portion = 0..room.per_host;
-                places.extend(portion.map(|_| hosts.enter("a.test:80".to_owned())));
+                let claimed = 0..limits.per_host;
+                held.extend(claimed.map(|_| permits.acquire("a.test:80".to_owned())));
             }
-            assert!(places.len() <= per_host, "{} of {per_host}", places.len());
-            assert!(places.len() * 2 > per_host, "{} of {per_host}", places.len());
+            assert!(held.len() <= per_host, "{} of {per_host}", held.len());
+            assert!(held.len() * 2 > per_host, "{} of {per_host}", held.len());
         }
     }
 
     #[tokio::test]
-    async fn a_host_that_has_room_again_is_told_of() {
+    async fn a_host_whose_permits_are_free_again_wakes_the_worker() {
         let freed = Arc::new(Notify::new());
-        let hosts = Hosts::new(1, Arc::clone(&freed));
-        let place = hosts.enter("a.test:80".to_owned());
-        assert_eq!(hosts.room(5).busy, ["a.test:80"]);
-        drop(place);
+        let permits = HostPermits::new(1, Arc::clone(&freed));
+        let permit = permits.acquire("a.test:80".to_owned());
+        assert_eq!(permits.claim_limits(5).busy, ["a.test:80"]);
+        drop(permit);
         freed.notified().await;
-        assert!(hosts.room(5).busy.is_empty());
+        assert!(permits.claim_limits(5).busy.is_empty());
     }
 }

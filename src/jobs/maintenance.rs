@@ -1,7 +1,7 @@
-//! Upkeep: what has to be done now and then, by one node at a time.
+//! Maintenance: what has to be done now and then, by one node at a time.
 //!
 //! Nothing waits for it: a subscription whose lease has ended gets no deliveries
-//! whether or not its row is gone. Each chore may run twice, on two nodes or after a
+//! whether or not its row is gone. Each task may run twice, on two nodes or after a
 //! crash, without harm.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::event_log::Journal;
+use crate::event_log::EventLog;
 use crate::jobs::runner;
 use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
 use feedgate_core::event::{Event, EventKind};
@@ -38,7 +38,7 @@ const KEEP_UNWATCHED: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// One kind of upkeep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chore {
+enum Task {
     /// Forgets subscriptions whose lease has ended.
     Expire,
     /// Drops rssCloud subscriptions that keep failing, at the top of the hour.
@@ -60,21 +60,21 @@ enum Chore {
 }
 
 /// All of them, and how often at most each is done in all nodes together.
-const CHORES: [(Chore, Duration); 9] = [
-    (Chore::Expire, Duration::from_secs(60)),
-    (Chore::DropFailing, Duration::from_secs(30 * 60)),
-    (Chore::Measure, Duration::from_secs(10 * 60)),
-    (Chore::KeepHours, Duration::from_secs(5 * 60)),
-    (Chore::Prune, Duration::from_secs(3_600)),
-    (Chore::Forget, Duration::from_secs(3_600)),
-    (Chore::Trim, Duration::from_secs(3_600)),
-    (Chore::Steer, Duration::from_secs(60)),
-    (Chore::ShortenLog, Duration::from_secs(60)),
+const TASKS: [(Task, Duration); 9] = [
+    (Task::Expire, Duration::from_secs(60)),
+    (Task::DropFailing, Duration::from_secs(30 * 60)),
+    (Task::Measure, Duration::from_secs(10 * 60)),
+    (Task::KeepHours, Duration::from_secs(5 * 60)),
+    (Task::Prune, Duration::from_secs(3_600)),
+    (Task::Forget, Duration::from_secs(3_600)),
+    (Task::Trim, Duration::from_secs(3_600)),
+    (Task::Steer, Duration::from_secs(60)),
+    (Task::ShortenLog, Duration::from_secs(60)),
 ];
 
 /// What the operator decides about upkeep.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct MaintenanceSettings {
     /// Polls a second, of all nodes together.
     pub polls_per_s: u32,
     /// How the documents of hours count that are over.
@@ -86,12 +86,12 @@ pub struct Settings {
     /// How much of each archive is kept.
     pub retention: ArchiveRetention,
     /// How much the log page holds.
-    pub events: EventsKept,
+    pub events: EventRetention,
 }
 
 /// How much the log page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventsKept {
+pub struct EventRetention {
     /// How far it looks back.
     pub age: Duration,
     /// Events of one kind at most.
@@ -101,8 +101,8 @@ pub struct EventsKept {
 /// Keeps house until `stop` is cancelled.
 pub async fn run(
     store: Arc<dyn Store>,
-    journal: Journal,
-    settings: Settings,
+    event_log: EventLog,
+    settings: MaintenanceSettings,
     stop: CancellationToken,
 ) {
     let mut before = runner::now();
@@ -114,13 +114,13 @@ pub async fn run(
         {
             error!(error = &err as &dyn Error, "what a wrong clock left could not be mended");
         }
-        for (chore, every) in CHORES {
-            if chore.is_time(before, now)
+        for (task, every) in TASKS {
+            if task.is_time(before, now)
                 && let Err(err) =
-                    chore.take_turn((&*store, &journal), &settings, (now, every)).await
+                    task.take_turn((&*store, &event_log), &settings, (now, every)).await
             {
-                let chore = chore.name();
-                error!(chore, error = &err as &dyn Error, "a chore of upkeep failed");
+                let task = task.name();
+                error!(task, error = &err as &dyn Error, "a task of upkeep failed");
             }
         }
         before = now;
@@ -142,7 +142,7 @@ async fn set_back(store: &dyn Store, now: DateTime<Utc>) -> Result<(), StoreErro
 }
 
 /// Turns the dial of the poll budget by what all resources together want.
-async fn steer(store: &dyn Store, settings: &Settings) -> Result<u64, StoreError> {
+async fn steer(store: &dyn Store, settings: &MaintenanceSettings) -> Result<u64, StoreError> {
     let k = store.k().await?;
     let planned = store.planned(k).await?;
     let next = schedule::steer(k, planned, settings.polls_per_s.into());
@@ -158,15 +158,15 @@ async fn steer(store: &dyn Store, settings: &Settings) -> Result<u64, StoreError
 
 /// Drops what has ended or keeps failing, and tells of each.
 async fn drop_all(
-    chore: Chore,
+    task: Task,
     store: &dyn Store,
-    journal: &Journal,
+    event_log: &EventLog,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
     let mut done = 0;
     loop {
-        let dropped = match chore {
-            Chore::Expire => store.drop_expired(now).await?,
+        let dropped = match task {
+            Task::Expire => store.drop_expired(now).await?,
             _ => store.drop_failing(MOST_ERRORS).await?,
         };
         if dropped.is_empty() {
@@ -174,8 +174,8 @@ async fn drop_all(
         }
         done += dropped.len() as u64;
         for dropped in dropped {
-            let (kind, code, why) = match chore {
-                Chore::Expire => {
+            let (kind, code, why) = match task {
+                Task::Expire => {
                     (EventKind::Expire, "lease_ended", "its lease has ended".to_owned())
                 }
                 _ => {
@@ -189,14 +189,14 @@ async fn drop_all(
             let event = Event::new(kind, now).of(&dropped.topic).to(&dropped.callback);
             let event = event.owned_by(dropped.account).saying(&why);
             let (via, code) = (Cow::Owned(dropped.protocol), Cow::Borrowed(code));
-            journal.tell(Event { via, code, ..event });
+            event_log.record(Event { via, code, ..event });
         }
     }
 }
 
 async fn shorten_log(
     store: &dyn Store,
-    settings: &Settings,
+    settings: &MaintenanceSettings,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
     // Quietly: it happens every minute.
@@ -205,7 +205,7 @@ async fn shorten_log(
 
 async fn prune(
     store: &dyn Store,
-    settings: &Settings,
+    settings: &MaintenanceSettings,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
     let hours_before = settings.save_hours.map(|keep| now - keep);
@@ -213,54 +213,54 @@ async fn prune(
     Ok(lines + store.prune(now - KEEP).await?)
 }
 
-impl Chore {
+impl Task {
     fn name(self) -> &'static str {
         match self {
-            Chore::Expire => "expire",
-            Chore::DropFailing => "drop_failing",
-            Chore::Measure => "measure",
-            Chore::KeepHours => "save_hours",
-            Chore::Prune => "prune",
-            Chore::Forget => "forget",
-            Chore::Trim => "trim",
-            Chore::Steer => "steer",
-            Chore::ShortenLog => "shorten_log",
+            Task::Expire => "expire",
+            Task::DropFailing => "drop_failing",
+            Task::Measure => "measure",
+            Task::KeepHours => "save_hours",
+            Task::Prune => "prune",
+            Task::Forget => "forget",
+            Task::Trim => "trim",
+            Task::Steer => "steer",
+            Task::ShortenLog => "shorten_log",
         }
     }
 
     /// Whether it may be done `now`, if it was last thought of `before`.
     fn is_time(self, before: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         let hour = |at: DateTime<Utc>| (at.date_naive(), at.hour());
-        self != Chore::DropFailing || hour(before) != hour(now)
+        self != Task::DropFailing || hour(before) != hour(now)
     }
 
     /// Does it, if it is this node's turn.
     async fn take_turn(
         self,
-        (store, journal): (&dyn Store, &Journal),
-        settings: &Settings,
+        (store, event_log): (&dyn Store, &EventLog),
+        settings: &MaintenanceSettings,
         (now, every): (DateTime<Utc>, Duration),
     ) -> Result<(), StoreError> {
         // Nodes may be told apart what to keep; the turn is for one that has something to do.
-        if self == Chore::Trim && settings.retention.keeps_all() {
+        if self == Task::Trim && settings.retention.keeps_all() {
             return Ok(());
         }
-        if !store.claim_chore(self.name(), now, every).await? {
+        if !store.claim_maintenance_task(self.name(), now, every).await? {
             return Ok(());
         }
         let done = match self {
-            Chore::Expire => drop_all(Chore::Expire, store, journal, now).await?,
-            Chore::DropFailing => drop_all(Chore::DropFailing, store, journal, now).await?,
-            Chore::ShortenLog => shorten_log(store, settings, now).await?,
-            Chore::Measure => store.measure(now - MEASURE_EVERY, now).await?,
-            Chore::KeepHours => store.save_hours(now, settings.changes_unit).await?,
-            Chore::Prune => prune(store, settings, now).await?,
-            Chore::Forget => store.forget_unwatched(now - KEEP_UNWATCHED, now).await?,
-            Chore::Trim => store.drop_pages(&settings.retention, now).await?,
-            Chore::Steer => steer(store, settings).await?,
+            Task::Expire => drop_all(Task::Expire, store, event_log, now).await?,
+            Task::DropFailing => drop_all(Task::DropFailing, store, event_log, now).await?,
+            Task::ShortenLog => shorten_log(store, settings, now).await?,
+            Task::Measure => store.measure(now - MEASURE_EVERY, now).await?,
+            Task::KeepHours => store.save_hours(now, settings.changes_unit).await?,
+            Task::Prune => prune(store, settings, now).await?,
+            Task::Forget => store.forget_unwatched(now - KEEP_UNWATCHED, now).await?,
+            Task::Trim => store.drop_pages(&settings.retention, now).await?,
+            Task::Steer => steer(store, settings).await?,
         };
         if done > 0 {
-            info!(chore = self.name(), done, "a chore of upkeep is done");
+            info!(task = self.name(), done, "a task of upkeep is done");
         }
         Ok(())
     }
@@ -280,8 +280,8 @@ mod tests {
             ("a day was slept through", at(10), at(86_400 + 20), true),
         ];
         for (why, before, now, want) in cases {
-            assert_eq!(Chore::DropFailing.is_time(before, now), want, "{why}");
-            assert!(Chore::Expire.is_time(before, now), "{why}");
+            assert_eq!(Task::DropFailing.is_time(before, now), want, "{why}");
+            assert!(Task::Expire.is_time(before, now), "{why}");
         }
     }
 }

@@ -1,35 +1,37 @@
-//! One poll of one resource, from the wire to its log.
+//! One poll of one resource, from the request to its log.
 //!
 //! ```text
-//! fetch ──► parse ──► normalize ──► record
-//!   │ 304     │ no feed               ▲
-//!   └─────────┴───────────────────────┘
+//! fetch ──► parse ──► detect changes ──► record
+//!   │ 304     │ not a feed                 ▲
+//!   └─────────┴────────────────────────────┘
 //! ```
 //!
-//! What holds here, whatever happens on the way:
+//! What always holds:
 //!
-//! * A poll ends in exactly one [`Resources::record`], so a resource that gives
-//!   trouble is scheduled again like any other.
+//! * A poll ends in exactly one [`Resources::record`], so a resource that fails is scheduled
+//!   again like any other.
 //! * Nothing is sent from here. New entries get their numbers in the log, and the
 //!   subscriptions become due, in one transaction; a crash loses both or neither.
-//! * No wire format, SQL or status code is decided here. Those live in `parse`,
-//!   `store` and `fetch`; this file only puts them in order.
+//! * No wire format, SQL or status code is decided here. Those live in `feedgate-feed`,
+//!   `feedgate-store` and `net`; [`Poller::poll`] only puts the steps in order.
 //!
 //! [`Resources::record`]: feedgate_core::ports::Resources::record
 
 mod advertised_upstream;
 mod discovered_feeds;
 mod events;
-mod found;
+mod fetch_and_parse;
 mod host_backoff;
-mod moves;
 mod node_health;
-mod observe;
-mod outcome;
+mod observation;
+mod poll_now;
 mod push;
 mod read_document;
 mod records;
+mod redirects;
+mod report;
 mod robots;
+mod run_blocking;
 mod semantic_digest;
 mod shared_documents;
 
@@ -39,258 +41,221 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio::time::{Instant, sleep};
-use tracing::{debug, error, warn};
+use tracing::{debug, error};
 use url::Url;
 
-use crate::event_log::Journal;
-use crate::jobs::runner::{self, Hosts, Place, Work};
+use crate::event_log::EventLog;
+use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
-use crate::net::Fetch;
-use feedgate_core::poll::{Poll, Trigger};
+use crate::net::HttpClient;
+use feedgate_core::poll::Poll;
 use feedgate_core::poll_times;
 use feedgate_core::ports::{DueResource, Store, StoreError};
 use feedgate_core::resource::Resource;
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::upstream::UpstreamFinding;
 
-use shared_documents::SharedDocuments;
+use observation::{Failure, Found, Observation};
+use records::Records;
+use report::{PollReport, ReportInputs};
 
-pub use found::links;
-pub use push::Pushed;
-pub(crate) use read_document::aside;
-pub use read_document::{Reading, read_document};
+pub use observation::links;
+pub use push::PushedDocument;
+pub use read_document::{ParsedDocument, read_document};
 pub use records::candidates;
+pub(crate) use run_blocking::run_blocking;
 
-/// What the operator decides about polling.
+/// The operator's settings for polling.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// How long a claimed resource belongs to this node; longer than any fetch.
+pub struct PollSettings {
+    /// How long this node owns a claimed resource; longer than any fetch.
     pub claim: Duration,
-    /// The shortest period of any resource, in seconds.
+    /// The shortest poll period of any resource, in seconds.
     pub min_period_s: u32,
     /// Whether to estimate the porn rank.
     pub porn_rank: bool,
-    /// The address under which hubs and clouds can tell us of changes; `None` asks none.
+    /// The address at which hubs and clouds can notify us; `None` subscribes to no upstream.
     pub upstream_url: Option<Url>,
 }
 
-/// Polls resources. Clones are the same poller.
+/// Polls resources. Clones share all state.
 #[derive(Clone)]
-pub struct Ingest {
+pub struct Poller {
     store: Arc<dyn Store>,
-    fetch: Fetch,
-    hosts: Hosts,
-    shared_documents: SharedDocuments,
-    unruled: robots::Unruled,
+    client: HttpClient,
+    permits: HostPermits,
+    shared_documents: shared_documents::SharedDocuments,
+    robots_cache: robots::RobotsCache,
     metrics: Metrics,
-    journal: Journal,
-    settings: Settings,
-    dial: Arc<Dial>,
-    sense: Arc<node_health::Sense>,
+    event_log: EventLog,
+    settings: PollSettings,
+    cached_k: Arc<CachedK>,
+    health: Arc<node_health::NodeHealth>,
 }
 
-/// `k` of the schedule as this node last read it.
+/// The factor `k` of the schedule, as this node last read it from the store.
 #[derive(Debug, Default)]
-struct Dial {
-    k: AtomicU64,
+struct CachedK {
+    k_bits: AtomicU64,
     read_at_s: AtomicI64,
 }
 
-/// Polls of one host at once (rule P41).
+/// Polls of one host at the same time (P41).
 const PER_HOST: usize = 1;
-/// How old what is known of the dial may be; it is turned once a minute.
-const DIAL_S: i64 = 30;
-/// How long to wait before looking again whether somebody else's poll has ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How old the cached `k` may be, in seconds; a maintenance task adjusts `k` once a minute.
+const K_MAX_AGE_S: i64 = 30;
 
-impl Ingest {
-    /// A poller of what is in `store`.
+impl Poller {
+    /// A poller of the resources in `store`.
     pub fn new(
         store: Arc<dyn Store>,
-        fetch: Fetch,
+        client: HttpClient,
         metrics: Metrics,
-        journal: Journal,
-        settings: Settings,
-    ) -> Ingest {
-        let hosts = Hosts::new(PER_HOST, store.news().resources);
-        let (shared_documents, dial) = (SharedDocuments::default(), Arc::default());
-        let unruled = robots::Unruled::default();
-        let sense = Arc::new(node_health::Sense::new());
-        Ingest {
+        event_log: EventLog,
+        settings: PollSettings,
+    ) -> Poller {
+        Poller {
+            permits: HostPermits::new(PER_HOST, store.news().resources),
             store,
-            fetch,
-            hosts,
-            shared_documents,
-            unruled,
+            client,
+            shared_documents: shared_documents::SharedDocuments::default(),
+            robots_cache: robots::RobotsCache::default(),
             metrics,
-            journal,
+            event_log,
             settings,
-            dial,
-            sense,
+            cached_k: Arc::default(),
+            health: Arc::new(node_health::NodeHealth::new()),
         }
     }
 
-    /// Polls a claimed resource once and records what came of it.
+    /// Polls a claimed resource once and records the result.
     ///
-    /// Trouble with the resource is a finding, not an error: it is recorded and
-    /// shown in the resource's status. An error here means the store failed.
+    /// A resource that cannot be fetched or read is a finding, not an error: it is recorded and
+    /// shown in the resource's status. An error of this function means that the store failed.
     pub async fn poll(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
         let resource = &due.resource;
-        let mut seen = match self.forbidden(due, now).await? {
-            Some(forbidden) => forbidden,
-            None => observe::look(&self.fetch, &self.shared_documents, due, now).await,
+        let mut observation = match self.check_robots(due, now).await? {
+            Some(disallowed) => disallowed,
+            None => {
+                let documents = &self.shared_documents;
+                fetch_and_parse::fetch_and_parse(&self.client, documents, due, now).await
+            }
         };
-        let records = records::records(&*self.store, resource, &mut seen.found, now).await?;
-        let records = records.unwrap_or_else(|| {
-            seen.found = observe::Found::Trouble(observe::Trouble::ours());
-            records::Records::default()
-        });
-        let own = self.settings.upstream_url.as_ref();
-        let upstream = own.map_or(UpstreamFinding::Unknown, |own| {
-            advertised_upstream::offered(&seen.found, resource, own)
-        });
-        let is_our_fault = self.is_our_fault(due, &seen).await?;
-        let verdict = self.heed(due, &seen).await?;
-        let sighted = moves::sighted(resource, &seen, records.new);
-        let bounds = self.bounds(now).await?;
-        let terms =
-            outcome::Terms { bounds, dice: runner::dice(), porn_rank: self.settings.porn_rank };
-        let mut poll = outcome::report(due, seen, records, &terms);
-        poll.poll.upstream = upstream;
-        if let Some(verdict) = &verdict {
-            host_backoff::wait_with_all(&mut poll.poll, resource, verdict, runner::dice());
+        let records = self.detect_changes(resource, &mut observation, now).await?;
+        let upstream = self.advertised_upstream(resource, &observation);
+        let is_network_outage = self.is_network_outage(due, &observation).await?;
+        let refusal = self.report_refusal(due, &observation).await?;
+        let location = redirects::observe_redirect(resource, &observation, records.new);
+
+        let inputs = self.report_inputs(now).await?;
+        let mut report = report::report(due, observation, records, &inputs);
+        report.poll.upstream = upstream;
+        if let Some(backoff) = &refusal {
+            let jitter = runner::jitter();
+            host_backoff::apply_host_backoff(&mut report.poll, resource, backoff, jitter);
         }
-        if is_our_fault {
-            node_health::hold_harmless(&mut poll.poll, resource, runner::dice());
-            poll.outcome = node_health::OWN_OUTAGE;
+        if is_network_outage {
+            node_health::ignore_failure(&mut report, resource, runner::jitter());
         } else {
-            moves::follow(&mut poll.poll, resource, &sighted);
+            redirects::apply_redirect(&mut report.poll, resource, &location);
         }
-        let Poll { status, polling, leaves_details, .. } = &mut poll.poll;
+        self.record(due, report).await
+    }
+
+    /// The records that the observation adds to the log. A document that made the parser panic
+    /// adds none, and becomes a failure of the resource.
+    async fn detect_changes(
+        &self,
+        resource: &Resource,
+        observation: &mut Observation,
+        now: DateTime<Utc>,
+    ) -> Result<Records, StoreError> {
+        let records = records::records(&*self.store, resource, &mut observation.found, now).await?;
+        Ok(records.unwrap_or_else(|| {
+            observation.found = Found::Failure(Failure::parser_panicked());
+            Records::default()
+        }))
+    }
+
+    fn advertised_upstream(
+        &self,
+        resource: &Resource,
+        observation: &Observation,
+    ) -> UpstreamFinding {
+        self.settings.upstream_url.as_ref().map_or(UpstreamFinding::Unknown, |own| {
+            advertised_upstream::advertised_upstream(&observation.found, resource, own)
+        })
+    }
+
+    async fn report_inputs(&self, now: DateTime<Utc>) -> Result<ReportInputs, StoreError> {
+        let bounds = self.bounds(now).await?;
+        let porn_rank = self.settings.porn_rank;
+        Ok(ReportInputs { bounds, jitter: runner::jitter(), porn_rank })
+    }
+
+    /// Records a poll in the store, the event log and the metrics.
+    async fn record(&self, due: &DueResource, mut report: PollReport) -> Result<(), StoreError> {
+        let resource = &due.resource;
+        let Poll { status, polling, leaves_details, .. } = &mut report.poll;
         let before = (&resource.status, &resource.polling);
         *leaves_details = poll_times::is_all_that_differs(before, (status, polling));
-        let appended = self.store.record(resource.id, &poll.poll).await?;
-        if let Some(event) = events::fetched(due, &poll, appended.new) {
-            self.journal.tell(event);
+        let appended = self.store.record(resource.id, &report.poll).await?;
+        if let Some(event) = events::fetched(due, &report, appended.new) {
+            self.event_log.record(event);
         }
-        self.metrics.polled(poll.outcome, due.trigger.as_str(), poll.took);
-        self.metrics.fetched(poll.poll.wire_bytes, appended.new);
+        self.metrics.polled(report.outcome, due.trigger.as_str(), report.took);
+        self.metrics.fetched(report.poll.wire_bytes, appended.new);
         debug!(
             resource = resource.id.0,
-            outcome = poll.outcome,
+            outcome = report.outcome,
             new = appended.new,
             head = appended.head.0,
-            "polled"
+            "resource polled"
         );
         Ok(())
     }
 
-    /// What bounds periods now.
+    /// The bounds of poll periods now.
     async fn bounds(&self, now: DateTime<Utc>) -> Result<ScheduleBounds, StoreError> {
-        let Dial { k, read_at_s } = &*self.dial;
+        let CachedK { k_bits, read_at_s } = &*self.cached_k;
         let now_s = now.timestamp();
-        if (now_s - read_at_s.load(Ordering::Relaxed)).abs() >= DIAL_S {
+        if (now_s - read_at_s.load(Ordering::Relaxed)).abs() >= K_MAX_AGE_S {
             read_at_s.store(now_s, Ordering::Relaxed);
-            k.store(self.store.k().await?.to_bits(), Ordering::Relaxed);
+            k_bits.store(self.store.k().await?.to_bits(), Ordering::Relaxed);
         }
-        let k = f64::from_bits(k.load(Ordering::Relaxed)).max(K_LEAST);
+        let k = f64::from_bits(k_bits.load(Ordering::Relaxed)).max(K_LEAST);
         Ok(ScheduleBounds { min_period_s: self.settings.min_period_s, k })
-    }
-
-    /// Polls a resource now, due or not, and returns it as it is afterwards. What
-    /// somebody else finds serves as well, if they are at it, or have recorded it since
-    /// the caller looked.
-    ///
-    /// Once begun, the poll ends even if the caller stops waiting.
-    pub async fn poll_now(&self, resource: &Resource) -> Result<Resource, StoreError> {
-        let held = self.held(resource).await?;
-        if held.status.last_fetch != resource.status.last_fetch {
-            return Ok(held);
-        }
-        let now = runner::now();
-        if let Some(until) = self.is_left_alone(&held, now).await? {
-            debug!(resource = held.id.0, %until, "not polled: its server is left alone");
-            return Ok(held);
-        }
-        let until = now + self.settings.claim;
-        match self.store.claim_resource(resource.id, now, until).await? {
-            Some(claimed) => {
-                let due = DueResource { resource: claimed, trigger: Trigger::Ping };
-                let this = self.clone();
-                let place = self.hosts.enter(self.store.group(&due.resource.fetch_url));
-                let poll = tokio::spawn(async move {
-                    let polled = this.poll(&due, now).await;
-                    drop(place);
-                    polled
-                });
-                poll.await.unwrap_or_else(|err| {
-                    warn!(resource = resource.id.0, error = %err, "a poll did not end");
-                    Ok(())
-                })?;
-            }
-            None => self.wait_for_poll(resource).await?,
-        }
-        self.held(resource).await
-    }
-
-    /// Until when the server of a resource asked everyone to stay away, if it did.
-    pub async fn is_left_alone(
-        &self,
-        resource: &Resource,
-        now: DateTime<Utc>,
-    ) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let host = self.store.host(&self.store.group(&resource.fetch_url)).await?;
-        Ok(host.cool_until.filter(|until| *until > now))
-    }
-
-    /// The resource as it is now.
-    async fn held(&self, resource: &Resource) -> Result<Resource, StoreError> {
-        let held = self.store.get(resource.id).await?;
-        held.ok_or_else(|| StoreError::Corrupt(format!("resource {} vanished", resource.id)))
-    }
-
-    /// Waits until somebody else's poll has been recorded, or their claim has ended.
-    async fn wait_for_poll(&self, resource: &Resource) -> Result<(), StoreError> {
-        let until = Instant::now() + self.settings.claim;
-        while Instant::now() < until {
-            if self.held(resource).await?.status.last_fetch != resource.status.last_fetch {
-                break;
-            }
-            sleep(LOOK_AGAIN).await;
-        }
-        Ok(())
     }
 }
 
-impl Work for Ingest {
-    type Job = (DueResource, Place);
+impl Job for Poller {
+    type Item = (DueResource, HostPermit);
 
     const NAME: &'static str = "poll";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
-        self.mind_the_clock(now).await?;
-        let room = self.hosts.room(limit);
-        let due = self.store.claim_resources(now, now + self.settings.claim, &room).await?;
-        let taken = due.into_iter().map(|due| {
-            let place = self.hosts.enter(self.store.group(&due.resource.fetch_url));
-            (due, place)
+        self.check_clock(now).await?;
+        let limits = self.permits.claim_limits(limit);
+        let due = self.store.claim_resources(now, now + self.settings.claim, &limits).await?;
+        let claimed = due.into_iter().map(|due| {
+            let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
+            (due, permit)
         });
-        Ok(taken.collect())
+        Ok(claimed.collect())
     }
 
-    async fn perform(&self, (due, place): Self::Job) {
+    async fn perform(&self, (due, permit): Self::Item) {
         if let Err(err) = self.poll(&due, runner::now()).await {
             let resource = due.resource.id.0;
-            error!(resource, error = &err as &dyn Error, "what a poll found could not be kept");
+            error!(resource, error = &err as &dyn Error, "the result of a poll was not stored");
         }
-        drop(place);
+        drop(permit);
     }
 }
 
-impl std::fmt::Debug for Ingest {
+impl std::fmt::Debug for Poller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ingest").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Poller").field("settings", &self.settings).finish_non_exhaustive()
     }
 }

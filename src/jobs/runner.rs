@@ -1,9 +1,9 @@
-//! The one loop behind polling, delivering and verifying.
+//! The worker loop behind every kind of background job.
 //!
-//! A worker claims as many due jobs as it has free slots, runs them side by
-//! side, and sleeps when there is nothing to do. It ends when told to stop:
-//! jobs already begun are given time to finish, and those that do not finish
-//! are found again by whoever starts next, because their claims expire.
+//! A worker claims as many due items as it has free slots, runs them concurrently, and sleeps
+//! while nothing is due. When it is stopped it claims nothing more and waits for the running
+//! items, but no longer than the grace period. Items that have not finished by then are not
+//! lost: their claims expire, and the next worker claims them again.
 
 use std::error::Error;
 use std::pin::pin;
@@ -19,126 +19,132 @@ use tracing::{Instrument, error, info, info_span, warn};
 
 use feedgate_core::ports::StoreError;
 
-pub use crate::jobs::host_permits::{Hosts, Place};
+pub use crate::jobs::host_permits::{HostPermit, HostPermits};
 
-/// The time now, to the microsecond that a store keeps.
+/// The current time, truncated to the microseconds that a store keeps.
 ///
-/// The only place where the clock is read; it is called once where a job or a
-/// request begins, and handed on.
+/// The clock is read only here: once where a job or a request begins, and passed on from there.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(6)
 }
 
-/// A random number in 0 to 1, for spreading what would otherwise happen all at once.
+/// A random number from 0 to 1, for spreading work that would otherwise happen all at once.
 ///
-/// Like the clock, it is read at the edge and handed on.
-pub fn dice() -> f64 {
+/// Like the clock, randomness is read at the edge and passed on.
+pub fn jitter() -> f64 {
     // Without randomness everything still works, only less evenly spread.
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 
-/// 128 random bits in hex, used once: a challenge, a token, a secret (rule S34).
+/// 128 random bits in hex, used once: a challenge, a token, a secret (S34).
 pub fn nonce() -> String {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).expect("the system has random numbers, or TLS would fail too");
     hex::encode(bits)
 }
 
-/// A kind of work that waits in the store.
-pub trait Work: Send + Sync + 'static {
-    /// One unit of it.
-    type Job: Send + 'static;
+/// A kind of background job whose items wait in the store.
+pub trait Job: Send + Sync + 'static {
+    /// One claimed unit of work.
+    type Item: Send + 'static;
 
-    /// What it is called in logs.
+    /// The name of the job in log messages.
     const NAME: &'static str;
 
-    /// Takes up to `limit` jobs that are due now.
+    /// Claims up to `limit` items that are due now.
     fn claim(
         &self,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<Self::Job>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<Self::Item>, StoreError>> + Send;
 
-    /// Does one job and records how it went. Failures are its own to handle.
-    fn perform(&self, job: Self::Job) -> impl Future<Output = ()> + Send;
+    /// Processes one item and records the result. The job handles its own failures.
+    fn perform(&self, item: Self::Item) -> impl Future<Output = ()> + Send;
 }
 
-/// How hard a worker works.
+/// The limits of one worker.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// Jobs in hand at once.
-    pub at_once: usize,
-    /// How long to sleep when nothing is due and nobody wakes us.
+pub struct WorkerConfig {
+    /// The most items processed at the same time.
+    pub concurrency: usize,
+    /// How long to sleep when nothing is due and no wake signal arrives.
     pub idle: Duration,
-    /// How long to wait for jobs in hand once told to stop.
-    pub drain: Duration,
+    /// How long to wait for running items after the worker was stopped.
+    pub shutdown_grace: Duration,
 }
 
-/// Works until `stop` is cancelled. `news` may be notified when work arrives.
-pub async fn run<W: Work>(work: Arc<W>, pace: Pace, news: Arc<Notify>, stop: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(pace.at_once));
-    let in_hand = TaskTracker::new();
-    let mut is_well = true;
-    info!(work = W::NAME, at_once = pace.at_once, "{} worker started", W::NAME);
+/// Runs `job` until `stop` is cancelled. `wake` may be notified when an item becomes due.
+pub async fn run<J: Job>(
+    job: Arc<J>,
+    config: WorkerConfig,
+    wake: Arc<Notify>,
+    stop: CancellationToken,
+) {
+    let slots = Arc::new(Semaphore::new(config.concurrency));
+    let running = TaskTracker::new();
+    let mut can_claim = true;
+    info!(job = J::NAME, concurrency = config.concurrency, "{} worker started", J::NAME);
 
     loop {
         tokio::select! {
-            biased; // once told to stop, take nothing new
+            biased; // after a stop, claim nothing more
             () = stop.cancelled() => break,
             free = slots.acquire() => drop(free),
         }
 
-        // Listen before looking, or work that arrives in between is slept through.
-        let mut woken = pin!(news.notified());
+        // Listen before claiming, or a signal sent in between would be missed.
+        let mut woken = pin!(wake.notified());
         woken.as_mut().enable();
 
-        // Only this loop takes slots, so what is free now stays free.
-        let jobs = take(&*work, slots.available_permits(), &mut is_well).await;
-        let idle = jobs.is_empty();
+        // Only this loop takes slots, so the number of free ones cannot shrink meanwhile.
+        let items = claim(&*job, slots.available_permits(), &mut can_claim).await;
+        let is_idle = items.is_empty();
 
-        for job in jobs {
+        for item in items {
             let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
                 break;
             };
-            let work = Arc::clone(&work);
+            let job = Arc::clone(&job);
             let perform = async move {
-                work.perform(job).await;
-                drop(slot); // also dropped, and the slot given back, if the job panics
+                job.perform(item).await;
+                drop(slot); // a panic drops it too, so the slot is never lost
             };
-            in_hand.spawn(perform.instrument(info_span!("job", work = W::NAME)));
+            running.spawn(perform.instrument(info_span!("job", job = J::NAME)));
         }
 
-        if idle {
+        if is_idle {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = woken => {}
-                () = sleep(pace.idle) => {}
+                () = sleep(config.idle) => {}
             }
         }
     }
 
-    in_hand.close();
-    if timeout(pace.drain, in_hand.wait()).await.is_err() {
-        warn!(work = W::NAME, left = in_hand.len(), "stopped before all jobs were done");
+    running.close();
+    if timeout(config.shutdown_grace, running.wait()).await.is_err() {
+        warn!(
+            job = J::NAME,
+            unfinished = running.len(),
+            "{} worker stopped before all of its jobs finished",
+            J::NAME
+        );
     }
-    info!(work = W::NAME, "{} worker stopped", W::NAME);
+    info!(job = J::NAME, "{} worker stopped", J::NAME);
 }
 
-/// Claims jobs; none while the store fails. That is told when it begins and when it is
-/// over, not at every attempt in between.
-async fn take<W: Work>(work: &W, limit: usize, is_well: &mut bool) -> Vec<W::Job> {
-    let (jobs, well) = match work.claim(limit).await {
-        Ok(jobs) => (jobs, true),
-        Err(err) => {
-            if *is_well {
-                error!(work = W::NAME, error = &err as &dyn Error, "cannot claim {} work", W::NAME);
-            }
-            (Vec::new(), false)
+/// Claims items; none while the store fails. A failing store is logged when the failure begins
+/// and when it ends, not at every attempt in between.
+async fn claim<J: Job>(job: &J, limit: usize, can_claim: &mut bool) -> Vec<J::Item> {
+    let claimed = job.claim(limit).await;
+    match &claimed {
+        Ok(_) if !*can_claim => info!(job = J::NAME, "claiming {} jobs works again", J::NAME),
+        Err(err) if *can_claim => {
+            let error = err as &dyn Error;
+            error!(job = J::NAME, error, "claiming {} jobs failed", J::NAME);
         }
-    };
-    if well && !*is_well {
-        info!(work = W::NAME, "can claim {} work again", W::NAME);
+        Ok(_) | Err(_) => {}
     }
-    *is_well = well;
-    jobs
+    *can_claim = claimed.is_ok();
+    claimed.unwrap_or_default()
 }

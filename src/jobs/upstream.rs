@@ -1,4 +1,4 @@
-//! Upstreams: subscribing where resources say that they tell of their changes, at hubs by
+//! UpstreamClient: subscribing where resources say that they tell of their changes, at hubs by
 //! WebSub, at clouds by rssCloud, and taking what they tell (rule P53).
 //!
 //! What holds here:
@@ -21,11 +21,11 @@ use chrono::{DateTime, Utc};
 use tracing::{debug, error, info};
 use url::Url;
 
-use crate::event_log::Journal;
-use crate::jobs::poll::{Ingest, Pushed};
-use crate::jobs::runner::{self, Hosts, Place, Work};
+use crate::event_log::EventLog;
+use crate::jobs::poll::{Poller, PushedDocument};
+use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
-use crate::net::Fetch;
+use crate::net::HttpClient;
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::ports::{Store, StoreError};
@@ -36,18 +36,18 @@ use feedgate_core::upstream::Upstream;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature;
 
-pub use request::{NoPush, Wanted, ask, classify};
+pub use request::{UpstreamError, UpstreamRequest, ask, classify};
 
 /// Longer than a request and its answer can take.
 const CLAIM: Duration = Duration::from_secs(120);
-/// Requests at once to one hub or cloud: one that does not answer must leave room for others.
+/// Requests at once to one hub or cloud: one that does not answer must leave limits for others.
 const PER_HOST: usize = 2;
 /// The least and the most that a hub's lease is believed to last.
 const LEASES: (u64, u64) = (60, 366 * 86_400);
 
 /// What the operator decides about upstreams.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct UpstreamSettings {
     /// Below it are the addresses at which we are told; others must be able to reach it.
     pub public_url: Url,
     /// Between two fetches of one resource because it was told of.
@@ -55,51 +55,56 @@ pub struct Settings {
 }
 
 /// Asks upstreams, and takes what they tell.
-pub struct Upstreams {
-    store: Arc<dyn Store>,
-    fetch: Fetch,
-    ingest: Ingest,
-    hosts: Hosts,
-    metrics: Metrics,
-    journal: Journal,
-    settings: Settings,
+pub struct UpstreamClient {
+    parts: Parts,
+    permits: HostPermits,
 }
 
 /// An upstream with which something is to be done, and until when it is ours.
 #[derive(Debug)]
-pub struct Job {
+pub struct ClaimedUpstream {
     upstream: Upstream,
     claimed_until: DateTime<Utc>,
-    place: Place,
+    permit: HostPermit,
 }
 
-impl Upstreams {
-    /// Puts the parts together.
-    pub fn new(
-        store: Arc<dyn Store>,
-        fetch: Fetch,
-        ingest: Ingest,
-        (metrics, journal, settings): (Metrics, Journal, Settings),
-    ) -> Upstreams {
-        // Whoever waits for a place looks again by itself soon.
-        let hosts = Hosts::new(PER_HOST, Arc::default());
-        Upstreams { store, fetch, ingest, hosts, metrics, journal, settings }
+/// What an [`UpstreamClient`] is made of.
+pub struct Parts {
+    /// Where upstreams are kept.
+    pub store: Arc<dyn Store>,
+    /// Sends the requests.
+    pub client: HttpClient,
+    /// Reads the documents that hubs send.
+    pub poller: Poller,
+    /// Counts requests and notifications.
+    pub metrics: Metrics,
+    /// Records notifications.
+    pub event_log: EventLog,
+    /// The operator's settings.
+    pub settings: UpstreamSettings,
+}
+
+impl UpstreamClient {
+    /// A client with these parts.
+    pub fn new(parts: Parts) -> UpstreamClient {
+        // No wake signal is needed: a worker that waits for a permit claims again soon.
+        UpstreamClient { permits: HostPermits::new(PER_HOST, Arc::default()), parts }
     }
 
     /// Subscribes, renews, or leaves where nobody follows the resource any more.
-    async fn attend(&self, job: Job) -> Result<(), StoreError> {
-        let Job { mut upstream, claimed_until, place: _place } = job;
+    async fn attend(&self, job: ClaimedUpstream) -> Result<(), StoreError> {
+        let ClaimedUpstream { mut upstream, claimed_until, permit: _permit } = job;
         let protocol = &upstream.offer.protocol;
         if upstream.subscribers == 0 {
             if *protocol == Protocol::WebSub {
                 let left = self.ask(&upstream, "unsubscribe").await;
                 debug!(ok = left.is_ok(), "left the hub of a resource nobody follows");
             }
-            return self.store.end_upstream(&upstream).await;
+            return self.parts.store.end_upstream(&upstream).await;
         }
         let asked = self.ask(&upstream, "subscribe").await;
-        let result = asked.as_ref().map_or_else(NoPush::code, |()| "ok");
-        self.metrics.upstream_asked(protocol.as_str(), result);
+        let result = asked.as_ref().map_or_else(UpstreamError::code, |()| "ok");
+        self.parts.metrics.upstream_asked(protocol.as_str(), result);
         let now = runner::now();
         let due_at = match asked {
             // A cloud has verified us before it answers; a hub does so by and by.
@@ -110,20 +115,20 @@ impl Upstreams {
             Ok(()) => now + upstream.accepted(),
             Err(why) => {
                 self.report(&upstream, &why);
-                let spread = 0.9 + 0.2 * runner::dice();
+                let spread = 0.9 + 0.2 * runner::jitter();
                 now + upstream.refused(why.is_final()).mul_f64(spread)
             }
         };
         let (upstream, claimed) = (&upstream, Some(claimed_until));
-        self.store.save_upstream(upstream, claimed, due_at).await.map(drop)
+        self.parts.store.save_upstream(upstream, claimed, due_at).await.map(drop)
     }
 
-    async fn ask(&self, upstream: &Upstream, mode: &str) -> Result<(), NoPush> {
-        request::send(&self.fetch, upstream, mode, &self.settings.public_url).await
+    async fn ask(&self, upstream: &Upstream, mode: &str) -> Result<(), UpstreamError> {
+        request::send(&self.parts.client, upstream, mode, &self.parts.settings.public_url).await
     }
 
     /// Not at every attempt; hosts only, because addresses carry tokens.
-    fn report(&self, upstream: &Upstream, why: &NoPush) {
+    fn report(&self, upstream: &Upstream, why: &UpstreamError) {
         if upstream.failures == 0 {
             let host = Url::parse(&upstream.offer.endpoint).map(|url| topic::host(&url));
             info!(
@@ -139,13 +144,13 @@ impl Upstreams {
     /// The upstream that tells us at the address with this token, and its resource; `None`
     /// where nobody is told any more, which is to end it.
     pub async fn known(&self, token: &str) -> Result<Option<(Upstream, Resource)>, StoreError> {
-        let Some(upstream) = self.store.upstream(token).await? else { return Ok(None) };
-        let resource = self.store.get(upstream.resource).await?;
+        let Some(upstream) = self.parts.store.upstream(token).await? else { return Ok(None) };
+        let resource = self.parts.store.get(upstream.resource).await?;
         match resource.filter(|held| held.subscribers > 0) {
             Some(resource) => Ok(Some((upstream, resource))),
             None => {
                 // What it is told now ends it there, so it must not be relied on here.
-                self.store.end_upstream(&upstream).await?;
+                self.parts.store.end_upstream(&upstream).await?;
                 Ok(None)
             }
         }
@@ -167,13 +172,13 @@ impl Upstreams {
         let now = runner::now();
         upstream.confirm(now + lease);
         let renewal = now + upstream.offer.renewal(lease);
-        self.store.save_upstream(&upstream, None, renewal).await
+        self.parts.store.save_upstream(&upstream, None, renewal).await
     }
 
     /// A hub says that it will not tell us (WebSub `#subscription-validation`).
     pub async fn denied(&self, mut upstream: Upstream) -> Result<(), StoreError> {
         let due_at = runner::now() + upstream.refused(true);
-        self.store.save_upstream(&upstream, None, due_at).await.map(drop)
+        self.parts.store.save_upstream(&upstream, None, due_at).await.map(drop)
     }
 
     /// An upstream tells of a change. What a hub sent and signed is taken as it is, unless
@@ -189,15 +194,15 @@ impl Upstreams {
         let protocol = upstream.offer.protocol.as_str();
         let is_signed = upstream.offer.protocol == Protocol::WebSub
             && signature::holds(signature, upstream.secret.expose(), &body);
-        let spacing = self.settings.ping_spacing;
-        let is_due = self.store.record_upstream_push(upstream, spacing, now).await?;
+        let spacing = self.parts.settings.ping_spacing;
+        let is_due = self.parts.store.record_upstream_push(upstream, spacing, now).await?;
         if is_signed && is_due {
-            let pushed = Pushed { content_type, body };
-            let new = self.ingest.push(resource, pushed, now).await?;
+            let pushed = PushedDocument { content_type, body };
+            let new = self.parts.poller.push(resource, pushed, now).await?;
             debug!(resource = resource.id.0, new, "an upstream sent what is new");
         }
         let result = if is_signed && is_due { "signed" } else { "hint" };
-        self.metrics.record_upstream_push(protocol, result);
+        self.parts.metrics.record_upstream_push(protocol, result);
         let ping = Ping {
             at: now,
             source: PingSource::Upstream,
@@ -205,30 +210,36 @@ impl Upstreams {
             url: resource.topic.as_str().to_owned(),
             feed_url: None,
         };
-        self.store.receive(&ping, spacing).await?;
+        self.parts.store.receive(&ping, spacing).await?;
         let event = Event::new(EventKind::Ping, now).via(ping.source.as_str()).of(&ping.url);
-        self.journal.tell(event.saying(&format!("from the upstream by {protocol}, {result}")));
+        self.parts
+            .event_log
+            .record(event.saying(&format!("from the upstream by {protocol}, {result}")));
         Ok(())
     }
 }
 
-impl Work for Upstreams {
-    type Job = Job;
+impl Job for UpstreamClient {
+    type Item = ClaimedUpstream;
 
     const NAME: &'static str = "upstream";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<ClaimedUpstream>, StoreError> {
         let now = runner::now();
         let claimed_until = now + CLAIM;
-        let due = self.store.claim_upstreams(now, claimed_until, &self.hosts.room(limit)).await?;
+        let due = self
+            .parts
+            .store
+            .claim_upstreams(now, claimed_until, &self.permits.claim_limits(limit))
+            .await?;
         let jobs = due.into_iter().map(|upstream| {
-            let place = self.hosts.enter(upstream.offer.host());
-            Job { upstream, claimed_until, place }
+            let permit = self.permits.acquire(upstream.offer.host());
+            ClaimedUpstream { upstream, claimed_until, permit }
         });
         Ok(jobs.collect())
     }
 
-    async fn perform(&self, job: Job) {
+    async fn perform(&self, job: ClaimedUpstream) {
         let resource = job.upstream.resource.0;
         if let Err(err) = self.attend(job).await {
             error!(resource, error = &err as &dyn Error, "an upstream could not be settled");
@@ -236,8 +247,10 @@ impl Work for Upstreams {
     }
 }
 
-impl std::fmt::Debug for Upstreams {
+impl std::fmt::Debug for UpstreamClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upstreams").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("UpstreamClient")
+            .field("settings", &self.parts.settings)
+            .finish_non_exhaustive()
     }
 }

@@ -14,7 +14,7 @@ const SLOWEST_BYTES_PER_S: u128 = 1_000;
 
 /// What a body may cost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct BodyLimits {
     /// The longest body, on the wire.
     pub(super) bytes: u64,
     /// The longest pause between two pieces of it.
@@ -30,10 +30,10 @@ pub(super) struct Limits {
 /// (rule P43).
 pub(super) async fn read(
     mut response: Response,
-    limits: Limits,
+    limits: BodyLimits,
     wire_bytes: &mut u64,
 ) -> Result<Bytes, FetchError> {
-    let too_long = FetchError::TooLong { limit_bytes: limits.bytes };
+    let too_long = FetchError::BodyTooLarge { limit_bytes: limits.bytes };
     if response.content_length().is_some_and(|told| told > limits.bytes) {
         return Err(too_long);
     }
@@ -62,7 +62,7 @@ pub(super) async fn read(
     }
 }
 
-fn soonest(limits: Limits) -> (Instant, Duration) {
+fn soonest(limits: BodyLimits) -> (Instant, Duration) {
     let pause = Instant::now() + limits.pause;
     if pause < limits.deadline.0 { (pause, limits.pause) } else { limits.deadline }
 }

@@ -121,7 +121,7 @@ fn undo(coding: Coding, wire: &Bytes, limit_bytes: u64) -> Result<Bytes, FetchEr
             Ok(wire.clone())
         }
         Err(Stopped::Broken) => Err(coding.broken()),
-        Err(Stopped::TooLong(limit_bytes)) => Err(FetchError::TooLong { limit_bytes }),
+        Err(Stopped::TooLong(limit_bytes)) => Err(FetchError::BodyTooLarge { limit_bytes }),
         Ok(decoded) => Ok(decoded.into()),
     }
 }
@@ -319,7 +319,7 @@ mod tests {
         ];
         for (label, bomb) in bombs {
             match run(label, &bomb).await {
-                Err(FetchError::TooLong { limit_bytes }) => {
+                Err(FetchError::BodyTooLarge { limit_bytes }) => {
                     let want = (bomb.len() as u64 * RATIO).clamp(RATIO_FROM_BYTES, 10 * MIB);
                     assert_eq!(limit_bytes, want, "{label}");
                 }

@@ -12,19 +12,19 @@ use rustls::CertificateError;
 use url::Url;
 
 use super::FetchError;
-use super::guarded_client::Refused;
+use super::guarded_client::LookupError;
 use feedgate_core::schedule::FailureClass;
 
 /// The error that `err` is on the way to `url`.
 pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     let host = url.host_str().unwrap_or_default().to_owned();
     let causes = causes(err);
-    let refused = causes.iter().find_map(|cause| cause.downcast_ref::<Refused>());
+    let refused = causes.iter().find_map(|cause| cause.downcast_ref::<LookupError>());
     if let Some(refused) = refused {
         return match refused {
-            Refused::Forbidden => FetchError::Forbidden { host },
+            LookupError::Forbidden => FetchError::Forbidden { host },
             other => {
-                let class = if matches!(other, Refused::NoName) {
+                let class = if matches!(other, LookupError::NoName) {
                     FailureClass::NoName
                 } else {
                     FailureClass::Lookup

@@ -1,6 +1,6 @@
 //! The one guarded way out. No other file may build an HTTP client; a test checks.
 //!
-//! A request is checked twice. [`Way::check`] looks at the URL of every hop: scheme,
+//! A request is checked twice. [`GuardedClient::check`] looks at the URL of every hop: scheme,
 //! port, and the address where the URL has one instead of a name, because the client
 //! never asks a resolver for those (rule S3). [`Guard::resolve`] looks at what a name
 //! leads to: it is looked up once, refused whole if any of its addresses is forbidden,
@@ -77,7 +77,7 @@ impl Lookup for SystemLookup {
 
 /// How long the steps towards a connection may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct ConnectTimeouts {
     /// Looking up the name.
     pub(super) lookup: Duration,
     /// Everything until the connection stands: name, TCP and TLS.
@@ -87,7 +87,7 @@ pub(super) struct Patience {
 /// A way out: for topics or for callbacks, which may lead to different networks and
 /// share no connections.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct GuardedClient {
     guard: Arc<Guard>,
     client: reqwest::Client,
     /// For servers that cannot speak HTTP/2, and until when each is believed not to.
@@ -99,14 +99,14 @@ pub(super) struct Way {
     called: Mutex<HashMap<String, Instant>>,
 }
 
-impl Way {
+impl GuardedClient {
     /// A way out to public addresses and those in `allowed`.
     pub(super) fn new(
         allowed: &[IpNet],
         lookup: Arc<dyn Lookup>,
-        patience: Patience,
+        patience: ConnectTimeouts,
         tls: ClientConfig,
-    ) -> Way {
+    ) -> GuardedClient {
         let guard = Arc::new(Guard {
             allowed: allowed.to_vec(),
             lookup,
@@ -119,7 +119,7 @@ impl Way {
         let once = client(Arc::clone(&guard), patience.connect, (tls.clone(), 0));
         let client = client(Arc::clone(&guard), patience.connect, (tls, usize::MAX));
         let (old, called) = (Mutex::default(), Mutex::default());
-        Way { guard, client, http1, old, once, called }
+        GuardedClient { guard, client, http1, old, once, called }
     }
 
     /// The client for a request to `url` that was checked with [`check`](Self::check).
@@ -173,10 +173,10 @@ impl Way {
     }
 
     /// Notes what the name in `url` leads to until dropped, for traces.
-    pub(super) fn watch(&self, url: &Url) -> Watch {
+    pub(super) fn watch(&self, url: &Url) -> LookupTrace {
         let name = url.host_str().unwrap_or_default().to_owned();
         self.guard.watched().entry(name.clone()).or_default().watchers += 1;
-        Watch { guard: Arc::clone(&self.guard), name }
+        LookupTrace { guard: Arc::clone(&self.guard), name }
     }
 }
 
@@ -221,13 +221,13 @@ impl Guard {
     }
 
     /// The addresses of `name`, all of them checked.
-    async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, Refused> {
+    async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, LookupError> {
         let found = match timeout(self.patience, self.lookup.lookup(name)).await {
-            Ok(Ok(found)) if found.is_empty() => return Err(Refused::NoName),
+            Ok(Ok(found)) if found.is_empty() => return Err(LookupError::NoName),
             Ok(Ok(found)) => found,
-            Ok(Err(err)) if is_unknown(&err) => return Err(Refused::NoName),
-            Ok(Err(err)) => return Err(Refused::Lookup(err)),
-            Err(_) => return Err(Refused::LookupTimedOut),
+            Ok(Err(err)) if is_unknown(&err) => return Err(LookupError::NoName),
+            Ok(Err(err)) => return Err(LookupError::Lookup(err)),
+            Err(_) => return Err(LookupError::LookupTimedOut),
         };
         if let Some(watched) = self.watched().get_mut(name) {
             watched.addresses.clone_from(&found);
@@ -237,7 +237,7 @@ impl Guard {
             true => is_listed(*ip, &self.allowed),
             false => may_reach(*ip, &self.allowed),
         };
-        if found.iter().all(passes) { Ok(found) } else { Err(Refused::Forbidden) }
+        if found.iter().all(passes) { Ok(found) } else { Err(LookupError::Forbidden) }
     }
 
     fn watched(&self) -> std::sync::MutexGuard<'_, HashMap<String, Watched>> {
@@ -256,7 +256,7 @@ pub(super) fn is_unknown(err: &io::Error) -> bool {
 
 /// Why a name led to no connection.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum LookupError {
     /// To an address that is neither public nor listed.
     #[error("the name leads to an address that is not public")]
     Forbidden,
@@ -273,19 +273,19 @@ pub(super) enum Refused {
 
 /// What a name led to while this was held.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct LookupTrace {
     guard: Arc<Guard>,
     name: String,
 }
 
-impl Watch {
+impl LookupTrace {
     /// The addresses of the last lookup; none if a connection was used again.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.guard.watched().get(&self.name).map(|held| held.addresses.clone()).unwrap_or_default()
     }
 }
 
-impl Drop for Watch {
+impl Drop for LookupTrace {
     fn drop(&mut self) {
         let mut watched = self.guard.watched();
         if let Some(held) = watched.get_mut(&self.name) {
@@ -423,8 +423,8 @@ mod tests {
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
         let second = Duration::from_secs(1);
-        let patience = Patience { lookup: second, connect: second };
-        let way = Way::new(&[], Arc::new(Table(&[])), patience, tls);
+        let patience = ConnectTimeouts { lookup: second, connect: second };
+        let way = GuardedClient::new(&[], Arc::new(Table(&[])), patience, tls);
         let is_kept = |n: usize| {
             let url = Url::parse(&format!("https://{n}.test/")).unwrap();
             ptr::eq(way.client_once(&url), &raw const way.client)
@@ -462,7 +462,7 @@ mod tests {
         assert!(guard.check(&Url::parse("http://wiki/").unwrap()).is_ok());
         assert!(guard.resolve("wiki").await.is_ok());
         let public = self::guard(&["10.0.0.0/8"], &["93.184.216.34"]);
-        assert!(matches!(public.resolve("wiki").await, Err(Refused::Forbidden)));
+        assert!(matches!(public.resolve("wiki").await, Err(LookupError::Forbidden)));
         assert!(public.resolve("a.test").await.is_ok());
     }
 }

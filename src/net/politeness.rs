@@ -24,7 +24,7 @@ const PER_ADDRESS: usize = 4;
 
 /// Hands out turns.
 #[derive(Debug)]
-pub(super) struct Hosts {
+pub(super) struct HostTurns {
     spacing: Duration,
     /// A tokio mutex for each, because it lets waiters in by order of arrival and is held
     /// through the fetch.
@@ -43,20 +43,20 @@ struct Host {
 
 /// The right to talk to one host, until dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct HostTurn {
     host: String,
     held: OwnedMutexGuard<Host>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl Hosts {
+impl HostTurns {
     /// Turns with `spacing` between the starts of two at one host; zero is no pause.
-    pub(super) fn new(spacing: Duration) -> Hosts {
-        Hosts { spacing, hosts: Mutex::default(), addresses: Mutex::default() }
+    pub(super) fn new(spacing: Duration) -> HostTurns {
+        HostTurns { spacing, hosts: Mutex::default(), addresses: Mutex::default() }
     }
 
     /// Waits for a turn at the host of `url`.
-    pub(super) async fn turn(&self, url: &Url) -> Turn {
+    pub(super) async fn turn(&self, url: &Url) -> HostTurn {
         let host = host_of(url);
         let mut held = self.entry(&host).lock_owned().await;
         let place = match held.address {
@@ -66,7 +66,7 @@ impl Hosts {
         };
         sleep_until(held.next).await;
         held.next = Instant::now() + self.spacing;
-        Turn { host, held, _place: place }
+        HostTurn { host, held, _place: place }
     }
 
     /// The places at an address.
@@ -94,7 +94,7 @@ impl Hosts {
     }
 }
 
-impl Turn {
+impl HostTurn {
     /// Whether this is a turn at the host of `url`.
     pub(super) fn covers(&self, url: &Url) -> bool {
         self.host == host_of(url)
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn starts_at_one_host_are_spaced_and_others_do_not_wait() {
-        let hosts = Hosts::new(Duration::from_secs(1));
+        let hosts = HostTurns::new(Duration::from_secs(1));
         let begun = Instant::now();
         for _ in 0..3 {
             drop(hosts.turn(&url("http://a.test/x")).await);
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn p41_hosts_at_one_address_are_asked_a_few_at_a_time() {
-        let hosts = Hosts::new(Duration::ZERO);
+        let hosts = HostTurns::new(Duration::ZERO);
         let host = |n: usize| url(&format!("http://{n}.test/"));
         for n in 0..=PER_ADDRESS {
             hosts.turn(&host(n)).await.is_at(IpAddr::from([192, 0, 2, 1]));
@@ -159,7 +159,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_serves_one_at_a_time_in_the_order_of_arrival() {
-        let hosts = Arc::new(Hosts::new(Duration::ZERO));
+        let hosts = Arc::new(HostTurns::new(Duration::ZERO));
         let first = hosts.turn(&url("http://a.test/")).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut waiting = Vec::new();

@@ -25,7 +25,7 @@ const FORGET_FROM: usize = 16_384;
 /// Asks another once a minute for each name. A lookup that failed is not remembered: the
 /// next may not.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct CachingLookup {
     asked: Arc<dyn Lookup>,
     held: Mutex<HashMap<String, (Instant, Answer)>>,
 }
@@ -33,10 +33,10 @@ pub(super) struct Remembered {
 /// Addresses, or why there are none.
 type Answer = Result<Vec<IpAddr>, String>;
 
-impl Remembered {
+impl CachingLookup {
     /// Remembers what `asked` answers.
-    pub(super) fn new(asked: Arc<dyn Lookup>) -> Remembered {
-        Remembered { asked, held: Mutex::default() }
+    pub(super) fn new(asked: Arc<dyn Lookup>) -> CachingLookup {
+        CachingLookup { asked, held: Mutex::default() }
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Answer)>> {
@@ -54,7 +54,7 @@ impl Remembered {
 }
 
 #[async_trait]
-impl Lookup for Remembered {
+impl Lookup for CachingLookup {
     async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let held = self.held().get(name).filter(|(until, _)| *until > Instant::now()).cloned();
         if let Some((_, answer)) = held {
@@ -102,7 +102,7 @@ mod tests {
         ];
         for (why, name, want) in cases {
             let counting = Arc::new(Counting::default());
-            let names = Remembered::new(counting.clone());
+            let names = CachingLookup::new(counting.clone());
             let mut asked = Vec::new();
             for pause in [0, 59, 2] {
                 tokio::time::advance(Duration::from_secs(pause)).await;
@@ -116,7 +116,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn p49_names_whose_time_is_over_are_forgotten() {
-        let names = Remembered::new(Arc::new(Counting::default()));
+        let names = CachingLookup::new(Arc::new(Counting::default()));
         for n in 0..3 * FORGET_FROM {
             names.keep(&format!("{n}.test"), Ok(Vec::new()));
             tokio::time::advance(Duration::from_millis(10)).await;

@@ -5,8 +5,8 @@ use tokio::time::{Duration, timeout};
 use tracing::debug;
 use url::Url;
 
-use super::topic::Walk;
-use super::{Answer, Ask, Fetch, FetchError};
+use super::topic::FetchSession;
+use super::{FetchError, FetchRequest, FetchResponse, HttpClient};
 use feedgate_core::poll::Validators;
 
 /// The most of it that is read (RFC 9309 `#limits`: "at least 500 kibibytes").
@@ -18,50 +18,56 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain, */*;q=0.1");
 
 /// What became of asking for `robots.txt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RobotsAnswer {
+pub enum RobotsResponse {
     /// It says this.
     Text(String),
     /// There is none, or we may not see it: it forbids nothing (RFC 9309
     /// `#unavailable-status`).
     None,
     /// The server is in trouble; what it said before still holds.
-    Trouble,
+    Unavailable,
     /// It was not reached.
     Unreached,
 }
 
-impl Fetch {
+impl HttpClient {
     /// Asks the server of `url` for its `robots.txt`. What is asked of the server next need
     /// not wait for the usual pause (rule P41: both are one visit).
-    pub async fn robots(&self, url: &Url) -> RobotsAnswer {
-        let Ok(place) = url.join("/robots.txt") else { return RobotsAnswer::None };
+    pub async fn robots(&self, url: &Url) -> RobotsResponse {
+        let Ok(place) = url.join("/robots.txt") else { return RobotsResponse::None };
         let validators = Validators::default();
-        let ask =
-            Ask { url: place.as_str(), validators: &validators, subscribers: 0, feed_id: None };
-        let Ok(mut walk) = Walk::new(&self.inner, ask) else { return RobotsAnswer::None };
-        walk.accept = TEXT;
-        let answer = timeout(PATIENCE, walk.go()).await;
-        walk.is_part_of_a_visit();
+        let ask = FetchRequest {
+            url: place.as_str(),
+            validators: &validators,
+            subscribers: 0,
+            feed_id: None,
+        };
+        let Ok(mut session) = FetchSession::new(&self.inner, ask) else {
+            return RobotsResponse::None;
+        };
+        session.accept = TEXT;
+        let answer = timeout(PATIENCE, session.run()).await;
+        session.is_part_of_a_visit();
         match answer {
-            Ok(Ok(Answer::Document(document))) => {
+            Ok(Ok(FetchResponse::Document(document))) => {
                 let read = &document.body[..document.body.len().min(MOST_BYTES)];
-                RobotsAnswer::Text(String::from_utf8_lossy(read).into_owned())
+                RobotsResponse::Text(String::from_utf8_lossy(read).into_owned())
             }
-            Ok(Ok(Answer::NotModified { .. })) => RobotsAnswer::None,
+            Ok(Ok(FetchResponse::NotModified { .. })) => RobotsResponse::None,
             Ok(Err(FetchError::Status { status, .. })) => refused(status),
             Ok(Err(err @ FetchError::Unreachable { .. })) => {
                 debug!(code = err.code(), "robots.txt was not reached");
-                RobotsAnswer::Unreached
+                RobotsResponse::Unreached
             }
-            Ok(Err(_)) | Err(_) => RobotsAnswer::Trouble,
+            Ok(Err(_)) | Err(_) => RobotsResponse::Unavailable,
         }
     }
 }
 
-fn refused(status: StatusCode) -> RobotsAnswer {
+fn refused(status: StatusCode) -> RobotsResponse {
     match status {
-        StatusCode::TOO_MANY_REQUESTS => RobotsAnswer::Trouble,
-        status if status.is_server_error() => RobotsAnswer::Trouble,
-        _ => RobotsAnswer::None,
+        StatusCode::TOO_MANY_REQUESTS => RobotsResponse::Unavailable,
+        status if status.is_server_error() => RobotsResponse::Unavailable,
+        _ => RobotsResponse::None,
     }
 }

@@ -20,8 +20,11 @@ use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::politeness::Turn;
-use super::{Answer, Ask, Document, Fetch, FetchError, Fetched, Hop, Inner, Place};
+use super::politeness::HostTurn;
+use super::{
+    FetchError, FetchRequest, FetchResponse, Fetched, FetchedDocument, Hop, HttpClient, Inner,
+    ResourceLocation,
+};
 use super::{body, credentials, decode, failure, freshness};
 use feedgate_core::poll::Validators;
 
@@ -41,34 +44,35 @@ const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate")
 /// A validator longer than this was not meant to be sent back (rule S35).
 const LONGEST_VALIDATOR_BYTES: usize = 1_024;
 
-impl Fetch {
+impl HttpClient {
     /// Fetches a topic. Waits for the turn of its host first; see `politeness`.
-    pub async fn get(&self, ask: Ask<'_>) -> Fetched {
-        let mut walk = match Walk::new(&self.inner, ask) {
-            Ok(walk) => walk,
+    pub async fn get(&self, ask: FetchRequest<'_>) -> Fetched {
+        let mut session = match FetchSession::new(&self.inner, ask) {
+            Ok(session) => session,
             Err(err) => {
-                let (hops, took, place) = (Vec::new(), Duration::ZERO, Place::Unknown);
-                return Fetched { result: Err(err), place, hops, took, wire_bytes: 0 };
+                let (hops, took, location) =
+                    (Vec::new(), Duration::ZERO, ResourceLocation::Unknown);
+                return Fetched { result: Err(err), location, hops, took, wire_bytes: 0 };
             }
         };
-        let result = walk.go().await;
-        let took = walk.begun.elapsed().saturating_sub(walk.waited);
-        let place = walk.place();
-        Fetched { result, place, hops: walk.hops, took, wire_bytes: walk.wire_bytes }
+        let result = session.run().await;
+        let took = session.begun.elapsed().saturating_sub(session.waited);
+        let location = session.location();
+        Fetched { result, location, hops: session.hops, took, wire_bytes: session.wire_bytes }
     }
 }
 
 /// One fetch under way.
-pub(super) struct Walk<'a> {
+pub(super) struct FetchSession<'a> {
     inner: &'a Inner,
-    ask: Ask<'a>,
+    ask: FetchRequest<'a>,
     /// Where the next request goes, without credentials.
     at: Url,
     /// The credentials as the URL had them, and as a header, while the origin is theirs.
     credentials: Option<(Url, HeaderValue)>,
     /// What is asked for.
     pub(super) accept: HeaderValue,
-    turn: Option<Turn>,
+    turn: Option<HostTurn>,
     hops: Vec<Hop>,
     redirects: usize,
     /// The end of the leading permanent redirects, and whether all were so far (P19).
@@ -83,14 +87,17 @@ pub(super) struct Walk<'a> {
     broke_http2: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FetchSession<'a> {
     /// At the beginning.
-    pub(super) fn new(inner: &'a Inner, ask: Ask<'a>) -> Result<Walk<'a>, FetchError> {
+    pub(super) fn new(
+        inner: &'a Inner,
+        ask: FetchRequest<'a>,
+    ) -> Result<FetchSession<'a>, FetchError> {
         let mut at = Url::parse(ask.url).map_err(|err| FetchError::BadUrl(err.to_string()))?;
         at.set_fragment(None);
         let credentials = credentials::basic(&at).map(|header| (at.clone(), header));
         credentials::strip(&mut at);
-        Ok(Walk {
+        Ok(FetchSession {
             inner,
             ask,
             at,
@@ -110,7 +117,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes to the end.
-    pub(super) async fn go(&mut self) -> Result<Answer, FetchError> {
+    pub(super) async fn run(&mut self) -> Result<FetchResponse, FetchError> {
         loop {
             self.inner.topics.check(&self.at)?;
             self.take_turn().await;
@@ -153,12 +160,16 @@ impl<'a> Walk<'a> {
     }
 
     /// What the way tells of where the resource is.
-    fn place(&self) -> Place {
+    fn location(&self) -> ResourceLocation {
         match (&self.moved_to, self.hops.first()) {
-            (Some(to), _) => Place::Moved { to: to.clone(), for_good: self.only_permanent },
-            (None, Some(first)) if first.status.is_some() && self.redirects == 0 => Place::Here,
-            (None, Some(first)) if first.status.is_some() => Place::Elsewhere,
-            _ => Place::Unknown,
+            (Some(to), _) => {
+                ResourceLocation::Moved { to: to.clone(), for_good: self.only_permanent }
+            }
+            (None, Some(first)) if first.status.is_some() && self.redirects == 0 => {
+                ResourceLocation::Here
+            }
+            (None, Some(first)) if first.status.is_some() => ResourceLocation::Elsewhere,
+            _ => ResourceLocation::Unknown,
         }
     }
 
@@ -212,13 +223,13 @@ impl<'a> Walk<'a> {
             status: None,
             response: HeaderMap::new(),
             took: sent_at.elapsed(),
-            trouble: None,
+            failure: None,
         };
         (self.cut_off, self.broke_http2) = (false, false);
         let result = match sent {
             Err(_) => Err(FetchError::TimedOut(allowed)),
             Ok(Err(err)) => {
-                hop.trouble = Some(failure::exact(&err));
+                hop.failure = Some(failure::exact(&err));
                 self.cut_off = failure::is_cut_off(&err);
                 self.broke_http2 = failure::is_http2(&err, &self.at);
                 Err(failure::from_client(&err, &self.at))
@@ -283,22 +294,24 @@ impl<'a> Walk<'a> {
         &mut self,
         response: Response,
         conditional: bool,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<FetchResponse, FetchError> {
         let status = response.status();
         let headers = response.headers().clone();
         let received = SystemTime::now();
         let hint_s = freshness::hint_s(&headers, received);
         match status {
             StatusCode::OK => {}
-            StatusCode::NOT_MODIFIED if conditional => return Ok(Answer::NotModified { hint_s }),
-            StatusCode::NO_CONTENT => return Ok(Answer::NotModified { hint_s }),
+            StatusCode::NOT_MODIFIED if conditional => {
+                return Ok(FetchResponse::NotModified { hint_s });
+            }
+            StatusCode::NO_CONTENT => return Ok(FetchResponse::NotModified { hint_s }),
             _ if is_challenge(&headers) => return Err(FetchError::Blocked { status }),
             _ => {
                 let retry_after_s = freshness::retry_after_s(&headers, received);
                 return Err(FetchError::Status { status, retry_after_s });
             }
         }
-        let limits = body::Limits {
+        let limits = body::BodyLimits {
             bytes: self.inner.settings.body_limit_bytes,
             pause: self.inner.settings.fetch_timeout / 3,
             grace: self.inner.settings.fetch_timeout / 6,
@@ -306,7 +319,7 @@ impl<'a> Walk<'a> {
         };
         let wire = body::read(response, limits, &mut self.wire_bytes).await?;
         let body = decode::decode(&headers, wire, limits.bytes).await?;
-        Ok(Answer::Document(Box::new(Document {
+        Ok(FetchResponse::Document(Box::new(FetchedDocument {
             url: self.at.clone(),
             validators: validators(&self.at, &headers, received),
             hint_s: hint_s.unwrap_or(0),
@@ -350,7 +363,7 @@ fn is_challenge(headers: &HeaderMap) -> bool {
     headers.get("cf-mitigated").is_some_and(|value| value.as_bytes() == b"challenge")
 }
 
-fn user_agent(inner: &Inner, ask: &Ask<'_>) -> HeaderValue {
+fn user_agent(inner: &Inner, ask: &FetchRequest<'_>) -> HeaderValue {
     let mut text = inner.settings.user_agent.clone();
     if ask.subscribers > 0 {
         text.push_str(&format!("; {} subscribers", ask.subscribers));

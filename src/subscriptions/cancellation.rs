@@ -91,7 +91,7 @@ impl Subscribe {
         let why = refusal.unwrap_or(Refusal::NoSubscription);
         let event = Event::new(EventKind::Unsubscribe, runner::now()).via(VIA);
         let event = event.of(urls.first().map_or("", String::as_str)).to(callbacks[0].as_str());
-        self.journal.tell(events::not_done(event, &why));
+        self.event_log.record(events::not_done(event, &why));
         Err(why)
     }
 
@@ -130,7 +130,7 @@ impl Subscribe {
             let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
             self.metrics.verified("cancel", result);
             let event = about(EventKind::Verify).lasting(begun.elapsed());
-            self.journal.tell(events::judged(event, "cancel", &verified));
+            self.event_log.record(events::judged(event, "cancel", &verified));
             verified?;
         }
         let mut ended = false;
@@ -138,7 +138,7 @@ impl Subscribe {
             ended |= self.store.unsubscribe(None, topic, callback, Some(protocol)).await?;
         }
         if ended {
-            self.journal.tell(about(EventKind::Unsubscribe));
+            self.event_log.record(about(EventKind::Unsubscribe));
         }
         Ok(ended)
     }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::Subscribe;
-use crate::net::{Answer, Ask};
+use crate::net::{FetchRequest, FetchResponse};
 use feedgate_core::poll::Validators;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceKind;
@@ -57,9 +57,14 @@ impl Subscribe {
 
     async fn feed_at(&self, url: Url) -> Option<DiscoveredFeed> {
         let validators = Validators::default();
-        let ask = Ask { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+        let ask = FetchRequest {
+            url: url.as_str(),
+            validators: &validators,
+            subscribers: 0,
+            feed_id: None,
+        };
         let fetched = self.fetch.get(ask).await;
-        let Ok(Answer::Document(document)) = fetched.result else { return None };
+        let Ok(FetchResponse::Document(document)) = fetched.result else { return None };
         if document.url != url {
             return None;
         }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::timeout;
 
 use super::{Refusal, Subscribe, events};
-use crate::net::Ask;
+use crate::net::FetchRequest;
 use feedgate_core::event::EventOutcome;
 use feedgate_core::ping::Ping;
 use feedgate_core::poll::Validators;
@@ -31,11 +31,11 @@ impl Subscribe {
         self.metrics.pinged(ping.source.as_str());
         if let Err(why) = Topic::parse(ping.url.as_str()) {
             let (outcome, why) = (EventOutcome::Refused, why.to_string());
-            self.journal.tell(events::ping_refused(ping, outcome, "bad_url", &why));
+            self.event_log.record(events::ping_refused(ping, outcome, "bad_url", &why));
             return Ok(0);
         }
         let named = self.store.receive(ping, spacing).await?;
-        self.journal.tell(events::pinged(ping, named));
+        self.event_log.record(events::pinged(ping, named));
         Ok(named)
     }
 
@@ -66,7 +66,7 @@ impl Subscribe {
         }
         let why = unreadable();
         let (outcome, words) = (EventOutcome::Failed, why.to_string());
-        self.journal.tell(events::ping_refused(ping, outcome, why.code(), &words));
+        self.event_log.record(events::ping_refused(ping, outcome, why.code(), &words));
         Err(why)
     }
 
@@ -93,7 +93,12 @@ impl Subscribe {
     async fn can_fetch(&self, topic: &Topic) -> bool {
         let Ok(_place) = self.probes.try_acquire() else { return true };
         let (url, validators) = (topic.fetch_url(), Validators::default());
-        let ask = Ask { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+        let ask = FetchRequest {
+            url: url.as_str(),
+            validators: &validators,
+            subscribers: 0,
+            feed_id: None,
+        };
         let fetched = timeout(PATIENCE, self.fetch.get(ask)).await;
         fetched.map_or(true, |fetched| fetched.result.is_ok())
     }

@@ -121,7 +121,7 @@ impl Subscribe {
                 Some(callback) => event.to(callback.as_str()),
                 None => event,
             };
-            self.journal.tell(events::not_done(event, why));
+            self.event_log.record(events::not_done(event, why));
         }
         done
     }
@@ -160,11 +160,11 @@ impl Subscribe {
         let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
         self.metrics.verified("pleaseNotify", result);
         let event = events::verified(&wish, "pleaseNotify", &verified, runner::now());
-        self.journal.tell(event.lasting(begun.elapsed()));
+        self.event_log.record(event.lasting(begun.elapsed()));
         verified?;
 
         let held = self.store.subscribe(&wish, now).await?;
-        self.journal.tell(events::kept(&wish, &held, now));
+        self.event_log.record(events::kept(&wish, &held, now));
         Ok(held.lease_until)
     }
 
@@ -184,7 +184,7 @@ impl Subscribe {
         if !status.is_failing() || self.is_readable(resource, now, spacing).await? {
             return Ok(true);
         }
-        let left_alone = self.ingest.is_left_alone(resource, runner::now()).await?;
+        let left_alone = self.ingest.host_backoff_until(resource, runner::now()).await?;
         Ok(status.last_parse.is_some() && left_alone.is_some())
     }
 

@@ -12,7 +12,7 @@ use tracing::{error, warn};
 
 use super::host_limits::{CallbackHosts, Visit};
 use super::{Subscribe, verify};
-use crate::jobs::runner::{self, Work};
+use crate::jobs::runner::{self, Job};
 use feedgate_core::intent::DueIntent;
 use feedgate_core::ports::{ClaimLimits, StoreError};
 use feedgate_core::topic;
@@ -74,12 +74,12 @@ impl Intents {
     }
 }
 
-impl Work for Intents {
-    type Job = (DueIntent, Visit);
+impl Job for Intents {
+    type Item = (DueIntent, Visit);
 
     const NAME: &'static str = "intents";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<Self::Job>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let (now, hosts) = (runner::now(), &self.subscribe.hosts);
         let room = ClaimLimits { limit, per_host: CallbackHosts::portion(), busy: hosts.busy() };
         let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
@@ -90,7 +90,7 @@ impl Work for Intents {
         Ok(visits.collect())
     }
 
-    async fn perform(&self, (due, visit): Self::Job) {
+    async fn perform(&self, (due, visit): Self::Item) {
         if let Err(err) = self.carry_out(&due, visit).await {
             let cause: &dyn std::error::Error = &err;
             error!(intent = due.id, error = cause, "an intent could not be settled");

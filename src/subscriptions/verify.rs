@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, StatusCode};
 use url::Url;
 
 use crate::jobs::runner::nonce;
-use crate::net::{Call, Fetch, FetchError, Reply};
+use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use feedgate_core::event::AnswerExcerpt;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_protocol::Protocol;
@@ -76,7 +76,7 @@ impl NotVerified {
 /// "The subscriber MUST confirm … by responding with an HTTP success (2xx) code with a
 /// response body equal to the hub.challenge parameter"; one line end behind it is let
 /// pass (rule D13).
-pub(super) async fn intent(fetch: &Fetch, intent: &Intent) -> Result<(), NotVerified> {
+pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), NotVerified> {
     let challenge = nonce();
     let wish = &intent.wish;
     let lease = wish.lease.as_secs().to_string();
@@ -102,7 +102,7 @@ pub(super) async fn intent(fetch: &Fetch, intent: &Intent) -> Result<(), NotVeri
 
 /// WebSub `#subscription-validation`: tells the callback that nothing will come of it.
 /// Whether it listens is its own affair.
-pub(super) async fn denied(fetch: &Fetch, intent: &Intent, reason: &str) {
+pub(super) async fn denied(fetch: &HttpClient, intent: &Intent, reason: &str) {
     let topic = intent.wish.topic.as_str();
     let query = [("hub.mode", "denied"), ("hub.topic", topic), ("hub.reason", reason)];
     if let Err(err) = get(fetch, intent.wish.callback.url(), &query).await {
@@ -114,7 +114,7 @@ pub(super) async fn denied(fetch: &Fetch, intent: &Intent, reason: &str) {
 /// answer that is the challenge, or has it as a word of its own, agrees; one that
 /// merely repeats the query does not.
 pub(super) async fn challenged(
-    fetch: &Fetch,
+    fetch: &HttpClient,
     callback: Url,
     topic: &str,
 ) -> Result<(), NotVerified> {
@@ -132,7 +132,7 @@ pub(super) async fn challenged(
 /// An rssCloud handler agrees to be told no more by answering with the challenge, or
 /// with 410, as handlers do that have gone.
 pub(super) async fn cancelled(
-    fetch: &Fetch,
+    fetch: &HttpClient,
     callback: Url,
     topic: &str,
 ) -> Result<(), NotVerified> {
@@ -153,7 +153,7 @@ pub(super) async fn cancelled(
 /// adding the subscription" (seed 000). With `strict`, the handler must answer in its
 /// protocol: a web server that answers anything with 200 does not agree to be called.
 pub(super) async fn test_call(
-    fetch: &Fetch,
+    fetch: &HttpClient,
     protocol: &Protocol,
     callback: Url,
     topic: &str,
@@ -176,32 +176,34 @@ pub(super) async fn test_call(
 }
 
 async fn post(
-    fetch: &Fetch,
+    fetch: &HttpClient,
     protocol: &Protocol,
     callback: Url,
     topic: &str,
-) -> Result<Reply, NotVerified> {
+) -> Result<CallbackResponse, NotVerified> {
     let headers = rsscloud::headers(protocol, &callback);
     let body = rsscloud::changed(protocol, topic);
-    let call = Call { method: Method::POST, url: callback, headers, body: body.into() };
+    let call = CallbackRequest { method: Method::POST, url: callback, headers, body: body.into() };
     successful(fetch.call(call).await)
 }
 
 /// GET with these parameters behind those that the callback has of its own (WebSub
 /// `#subscriber-sends-subscription-request`: "appended … using the & character").
 async fn get(
-    fetch: &Fetch,
+    fetch: &HttpClient,
     mut callback: Url,
     query: &[(&str, &str)],
-) -> Result<Reply, NotVerified> {
+) -> Result<CallbackResponse, NotVerified> {
     callback.query_pairs_mut().extend_pairs(query);
     callback.set_fragment(None);
     let headers = HeaderMap::new();
-    let call = Call { method: Method::GET, url: callback, headers, body: Bytes::new() };
+    let call = CallbackRequest { method: Method::GET, url: callback, headers, body: Bytes::new() };
     successful(fetch.call(call).await)
 }
 
-fn successful(answer: Result<Reply, FetchError>) -> Result<Reply, NotVerified> {
+fn successful(
+    answer: Result<CallbackResponse, FetchError>,
+) -> Result<CallbackResponse, NotVerified> {
     let reply = answer.map_err(NotVerified::Unreachable)?;
     match reply.status.is_success() {
         true => Ok(reply),

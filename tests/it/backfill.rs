@@ -7,12 +7,12 @@ mod sources;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::event_log::Journal;
-use feedgate::jobs::backfill::{Backfills, Settings};
-use feedgate::jobs::poll::{self, Ingest};
-use feedgate::jobs::runner::{self, Work};
+use feedgate::event_log::EventLog;
+use feedgate::jobs::backfill::{BackfillSettings, Backfiller};
+use feedgate::jobs::poll::{self, Poller};
+use feedgate::jobs::runner::{self, Job};
 use feedgate::metrics::Metrics;
-use feedgate::net::{self, Fetch};
+use feedgate::net::{self, HttpClient};
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
@@ -43,8 +43,8 @@ const LIMITS: BackfillLimits = BackfillLimits { pages: 50, entries: 1_000, bytes
 /// A gateway without doors, and a publisher.
 struct Bench {
     store: Arc<dyn Store>,
-    ingest: Ingest,
-    backfills: Backfills,
+    ingest: Poller,
+    backfills: Backfiller,
     publisher: Publisher,
 }
 
@@ -140,9 +140,9 @@ async fn node(
     database: &Database,
     limits: BackfillLimits,
     claim: Duration,
-) -> (Arc<dyn Store>, Ingest, Backfills) {
+) -> (Arc<dyn Store>, Poller, Backfiller) {
     let store = database.open().await;
-    let fetch = Fetch::new(net::Settings {
+    let fetch = HttpClient::new(net::NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
         allow_topics: vec!["127.0.0.1/32".parse().unwrap()],
         allow_callbacks: Vec::new(),
@@ -152,18 +152,22 @@ async fn node(
         host_spacing: Duration::ZERO,
     });
     let polling = Duration::from_secs(60);
-    let settings =
-        poll::Settings { claim: polling, min_period_s: 60, porn_rank: false, upstream_url: None };
+    let settings = poll::PollSettings {
+        claim: polling,
+        min_period_s: 60,
+        porn_rank: false,
+        upstream_url: None,
+    };
     let ingest =
-        Ingest::new(Arc::clone(&store), fetch.clone(), Metrics::new(), Journal::off(), settings);
-    let settings = Settings { claim, limits };
+        Poller::new(Arc::clone(&store), fetch.clone(), Metrics::new(), EventLog::off(), settings);
+    let settings = BackfillSettings { claim, limits };
     let backfills =
-        Backfills::new(Arc::clone(&store), fetch, ingest.clone(), Journal::off(), settings);
+        Backfiller::new(Arc::clone(&store), fetch, ingest.clone(), EventLog::off(), settings);
     (store, ingest, backfills)
 }
 
 /// Does up to so many steps, until nothing is due.
-async fn steps(backfills: &Backfills, most: usize) {
+async fn steps(backfills: &Backfiller, most: usize) {
     for _ in 0..most {
         let Some(due) = backfills.claim(1).await.unwrap().pop() else { return };
         backfills.perform(due).await;

@@ -8,11 +8,11 @@ mod statuses;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::event_log::Journal;
-use feedgate::jobs::deliver::{Deliver, Settings};
-use feedgate::jobs::runner::{self, Pace};
+use feedgate::event_log::EventLog;
+use feedgate::jobs::deliver::{Deliverer, DeliverySettings};
+use feedgate::jobs::runner::{self, WorkerConfig};
 use feedgate::metrics::Metrics;
-use feedgate::net::{self, Fetch};
+use feedgate::net::{self, HttpClient};
 use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{Store, SubscriptionFilter};
@@ -51,10 +51,10 @@ impl Node {
         Node::bounded(database, 64, 8).await
     }
 
-    /// One that delivers `at_once` in all, and `per_host` to any one host.
-    async fn bounded(database: &Database, at_once: usize, per_host: usize) -> Node {
+    /// One that delivers `concurrency` in all, and `per_host` to any one host.
+    async fn bounded(database: &Database, concurrency: usize, per_host: usize) -> Node {
         let store = database.open().await;
-        let fetch = Fetch::new(net::Settings {
+        let fetch = HttpClient::new(net::NetworkSettings {
             user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
             allow_topics: Vec::new(),
             allow_callbacks: vec!["127.0.0.0/8".parse().unwrap()],
@@ -63,7 +63,7 @@ impl Node {
             body_limit_bytes: 1_000_000,
             host_spacing: Duration::ZERO,
         });
-        let settings = Settings {
+        let settings = DeliverySettings {
             public_url: "https://gateway.test/".parse().unwrap(),
             claim: Duration::from_secs(60),
             per_host,
@@ -72,9 +72,9 @@ impl Node {
         let news = store.news().subscriptions;
         let metrics = Metrics::new();
         let deliver =
-            Deliver::new(Arc::clone(&store), fetch, metrics.clone(), Journal::off(), settings);
+            Deliverer::new(Arc::clone(&store), fetch, metrics.clone(), EventLog::off(), settings);
         let idle = Duration::from_millis(100);
-        let pace = Pace { at_once, idle, drain: Duration::from_secs(15) };
+        let pace = WorkerConfig { concurrency, idle, shutdown_grace: Duration::from_secs(15) };
         let stop = CancellationToken::new();
         let worker = tokio::spawn(runner::run(Arc::new(deliver), pace, news, stop.clone()));
         Node { store, metrics, stop, worker }

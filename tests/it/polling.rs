@@ -13,16 +13,18 @@ mod tls;
 
 use std::time::Duration;
 
-use feedgate::net::{Answer, Ask, Document, Fetch, Fetched, Settings};
+use feedgate::net::{
+    FetchRequest, FetchResponse, Fetched, FetchedDocument, HttpClient, NetworkSettings,
+};
 use feedgate_core::poll::Validators;
 
 use crate::support::origin::{Step, answer};
 
 const ATOM: &str = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>Tides</title></feed>";
 
-/// Settings that reach the test's own server, with timeouts no test has to sit out.
-fn settings() -> Settings {
-    Settings {
+/// NetworkSettings that reach the test's own server, with timeouts no test has to sit out.
+fn settings() -> NetworkSettings {
+    NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
         allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
         allow_callbacks: vec!["127.0.0.0/8".parse().unwrap()],
@@ -34,8 +36,8 @@ fn settings() -> Settings {
 }
 
 /// Timeouts that strike soon, for servers that never finish.
-fn hasty() -> Settings {
-    Settings {
+fn hasty() -> NetworkSettings {
+    NetworkSettings {
         fetch_timeout: Duration::from_millis(600),
         callback_timeout: Duration::from_millis(300),
         ..settings()
@@ -43,16 +45,16 @@ fn hasty() -> Settings {
 }
 
 async fn get(url: &str) -> Fetched {
-    get_with(&Fetch::new(settings()), url, &Validators::default()).await
+    get_with(&HttpClient::new(settings()), url, &Validators::default()).await
 }
 
-async fn get_with(fetch: &Fetch, url: &str, validators: &Validators) -> Fetched {
-    fetch.get(Ask { url, validators, subscribers: 0, feed_id: None }).await
+async fn get_with(fetch: &HttpClient, url: &str, validators: &Validators) -> Fetched {
+    fetch.get(FetchRequest { url, validators, subscribers: 0, feed_id: None }).await
 }
 
-fn document(fetched: Fetched) -> Document {
+fn document(fetched: Fetched) -> FetchedDocument {
     match fetched.result {
-        Ok(Answer::Document(document)) => *document,
+        Ok(FetchResponse::Document(document)) => *document,
         other => panic!("no document: {other:?}"),
     }
 }

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::event_log::Journal;
-use feedgate::jobs::poll::{Ingest, Settings};
+use feedgate::event_log::EventLog;
+use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::metrics::Metrics;
-use feedgate::net::{self, Fetch};
+use feedgate::net::{self, HttpClient};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
@@ -52,13 +52,13 @@ fn start() -> DateTime<Utc> {
 /// A gateway that can be stopped and started again.
 struct Node {
     store: Arc<dyn Store>,
-    ingest: Ingest,
+    ingest: Poller,
 }
 
 impl Node {
     async fn start(database: &Database) -> Node {
         let store = database.open().await;
-        let fetch = Fetch::new(net::Settings {
+        let fetch = HttpClient::new(net::NetworkSettings {
             user_agent: "feedgate/0.0 (+https://gateway.test/bot".to_owned(),
             allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
             allow_callbacks: Vec::new(),
@@ -69,9 +69,9 @@ impl Node {
         });
         let min_period_s = u32::try_from(MIN_PERIOD_S).unwrap();
         let settings =
-            Settings { claim: CLAIM, min_period_s, porn_rank: false, upstream_url: None };
+            PollSettings { claim: CLAIM, min_period_s, porn_rank: false, upstream_url: None };
         let ingest =
-            Ingest::new(Arc::clone(&store), fetch, Metrics::new(), Journal::off(), settings);
+            Poller::new(Arc::clone(&store), fetch, Metrics::new(), EventLog::off(), settings);
         Node { store, ingest }
     }
 

@@ -117,11 +117,11 @@ async fn s26_a_host_that_does_not_agree_is_not_asked_for_all_who_name_it() {
     store.close().await;
     let networks = ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8,::1/128");
     let gateway = Gateway::start(&database, &[networks]).await;
-    gateway.measures("feedgate_intents 20").await;
+    gateway.measures("feedgate_pending_verifications 20").await;
     // Nobody else waits for that.
     gateway.subscribe_websub(&topic, &willing.url("/cb"), &[]).await;
     assert_eq!(asked.load(Ordering::SeqCst), 10);
-    gateway.measures("feedgate_intents 20").await;
+    gateway.measures("feedgate_pending_verifications 20").await;
 }
 
 #[tokio::test]

@@ -7,46 +7,46 @@ use url::Url;
 
 /// How a sink is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
+pub enum PingMethod {
     /// `weblogUpdates.extendedPing` or `weblogUpdates.ping` over XML-RPC.
     XmlRpc,
     /// A plain request, as `/pingSiteForm` takes it.
     Get,
 }
 
-impl Means {
+impl PingMethod {
     /// The word in settings, in the store and in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
-            Means::XmlRpc => "xml-rpc",
-            Means::Get => "get",
+            PingMethod::XmlRpc => "xml-rpc",
+            PingMethod::Get => "get",
         }
     }
 }
 
 /// Who is told, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sink {
-    means: Means,
+pub struct PingTarget {
+    means: PingMethod,
     url: String,
 }
 
-impl Sink {
+impl PingTarget {
     /// Reads `xml-rpc=URL`, `get=URL` or `URL`, which is one for XML-RPC. In a URL to get,
     /// `{name}`, `{url}` and `{feed}` are places to be filled.
-    pub fn parse(text: &str) -> Option<Sink> {
-        let given = [Means::XmlRpc, Means::Get].into_iter().find_map(|means| {
+    pub fn parse(text: &str) -> Option<PingTarget> {
+        let given = [PingMethod::XmlRpc, PingMethod::Get].into_iter().find_map(|means| {
             let url = text.strip_prefix(means.as_str())?.strip_prefix('=')?;
             Some((means, url))
         });
-        let (means, url) = given.unwrap_or((Means::XmlRpc, text));
+        let (means, url) = given.unwrap_or((PingMethod::XmlRpc, text));
         let (url, parsed) = (url.trim().to_owned(), Url::parse(url.trim()).ok()?);
         let is_web = matches!(parsed.scheme(), "http" | "https") && parsed.has_host();
-        is_web.then_some(Sink { means, url })
+        is_web.then_some(PingTarget { means, url })
     }
 
     /// How it is told.
-    pub fn means(&self) -> Means {
+    pub fn means(&self) -> PingMethod {
         self.means
     }
 
@@ -63,14 +63,14 @@ impl Sink {
 
 /// Which sinks are told of which resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Onward {
+pub struct PingForwarding {
     /// Whom to tell.
-    pub sinks: Vec<Sink>,
+    pub sinks: Vec<PingTarget>,
     /// Resources below these addresses are told of.
     pub asked: Vec<Url>,
 }
 
-impl Onward {
+impl PingForwarding {
     /// Whether the owner of this topic asked for it.
     pub fn is_asked(&self, topic: &str) -> bool {
         !self.sinks.is_empty() && self.asked.iter().any(|prefix| is_below(topic, prefix))
@@ -91,7 +91,7 @@ fn is_below(topic: &str, prefix: &Url) -> bool {
 
 /// A sink that has to be told of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DueSink {
+pub struct DuePing {
     /// Its number in the store.
     pub id: i64,
     /// The name of the sink.
@@ -116,18 +116,18 @@ mod tests {
     fn sinks_are_read_with_and_without_their_means() {
         #[rustfmt::skip]
         let cases = [
-            ("https://a.test/RPC2",             Some((Means::XmlRpc, "https://a.test/RPC2"))),
-            ("xml-rpc=http://a.test:81/",       Some((Means::XmlRpc, "http://a.test:81/"))),
-            ("get=http://a.test/?u={url}",      Some((Means::Get, "http://a.test/?u={url}"))),
+            ("https://a.test/RPC2",             Some((PingMethod::XmlRpc, "https://a.test/RPC2"))),
+            ("xml-rpc=http://a.test:81/",       Some((PingMethod::XmlRpc, "http://a.test:81/"))),
+            ("get=http://a.test/?u={url}",      Some((PingMethod::Get, "http://a.test/?u={url}"))),
             ("post=http://a.test/",             None),
             ("ftp://a.test/",                   None),
             ("",                                None),
         ];
         for (text, want) in cases {
-            let sink = Sink::parse(text);
+            let sink = PingTarget::parse(text);
             assert_eq!(sink.as_ref().map(|sink| (sink.means(), sink.url())), want, "{text}");
             if let Some(sink) = sink {
-                assert_eq!(Sink::parse(&sink.name()), Some(sink), "{text}");
+                assert_eq!(PingTarget::parse(&sink.name()), Some(sink), "{text}");
             }
         }
     }
@@ -136,8 +136,8 @@ mod tests {
     fn an_owner_asks_for_what_is_below_an_address() {
         let asked = ["https://a.test/blog", "https://b.test/", "https://c.test/?feed="];
         let asked: Vec<Url> = asked.iter().map(|url| Url::parse(url).unwrap()).collect();
-        let sinks = vec![Sink::parse("https://sink.test/").unwrap()];
-        let onward = Onward { sinks, asked };
+        let sinks = vec![PingTarget::parse("https://sink.test/").unwrap()];
+        let onward = PingForwarding { sinks, asked };
         #[rustfmt::skip]
         let cases = [
             ("https://a.test/blog",          true),
@@ -155,7 +155,7 @@ mod tests {
         for (topic, want) in cases {
             assert_eq!(onward.is_asked(topic), want, "{topic}");
         }
-        let nobody = Onward { sinks: Vec::new(), ..onward };
+        let nobody = PingForwarding { sinks: Vec::new(), ..onward };
         assert!(!nobody.is_asked("https://b.test/"), "there is nobody to tell");
     }
 }

@@ -36,7 +36,7 @@ pub use backfills::{Backfills, DueBackfill};
 pub use changes::{ChangeLine, Changes, ChangesHour, ChangesWindow};
 pub use collections::Collections;
 pub use events::{DroppedSubscription, EventArrival, Events};
-pub use ping_forwarding::Sinks;
+pub use ping_forwarding::PingTargets;
 pub use survey::{
     OpenSubscription, OpenSubscriptions, SubscriberGroup, SubscriptionCounts, Survey,
     WatchedResource,
@@ -54,7 +54,7 @@ macro_rules! store_of {
 
 store_of! {
     Accounts Resources Log Archives Collections Subscriptions Intents Backfills Pings Changes Upstreams Hosts
-    Sinks Moves Rescheduler Schedule StoredFiles Events Survey Upkeep
+    PingTargets Moves Rescheduler Schedule StoredFiles Events Survey Maintenance
 }
 
 /// A resource handed out to be polled.
@@ -549,16 +549,16 @@ pub struct Gauges {
     pub due: u64,
     /// Seconds for which the longest due one has been so.
     pub oldest_due_s: u64,
-    /// Unverified intents.
-    pub intents: u64,
+    /// Requests whose callback has not been verified yet.
+    pub pending_verifications: u64,
 }
 
-/// Upkeep, done by whichever node gets to it first.
+/// Maintenance, done by whichever node gets to it first.
 #[async_trait]
-pub trait Upkeep: Send + Sync {
+pub trait Maintenance: Send + Sync {
     /// Whether it is this node's turn to do the chore `name`, which is done once in
     /// `every`. Who gets `true` has it until then; if it dies, the next turn comes.
-    async fn claim_chore(
+    async fn claim_maintenance_task(
         &self,
         name: &str,
         now: DateTime<Utc>,

@@ -82,7 +82,7 @@ pub enum PollFinding {
     /// Something to read.
     NewRecords(NewRecords),
     /// Nothing usable.
-    Trouble(PollSetback),
+    Failure(PollSetback),
 }
 
 /// What a document says about the schedule.
@@ -161,7 +161,7 @@ pub fn plan(
     if pushed {
         steps.rarely();
     }
-    if let PollFinding::Trouble(setback) = found {
+    if let PollFinding::Failure(setback) = found {
         backoff::stay_away(&mut steps, &polling, setback, now);
     }
     let (period, steps, demand) = steps.finish();
@@ -196,7 +196,7 @@ fn learn(polling: &mut Polling, kind: ResourceKind, found: &PollFinding, now: Da
             }
             new = news.new;
         }
-        PollFinding::Trouble(setback) => {
+        PollFinding::Failure(setback) => {
             backoff::count(polling, setback, now);
             return;
         }

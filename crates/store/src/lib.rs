@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
-use feedgate_core::ping_forwarding::Onward;
+use feedgate_core::ping_forwarding::PingForwarding;
 
 pub use crate::collections::collecting::COLLECTED_AT_ONCE;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
@@ -50,7 +50,7 @@ pub struct Settings {
     /// How much a page of a log takes. All nodes should be given the same.
     pub cut: PageLimits,
     /// Which changes are pinged onward, and to whom.
-    pub onward: Onward,
+    pub onward: PingForwarding,
 }
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.

@@ -13,15 +13,15 @@ use super::engine::migrate;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
 use super::resources::{self, details, forget};
-use feedgate_core::ports::{DroppedSubscription, Gauges, StoreError, Upkeep, WakeSignals};
+use feedgate_core::ports::{DroppedSubscription, Gauges, Maintenance, StoreError, WakeSignals};
 use feedgate_core::status::Status;
 
 /// Rows changed in one transaction: little enough that nobody waits long for it.
 const BATCH: i64 = 1_000;
 
 #[async_trait]
-impl Upkeep for Db {
-    async fn claim_chore(
+impl Maintenance for Db {
+    async fn claim_maintenance_task(
         &self,
         name: &str,
         now: DateTime<Utc>,
@@ -143,8 +143,8 @@ impl Upkeep for Db {
         let (resources, failing) = (row.count()?, row.count()?);
         let (subscriptions, due) = (row.count()?, row.count()?);
         let oldest_due_s = row.opt_time()?.map_or(0, |at| (now - at).num_seconds().max(0) as u64);
-        let intents = row.count()?;
-        Ok(Gauges { resources, failing, subscriptions, due, oldest_due_s, intents })
+        let pending_verifications = row.count()?;
+        Ok(Gauges { resources, failing, subscriptions, due, oldest_due_s, pending_verifications })
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

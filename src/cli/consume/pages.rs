@@ -19,7 +19,8 @@ use crate::config::Config;
 use crate::http::routes::archive::render::Order;
 use crate::jobs::runner;
 use crate::net::{
-    Answer, Ask, Fetch, FetchError, Lookup, Purpose, Settings, SystemLookup, is_metadata, is_public,
+    FetchError, FetchRequest, FetchResponse, HttpClient, Lookup, NetworkSettings, Purpose,
+    SystemLookup, is_metadata, is_public,
 };
 use feedgate_core::change_detection::Deletion;
 use feedgate_core::poll::Validators;
@@ -33,13 +34,13 @@ use super::walk::{Page, Pages, Stopped};
 
 /// Reads documents.
 pub struct Web {
-    settings: Settings,
+    settings: NetworkSettings,
     /// For the server that was named.
-    own: Fetch,
+    own: HttpClient,
     /// Inner addresses that are opened for it.
     opened: Vec<IpAddr>,
     /// For all others.
-    guarded: Fetch,
+    guarded: HttpClient,
     start: Url,
     order: Order,
 }
@@ -55,7 +56,7 @@ impl Web {
         let mut settings = config.net(&public_url);
         // One document is asked for after another, and most stand in a cache.
         settings.host_spacing = Duration::ZERO;
-        let guarded = Fetch::new(settings.clone());
+        let guarded = HttpClient::new(settings.clone());
         let (own, opened, start) = (guarded.clone(), Vec::new(), start.clone());
         Ok(Web { settings, own, opened, guarded, start, order })
     }
@@ -78,7 +79,7 @@ impl Web {
         if leads_to != self.opened {
             let mut settings = self.settings.clone();
             settings.allow_topics.extend(leads_to.iter().map(|ip| IpNet::from(ip.to_canonical())));
-            self.own = Fetch::new(settings);
+            self.own = HttpClient::new(settings);
             self.opened = leads_to;
         }
         Ok(())
@@ -97,11 +98,16 @@ impl Pages for Web {
     async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
         let fetch = if url.origin() == self.start.origin() { &self.own } else { &self.guarded };
         let validators = Validators::default();
-        let ask = Ask { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+        let ask = FetchRequest {
+            url: url.as_str(),
+            validators: &validators,
+            subscribers: 0,
+            feed_id: None,
+        };
         let unreadable = |reason, passing| unreadable(url, reason, passing);
         let document = match fetch.get(ask).await.result {
-            Ok(Answer::Document(document)) => document,
-            Ok(Answer::NotModified { .. }) => {
+            Ok(FetchResponse::Document(document)) => document,
+            Ok(FetchResponse::NotModified { .. }) => {
                 return Err(unreadable("it answered that nothing has changed".to_owned(), true));
             }
             // Many servers know no other word for what they keep no longer.

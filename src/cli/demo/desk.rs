@@ -13,7 +13,7 @@ use url::form_urlencoded::Serializer;
 
 use crate::app;
 use crate::jobs::runner;
-use crate::net::{Call, Fetch};
+use crate::net::{CallbackRequest, HttpClient};
 use feedgate_core::account::Scopes;
 use feedgate_core::ports::{Store, SubscriptionFilter};
 
@@ -29,14 +29,14 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 /// Asks the gateway for things.
 #[derive(Clone)]
 pub(super) struct Desk {
-    fetch: Fetch,
+    fetch: HttpClient,
     gateway: Url,
     callbacks: Url,
 }
 
 impl Desk {
     /// A desk for subscribers at `callbacks`.
-    pub(super) fn new(fetch: Fetch, gateway: Url, callbacks: Url) -> Desk {
+    pub(super) fn new(fetch: HttpClient, gateway: Url, callbacks: Url) -> Desk {
         Desk { fetch, gateway, callbacks }
     }
 
@@ -125,7 +125,10 @@ impl Desk {
         }
         let body = Serializer::new(String::new()).extend_pairs(form).finish();
         let (method, url) = (Method::POST, self.gateway.join(door)?);
-        let reply = self.fetch.call(Call { method, url, headers, body: Bytes::from(body) }).await?;
+        let reply = self
+            .fetch
+            .call(CallbackRequest { method, url, headers, body: Bytes::from(body) })
+            .await?;
         let text = String::from_utf8_lossy(&reply.body).into_owned();
         if reply.status.is_success() {
             return Ok(text);

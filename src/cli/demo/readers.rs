@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::sleep;
 use url::Url;
 
-use crate::net::{Answer, Ask, Document, Fetch};
+use crate::net::{FetchRequest, FetchResponse, FetchedDocument, HttpClient};
 use feedgate_core::poll::Validators;
 use feedgate_protocol::xml;
 
@@ -25,18 +25,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Reads from the gateway.
 #[derive(Clone)]
 pub(super) struct Reader {
-    fetch: Fetch,
+    fetch: HttpClient,
     gateway: Url,
 }
 
 impl Reader {
     /// A reader of this gateway.
-    pub(super) fn new(fetch: Fetch, gateway: Url) -> Reader {
+    pub(super) fn new(fetch: HttpClient, gateway: Url) -> Reader {
         Reader { fetch, gateway }
     }
 
     /// The recent document of the archive of `topic`; `None` while there is none.
-    pub(super) async fn recent(&self, topic: &str) -> Option<Document> {
+    pub(super) async fn recent(&self, topic: &str) -> Option<FetchedDocument> {
         let mut address = self.gateway.join("feeds").ok()?;
         address.query_pairs_mut().append_pair("topic", topic);
         self.document(address.as_str(), &Validators::default()).await
@@ -96,10 +96,10 @@ impl Reader {
         }
     }
 
-    async fn document(&self, address: &str, validators: &Validators) -> Option<Document> {
-        let ask = Ask { url: address, validators, subscribers: 0, feed_id: None };
+    async fn document(&self, address: &str, validators: &Validators) -> Option<FetchedDocument> {
+        let ask = FetchRequest { url: address, validators, subscribers: 0, feed_id: None };
         match self.fetch.get(ask).await.result {
-            Ok(Answer::Document(document)) => Some(*document),
+            Ok(FetchResponse::Document(document)) => Some(*document),
             _ => None,
         }
     }

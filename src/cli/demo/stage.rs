@@ -17,7 +17,7 @@ use crate::app::Running;
 use crate::cli::say;
 use crate::config::Config;
 use crate::http::serve::listener::{Listener, Settings};
-use crate::net::Fetch;
+use crate::net::HttpClient;
 
 use super::desk::Desk;
 use super::publisher::{Publisher, topic};
@@ -77,7 +77,7 @@ impl Stage {
         let callbacks = open(subscribers::routes(tell), &at_work, &stop).await?;
         let gateway = Running::start(config.clone()).await?;
 
-        let fetch = Fetch::new(config.net(gateway.public_url()));
+        let fetch = HttpClient::new(config.net(gateway.public_url()));
         let reader = Reader::new(fetch.clone(), gateway.public_url().clone());
         let desk = Desk::new(fetch, gateway.public_url().clone(), callbacks.clone());
         let topics: Vec<String> =

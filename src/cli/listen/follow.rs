@@ -10,10 +10,12 @@ use http::{HeaderMap, Method};
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
-use crate::jobs::poll::{self, Reading, read_document};
+use crate::jobs::poll::{self, ParsedDocument, read_document};
 use crate::jobs::runner;
-use crate::jobs::upstream::{self, NoPush, Wanted};
-use crate::net::{Answer, Ask, Call, Document, Fetch, FetchError};
+use crate::jobs::upstream::{self, UpstreamError, UpstreamRequest};
+use crate::net::{
+    CallbackRequest, FetchError, FetchRequest, FetchResponse, FetchedDocument, HttpClient,
+};
 use feedgate_core::poll::Validators;
 use feedgate_core::subscription::{Lease, Secret};
 use feedgate_core::upstream::AdvertisedUpstream;
@@ -52,7 +54,7 @@ pub(super) struct Followed {
 impl Followed {
     /// Reads a feed, and finds out where to ask for it, if no `way` is given.
     pub(super) async fn find(
-        fetch: &Fetch,
+        fetch: &HttpClient,
         feed: &Url,
         way: Option<Way>,
     ) -> Result<Followed, Box<dyn Error>> {
@@ -110,20 +112,21 @@ impl Followed {
     }
 
     /// Asks to be told, or to be told no more.
-    pub(super) async fn ask(&self, fetch: &Fetch, mode: &str) -> Result<(), NoPush> {
+    pub(super) async fn ask(&self, fetch: &HttpClient, mode: &str) -> Result<(), UpstreamError> {
         let Followed { offer, secret, own, is_at_caller, .. } = self;
-        let wanted = Wanted { offer, secret, own, is_at_caller: *is_at_caller };
+        let wanted = UpstreamRequest { offer, secret, own, is_at_caller: *is_at_caller };
         upstream::ask(fetch, &wanted, mode).await
     }
 
     /// Ends the subscription; `false` if the hub will ask first whether we mean it. A cloud
     /// has a place for it beside the one for registering, if it has one.
-    pub(super) async fn leave(&self, fetch: &Fetch) -> Result<bool, NoPush> {
+    pub(super) async fn leave(&self, fetch: &HttpClient) -> Result<bool, UpstreamError> {
         if self.offer.protocol == Protocol::WebSub {
             return self.ask(fetch, "unsubscribe").await.map(|()| false);
         }
         let place = Url::parse(self.endpoint()).and_then(|url| url.join("cancel"));
-        let bad = |err: url::ParseError| NoPush::Unreachable(FetchError::BadUrl(err.to_string()));
+        let bad =
+            |err: url::ParseError| UpstreamError::Unreachable(FetchError::BadUrl(err.to_string()));
         let form = Protocol::HttpPost;
         let url = place.map_err(bad)?;
         let headers = rsscloud::headers(&form, &url);
@@ -136,11 +139,11 @@ impl Followed {
                 self.own.host_str().filter(|_| !self.is_at_caller).map(|own| ("domain", own)),
             )
             .finish();
-        let call = Call { method: Method::POST, url, headers, body: body.into() };
-        let reply = fetch.call(call).await.map_err(NoPush::Unreachable)?;
+        let call = CallbackRequest { method: Method::POST, url, headers, body: body.into() };
+        let reply = fetch.call(call).await.map_err(UpstreamError::Unreachable)?;
         match reply.status.is_success() {
             true => upstream::classify(&form, &reply).map(|()| true),
-            false => Err(NoPush::Status(reply.status)),
+            false => Err(UpstreamError::Status(reply.status)),
         }
     }
 
@@ -158,7 +161,7 @@ impl Followed {
     }
 
     /// The entries that are new: in what was told, or in the feed, which is read then.
-    pub(super) async fn what_is_new(&mut self, fetch: &Fetch, told: &Told) -> Vec<String> {
+    pub(super) async fn what_is_new(&mut self, fetch: &HttpClient, told: &Told) -> Vec<String> {
         let feed = match &told.named {
             Some(_) => get(fetch, &self.feed).await.ok().as_ref().and_then(read),
             None => read_body(&self.feed, &told.headers, &told.body),
@@ -173,16 +176,19 @@ impl Followed {
     }
 }
 
-async fn get(fetch: &Fetch, feed: &Url) -> Result<Document, FetchError> {
+async fn get(fetch: &HttpClient, feed: &Url) -> Result<FetchedDocument, FetchError> {
     let validators = Validators::default();
-    let ask = Ask { url: feed.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+    let ask =
+        FetchRequest { url: feed.as_str(), validators: &validators, subscribers: 0, feed_id: None };
     match fetch.get(ask).await.result? {
-        Answer::Document(document) => Ok(*document),
-        Answer::NotModified { .. } => Err(FetchError::BadUrl("it answered 304 unasked".to_owned())),
+        FetchResponse::Document(document) => Ok(*document),
+        FetchResponse::NotModified { .. } => {
+            Err(FetchError::BadUrl("it answered 304 unasked".to_owned()))
+        }
     }
 }
 
-fn read(document: &Document) -> Option<Feed> {
+fn read(document: &FetchedDocument) -> Option<Feed> {
     feed_in(&document.body, &document.context(runner::now()))
 }
 
@@ -195,7 +201,9 @@ fn read_body(feed: &Url, headers: &HeaderMap, body: &Bytes) -> Option<Feed> {
 
 fn feed_in(body: &Bytes, context: &Context) -> Option<Feed> {
     match read_document(body, context, None, false) {
-        Reading::Feed(feed) => Some(*feed),
-        Reading::NotAFeed(_) | Reading::Other(..) | Reading::NoPart(_) => None,
+        ParsedDocument::Feed(feed) => Some(*feed),
+        ParsedDocument::NotAFeed(_)
+        | ParsedDocument::Other(..)
+        | ParsedDocument::FragmentNotFound(_) => None,
     }
 }

@@ -6,8 +6,8 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::{Polled, beginning, shown};
-use crate::jobs::poll::Reading;
-use crate::net::{Answer, Document, Fetched, Hop};
+use crate::jobs::poll::ParsedDocument;
+use crate::net::{FetchResponse, Fetched, FetchedDocument, Hop};
 use feedgate_core::schedule::PeriodBound;
 use feedgate_feed::NotAFeed;
 use feedgate_feed::documents::DocumentContent;
@@ -17,8 +17,10 @@ use feedgate_feed::model::Feed;
 pub(super) fn tell(polled: &Polled<'_>) -> String {
     let fetched = polled.fetched;
     let result = match &fetched.result {
-        Ok(Answer::Document(document)) => json!({ "document": body(fetched, document) }),
-        Ok(Answer::NotModified { hint_s }) => json!({ "not_modified": { "hint_s": hint_s } }),
+        Ok(FetchResponse::Document(document)) => json!({ "document": body(fetched, document) }),
+        Ok(FetchResponse::NotModified { hint_s }) => {
+            json!({ "not_modified": { "hint_s": hint_s } })
+        }
         Err(err) => json!({ "error": { "code": err.code(), "message": err.to_string() } }),
     };
     let story = json!({
@@ -27,10 +29,10 @@ pub(super) fn tell(polled: &Polled<'_>) -> String {
         "wire_bytes": fetched.wire_bytes,
         "result": result,
         "feed": polled.read.as_ref().map(|read| match read {
-            Reading::Feed(feed) => understood(feed),
-            Reading::Other(content, why) => other(content, why.as_ref()),
-            Reading::NotAFeed(why) => json!({ "error": why.to_string() }),
-            Reading::NoPart(why) => json!({ "error": why }),
+            ParsedDocument::Feed(feed) => understood(feed),
+            ParsedDocument::Other(content, why) => other(content, why.as_ref()),
+            ParsedDocument::NotAFeed(why) => json!({ "error": why.to_string() }),
+            ParsedDocument::FragmentNotFound(why) => json!({ "error": why }),
         }),
         "schedule": polled.is_worth_repeating().then(|| schedule(polled)),
     });
@@ -46,7 +48,7 @@ fn told(hop: &Hop) -> Value {
         "status": hop.status.map(|status| status.as_u16()),
         "response": headers(&hop.response),
         "took_ms": hop.took.as_millis() as u64,
-        "trouble": hop.trouble,
+        "trouble": hop.failure,
     })
 }
 
@@ -54,7 +56,7 @@ fn headers(headers: &HeaderMap) -> Value {
     headers.iter().map(|(name, value)| json!([name.as_str(), shown(name, value)])).collect()
 }
 
-fn body(fetched: &Fetched, document: &Document) -> Value {
+fn body(fetched: &Fetched, document: &FetchedDocument) -> Value {
     json!({
         "url": document.url.as_str(),
         "moved_to": fetched.moved_to().cloned().map(|mut place| {

@@ -6,8 +6,8 @@ use chrono::SecondsFormat;
 use http::HeaderMap;
 
 use super::{Polled, beginning, shown, tame};
-use crate::jobs::poll::Reading;
-use crate::net::{Answer, Document, FetchError, Hop};
+use crate::jobs::poll::ParsedDocument;
+use crate::net::{FetchError, FetchResponse, FetchedDocument, Hop};
 use feedgate_core::poll::Polling;
 use feedgate_core::schedule::PeriodBound;
 use feedgate_feed::NotAFeed;
@@ -28,18 +28,22 @@ pub(super) fn tell(polled: &Polled<'_>) -> String {
     }
     let took = polled.fetched.took.as_millis();
     match &polled.fetched.result {
-        Ok(Answer::Document(document)) => body(polled, document, &mut out),
-        Ok(Answer::NotModified { .. }) => line(&mut out, "answer", "nothing, and that is fine"),
+        Ok(FetchResponse::Document(document)) => body(polled, document, &mut out),
+        Ok(FetchResponse::NotModified { .. }) => {
+            line(&mut out, "answer", "nothing, and that is fine")
+        }
         Err(err) => failed(err, &mut out),
     }
     line(&mut out, "took", &format!("{took} ms"));
     match &polled.read {
-        Some(Reading::Feed(feed)) => understood(feed, &mut out),
-        Some(Reading::Other(content, why)) => other(content, why.as_ref(), &mut out),
-        Some(Reading::NotAFeed(why)) => {
+        Some(ParsedDocument::Feed(feed)) => understood(feed, &mut out),
+        Some(ParsedDocument::Other(content, why)) => other(content, why.as_ref(), &mut out),
+        Some(ParsedDocument::NotAFeed(why)) => {
             line(&mut out, "feed", &format!("none: {}", tame(&why.to_string())));
         }
-        Some(Reading::NoPart(why)) => line(&mut out, "part", &format!("none: {}", tame(why))),
+        Some(ParsedDocument::FragmentNotFound(why)) => {
+            line(&mut out, "part", &format!("none: {}", tame(why)))
+        }
         None => {}
     }
     if polled.is_worth_repeating() {
@@ -61,7 +65,7 @@ fn told(hop: &Hop, out: &mut String) {
         let _ = writeln!(out, "  < {version:?} {status} after {} ms", hop.took.as_millis());
     }
     headers('<', &hop.response, out);
-    if let Some(trouble) = &hop.trouble {
+    if let Some(trouble) = &hop.failure {
         let _ = writeln!(out, "  ! {}", tame(trouble));
     }
     out.push('\n');
@@ -73,7 +77,7 @@ fn headers(direction: char, headers: &HeaderMap, out: &mut String) {
     }
 }
 
-fn body(polled: &Polled<'_>, document: &Document, out: &mut String) {
+fn body(polled: &Polled<'_>, document: &FetchedDocument, out: &mut String) {
     let (wire, decoded) = (polled.fetched.wire_bytes, document.body.len());
     let size = format!("{wire} bytes received, {decoded} decoded");
     line(out, "body", &size);

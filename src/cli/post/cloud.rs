@@ -10,7 +10,7 @@ use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use url::Url;
 
-use crate::net::{Answer, Ask, Call, Fetch, FetchError};
+use crate::net::{CallbackRequest, FetchError, FetchRequest, FetchResponse, HttpClient};
 use feedgate_core::password::Password;
 use feedgate_core::poll::Validators;
 use feedgate_core::stored_file::PathSegment;
@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 5;
 /// A gateway that stores feeds, and an account there.
 #[derive(Debug)]
 pub(super) struct Cloud<'c> {
-    pub(super) fetch: &'c Fetch,
+    pub(super) fetch: &'c HttpClient,
     pub(super) base: &'c Url,
     pub(super) login: &'c PathSegment,
     pub(super) password: Password,
@@ -64,9 +64,14 @@ impl Cloud<'_> {
         url: &Url,
     ) -> Result<(Option<String>, Option<HeaderValue>), Box<dyn Error>> {
         let validators = Validators::default();
-        let ask = Ask { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+        let ask = FetchRequest {
+            url: url.as_str(),
+            validators: &validators,
+            subscribers: 0,
+            feed_id: None,
+        };
         match self.fetch.get(ask).await.result {
-            Ok(Answer::Document(document)) => {
+            Ok(FetchResponse::Document(document)) => {
                 let checked = rss::check(&document.body)?;
                 let tag = document.headers.get(header::ETAG).map(strong).transpose()?;
                 Ok((Some(rss::as_utf8(&checked.text).into_owned()), tag))
@@ -74,7 +79,7 @@ impl Cloud<'_> {
             Err(FetchError::Status { status, .. }) if status == StatusCode::NOT_FOUND => {
                 Ok((None, None))
             }
-            Ok(Answer::NotModified { .. }) => {
+            Ok(FetchResponse::NotModified { .. }) => {
                 Err(format!("{url} answers what was not asked").into())
             }
             Err(err) => Err(Box::new(err)),
@@ -99,7 +104,8 @@ impl Cloud<'_> {
             None => headers.insert(header::IF_NONE_MATCH, HeaderValue::from_static("*")),
         };
         let (method, body) = (Method::PUT, Bytes::from(feed));
-        let reply = self.fetch.call(Call { method, url: url.clone(), headers, body }).await?;
+        let reply =
+            self.fetch.call(CallbackRequest { method, url: url.clone(), headers, body }).await?;
         Ok((reply.status, String::from_utf8_lossy(&reply.body).trim().to_owned()))
     }
 }

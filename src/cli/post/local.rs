@@ -16,7 +16,7 @@ use url::{Url, form_urlencoded};
 
 use super::{Args, note};
 use crate::jobs::runner::nonce;
-use crate::net::{Call, Fetch};
+use crate::net::{CallbackRequest, HttpClient};
 use feedgate_protocol::rss::{self, About, Change, Told};
 use feedgate_protocol::{soap, xmlrpc};
 
@@ -33,7 +33,7 @@ pub(super) async fn post(
     path: &Path,
     change: &Change<'_>,
     args: &Args,
-    fetch: &Fetch,
+    fetch: &HttpClient,
 ) -> Result<(), Box<dyn Error>> {
     let feed = write(path, |held| {
         if held.is_none() && args.url.is_none() {
@@ -120,7 +120,7 @@ fn tempfile_beside(path: &Path) -> io::Result<(File, PathBuf)> {
 
 /// How the cloud is told that `url` changed: the one that was named, else the one that the
 /// feed names; `None` if there is none.
-fn ping(told: &Told, named: Option<&Url>, url: &str) -> Option<Call> {
+fn ping(told: &Told, named: Option<&Url>, url: &str) -> Option<CallbackRequest> {
     if let Some(cloud) = named {
         let public = cloud.as_str().trim_end_matches('/');
         return form(Url::parse(&format!("{public}/rsscloud/ping")).ok()?, url);
@@ -155,18 +155,18 @@ fn ping_beside(register: Url) -> Url {
     url
 }
 
-fn form(at: Url, url: &str) -> Option<Call> {
+fn form(at: Url, url: &str) -> Option<CallbackRequest> {
     let body = form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
     call(at, body, "application/x-www-form-urlencoded")
 }
 
-fn call(url: Url, body: String, content_type: &'static str) -> Option<Call> {
+fn call(url: Url, body: String, content_type: &'static str) -> Option<CallbackRequest> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     if body.contains("Envelope") {
         headers.insert("soapaction", HeaderValue::from_str(&format!("\"{}\"", url.path())).ok()?);
     }
-    Some(Call { method: Method::POST, url, headers, body: Bytes::from(body) })
+    Some(CallbackRequest { method: Method::POST, url, headers, body: Bytes::from(body) })
 }
 
 /// Whether a cloud has taken a ping: it says so in the words of its protocol.

@@ -44,7 +44,7 @@ impl Heard<'_> {
             let event = Event::new(self.kind, runner::now()).via(self.via).of(self.feed);
             let event = event.to(self.callback);
             let event = event.ended(EventOutcome::Refused, "bad_request", refused.why());
-            gateway.journal.tell(event);
+            gateway.event_log.record(event);
         }
         read
     }

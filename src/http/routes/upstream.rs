@@ -12,7 +12,7 @@ use warp::reply::Response;
 
 use crate::http::Gateway;
 use crate::http::kit::exchange::{Asked, Door, empty, out_of_order, plain, with_type};
-use crate::jobs::upstream::Upstreams;
+use crate::jobs::upstream::UpstreamClient;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
 use feedgate_core::upstream::Upstream;
@@ -49,7 +49,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 /// Who pushes, and for what.
-type Pusher = (Arc<Upstreams>, Upstream, Resource);
+type Pusher = (Arc<UpstreamClient>, Upstream, Resource);
 
 /// Why a push is not read.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ async fn sent_away(rejection: warp::Rejection) -> Result<Response, warp::Rejecti
 
 /// A hub or a cloud asks whether we asked.
 async fn asked_back(
-    upstreams: &Upstreams,
+    upstreams: &UpstreamClient,
     asked: &Asked,
     token: &str,
 ) -> Result<Response, StoreError> {
@@ -93,7 +93,7 @@ async fn asked_back(
 
 /// WebSub `#hub-verifies-intent`.
 async fn intent(
-    upstreams: &Upstreams,
+    upstreams: &UpstreamClient,
     known: Option<Upstream>,
     mode: &str,
     query: &Form,

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use http::header::LINK;
 use url::Url;
 
-use crate::jobs::poll::{self, aside};
-use crate::net::{Answer, Ask, Document, Fetch, FetchError};
+use crate::jobs::poll::{self, run_blocking};
+use crate::net::{FetchError, FetchRequest, FetchResponse, FetchedDocument, HttpClient};
 use feedgate_core::backfill::{Backfill, PastPage, leads_to};
 use feedgate_core::poll::Validators;
 use feedgate_core::resource::Resource;
@@ -20,7 +20,7 @@ use super::with_credentials;
 
 /// Why a document could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct PageFailure {
     /// A word of `docs/errors.md`.
     pub(super) code: &'static str,
     /// Whether it may be over soon.
@@ -31,12 +31,12 @@ pub(super) struct Trouble {
     pub(super) retry_after_s: Option<u32>,
 }
 
-impl Trouble {
-    fn lasting(code: &'static str) -> Trouble {
-        Trouble { code, is_passing: false, http_code: None, retry_after_s: None }
+impl PageFailure {
+    fn lasting(code: &'static str) -> PageFailure {
+        PageFailure { code, is_passing: false, http_code: None, retry_after_s: None }
     }
 
-    fn of(err: &FetchError) -> Trouble {
+    fn of(err: &FetchError) -> PageFailure {
         let (http_code, retry_after_s) = match err {
             FetchError::Status { status, retry_after_s, .. } => {
                 (Some(status.as_u16()), *retry_after_s)
@@ -47,7 +47,7 @@ impl Trouble {
             FetchError::Status { status, .. } => status.is_server_error() || status.as_u16() == 429,
             _ => err.class() == FailureClass::Network,
         };
-        Trouble { code: err.code(), is_passing, http_code, retry_after_s }
+        PageFailure { code: err.code(), is_passing, http_code, retry_after_s }
     }
 }
 
@@ -65,23 +65,23 @@ pub(super) fn address(backfill: &Backfill, resource: &Resource) -> Option<Url> {
 
 /// Reads the document at `url`.
 pub(super) async fn read(
-    fetch: &Fetch,
+    fetch: &HttpClient,
     (backfill, resource): (&Backfill, &Resource),
     url: &Url,
     now: DateTime<Utc>,
-) -> Result<PastPage, Trouble> {
+) -> Result<PastPage, PageFailure> {
     let validators = Validators::default(); // each document is read once
     let (subscribers, feed_id) = (resource.subscribers, Some(resource.id.0));
-    let ask = Ask { url: url.as_str(), validators: &validators, subscribers, feed_id };
+    let ask = FetchRequest { url: url.as_str(), validators: &validators, subscribers, feed_id };
     let document = match fetch.get(ask).await.result {
-        Ok(Answer::Document(document)) => document,
-        Ok(Answer::NotModified { .. }) => return Err(Trouble::lasting("http_status")),
-        Err(err) => return Err(Trouble::of(&err)),
+        Ok(FetchResponse::Document(document)) => document,
+        Ok(FetchResponse::NotModified { .. }) => return Err(PageFailure::lasting("http_status")),
+        Err(err) => return Err(PageFailure::of(&err)),
     };
     let known_by = backfill.known_by.max(resource.polling.known_by);
     let context = Context { known_by, ..document.context(now) };
     let (asked, chain) = (bare(url), backfill.chain);
-    let read = aside(move || {
+    let read = run_blocking(move || {
         let feed = parse::parse(&document.body, &context).ok()?;
         if feed.format == FeedFormat::HFeed || feed.moved_to.is_some() {
             return None;
@@ -100,13 +100,13 @@ pub(super) async fn read(
     });
     match read.await {
         Some(Some(page)) => Ok(page),
-        Some(None) => Err(Trouble::lasting("not_a_feed")),
-        None => Err(Trouble::lasting("parser_failed")),
+        Some(None) => Err(PageFailure::lasting("not_a_feed")),
+        None => Err(PageFailure::lasting("parser_failed")),
     }
 }
 
 /// Relation and target of what the headers link to.
-fn headers(document: &Document) -> Vec<(String, String)> {
+fn headers(document: &FetchedDocument) -> Vec<(String, String)> {
     let values = document.headers.get_all(LINK).iter();
     let links = link::read(values.filter_map(|value| value.to_str().ok()));
     let is_feed = |mime: &Option<String>| mime.as_deref().is_none_or(|mime| mime != "text/html");

@@ -254,7 +254,7 @@ impl Composer {
 
     /// The links of the document itself, as in the `Link` header.
     fn links(&self, key: &BodyKey) -> Vec<Link> {
-        let hub = super::message::hub(&self.public_url, key.is_open);
+        let hub = super::hub_url::hub_url(&self.public_url, key.is_open);
         let link = |rel: &str, href: &str| Link {
             href: href.to_owned(),
             rel: rel.to_owned(),
@@ -316,7 +316,7 @@ mod tests {
 
     use feedgate_core::host_groups::HostGroups;
     use feedgate_core::page::PageLimits;
-    use feedgate_core::ping_forwarding::Onward;
+    use feedgate_core::ping_forwarding::PingForwarding;
     use feedgate_core::subscription::{Subscription, SubscriptionId, Updates};
     use feedgate_core::topic::{Callback, Topic};
     use feedgate_protocol::Protocol;
@@ -328,12 +328,12 @@ mod tests {
 
     /// A composer on a store with one resource.
     async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
-        let settings = feedgate_store::Settings {
+        let settings = feedgate_store::DeliverySettings {
             url: format!("sqlite:{}", folder.join("feedgate.db").display()),
             connections: 4,
             groups: HostGroups::new(Duration::ZERO),
             cut: PageLimits::default(),
-            onward: Onward::default(),
+            onward: PingForwarding::default(),
         };
         let store = feedgate_store::open(&settings).await.unwrap();
         let topic = Topic::parse(TOPIC).unwrap();

@@ -22,16 +22,16 @@ type Ended = (DeliveryResult, oneshot::Sender<Kept>);
 
 /// Takes what ended and keeps it.
 #[derive(Debug)]
-pub(super) struct Settler {
+pub(super) struct DeliveryResultBatcher {
     ended: mpsc::Sender<Ended>,
 }
 
-impl Settler {
+impl DeliveryResultBatcher {
     /// Begins to keep what is handed in, until this is dropped.
-    pub(super) fn start(store: Arc<dyn Store>) -> Settler {
+    pub(super) fn start(store: Arc<dyn Store>) -> DeliveryResultBatcher {
         let (ended, taken) = mpsc::channel(MOST);
         tokio::spawn(keep(store, taken));
-        Settler { ended }
+        DeliveryResultBatcher { ended }
     }
 
     /// Keeps how one delivery ended; returns when that is done.

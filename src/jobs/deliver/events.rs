@@ -1,17 +1,17 @@
 //! What is told of deliveries, in the words of the log page.
 
 use crate::jobs::runner;
-use crate::net::{FetchError, Reply};
+use crate::net::{CallbackResponse, FetchError};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::subscription::Subscription;
 
-use super::verdict::{self, Verdict};
+use super::verdict::{self, DeliveryVerdict};
 
 /// An attempt ended. `subscription` stands as before it.
 pub(super) fn notified(
     subscription: &Subscription,
-    answer: &Result<Reply, FetchError>,
-    verdict: Verdict,
+    answer: &Result<CallbackResponse, FetchError>,
+    verdict: DeliveryVerdict,
 ) -> Event {
     let event = Event::new(EventKind::Notify, runner::now())
         .via(subscription.protocol.as_str())
@@ -19,10 +19,12 @@ pub(super) fn notified(
         .to(subscription.callback.as_str())
         .owned_by(subscription.account);
     let next = match verdict {
-        Verdict::Told => return event,
-        Verdict::Failed(Some(at)) => format!("tried again at {}", at.format("%H:%M:%S UTC")),
-        Verdict::Failed(None) => "tried again with the next change".to_owned(),
-        Verdict::Ended => "which ends its subscription".to_owned(),
+        DeliveryVerdict::Told => return event,
+        DeliveryVerdict::Failed(Some(at)) => {
+            format!("tried again at {}", at.format("%H:%M:%S UTC"))
+        }
+        DeliveryVerdict::Failed(None) => "tried again with the next change".to_owned(),
+        DeliveryVerdict::Ended => "which ends its subscription".to_owned(),
     };
     let code = verdict::word(answer);
     match answer {

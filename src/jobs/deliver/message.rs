@@ -4,13 +4,14 @@ use http::header::{CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 
-use crate::net::Call;
+use crate::net::CallbackRequest;
 use feedgate_core::subscription::Subscription;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::{rsscloud, signature};
 
-use super::Settings;
+use super::DeliverySettings;
 use super::compose::{Payload, StatusInclusion};
+use super::hub_url::hub_url;
 
 const X_HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature");
 const X_TOPIC: HeaderName = HeaderName::from_static("x-pubsubhubbub-topic");
@@ -19,16 +20,12 @@ const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
 const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 
-/// Where a subscriber finds the hub it came by: `/` with an account, `/hub` without.
-pub(super) fn hub(public_url: &Url, is_open: bool) -> Url {
-    let mut hub = public_url.clone();
-    let folder = public_url.path().trim_end_matches('/');
-    hub.set_path(&format!("{folder}/{}", if is_open { "hub" } else { "" }));
-    hub
-}
-
 /// The request.
-pub(super) fn call(subscription: &Subscription, payload: &Payload, settings: &Settings) -> Call {
+pub(super) fn call(
+    subscription: &Subscription,
+    payload: &Payload,
+    settings: &DeliverySettings,
+) -> CallbackRequest {
     let (protocol, url) = (&subscription.protocol, subscription.callback.url());
     let mut headers = rsscloud::headers(protocol, &url);
     let body = match protocol {
@@ -41,7 +38,7 @@ pub(super) fn call(subscription: &Subscription, payload: &Payload, settings: &Se
             rsscloud::changed(protocol, subscription.topic.as_str()).into()
         }
     };
-    Call { method: Method::POST, url, headers, body }
+    CallbackRequest { method: Method::POST, url, headers, body }
 }
 
 /// What WebSub asks for (`#content-distribution`) and what Superfeedr's clients read
@@ -51,10 +48,10 @@ fn push_websub(
     headers: &mut HeaderMap,
     subscription: &Subscription,
     payload: &Payload,
-    settings: &Settings,
+    settings: &DeliverySettings,
 ) {
     let topic = subscription.topic.as_str();
-    let hub = hub(&settings.public_url, subscription.account.is_none());
+    let hub = hub_url(&settings.public_url, subscription.account.is_none());
     put(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
     put(headers, X_TOPIC, topic);
     put(headers, X_CALLBACK, subscription.callback.as_str());
@@ -82,25 +79,5 @@ fn push_websub(
 fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(name, value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hub_is_where_its_door_is() {
-        #[rustfmt::skip]
-        let cases = [
-            ("https://a.test/",         true,  "https://a.test/hub"),
-            ("https://a.test/",         false, "https://a.test/"),
-            ("https://a.test/gateway",  true,  "https://a.test/gateway/hub"),
-            ("https://a.test/gateway/", false, "https://a.test/gateway/"),
-        ];
-        for (public_url, is_open, want) in cases {
-            let public_url = Url::parse(public_url).unwrap();
-            assert_eq!(hub(&public_url, is_open).as_str(), want);
-        }
     }
 }

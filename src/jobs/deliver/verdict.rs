@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::net::{FetchError, Reply, freshness};
+use crate::net::{CallbackResponse, FetchError, freshness};
 use feedgate_core::ports::DeliveryResult;
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Subscription, SubscriptionId};
@@ -23,7 +23,7 @@ const OVERLOADED_S: u64 = 60;
 
 /// What becomes of the subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum DeliveryVerdict {
     /// The callback knows.
     Told,
     /// It does not; try again then, or with the next change.
@@ -32,38 +32,38 @@ pub(super) enum Verdict {
     Ended,
 }
 
-impl Verdict {
+impl DeliveryVerdict {
     /// As the store takes it: told up to `last`, and of `status`.
     pub(super) fn settled(self, id: SubscriptionId, last: Seq, status: i64) -> DeliveryResult {
         match self {
-            Verdict::Told => DeliveryResult::Delivered { id, cursor: last, status },
-            Verdict::Failed(retry_at) => DeliveryResult::Failed { id, retry_at },
-            Verdict::Ended => DeliveryResult::Ended { id },
+            DeliveryVerdict::Told => DeliveryResult::Delivered { id, cursor: last, status },
+            DeliveryVerdict::Failed(retry_at) => DeliveryResult::Failed { id, retry_at },
+            DeliveryVerdict::Ended => DeliveryResult::Ended { id },
         }
     }
 }
 
-/// Judges an answer. Only 2xx is success, and no redirect is followed (rule D5). `dice`
+/// Judges an answer. Only 2xx is success, and no redirect is followed (rule D5). `jitter`
 /// is random in 0 to 1.
 pub(super) fn classify(
     subscription: &Subscription,
-    answer: &Result<Reply, FetchError>,
+    answer: &Result<CallbackResponse, FetchError>,
     now: DateTime<Utc>,
-    dice: f64,
-) -> Verdict {
+    jitter: f64,
+) -> DeliveryVerdict {
     match answer {
-        Ok(reply) if reply.status.is_success() => Verdict::Told,
-        Ok(reply) if reply.status.as_u16() == 410 => Verdict::Ended,
+        Ok(reply) if reply.status.is_success() => DeliveryVerdict::Told,
+        Ok(reply) if reply.status.as_u16() == 410 => DeliveryVerdict::Ended,
         _ => {
             let wait = wait(subscription, answer, now);
-            Verdict::Failed(wait.map(|wait| now + wait.mul_f64(0.8 + 0.4 * dice)))
+            DeliveryVerdict::Failed(wait.map(|wait| now + wait.mul_f64(0.8 + 0.4 * jitter)))
         }
     }
 }
 
 /// What is new about a callback, for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum HealthTransition {
     /// It begins to fail, and is called again then, or with the next change.
     Began(Option<DateTime<Utc>>),
     /// It is back.
@@ -74,17 +74,20 @@ pub(super) enum Turn {
 
 /// What `verdict` changes; `None` if it is as it was. `subscription` stands as before the
 /// attempt.
-pub(super) fn turn(subscription: &Subscription, verdict: Verdict) -> Option<Turn> {
+pub(super) fn turn(
+    subscription: &Subscription,
+    verdict: DeliveryVerdict,
+) -> Option<HealthTransition> {
     match (verdict, subscription.failures) {
-        (Verdict::Failed(again_at), 0) => Some(Turn::Began(again_at)),
-        (Verdict::Told, 1..) => Some(Turn::Back),
-        (Verdict::Ended, _) => Some(Turn::Ended),
-        (Verdict::Failed(_), _) | (Verdict::Told, 0) => None,
+        (DeliveryVerdict::Failed(again_at), 0) => Some(HealthTransition::Began(again_at)),
+        (DeliveryVerdict::Told, 1..) => Some(HealthTransition::Back),
+        (DeliveryVerdict::Ended, _) => Some(HealthTransition::Ended),
+        (DeliveryVerdict::Failed(_), _) | (DeliveryVerdict::Told, 0) => None,
     }
 }
 
 /// A word for metrics.
-pub(super) fn word(answer: &Result<Reply, FetchError>) -> &'static str {
+pub(super) fn word(answer: &Result<CallbackResponse, FetchError>) -> &'static str {
     match answer {
         Ok(reply) if reply.status.is_success() => "ok",
         Ok(reply) if reply.status.is_redirection() => "redirect",
@@ -98,7 +101,7 @@ pub(super) fn word(answer: &Result<Reply, FetchError>) -> &'static str {
 /// How long to wait before the next attempt; `None` for until the next change.
 fn wait(
     subscription: &Subscription,
-    answer: &Result<Reply, FetchError>,
+    answer: &Result<CallbackResponse, FetchError>,
     now: DateTime<Utc>,
 ) -> Option<Duration> {
     let failures = subscription.failures as usize; // this one not yet counted
@@ -117,7 +120,7 @@ fn wait(
     Some(Duration::from_secs(wait_s))
 }
 
-fn is_overloaded(answer: &Result<Reply, FetchError>) -> bool {
+fn is_overloaded(answer: &Result<CallbackResponse, FetchError>) -> bool {
     match answer {
         Ok(reply) => matches!(reply.status.as_u16(), 429 | 503 | 504),
         Err(err) => matches!(err, FetchError::TimedOut(_)),
@@ -155,12 +158,12 @@ mod tests {
         }
     }
 
-    fn answer(status: u16, retry_after: Option<&str>) -> Result<Reply, FetchError> {
+    fn answer(status: u16, retry_after: Option<&str>) -> Result<CallbackResponse, FetchError> {
         let mut headers = HeaderMap::new();
         if let Some(value) = retry_after {
             headers.insert(RETRY_AFTER, value.parse().unwrap());
         }
-        Ok(Reply {
+        Ok(CallbackResponse {
             status: StatusCode::from_u16(status).unwrap(),
             headers,
             body: Bytes::new(),
@@ -172,15 +175,15 @@ mod tests {
     fn only_2xx_moves_the_cursor_and_only_410_ends() {
         #[rustfmt::skip]
         let cases = [
-            ("any success counts",        200, Verdict::Told),
-            ("whatever it is called",     202, Verdict::Told),
-            ("even without an answer",    204, Verdict::Told),
-            ("410 is meant",              410, Verdict::Ended),
-            ("a redirect is a failure",   302, Verdict::Failed(Some(at(10)))),
-            ("307 too",                   307, Verdict::Failed(Some(at(10)))),
-            ("404 may be a bad moment",   404, Verdict::Failed(Some(at(10)))),
-            ("500 is one",                500, Verdict::Failed(Some(at(10)))),
-            ("overloaded: a minute",      503, Verdict::Failed(Some(at(60)))),
+            ("any success counts",        200, DeliveryVerdict::Told),
+            ("whatever it is called",     202, DeliveryVerdict::Told),
+            ("even without an answer",    204, DeliveryVerdict::Told),
+            ("410 is meant",              410, DeliveryVerdict::Ended),
+            ("a redirect is a failure",   302, DeliveryVerdict::Failed(Some(at(10)))),
+            ("307 too",                   307, DeliveryVerdict::Failed(Some(at(10)))),
+            ("404 may be a bad moment",   404, DeliveryVerdict::Failed(Some(at(10)))),
+            ("500 is one",                500, DeliveryVerdict::Failed(Some(at(10)))),
+            ("overloaded: a minute",      503, DeliveryVerdict::Failed(Some(at(60)))),
         ];
         for (why, status, want) in cases {
             let got =
@@ -210,7 +213,7 @@ mod tests {
         for (why, protocol, failures, status, retry_after, want) in cases {
             let subscription = subscription(protocol, failures);
             let got = classify(&subscription, &answer(status, retry_after), at(0), 0.5);
-            assert_eq!(got, Verdict::Failed(want.map(at)), "{why}");
+            assert_eq!(got, DeliveryVerdict::Failed(want.map(at)), "{why}");
         }
     }
 
@@ -222,16 +225,16 @@ mod tests {
             reply.headers.insert(DATE, date.parse().unwrap());
         }
         let got = classify(&subscription(Protocol::WebSub, 0), &reply, at(0), 0.5);
-        assert_eq!(got, Verdict::Failed(Some(at(120))));
+        assert_eq!(got, DeliveryVerdict::Failed(Some(at(120))));
     }
 
     #[test]
     fn waits_are_spread_by_a_fifth() {
         let timeout = Err(FetchError::TimedOut(Duration::from_secs(10)));
         let subscription = subscription(Protocol::WebSub, 0);
-        for (dice, want) in [(0.0, 48), (1.0, 72)] {
-            let got = classify(&subscription, &timeout, at(0), dice);
-            assert_eq!(got, Verdict::Failed(Some(at(want))));
+        for (jitter, want) in [(0.0, 48), (1.0, 72)] {
+            let got = classify(&subscription, &timeout, at(0), jitter);
+            assert_eq!(got, DeliveryVerdict::Failed(Some(at(want))));
         }
     }
 
@@ -244,12 +247,12 @@ mod tests {
         let at = Some(DateTime::UNIX_EPOCH);
         #[rustfmt::skip]
         let cases = [
-            (0, Verdict::Told,         None),
-            (0, Verdict::Failed(at),   Some(Turn::Began(at))),
-            (1, Verdict::Failed(at),   None),
-            (9, Verdict::Failed(None), None),
-            (9, Verdict::Told,         Some(Turn::Back)),
-            (0, Verdict::Ended,        Some(Turn::Ended)),
+            (0, DeliveryVerdict::Told,         None),
+            (0, DeliveryVerdict::Failed(at),   Some(HealthTransition::Began(at))),
+            (1, DeliveryVerdict::Failed(at),   None),
+            (9, DeliveryVerdict::Failed(None), None),
+            (9, DeliveryVerdict::Told,         Some(HealthTransition::Back)),
+            (0, DeliveryVerdict::Ended,        Some(HealthTransition::Ended)),
         ];
         for (failures, verdict, want) in cases {
             let before = subscription(Protocol::WebSub, failures);

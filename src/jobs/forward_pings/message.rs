@@ -7,19 +7,24 @@ use url::Url;
 use url::form_urlencoded::byte_serialize;
 
 use super::NotTaken;
-use crate::net::{Call, Fetch, Reply};
-use feedgate_core::ping_forwarding::{DueSink, Means, Sink};
+use crate::net::{CallbackRequest, CallbackResponse, HttpClient};
+use feedgate_core::ping_forwarding::{DuePing, PingMethod, PingTarget};
 use feedgate_protocol::xmlrpc::{self, Fault, Value};
 
 /// Tells a sink.
-pub(super) async fn send(fetch: &Fetch, sink: &Sink, due: &DueSink) -> Result<(), NotTaken> {
+pub(super) async fn send(
+    fetch: &HttpClient,
+    sink: &PingTarget,
+    due: &DuePing,
+) -> Result<(), NotTaken> {
     match sink.means() {
-        Means::Get => {
+        PingMethod::Get => {
             let url = address(&filled(sink.url(), due))?;
             let (headers, body) = (HeaderMap::new(), Bytes::new());
-            success(fetch.call(Call { method: Method::GET, url, headers, body }).await?).map(drop)
+            success(fetch.call(CallbackRequest { method: Method::GET, url, headers, body }).await?)
+                .map(drop)
         }
-        Means::XmlRpc => {
+        PingMethod::XmlRpc => {
             let url = address(sink.url())?;
             if due.feed_url != due.url {
                 // The page that changed is as good as the weblog's own here.
@@ -36,7 +41,7 @@ pub(super) async fn send(fetch: &Fetch, sink: &Sink, due: &DueSink) -> Result<()
 }
 
 /// A URL to get: places are filled; one without any is given what `/pingSiteForm` takes.
-fn filled(template: &str, due: &DueSink) -> String {
+fn filled(template: &str, due: &DuePing) -> String {
     let escaped = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let places = [
         ("{name}", &due.name, "name"),
@@ -58,13 +63,13 @@ fn address(text: &str) -> Result<Url, NotTaken> {
     Url::parse(text).map_err(|err| NotTaken::Refused(format!("{text} is no address: {err}")))
 }
 
-fn success(reply: Reply) -> Result<Reply, NotTaken> {
+fn success(reply: CallbackResponse) -> Result<CallbackResponse, NotTaken> {
     if reply.status.is_success() { Ok(reply) } else { Err(NotTaken::Status(reply.status)) }
 }
 
 /// Calls a procedure.
 async fn call(
-    fetch: &Fetch,
+    fetch: &HttpClient,
     url: &Url,
     procedure: &str,
     params: &[&String],
@@ -73,7 +78,7 @@ async fn call(
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/xml"));
     let body = xmlrpc::call_with(procedure, &params).into();
-    let asked = Call { method: Method::POST, url: url.clone(), headers, body };
+    let asked = CallbackRequest { method: Method::POST, url: url.clone(), headers, body };
     let reply = fetch.call(asked).await?;
     let said = xmlrpc::read_response(&reply.body).map(|answer| answer.and_then(judged));
     match said {
@@ -86,7 +91,7 @@ async fn call(
 }
 
 /// What an answer is that is no XML-RPC, as far as that can be told without its text.
-fn kind(reply: &Reply) -> String {
+fn kind(reply: &CallbackResponse) -> String {
     let media_type = reply.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     match media_type.map(|value| value.split(';').next().unwrap_or_default().trim()) {
         _ if reply.body.is_empty() => "it is empty".to_owned(),
@@ -115,7 +120,7 @@ mod tests {
 
     #[test]
     fn places_in_a_url_are_filled_and_a_plain_one_is_asked_as_a_form() {
-        let due = DueSink {
+        let due = DuePing {
             id: 1,
             sink: String::new(),
             name: "A & B".to_owned(),

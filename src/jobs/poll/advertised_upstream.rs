@@ -1,4 +1,4 @@
-//! What was found → the hub or cloud that the resource advertises.
+//! The hub or cloud that a fetched document advertises.
 
 use url::Url;
 
@@ -7,19 +7,24 @@ use feedgate_core::resource::Resource;
 use feedgate_core::subscription::Secret;
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 
-use super::observe::Found;
+use super::observation::Found;
 
-/// The hub or cloud that a document advertises. Nobody need tell us what we tell
-/// ourselves: our own hub is none.
-pub(super) fn offered(found: &Found, resource: &Resource, own: &Url) -> UpstreamFinding {
-    let (feed, fresh) = match found {
-        Found::Feed { feed, fresh } => (Some(&**feed), fresh),
-        Found::Other(fresh) => (None, fresh),
-        Found::NotModified { .. } | Found::Same(_) | Found::Partless(_) | Found::Trouble(_) => {
-            return UpstreamFinding::Unknown;
-        }
+/// The hub or cloud that a document advertises. This gateway's own hub, below `own`, does not
+/// count: it cannot tell us anything that we did not tell it.
+pub(super) fn advertised_upstream(
+    found: &Found,
+    resource: &Resource,
+    own: &Url,
+) -> UpstreamFinding {
+    let (feed, received) = match found {
+        Found::Feed { feed, received } => (Some(&**feed), received),
+        Found::Other(received) => (None, received),
+        Found::NotModified { .. }
+        | Found::Same(_)
+        | Found::FragmentMissing(_)
+        | Found::Failure(_) => return UpstreamFinding::Unknown,
     };
-    let offer = AdvertisedUpstream::of(&fresh.links, feed, &resource.fetch_url);
+    let offer = AdvertisedUpstream::of(&received.links, feed, &resource.fetch_url);
     match offer.filter(|offer| !offer.is_within(own)) {
         Some(offer) => {
             UpstreamFinding::Upstream(Proposal { offer, token: nonce(), secret: secret() })
@@ -29,5 +34,5 @@ pub(super) fn offered(found: &Found, resource: &Resource, own: &Url) -> Upstream
 }
 
 fn secret() -> Secret {
-    Secret::new(nonce()).expect("a nonce is shorter than a secret may be")
+    Secret::new(nonce()).expect("a nonce is shorter than the longest secret")
 }

@@ -1,15 +1,15 @@
-//! The feeds that a page offers, by all that it and its server say (rule P52).
+//! The feeds that a page links to, in its headers and its content (P52).
 
 use feedgate_feed::Context;
 use feedgate_feed::documents::{self, DiscoveredFeed};
 use feedgate_protocol::link;
 
-/// Those that the server names in `Link` headers first, then those of the page. Links in
-/// the page that only look like feeds, and so have no media type, count if nothing else
-/// is there.
-pub(super) fn feeds_offered(
+/// The feeds that a page links to: first those in `Link` headers, then those in the page. Links in
+/// the page that only look like feeds, and so have no media type, count only if no other feed
+/// was found.
+pub(super) fn discovered_feeds(
     context: &Context,
-    of_page: Vec<DiscoveredFeed>,
+    in_page: Vec<DiscoveredFeed>,
 ) -> Vec<DiscoveredFeed> {
     let base = context.base();
     let values = context.headers.iter().filter(|(name, _)| name == "link");
@@ -20,11 +20,11 @@ pub(super) fn feeds_offered(
         let title = link.title.as_deref().unwrap_or_default();
         offers.extend(mime.and_then(|mime| DiscoveredFeed::new(&base, &link.target, mime, title)));
     }
-    let is_told = !offers.is_empty();
-    for offer in of_page {
+    let has_typed = !offers.is_empty();
+    for offer in in_page {
         let is_guess = offer.mime.is_empty();
         let is_new = offers.iter().all(|held| held.href != offer.href);
-        if is_new && !(is_told && is_guess) {
+        if is_new && !(has_typed && is_guess) {
             offers.push(offer);
         }
     }
@@ -47,12 +47,12 @@ mod tests {
         };
         let (atom, rss) = ("application/atom+xml", "application/rss+xml");
         let guess = offer("/rss", "");
-        assert_eq!(feeds_offered(&context, vec![guess.clone()]), std::slice::from_ref(&guess));
+        assert_eq!(discovered_feeds(&context, vec![guess.clone()]), std::slice::from_ref(&guess));
         let value =
             "<atom>; rel=\"alternate\"; type=\"application/atom+xml\", </fr>; rel=alternate";
         context.headers.push(("link".to_owned(), value.to_owned()));
-        assert_eq!(feeds_offered(&context, vec![guess]), [offer("/blog/atom", atom)]);
+        assert_eq!(discovered_feeds(&context, vec![guess]), [offer("/blog/atom", atom)]);
         let page = vec![offer("/blog/atom", atom), offer("/rss", rss)];
-        assert_eq!(feeds_offered(&context, page.clone()), page, "each once");
+        assert_eq!(discovered_feeds(&context, page.clone()), page, "each once");
     }
 }

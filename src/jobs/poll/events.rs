@@ -1,4 +1,4 @@
-//! What is told of polls, in the words of the log page.
+//! The event-log entries of polls.
 
 use std::borrow::Cow;
 
@@ -6,24 +6,24 @@ use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::DueResource;
 
-use super::outcome::Report;
+use super::report::PollReport;
 
-/// A poll that somebody may want to know of: it brought something, somebody asked for it,
-/// or the resource began to fail or is back. `None` for all others, which are most: a poll
-/// that finds nothing new costs the log nothing, nor does one that fails as the last did.
-pub(super) fn fetched(due: &DueResource, report: &Report, new: usize) -> Option<Event> {
+/// The event of a poll that is worth a line: it found something new, a ping triggered it, or the
+/// resource began to fail or recovered. `None` for all other polls, which are most of them, so
+/// that they cost the event log nothing.
+pub(super) fn fetched(due: &DueResource, report: &PollReport, new: usize) -> Option<Event> {
     let (before, status) = (&due.resource.status, &report.poll.status);
-    let is_turn = before.error != status.error && before.last_fetch.is_some();
-    if new == 0 && due.trigger != Trigger::Ping && !is_turn {
+    let has_changed = before.error != status.error && before.last_fetch.is_some();
+    if new == 0 && due.trigger != Trigger::Ping && !has_changed {
         return None;
     }
     let event = Event::new(EventKind::Fetch, report.poll.at)
         .of(due.resource.topic.as_str())
         .lasting(report.took);
     let event = match (status.error.as_str(), new) {
-        ("", 0) => event.saying("nothing new"),
-        ("", 1) => event.saying("1 new"),
-        ("", new) => event.saying(&format!("{new} new")),
+        ("", 0) => event.saying("no new entries"),
+        ("", 1) => event.saying("1 new entry"),
+        ("", new) => event.saying(&format!("{new} new entries")),
         _ => event.ended(EventOutcome::Failed, "", &status.http_message),
     };
     Some(Event { code: Cow::Borrowed(report.outcome), ..event })

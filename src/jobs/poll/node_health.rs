@@ -1,5 +1,5 @@
-//! What a node notices about itself: that its clock was set, that it stood still, that it is
-//! cut off. None of it may be taken for something that happened to a resource.
+//! What a node notices about itself: that its clock was set, that it was suspended, or that its
+//! network is down. None of these may be mistaken for a failure of a resource.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,112 +9,110 @@ use tracing::{info, warn};
 
 use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
 use feedgate_core::outage_detector::{FetchOutcome, OutageChange, OutageDetector};
-use feedgate_core::poll::Poll;
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::Resource;
 
-use super::Ingest;
-use super::observe::{Found, Seen};
+use super::Poller;
+use super::observation::{Found, Observation};
+use super::report::PollReport;
 
-/// The outcome of a poll that failed for no fault of its resource.
-pub(super) const OWN_OUTAGE: &str = "own_outage";
-/// What is said of it.
-const CUT_OFF: &str = "our own network seems to be down: it is asked again soon";
-/// Who failed because we were cut off is asked again after a minute, and within three.
-const AGAIN_FROM_S: f64 = 60.0;
-const AGAIN_WITHIN_S: f64 = 120.0;
-/// What is due so much later than its period after a start was put there by a wrong clock:
-/// days that a publisher wants to be left alone, at most.
+/// The outcome of a poll that failed because of this node's network, not its resource.
+const NODE_OFFLINE: &str = "node_offline";
+/// The reason for the poll period, shown in the status.
+const NETWORK_DOWN: &str = "our own network seems to be down: polled again soon";
+/// A poll that failed because of our network is repeated after one minute, and within three.
+const RETRY_FROM_S: f64 = 60.0;
+const RETRY_WITHIN_S: f64 = 120.0;
+/// After a start, a resource due later than its period by more than this was scheduled by a
+/// wrong clock: a publisher can ask to be skipped for days, but not for longer.
 const LONGEST_SKIP: TimeDelta = TimeDelta::days(8);
 
-/// What is remembered for it.
+/// What is remembered about this node.
 #[derive(Debug)]
-pub(super) struct Sense {
-    began: Instant,
+pub(super) struct NodeHealth {
+    started: Instant,
     clock: Mutex<ClockWatch>,
     fetches: Mutex<OutageDetector>,
 }
 
-impl Sense {
-    /// Nothing was noticed yet.
-    pub(super) fn new() -> Sense {
-        Sense { began: Instant::now(), clock: Mutex::default(), fetches: Mutex::default() }
+impl NodeHealth {
+    /// A node about which nothing is known yet.
+    pub(super) fn new() -> NodeHealth {
+        NodeHealth { started: Instant::now(), clock: Mutex::default(), fetches: Mutex::default() }
     }
 }
 
-impl Ingest {
-    /// Brings the queue into order before anything is taken from it, if this node has just
-    /// started or its clock was set (rules P46, P47).
-    pub(super) async fn mind_the_clock(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
+impl Poller {
+    /// Corrects the due times in the store before anything is claimed, if this node has just
+    /// started or its clock was set (P46, P47).
+    pub(super) async fn check_clock(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
         let look = {
-            let mut clock = self.sense.clock.lock().unwrap_or_else(PoisonError::into_inner);
-            clock.look(self.sense.began.elapsed(), now)
+            let mut clock = self.health.clock.lock().unwrap_or_else(PoisonError::into_inner);
+            clock.look(self.health.started.elapsed(), now)
         };
         let slack = match look {
             ClockReading::Steady => return Ok(()),
             ClockReading::First => LONGEST_SKIP,
             ClockReading::Jumped => TimeDelta::zero(),
         };
-        let pulled = self.store.shorten_waits(now, slack).await?;
-        let released = self.store.release_backlog(now).await?;
+        let advanced = self.store.shorten_waits(now, slack).await?;
+        let smoothed = self.store.release_backlog(now).await?;
         if look == ClockReading::Jumped {
-            warn!(pulled, released, "the clock was set by more than five minutes");
-        } else if released > 0 {
-            info!(released, "polls that are overdue are spread over the time to come");
+            warn!(advanced, smoothed, "the system clock was set by more than five minutes");
+        } else if smoothed > 0 {
+            info!(smoothed, "overdue polls were spread over the coming minutes");
         }
         Ok(())
     }
 
-    /// Takes in how a fetch ended, and says whether it failed because we are cut off
-    /// (rule P32).
-    pub(super) async fn is_our_fault(
+    /// Adds the result of a fetch to the outage detector. Returns whether the fetch failed
+    /// because the network of this node is down (P32).
+    pub(super) async fn is_network_outage(
         &self,
         due: &DueResource,
-        seen: &Seen,
+        observation: &Observation,
     ) -> Result<bool, StoreError> {
-        let failed = match &seen.found {
-            Found::Trouble(trouble) => Some(trouble.class),
+        let failed = match &observation.found {
+            Found::Failure(failure) => Some(failure.class),
             _ => None,
         };
-        let fetch = FetchOutcome {
-            at: seen.at + seen.took,
-            host: self.store.group(&due.resource.fetch_url),
-            resource: due.resource.id,
-            failed,
-        };
-        let at = fetch.at;
-        let (change, is_ours) = {
-            let mut fetches = self.sense.fetches.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = observation.at + observation.took;
+        let host = self.store.group(&due.resource.fetch_url);
+        let fetch = FetchOutcome { at, host, resource: due.resource.id, failed };
+        let (change, is_outage) = {
+            let mut fetches = self.health.fetches.lock().unwrap_or_else(PoisonError::into_inner);
             let change = fetches.saw(fetch);
             (change, failed.is_some_and(|class| fetches.explains(class)))
         };
         match change {
             Some(OutageChange::CutOff(failed)) => {
-                self.metrics.cut_off(true);
-                warn!("most fetches fail in the same way: our own network seems to be down");
-                let soon = at + TimeDelta::seconds(AGAIN_WITHIN_S as i64);
+                self.metrics.network_outage(true);
+                warn!("network outage: most fetches of this node fail in the same way");
+                let soon = at + TimeDelta::seconds(RETRY_WITHIN_S as i64);
                 self.store.poll_soon(&failed, soon).await?;
             }
             Some(OutageChange::Back) => {
-                self.metrics.cut_off(false);
-                info!("fetches get through again");
+                self.metrics.network_outage(false);
+                info!("network outage ended: fetches succeed again");
             }
             None => {}
         }
-        Ok(is_ours)
+        Ok(is_outage)
     }
 }
 
-/// Makes of a poll one that says nothing of its resource: nothing is counted, and it is made
-/// again soon. `dice` is random in 0 to 1.
-pub(super) fn hold_harmless(poll: &mut Poll, before: &Resource, dice: f64) {
-    let again_s = AGAIN_FROM_S + (AGAIN_WITHIN_S * dice.clamp(0.0, 1.0));
-    poll.next_fetch = poll.at + TimeDelta::milliseconds((again_s * 1_000.0) as i64);
+/// Turns a poll that failed because of this node's network into one that says nothing about its
+/// resource: no failure is counted, and the poll is repeated soon. `jitter` is random from 0 to 1.
+pub(super) fn ignore_failure(report: &mut PollReport, before: &Resource, jitter: f64) {
+    report.outcome = NODE_OFFLINE;
+    let poll = &mut report.poll;
+    let retry_s = RETRY_FROM_S + (RETRY_WITHIN_S * jitter.clamp(0.0, 1.0));
+    poll.next_fetch = poll.at + TimeDelta::milliseconds((retry_s * 1_000.0) as i64);
     poll.polling = before.polling.clone();
     let last_fetch = poll.status.last_fetch;
     poll.status = before.status.clone();
     poll.status.last_fetch = last_fetch;
     poll.status.next_fetch = Some(poll.next_fetch);
-    CUT_OFF.clone_into(&mut poll.status.period_reason);
-    OWN_OUTAGE.clone_into(&mut poll.outcome);
+    NETWORK_DOWN.clone_into(&mut poll.status.period_reason);
+    NODE_OFFLINE.clone_into(&mut poll.outcome);
 }

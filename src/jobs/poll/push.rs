@@ -1,7 +1,7 @@
-//! What an upstream sent → the log, without a fetch (rule N11).
+//! From a document that an upstream sent to the log, without a fetch (N11).
 //!
-//! A push may hold less than the document and comes without its headers. So it adds
-//! entries and says nothing else: validators, hints and what is gone are left to polls.
+//! A push may hold less than the whole document and comes without its headers. It therefore only
+//! adds entries; validators, freshness and deletions are left to polls.
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -14,29 +14,30 @@ use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_feed::Context;
 use feedgate_feed::model::FeedFormat;
 
-use super::Ingest;
+use super::Poller;
+use super::read_document::parse_in_background;
+use super::records;
 use super::records::Records;
-use super::{observe, records};
 
-/// A document as an upstream sent it.
+/// A document, as an upstream sent it.
 #[derive(Clone, Debug)]
-pub struct Pushed {
-    /// `Content-Type` as received, if there was one.
+pub struct PushedDocument {
+    /// `Content-Type` as received, if any.
     pub content_type: Option<String>,
-    /// The bytes.
+    /// The body.
     pub body: Bytes,
 }
 
-impl Ingest {
-    /// Takes in what is new in a document that somebody vouches for. Returns how many
-    /// records that were. What is no feed tells nothing: a poll will see.
+impl Poller {
+    /// Appends what is new in a document whose signature was verified. Returns the number of new
+    /// records. A document that is not a feed adds none: the poll that follows reads it.
     pub async fn push(
         &self,
         resource: &Resource,
-        pushed: Pushed,
+        pushed: PushedDocument,
         now: DateTime<Utc>,
     ) -> Result<usize, StoreError> {
-        // What a part of a document is, or what is no feed yet, only a poll knows.
+        // Only a poll can read a part of a document, or a resource that is not known as a feed.
         if resource.topic.fragment().is_some() || resource.kind != ResourceKind::Feed {
             return Ok(0);
         }
@@ -45,16 +46,16 @@ impl Ingest {
         let headers = content_type.map(|value| ("content-type".to_owned(), value)).collect();
         let known_by = resource.polling.known_by;
         let context = Context { url, headers, received_at: Some(now), known_by };
-        let Some(Ok(mut feed)) = observe::parse_aside(pushed.body, context).await else {
-            debug!(resource = resource.id.0, "what an upstream sent is no feed");
+        let Some(Ok(mut feed)) = parse_in_background(pushed.body, context).await else {
+            debug!(resource = resource.id.0, "the document that an upstream sent is not a feed");
             return Ok(0);
         };
-        // A page with entries marked up in it, but not those of the feed (rule P52).
+        // Entries marked up in a page are not those of the feed that was there before (P52).
         if feed.format == FeedFormat::HFeed && resource.polling.format != FeedFormat::HFeed.as_str()
         {
             return Ok(0);
         }
-        let records = records::of_feed(&*self.store, resource, &mut feed, now).await?;
+        let records = records::records_of_feed(&*self.store, resource, &mut feed, now).await?;
         let Some(Records { found: NewContent::Feed(document), .. }) = records else { return Ok(0) };
         let appended = self.store.push(resource.id, document, now).await?;
         self.metrics.fetched(0, appended.new);

@@ -1,121 +1,123 @@
-//! An answer → what was found: a feed, something else, a part of it, or trouble.
-
-use std::error::Error;
+//! Reads a response: as a feed, as another document, as a part of one, or as a failure.
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use tracing::error;
 
-use crate::net::{Answer, FetchError};
+use crate::net::{FetchError, FetchResponse};
 use feedgate_core::ports::DueResource;
 use feedgate_core::resource::ResourceKind;
 use feedgate_feed::Context;
 use feedgate_feed::documents::{self, DocumentContent, Fragment};
-use feedgate_feed::model::Feed;
-use feedgate_feed::model::FeedFormat;
+use feedgate_feed::model::{Feed, FeedFormat};
 use feedgate_feed::parse::{self, NotAFeed};
 use feedgate_feed::passes;
 
-use super::discovered_feeds::feeds_offered;
-use super::found::{Found, Fresh, NO_PART, Partless, Trouble};
+use super::discovered_feeds::discovered_feeds;
+use super::observation::{FRAGMENT_NOT_FOUND, Failure, Found, FragmentMissing, ReceivedBody};
+use super::run_blocking::run_blocking;
 
-/// What is said of a page where a feed was before.
-const PAGE_FOR_FEED: &str = "not the feed any more: looks like an HTML page";
+/// The status message of a page at an address where a feed was before.
+const PAGE_FOR_FEED: &str = "no longer a feed: looks like an HTML page";
 
-/// What a document was read as.
+/// What a document was parsed as.
 #[derive(Debug)]
-pub enum Reading {
+pub enum ParsedDocument {
     /// A feed, normalized.
     Feed(Box<Feed>),
-    /// No feed, in a place where one was known.
+    /// Not a feed, where one was known.
     NotAFeed(NotAFeed),
-    /// Something that is no feed, or the part of it that was asked for. `None` stands for
-    /// why, where only a part was looked for.
+    /// A document that is not a feed, or the requested part of it. The second value says why it
+    /// is not a feed, unless only a part was requested.
     Other(DocumentContent, Option<NotAFeed>),
-    /// The part that was asked for is not there, in a sentence.
-    NoPart(String),
+    /// The requested fragment is not there, with the reason as a sentence.
+    FragmentNotFound(String),
 }
 
-/// Makes of an answer what was found.
+/// Reads the response to a poll.
 pub(super) async fn read(
-    answer: Result<Answer, FetchError>,
+    response: Result<FetchResponse, FetchError>,
     due: &DueResource,
     now: DateTime<Utc>,
 ) -> Found {
-    // What has not changed still lacks what it lacked.
-    let lacking =
-        (due.resource.status.error == NO_PART).then(|| due.resource.status.http_message.clone());
-    let document = match (answer, lacking.clone()) {
-        (Ok(Answer::NotModified { hint_s }), Some(why)) => {
-            return Found::Partless(Partless { why, fresh: None, hint_s });
+    // A document that has not changed still lacks the fragment that it lacked.
+    let status = &due.resource.status;
+    let missing = (status.error == FRAGMENT_NOT_FOUND).then(|| status.http_message.clone());
+    let document = match (response, missing.clone()) {
+        (Ok(FetchResponse::NotModified { hint_s }), Some(reason)) => {
+            return Found::FragmentMissing(FragmentMissing { reason, received: None, hint_s });
         }
-        (Ok(Answer::NotModified { hint_s }), None) => return Found::NotModified { hint_s },
-        (Ok(Answer::Document(document)), _) => *document,
-        (Err(err), _) => return Found::Trouble(Trouble::of(&err)),
+        (Ok(FetchResponse::NotModified { hint_s }), None) => return Found::NotModified { hint_s },
+        (Ok(FetchResponse::Document(document)), _) => *document,
+        (Err(err), _) => return Found::Failure(Failure::from(&err)),
     };
-    let mut fresh = Fresh::of(&document);
-    if fresh.hash == due.resource.polling.body_hash {
-        return match lacking {
-            Some(why) => Found::Partless(Partless::of(why, fresh)),
-            None => fresh.same_as(due),
+    let received = ReceivedBody::new(&document);
+    if received.hash == due.resource.polling.body_hash {
+        return match missing {
+            Some(reason) => Found::FragmentMissing(FragmentMissing::new(reason, received)),
+            None => received.same_as_before(due),
         };
     }
     let known_by = due.resource.polling.known_by;
     let context = Context { known_by, ..document.context(now) };
-    match read_aside(document.body.clone(), context, due).await {
-        // A page with entries marked up in it, but not those of the feed (rule P52).
-        Some(Reading::Feed(feed)) if feed.format == FeedFormat::HFeed && is_known_as_feed(due) => {
-            Found::Trouble(Trouble::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
-        }
-        Some(Reading::Feed(feed)) => Found::Feed { feed, fresh },
-        // A login page, a parked domain: usually over in hours, and never the feed.
-        Some(Reading::NotAFeed(why)) => {
-            Found::Trouble(Trouble::unusable("not_a_feed", why.to_string()))
-        }
-        Some(Reading::Other(content, _)) => {
-            fresh.gate = content.digest;
-            fresh.offers = content.feeds;
-            fresh.body = content.part.unwrap_or(fresh.body);
-            match fresh.gate == due.resource.polling.gate {
-                true => Found::Same(fresh),
-                false => Found::Other(fresh),
-            }
-        }
-        Some(Reading::NoPart(why)) => Found::Partless(Partless::of(why, fresh)),
-        None => Found::Trouble(Trouble::ours()),
+    match read_in_background(document.body.clone(), context, due).await {
+        Some(parsed) => found_in(parsed, received, due),
+        None => Found::Failure(Failure::parser_panicked()),
     }
 }
 
-impl Fresh {
-    /// The same bytes as before: what was read of them still holds.
-    fn same_as(mut self, due: &DueResource) -> Found {
+fn found_in(parsed: ParsedDocument, mut received: ReceivedBody, due: &DueResource) -> Found {
+    match parsed {
+        // Entries marked up in a page are not those of the feed that was there before (P52).
+        ParsedDocument::Feed(feed) if feed.format == FeedFormat::HFeed && is_known_as_feed(due) => {
+            Found::Failure(Failure::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
+        }
+        ParsedDocument::Feed(feed) => Found::Feed { feed, received },
+        // A login page or a parked domain: usually over in hours, and never the feed.
+        ParsedDocument::NotAFeed(reason) => {
+            Found::Failure(Failure::unusable("not_a_feed", reason.to_string()))
+        }
+        ParsedDocument::Other(content, _) => {
+            received.gate = content.digest;
+            received.offers = content.feeds;
+            received.body = content.part.unwrap_or(received.body);
+            match received.gate == due.resource.polling.gate {
+                true => Found::Same(received),
+                false => Found::Other(received),
+            }
+        }
+        ParsedDocument::FragmentNotFound(reason) => {
+            Found::FragmentMissing(FragmentMissing::new(reason, received))
+        }
+    }
+}
+
+impl ReceivedBody {
+    /// The same bytes as before: what was read from them then still holds.
+    fn same_as_before(mut self, due: &DueResource) -> Found {
         self.gate.clone_from(&due.resource.polling.gate);
         self.offers.clone_from(&due.resource.polling.offers);
         Found::Same(self)
     }
 }
 
-impl Partless {
-    fn of(why: String, fresh: Fresh) -> Partless {
-        let hint_s = Some(fresh.hint_s);
-        Partless { why, fresh: Some(fresh), hint_s }
-    }
-}
-
-/// Whether a resource was known as a feed before, and not for what its pages hold.
+/// Whether the resource was known as a feed, other than entries marked up in a page.
 fn is_known_as_feed(due: &DueResource) -> bool {
     due.resource.kind == ResourceKind::Feed
         && due.resource.polling.format != FeedFormat::HFeed.as_str()
 }
 
-async fn read_aside(body: Bytes, context: Context, due: &DueResource) -> Option<Reading> {
+async fn read_in_background(
+    body: Bytes,
+    context: Context,
+    due: &DueResource,
+) -> Option<ParsedDocument> {
     let topic = due.resource.topic.clone();
     let was_feed = due.resource.kind == ResourceKind::Feed;
-    aside(move || read_document(&body, &context, topic.fragment(), was_feed)).await
+    run_blocking(move || read_document(&body, &context, topic.fragment(), was_feed)).await
 }
 
-/// Reads a feed as [`read`] does.
-pub(super) async fn parse_aside(
+/// Parses a document as a feed only, for what an upstream sent. `None` if the parser panicked.
+pub(super) async fn parse_in_background(
     body: Bytes,
     context: Context,
 ) -> Option<Result<Box<Feed>, NotAFeed>> {
@@ -123,47 +125,40 @@ pub(super) async fn parse_aside(
         let feed = parse::parse(&body, &context)?;
         Ok(Box::new(passes::run(feed, &context)))
     };
-    aside(parse).await
+    run_blocking(parse).await
 }
 
-/// Works where it does not hold up others, and outlives a panic (rule S47); `None` says that
-/// there was one.
-pub(crate) async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.inspect_err(|err| error!(error = err as &dyn Error, "the work on a document panicked"))
-        .ok()
-}
-
-/// Reads a document. A fragment makes a part of whatever is there, but one that may be
-/// nothing but a place to scroll to makes none of a feed.
+/// Parses a document. A fragment selects a part of any document, except that a fragment that
+/// may only be a scroll position does not select a part of a feed.
 pub fn read_document(
     body: &[u8],
     context: &Context,
     fragment: Option<&str>,
     was_feed: bool,
-) -> Reading {
+) -> ParsedDocument {
     let part = match fragment.map(Fragment::parse).transpose() {
         Ok(part) => part,
-        Err(why) => return Reading::NoPart(format!("the part behind # cannot be read: {why}")),
+        Err(err) => {
+            let reason = format!("the fragment behind # cannot be read: {err}");
+            return ParsedDocument::FragmentNotFound(reason);
+        }
     };
-    let mut why_not = None;
+    let mut not_a_feed = None;
     if part.as_ref().is_none_or(Fragment::is_anchor) {
         match parse::parse(body, context) {
             Ok(feed) if part.is_none() || feed.format != FeedFormat::HFeed => {
-                return Reading::Feed(Box::new(passes::run(feed, context)));
+                return ParsedDocument::Feed(Box::new(passes::run(feed, context)));
             }
-            Err(why) if was_feed => return Reading::NotAFeed(why),
-            Err(why) => why_not = Some(why),
+            Err(err) if was_feed => return ParsedDocument::NotAFeed(err),
+            Err(err) => not_a_feed = Some(err),
             Ok(_) => {}
         }
     }
     match documents::read(body, context, part.as_ref()) {
         Ok(mut content) => {
-            content.feeds = feeds_offered(context, content.feeds);
-            Reading::Other(content, why_not)
+            content.feeds = discovered_feeds(context, content.feeds);
+            ParsedDocument::Other(content, not_a_feed)
         }
-        Err(why) => Reading::NoPart(why.to_string()),
+        Err(err) => ParsedDocument::FragmentNotFound(err.to_string()),
     }
 }

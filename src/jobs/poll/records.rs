@@ -1,8 +1,8 @@
-//! What was found → what there is for the log.
+//! The records that a poll adds to the log.
 //!
-//! The store judges what is new, in the transaction that appends. Here the same classify is
-//! asked beforehand, with what the store knows by then, so that only those entries are
-//! rendered of which a record can come: that takes longer than all the rest.
+//! The store decides what is new, in the transaction that appends. The same classification runs
+//! here first, with what the store knows at that moment, so that only entries that may become
+//! records are rendered: rendering takes longer than all the rest.
 
 use chrono::{DateTime, FixedOffset, Utc};
 
@@ -15,24 +15,24 @@ use feedgate_feed::model::{Entry, Feed};
 use feedgate_feed::passes;
 use feedgate_feed::render;
 
-use super::observe::{Found, Fresh};
-use super::read_document::aside;
+use super::observation::{Found, ReceivedBody};
+use super::run_blocking::run_blocking;
 use super::semantic_digest;
 
-/// What a poll has for the log, and how much of it seems to be news.
+/// The records of a poll, and how many of them are new.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// For the store.
+    /// The new content, for the store.
     pub(super) found: poll::NewContent,
-    /// What the body says, if that is not its bytes.
+    /// The semantic digest of the body, if the document is a feed.
     pub(super) meaning: Option<Digest>,
     /// New entries, or a new revision.
     pub(super) new: usize,
-    /// Known entries that say something else.
+    /// Known entries with changed content.
     pub(super) updated: usize,
 }
 
-/// What there is for the log. `None` says that the work on it panicked.
+/// The records that `found` adds to the log. `None` if reading it panicked.
 pub(super) async fn records(
     store: &dyn Store,
     resource: &Resource,
@@ -40,38 +40,39 @@ pub(super) async fn records(
     now: DateTime<Utc>,
 ) -> Result<Option<Records>, StoreError> {
     match found {
-        Found::Feed { feed, .. } => of_feed(store, resource, feed, now).await,
-        Found::Other(fresh) => {
-            let found = revision(resource, fresh, now);
+        Found::Feed { feed, .. } => records_of_feed(store, resource, feed, now).await,
+        Found::Other(received) => {
+            let found = revision(resource, received, now);
             Ok(Some(Records { found, new: 1, ..Records::default() }))
         }
-        Found::NotModified { .. } | Found::Same(_) | Found::Partless(_) | Found::Trouble(_) => {
-            Ok(Some(Records::default()))
-        }
+        Found::NotModified { .. }
+        | Found::Same(_)
+        | Found::FragmentMissing(_)
+        | Found::Failure(_) => Ok(Some(Records::default())),
     }
 }
 
-/// What there is of a feed; `None` as above.
-pub(super) async fn of_feed(
+/// The records of a feed. `None` if reading it panicked.
+pub(super) async fn records_of_feed(
     store: &dyn Store,
     resource: &Resource,
     feed: &mut Feed,
     now: DateTime<Utc>,
 ) -> Result<Option<Records>, StoreError> {
     let known_by = resource.polling.known_by;
-    let taken = std::mem::take(feed);
-    let read = aside(move || {
+    let owned = std::mem::take(feed);
+    let read = run_blocking(move || {
         let renamed =
-            (taken.known_by != known_by).then(|| passes::entry_ids(&taken, taken.known_by));
-        let document = FeedDocument::of(&taken, is_oldest_first(&taken), renamed, now);
-        (semantic_digest::of(&taken), document, taken)
+            (owned.known_by != known_by).then(|| passes::entry_ids(&owned, owned.known_by));
+        let document = FeedDocument::of(&owned, is_oldest_first(&owned), renamed, now);
+        (semantic_digest::semantic_digest(&owned), document, owned)
     });
-    let Some((meaning, document, taken)) = read.await else { return Ok(None) };
-    *feed = taken;
+    let Some((meaning, document, owned)) = read.await else { return Ok(None) };
+    *feed = owned;
     entries(store, resource, feed, document, meaning).await
 }
 
-/// The entries of a document, those rendered that the log may need.
+/// The entries of a document. Only those that may be appended are rendered.
 async fn entries(
     store: &dyn Store,
     resource: &Resource,
@@ -81,35 +82,35 @@ async fn entries(
 ) -> Result<Option<Records>, StoreError> {
     let known = store.known(resource.id, &document.keys()).await?;
     let standing = Baseline::of(resource.kind, &resource.status, &resource.polling);
-    let judgement = change_detection::classify(&document, &known, &standing, document.at);
-    let (new, updated) = (judgement.news(), judgement.updated());
-    let taken = std::mem::take(feed);
-    let rendered = aside(move || {
-        let document = rendered(&taken, document, &judgement);
-        (document, taken)
+    let changes = change_detection::classify(&document, &known, &standing, document.at);
+    let (new, updated) = (changes.news(), changes.updated());
+    let owned = std::mem::take(feed);
+    let rendered = run_blocking(move || {
+        let document = rendered(&owned, document, &changes);
+        (document, owned)
     });
-    let Some((document, taken)) = rendered.await else { return Ok(None) };
-    *feed = taken;
+    let Some((document, owned)) = rendered.await else { return Ok(None) };
+    *feed = owned;
     let found = poll::NewContent::Feed(document);
     Ok(Some(Records { found, meaning: Some(meaning), new, updated }))
 }
 
-fn rendered(feed: &Feed, mut document: FeedDocument, judgement: &ChangeSet) -> FeedDocument {
+fn rendered(feed: &Feed, mut document: FeedDocument, changes: &ChangeSet) -> FeedDocument {
     let last = feed.entries.len().saturating_sub(1);
     let oldest_first = is_oldest_first(feed);
-    let verdicts = judgement.verdicts.iter().enumerate();
+    let verdicts = changes.verdicts.iter().enumerate();
     for (at, _) in verdicts.filter(|(_, verdict)| verdict.is_appended()) {
         let entry = &feed.entries[if oldest_first { at } else { last - at }];
         document.candidates[at].atom = Some(render_entry(entry.clone()));
     }
-    for (at, _) in &judgement.deleted {
+    for (at, _) in &changes.deleted {
         let deletion = &mut document.deletions[*at];
         deletion.atom = Some(render::atom::deletion(&deletion.element));
     }
     document
 }
 
-/// All entries of a normalized feed that was read `at` that time, oldest first, rendered.
+/// All entries of a normalized feed that was read at `at`, oldest first, rendered.
 pub fn candidates(feed: &Feed, at: DateTime<Utc>) -> Vec<Candidate> {
     let oldest_first = is_oldest_first(feed);
     let mut candidates = FeedDocument::of(feed, oldest_first, None, at).candidates;
@@ -122,13 +123,14 @@ pub fn candidates(feed: &Feed, at: DateTime<Utc>) -> Vec<Candidate> {
 }
 
 fn render_entry(mut entry: Entry) -> String {
-    // Guessing takes longer than everything else together, so only new entries get it.
+    // Detecting the language takes longer than everything else together, so only new entries
+    // get it.
     passes::detect_language(&mut entry);
     render::atom::entry(&entry)
 }
 
 /// Whether the document lists its entries oldest first. Feeds list them newest first
-/// (rule N10), unless their dates say otherwise.
+/// (N10), unless their dates say otherwise.
 fn is_oldest_first(feed: &Feed) -> bool {
     let dates: Vec<DateTime<FixedOffset>> =
         feed.entries.iter().filter_map(|entry| entry.published.or(entry.updated)).collect();
@@ -137,11 +139,10 @@ fn is_oldest_first(feed: &Feed) -> bool {
     rising > falling
 }
 
-/// A revision of something that is no feed. It is appended if the body is another than the
-/// last one, so content that comes back after it was something else is news again (rule
-/// N12).
-fn revision(resource: &Resource, fresh: &Fresh, now: DateTime<Utc>) -> poll::NewContent {
-    let body = &fresh.body;
+/// A revision of a document that is not a feed. It is appended if the body differs from the last
+/// one, so content that returns after a change counts as new again (N12).
+fn revision(resource: &Resource, received: &ReceivedBody, now: DateTime<Utc>) -> poll::NewContent {
+    let body = &received.body;
     let topic = resource.topic.as_str();
     let (entry_id, atom) =
         render::atom::revision(topic, body.content_type.as_deref(), &body.bytes, now);

@@ -1,14 +1,14 @@
-//! What a feed says, without what changes by itself (rule P11).
+//! The digest of what a feed means, without what changes by itself (P11).
 //!
-//! Who is told that a document changed, and not which entries are new, is not told of a
-//! new `lastBuildDate` or one comment more. What counts is all that would be written for
-//! the feed, but for dates, counters and the order of the entries.
+//! Subscribers who are notified that a document changed, without its entries, must not be notified
+//! of a new `lastBuildDate` or of one more comment. The digest covers everything that is rendered
+//! of the feed except dates, counters and the order of the entries.
 
 use feedgate_core::record::Digest;
 use feedgate_feed::model::{Element, Feed};
 use feedgate_feed::render;
 
-/// Elements that count or tell the time, by the end of their namespace and their name.
+/// Elements that hold counters or times, by the end of their namespace and their name.
 const VOLATILE: [(&str, &str); 8] = [
     ("modules/slash/", "comments"),
     ("modules/slash/", "hit_parade"),
@@ -19,11 +19,11 @@ const VOLATILE: [(&str, &str); 8] = [
     ("dublincore/dc/elements/1.1", "date"),
     ("tag:feedgate,2026:entry", "stated"),
 ];
-/// Attributes of links that do (RFC 4685, `thr:count` and `thr:updated`).
+/// The namespace of link attributes that hold counters and times (RFC 4685, `thr:count` and `thr:updated`).
 const THREADING: &str = "http://purl.org/syndication/thread/1.0";
 
-/// What a normalized feed says.
-pub(super) fn of(feed: &Feed) -> Digest {
+/// The digest of a normalized feed.
+pub(super) fn semantic_digest(feed: &Feed) -> Digest {
     let mut feed = feed.clone();
     feed.updated = None;
     feed.extensions.retain(is_lasting);
@@ -50,14 +50,14 @@ mod tests {
     use super::*;
     use feedgate_feed::Context;
 
-    fn meaning(items: &str, channel: &str) -> Digest {
+    fn digest(items: &str, channel: &str) -> Digest {
         let text = format!(
             "<rss version='2.0' xmlns:slash='http://purl.org/rss/1.0/modules/slash/' \
              xmlns:dc='http://purl.org/dc/elements/1.1/' xmlns:thr='{THREADING}'>\
              <channel><title>Tides</title>{channel}{items}</channel></rss>"
         );
         let context = Context::of("https://tides.test/".parse().unwrap());
-        of(feedgate_feed::normalize(text.as_bytes(), &context).unwrap().feed())
+        semantic_digest(feedgate_feed::normalize(text.as_bytes(), &context).unwrap().feed())
     }
 
     #[test]
@@ -66,21 +66,21 @@ mod tests {
             format!("<item><guid>urn:x:{n}</guid><title>{n}</title>{more}</item>")
         };
         let two = || item(2, "") + &item(1, "");
-        let before = meaning(&two(), "");
+        let before = digest(&two(), "");
         let date = "<lastBuildDate>Sat, 07 Sep 2002 00:00:01 GMT</lastBuildDate>";
         let counted = "<slash:comments>7</slash:comments><thr:total>7</thr:total>";
         let dated = "<pubDate>Sat, 07 Sep 2002 00:00:01 GMT</pubDate><dc:date>2002</dc:date>";
         #[rustfmt::skip]
         let cases = [
-            ("the date of the document", meaning(&two(), date),                            true),
-            ("comments",                 meaning(&(item(2, counted) + &item(1, "")), ""),  true),
-            ("dates of entries",         meaning(&(item(2, dated) + &item(1, "")), ""),    true),
-            ("the order",                meaning(&(item(1, "") + &item(2, "")), ""),       true),
-            ("one more",                 meaning(&(item(3, "") + &two()), ""),             false),
-            ("one less",                 meaning(&item(2, ""), ""),                        false),
-            ("a text",                   meaning(&(item(2, "<description>x</description>") + &item(1, "")), ""), false),
-            ("a category",               meaning(&(item(2, "<category>x</category>") + &item(1, "")), ""), false),
-            ("the feed's subtitle",      meaning(&two(), "<description>x</description>"),  false),
+            ("the date of the document", digest(&two(), date),                            true),
+            ("comments",                 digest(&(item(2, counted) + &item(1, "")), ""),  true),
+            ("dates of entries",         digest(&(item(2, dated) + &item(1, "")), ""),    true),
+            ("the order",                digest(&(item(1, "") + &item(2, "")), ""),       true),
+            ("one more",                 digest(&(item(3, "") + &two()), ""),             false),
+            ("one less",                 digest(&item(2, ""), ""),                        false),
+            ("a text",                   digest(&(item(2, "<description>x</description>") + &item(1, "")), ""), false),
+            ("a category",               digest(&(item(2, "<category>x</category>") + &item(1, "")), ""), false),
+            ("the feed's subtitle",      digest(&two(), "<description>x</description>"),  false),
         ];
         for (why, after, is_same) in cases {
             assert_eq!(after == before, is_same, "{why}");

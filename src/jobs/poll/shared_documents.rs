@@ -15,7 +15,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::byte_cache::{ByteCache, ByteSize, FillGuard};
-use crate::net::Document;
+use crate::net::FetchedDocument;
 use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
 
@@ -31,7 +31,7 @@ pub(super) struct SharedDocuments(Arc<ByteCache<String, SharedDocument>>);
 #[derive(Clone, Debug)]
 struct SharedDocument {
     fetched_at: DateTime<Utc>,
-    document: Arc<Document>,
+    document: Arc<FetchedDocument>,
 }
 
 impl ByteSize for SharedDocument {
@@ -54,9 +54,9 @@ impl ByteSize for SharedDocument {
 #[derive(Debug)]
 pub(super) enum DocumentSource<'a> {
     /// Another part's poll fetched it at that time.
-    Shared(DateTime<Utc>, Document),
+    Shared(DateTime<Utc>, FetchedDocument),
     /// This poll fetches it.
-    Fetch(FetchGuard<'a>),
+    HttpClient(FetchGuard<'a>),
 }
 
 /// A fetch whose document others may use. If it is dropped, or fails, one of those that
@@ -87,7 +87,7 @@ impl SharedDocuments {
         let is_part = due.resource.topic.fragment().is_some();
         let url = is_part.then_some(&due.resource.fetch_url);
         let Some(waited) = url.filter(|_| due.trigger == Trigger::Schedule) else {
-            return DocumentSource::Fetch(FetchGuard { documents, url, guard: None });
+            return DocumentSource::HttpClient(FetchGuard { documents, url, guard: None });
         };
         let is_usable = |shared: &SharedDocument| {
             let is_newer = status.last_fetch.is_none_or(|last| shared.fetched_at > last);
@@ -96,14 +96,16 @@ impl SharedDocuments {
         };
         match documents.get_or_guard(waited, is_usable).await {
             Ok(shared) => DocumentSource::Shared(shared.fetched_at, (*shared.document).clone()),
-            Err(guard) => DocumentSource::Fetch(FetchGuard { documents, url, guard: Some(guard) }),
+            Err(guard) => {
+                DocumentSource::HttpClient(FetchGuard { documents, url, guard: Some(guard) })
+            }
         }
     }
 }
 
 impl FetchGuard<'_> {
     /// Shares the document that was fetched.
-    pub(super) fn share(self, document: &Document, fetched_at: DateTime<Utc>) {
+    pub(super) fn share(self, document: &FetchedDocument, fetched_at: DateTime<Utc>) {
         if self.url.is_some() {
             self.store(SharedDocument { fetched_at, document: Arc::new(document.clone()) });
         }
@@ -166,9 +168,9 @@ mod tests {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(secs)
     }
 
-    fn document(body: usize, header: usize) -> Document {
+    fn document(body: usize, header: usize) -> FetchedDocument {
         let value = HeaderValue::from_str(&"x".repeat(header)).unwrap();
-        Document {
+        FetchedDocument {
             url: Url::parse("https://a.test/").unwrap(),
             headers: HeaderMap::from_iter([(http::header::LINK, value)]),
             body: Bytes::from(vec![b'x'; body]),
@@ -206,17 +208,17 @@ mod tests {
     async fn shared_at(shared: &SharedDocuments, due: &DueResource, now: i64) -> Option<i64> {
         match shared.find_or_fetch(due, at(now)).await {
             DocumentSource::Shared(fetched_at, _) => Some(fetched_at.timestamp()),
-            DocumentSource::Fetch(guard) => {
+            DocumentSource::HttpClient(guard) => {
                 guard.give_up();
                 None
             }
         }
     }
 
-    async fn fetch(shared: &SharedDocuments, document: &Document, now: i64) {
+    async fn fetch(shared: &SharedDocuments, document: &FetchedDocument, now: i64) {
         let due = due(Trigger::Schedule, "#first", Some(now));
         match shared.find_or_fetch(&due, at(now)).await {
-            DocumentSource::Fetch(guard) => guard.share(document, at(now)),
+            DocumentSource::HttpClient(guard) => guard.share(document, at(now)),
             DocumentSource::Shared(..) => panic!("it is not newer than the last fetch"),
         }
     }
@@ -248,7 +250,8 @@ mod tests {
                 let shared = SharedDocuments::default();
                 fetch(&shared, &document(10, 10), 100).await;
                 let due = due(trigger, "#a", Some(200));
-                let DocumentSource::Fetch(guard) = shared.find_or_fetch(&due, at(300)).await else {
+                let DocumentSource::HttpClient(guard) = shared.find_or_fetch(&due, at(300)).await
+                else {
                     panic!("it is too old");
                 };
                 guard.confirm(&validators, at(300));
@@ -264,7 +267,7 @@ mod tests {
         let polls = (0..20).map(|_| async {
             match shared.find_or_fetch(&part(), at(0)).await {
                 DocumentSource::Shared(_, document) => assert_eq!(document.body.len(), 10),
-                DocumentSource::Fetch(guard) => {
+                DocumentSource::HttpClient(guard) => {
                     fetches.fetch_add(1, Ordering::Relaxed);
                     sleep(Duration::from_secs(1)).await;
                     guard.share(&document(10, 10), at(0));
@@ -285,13 +288,13 @@ mod tests {
         });
         let second = async {
             match shared.find_or_fetch(&second, at(0)).await {
-                DocumentSource::Fetch(guard) => guard.give_up(),
+                DocumentSource::HttpClient(guard) => guard.give_up(),
                 DocumentSource::Shared(..) => panic!("nothing was fetched"),
             }
         };
         let (first, ()) = tokio::join!(first, second);
         assert!(first.is_err());
-        assert!(matches!(shared.find_or_fetch(&third, at(0)).await, DocumentSource::Fetch(_)));
+        assert!(matches!(shared.find_or_fetch(&third, at(0)).await, DocumentSource::HttpClient(_)));
     }
 
     #[test]

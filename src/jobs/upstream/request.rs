@@ -9,7 +9,7 @@ use http::header::ACCEPT;
 use http::{HeaderValue, Method, StatusCode};
 use url::{Url, form_urlencoded};
 
-use crate::net::{Call, Fetch, FetchError, Reply};
+use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use feedgate_core::subscription::{Lease, Secret};
 use feedgate_core::upstream::{AdvertisedUpstream, Upstream};
 use feedgate_protocol::Protocol;
@@ -25,7 +25,7 @@ const REGISTER: &str = "rssCloud.pleaseNotify";
 
 /// Why an upstream does not tell us.
 #[derive(Debug, thiserror::Error)]
-pub enum NoPush {
+pub enum UpstreamError {
     /// No answer.
     #[error("it could not be reached")]
     Unreachable(#[source] FetchError),
@@ -37,32 +37,34 @@ pub enum NoPush {
     Refused(String),
 }
 
-impl NoPush {
+impl UpstreamError {
     /// A word for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
-            NoPush::Unreachable(err) => err.code(),
-            NoPush::Status(_) => "upstream_status",
-            NoPush::Refused(_) => "upstream_refused",
+            UpstreamError::Unreachable(err) => err.code(),
+            UpstreamError::Status(_) => "upstream_status",
+            UpstreamError::Refused(_) => "upstream_refused",
         }
     }
 
     /// Whether it is a decision of the other side's, not an accident.
     pub(super) fn is_final(&self) -> bool {
         match self {
-            NoPush::Unreachable(FetchError::Forbidden { .. } | FetchError::BadUrl(_)) => true,
-            NoPush::Unreachable(_) => false,
-            NoPush::Status(status) => {
+            UpstreamError::Unreachable(FetchError::Forbidden { .. } | FetchError::BadUrl(_)) => {
+                true
+            }
+            UpstreamError::Unreachable(_) => false,
+            UpstreamError::Status(status) => {
                 status.is_client_error() && *status != StatusCode::TOO_MANY_REQUESTS
             }
-            NoPush::Refused(_) => true,
+            UpstreamError::Refused(_) => true,
         }
     }
 }
 
 /// A subscription at a hub or a cloud, as it is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct UpstreamRequest<'a> {
     /// Where, how, and to what.
     pub offer: &'a AdvertisedUpstream,
     /// With what a hub is to sign.
@@ -76,20 +78,24 @@ pub struct Wanted<'a> {
 /// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs
 /// only) a subscription, with our address below `public_url`.
 pub(super) async fn send(
-    fetch: &Fetch,
+    fetch: &HttpClient,
     upstream: &Upstream,
     mode: &str,
     public_url: &Url,
-) -> Result<(), NoPush> {
+) -> Result<(), UpstreamError> {
     let own = address(public_url, &upstream.token);
     let (offer, secret) = (&upstream.offer, &upstream.secret);
-    ask(fetch, &Wanted { offer, secret, own: &own, is_at_caller: false }, mode).await
+    ask(fetch, &UpstreamRequest { offer, secret, own: &own, is_at_caller: false }, mode).await
 }
 
 /// The same for any address of ours.
-pub async fn ask(fetch: &Fetch, wanted: &Wanted<'_>, mode: &str) -> Result<(), NoPush> {
+pub async fn ask(
+    fetch: &HttpClient,
+    wanted: &UpstreamRequest<'_>,
+    mode: &str,
+) -> Result<(), UpstreamError> {
     let endpoint = Url::parse(&wanted.offer.endpoint)
-        .map_err(|err| NoPush::Unreachable(FetchError::BadUrl(err.to_string())))?;
+        .map_err(|err| UpstreamError::Unreachable(FetchError::BadUrl(err.to_string())))?;
     let protocol = &wanted.offer.protocol;
     let mut headers = rsscloud::headers(protocol, &endpoint);
     let body = match protocol {
@@ -101,10 +107,10 @@ pub async fn ask(fetch: &Fetch, wanted: &Wanted<'_>, mode: &str) -> Result<(), N
         Protocol::XmlRpc { procedure } => by_xmlrpc(wanted, procedure),
         Protocol::Soap { procedure } => by_soap(wanted, procedure),
     };
-    let call = Call { method: Method::POST, url: endpoint, headers, body: body.into() };
-    let reply = fetch.call(call).await.map_err(NoPush::Unreachable)?;
+    let call = CallbackRequest { method: Method::POST, url: endpoint, headers, body: body.into() };
+    let reply = fetch.call(call).await.map_err(UpstreamError::Unreachable)?;
     if !reply.status.is_success() {
-        return Err(NoPush::Status(reply.status));
+        return Err(UpstreamError::Status(reply.status));
     }
     classify(protocol, &reply)
 }
@@ -118,7 +124,7 @@ fn address(public_url: &Url, token: &str) -> Url {
     own
 }
 
-fn websub(wanted: &Wanted<'_>, mode: &str) -> String {
+fn websub(wanted: &UpstreamRequest<'_>, mode: &str) -> String {
     let lease = Lease::WEBSUB.as_secs().to_string();
     form_urlencoded::Serializer::new(String::new())
         .append_pair("hub.mode", mode)
@@ -139,7 +145,7 @@ struct Parts {
     domain: Option<String>,
 }
 
-impl Wanted<'_> {
+impl UpstreamRequest<'_> {
     fn parts(&self) -> Parts {
         let protocol = match self.offer.protocol.as_str() {
             "http-post" if self.own.scheme() == "https" => "https-post",
@@ -155,7 +161,7 @@ impl Wanted<'_> {
     }
 }
 
-fn please_notify(wanted: &Wanted<'_>) -> String {
+fn please_notify(wanted: &UpstreamRequest<'_>) -> String {
     let parts = wanted.parts();
     form_urlencoded::Serializer::new(String::new())
         .append_pair("notifyProcedure", "")
@@ -167,7 +173,7 @@ fn please_notify(wanted: &Wanted<'_>) -> String {
         .finish()
 }
 
-fn by_xmlrpc(wanted: &Wanted<'_>, procedure: &str) -> String {
+fn by_xmlrpc(wanted: &UpstreamRequest<'_>, procedure: &str) -> String {
     let Parts { port, path, protocol, domain } = wanted.parts();
     let port = port.parse().map_or(Value::Text(port), Value::Int);
     let procedure = if procedure.is_empty() { REGISTER } else { procedure };
@@ -182,7 +188,7 @@ fn by_xmlrpc(wanted: &Wanted<'_>, procedure: &str) -> String {
     xmlrpc::call_with(procedure, &params)
 }
 
-fn by_soap(wanted: &Wanted<'_>, procedure: &str) -> String {
+fn by_soap(wanted: &UpstreamRequest<'_>, procedure: &str) -> String {
     let Parts { port, path, protocol, domain } = wanted.parts();
     let procedure = if xml::is_name(procedure) { procedure } else { "pleaseNotify" };
     let mut params = vec![
@@ -198,8 +204,8 @@ fn by_soap(wanted: &Wanted<'_>, procedure: &str) -> String {
 
 /// What a successful answer says. Hubs say it with the status code alone; clouds say
 /// `success="false"`, a fault or a false with one that is 200.
-pub fn classify(protocol: &Protocol, reply: &Reply) -> Result<(), NoPush> {
-    let refused = |why: String| Err(NoPush::Refused(why.chars().take(200).collect()));
+pub fn classify(protocol: &Protocol, reply: &CallbackResponse) -> Result<(), UpstreamError> {
+    let refused = |why: String| Err(UpstreamError::Refused(why.chars().take(200).collect()));
     match protocol {
         Protocol::WebSub => Ok(()),
         Protocol::HttpPost => match notify_result(&reply.body) {
@@ -239,8 +245,8 @@ mod tests {
 
     use super::*;
 
-    fn reply(body: &str) -> Reply {
-        Reply {
+    fn reply(body: &str) -> CallbackResponse {
+        CallbackResponse {
             status: StatusCode::OK,
             headers: HeaderMap::new(),
             body: Bytes::copy_from_slice(body.as_bytes()),
@@ -270,7 +276,7 @@ mod tests {
         for (protocol, body, want) in cases {
             let judged = classify(protocol, &reply(&body));
             let refused = match &judged {
-                Err(NoPush::Refused(why)) => Some(why.as_str()),
+                Err(UpstreamError::Refused(why)) => Some(why.as_str()),
                 _ => None,
             };
             assert_eq!(refused, want, "{protocol:?} {body}");
@@ -295,12 +301,13 @@ mod tests {
             topic: "https://b.test/".to_owned(),
         };
         let secret = Secret::new("x".to_owned()).unwrap();
-        let wanted = Wanted { offer: &offer, secret: &secret, own: &own, is_at_caller: false };
+        let wanted =
+            UpstreamRequest { offer: &offer, secret: &secret, own: &own, is_at_caller: false };
         let parts = "port=8443&path=%2Fupstream%2Ft&protocol=https-post";
         let topic = "&url1=https%3A%2F%2Fb.test%2F";
         let want = format!("notifyProcedure=&{parts}&domain=a.test{topic}");
         assert_eq!(please_notify(&wanted), want);
         let want = format!("notifyProcedure=&{parts}{topic}");
-        assert_eq!(please_notify(&Wanted { is_at_caller: true, ..wanted }), want);
+        assert_eq!(please_notify(&UpstreamRequest { is_at_caller: true, ..wanted }), want);
     }
 }

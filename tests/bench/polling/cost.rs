@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use feedgate::net::{Ask, Fetch};
+use feedgate::net::{FetchRequest, HttpClient};
 use feedgate_core::poll::Validators;
 use futures_util::StreamExt;
 use rustix::time::{ClockId, clock_gettime};
@@ -111,10 +111,10 @@ async fn ask_bare(client: reqwest::Client, url: String) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn ask_guarded(fetch: Fetch, url: String) -> Result<(), Trouble> {
+async fn ask_guarded(fetch: HttpClient, url: String) -> Result<(), Trouble> {
     let etag = Some(b"\"1\"".to_vec());
     let validators = Validators { url: url.clone(), etag, last_modified: None };
-    let ask = Ask { url: &url, validators: &validators, subscribers: 1, feed_id: Some(1) };
+    let ask = FetchRequest { url: &url, validators: &validators, subscribers: 1, feed_id: Some(1) };
     fetch.get(ask).await.result?;
     Ok(())
 }

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use feedgate::event_log::Journal;
-use feedgate::jobs::poll::{Ingest, Settings};
+use feedgate::event_log::EventLog;
+use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::metrics::Metrics;
-use feedgate::net::{self, Fetch, Lookup};
+use feedgate::net::{self, HttpClient, Lookup};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{ClaimLimits, DueResource, Store};
@@ -39,7 +39,7 @@ const SUBSCRIBED_AT_ONCE: usize = 200;
 /// A node and all that it watches.
 pub(crate) struct Crowd {
     store: Arc<dyn Store>,
-    ingest: Ingest,
+    ingest: Poller,
     port: u16,
 }
 
@@ -76,8 +76,8 @@ impl Lookup for Here {
 }
 
 /// The client, for names that all lead here.
-pub(crate) fn client() -> Fetch {
-    let settings = net::Settings {
+pub(crate) fn client() -> HttpClient {
+    let settings = net::NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/bot".to_owned(),
         allow_topics: vec![ipnet::IpNet::from(ipnet::Ipv4Net::new_assert(
             [127, 0, 0, 0].into(),
@@ -89,7 +89,7 @@ pub(crate) fn client() -> Fetch {
         body_limit_bytes: 1_000_000,
         host_spacing: Duration::ZERO,
     };
-    Fetch::with_lookup(settings, Arc::new(Here))
+    HttpClient::with_lookup(settings, Arc::new(Here))
 }
 
 /// The moment at which everything begins.
@@ -110,9 +110,9 @@ impl Crowd {
         })
         .await?;
         let settings =
-            Settings { claim: CLAIM, min_period_s: 300, porn_rank: false, upstream_url: None };
+            PollSettings { claim: CLAIM, min_period_s: 300, porn_rank: false, upstream_url: None };
         let ingest =
-            Ingest::new(Arc::clone(&store), client(), Metrics::new(), Journal::off(), settings);
+            Poller::new(Arc::clone(&store), client(), Metrics::new(), EventLog::off(), settings);
         Ok(Crowd { store, ingest, port })
     }
 

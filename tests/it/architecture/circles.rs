@@ -149,10 +149,12 @@ fn a_circle_is_found() {
 #[test]
 fn paths_are_read_as_they_are_written() {
     let module = vec!["jobs".to_owned(), "poll".to_owned()];
-    let code = "use super::runner::{self, Job}; let x = robots::read(crate::net::Fetch::new());";
+    let code =
+        "use super::runner::{self, Job}; let x = robots::read(crate::net::HttpClient::new());";
     let found: BTreeSet<String> =
         paths(code, &module).into_iter().map(|path| path.join("::")).collect();
-    for want in ["jobs::runner", "jobs::runner::Job", "jobs::poll::robots::read", "net::Fetch::new"]
+    for want in
+        ["jobs::runner", "jobs::runner::Job", "jobs::poll::robots::read", "net::HttpClient::new"]
     {
         assert!(found.contains(want), "{want} is missing in {found:?}");
     }

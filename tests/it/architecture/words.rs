@@ -60,7 +60,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("LIMIT_GROUPS", "HOST_RATE_GROUPS"),
     ("STRANGER_CALLS", "ANONYMOUS_REQUESTS_PER_MIN"),
     ("PING_ONWARD", "PING_FORWARDING"),
-    ("feedgate_cut_off", "feedgate_network_outage"),
+    ("feedgate_network_outage", "feedgate_network_outage"),
     ("onward_pings", "forwarded_pings"),
     ("`no_part`", "fragment_not_found"),
     ("`own_outage`", "node_offline"),

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use feedgate::net::{Answer, Ask, Fetch, FetchError, RobotsAnswer, Settings};
+use feedgate::net::{
+    FetchError, FetchRequest, FetchResponse, HttpClient, NetworkSettings, RobotsResponse,
+};
 use feedgate_core::poll::Validators;
 use url::Url;
 
@@ -13,7 +15,7 @@ use crate::support::origin::{Origin, answer};
 #[tokio::test]
 async fn p34_the_user_agent_counts_subscribers_and_names_the_resource() {
     let origin = Origin::start().await;
-    let fetch = Fetch::new(settings());
+    let fetch = HttpClient::new(settings());
     let (url, validators) = (origin.url("/f"), Validators::default());
     let cases = [
         (0, None, "feedgate/0.0 (+https://gateway.test/)"),
@@ -21,7 +23,7 @@ async fn p34_the_user_agent_counts_subscribers_and_names_the_resource() {
         (12, Some(7), "feedgate/0.0 (+https://gateway.test/; 12 subscribers; feed-id=7)"),
     ];
     for (subscribers, feed_id, want) in cases {
-        fetch.get(Ask { url: &url, validators: &validators, subscribers, feed_id }).await;
+        fetch.get(FetchRequest { url: &url, validators: &validators, subscribers, feed_id }).await;
         assert_eq!(origin.last().header("user-agent"), Some(want));
     }
 }
@@ -30,7 +32,7 @@ async fn p34_the_user_agent_counts_subscribers_and_names_the_resource() {
 async fn p36_nothing_is_asked_for_that_a_publisher_would_mind() {
     let origin = Origin::start().await;
     origin.script("/f?a=1", [answer("200 OK", &["Set-Cookie: a=b"], ATOM)]);
-    let fetch = Fetch::new(settings());
+    let fetch = HttpClient::new(settings());
     for _ in 0..2 {
         document(get_with(&fetch, &origin.url("/f?a=1#part"), &Validators::default()).await);
     }
@@ -88,16 +90,16 @@ async fn p27_a_guard_that_wants_a_browser_is_told_from_a_refusal() {
 #[tokio::test]
 async fn p40_robots_txt_belongs_to_the_visit_and_forbids_nothing_where_there_is_none() {
     let origin = Origin::start().await;
-    let text = RobotsAnswer::Text("User-agent: feedgate\nDisallow: /".to_owned());
+    let text = RobotsResponse::Text("User-agent: feedgate\nDisallow: /".to_owned());
     let cases = [
         ("200 OK", "User-agent: feedgate\nDisallow: /", text),
-        ("404 Not Found", "", RobotsAnswer::None),
-        ("403 Forbidden", "", RobotsAnswer::None),
-        ("429 Too Many Requests", "", RobotsAnswer::Trouble),
-        ("503 Service Unavailable", "", RobotsAnswer::Trouble),
+        ("404 Not Found", "", RobotsResponse::None),
+        ("403 Forbidden", "", RobotsResponse::None),
+        ("429 Too Many Requests", "", RobotsResponse::Unavailable),
+        ("503 Service Unavailable", "", RobotsResponse::Unavailable),
     ];
-    let slowly = Settings { host_spacing: Duration::from_secs(3_600), ..settings() };
-    let fetch = Fetch::new(slowly);
+    let slowly = NetworkSettings { host_spacing: Duration::from_secs(3_600), ..settings() };
+    let fetch = HttpClient::new(slowly);
     let url = Url::parse(&origin.url("/some/feed?x")).unwrap();
     for (status, body, want) in cases {
         origin.script("/robots.txt", [answer(status, &[], body)]);
@@ -112,7 +114,7 @@ async fn p40_robots_txt_belongs_to_the_visit_and_forbids_nothing_where_there_is_
 async fn a_204_is_an_unchanged_resource() {
     let origin = Origin::start().await;
     origin.script("/f", [answer("204 No Content", &[], "")]);
-    assert!(matches!(get(&origin.url("/f")).await.result, Ok(Answer::NotModified { .. })));
+    assert!(matches!(get(&origin.url("/f")).await.result, Ok(FetchResponse::NotModified { .. })));
 }
 
 #[tokio::test]
@@ -166,8 +168,8 @@ async fn untidy_headers_are_read_as_far_as_they_go() {
 #[tokio::test]
 async fn p41_a_host_has_one_request_in_flight() {
     let origin = Origin::start().await;
-    let settings = Settings { host_spacing: Duration::from_millis(1), ..settings() };
-    let fetch = Fetch::new(settings);
+    let settings = NetworkSettings { host_spacing: Duration::from_millis(1), ..settings() };
+    let fetch = HttpClient::new(settings);
     let gets = (0..20).map(|n| {
         let (fetch, url) = (fetch.clone(), origin.url(&format!("/{n}")));
         tokio::spawn(async move { get_with(&fetch, &url, &Validators::default()).await })

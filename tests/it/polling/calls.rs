@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use feedgate::net::{Call, Fetch, FetchError, Reply};
+use feedgate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
 use url::Url;
@@ -11,15 +11,15 @@ use url::Url;
 use super::{hasty, redirect, settings};
 use crate::support::origin::{Origin, Step, answer, head};
 
-fn post(url: &str) -> Call {
+fn post(url: &str) -> CallbackRequest {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/atom+xml"));
     let body = Bytes::from_static(b"<feed/>");
-    Call { method: Method::POST, url: Url::parse(url).unwrap(), headers, body }
+    CallbackRequest { method: Method::POST, url: Url::parse(url).unwrap(), headers, body }
 }
 
-async fn call(url: &str) -> Result<Reply, FetchError> {
-    Fetch::new(settings()).call(post(url)).await
+async fn call(url: &str) -> Result<CallbackResponse, FetchError> {
+    HttpClient::new(settings()).call(post(url)).await
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn d04_sixteen_kilobytes_of_an_answer_are_read() {
 async fn d04_a_callback_that_hangs_is_left() {
     let origin = Origin::start().await;
     origin.script("/c", [Step::Hang]);
-    let err = Fetch::new(hasty()).call(post(&origin.url("/c"))).await.unwrap_err();
+    let err = HttpClient::new(hasty()).call(post(&origin.url("/c"))).await.unwrap_err();
     assert_eq!(err.code(), "timed_out");
 }
 
@@ -67,7 +67,7 @@ async fn d04_a_status_code_counts_even_if_its_body_never_ends() {
     let origin = Origin::start().await;
     let head = head("200 OK", &["Content-Length: 9000"]);
     origin.script("/c", [Step::Drip(head, Duration::from_millis(5))]);
-    let reply = Fetch::new(hasty()).call(post(&origin.url("/c"))).await.unwrap();
+    let reply = HttpClient::new(hasty()).call(post(&origin.url("/c"))).await.unwrap();
     assert_eq!(reply.status, 200);
 }
 
@@ -75,7 +75,7 @@ async fn d04_a_status_code_counts_even_if_its_body_never_ends() {
 async fn connections_are_used_again_from_the_second_call_of_a_server_on() {
     let origin = Origin::start().await;
     origin.script("/c", [answer("200 OK", &[], "ok")]);
-    let fetch = Fetch::new(settings());
+    let fetch = HttpClient::new(settings());
     for _ in 0..10 {
         fetch.call(post(&origin.url("/c"))).await.unwrap();
     }

@@ -1,6 +1,6 @@
 //! Validators and conditional requests: rules P1 to P11, S35.
 
-use feedgate::net::{Answer, Fetch};
+use feedgate::net::{FetchResponse, HttpClient};
 use feedgate_core::poll::Validators;
 
 use super::{ATOM, code, document, get, get_with, held, redirect, settings};
@@ -23,10 +23,10 @@ async fn p01_validators_travel_byte_for_byte() {
         bytes.extend_from_slice(b"\r\nContent-Length: 0\r\n\r\n");
         origin.script("/f", [Step::Send(bytes), answer("304 Not Modified", &[], "")]);
 
-        let fetch = Fetch::new(settings());
+        let fetch = HttpClient::new(settings());
         let first = document(get_with(&fetch, &origin.url("/f"), &Validators::default()).await);
         let again = get_with(&fetch, &origin.url("/f"), &first.validators).await;
-        assert!(matches!(again.result, Ok(Answer::NotModified { .. })));
+        assert!(matches!(again.result, Ok(FetchResponse::NotModified { .. })));
 
         let sent = origin.last();
         let latin1 = |bytes: &[u8]| -> String { bytes.iter().map(|&b| char::from(b)).collect() };
@@ -43,7 +43,7 @@ async fn p01_validators_travel_byte_for_byte() {
 async fn p02_validators_are_never_invented() {
     let origin = Origin::start().await;
     origin.script("/f", [answer("200 OK", &["Date: Sun, 06 Nov 1994 08:49:37 GMT"], ATOM)]);
-    let fetch = Fetch::new(settings());
+    let fetch = HttpClient::new(settings());
     let first = document(get_with(&fetch, &origin.url("/f"), &Validators::default()).await);
     assert!(first.validators.is_empty());
     get_with(&fetch, &origin.url("/f"), &first.validators).await;
@@ -62,7 +62,7 @@ async fn p03_both_validators_are_sent_if_both_are_held() {
         last_modified: Some(b"Sun, 06 Nov 1994 08:49:37 GMT".to_vec()),
         ..held(&url, b"\"1\"")
     };
-    get_with(&Fetch::new(settings()), &url, &held).await;
+    get_with(&HttpClient::new(settings()), &url, &held).await;
     assert_eq!(origin.last().header("if-none-match"), Some("\"1\""));
     let since = origin.last();
     assert_eq!(since.header("if-modified-since"), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
@@ -76,12 +76,12 @@ async fn p04_validators_go_only_to_the_url_they_came_from() {
         "/b",
         [answer("200 OK", &["ETag: \"of-b\""], ATOM), answer("304 Not Modified", &[], "")],
     );
-    let fetch = Fetch::new(settings());
+    let fetch = HttpClient::new(settings());
     let first = document(get_with(&fetch, &origin.url("/a"), &Validators::default()).await);
     assert_eq!(first.validators.url, origin.url("/b"));
 
     let again = get_with(&fetch, &origin.url("/a"), &first.validators).await;
-    assert!(matches!(again.result, Ok(Answer::NotModified { .. })));
+    assert!(matches!(again.result, Ok(FetchResponse::NotModified { .. })));
     let tags: Vec<_> = origin.requests().into_iter().skip(2).collect();
     assert_eq!(tags[0].header("if-none-match"), None, "to A");
     assert_eq!(tags[1].header("if-none-match"), Some("\"of-b\""), "to B");
@@ -97,7 +97,7 @@ async fn p05_validators_are_replaced_as_a_pair() {
             answer("200 OK", &["ETag: \"2\""], ATOM),
         ],
     );
-    let fetch = Fetch::new(settings());
+    let fetch = HttpClient::new(settings());
     let first = document(get_with(&fetch, &origin.url("/f"), &Validators::default()).await);
     let second = document(get_with(&fetch, &origin.url("/f"), &first.validators).await);
     assert_eq!(second.validators.etag.as_deref(), Some(&b"\"2\""[..]));
@@ -110,9 +110,9 @@ async fn p08_a_304_is_no_error_and_brings_its_own_freshness() {
     let held = held(&origin.url("/f"), b"\"1\"");
     for (headers, want) in [(vec![], None), (vec!["Cache-Control: max-age=60"], Some(60))] {
         origin.script("/f", [answer("304 Not Modified", &headers, "")]);
-        let got = get_with(&Fetch::new(settings()), &held.url, &held).await;
+        let got = get_with(&HttpClient::new(settings()), &held.url, &held).await;
         match got.result {
-            Ok(Answer::NotModified { hint_s }) => assert_eq!(hint_s, want),
+            Ok(FetchResponse::NotModified { hint_s }) => assert_eq!(hint_s, want),
             other => panic!("{other:?}"),
         }
     }
@@ -136,7 +136,7 @@ async fn p09_a_modification_date_in_the_future_is_not_kept() {
 async fn p10_a_200_with_the_same_validators_is_a_document() {
     let origin = Origin::start().await;
     origin.script("/f", [answer("200 OK", &["ETag: \"constant\""], ATOM)]);
-    let fetch = Fetch::new(settings());
+    let fetch = HttpClient::new(settings());
     let first = document(get_with(&fetch, &origin.url("/f"), &Validators::default()).await);
     let second = document(get_with(&fetch, &origin.url("/f"), &first.validators).await);
     assert_eq!(second.body, ATOM);
@@ -156,7 +156,7 @@ async fn s35_a_validator_that_is_no_header_value_is_not_sent() {
     let evil: [&[u8]; 4] = [b"\"1\"\r\nX-Evil: 1", b"\"1\"\nX-Evil: 1", b"\0", &[b'x'; 1025]];
     for etag in evil {
         let held = held(&origin.url("/f"), etag);
-        document(get_with(&Fetch::new(settings()), &held.url, &held).await);
+        document(get_with(&HttpClient::new(settings()), &held.url, &held).await);
         let head = origin.last().head.to_ascii_lowercase();
         assert!(!head.contains("x-evil") && !head.contains("if-none-match"), "{head}");
     }
@@ -165,7 +165,7 @@ async fn s35_a_validator_that_is_no_header_value_is_not_sent() {
 #[tokio::test]
 async fn s35_line_breaks_in_a_topic_or_target_stay_in_the_path() {
     let origin = Origin::start().await;
-    let fetch = Fetch::new(settings());
+    let fetch = HttpClient::new(settings());
     let url = origin.url("/f%0d%0aX-Evil:%201");
     get_with(&fetch, &url, &Validators::default()).await;
     assert_eq!(origin.last().target(), "/f%0d%0aX-Evil:%201");

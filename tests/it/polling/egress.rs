@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use feedgate::net::{Call, Fetch, FetchError, Lookup, Settings};
+use feedgate::net::{CallbackRequest, FetchError, HttpClient, Lookup, NetworkSettings};
 use feedgate_core::poll::Validators;
 use http::{HeaderMap, Method};
 use tokio::io::AsyncWriteExt;
@@ -45,8 +45,8 @@ impl Lookup for Names {
     }
 }
 
-fn only(network: &str) -> Settings {
-    Settings {
+fn only(network: &str) -> NetworkSettings {
+    NetworkSettings {
         allow_topics: vec![network.parse().unwrap()],
         allow_callbacks: vec![network.parse().unwrap()],
         ..settings()
@@ -58,7 +58,7 @@ async fn s04_a_name_is_judged_at_each_connection_by_what_it_leads_to_then() {
     let origin = Origin::start().await;
     origin.script("/f", [answer("200 OK", &["Connection: close"], ATOM)]);
     let names = Names::of(&[("turncoat.test", &["127.0.0.1", "127.0.0.2"])]);
-    let fetch = Fetch::with_lookup(only("127.0.0.1/32"), names.clone());
+    let fetch = HttpClient::with_lookup(only("127.0.0.1/32"), names.clone());
     let url = origin.url_as("turncoat.test", "/f");
 
     let first = get_with(&fetch, &url, &Validators::default()).await;
@@ -77,7 +77,7 @@ async fn a_connection_that_died_in_the_pool_costs_no_poll() {
     origin
         .script("/f", [answer("200 OK", &[], ATOM), hang_up.clone(), answer("200 OK", &[], ATOM)]);
     origin.script("/never", [hang_up]);
-    let fetch = Fetch::with_lookup(settings(), Names::of(&[("a.test", &["127.0.0.1"])]));
+    let fetch = HttpClient::with_lookup(settings(), Names::of(&[("a.test", &["127.0.0.1"])]));
     let url = origin.url_as("a.test", "/f");
     for _ in 0..2 {
         document(get_with(&fetch, &url, &Validators::default()).await);
@@ -93,7 +93,7 @@ async fn a_connection_that_died_in_the_pool_costs_no_poll() {
 async fn s04_one_inner_answer_among_others_refuses_the_name() {
     let origin = Origin::start().await;
     let names = Names::of(&[("mixed.test", &["127.0.0.1 10.0.0.1"])]);
-    let fetch = Fetch::with_lookup(only("127.0.0.1/32"), names);
+    let fetch = HttpClient::with_lookup(only("127.0.0.1/32"), names);
     let got = get_with(&fetch, &origin.url_as("mixed.test", "/f"), &Validators::default()).await;
     assert_eq!(code(&got), "forbidden_address");
     assert_eq!(origin.connections(), 0);
@@ -102,8 +102,8 @@ async fn s04_one_inner_answer_among_others_refuses_the_name() {
 #[tokio::test]
 async fn s02_inner_names_are_not_even_looked_up() {
     let names = Names::of(&[]);
-    let closed = Settings { allow_topics: Vec::new(), ..settings() };
-    let fetch = Fetch::with_lookup(closed, names.clone());
+    let closed = NetworkSettings { allow_topics: Vec::new(), ..settings() };
+    let fetch = HttpClient::with_lookup(closed, names.clone());
     for host in ["localhost", "db", "printer.local", "vault.internal", "x.onion"] {
         let url = format!("http://{host}:8080/");
         let got = get_with(&fetch, &url, &Validators::default()).await;
@@ -116,13 +116,13 @@ async fn s02_inner_names_are_not_even_looked_up() {
 async fn s12_topics_and_callbacks_have_lists_of_their_own() {
     let origin = Origin::start().await;
     origin.script("/f", [answer("200 OK", &[], ATOM)]);
-    let settings = Settings { allow_callbacks: Vec::new(), ..settings() };
-    let fetch = Fetch::new(settings);
+    let settings = NetworkSettings { allow_callbacks: Vec::new(), ..settings() };
+    let fetch = HttpClient::new(settings);
     document(get_with(&fetch, &origin.url("/f"), &Validators::default()).await);
 
     let (method, headers, body) = (Method::POST, HeaderMap::new(), Bytes::new());
     let url = Url::parse(&origin.url("/f")).unwrap();
-    let refused = fetch.call(Call { method, url, headers, body }).await.unwrap_err();
+    let refused = fetch.call(CallbackRequest { method, url, headers, body }).await.unwrap_err();
     assert_eq!(refused.code(), "forbidden_address");
     assert_eq!(origin.connections(), 1);
 }
@@ -133,8 +133,8 @@ async fn s13_closed_and_silent_ports_look_the_same_to_a_subscriber() {
     // to it (reserved for documentation, so that nothing is there).
     let closed = Origin::start().await.url_as("closed.test", "/");
     let names = Names::of(&[("closed.test", &["127.0.0.1"]), ("silent.test", &["192.0.2.1"])]);
-    let settings = Settings { allow_topics: vec!["0.0.0.0/0".parse().unwrap()], ..hasty() };
-    let fetch = Fetch::with_lookup(settings, names);
+    let settings = NetworkSettings { allow_topics: vec!["0.0.0.0/0".parse().unwrap()], ..hasty() };
+    let fetch = HttpClient::with_lookup(settings, names);
     let mut told = Vec::new();
     for url in [closed.as_str(), "http://silent.test:8080/"] {
         let got = get_with(&fetch, url, &Validators::default()).await;
@@ -170,7 +170,7 @@ async fn a_name_that_does_not_exist_is_told_apart_from_a_lookup_that_failed() {
         (Arc::new(Silent), "dns: no answer in time"),
     ];
     for (lookup, want) in cases {
-        let fetch = Fetch::with_lookup(hasty(), lookup);
+        let fetch = HttpClient::with_lookup(hasty(), lookup);
         match get_with(&fetch, "http://a.test/", &Validators::default()).await.result {
             Err(FetchError::Unreachable { detail, .. }) => assert_eq!(detail, want),
             other => panic!("{want}: {other:?}"),
@@ -190,7 +190,8 @@ async fn p39_certificates_are_verified_and_their_faults_told_apart() {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
     })
     .await;
-    let fetch = Fetch::with_lookup(settings(), Names::of(&[("stranger.test", &["127.0.0.1"])]));
+    let fetch =
+        HttpClient::with_lookup(settings(), Names::of(&[("stranger.test", &["127.0.0.1"])]));
     let cases = [
         (stranger, "tls: the certificate is from an unknown issuer"),
         (plain, "tls: the handshake failed"),

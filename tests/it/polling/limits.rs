@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::time::Duration;
 
-use feedgate::net::{Fetch, Fetched, Settings};
+use feedgate::net::{Fetched, HttpClient, NetworkSettings};
 use feedgate_core::poll::Validators;
 
 use super::{ATOM, code, document, get, get_with, hasty, settings};
 use crate::support::origin::{Origin, Step, answer, head};
 
 async fn get_hastily(url: &str) -> Fetched {
-    get_with(&Fetch::new(hasty()), url, &Validators::default()).await
+    get_with(&HttpClient::new(hasty()), url, &Validators::default()).await
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn p43_a_body_that_tells_it_is_too_long_is_not_read() {
     let head = head("200 OK", &["Content-Length: 10485761"]);
     origin.script("/f", [Step::Flood(head, vec![b' '; 65_536])]);
     let got = get(&origin.url("/f")).await;
-    assert_eq!((code(&got), got.wire_bytes), ("too_long", 0));
+    assert_eq!((code(&got), got.wire_bytes), ("body_too_large", 0));
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn p43_a_body_without_end_is_cut_at_the_limit() {
     {
         origin.script("/f", [Step::Flood(head("200 OK", &headers), piece)]);
         let got = get(&origin.url("/f")).await;
-        assert_eq!(code(&got), "too_long");
+        assert_eq!(code(&got), "body_too_large");
         assert!((10_485_760..11_000_000).contains(&got.wire_bytes), "{}", got.wire_bytes);
     }
 }
@@ -75,8 +75,8 @@ async fn p43_a_body_without_end_is_cut_at_the_limit() {
 async fn p43_a_body_of_exactly_the_limit_is_read() {
     let origin = Origin::start().await;
     let limit = 100_000;
-    let fetch = Fetch::new(Settings { body_limit_bytes: limit, ..settings() });
-    for (length, want) in [(limit, "ok"), (limit + 1, "too_long")] {
+    let fetch = HttpClient::new(NetworkSettings { body_limit_bytes: limit, ..settings() });
+    for (length, want) in [(limit, "ok"), (limit + 1, "body_too_large")] {
         let body = vec![b' '; usize::try_from(length).unwrap()];
         origin.script("/f", [answer("200 OK", &[], body)]);
         assert_eq!(code(&get_with(&fetch, &origin.url("/f"), &Validators::default()).await), want);
@@ -129,7 +129,7 @@ async fn s18_bombs_are_refused() {
     for (coding, bomb) in bombs {
         let origin = Origin::start().await;
         origin.script("/f", [answer("200 OK", &[&format!("Content-Encoding: {coding}")], bomb)]);
-        assert_eq!(code(&get(&origin.url("/f")).await), "too_long", "{coding}");
+        assert_eq!(code(&get(&origin.url("/f")).await), "body_too_large", "{coding}");
     }
 }
 
@@ -140,6 +140,6 @@ async fn an_answer_that_is_no_http_is_an_error() {
         origin.script("/f", [Step::SendAndClose(bytes.to_vec())]);
         let got = get(&origin.url("/f")).await;
         assert_eq!(code(&got), "unreachable", "{bytes:?}");
-        assert!(got.hops.last().unwrap().trouble.is_some());
+        assert!(got.hops.last().unwrap().failure.is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! Redirects, which we follow by hand: rules P18 and P19, S3 and S5.
 
-use feedgate::net::{Fetch, Settings};
+use feedgate::net::{HttpClient, NetworkSettings};
 use feedgate_core::poll::Validators;
 
 use super::{ATOM, code, document, get, get_with, redirect, settings};
@@ -104,7 +104,7 @@ async fn s03_a_redirect_to_an_inner_address_is_never_requested() {
     inner.script("/", [answer("200 OK", &[], "secret")]);
     // The server of the first hop may be reached, the rest of loopback may not.
     let allow_topics = vec!["127.0.0.1/32".parse().unwrap()];
-    let fetch = Fetch::new(Settings { allow_topics, ..settings() });
+    let fetch = HttpClient::new(NetworkSettings { allow_topics, ..settings() });
     let hosts = [
         "127.0.0.2",
         "2130706434",

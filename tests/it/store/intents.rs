@@ -36,7 +36,7 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
     one.verify_token = Some("token".to_owned());
     store.enqueue_intent(&one, at(1)).await.unwrap();
     store.enqueue_intent(&intent("https://two.test/"), at(2)).await.unwrap();
-    assert_eq!(store.gauges(at(3)).await.unwrap().intents, 2);
+    assert_eq!(store.gauges(at(3)).await.unwrap().pending_verifications, 2);
 
     assert_eq!(store.claim_intents(at(0), at(9), &few(5)).await.unwrap(), [], "not due yet");
     let due = store.claim_intents(at(3), at(9), &few(1)).await.unwrap();
@@ -120,7 +120,7 @@ async fn an_intent_is_settled_once(database: Database) {
         settled.into_iter().filter(|settled| settled.as_ref().unwrap().is_some()).count(),
         1
     );
-    assert_eq!(nodes[0].gauges(at(3)).await.unwrap().intents, 0);
+    assert_eq!(nodes[0].gauges(at(3)).await.unwrap().pending_verifications, 0);
 }
 
 /// The callbacks of what is claimed with this room.

@@ -224,7 +224,8 @@ impl Gateway {
     pub(crate) async fn comes_to_rest(&self) {
         let mut metrics = String::new();
         let wait = async {
-            let at_rest = ["\nfeedgate_subscriptions_due 0\n", "\nfeedgate_intents 0\n"];
+            let at_rest =
+                ["\nfeedgate_subscriptions_due 0\n", "\nfeedgate_pending_verifications 0\n"];
             while !at_rest.iter().all(|line| metrics.contains(line)) {
                 sleep(LOOK_AGAIN).await;
                 metrics = self.get("/metrics").await.1;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
-use feedgate_core::ping_forwarding::Onward;
+use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::ports::Store;
 use feedgate_store as store;
 use feedgate_store::Settings;
@@ -152,13 +152,13 @@ impl Database {
 
     /// The same, with pages that take so much.
     pub(crate) async fn open_cut(&self, groups: HostGroups, cut: PageLimits) -> Arc<dyn Store> {
-        let onward = Onward::default();
+        let onward = PingForwarding::default();
         let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, onward };
         store::open(&settings).await.unwrap()
     }
 
     /// The same, with sinks that are told of changes.
-    pub(crate) async fn open_telling(&self, onward: Onward) -> Arc<dyn Store> {
+    pub(crate) async fn open_telling(&self, onward: PingForwarding) -> Arc<dyn Store> {
         let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
         let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, onward };
         store::open(&settings).await.unwrap()

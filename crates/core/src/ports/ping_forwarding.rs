@@ -5,34 +5,34 @@ use chrono::{DateTime, Utc};
 
 use super::StoreError;
 use crate::ping::WeblogChange;
-use crate::ping_forwarding::DueSink;
+use crate::ping_forwarding::DuePing;
 
-/// Sinks that have to be told of changes, a row for each sink and resource.
+/// PingTargets that have to be told of changes, a row for each sink and resource.
 #[async_trait]
-pub trait Sinks: Send + Sync {
+pub trait PingTargets: Send + Sync {
     /// Has all sinks told that a weblog changed, if the owner of its feed asked for it: one
     /// that nobody here watches, and that is known to have changed.
-    async fn tell_sinks(&self, weblog: &WeblogChange) -> Result<(), StoreError>;
+    async fn forward_ping(&self, weblog: &WeblogChange) -> Result<(), StoreError>;
 
     /// Takes up to `limit` pings that are due to the sink of this name at `now`, and hides
     /// them until `until`.
-    async fn claim_sink(
+    async fn claim_forwarded_pings(
         &self,
         sink: &str,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
-    ) -> Result<Vec<DueSink>, StoreError>;
+    ) -> Result<Vec<DuePing>, StoreError>;
 
     /// Keeps that a ping is to be sent again then, or that it is done with. If there was
     /// another change meanwhile, it is due again `now`.
-    async fn settle_sink(
+    async fn finish_forwarded_ping(
         &self,
-        due: &DueSink,
+        due: &DuePing,
         retry_at: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError>;
 
     /// Forgets what is owed to other sinks than those of these names. Returns how much.
-    async fn forget_sinks(&self, known: &[String]) -> Result<u64, StoreError>;
+    async fn forget_other_targets(&self, known: &[String]) -> Result<u64, StoreError>;
 }

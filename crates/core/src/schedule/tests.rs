@@ -149,7 +149,7 @@ fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
         ("it says that a minute is enough",  consents,        (300, "min_period")),
     ];
     for (why, polling, want) in cases {
-        // Trouble leaves alone what is known of the server's manners.
+        // Failure leaves alone what is known of the server's manners.
         let steps = steps::steady(ResourceKind::Feed, 1, &polling, &bounds, at(0));
         let (period, ..) = steps.finish();
         assert_eq!((period.as_secs(), period.reason().word()), want, "{why}");
@@ -183,7 +183,7 @@ fn told(class: FailureClass, secs: u32) -> PollSetback {
 /// everything is forgotten once it is well again.
 fn stays_away(cases: &[(&str, Polling, PollSetback, u32, &str)]) {
     for (why, polling, setback, want, code) in cases {
-        let plan = planned(polling.clone(), &PollFinding::Trouble(*setback));
+        let plan = planned(polling.clone(), &PollFinding::Failure(*setback));
         assert_eq!((plan.period.as_secs(), plan.period.reason().word()), (*want, *code), "{why}");
         let counts = u32::from(setback.class != FailureClass::SlowDown);
         assert_eq!(plan.polling.failures, polling.failures + counts, "{why}");
@@ -269,7 +269,7 @@ fn p44_jitter_is_a_tenth_and_never_undercuts_a_promise() {
     let seldom = Polling { last_new: Some(at(-24 * 400)), ..steady(0.0) };
     let failing = Polling { failures: 3, ..steady(24.0) };
     let trouble =
-        PollFinding::Trouble(PollSetback { class: FailureClass::Server, retry_after_s: None });
+        PollFinding::Failure(PollSetback { class: FailureClass::Server, retry_after_s: None });
     #[rustfmt::skip]
     let cases = [
         ("a tenth to either side",              &hourly,   &SAME,    (3_240, 3_960)),

@@ -1,4 +1,4 @@
-//! Sinks that have to be told of a change: a row for each sink and resource.
+//! PingTargets that have to be told of a change: a row for each sink and resource.
 //!
 //! A change that comes while a row waits is told of with it; one that comes while the sink
 //! is being told makes the row due again.
@@ -15,14 +15,14 @@ use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::most;
 use feedgate_core::ping::WeblogChange;
-use feedgate_core::ping_forwarding::{DueSink, Onward};
-use feedgate_core::ports::{Sinks, StoreError};
+use feedgate_core::ping_forwarding::{DuePing, PingForwarding};
+use feedgate_core::ports::{PingTargets, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 
 #[async_trait]
-impl Sinks for Db {
-    async fn tell_sinks(&self, weblog: &WeblogChange) -> Result<(), StoreError> {
+impl PingTargets for Db {
+    async fn forward_ping(&self, weblog: &WeblogChange) -> Result<(), StoreError> {
         let (weblog, onward) = (weblog.clone(), Arc::clone(&self.onward));
         let told = self.write(move |tx| {
             Box::pin(async move {
@@ -36,13 +36,13 @@ impl Sinks for Db {
         told.await
     }
 
-    async fn claim_sink(
+    async fn claim_forwarded_pings(
         &self,
         sink: &str,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
-    ) -> Result<Vec<DueSink>, StoreError> {
+    ) -> Result<Vec<DuePing>, StoreError> {
         const DUE: &str = "
             select id, target, name, url, feed_url, version, attempts
               from forwarded_pings
@@ -64,9 +64,9 @@ impl Sinks for Db {
         claimed.await
     }
 
-    async fn settle_sink(
+    async fn finish_forwarded_ping(
         &self,
-        due: &DueSink,
+        due: &DuePing,
         retry_at: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
@@ -89,7 +89,7 @@ impl Sinks for Db {
         settled.await.map(drop)
     }
 
-    async fn forget_sinks(&self, known: &[String]) -> Result<u64, StoreError> {
+    async fn forget_other_targets(&self, known: &[String]) -> Result<u64, StoreError> {
         const FORGET: &str = "delete from forwarded_pings where target not in ({texts $1})";
         let known = Value::Texts(known.to_vec());
         let forgotten =
@@ -101,7 +101,7 @@ impl Sinks for Db {
 /// Has all sinks told of a change of this resource, if its owner asked for it.
 pub(crate) async fn changed(
     tx: &Tx<'_>,
-    onward: &Onward,
+    onward: &PingForwarding,
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
@@ -125,7 +125,7 @@ pub(crate) async fn changed(
 /// Has all sinks told of a weblog: its name, its address and its feed.
 async fn keep(
     tx: &Tx<'_>,
-    onward: &Onward,
+    onward: &PingForwarding,
     [name, url, feed_url]: [&str; 3],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
@@ -157,8 +157,8 @@ fn has_credentials(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
 }
 
-fn due(mut row: Row) -> Result<DueSink, StoreError> {
-    Ok(DueSink {
+fn due(mut row: Row) -> Result<DuePing, StoreError> {
+    Ok(DuePing {
         id: row.int()?,
         sink: row.text()?,
         name: row.text()?,

@@ -15,7 +15,7 @@ use crate::hosts;
 use crate::resources::poll_result_batcher::PollResultBatcher;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
-use feedgate_core::ping_forwarding::Onward;
+use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::ports::{StoreError, WakeSignals};
 
 /// What [`crate::open`] opens.
@@ -30,7 +30,7 @@ pub(crate) struct Db {
     /// How much a page takes.
     pub(crate) cut: PageLimits,
     /// Which changes are pinged onward.
-    pub(crate) onward: Arc<Onward>,
+    pub(crate) onward: Arc<PingForwarding>,
 }
 
 enum Engine {

@@ -83,7 +83,7 @@ pub(crate) async fn record(
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
     tell(tx, id, (poll.at, poll.silent), (before.stands_at(), &after)).await?;
-    // Upkeep may have measured the resource since it was claimed.
+    // Maintenance may have measured the resource since it was claimed.
     poll.status.last_maintenance_at = before.status.last_maintenance_at;
     poll.status.velocity = before.status.velocity;
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;

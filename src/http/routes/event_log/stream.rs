@@ -97,7 +97,7 @@ pub(super) async fn answer(
         Err(err) => return out_of_order(&err),
     };
     let (pieces, mut sent) = mpsc::channel(1);
-    let written = gateway.journal.watch();
+    let written = gateway.event_log.watch();
     let heard = Instant::now();
     tokio::spawn(Tail { gateway, look, seen, written, heard, pieces, _place: place }.run());
     let body = stream::poll_fn(move |cx| sent.poll_recv(cx)).map(Ok::<Bytes, Infallible>);

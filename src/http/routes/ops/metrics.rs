@@ -60,7 +60,11 @@ fn write(gauges: &Gauges, text: &mut String) {
             "How long the longest due subscription has been",
             gauges.oldest_due_s,
         ),
-        ("intents", "Intents that wait to be verified", gauges.intents),
+        (
+            "pending_verifications",
+            "Requests that wait for their callback to be verified",
+            gauges.pending_verifications,
+        ),
     ];
     for (name, help, value) in lines {
         // Writing to a String does not fail.

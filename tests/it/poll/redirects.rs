@@ -85,7 +85,7 @@ async fn p20_a_permanent_redirect_is_followed_after_a_week(database: Database) {
     resource = poll_on(&bench, &old, 8).await;
     assert_eq!((resource.topic.as_str(), &resource.fetch_url), (old.as_str(), &origin.url("/new")));
     assert_eq!(resource.status.version, before + 1, "a move is a transition");
-    assert!(resource.status.http_message.contains("moved for good"), "{:?}", resource.status);
+    assert!(resource.status.http_message.contains("moved permanently"), "{:?}", resource.status);
     let log = bench.store.moves(resource.id).await.unwrap();
     assert_eq!((log.len(), &log[0].from, &log[0].to), (1, &old, &origin.url("/new")));
 

@@ -1,19 +1,19 @@
 //! One poll from end to end: what a publisher serves, and what is kept of it.
 
+mod fragments;
 mod kept;
-mod news;
-mod parts;
-mod places;
+mod new_entries;
+mod redirects;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use feedgate::event_log::Journal;
-use feedgate::jobs::poll::{Ingest, Settings};
+use feedgate::event_log::EventLog;
+use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::jobs::runner;
 use feedgate::metrics::Metrics;
-use feedgate::net::{self, Fetch};
+use feedgate::net::{self, HttpClient};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceKind};
@@ -48,14 +48,14 @@ on_both_stores!(
 /// A poller, and the publisher it polls.
 struct Bench {
     store: Arc<dyn Store>,
-    ingest: Ingest,
+    ingest: Poller,
     publisher: Publisher,
 }
 
 impl Bench {
     async fn start(database: &Database) -> Bench {
         let store = database.open().await;
-        let fetch = Fetch::new(net::Settings {
+        let fetch = HttpClient::new(net::NetworkSettings {
             user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
             allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
             allow_callbacks: Vec::new(),
@@ -65,9 +65,10 @@ impl Bench {
             host_spacing: Duration::ZERO,
         });
         let claim = Duration::from_secs(60);
-        let settings = Settings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
+        let settings =
+            PollSettings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
         let ingest =
-            Ingest::new(Arc::clone(&store), fetch, Metrics::new(), Journal::off(), settings);
+            Poller::new(Arc::clone(&store), fetch, Metrics::new(), EventLog::off(), settings);
         Bench { store, ingest, publisher: Publisher::start().await }
     }
 

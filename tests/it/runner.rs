@@ -6,20 +6,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use feedgate::jobs::runner::{Pace, Work, run};
+use feedgate::jobs::runner::{Job, WorkerConfig, run};
 use feedgate_core::ports::StoreError;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-const PACE: Pace =
-    Pace { at_once: 3, idle: Duration::from_secs(60), drain: Duration::from_secs(15) };
+const CONFIG: WorkerConfig = WorkerConfig {
+    concurrency: 3,
+    idle: Duration::from_secs(60),
+    shutdown_grace: Duration::from_secs(15),
+};
 
-/// Work that waits in a list. Each job ends when it is given leave.
+/// Job that waits in a list. Each job ends when it is given leave.
 #[derive(Default)]
 struct Listed {
-    waiting: Mutex<VecDeque<Job>>,
+    waiting: Mutex<VecDeque<Task>>,
     store_is_down: Mutex<bool>,
     claims: AtomicUsize,
     begun: AtomicUsize,
@@ -28,19 +31,19 @@ struct Listed {
 }
 
 #[derive(Clone)]
-enum Job {
+enum Task {
     /// Ends when this lets it.
     When(Arc<Semaphore>),
     /// Panics.
     Panic,
 }
 
-impl Work for Listed {
-    type Job = Job;
+impl Job for Listed {
+    type Item = Task;
 
     const NAME: &'static str = "listed";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<Task>, StoreError> {
         self.claims.fetch_add(1, Ordering::SeqCst);
         if *self.store_is_down.lock().unwrap() {
             return Err(StoreError::Closed);
@@ -50,12 +53,12 @@ impl Work for Listed {
         Ok(waiting.drain(..limit).collect())
     }
 
-    async fn perform(&self, job: Job) {
+    async fn perform(&self, job: Task) {
         self.begun.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_waiters();
         match job {
-            Job::When(leave) => leave.acquire().await.unwrap().forget(),
-            Job::Panic => panic!("a job that panics"),
+            Task::When(leave) => leave.acquire().await.unwrap().forget(),
+            Task::Panic => panic!("a job that panics"),
         }
         self.done.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_waiters();
@@ -70,11 +73,11 @@ struct Bench {
 }
 
 impl Bench {
-    fn start(jobs: impl IntoIterator<Item = Job>) -> Bench {
+    fn start(jobs: impl IntoIterator<Item = Task>) -> Bench {
         let work = Arc::new(Listed::default());
         work.waiting.lock().unwrap().extend(jobs);
         let (news, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let worker = run(Arc::clone(&work), PACE, Arc::clone(&news), stop.clone());
+        let worker = run(Arc::clone(&work), CONFIG, Arc::clone(&news), stop.clone());
         Bench { work, news, stop, worker: tokio::spawn(worker) }
     }
 
@@ -93,14 +96,14 @@ impl Bench {
     }
 }
 
-fn free() -> Job {
-    Job::When(Arc::new(Semaphore::new(1)))
+fn free() -> Task {
+    Task::When(Arc::new(Semaphore::new(1)))
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_more_jobs_are_in_hand_than_allowed() {
     let leave = Arc::new(Semaphore::new(0));
-    let bench = Bench::start((0..5).map(|_| Job::When(Arc::clone(&leave))));
+    let bench = Bench::start((0..5).map(|_| Task::When(Arc::clone(&leave))));
     bench.until(|work| work.begun.load(Ordering::SeqCst) == 3).await;
     sleep(Duration::from_secs(120)).await;
     assert_eq!(bench.work.begun.load(Ordering::SeqCst), 3, "the other two wait in the store");
@@ -112,7 +115,7 @@ async fn no_more_jobs_are_in_hand_than_allowed() {
 async fn news_wake_it_and_so_does_the_clock() {
     let bench = Bench::start([]);
     bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
-    for (news, most) in [(true, Duration::from_secs(1)), (false, PACE.idle * 2)] {
+    for (news, most) in [(true, Duration::from_secs(1)), (false, CONFIG.idle * 2)] {
         let begun = Instant::now();
         let done = bench.work.done.load(Ordering::SeqCst);
         bench.work.waiting.lock().unwrap().push_back(free());
@@ -126,7 +129,7 @@ async fn news_wake_it_and_so_does_the_clock() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_panics_costs_nothing_but_itself() {
-    let bench = Bench::start([Job::Panic, Job::Panic, Job::Panic, Job::Panic, free()]);
+    let bench = Bench::start([Task::Panic, Task::Panic, Task::Panic, Task::Panic, free()]);
     bench.until(|work| work.done.load(Ordering::SeqCst) == 1).await;
 }
 
@@ -143,7 +146,7 @@ async fn a_store_that_is_down_is_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn told_to_stop_it_takes_nothing_new_and_finishes_what_it_has() {
     let leave = Arc::new(Semaphore::new(0));
-    let bench = Bench::start((0..3).map(|_| Job::When(Arc::clone(&leave))));
+    let bench = Bench::start((0..3).map(|_| Task::When(Arc::clone(&leave))));
     bench.until(|work| work.begun.load(Ordering::SeqCst) == 3).await;
     bench.work.waiting.lock().unwrap().push_back(free());
     bench.stop.cancel();
@@ -156,10 +159,10 @@ async fn told_to_stop_it_takes_nothing_new_and_finishes_what_it_has() {
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_finish_in_time_is_left() {
-    let bench = Bench::start([Job::When(Arc::new(Semaphore::new(0)))]);
+    let bench = Bench::start([Task::When(Arc::new(Semaphore::new(0)))]);
     bench.until(|work| work.begun.load(Ordering::SeqCst) == 1).await;
     let stopped = Instant::now();
     bench.stop.cancel();
     bench.worker.await.unwrap();
-    assert_eq!(stopped.elapsed(), PACE.drain, "rule D17: 15 s");
+    assert_eq!(stopped.elapsed(), CONFIG.shutdown_grace, "rule D17: 15 s");
 }

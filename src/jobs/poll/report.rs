@@ -1,6 +1,6 @@
-//! What was found → what is kept of it: status, schedule, and what to remember.
+//! From the observation of a poll to what is stored: status, schedule, and what to remember.
 //!
-//! One pure function.
+//! [`report`] is a pure function.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,74 +21,79 @@ use feedgate_feed::model::{Feed, Text};
 use feedgate_feed::render;
 use feedgate_feed::repair;
 
-use super::observe::{Found, Fresh, NO_PART, Partless, Seen};
+use super::observation::{FRAGMENT_NOT_FOUND, Found, FragmentMissing, Observation, ReceivedBody};
 use super::records::Records;
 
-/// What is said of a document in which everything is new.
+/// The note in the status when every entry of a document is new.
 const WINDOW_OVERRUN: &str = "; window overrun: all are new, and some may have been missed";
 
-/// What a poll leaves behind.
+/// The result of a poll.
 #[derive(Debug)]
-pub(super) struct Report {
-    /// For the store.
+pub(super) struct PollReport {
+    /// What the store records.
     pub(super) poll: Poll,
-    /// Its outcome, for the metrics.
+    /// The outcome, as a label of metrics.
     pub(super) outcome: &'static str,
     /// How long the fetch took.
     pub(super) took: Duration,
 }
 
-/// What a report depends on besides what was found.
+/// What a report depends on besides the observation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
-    /// What bounds periods.
+pub(super) struct ReportInputs {
+    /// The bounds of poll periods.
     pub(super) bounds: ScheduleBounds,
-    /// Random in 0 to 1.
-    pub(super) dice: f64,
+    /// Random from 0 to 1.
+    pub(super) jitter: f64,
     /// Whether to estimate the porn rank.
     pub(super) porn_rank: bool,
 }
 
-/// Puts together what a poll leaves behind. `records` are what it has for the log.
-pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Terms) -> Report {
+/// The report of a poll. `records` are what it adds to the log.
+pub(super) fn report(
+    due: &DueResource,
+    observation: Observation,
+    records: Records,
+    terms: &ReportInputs,
+) -> PollReport {
     let resource = &due.resource;
-    let now = seen.at + seen.took;
-    let outcome = outcome(&seen.found, &records);
-    let kind = kind(&seen.found);
+    let now = observation.at + observation.took;
+    let outcome = outcome(&observation.found, &records);
+    let kind = kind(&observation.found);
     let held = ScheduleInput {
         kind: resource.kind,
         subscribers: resource.subscribers,
         pushed: resource.pushed_until.is_some_and(|until| until > now),
-        polling: remembered(resource, &seen),
+        polling: remembered(resource, &observation),
     };
-    let answered_well = !matches!(seen.found, Found::Trouble(_));
-    let found = for_schedule(&seen, records.new);
-    let plan = schedule::plan(held, &found, &terms.bounds, now, terms.dice);
-    let mut status = status(resource, &seen, &plan);
-    if let Found::Feed { feed, .. } = &seen.found {
+    let answered_well = !matches!(observation.found, Found::Failure(_));
+    let found = schedule_input(&observation, records.new);
+    let plan = schedule::plan(held, &found, &terms.bounds, now, terms.jitter);
+    let mut status = status(resource, &observation, &plan);
+    if let Found::Feed { feed, .. } = &observation.found {
         status.porn_rank = terms.porn_rank.then(|| rank::porn(feed));
     }
     let PollPlan { mut polling, next_fetch, demand, .. } = plan;
-    if let Found::Partless(_) = &seen.found {
-        lack(&mut polling, &resource.polling, now);
+    if let Found::FragmentMissing(_) = &observation.found {
+        count_missing_fragment(&mut polling, &resource.polling, now);
     }
-    let (feed, fresh) = match seen.found {
-        Found::Feed { feed, fresh } => (Some(feed), Some(fresh)),
-        Found::Other(fresh) => (None, Some(fresh)),
+    let (feed, received) = match observation.found {
+        Found::Feed { feed, received } => (Some(feed), Some(received)),
+        Found::Other(received) => (None, Some(received)),
         _ => (None, None),
     };
     let poll = Poll {
         at: now,
         trigger: due.trigger,
         outcome: outcome.to_owned(),
-        took_ms: seen.took.as_millis().try_into().unwrap_or(u32::MAX),
-        wire_bytes: seen.wire_bytes,
+        took_ms: observation.took.as_millis().try_into().unwrap_or(u32::MAX),
+        wire_bytes: observation.wire_bytes,
         answered_well,
         kind,
         fetch_url: None,
         site_url: feed.as_deref().and_then(Feed::site_url),
         feed_head: feed.as_deref().map(render::atom::stored_head),
-        body: fresh.map(|fresh| fresh.body),
+        body: received.map(|received| received.body),
         upstream: UpstreamFinding::Unknown,
         meaning: records.meaning,
         found: records.found,
@@ -99,143 +104,151 @@ pub(super) fn report(due: &DueResource, seen: Seen, records: Records, terms: &Te
         polling,
         leaves_details: false,
     };
-    Report { poll, outcome, took: seen.took }
+    PollReport { poll, outcome, took: observation.took }
 }
 
-/// The stable word for what was found.
+/// The stable code of the outcome.
 fn outcome(found: &Found, records: &Records) -> &'static str {
     match found {
         Found::NotModified { .. } => "not_modified",
         Found::Same(_) => "ok_same",
         Found::Feed { .. } | Found::Other(_) if records.new + records.updated == 0 => "ok_same",
         Found::Feed { .. } | Found::Other(_) => "ok_new",
-        Found::Partless(_) => NO_PART,
-        Found::Trouble(trouble) => trouble.code,
+        Found::FragmentMissing(_) => FRAGMENT_NOT_FOUND,
+        Found::Failure(failure) => failure.code,
     }
 }
 
 fn kind(found: &Found) -> Option<ResourceKind> {
     match found {
         Found::Feed { .. } => Some(ResourceKind::Feed),
-        Found::Other(_) | Found::Partless(_) => Some(ResourceKind::Other),
-        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => None,
+        Found::Other(_) | Found::FragmentMissing(_) => Some(ResourceKind::Other),
+        Found::NotModified { .. } | Found::Same(_) | Found::Failure(_) => None,
     }
 }
 
-/// What is remembered of the answer itself. Validators and hash change only with a
-/// usable body (rules P6, P7), so that what could not be read is asked for again.
-fn remembered(resource: &Resource, seen: &Seen) -> Polling {
+/// What is remembered of the response itself. Validators and hash change only with a usable
+/// body, so that a document that could not be read is requested in full again (P6, P7).
+fn remembered(resource: &Resource, observation: &Observation) -> Polling {
     let mut polling = resource.polling.clone();
-    if seen.doubted {
-        polling.doubted_at = Some(seen.at);
+    if observation.doubted {
+        polling.doubted_at = Some(observation.at);
     }
-    match &seen.found {
+    match &observation.found {
         Found::Feed { feed, .. } => {
             feed.format.as_str().clone_into(&mut polling.format);
             if polling.known_by != feed.known_by {
-                (polling.known_by, polling.known_by_since) = (feed.known_by, Some(seen.at));
+                (polling.known_by, polling.known_by_since) = (feed.known_by, Some(observation.at));
             }
         }
-        Found::Other(_) | Found::Partless(_) => polling.format.clear(),
-        Found::NotModified { .. } | Found::Same(_) | Found::Trouble(_) => {}
+        Found::Other(_) | Found::FragmentMissing(_) => polling.format.clear(),
+        Found::NotModified { .. } | Found::Same(_) | Found::Failure(_) => {}
     }
     polling.since_whole = polling.since_whole.saturating_add(1);
-    polling.whole_at.get_or_insert(seen.at);
-    if let Found::Feed { fresh, .. } | Found::Other(fresh) | Found::Same(fresh) = &seen.found {
-        polling.gate.clone_from(&fresh.gate);
-        polling.offers.clone_from(&fresh.offers);
+    polling.whole_at.get_or_insert(observation.at);
+    if let Found::Feed { received, .. } | Found::Other(received) | Found::Same(received) =
+        &observation.found
+    {
+        polling.gate.clone_from(&received.gate);
+        polling.offers.clone_from(&received.offers);
     }
-    if let Some(fresh) = usable(&seen.found) {
-        (polling.whole_at, polling.since_whole) = (Some(seen.at), 0);
-        polling.validators = fresh.validators.clone();
-        polling.body_hash.clone_from(&fresh.hash);
-        polling.body_bytes = fresh.body.bytes.len().try_into().unwrap_or(u32::MAX);
+    if let Some(received) = usable(&observation.found) {
+        (polling.whole_at, polling.since_whole) = (Some(observation.at), 0);
+        polling.validators = received.validators.clone();
+        polling.body_hash.clone_from(&received.hash);
+        polling.body_bytes = received.body.bytes.len().try_into().unwrap_or(u32::MAX);
     }
     polling
 }
 
-/// What is remembered of an answer that could be used.
-fn usable(found: &Found) -> Option<&Fresh> {
+/// What is remembered of a usable response.
+fn usable(found: &Found) -> Option<&ReceivedBody> {
     match found {
-        Found::Feed { fresh, .. } | Found::Other(fresh) | Found::Same(fresh) => Some(fresh),
-        Found::Partless(Partless { fresh, .. }) => fresh.as_ref(),
-        Found::NotModified { .. } | Found::Trouble(_) => None,
+        Found::Feed { received, .. } | Found::Other(received) | Found::Same(received) => {
+            Some(received)
+        }
+        Found::FragmentMissing(FragmentMissing { received, .. }) => received.as_ref(),
+        Found::NotModified { .. } | Found::Failure(_) => None,
     }
 }
 
-/// Counts polls without the part that is watched: who is told of trouble that lasts is
-/// told of this as well.
-fn lack(polling: &mut Polling, before: &Polling, now: DateTime<Utc>) {
+/// Counts a poll without the watched fragment as a failure, so that subscribers who are notified
+/// of lasting failures are notified of this one too.
+fn count_missing_fragment(polling: &mut Polling, before: &Polling, now: DateTime<Utc>) {
     polling.failures = before.failures.saturating_add(1);
     polling.failing_since = Some(before.failing_since.unwrap_or(now));
 }
 
-/// What was found, as the schedule wants to know it.
-fn for_schedule(seen: &Seen, new: usize) -> schedule::PollFinding {
-    match &seen.found {
+/// The observation as input of the schedule.
+fn schedule_input(observation: &Observation, new: usize) -> schedule::PollFinding {
+    match &observation.found {
         Found::NotModified { hint_s } => schedule::PollFinding::NotModified { hint_s: *hint_s },
-        Found::Same(fresh) => schedule::PollFinding::Same { hint_s: fresh.hint_s },
-        Found::Feed { feed, fresh } => {
-            schedule::PollFinding::NewRecords(NewRecords::of(feed, fresh.hint_s, new, seen.at))
+        Found::Same(received) => schedule::PollFinding::Same { hint_s: received.hint_s },
+        Found::Feed { feed, received } => schedule::PollFinding::NewRecords(NewRecords::of(
+            feed,
+            received.hint_s,
+            new,
+            observation.at,
+        )),
+        Found::Other(received) => {
+            schedule::PollFinding::NewRecords(NewRecords::of_other(received.hint_s, new))
         }
-        Found::Other(fresh) => {
-            schedule::PollFinding::NewRecords(NewRecords::of_other(fresh.hint_s, new))
-        }
-        // The server does what it should, and the part may come back at any time.
-        Found::Partless(Partless { fresh: None, hint_s, .. }) => {
+        // The server works as it should, and the fragment may come back at any time.
+        Found::FragmentMissing(FragmentMissing { received: None, hint_s, .. }) => {
             schedule::PollFinding::NotModified { hint_s: *hint_s }
         }
-        Found::Partless(Partless { hint_s, .. }) => {
+        Found::FragmentMissing(FragmentMissing { hint_s, .. }) => {
             schedule::PollFinding::Same { hint_s: hint_s.unwrap_or_default() }
         }
-        Found::Trouble(trouble) => schedule::PollFinding::Trouble(PollSetback {
-            class: trouble.class,
-            retry_after_s: trouble.retry_after_s,
+        Found::Failure(failure) => schedule::PollFinding::Failure(PollSetback {
+            class: failure.class,
+            retry_after_s: failure.retry_after_s,
         }),
     }
 }
 
-/// The web site of a feed, by which weblogs ping.
-fn status(resource: &Resource, seen: &Seen, plan: &PollPlan) -> Status {
+/// The status of the resource after the poll.
+fn status(resource: &Resource, observation: &Observation, plan: &PollPlan) -> Status {
     let before = &resource.status;
     let mut status = before.clone();
-    status.last_fetch = Some(seen.at);
+    status.last_fetch = Some(observation.at);
     status.next_fetch = Some(plan.next_fetch);
     status.period_s = plan.period.as_secs();
     status.period_reason = plan.period.reason().to_string();
     status.popularity = rank::popularity(resource.subscribers);
-    match &seen.found {
+    match &observation.found {
         Found::NotModified { .. } => {
-            say(&mut status, 304, "not modified since the last fetch");
+            set_http(&mut status, 304, "not modified since the last fetch");
         }
-        Found::Same(fresh) => {
-            say(&mut status, 200, &format!("{}, the same as before", bytes(fresh)));
+        Found::Same(received) => {
+            set_http(&mut status, 200, &format!("{}, the same as before", bytes(received)));
         }
-        Found::Feed { feed, fresh } => {
+        Found::Feed { feed, received } => {
             let (entries, format) = (feed.entries.len(), feed.format);
             let overrun = if plan.polling.overrun { WINDOW_OVERRUN } else { "" };
-            let mended = mended(feed);
-            let text = format!("{}, {format}, {entries} entries{overrun}{mended}", bytes(fresh));
-            say(&mut status, 200, &text);
+            let repaired = repaired(feed);
+            let text =
+                format!("{}, {format}, {entries} entries{overrun}{repaired}", bytes(received));
+            set_http(&mut status, 200, &text);
             status.title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
-            status.last_parse = Some(seen.at);
+            status.last_parse = Some(observation.at);
             status.generated_ids = feed.has_generated_ids();
             status.bozo_rank = repair::bozo_rank(&feed.repairs, feed.entries.len());
         }
-        Found::Other(fresh) => {
-            say(&mut status, 200, &format!("{}, changed, no feed", bytes(fresh)));
+        Found::Other(received) => {
+            set_http(&mut status, 200, &format!("{}, changed, not a feed", bytes(received)));
             (status.generated_ids, status.bozo_rank) = (false, 0.0);
-            status.last_parse = Some(seen.at);
+            status.last_parse = Some(observation.at);
         }
-        Found::Partless(lacking) => {
-            say(&mut status, 200, &lacking.why);
-            NO_PART.clone_into(&mut status.error);
-            status.last_parse = Some(seen.at);
+        Found::FragmentMissing(missing) => {
+            set_http(&mut status, 200, &missing.reason);
+            FRAGMENT_NOT_FOUND.clone_into(&mut status.error);
+            status.last_parse = Some(observation.at);
         }
-        Found::Trouble(trouble) => {
-            say(&mut status, trouble.http_code, &trouble.message);
-            let gone = schedule::is_gone(&plan.polling, seen.at);
-            status.error = if gone { "gone" } else { trouble.code }.to_owned();
+        Found::Failure(failure) => {
+            set_http(&mut status, failure.http_code, &failure.message);
+            let gone = schedule::is_gone(&plan.polling, observation.at);
+            status.error = if gone { "gone" } else { failure.code }.to_owned();
         }
     }
     if let (false, Some(offers)) =
@@ -247,33 +260,33 @@ fn status(resource: &Resource, seen: &Seen, plan: &PollPlan) -> Status {
     if before.is_failing() != status.is_failing() || is_gone(before) != is_gone(&status) {
         status.version = before.version + 1;
     }
-    let state = status.state(&plan.polling, seen.at);
-    status.announced.consider(state, seen.at);
+    let state = status.state(&plan.polling, observation.at);
+    status.announced.consider(state, observation.at);
     status
 }
 
-fn say(status: &mut Status, code: u16, message: &str) {
+fn set_http(status: &mut Status, code: u16, message: &str) {
     status.http_code = code;
     status.http_message = message.to_owned();
     status.error.clear();
 }
 
-/// What had to be mended, each kind once.
-fn mended(feed: &Feed) -> String {
+/// The repairs that the feed needed, each code once.
+fn repaired(feed: &Feed) -> String {
     let codes: BTreeSet<&str> = feed.repairs.iter().map(|repair| repair.code.as_str()).collect();
     let codes: Vec<&str> = codes.into_iter().collect();
-    if codes.is_empty() { String::new() } else { format!("; mended: {}", codes.join(", ")) }
+    if codes.is_empty() { String::new() } else { format!("; repaired: {}", codes.join(", ")) }
 }
 
-fn bytes(fresh: &Fresh) -> String {
-    format!("{} bytes", fresh.body.bytes.len())
+fn bytes(received: &ReceivedBody) -> String {
+    format!("{} bytes", received.body.bytes.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::observe::Trouble;
+    use super::super::observation::Failure;
     use super::*;
-    use crate::net::Place;
+    use crate::net::ResourceLocation;
     use feedgate_core::poll::{Trigger, Validators};
     use feedgate_core::record::Seq;
     use feedgate_core::resource::ResourceId;
@@ -283,9 +296,9 @@ mod tests {
     use feedgate_feed::model::Entry;
     use feedgate_feed::repair::{Repair, RepairCode};
 
-    const TERMS: Terms = Terms {
+    const INPUTS: ReportInputs = ReportInputs {
         bounds: ScheduleBounds { min_period_s: 60, k: schedule::K_LEAST },
-        dice: 0.5,
+        jitter: 0.5,
         porn_rank: false,
     };
 
@@ -311,21 +324,21 @@ mod tests {
         DueResource { resource, trigger: Trigger::Schedule }
     }
 
-    fn seen(hours: i64, found: Found) -> Seen {
-        let (took, place) = (Duration::ZERO, Place::Here);
-        Seen { at: at(hours), took, wire_bytes: 0, doubted: false, place, found }
+    fn observation(hours: i64, found: Found) -> Observation {
+        let (took, location) = (Duration::ZERO, ResourceLocation::Here);
+        Observation { at: at(hours), took, wire_bytes: 0, doubted: false, location, found }
     }
 
-    fn trouble(http_code: u16, retry_after_s: Option<u32>) -> Found {
+    fn failure(http_code: u16, retry_after_s: Option<u32>) -> Found {
         let message = "trouble".to_owned();
         let class = FailureClass::of_status(http_code);
-        Found::Trouble(Trouble { code: "http_status", message, class, http_code, retry_after_s })
+        Found::Failure(Failure { code: "http_status", message, class, http_code, retry_after_s })
     }
 
-    fn fresh() -> Fresh {
+    fn received() -> ReceivedBody {
         let validators = Validators { etag: Some(b"\"1\"".to_vec()), ..Validators::default() };
         let body = Body { content_type: None, bytes: Vec::new() };
-        Fresh {
+        ReceivedBody {
             validators,
             hash: "00".to_owned(),
             hint_s: 0,
@@ -337,7 +350,7 @@ mod tests {
     }
 
     fn told(due: &DueResource, hours: i64, found: Found) -> Poll {
-        report(due, seen(hours, found), Records::default(), &TERMS).poll
+        report(due, observation(hours, found), Records::default(), &INPUTS).poll
     }
 
     #[test]
@@ -345,14 +358,14 @@ mod tests {
         let mut resource = due(ResourceKind::Feed, Polling::default(), Status::default());
         let mut seen_errors = Vec::new();
         for hours in [0, 1, 2, 49] {
-            let poll = told(&resource, hours, trouble(410, None));
+            let poll = told(&resource, hours, failure(410, None));
             seen_errors.push((poll.status.error.clone(), poll.status.version));
             resource = due(ResourceKind::Feed, poll.polling, poll.status);
         }
         let http_status = |version| ("http_status".to_owned(), version);
         let gone = ("gone".to_owned(), 2);
         assert_eq!(seen_errors, [http_status(1), http_status(1), http_status(1), gone]);
-        let back = told(&resource, 50, Found::Same(fresh()));
+        let back = told(&resource, 50, Found::Same(received()));
         assert_eq!((back.status.error.as_str(), back.status.version), ("", 3));
         assert_eq!((back.polling.gone, back.polling.failing_since), (0, None));
     }
@@ -364,10 +377,10 @@ mod tests {
         let due = due(ResourceKind::Feed, polling, Status::default());
         let feed = || Box::new(Feed::default());
         let cases = [
-            ("a feed", Found::Feed { feed: feed(), fresh: fresh() }, true),
-            ("the same bytes (P6)", Found::Same(fresh()), true),
+            ("a feed", Found::Feed { feed: feed(), received: received() }, true),
+            ("the same bytes (P6)", Found::Same(received()), true),
             ("not modified (P8)", Found::NotModified { hint_s: None }, false),
-            ("trouble (P7)", trouble(200, None), false),
+            ("failure (P7)", failure(200, None), false),
         ];
         for (why, found, want) in cases {
             let validators = told(&due, 0, found).polling.validators;
@@ -377,15 +390,15 @@ mod tests {
 
     #[test]
     fn the_first_good_poll_is_silent_whatever_it_finds() {
-        let feed = || Found::Feed { feed: Box::default(), fresh: fresh() };
+        let feed = || Found::Feed { feed: Box::default(), received: received() };
         #[rustfmt::skip]
         let cases = [
             ("the first of all",                   ResourceKind::Unknown, feed(),               true),
-            ("no feed",                            ResourceKind::Unknown, Found::Other(fresh()), true),
+            ("no feed",                            ResourceKind::Unknown, Found::Other(received()), true),
             ("a page that has become a feed",      ResourceKind::Other,   feed(),               true),
             ("a known feed",                       ResourceKind::Feed,    feed(),               false),
-            ("a known page",                       ResourceKind::Other,   Found::Other(fresh()), false),
-            ("trouble",                            ResourceKind::Unknown, trouble(500, None),   false),
+            ("a known page",                       ResourceKind::Other,   Found::Other(received()), false),
+            ("trouble",                            ResourceKind::Unknown, failure(500, None),   false),
         ];
         for (why, kind, found, want) in cases {
             let due = due(kind, Polling::default(), Status::default());
@@ -401,12 +414,12 @@ mod tests {
         let known = Status { bozo_rank: 0.7, ..Status::default() };
         #[rustfmt::skip]
         let cases = [
-            ("half of its ids are ours",     Found::Feed { feed, fresh: fresh() },               0.3),
-            ("nothing was wrong",            Found::Feed { feed: Box::default(), fresh: fresh() }, 0.0),
-            ("no feed",                      Found::Other(fresh()),                              0.0),
-            ("the same as before",           Found::Same(fresh()),                               0.7),
+            ("half of its ids are ours",     Found::Feed { feed, received: received() },               0.3),
+            ("nothing was wrong",            Found::Feed { feed: Box::default(), received: received() }, 0.0),
+            ("no feed",                      Found::Other(received()),                              0.0),
+            ("the same as before",           Found::Same(received()),                               0.7),
             ("not modified",                 Found::NotModified { hint_s: None },                0.7),
-            ("trouble",                      trouble(500, None),                                 0.7),
+            ("trouble",                      failure(500, None),                                 0.7),
         ];
         for (why, found, want) in cases {
             let due = due(ResourceKind::Feed, Polling::default(), known.clone());

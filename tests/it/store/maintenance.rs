@@ -29,12 +29,15 @@ on_both_stores!(
 async fn a_chore_is_done_by_one_node_at_a_time(database: Database) {
     let nodes = [database.open().await, database.open().await];
     let hour = Duration::from_secs(3_600);
-    let claims = nodes.each_ref().map(|node| node.claim_chore("leases", at(0), hour));
+    let claims = nodes.each_ref().map(|node| node.claim_maintenance_task("leases", at(0), hour));
     let claims = futures_util::future::join_all(claims).await;
     assert_eq!(claims.into_iter().filter(|claim| *claim.as_ref().unwrap()).count(), 1);
-    assert!(!nodes[1].claim_chore("leases", at(3_599), hour).await.unwrap());
-    assert!(nodes[1].claim_chore("velocity", at(3_599), hour).await.unwrap(), "another chore");
-    assert!(nodes[1].claim_chore("leases", at(3_600), hour).await.unwrap());
+    assert!(!nodes[1].claim_maintenance_task("leases", at(3_599), hour).await.unwrap());
+    assert!(
+        nodes[1].claim_maintenance_task("velocity", at(3_599), hour).await.unwrap(),
+        "another chore"
+    );
+    assert!(nodes[1].claim_maintenance_task("leases", at(3_600), hour).await.unwrap());
 }
 
 async fn ended_leases_are_dropped(database: Database) {
@@ -183,8 +186,14 @@ async fn gauges_count_what_there_is(database: Database) {
     store.record(well, &found).await.unwrap();
     found.status.error = "timed_out".to_owned();
     store.record(ill, &found).await.unwrap();
-    let want =
-        Gauges { resources: 2, failing: 1, subscriptions: 2, due: 2, oldest_due_s: 9, intents: 0 };
+    let want = Gauges {
+        resources: 2,
+        failing: 1,
+        subscriptions: 2,
+        due: 2,
+        oldest_due_s: 9,
+        pending_verifications: 0,
+    };
     assert_eq!(store.gauges(at(10)).await.unwrap(), want);
     let later = Gauges { subscriptions: 0, oldest_due_s: 9_999, ..want };
     assert_eq!(store.gauges(at(10_000)).await.unwrap(), later, "the leases have ended");
@@ -254,13 +263,17 @@ async fn p47_what_a_fast_clock_planned_is_set_back(database: Database) {
         |at_s: i64, wait_s: i64| Poll { next_fetch: at(at_s + wait_s), ..poll(at(at_s), &[]) };
     store.record(ahead, &due(90_000, 700)).await.unwrap();
     store.record(right, &due(100, 50_000)).await.unwrap();
-    assert!(store.claim_chore("leases", at(90_000), Duration::from_secs(60)).await.unwrap());
+    assert!(
+        store.claim_maintenance_task("leases", at(90_000), Duration::from_secs(60)).await.unwrap()
+    );
 
     assert_eq!(store.set_back(at(200)).await.unwrap(), 1);
     assert_eq!(resource(&store, ahead).await.next_fetch, at(900), "as long as was planned");
     assert_eq!(resource(&store, right).await.next_fetch, at(50_100), "what was right stays");
     assert!(store.claim_resources(at(899), at(960), &room()).await.unwrap().is_empty());
     assert_eq!(store.claim_resources(at(900), at(960), &room()).await.unwrap().len(), 1);
-    assert!(store.claim_chore("leases", at(200), Duration::from_secs(60)).await.unwrap());
+    assert!(
+        store.claim_maintenance_task("leases", at(200), Duration::from_secs(60)).await.unwrap()
+    );
     assert_eq!(store.set_back(at(200)).await.unwrap(), 0, "twice does no harm");
 }

@@ -109,14 +109,14 @@ async fn a_part_that_is_not_there_is_a_status_and_no_storm(database: Database) {
 
     bench.publisher.put("/", HTML, page(1, ""));
     let lacking = bench.poll("/#%23alert").await;
-    assert_eq!(lacking.status.error, "no_part");
+    assert_eq!(lacking.status.error, "fragment_not_found");
     assert_eq!(lacking.status.http_code, 200);
     assert_eq!(lacking.status.http_message, "nothing in an HTML page matches #alert");
     assert_eq!(lacking.status.version, well.status.version + 1);
     let period = well.status.period_s..=2 * well.status.period_s;
     for _ in 0..4 {
         let still = bench.poll("/#%23alert").await;
-        assert_eq!((still.head, still.status.error.as_str()), (Seq(1), "no_part"));
+        assert_eq!((still.head, still.status.error.as_str()), (Seq(1), "fragment_not_found"));
         assert_eq!(still.status.version, lacking.status.version, "one transition, not one a poll");
         assert!(period.contains(&still.status.period_s), "no ladder: {}", still.status.period_s);
     }

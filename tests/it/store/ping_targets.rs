@@ -1,8 +1,8 @@
-//! Sinks that have to be told of changes.
+//! PingTargets that have to be told of changes.
 
 use std::sync::Arc;
 
-use feedgate_core::ping_forwarding::{DueSink, Onward, Sink};
+use feedgate_core::ping_forwarding::{DuePing, PingForwarding, PingTarget};
 use feedgate_core::ports::Store;
 use url::Url;
 
@@ -18,13 +18,13 @@ on_both_stores!(
 const SINKS: [&str; 2] = ["xml-rpc=https://one.test/RPC2", "get=https://two.test/"];
 
 async fn open(database: &Database) -> Arc<dyn Store> {
-    let sinks = SINKS.iter().map(|name| Sink::parse(name).unwrap()).collect();
+    let sinks = SINKS.iter().map(|name| PingTarget::parse(name).unwrap()).collect();
     let asked = vec![Url::parse("https://feeds.test/a").unwrap()];
-    database.open_telling(Onward { sinks, asked }).await
+    database.open_telling(PingForwarding { sinks, asked }).await
 }
 
-async fn due(store: &Arc<dyn Store>, sink: &str, seconds: i64) -> Vec<DueSink> {
-    store.claim_sink(sink, at(seconds), at(seconds + 100), 9).await.unwrap()
+async fn due(store: &Arc<dyn Store>, sink: &str, seconds: i64) -> Vec<DuePing> {
+    store.claim_forwarded_pings(sink, at(seconds), at(seconds + 100), 9).await.unwrap()
 }
 
 async fn a_change_is_owed_to_every_sink_until_it_is_told(database: Database) {
@@ -45,11 +45,11 @@ async fn a_change_is_owed_to_every_sink_until_it_is_told(database: Database) {
         assert_eq!(due(&store, sink, 20).await, [], "one at a time");
 
         // In vain, twice; whoever had it last may have died.
-        store.settle_sink(owed, Some(at(60)), at(21)).await.unwrap();
+        store.finish_forwarded_ping(owed, Some(at(60)), at(21)).await.unwrap();
         assert_eq!(due(&store, sink, 59).await, []);
         assert_eq!(due(&store, sink, 60).await[0].attempts, 1);
         let again = due(&store, sink, 160).await;
-        store.settle_sink(&again[0], None, at(161)).await.unwrap();
+        store.finish_forwarded_ping(&again[0], None, at(161)).await.unwrap();
         assert_eq!(due(&store, sink, 9_999).await, []);
     }
 }
@@ -63,15 +63,15 @@ async fn a_change_during_a_ping_is_told_of_again(database: Database) {
     found.status.title = "Waves".to_owned();
     store.record(id, &found).await.unwrap();
     assert_eq!(due(&store, SINKS[0], 4).await, [], "somebody is on it");
-    store.settle_sink(&told, None, at(5)).await.unwrap();
+    store.finish_forwarded_ping(&told, None, at(5)).await.unwrap();
     let again = due(&store, SINKS[0], 6).await.remove(0);
     assert_eq!((again.name.as_str(), again.attempts), ("Waves", 0));
-    store.settle_sink(&again, None, at(7)).await.unwrap();
+    store.finish_forwarded_ping(&again, None, at(7)).await.unwrap();
     assert_eq!(due(&store, SINKS[0], 9_999).await, []);
 
     // A sink nobody names any more is owed nothing.
     let known: Vec<String> = SINKS[..1].iter().map(|name| (*name).to_owned()).collect();
-    assert_eq!(store.forget_sinks(&known).await.unwrap(), 1);
+    assert_eq!(store.forget_other_targets(&known).await.unwrap(), 1);
     assert_eq!(due(&store, SINKS[1], 9_999).await, []);
 }
 

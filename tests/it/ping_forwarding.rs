@@ -16,14 +16,14 @@ use crate::support::publisher::Publisher;
 use crate::support::server::{Server, client, say};
 
 /// A sink that takes pings at `/RPC2` and at `/ping`, or is out of order.
-struct Sink {
+struct PingTarget {
     server: Server,
     told: Arc<Mutex<Vec<String>>>,
     is_broken: Arc<AtomicBool>,
 }
 
-impl Sink {
-    async fn start() -> Sink {
+impl PingTarget {
+    async fn start() -> PingTarget {
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
         let is_broken: Arc<AtomicBool> = Arc::default();
         let (heard, broken) = (Arc::clone(&told), Arc::clone(&is_broken));
@@ -51,7 +51,7 @@ impl Sink {
                 }
             }
         });
-        Sink { server: server.await, told, is_broken }
+        PingTarget { server: server.await, told, is_broken }
     }
 
     /// Waits until it was told so often, and says of what.
@@ -121,7 +121,7 @@ async fn publish(
 async fn sinks_are_told_of_changes_whose_owner_asked_for_it_and_of_no_others() {
     let publisher = Publisher::start().await;
     let database = Database::new(Kind::Sqlite).await;
-    let (rpc, get) = (Sink::start().await, Sink::start().await);
+    let (rpc, get) = (PingTarget::start().await, PingTarget::start().await);
     let sinks = format!("{},get={}", rpc.server.url("/RPC2"), get.server.url("/ping"));
     let gateway = watching(&database, &publisher, &sinks, ["others", "mine"]).await;
 
@@ -141,7 +141,7 @@ async fn sinks_are_told_of_changes_whose_owner_asked_for_it_and_of_no_others() {
 async fn a_sink_that_knows_no_extended_pings_is_sent_a_plain_one() {
     let publisher = Publisher::start().await;
     let database = Database::new(Kind::Sqlite).await;
-    let sink = Sink::start().await;
+    let sink = PingTarget::start().await;
     let url = sink.server.url("/RPC2");
     let gateway = watching(&database, &publisher, &url, ["others", "plain"]).await;
     publish(&gateway, &publisher, "/mine/feed", "plain", 2).await;
@@ -156,10 +156,10 @@ async fn why_a_sink_did_not_take_a_ping_is_told_by_what_it_answered() {
     let no = xmlrpc::fault(1, "no");
     #[rustfmt::skip]
     let cases = [
-        (StatusCode::OK,                    "<html>Welcome</html>".to_owned(), "sink_protocol"),
-        (StatusCode::OK,                    String::new(),                     "sink_protocol"),
-        (StatusCode::NOT_FOUND,             "<html>Nothing</html>".to_owned(), "sink_status"),
-        (StatusCode::INTERNAL_SERVER_ERROR, no,                                "sink_refused"),
+        (StatusCode::OK,                    "<html>Welcome</html>".to_owned(), "target_protocol"),
+        (StatusCode::OK,                    String::new(),                     "target_protocol"),
+        (StatusCode::NOT_FOUND,             "<html>Nothing</html>".to_owned(), "target_status"),
+        (StatusCode::INTERNAL_SERVER_ERROR, no,                                "target_refused"),
     ];
     for (status, body, result) in cases {
         let database = Database::new(Kind::Sqlite).await;
@@ -171,7 +171,7 @@ async fn why_a_sink_did_not_take_a_ping_is_told_by_what_it_answered() {
         let gateway = watching(&database, &publisher, &url.url("/RPC2"), ["others", "mine"]).await;
         publish(&gateway, &publisher, "/mine/feed", "mine", 2).await;
         let told =
-            format!("feedgate_onward_pings_total{{means=\"xml-rpc\",result=\"{result}\"}} 1");
+            format!("feedgate_forwarded_pings_total{{method=\"xml-rpc\",result=\"{result}\"}} 1");
         gateway.measures(&told).await;
     }
 }
@@ -180,14 +180,14 @@ async fn why_a_sink_did_not_take_a_ping_is_told_by_what_it_answered() {
 async fn what_a_sink_did_not_take_outlives_a_restart_and_is_sent_again() {
     let publisher = Publisher::start().await;
     let database = Database::new(Kind::Sqlite).await;
-    let sink = Sink::start().await;
+    let sink = PingTarget::start().await;
     sink.is_broken.store(true, Ordering::SeqCst);
     let url = sink.server.url("/RPC2");
     let mut gateway = watching(&database, &publisher, &url, ["others", "mine"]).await;
     publish(&gateway, &publisher, "/mine/feed", "mine", 2).await;
     sink.told(1).await;
     gateway
-        .measures("feedgate_onward_pings_total{means=\"xml-rpc\",result=\"sink_status\"} 1")
+        .measures("feedgate_forwarded_pings_total{method=\"xml-rpc\",result=\"target_status\"} 1")
         .await;
     publish(&gateway, &publisher, "/mine/feed", "mine", 3).await;
 
@@ -198,14 +198,14 @@ async fn what_a_sink_did_not_take_outlives_a_restart_and_is_sent_again() {
     gateway.restart().await;
     let told = sink.told(before + 1).await;
     assert!(told[before].starts_with("weblogUpdates.extendedPing mine"), "{told:?}");
-    gateway.measures("feedgate_onward_pings_total{means=\"xml-rpc\",result=\"ok\"} 1").await;
+    gateway.measures("feedgate_forwarded_pings_total{method=\"xml-rpc\",result=\"ok\"} 1").await;
 }
 
 #[tokio::test]
 async fn a_sink_that_is_no_longer_named_is_forgotten() {
     let publisher = Publisher::start().await;
     let database = Database::new(Kind::Sqlite).await;
-    let (old, new) = (Sink::start().await, Sink::start().await);
+    let (old, new) = (PingTarget::start().await, PingTarget::start().await);
     old.is_broken.store(true, Ordering::SeqCst);
     let url = old.server.url("/RPC2");
     let gateway = watching(&database, &publisher, &url, ["others", "mine"]).await;
@@ -218,13 +218,15 @@ async fn a_sink_that_is_no_longer_named_is_forgotten() {
     assert_eq!(new.told(1).await.len(), 1);
     let store = database.open().await;
     let now = feedgate::jobs::runner::now() + chrono::TimeDelta::days(1);
-    let due = store.claim_sink(&format!("xml-rpc={}", old.server.url("/RPC2")), now, now, 9).await;
+    let due = store
+        .claim_forwarded_pings(&format!("xml-rpc={}", old.server.url("/RPC2")), now, now, 9)
+        .await;
     assert_eq!(due.unwrap(), []);
 }
 
 #[tokio::test]
 async fn who_saves_a_feed_here_has_sinks_told_of_it_though_nobody_watches() {
-    let sink = Sink::start().await;
+    let sink = PingTarget::start().await;
     let url = sink.server.url("/RPC2");
     let (gateway, _database) = storage::start(&[("FEEDGATE_PING_TARGETS", &url)]).await;
     let path = "/storage/ada/tides.xml";

@@ -1,0 +1,233 @@
+//! The result of fetching a resource, and what is remembered of it for the next poll.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use http::HeaderMap;
+use sha2::{Digest, Sha256};
+
+use crate::net::{FetchError, FetchedDocument, ResourceLocation};
+use feedgate_core::poll::Validators;
+use feedgate_core::schedule::FailureClass;
+use feedgate_feed::Body;
+use feedgate_feed::documents::DiscoveredFeed;
+use feedgate_feed::model::Feed;
+use feedgate_protocol::link;
+
+/// The error code of a resource without the fragment that its topic names (`docs/errors.md`).
+pub(super) const FRAGMENT_NOT_FOUND: &str = "fragment_not_found";
+/// A document that changed less than this before it was sent may change again without a new
+/// `Last-Modified`, which counts in seconds.
+const STILL_CHANGING: Duration = Duration::from_secs(2);
+
+/// The result of one fetch.
+#[derive(Debug)]
+pub(super) struct Observation {
+    /// When the fetch started.
+    pub(super) at: DateTime<Utc>,
+    /// From the first byte sent to the last byte received.
+    pub(super) took: Duration,
+    /// Bytes received, before content decoding.
+    pub(super) wire_bytes: u64,
+    /// Whether a "not modified" was doubted, and the resource fetched unconditionally.
+    pub(super) doubted: bool,
+    /// Where the resource was found.
+    pub(super) location: ResourceLocation,
+    /// What was found.
+    pub(super) found: Found,
+}
+
+/// What was found at the address of a resource.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A 304 response.
+    NotModified {
+        /// For how many seconds the response is fresh, if it says so.
+        hint_s: Option<u32>,
+    },
+    /// The same bytes as last time (P11), or others with the same meaning (N12).
+    Same(ReceivedBody),
+    /// A feed.
+    Feed {
+        /// The normalized feed, as it is stored and sent.
+        feed: Box<Feed>,
+        /// The response that brought it.
+        received: ReceivedBody,
+    },
+    /// A document that is not a feed, where no feed was known, or the watched part of it.
+    Other(ReceivedBody),
+    /// The resource, but without the fragment that the topic names.
+    FragmentMissing(FragmentMissing),
+    /// Nothing usable.
+    Failure(Failure),
+}
+
+/// What is remembered of a usable response.
+#[derive(Debug)]
+pub(super) struct ReceivedBody {
+    /// The validators to send next time.
+    pub(super) validators: Validators,
+    /// SHA-256 of the body, in hex.
+    pub(super) hash: String,
+    /// For how many seconds the response headers say it is fresh.
+    pub(super) hint_s: u32,
+    /// The body as received, or the watched part of it.
+    pub(super) body: Body,
+    /// Relation and target of each link in the headers.
+    pub(super) links: Vec<(String, String)>,
+    /// The part of the content that counts as a change, for a document that is not a feed
+    /// (`Polling::gate`).
+    pub(super) gate: String,
+    /// The feeds that the document links to, if it is a page.
+    pub(super) offers: Vec<DiscoveredFeed>,
+}
+
+/// A resource without the fragment that its topic names.
+#[derive(Debug)]
+pub(super) struct FragmentMissing {
+    /// The sentence for the status.
+    pub(super) reason: String,
+    /// What is remembered of the response; `None` if it was "not modified".
+    pub(super) received: Option<ReceivedBody>,
+    /// For how many seconds the response is fresh, if it says so.
+    pub(super) hint_s: Option<u32>,
+}
+
+/// Why nothing usable was found.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// A stable code of `docs/errors.md`.
+    pub(super) code: &'static str,
+    /// The sentence for the status.
+    pub(super) message: String,
+    /// The kind of failure, which decides when the resource is polled again.
+    pub(super) class: FailureClass,
+    /// The status code, if there was a response.
+    pub(super) http_code: u16,
+    /// For how many seconds the server asked not to be contacted.
+    pub(super) retry_after_s: Option<u32>,
+}
+
+impl ReceivedBody {
+    /// What is remembered of a document that has not been parsed yet.
+    pub(super) fn new(document: &FetchedDocument) -> ReceivedBody {
+        let content_type = document.headers.get(http::header::CONTENT_TYPE);
+        let content_type =
+            content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        ReceivedBody {
+            validators: validators(document),
+            hash: hex::encode(Sha256::digest(&document.body)),
+            hint_s: document.hint_s,
+            body: Body { content_type, bytes: document.body.to_vec() },
+            links: links(document),
+            gate: String::new(),
+            offers: Vec::new(),
+        }
+    }
+}
+
+impl FragmentMissing {
+    pub(super) fn new(reason: String, received: ReceivedBody) -> FragmentMissing {
+        let hint_s = Some(received.hint_s);
+        FragmentMissing { reason, received: Some(received), hint_s }
+    }
+}
+
+/// Relation and target of each link in the headers.
+pub fn links(document: &FetchedDocument) -> Vec<(String, String)> {
+    let values = document.headers.get_all(http::header::LINK).iter();
+    let links = link::read(values.filter_map(|value| value.to_str().ok()));
+    let targets = links.into_iter().filter_map(|link| {
+        let target = document.url.join(&link.target).ok()?;
+        Some(link.rels.into_iter().map(move |rel| (rel, target.as_str().to_owned())))
+    });
+    targets.flatten().collect()
+}
+
+/// The validators of a document, without a `Last-Modified` so recent that the document may
+/// have changed once more within the same second (RFC 9110 `#lastmod.comparison`, "implicitly
+/// weak").
+fn validators(document: &FetchedDocument) -> Validators {
+    let mut validators = document.validators.clone();
+    if validators.etag.is_none() && is_still_changing(&document.headers) {
+        validators.last_modified = None;
+    }
+    validators
+}
+
+fn is_still_changing(headers: &HeaderMap) -> bool {
+    let time = |name| httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok();
+    let (sent, changed) = (time(http::header::DATE), time(http::header::LAST_MODIFIED));
+    match (sent, changed) {
+        (Some(sent), Some(changed)) => {
+            sent.duration_since(changed).unwrap_or_default() < STILL_CHANGING
+        }
+        _ => false,
+    }
+}
+
+impl From<&FetchError> for Failure {
+    fn from(err: &FetchError) -> Failure {
+        let (http_code, retry_after_s) = match err {
+            FetchError::Status { status, retry_after_s } => (status.as_u16(), *retry_after_s),
+            FetchError::Blocked { status } => (status.as_u16(), None),
+            _ => (0, None),
+        };
+        let (code, class) = (err.code(), err.class());
+        Failure { code, message: err.to_string(), class, http_code, retry_after_s }
+    }
+}
+
+impl Failure {
+    /// A response with status 200 and a body that cannot be used.
+    pub(super) fn unusable(code: &'static str, message: String) -> Failure {
+        Failure {
+            code,
+            message,
+            class: FailureClass::Unusable,
+            http_code: 200,
+            retry_after_s: None,
+        }
+    }
+
+    /// A document that made the parser panic.
+    pub(super) fn parser_panicked() -> Failure {
+        let message = "the document could not be read because of a bug in feedgate".to_owned();
+        Failure::unusable("parser_failed", message)
+    }
+
+    /// A document that says that the feed was removed (seed 002: an empty `newLocation`), or
+    /// that moves in a circle.
+    pub(super) fn gone() -> Failure {
+        let message = "the document says that the feed was removed".to_owned();
+        let class = FailureClass::Gone;
+        Failure { code: "gone", message, class, http_code: 410, retry_after_s: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(date: &str, modified: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(http::header::DATE, date.parse().unwrap());
+        headers.insert(http::header::LAST_MODIFIED, modified.parse().unwrap());
+        headers
+    }
+
+    #[test]
+    fn a_date_of_change_is_not_trusted_within_its_own_second() {
+        let date = "Sat, 07 Sep 2002 00:00:10 GMT";
+        let cases = [
+            ("the same second", "Sat, 07 Sep 2002 00:00:10 GMT", true),
+            ("a second before", "Sat, 07 Sep 2002 00:00:09 GMT", true),
+            ("long before", "Sat, 07 Sep 2002 00:00:01 GMT", false),
+            ("in the future", "Sat, 07 Sep 2002 00:00:11 GMT", true),
+            ("no date at all", "yesterday", false),
+        ];
+        for (why, modified, want) in cases {
+            assert_eq!(is_still_changing(&headers(date, modified)), want, "{why}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Polls a resource at once, for a request that waits for the result.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::{Instant, sleep};
+use tracing::{debug, warn};
+
+use crate::jobs::runner;
+use feedgate_core::poll::Trigger;
+use feedgate_core::ports::{DueResource, StoreError};
+use feedgate_core::resource::Resource;
+
+use super::Poller;
+
+/// How often to check whether another worker's poll of the resource has ended.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+impl Poller {
+    /// Polls a resource now, due or not, and returns it as it is afterwards. The result of
+    /// another worker's poll is used instead if one is running, or was recorded since the caller
+    /// read `resource`.
+    ///
+    /// Once started, the poll runs to its end even if the caller stops waiting.
+    pub async fn poll_now(&self, resource: &Resource) -> Result<Resource, StoreError> {
+        let current = self.current(resource).await?;
+        if current.status.last_fetch != resource.status.last_fetch {
+            return Ok(current);
+        }
+        let now = runner::now();
+        if let Some(until) = self.host_backoff_until(&current, now).await? {
+            debug!(resource = current.id.0, %until, "not polled: its host is backed off");
+            return Ok(current);
+        }
+        let until = now + self.settings.claim;
+        match self.store.claim_resource(resource.id, now, until).await? {
+            Some(claimed) => {
+                let due = DueResource { resource: claimed, trigger: Trigger::Ping };
+                let this = self.clone();
+                let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
+                let poll = tokio::spawn(async move {
+                    let polled = this.poll(&due, now).await;
+                    drop(permit);
+                    polled
+                });
+                poll.await.unwrap_or_else(|err| {
+                    warn!(resource = resource.id.0, error = %err, "a poll panicked");
+                    Ok(())
+                })?;
+            }
+            None => self.wait_for_poll(resource).await?,
+        }
+        self.current(resource).await
+    }
+
+    /// The time until which the host of a resource must not be contacted, if it is backed off.
+    pub async fn host_backoff_until(
+        &self,
+        resource: &Resource,
+        now: DateTime<Utc>,
+    ) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let host = self.store.host(&self.store.group(&resource.fetch_url)).await?;
+        Ok(host.cool_until.filter(|until| *until > now))
+    }
+
+    /// The resource as it is in the store now.
+    async fn current(&self, resource: &Resource) -> Result<Resource, StoreError> {
+        let current = self.store.get(resource.id).await?;
+        current.ok_or_else(|| StoreError::Corrupt(format!("resource {} vanished", resource.id)))
+    }
+
+    /// Waits until another worker's poll has been recorded, or its claim has expired.
+    async fn wait_for_poll(&self, resource: &Resource) -> Result<(), StoreError> {
+        let until = Instant::now() + self.settings.claim;
+        while Instant::now() < until {
+            if self.current(resource).await?.status.last_fetch != resource.status.last_fetch {
+                break;
+            }
+            sleep(CHECK_INTERVAL).await;
+        }
+        Ok(())
+    }
+}
