@@ -2,7 +2,6 @@
 
 use http::header::{CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use url::Url;
 
 use crate::net::CallbackRequest;
 use feedgate_core::subscription::Subscription;

@@ -56,7 +56,7 @@ pub(super) enum DocumentSource<'a> {
     /// Another part's poll fetched it at that time.
     Shared(DateTime<Utc>, FetchedDocument),
     /// This poll fetches it.
-    HttpClient(FetchGuard<'a>),
+    Fetch(FetchGuard<'a>),
 }
 
 /// A fetch whose document others may use. If it is dropped, or fails, one of those that
@@ -87,7 +87,7 @@ impl SharedDocuments {
         let is_part = due.resource.topic.fragment().is_some();
         let url = is_part.then_some(&due.resource.fetch_url);
         let Some(waited) = url.filter(|_| due.trigger == Trigger::Schedule) else {
-            return DocumentSource::HttpClient(FetchGuard { documents, url, guard: None });
+            return DocumentSource::Fetch(FetchGuard { documents, url, guard: None });
         };
         let is_usable = |shared: &SharedDocument| {
             let is_newer = status.last_fetch.is_none_or(|last| shared.fetched_at > last);
@@ -96,9 +96,7 @@ impl SharedDocuments {
         };
         match documents.get_or_guard(waited, is_usable).await {
             Ok(shared) => DocumentSource::Shared(shared.fetched_at, (*shared.document).clone()),
-            Err(guard) => {
-                DocumentSource::HttpClient(FetchGuard { documents, url, guard: Some(guard) })
-            }
+            Err(guard) => DocumentSource::Fetch(FetchGuard { documents, url, guard: Some(guard) }),
         }
     }
 }
@@ -208,7 +206,7 @@ mod tests {
     async fn shared_at(shared: &SharedDocuments, due: &DueResource, now: i64) -> Option<i64> {
         match shared.find_or_fetch(due, at(now)).await {
             DocumentSource::Shared(fetched_at, _) => Some(fetched_at.timestamp()),
-            DocumentSource::HttpClient(guard) => {
+            DocumentSource::Fetch(guard) => {
                 guard.give_up();
                 None
             }
@@ -218,7 +216,7 @@ mod tests {
     async fn fetch(shared: &SharedDocuments, document: &FetchedDocument, now: i64) {
         let due = due(Trigger::Schedule, "#first", Some(now));
         match shared.find_or_fetch(&due, at(now)).await {
-            DocumentSource::HttpClient(guard) => guard.share(document, at(now)),
+            DocumentSource::Fetch(guard) => guard.share(document, at(now)),
             DocumentSource::Shared(..) => panic!("it is not newer than the last fetch"),
         }
     }
@@ -250,8 +248,7 @@ mod tests {
                 let shared = SharedDocuments::default();
                 fetch(&shared, &document(10, 10), 100).await;
                 let due = due(trigger, "#a", Some(200));
-                let DocumentSource::HttpClient(guard) = shared.find_or_fetch(&due, at(300)).await
-                else {
+                let DocumentSource::Fetch(guard) = shared.find_or_fetch(&due, at(300)).await else {
                     panic!("it is too old");
                 };
                 guard.confirm(&validators, at(300));
@@ -267,7 +264,7 @@ mod tests {
         let polls = (0..20).map(|_| async {
             match shared.find_or_fetch(&part(), at(0)).await {
                 DocumentSource::Shared(_, document) => assert_eq!(document.body.len(), 10),
-                DocumentSource::HttpClient(guard) => {
+                DocumentSource::Fetch(guard) => {
                     fetches.fetch_add(1, Ordering::Relaxed);
                     sleep(Duration::from_secs(1)).await;
                     guard.share(&document(10, 10), at(0));
@@ -288,13 +285,13 @@ mod tests {
         });
         let second = async {
             match shared.find_or_fetch(&second, at(0)).await {
-                DocumentSource::HttpClient(guard) => guard.give_up(),
+                DocumentSource::Fetch(guard) => guard.give_up(),
                 DocumentSource::Shared(..) => panic!("nothing was fetched"),
             }
         };
         let (first, ()) = tokio::join!(first, second);
         assert!(first.is_err());
-        assert!(matches!(shared.find_or_fetch(&third, at(0)).await, DocumentSource::HttpClient(_)));
+        assert!(matches!(shared.find_or_fetch(&third, at(0)).await, DocumentSource::Fetch(_)));
     }
 
     #[test]
