@@ -19,7 +19,7 @@ use crate::authoring::Publish;
 use crate::config::Config;
 use crate::event_log::{self, EventLog};
 use crate::http::serve::listener::{ListenError, Listener};
-use crate::http::{self, ArchiveDocumentCache, Gateway, Strangers};
+use crate::http::{AnonymousRateLimit, ArchiveDocumentCache, Gateway, Router};
 use crate::jobs::backfill::Backfiller;
 use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
@@ -115,6 +115,7 @@ impl Running {
         let collector =
             Collector::prepare(kept(), &config.collect(&public_url), runner::now()).await?;
         let settings = config.http(&public_url);
+        let requests_per_min = settings.anonymous_requests_per_min;
         let stop = CancellationToken::new();
         let upstreams = config.upstream().map(|settings| {
             Arc::new(UpstreamClient::new(upstream::Parts {
@@ -132,7 +133,7 @@ impl Running {
             subscribe,
             publish,
             upstreams: upstreams.clone(),
-            strangers: Strangers::new(settings.stranger_calls_per_min, Instant::now()),
+            anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
             settings,
             metrics: counts(),
@@ -147,7 +148,7 @@ impl Running {
             shutdown_grace: config.shutdown_grace,
         };
         let mut parts = JoinSet::new();
-        parts.spawn(listener.serve(http::doors(Arc::new(gateway)), stop.clone()));
+        parts.spawn(listener.serve(Router::new(Arc::new(gateway)), stop.clone()));
         let concurrency = config.fetch_concurrency;
         spawn(&mut parts, Arc::new(poller), worker(concurrency), news.resources, &stop);
         let concurrency = config.delivery_concurrency;

@@ -37,8 +37,8 @@ pub struct Metrics {
     upstream_requests: Counters<2>,
     upstream_pushes: Counters<2>,
     forwarded_pings: Counters<2>,
-    answers: Counters<2>,
-    answer_seconds: Histogram,
+    http_requests: Counters<2>,
+    http_request_seconds: Histogram,
 }
 
 impl Metrics {
@@ -62,8 +62,8 @@ impl Metrics {
             upstream_requests: Family::default(),
             upstream_pushes: Family::default(),
             forwarded_pings: Family::default(),
-            answers: Family::default(),
-            answer_seconds: seconds(),
+            http_requests: Family::default(),
+            http_request_seconds: seconds(),
         };
         registry.register("polls", "Polls, by outcome and what caused them", metrics.polls.clone());
         let help = "From the first lookup to the last byte of a fetch";
@@ -87,17 +87,18 @@ impl Metrics {
         registry.register_with_unit("delivery_delay", help, Unit::Seconds, delay);
         let help = "Verifications of intent, by mode and result";
         registry.register("verifications", help, metrics.verifications.clone());
-        registry.register("pings", "Pings received, by door", metrics.pings.clone());
+        registry.register("pings", "Pings received, by source", metrics.pings.clone());
         let help = "Requests to hubs and clouds to tell us, by protocol and result";
         registry.register("upstream_requests", help, metrics.upstream_requests.clone());
         let help = "What hubs and clouds told, by protocol and whether it was believed";
         registry.register("upstream_pushes", help, metrics.upstream_pushes.clone());
         let help = "Pings forwarded to ping targets, by method and result";
         registry.register("forwarded_pings", help, metrics.forwarded_pings.clone());
-        let help = "Requests answered, by door and class of status code";
-        registry.register("answers", help, metrics.answers.clone());
-        let help = "From the headers of a request to its answer";
-        registry.register_with_unit("answer", help, Unit::Seconds, metrics.answer_seconds.clone());
+        let help = "HTTP requests answered, by endpoint and class of status code";
+        registry.register("http_requests", help, metrics.http_requests.clone());
+        let help = "From the headers of an HTTP request to its reply";
+        let seconds = metrics.http_request_seconds.clone();
+        registry.register_with_unit("http_request", help, Unit::Seconds, seconds);
         metrics.registry = Arc::new(registry);
         metrics
     }
@@ -150,9 +151,9 @@ impl Metrics {
         self.verifications.get_or_create(&[("mode", mode), ("result", result)]).inc();
     }
 
-    /// A ping came in by this door.
-    pub fn pinged(&self, door: &'static str) {
-        self.pings.get_or_create(&[("door", door)]).inc();
+    /// A ping came from this source.
+    pub fn pinged(&self, source: &'static str) {
+        self.pings.get_or_create(&[("source", source)]).inc();
     }
 
     /// An upstream was asked to tell us. `result` is `ok` or why it does not.
@@ -166,10 +167,10 @@ impl Metrics {
         self.upstream_pushes.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
     }
 
-    /// A request was answered. `class` is `2xx` and the like.
-    pub fn answered(&self, door: &'static str, class: &'static str, took: Duration) {
-        self.answers.get_or_create(&[("door", door), ("status", class)]).inc();
-        self.answer_seconds.observe(took.as_secs_f64());
+    /// An HTTP request was answered. `class` is `2xx` and the like.
+    pub fn http_request(&self, endpoint: &'static str, class: &'static str, took: Duration) {
+        self.http_requests.get_or_create(&[("endpoint", endpoint), ("status", class)]).inc();
+        self.http_request_seconds.observe(took.as_secs_f64());
     }
 
     /// All of them in the OpenMetrics text format, without its closing `# EOF` line,

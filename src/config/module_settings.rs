@@ -144,18 +144,18 @@ impl Config {
     }
 
     /// For `http`.
-    pub fn http(&self, public_url: &Url) -> http::Settings {
-        http::Settings {
+    pub fn http(&self, public_url: &Url) -> http::HttpSettings {
+        http::HttpSettings {
             public_url: public_url.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             ping_spacing: self.ping_min_interval,
             ping_waits: self.ping_wait,
             ping_wait: self.ping_wait_limit,
-            tells_expiry: self.rsscloud_tell_expiry,
-            aliases: self.rsscloud_paths.clone().and(&self.rsscloud_procedures),
-            stranger_calls_per_min: self.anonymous_requests_per_min,
+            rsscloud_tell_expiry: self.rsscloud_tell_expiry,
+            cloud_aliases: self.rsscloud_paths.clone().and(&self.rsscloud_procedures),
+            anonymous_requests_per_min: self.anonymous_requests_per_min,
             metrics_networks: self.metrics_networks.clone(),
-            shows_views: self.public_views,
+            has_public_views: self.public_views,
             changes_unit: self.changes_when_unit,
             archive_cache_bytes: self.archive_cache_bytes,
             collects_all: self.collect_all,
@@ -166,8 +166,8 @@ impl Config {
     }
 
     /// For the listener.
-    pub fn listener(&self) -> listener::Settings {
-        listener::Settings {
+    pub fn listener(&self) -> listener::ListenerSettings {
+        listener::ListenerSettings {
             max_connections: self.max_connections,
             header_timeout: self.header_timeout,
             drain: self.shutdown_grace,

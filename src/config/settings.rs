@@ -22,7 +22,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use url::Url;
 
-use crate::http::Aliases;
+use crate::http::CloudAliases;
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::password::Password;
 use feedgate_core::ping::TimeUnit;
@@ -180,11 +180,11 @@ settings! {
         /// them. What follows `=` says what a form posted there means: `register` (the default),
         /// `ping`, `cancel`, or `call` for XML-RPC and SOAP only, which are accepted at all of
         /// them.
-        FEEDGATE_RSSCLOUD_PATHS = "" => rsscloud_paths: Aliases, RSSCLOUD_PATHS;
+        FEEDGATE_RSSCLOUD_PATHS = "" => rsscloud_paths: CloudAliases, RSSCLOUD_PATHS;
 
         /// Additional names for rssCloud procedures. Names that end in `pleaseNotify`,
         /// `rssPleaseNotify` or `ping` are recognized without being listed.
-        FEEDGATE_RSSCLOUD_PROCEDURES = "" => rsscloud_procedures: Aliases, RSSCLOUD_PROCEDURES;
+        FEEDGATE_RSSCLOUD_PROCEDURES = "" => rsscloud_procedures: CloudAliases, RSSCLOUD_PROCEDURES;
 
         /// Whether the response to a registration has an attribute `expires`. Switch it off for
         /// clients that compare the whole response.

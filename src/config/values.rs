@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
-use crate::http::Aliases;
+use crate::http::CloudAliases;
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::password::Password;
@@ -228,20 +228,20 @@ pub(super) const PING_TARGETS: ValueKind<Vec<PingTarget>> = ValueKind::Text {
     parse: |text| list(text, "a ping target", PingTarget::parse),
 };
 
-pub(super) const RSSCLOUD_PATHS: ValueKind<Aliases> = ValueKind::Text {
+pub(super) const RSSCLOUD_PATHS: ValueKind<CloudAliases> = ValueKind::Text {
     expected: "paths separated by commas, such as \
                `/cloud/register,/cloud/changed=ping,/xmlrpc=call`",
     parse: |text| {
-        let mut aliases = Aliases::default();
+        let mut aliases = CloudAliases::default();
         aliases.add_paths(text).map_err(|part| not(&part, "a path with a known meaning"))?;
         Ok(aliases)
     },
 };
 
-pub(super) const RSSCLOUD_PROCEDURES: ValueKind<Aliases> = ValueKind::Text {
+pub(super) const RSSCLOUD_PROCEDURES: ValueKind<CloudAliases> = ValueKind::Text {
     expected: "procedures separated by commas, such as `cloud.register,cloud.changed=ping`",
     parse: |text| {
-        let mut aliases = Aliases::default();
+        let mut aliases = CloudAliases::default();
         aliases
             .add_procedures(text)
             .map_err(|part| not(&part, "a procedure with a known meaning"))?;

@@ -1,13 +1,16 @@
-//! What all endpoints share.
+//! What all endpoints share: reading a request, rejecting it, and writing the reply.
 
-pub(crate) mod basic_auth;
+pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod client_address;
 pub(crate) mod conditional;
 pub(crate) mod content_coding;
-pub(crate) mod exchange;
+pub(crate) mod endpoint;
 pub(crate) mod html;
 pub(crate) mod jsonp;
 pub(crate) mod params;
 pub(crate) mod rate_limit;
-pub(crate) mod rejected_requests;
+pub(crate) mod rejected_request;
+pub(crate) mod rejection;
+pub(crate) mod reply;
+pub(crate) mod request;

@@ -1,42 +1,84 @@
-//! All doors together, as the listener opens them.
+//! The routes of all endpoints, and the fast path before them.
 
 use std::sync::Arc;
 
-use http::Request;
 use hyper::body::Body;
+use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use super::Gateway;
-use super::routes::archive;
+use crate::http::kit::reply::not_found;
+use crate::http::routes::{
+    archive, author, changes, cloud_aliases, event_log, ops, rpc, rsscloud, storage, superfeedr,
+    upstream, views, weblogs, websub,
+};
+use crate::http::state::Gateway;
 
-/// What answers requests.
+/// Finds the endpoint of a request.
 #[derive(Clone)]
-pub struct Doors {
+pub struct Router {
     routes: BoxedFilter<(Response,)>,
     gateway: Option<Arc<Gateway>>,
 }
 
-impl Doors {
-    /// Those of a gateway, which are found by `routes`.
-    pub(super) fn new(gateway: Arc<Gateway>, routes: BoxedFilter<(Response,)>) -> Doors {
-        Doors { routes, gateway: Some(gateway) }
+impl Router {
+    /// The endpoints of a gateway.
+    pub fn new(gateway: Arc<Gateway>) -> Router {
+        Router { routes: routes(&gateway), gateway: Some(gateway) }
     }
 
-    /// What finds the door of a request.
+    /// All routes, as one filter.
     pub(super) fn routes(&self) -> BoxedFilter<(Response,)> {
         self.routes.clone()
     }
 
-    /// A reply that is ready before it is known which door the request is for.
-    pub(super) fn at_hand<B: Body>(&self, request: &Request<B>) -> Option<Response> {
-        archive::at_hand(self.gateway.as_ref()?, request)
+    /// A reply that is ready before the request is compared with the routes.
+    pub(super) fn fast_path<B: Body>(&self, request: &http::Request<B>) -> Option<Response> {
+        archive::fast_path::reply(self.gateway.as_ref()?, request)
     }
 }
 
-/// Doors of which none has a reply ready.
-impl From<BoxedFilter<(Response,)>> for Doors {
-    fn from(routes: BoxedFilter<(Response,)>) -> Doors {
-        Doors { routes, gateway: None }
+/// A router of these routes alone, without a fast path.
+impl From<BoxedFilter<(Response,)>> for Router {
+    fn from(routes: BoxedFilter<(Response,)>) -> Router {
+        Router { routes, gateway: None }
     }
+}
+
+/// All routes, the busiest first.
+fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    superfeedr::routes(gateway)
+        .or(websub::routes(gateway))
+        .unify()
+        .or(rsscloud::routes(gateway))
+        .unify()
+        .or(rpc::routes(gateway))
+        .unify()
+        .or(cloud_aliases::routes(gateway))
+        .unify()
+        .or(weblogs::routes(gateway))
+        .unify()
+        .or(changes::routes(gateway))
+        .unify()
+        .or(archive::routes(gateway))
+        .unify()
+        .or(storage::routes(gateway))
+        .unify()
+        .or(author::routes(gateway))
+        .unify()
+        .or(ops::bot::routes(gateway))
+        .unify()
+        .or(upstream::routes(gateway))
+        .unify()
+        .or(event_log::routes(gateway))
+        .unify()
+        .or(views::routes(gateway))
+        .unify()
+        .or(ops::health::routes(gateway))
+        .unify()
+        .or(ops::metrics::routes(gateway))
+        .unify()
+        .or(warp::any().map(not_found))
+        .unify()
+        .boxed()
 }

@@ -1,8 +1,9 @@
-//! The endpoints, one file or folder for each protocol or page.
+//! The endpoints: one file or folder for each protocol or page.
 
 pub mod archive;
 pub(crate) mod author;
 pub mod changes;
+pub(crate) mod cloud_aliases;
 pub(crate) mod discovered_feeds;
 pub(crate) mod event_log;
 pub(crate) mod ops;

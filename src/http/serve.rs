@@ -1,4 +1,4 @@
-//! Where connections come in.
+//! Connections: the listener and its timeouts.
 
 pub mod listener;
 pub(crate) mod write_timeout;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate::http::serve::listener::{ListenError, Listener, PeerAddr, Settings};
+use feedgate::http::PeerAddr;
+use feedgate::http::serve::listener::{ListenError, Listener, ListenerSettings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -21,8 +22,8 @@ use warp::{Filter, Reply};
 use crate::support::PATIENCE;
 
 /// Timeouts that no test has to sit out for long.
-fn settings() -> Settings {
-    Settings {
+fn settings() -> ListenerSettings {
+    ListenerSettings {
         max_connections: 100,
         header_timeout: Duration::from_millis(300),
         drain: Duration::from_secs(60),
@@ -40,7 +41,7 @@ struct Bench {
 }
 
 impl Bench {
-    async fn start(settings: Settings) -> Bench {
+    async fn start(settings: ListenerSettings) -> Bench {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), settings).await.unwrap();
         let addr = listener.local_addr();
         let (leave, begun) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
@@ -118,7 +119,7 @@ async fn a_slow_answer_is_no_reason_to_hang_up() {
 
 #[tokio::test]
 async fn connections_beyond_the_bound_wait_for_their_turn() {
-    let bench = Bench::start(Settings { max_connections: 1, ..settings() }).await;
+    let bench = Bench::start(ListenerSettings { max_connections: 1, ..settings() }).await;
     let mut first = bench.connect().await;
     first.write_all(b"GET /slow HTTP/1.0\r\n\r\n").await.unwrap();
     bench.in_hand().await;
@@ -152,7 +153,7 @@ async fn told_to_stop_it_finishes_what_it_has_and_takes_nobody_new() {
 #[tokio::test]
 async fn what_does_not_finish_in_time_is_cut() {
     let drain = Duration::from_millis(200);
-    let bench = Bench::start(Settings { drain, ..settings() }).await;
+    let bench = Bench::start(ListenerSettings { drain, ..settings() }).await;
     let mut stream = bench.connect().await;
     stream.write_all(b"GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n").await.unwrap();
     bench.in_hand().await;
@@ -165,7 +166,8 @@ async fn what_does_not_finish_in_time_is_cut() {
 async fn with_a_certificate_the_doors_speak_tls() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/fetch");
     let (cert, key) = (fixtures.join("stranger.cert.pem"), fixtures.join("stranger.key.pem"));
-    let bench = Bench::start(Settings { tls: Some((cert.clone(), key)), ..settings() }).await;
+    let bench =
+        Bench::start(ListenerSettings { tls: Some((cert.clone(), key)), ..settings() }).await;
 
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(cert).unwrap()).unwrap();
@@ -196,7 +198,7 @@ async fn what_cannot_be_listened_with_is_said_in_a_sentence() {
     assert_eq!(taken.to_string(), format!("cannot listen on {}", bench.addr));
 
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    let settings = Settings { tls: Some((readme.clone(), readme)), ..settings() };
+    let settings = ListenerSettings { tls: Some((readme.clone(), readme)), ..settings() };
     let no_cert = Listener::bind("127.0.0.1:0".parse().unwrap(), settings).await.unwrap_err();
     assert_eq!(no_cert.code(), "bad_certificate");
 }

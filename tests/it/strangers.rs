@@ -58,15 +58,15 @@ async fn s26_one_address_can_ask_only_so_much_at_every_door() {
     let register = "notifyProcedure=&port=80&path=/&protocol=http-post&url1=http://a.test/";
     #[rustfmt::skip]
     let cases = [
-        ("/hub",                   form,       publish,          429, "Your address asks too much"),
-        ("/hub",                   form,       subscribe,        429, "Your address asks too much"),
-        ("/",                      form,       publish,          429, "Your address asks too much"),
+        ("/hub",                   form,       publish,          429, "Your address has sent too many requests"),
+        ("/hub",                   form,       subscribe,        429, "Your address has sent too many requests"),
+        ("/",                      form,       publish,          429, "Your address has sent too many requests"),
         ("/rsscloud/pleaseNotify", form,       register,         200, "<notifyResult success=\"false\" msg=\"Your"),
         ("/rsscloud/ping",         form,       "url=http://a.test/", 200, "<result success=\"false\" msg=\"Your"),
         ("/RPC2",                  "text/xml", cloud.as_str(),   200, "<fault>"),
         ("/RPC2",                  "text/xml", weblog.as_str(),  200, "<name>flerror</name><value><boolean>1</boolean>"),
-        ("/RPC2",                  "text/xml", envelope,         500, "Your address asks too much"),
-        ("/pingSiteForm",          form,       "name=A&url=http://a.test/", 429, "Your address asks too much"),
+        ("/RPC2",                  "text/xml", envelope,         500, "Your address has sent too many requests"),
+        ("/pingSiteForm",          form,       "name=A&url=http://a.test/", 429, "Your address has sent too many requests"),
     ];
     for (path, content_type, body, status, words) in cases {
         let (got, text) = ask(&gateway, path, (content_type, body)).await;

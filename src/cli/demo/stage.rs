@@ -16,7 +16,7 @@ use warp::reply::Response;
 use crate::app::Running;
 use crate::cli::say;
 use crate::config::Config;
-use crate::http::serve::listener::{Listener, Settings};
+use crate::http::serve::listener::{Listener, ListenerSettings};
 use crate::net::HttpClient;
 
 use super::desk::Desk;
@@ -182,7 +182,7 @@ async fn open(
     at_work: &TaskTracker,
     stop: &CancellationToken,
 ) -> Result<Url, Failure> {
-    let settings = Settings {
+    let settings = ListenerSettings {
         max_connections: 1_024,
         header_timeout: Duration::from_secs(10),
         drain: Duration::from_secs(1),

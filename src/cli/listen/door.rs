@@ -110,7 +110,7 @@ pub(super) fn routes(events: Sender<Event>, agreed: &Arc<Agreed>) -> BoxedFilter
                 let Some(place) = place(&events) else { return busy() };
                 let body = match body::read(body, BODY_LIMIT_BYTES, None).await {
                     Ok(body) => body,
-                    Err(unread) => return unread.reply(),
+                    Err(unread) => return unread.rejection.to_response(),
                 };
                 let is_test = told.is_asking.load(Ordering::SeqCst);
                 let (reply, named) = take(&headers, &body);

@@ -1,8 +1,8 @@
-//! Reading the bodies of requests: never longer than a door takes, and never for long.
+//! Reading the bodies of requests: never longer than an endpoint allows, and never for long.
 //!
-//! `Content-Length` may be missing, and may lie, so bytes are counted as they come. What
-//! is too long is thrown away as it comes, up to a bound, because most clients read no
-//! answer before they have sent all.
+//! `Content-Length` may be missing or wrong, so bytes are counted as they arrive. The rest of a
+//! body that is too long is discarded as it arrives, up to a bound, because most clients read
+//! no reply before they have sent everything.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,101 +13,96 @@ use http::StatusCode;
 use tokio::time::{Instant, timeout_at};
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, plain};
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 
-/// How long a caller may take to send a body (rule S19).
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How much of a body that is too long is thrown away before it is refused.
-const THROWN_AWAY_BYTES: usize = 1 << 20;
+/// How long a client may take to send a body (S19).
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of a body that is too long is read and discarded before the request is rejected.
+const DISCARDED_BYTES: usize = 1 << 20;
 
-/// How a door reads messages, as calls are, and refuses those that it does not read.
+/// How an endpoint reads procedure calls, and rejects those that it cannot read to their end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Messages {
-    /// The longest body of a message that may be longer than the door's others.
-    pub(crate) longer_bytes: usize,
-    /// Whether a message may, by how it begins.
-    pub(crate) is_longer: fn(&[u8]) -> bool,
-    /// What is said to one that was not read to its end, in its own protocol.
-    pub(crate) refuse: fn(&Gateway, &Asked, &Unread) -> Response,
+pub(crate) struct CallRules {
+    /// The longest body of a call that may be longer than the other bodies at this endpoint.
+    pub(crate) long_call_limit_bytes: usize,
+    /// Whether a call may be that long, by how it begins.
+    pub(crate) is_long_call: fn(&[u8]) -> bool,
+    /// The reply, in the protocol of the call, to a body that was not read to its end.
+    pub(crate) reject: fn(&Gateway, &Request, &UnreadBody) -> Response,
 }
 
 /// A body that was not read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unread {
-    /// What HTTP says to that.
-    pub(crate) status: StatusCode,
-    /// Why, in a sentence.
-    pub(crate) why: String,
-    /// How it began.
-    pub(crate) begins: Bytes,
+pub(crate) struct UnreadBody {
+    /// Why it was not.
+    pub(crate) rejection: Rejection,
+    /// What had been read by then.
+    pub(crate) beginning: Bytes,
 }
 
-impl Unread {
-    fn new(status: StatusCode, why: &str, begins: BytesMut) -> Unread {
-        Unread { status, why: why.to_owned(), begins: begins.freeze() }
-    }
-
-    /// What is said in no protocol but HTTP.
-    pub(crate) fn reply(&self) -> Response {
-        plain(self.status, &self.why)
+impl UnreadBody {
+    fn new(status: StatusCode, reason: &str, beginning: BytesMut) -> UnreadBody {
+        let rejection = Rejection::new(status, reason);
+        UnreadBody { rejection, beginning: beginning.freeze() }
     }
 }
 
-/// Reads a body of `limit_bytes` at most; longer, if it is a message that may be.
+/// Reads a body of `limit_bytes` at most, or a longer one if `call_rules` allow it.
 pub(crate) async fn read<S, B>(
     body: S,
     mut limit_bytes: usize,
-    mut messages: Option<Messages>,
-) -> Result<Bytes, Unread>
+    mut call_rules: Option<CallRules>,
+) -> Result<Bytes, UnreadBody>
 where
     S: Stream<Item = Result<B, warp::Error>> + Send,
     B: Buf,
 {
     let mut body = pin!(body);
     let mut read = BytesMut::new();
-    let until = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + BODY_TIMEOUT;
     loop {
-        let Ok(chunk) = timeout_at(until, body.next()).await else {
-            let why = "The body took too long to arrive.";
-            return Err(Unread::new(StatusCode::REQUEST_TIMEOUT, why, read));
+        let Ok(chunk) = timeout_at(deadline, body.next()).await else {
+            let reason = "The body took too long to arrive.";
+            return Err(UnreadBody::new(StatusCode::REQUEST_TIMEOUT, reason, read));
         };
         let Some(chunk) = chunk else { return Ok(read.freeze()) };
         let Ok(mut chunk) = chunk else {
-            let why = "The body ended before it was complete.";
-            return Err(Unread::new(StatusCode::BAD_REQUEST, why, read));
+            let reason = "The body ended before it was complete.";
+            return Err(UnreadBody::new(StatusCode::BAD_REQUEST, reason, read));
         };
         let more = chunk.remaining();
         if read.len() + more > limit_bytes
-            && let Some(messages) = messages.take()
+            && let Some(rules) = call_rules.take()
         {
             let first = if read.is_empty() { chunk.chunk() } else { &read };
-            if (messages.is_longer)(first) {
-                limit_bytes = limit_bytes.max(messages.longer_bytes);
+            if (rules.is_long_call)(first) {
+                limit_bytes = limit_bytes.max(rules.long_call_limit_bytes);
             }
         }
         let is_too_long = read.len() + more > limit_bytes;
         let taken = more.min(limit_bytes - read.len());
         read.extend_from_slice(&chunk.copy_to_bytes(taken));
         if is_too_long {
-            let thrown = timeout_at(until, throw_away(body, chunk.remaining()));
-            thrown.await.unwrap_or_default();
-            let why = format!("The body is longer than {limit_bytes} bytes.");
-            return Err(Unread::new(StatusCode::PAYLOAD_TOO_LARGE, &why, read));
+            let discarded = timeout_at(deadline, discard_rest(body, chunk.remaining()));
+            discarded.await.unwrap_or_default();
+            let reason = format!("The body is longer than {limit_bytes} bytes.");
+            return Err(UnreadBody::new(StatusCode::PAYLOAD_TOO_LARGE, &reason, read));
         }
     }
 }
 
-/// Takes what is left of a body and keeps nothing of it.
-async fn throw_away<S, B>(mut body: S, mut thrown: usize)
+/// Reads the rest of a body, up to a bound, and discards it.
+async fn discard_rest<S, B>(mut body: S, mut discarded: usize)
 where
     S: Stream<Item = Result<B, warp::Error>> + Unpin,
     B: Buf,
 {
-    while thrown < THROWN_AWAY_BYTES
+    while discarded < DISCARDED_BYTES
         && let Some(Ok(chunk)) = body.next().await
     {
-        thrown += chunk.remaining();
+        discarded += chunk.remaining();
     }
 }
 
@@ -116,16 +111,16 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_does_not_come_is_not_waited_for() {
-        let begun = Instant::now();
+    async fn reading_a_body_times_out() {
+        let started = Instant::now();
         let silence = futures_util::stream::pending::<Result<Bytes, warp::Error>>();
-        let refusal = read(silence, 10, None).await.unwrap_err();
-        assert_eq!(refusal.status, StatusCode::REQUEST_TIMEOUT);
-        assert_eq!(begun.elapsed(), PATIENCE);
+        let unread = read(silence, 10, None).await.unwrap_err();
+        assert_eq!(unread.rejection.status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(started.elapsed(), BODY_TIMEOUT);
     }
 
     #[tokio::test]
-    async fn s20_of_a_body_that_is_too_long_only_the_beginning_is_kept() {
+    async fn s20_only_the_beginning_of_a_body_that_is_too_long_is_kept() {
         let chunk = Bytes::from(vec![b'<'; 64 * 1024]);
         let mut sent = 0;
         let endless = futures_util::stream::repeat_with(|| {
@@ -133,8 +128,8 @@ mod tests {
             Ok::<_, warp::Error>(chunk.clone())
         });
         let unread = read(endless, 100_000, None).await.unwrap_err();
-        assert_eq!(unread.status, StatusCode::PAYLOAD_TOO_LARGE);
-        assert_eq!(unread.begins.len(), 100_000);
-        assert_eq!(sent, 2 + THROWN_AWAY_BYTES / chunk.len());
+        assert_eq!(unread.rejection.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(unread.beginning.len(), 100_000);
+        assert_eq!(sent, 2 + DISCARDED_BYTES / chunk.len());
     }
 }

@@ -1,17 +1,22 @@
-//! Whose address a request comes from.
+//! The address of the client that sent a request.
 //!
-//! rssCloud sends notifications "to the IP address the request came from" (seed 000),
-//! so whoever can choose this address can have us call anybody. `X-Forwarded-For` is
-//! therefore believed from the operator's own proxies only, and only its right-most
-//! hop that is not such a proxy (rule S28).
+//! rssCloud sends notifications "to the IP address the request came from" (seed 000), so a
+//! client that could choose this address could make feedgate call anybody. `X-Forwarded-For`
+//! is therefore trusted from the operator's own proxies only, and only its right-most hop that
+//! is not such a proxy (S28).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderMap;
 use ipnet::IpNet;
 
+/// The other end of the connection that a request came through: the client, or a proxy. The
+/// listener adds it to every request as an extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddr(pub SocketAddr);
+
 /// The address of the client behind `peer`.
-pub(crate) fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+pub(crate) fn find(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |ip: &IpAddr| trusted.iter().any(|network| network.contains(ip));
     let mut client = peer.to_canonical();
     if !is_trusted(&client) {
@@ -20,8 +25,8 @@ pub(crate) fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> I
     let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
     let hops: Vec<&str> = lines.flat_map(|line| line.split(',')).collect();
     for hop in hops.into_iter().rev() {
-        // What does not parse was not written by a proxy of ours: what stands before
-        // it may be anything.
+        // A hop that does not parse was not written by a trusted proxy, so the hops before it
+        // may be anything.
         let Some(ip) = parse(hop.trim()) else { break };
         client = ip;
         if !is_trusted(&client) {
@@ -31,8 +36,7 @@ pub(crate) fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> I
     client
 }
 
-/// Whether `peer` passes on a request of somebody it may name, but whom it is not believed
-/// to name.
+/// Whether `peer` is a proxy that is not trusted to name its client.
 pub(crate) fn is_hidden(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> bool {
     let peer = peer.to_canonical();
     let is_passed_on = ["x-forwarded-for", "forwarded", "via", "x-real-ip"];
@@ -53,10 +57,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_proxies_are_believed() {
+    fn only_trusted_proxies_name_their_client() {
         #[rustfmt::skip]
         let cases = [
-            ("a stranger says what it likes",     "203.0.113.9",  vec!["10.0.0.7"],                "203.0.113.9"),
+            ("a client sends the header itself",  "203.0.113.9",  vec!["10.0.0.7"],                "203.0.113.9"),
             ("our proxy names its client",        "10.0.0.1",     vec!["203.0.113.9"],             "203.0.113.9"),
             ("what the client made up comes first", "10.0.0.1",   vec!["127.0.0.1, 203.0.113.9"],  "203.0.113.9"),
             ("two proxies of ours",               "10.0.0.1",     vec!["203.0.113.9, 10.0.0.2"],   "203.0.113.9"),
@@ -73,18 +77,18 @@ mod tests {
             for line in lines {
                 headers.append("x-forwarded-for", line.parse().unwrap());
             }
-            let got = address(peer.parse().unwrap(), &headers, &trusted);
+            let got = find(peer.parse().unwrap(), &headers, &trusted);
             assert_eq!(got, want.parse::<IpAddr>().unwrap(), "{why}");
         }
     }
 
     #[test]
-    fn whoever_comes_through_an_unknown_proxy_is_hidden() {
+    fn a_client_behind_an_unknown_proxy_is_hidden() {
         #[rustfmt::skip]
         let cases = [
-            ("who comes by itself",            "127.0.0.1", None,                    false),
-            ("a proxy nobody told us of",      "127.0.0.1", Some("x-forwarded-for"), true),
-            ("in the words of RFC 7239",       "127.0.0.1", Some("forwarded"),       true),
+            ("a direct connection",            "127.0.0.1", None,                    false),
+            ("a proxy that is not listed",     "127.0.0.1", Some("x-forwarded-for"), true),
+            ("with the header of RFC 7239",    "127.0.0.1", Some("forwarded"),       true),
             ("one that names nobody",          "127.0.0.1", Some("via"),             true),
             ("our own proxy",                  "10.0.0.1",  Some("x-forwarded-for"), false),
         ];

@@ -16,7 +16,7 @@ const BROTLI_WINDOW: u32 = 20;
 
 /// A form in which a document is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Coding {
+pub(crate) enum ContentCoding {
     /// As it is.
     Plain,
     /// RFC 1952.
@@ -25,20 +25,20 @@ pub(crate) enum Coding {
     Brotli,
 }
 
-impl Coding {
+impl ContentCoding {
     /// What `Content-Encoding` says; `None` for what is sent as it is.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
-            Coding::Plain => None,
-            Coding::Gzip => Some("gzip"),
-            Coding::Brotli => Some("br"),
+            ContentCoding::Plain => None,
+            ContentCoding::Gzip => Some("gzip"),
+            ContentCoding::Brotli => Some("br"),
         }
     }
 
     /// The one that a reader likes best, and of several the smallest (RFC 9110
     /// `#field.accept-encoding`). Who names none is sent the document as it is, and so is
     /// who refuses all.
-    pub(crate) fn best(headers: &HeaderMap) -> Coding {
+    pub(crate) fn best(headers: &HeaderMap) -> ContentCoding {
         let lists = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|list| list.to_str().ok());
         let (mut brotli, mut gzip, mut others, mut plain) = (None, None, None, None);
         for named in lists.flat_map(|list| list.split(',')) {
@@ -56,24 +56,24 @@ impl Coding {
         let (brotli, gzip) = (brotli.unwrap_or(others), gzip.unwrap_or(others));
         let plain = plain.unwrap_or_default();
         if brotli > 0 && brotli >= gzip && brotli >= plain {
-            Coding::Brotli
+            ContentCoding::Brotli
         } else if gzip > 0 && gzip >= plain {
-            Coding::Gzip
+            ContentCoding::Gzip
         } else {
-            Coding::Plain
+            ContentCoding::Plain
         }
     }
 
     /// `plain` in this form. The same bytes give the same bytes.
     pub(crate) fn encode(self, plain: &Bytes) -> io::Result<Bytes> {
         match self {
-            Coding::Plain => Ok(plain.clone()),
-            Coding::Gzip => {
+            ContentCoding::Plain => Ok(plain.clone()),
+            ContentCoding::Gzip => {
                 let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
                 gzip.write_all(plain)?;
                 gzip.finish().map(Bytes::from)
             }
-            Coding::Brotli => {
+            ContentCoding::Brotli => {
                 let mut packed = Vec::new();
                 let mut brotli = brotli::CompressorWriter::new(
                     &mut packed,
@@ -111,29 +111,29 @@ mod tests {
     #[test]
     fn a_reader_is_sent_what_it_likes_best() {
         let cases = [
-            (&[][..], Coding::Plain),
-            (&[""], Coding::Plain),
-            (&["identity"], Coding::Plain),
-            (&["gzip"], Coding::Gzip),
-            (&["GZIP;Q=0.5"], Coding::Gzip),
-            (&["x-gzip"], Coding::Gzip),
-            (&["gzip, deflate, br, zstd"], Coding::Brotli),
-            (&["gzip", "br"], Coding::Brotli),
-            (&["br;q=0.5, gzip"], Coding::Gzip),
-            (&["br;q=0, gzip;q=0.000"], Coding::Plain),
-            (&["*"], Coding::Brotli),
-            (&["*, br;q=0"], Coding::Gzip),
-            (&["identity, gzip;q=0.9"], Coding::Plain),
-            (&["identity;q=0, *;q=0"], Coding::Plain),
-            (&["deflate, zstd"], Coding::Plain),
-            (&["br;q=none"], Coding::Plain),
+            (&[][..], ContentCoding::Plain),
+            (&[""], ContentCoding::Plain),
+            (&["identity"], ContentCoding::Plain),
+            (&["gzip"], ContentCoding::Gzip),
+            (&["GZIP;Q=0.5"], ContentCoding::Gzip),
+            (&["x-gzip"], ContentCoding::Gzip),
+            (&["gzip, deflate, br, zstd"], ContentCoding::Brotli),
+            (&["gzip", "br"], ContentCoding::Brotli),
+            (&["br;q=0.5, gzip"], ContentCoding::Gzip),
+            (&["br;q=0, gzip;q=0.000"], ContentCoding::Plain),
+            (&["*"], ContentCoding::Brotli),
+            (&["*, br;q=0"], ContentCoding::Gzip),
+            (&["identity, gzip;q=0.9"], ContentCoding::Plain),
+            (&["identity;q=0, *;q=0"], ContentCoding::Plain),
+            (&["deflate, zstd"], ContentCoding::Plain),
+            (&["br;q=none"], ContentCoding::Plain),
         ];
         for (lists, want) in cases {
             let mut headers = HeaderMap::new();
             for list in lists {
                 headers.append(ACCEPT_ENCODING, list.parse().unwrap());
             }
-            assert_eq!(Coding::best(&headers), want, "{lists:?}");
+            assert_eq!(ContentCoding::best(&headers), want, "{lists:?}");
         }
     }
 
@@ -141,15 +141,15 @@ mod tests {
     fn every_form_is_read_back() {
         let plain = Bytes::from("<entry>tides</entry>\n".repeat(5_000));
         let mut read = String::new();
-        let gzip = Coding::Gzip.encode(&plain).unwrap();
+        let gzip = ContentCoding::Gzip.encode(&plain).unwrap();
         flate2::read::GzDecoder::new(gzip.as_ref()).read_to_string(&mut read).unwrap();
         assert_eq!(read.as_bytes(), plain);
         read.clear();
-        let packed = Coding::Brotli.encode(&plain).unwrap();
+        let packed = ContentCoding::Brotli.encode(&plain).unwrap();
         let mut decoder = brotli_decompressor::Decompressor::new(packed.as_ref(), 4_096);
         decoder.read_to_string(&mut read).unwrap();
         assert_eq!(read.as_bytes(), plain);
-        assert_eq!(packed, Coding::Brotli.encode(&plain).unwrap());
+        assert_eq!(packed, ContentCoding::Brotli.encode(&plain).unwrap());
         assert!(packed.len() < plain.len() / 50 && gzip.len() < plain.len() / 50);
     }
 }

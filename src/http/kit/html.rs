@@ -14,7 +14,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
-use crate::http::kit::exchange::{set, with_type};
+use crate::http::kit::reply::{set_header, with_content_type};
 
 /// The media type of every page.
 pub(crate) const MEDIA_TYPE: &str = "text/html; charset=utf-8";
@@ -115,7 +115,7 @@ impl Page<'_> {
 
     /// The document as a reply that a browser treats as its policy says.
     pub(crate) fn reply(&self, status: StatusCode) -> Response {
-        let mut response = with_type(status, MEDIA_TYPE, self.document());
+        let mut response = with_content_type(status, MEDIA_TYPE, self.document());
         restrict(&mut response, &self.interaction.policy());
         response
     }
@@ -124,8 +124,8 @@ impl Page<'_> {
 /// Adds a page's policy to the reply that carries it. Where a link of the page leads is not told
 /// which page it came from: its query may name a feed or a callback.
 pub(crate) fn restrict(response: &mut Response, policy: &str) {
-    set(response, header::CONTENT_SECURITY_POLICY, policy);
-    set(response, header::REFERRER_POLICY, "no-referrer");
+    set_header(response, header::CONTENT_SECURITY_POLICY, policy);
+    set_header(response, header::REFERRER_POLICY, "no-referrer");
 }
 
 #[cfg(test)]

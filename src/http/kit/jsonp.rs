@@ -1,16 +1,15 @@
-//! JSONP, for scripts of the time before CORS: `callback=fn` wraps an answer in a
-//! call (rows L-10 and R-7), and an error too, because a script cannot see a status
-//! code (row R-8).
+//! JSONP, for scripts from before CORS: `callback=fn` wraps a reply in a call (L-10, R-7), and
+//! a rejection too, because such a script cannot see a status code.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 use warp::reply::Response;
 
-use crate::http::kit::exchange::with_type;
-use crate::http::kit::params::Refused;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::with_content_type;
 use feedgate_protocol::form::Form;
 
-/// The function to call, if one was named that can be nothing but a function's name.
+/// The function to call, if the parameter is nothing but the name of a function.
 pub(crate) fn function(form: &Form) -> Option<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
     let name = form.get("callback")?;
@@ -18,18 +17,18 @@ pub(crate) fn function(form: &Form) -> Option<&str> {
     (name.len() <= 128 && starts_well && name.chars().all(is_part)).then_some(name)
 }
 
-/// An answer, wrapped.
-pub(crate) fn answer(function: &str, value: &Value) -> Response {
+/// Wraps `value` in a call of `function`.
+pub(crate) fn wrap(function: &str, value: &Value) -> Response {
     // Two characters that JSON allows in strings and old JavaScript does not.
     let text = value.to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
     let body = format!("{function}({text})");
-    with_type(StatusCode::OK, "application/javascript; charset=utf-8", body)
+    with_content_type(StatusCode::OK, "application/javascript; charset=utf-8", body)
 }
 
-/// An error, wrapped.
-pub(crate) fn error(function: &str, refused: &Refused) -> Response {
-    let (code, message) = (refused.status.as_u16(), &refused.why);
-    answer(function, &json!({ "error": { "code": code, "message": message } }))
+/// Wraps a rejection in a call of `function`.
+pub(crate) fn wrap_rejection(function: &str, rejection: &Rejection) -> Response {
+    let (code, message) = (rejection.status().as_u16(), rejection.reason());
+    wrap(function, &json!({ "error": { "code": code, "message": message } }))
 }
 
 #[cfg(test)]

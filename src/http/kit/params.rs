@@ -1,78 +1,58 @@
-//! The parameters of a request, read from wherever this door takes them.
+//! The parameters of a request, from its query and from whatever bodies an endpoint reads.
 
-use http::{StatusCode, header};
-use warp::reply::Response;
+use http::StatusCode;
 
-use crate::http::kit::exchange::{Asked, plain, set};
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
 use feedgate_protocol::form::{BadForm, Form};
 use feedgate_protocol::multipart;
 
-/// What bodies a door reads.
+/// The formats of bodies that an endpoint reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bodies {
-    /// Only urlencoded forms, as WebSub says (`#subscriber-sends-subscription-request`).
+pub(crate) enum BodyFormats {
+    /// Urlencoded forms only, as WebSub says (`#subscriber-sends-subscription-request`).
     Forms,
-    /// Multipart and JSON as well (rows ).
+    /// Multipart and JSON as well.
     Any,
-    /// And text/plain, which browsers send when a page forgets to say: rssCloud's
-    /// callers often do.
-    Sloppy,
-}
-
-/// Why a request could not be taken, in the words of HTTP.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
-    /// The status code.
-    pub(crate) status: StatusCode,
-    /// A sentence that says what was wrong.
-    pub(crate) why: String,
-    /// After how long it could be taken, in seconds, where that is known.
-    pub(crate) retry_after_s: Option<u64>,
-}
-
-impl Refused {
-    /// With this code and sentence.
-    pub(crate) fn new(status: StatusCode, why: impl Into<String>) -> Refused {
-        Refused { status, why: why.into(), retry_after_s: None }
-    }
-
-    /// The plain reply.
-    pub(crate) fn reply(&self) -> Response {
-        let mut reply = plain(self.status, &self.why);
-        if let Some(wait_s) = self.retry_after_s {
-            set(&mut reply, header::RETRY_AFTER, &wait_s.to_string());
-        }
-        reply
-    }
+    /// All of these, and text/plain, which browsers send for a script that names no type:
+    /// clients of rssCloud often do.
+    Lenient,
 }
 
 /// The parameters of the body, then those of the query.
-pub(crate) fn read(asked: &Asked, bodies: Bodies) -> Result<Form, Refused> {
-    let query = Form::from_urlencoded(asked.query.as_bytes()).map_err(unreadable)?;
-    if asked.body.is_empty() {
+pub(crate) fn read(request: &Request, formats: BodyFormats) -> Result<Form, Rejection> {
+    let query = Form::from_urlencoded(request.query.as_bytes()).map_err(unreadable)?;
+    if request.body.is_empty() {
         return Ok(query);
     }
-    let media_type = asked.media_type();
+    let media_type = request.media_type();
     let body = match media_type.as_str() {
-        "" | "application/x-www-form-urlencoded" => Form::from_urlencoded(&asked.body),
-        "text/plain" if bodies == Bodies::Sloppy => Form::from_urlencoded(asked.body.trim_ascii()),
-        "multipart/form-data" if bodies != Bodies::Forms => {
-            multipart::read(asked.header("content-type"), &asked.body)
+        "" | "application/x-www-form-urlencoded" => Form::from_urlencoded(&request.body),
+        "text/plain" if formats == BodyFormats::Lenient => {
+            Form::from_urlencoded(request.body.trim_ascii())
         }
-        "application/json" if bodies != Bodies::Forms => Form::from_json(&asked.body),
+        "multipart/form-data" if formats != BodyFormats::Forms => {
+            multipart::read(request.header("content-type"), &request.body)
+        }
+        "application/json" if formats != BodyFormats::Forms => Form::from_json(&request.body),
         _ => {
-            let why =
+            let reason =
                 format!("The body must be application/x-www-form-urlencoded, it is {media_type}.");
-            return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+            return Err(Rejection::unreadable_body(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
         }
     };
     Ok(body.map_err(unreadable)?.and(query))
 }
 
-fn unreadable(err: BadForm) -> Refused {
+/// The parameters of the query alone; none if it cannot be read.
+pub(crate) fn read_query(request: &Request) -> Form {
+    Form::from_urlencoded(request.query.as_bytes()).unwrap_or_default()
+}
+
+fn unreadable(err: BadForm) -> Rejection {
     let status = match err {
         BadForm::TooMany => StatusCode::PAYLOAD_TOO_LARGE,
         BadForm::Json(_) | BadForm::Multipart(_) => StatusCode::BAD_REQUEST,
     };
-    Refused::new(status, format!("Cannot read the parameters: {err}."))
+    Rejection::unreadable_body(status, format!("Cannot read the parameters: {err}."))
 }

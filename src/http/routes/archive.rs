@@ -1,13 +1,12 @@
 //! Simplefeed: the archive of a resource, page by page (seed 004).
 //!
-//! An archived document never changes and may be kept for a year; the recent one must
-//! be asked for again. Whoever comes again with the entity tag of a document is answered
-//! without a record being read, and an archived document in the [`ArchiveDocumentCache`] without
-//! the store. Topics with a password or a token in them are somebody's secret: their archives are
-//! shown to nobody here (rule S48).
+//! An archived document never changes and may be cached for a year; the recent document must be
+//! revalidated. A request with the current entity tag is answered without reading a record, and
+//! an archived document that is in the document cache is served without the store. Topics that
+//! contain a password or a token are secrets: their archives are never shown (S48).
 
-mod document_cache;
-mod fast_path;
+pub(crate) mod document_cache;
+pub(crate) mod fast_path;
 mod location;
 pub mod render;
 mod reply;
@@ -21,31 +20,32 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, empty, nothing_here, out_of_order, plain, set};
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::params;
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::{empty, not_found, plain_text, set_header};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::page::LocatedPage;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
-use feedgate_protocol::form::Form;
 use render::{Archive, Order};
 
 use document_cache::{CachedDocument, DocumentKey, DocumentState};
-use location::{Place, Whose, is_public};
-use reply::{Keep, Reader, Terms, gone};
+use location::{ArchiveLocation, ArchiveOwner, is_public};
+use reply::{CachePolicy, DocumentHeaders, DocumentRequest, gone};
 
-pub use document_cache::ArchiveDocumentCache;
-pub(crate) use fast_path::at_hand;
+const ENDPOINT: Endpoint = Endpoint { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
 
-const DOOR: Door = Door { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
-
-/// Grows whenever documents come to be written in another way: an entity tag tells bytes,
-/// and is made without them.
+/// Grows whenever documents are rendered in another way: entity tags must differ if the bytes
+/// do, and they are made without the bytes.
 const RENDERING: u32 = 1;
-/// A document may have changed twice within one second, which is all that its date tells.
+/// The age from which `Last-Modified` is reliable: its precision is one second, and a document
+/// may change twice within one.
 const SETTLED: TimeDelta = TimeDelta::seconds(2);
 
-/// The routes of this door, behind the segments that say whose archive it is.
+/// The routes of this endpoint. Their first segment says who owns the archive.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let below = |first: &'static str| {
         let path = move |tail: warp::path::Tail| format!("{first}/{}", tail.as_str());
@@ -53,73 +53,78 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     };
     let collections = below("all").or(below("collections")).unify().boxed();
     let route = below("feeds").or(collections).unify().or(below("accounts")).unify().boxed();
-    DOOR.open_with(gateway, route, |gateway, asked, path: String| async move {
-        match location::aim(&path) {
-            Some((whose, number)) => answer(&gateway, &asked, whose, number).await,
-            None if path == "feeds/" => find(&gateway, &asked).await,
-            None => nothing_here(),
+    ENDPOINT.route_with_param(gateway, route, |gateway, request, path: String| async move {
+        match location::parse_path(&path) {
+            Some((owner, number)) => handle(&gateway, &request, owner, number).await,
+            None if path == "feeds/" => redirect_to_archive(&gateway, &request).await,
+            None => not_found(),
         }
     })
 }
 
-async fn answer(gateway: &Gateway, asked: &Asked, whose: Whose, number: Option<i64>) -> Response {
-    let place = match location::find(gateway, asked, whose).await {
-        Ok(Some(place)) => place,
-        Ok(None) => return nothing_here(),
-        Err(refused) => return refused.reply(),
+async fn handle(
+    gateway: &Gateway,
+    request: &Request,
+    owner: ArchiveOwner,
+    number: Option<i64>,
+) -> Response {
+    let location = match location::find(gateway, request, owner).await {
+        Ok(Some(location)) => location,
+        Ok(None) => return not_found(),
+        Err(rejection) => return rejection.to_response(),
     };
-    let (id, is_collection) = (place.id, place.is_collection);
-    let key = DocumentKey { id, is_collection, number, order: order(&asked.query) };
-    let mut response = match serve(gateway, asked, &place, key).await {
-        Ok(response) => response.unwrap_or_else(nothing_here),
-        Err(err) => out_of_order(&err),
+    let (id, is_collection) = (location.id, location.is_collection);
+    let key = DocumentKey { id, is_collection, number, order: order(&request.query) };
+    let mut response = match serve(gateway, request, &location, key).await {
+        Ok(response) => response.unwrap_or_else(not_found),
+        Err(err) => unavailable(&err),
     };
-    if place.is_private {
+    if location.is_private {
         reply::keep_private(&mut response);
     }
     response
 }
 
-/// `/feeds?topic=URL` leads to the archive of a topic: archives are named by number,
-/// which nobody can guess.
-async fn find(gateway: &Gateway, asked: &Asked) -> Response {
-    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+/// `/feeds?topic=URL` redirects to the archive of a topic: archives are named by number, which
+/// a reader does not know.
+async fn redirect_to_archive(gateway: &Gateway, request: &Request) -> Response {
+    let query = params::read_query(request);
     let Some(topic) = query.get("topic") else {
-        return plain(StatusCode::BAD_REQUEST, "Please name a topic: /feeds?topic=URL");
+        return plain_text(StatusCode::BAD_REQUEST, "Please name a topic: /feeds?topic=URL");
     };
     match gateway.store.find(topic).await {
         Ok(found) => match found.filter(is_public) {
             Some(resource) => {
                 let mut response = empty(StatusCode::FOUND);
-                let recent = gateway.address(&format!("feeds/{}/recent", resource.id));
-                set(&mut response, header::LOCATION, &recent);
+                let recent = gateway.public_url(&format!("feeds/{}/recent", resource.id));
+                set_header(&mut response, header::LOCATION, &recent);
                 response
             }
-            None => plain(StatusCode::NOT_FOUND, "Nobody watches this topic here."),
+            None => plain_text(StatusCode::NOT_FOUND, "This topic is not watched here."),
         },
-        Err(err) => out_of_order(&err),
+        Err(err) => unavailable(&err),
     }
 }
 
-/// In which order the entries are to stand.
+/// The order in which the entries are requested.
 fn order(query: &str) -> Order {
     let is_ascending = query.split('&').any(|pair| pair == "order=asc");
     if is_ascending { Order::OldestFirst } else { Order::NewestFirst }
 }
 
-/// The document; `None` if there is none.
+/// The reply with the document; `None` if there is none.
 async fn serve(
     gateway: &Gateway,
-    asked: &Asked,
-    place: &Place,
+    request: &Request,
+    location: &ArchiveLocation,
     key: DocumentKey,
 ) -> Result<Option<Response>, StoreError> {
     if let Some(document) = gateway.archive_documents.get_trusted(&key) {
-        let terms = Terms::of_archived(&document.state.mark);
-        return Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await));
+        let headers = DocumentHeaders::archived(&document.state.version);
+        return Ok(Some(document_reply(gateway, request, key, &headers, &document).await));
     }
     let resource = gateway.store.get(key.id).await?;
-    let Some(resource) = resource.filter(|resource| place.shows(resource)) else {
+    let Some(resource) = resource.filter(|resource| location.is_of(resource)) else {
         return Ok(None);
     };
     let Some(held) = gateway.store.page(key.id, key.number).await? else {
@@ -127,21 +132,26 @@ async fn serve(
         let was_dropped = key.number.is_some_and(|number| (1..oldest).contains(&number));
         return Ok(was_dropped.then(gone));
     };
-    // What is private is no topic that anybody could name.
-    let hub = if place.is_private { String::new() } else { gateway.address("hub") };
+    // A private archive has no topic that a subscriber could name.
+    let hub = if location.is_private { String::new() } else { gateway.public_url("hub") };
     let topic = resource.topic.as_str();
-    let archive = Archive { topic, home: &place.home, hub: &hub, order: key.order };
-    let terms = match key.number {
-        None => recent_terms(&archive, &resource, &held, runner::now()),
+    let archive = Archive { topic, home: &location.home, hub: &hub, order: key.order };
+    let headers = match key.number {
+        None => recent_headers(&archive, &resource, &held, runner::now()),
         Some(_) => {
-            let keep = if held.is_archived() { Keep::ForEver } else { Keep::AskFirst };
-            Terms { mark: mark(&archive, &held), keep, link: None, modified: None }
+            let cache_policy = match held.is_archived() {
+                true => CachePolicy::Immutable,
+                false => CachePolicy::Revalidate,
+            };
+            let version = version(&archive, &held);
+            DocumentHeaders { version, cache_policy, link: None, modified: None }
         }
     };
-    if let Some(response) = terms.not_modified(&asked.into()) {
+    if let Some(response) = headers.not_modified(&request.into()) {
         return Ok(Some(response));
     }
-    let state = DocumentState { mark: terms.mark.clone(), is_archived: terms.is_archived() };
+    let state =
+        DocumentState { version: headers.version.clone(), is_archived: headers.is_archived() };
     let render = async {
         let records = gateway.store.read_page(key.id, &held.page).await?;
         Ok::<_, StoreError>(match key.number {
@@ -150,54 +160,57 @@ async fn serve(
         })
     };
     let document = gateway.archive_documents.get_or_render(key, state, render).await?;
-    Ok(Some(hand_over(gateway, asked, key, (&terms, &document)).await))
+    Ok(Some(document_reply(gateway, request, key, &headers, &document).await))
 }
 
 /// The reply with a document that has been rendered.
-async fn hand_over(
+async fn document_reply(
     gateway: &Gateway,
-    asked: &Asked,
+    request: &Request,
     key: DocumentKey,
-    (terms, document): (&Terms, &Arc<CachedDocument>),
+    headers: &DocumentHeaders,
+    document: &Arc<CachedDocument>,
 ) -> Response {
-    let reader = Reader::from(asked);
-    if let Some(response) = terms.not_modified(&reader) {
+    let request = DocumentRequest::from(request);
+    if let Some(response) = headers.not_modified(&request) {
         return response;
     }
-    let body = gateway.archive_documents.encode(key, document, reader.coding).await;
-    terms.document(&reader, body)
+    let body = gateway.archive_documents.encode(key, document, request.coding).await;
+    headers.document(&request, body)
 }
 
-/// The recent document has what is known of the resource now besides its records.
-fn recent_terms(
+/// The headers of the recent document, which contains the state of the resource besides its
+/// records.
+fn recent_headers(
     archive: &Archive<'_>,
     resource: &Resource,
     held: &LocatedPage,
     now: DateTime<Utc>,
-) -> Terms {
+) -> DocumentHeaders {
     let status = serde_json::to_vec(&resource.status).unwrap_or_default();
     let mut digest = Sha256::new();
-    digest.update(mark(archive, held));
+    digest.update(version(archive, held));
     digest.update((status.len() as u64).to_be_bytes());
     digest.update(status);
     digest.update(&resource.feed_head);
     let known = [resource.status.last_fetch, resource.status.last_maintenance_at];
     let modified = known.into_iter().flatten().fold(held.page.ended_at, Ord::max);
-    // When the document before this one was dropped, and with it the link, is not known.
-    let is_cut_off = held.page.number > 1 && held.page.number == held.oldest;
+    // The link to the document before this one disappears when that is dropped, at an unknown
+    // time.
+    let may_have_lost_link = held.page.number > 1 && held.page.number == held.oldest;
     let recent = archive.recent_url();
-    Terms {
-        mark: hex::encode(&digest.finalize()[..12]),
-        keep: Keep::ForAMoment,
+    DocumentHeaders {
+        version: hex::encode(&digest.finalize()[..12]),
+        cache_policy: CachePolicy::Brief,
         link: (!archive.hub.is_empty())
             .then(|| format!("<{}>; rel=\"hub\", <{recent}>; rel=\"self\"", archive.hub)),
-        modified: (modified <= now - SETTLED && !is_cut_off).then_some(modified),
+        modified: (modified <= now - SETTLED && !may_have_lost_link).then_some(modified),
     }
 }
 
-/// Tells one state of a page from every other and from every other page, without its
-/// records: which they are, when they came, and where the page stands.
-fn mark(archive: &Archive<'_>, held: &LocatedPage) -> String {
+/// The version of a page: it differs from that of every other state and every other page, and is
+/// made without reading the records.
+fn version(archive: &Archive<'_>, held: &LocatedPage) -> String {
     let page = &held.page;
     let is_archived = held.is_archived();
     let is_linked = is_archived || page.number > held.oldest;

@@ -15,9 +15,12 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::authoring::{Draft, Posted, Refusal};
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, empty, out_of_order, set};
-use crate::http::kit::params::{self, Bodies};
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::rejection::{Rejection, unavailable};
+use crate::http::kit::reply::{empty, set_header};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ports::StoreError;
 use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
@@ -26,54 +29,52 @@ use feedgate_protocol::rss;
 
 use page::{Author, Shown};
 
-const DOOR: Door = Door { name: "author", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
+const ENDPOINT: Endpoint =
+    Endpoint { name: "author", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
 
-/// The routes of this door.
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    DOOR.open(gateway, warp::path!("author").boxed(), answer)
+    ENDPOINT.route(gateway, warp::path!("author").boxed(), answer)
 }
 
-async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
-    let form = match params::read(&asked, Bodies::Forms) {
+async fn answer(gateway: Arc<Gateway>, request: Request) -> Response {
+    let form = match params::read(&request, BodyFormats::Forms) {
         Ok(form) => form,
-        Err(refused) => return refused.reply(),
+        Err(rejection) => return rejection.to_response(),
     };
-    if asked.method != Method::POST {
+    if request.method != Method::POST {
         return show(&gateway, &form, (StatusCode::OK, None)).await;
     }
-    match post(&gateway, &asked, &form).await {
+    match post(&gateway, &request, &form).await {
         Ok(posted) => see_other(&form, &posted),
-        Err((status, why)) => show(&gateway, &form, (status, Some(why))).await,
+        Err(rejection) => {
+            let reason = rejection.reason().to_owned();
+            show(&gateway, &form, (rejection.status(), Some(reason))).await
+        }
     }
 }
 
-/// Why a post was not taken: for the browser and for the person.
-type Refused = (StatusCode, String);
-
-async fn post(gateway: &Gateway, asked: &Asked, form: &Form) -> Result<Posted, Refused> {
-    gateway.strangers.admit(asked, 1).map_err(|much| {
-        let refused = params::Refused::from(much);
-        (refused.status, refused.why)
-    })?;
+async fn post(gateway: &Gateway, request: &Request, form: &Form) -> Result<Posted, Rejection> {
+    gateway.anonymous_rate_limit.admit(request, 1)?;
     let value = |name: &str| form.get(name).map(str::trim).filter(|text| !text.is_empty());
     let draft = draft(&value)?;
     let password = form.get("password").unwrap_or_default();
     let author = gateway.publish.sign_in(value("user").unwrap_or_default(), password).await;
-    let author = author.map_err(|refusal| refuse(&refusal))?;
-    let name = PathSegment::file(DEFAULT_NAME).ok_or_else(|| refuse(&Refusal::Unmet))?;
+    let author = author.map_err(|refusal| reject_refusal(&refusal))?;
+    let name = PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&Refusal::Unmet))?;
     let posted = gateway.publish.post((&author, &name), &draft, runner::now()).await;
-    posted.map_err(|refusal| refuse(&refusal))
+    posted.map_err(|refusal| reject_refusal(&refusal))
 }
 
-fn draft<'f>(value: &impl Fn(&str) -> Option<&'f str>) -> Result<Draft, Refused> {
-    let text = value("text").ok_or((StatusCode::BAD_REQUEST, "Write something first.".into()))?;
+fn draft<'f>(value: &impl Fn(&str) -> Option<&'f str>) -> Result<Draft, Rejection> {
+    let text = value("text").ok_or_else(|| Rejection::bad_request("Write something first."))?;
     let address = |name: &str, what: &str| match value(name).map(Url::parse) {
         None => Ok(None),
         Some(Ok(url)) if matches!(url.scheme(), "http" | "https") => Ok(Some(url)),
         Some(_) => {
-            let why =
+            let reason =
                 format!("The {what} must be an address that begins with http:// or https://.");
-            Err((StatusCode::BAD_REQUEST, why))
+            Err(Rejection::bad_request(reason))
         }
     };
     let categories = value("category").unwrap_or_default().split(',').map(str::trim);
@@ -98,23 +99,23 @@ fn see_other(form: &Form, posted: &Posted) -> Response {
         query.append_pair("untold", "1");
     }
     let mut response = empty(StatusCode::SEE_OTHER);
-    set(&mut response, header::LOCATION, &format!("author?{}", query.finish()));
+    set_header(&mut response, header::LOCATION, &format!("author?{}", query.finish()));
     response
 }
 
 async fn show(
     gateway: &Gateway,
     form: &Form,
-    (status, why): (StatusCode, Option<String>),
+    (status, reason): (StatusCode, Option<String>),
 ) -> Response {
     let user = form.get("user").unwrap_or_default().trim();
     let shown = match shown(gateway, user).await {
         Ok(shown) => shown,
-        Err(err) => return out_of_order(&err),
+        Err(err) => return unavailable(&err),
     };
-    let author = Author { form, why: why.as_deref(), shown };
+    let author = Author { form, why: reason.as_deref(), shown };
     let mut response = author.page().reply(status);
-    set(&mut response, header::CACHE_CONTROL, "no-store");
+    set_header(&mut response, header::CACHE_CONTROL, "no-store");
     response
 }
 
@@ -129,7 +130,7 @@ async fn shown(gateway: &Gateway, user: &str) -> Result<Option<Shown>, StoreErro
     Ok(Some(Shown { url: gateway.publish.url(&login, &name), title, lines }))
 }
 
-fn refuse(refusal: &Refusal) -> Refused {
+fn reject_refusal(refusal: &Refusal) -> Rejection {
     let status = match refusal {
         Refusal::WrongPassword | Refusal::NoRight | Refusal::PathSegment(_) => {
             StatusCode::FORBIDDEN
@@ -140,12 +141,8 @@ fn refuse(refusal: &Refusal) -> Refused {
             StatusCode::UNPROCESSABLE_ENTITY
         }
     };
-    if let Refusal::Store(err) = refusal {
-        tracing::error!(error = err as &dyn std::error::Error, "a post could not be saved");
-        return (
-            status,
-            "Nothing was saved: feedgate is temporarily unavailable, try again later.".into(),
-        );
+    match refusal {
+        Refusal::Store(err) => Rejection::unavailable(err).prefixed("Nothing was saved: "),
+        refusal => Rejection::new(status, format!("Nothing was saved: {refusal}.")),
     }
-    (status, format!("Nothing was saved: {refusal}."))
 }

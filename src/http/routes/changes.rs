@@ -20,8 +20,12 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, nothing_here, out_of_order};
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::params;
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::not_found;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ping::{HOUR, TimeUnit, start_of_hour};
 use feedgate_core::ports::StoreError;
@@ -31,22 +35,22 @@ use answer::Caching;
 use cache::{ChangesCache, CoveredTime, RequestedDocument};
 use edition::{Edition, Lines};
 
-const DOOR: Door = Door { name: "changes", methods: &["GET"], body_limit_bytes: 1_024 };
+const ENDPOINT: Endpoint = Endpoint { name: "changes", methods: &["GET"], body_limit_bytes: 1_024 };
 /// "all the recent pings in the last hours": one, because the hours before it have
 /// documents of their own.
 const LONG: Duration = Duration::from_secs(3_600);
 /// "all the recent pings in the last 5 minutes".
 const SHORT: Duration = Duration::from_secs(5 * 60);
 
-/// The routes of this door.
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let cache = Arc::new(ChangesCache::default());
     let long = warp::path!("changes.xml").map(|| LONG);
     let short = warp::path!("shortChanges.xml").map(|| SHORT);
     let for_recent = Arc::clone(&cache);
     let recent = long.or(short).unify().boxed();
-    let recent = DOOR.open_with(gateway, recent, move |gateway, asked, longest| {
-        recent_changes(gateway, asked, longest, Arc::clone(&for_recent))
+    let recent = ENDPOINT.route_with_param(gateway, recent, move |gateway, request, longest| {
+        recent_changes(gateway, request, longest, Arc::clone(&for_recent))
     });
     let hour = warp::path!(String / String / String / String).and_then(
         |year: String, month: String, day: String, file: String| async move {
@@ -55,37 +59,37 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
                 as Result<Option<DateTime<Utc>>, Rejection>
         },
     );
-    let hour = DOOR.open_with(gateway, hour.boxed(), move |gateway, asked, begins| {
-        changes_of(gateway, asked, begins, Arc::clone(&cache))
+    let hour = ENDPOINT.route_with_param(gateway, hour.boxed(), move |gateway, request, begins| {
+        changes_of(gateway, request, begins, Arc::clone(&cache))
     });
     recent.or(hour).unify().boxed()
 }
 
 async fn recent_changes(
     gateway: Arc<Gateway>,
-    asked: Asked,
+    request: Request,
     longest: Duration,
     cache: Arc<ChangesCache>,
 ) -> Response {
-    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    let query = params::read_query(&request);
     let time = CoveredTime::Last(span(&query, longest).as_secs());
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
     let requested = RequestedDocument::Open(time, unit);
-    answer::give(&cache, &gateway, &asked, (requested, Caching::Minute)).await
+    answer::give(&cache, &gateway, &request, (requested, Caching::Minute)).await
 }
 
 async fn changes_of(
     gateway: Arc<Gateway>,
-    asked: Asked,
+    request: Request,
     begins: Option<DateTime<Utc>>,
     cache: Arc<ChangesCache>,
 ) -> Response {
-    let Some(begins) = begins else { return nothing_here() };
-    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    let Some(begins) = begins else { return not_found() };
+    let query = params::read_query(&request);
     match hour(&gateway, begins, unit(&query)).await {
-        Ok(Some(found)) => answer::give(&cache, &gateway, &asked, found).await,
-        Ok(None) => nothing_here(),
-        Err(err) => out_of_order(&err),
+        Ok(Some(found)) => answer::give(&cache, &gateway, &request, found).await,
+        Ok(None) => not_found(),
+        Err(err) => unavailable(&err),
     }
 }
 

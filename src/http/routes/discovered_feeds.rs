@@ -1,4 +1,4 @@
-//! Telling in headers which feeds a page offers (rule P52): an answer without a body has
+//! Telling in headers which feeds a page offers (P52): an answer without a body has
 //! room for nothing else.
 
 use http::header::{HeaderName, LINK};

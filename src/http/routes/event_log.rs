@@ -3,8 +3,8 @@
 //! through and what the cloud is doing with your requests and updates." (seed 000)
 //!
 //! Anybody may look. Of a callback strangers see the host and a hash, its owner all of it
-//! (rule S54); who owns it is told by a token, as everywhere. What a callback at an inner
-//! address answered is shown to the operator only (rule S13).
+//! (S54); who owns it is told by a token, as everywhere. What a callback at an inner
+//! address answered is shown to the operator only (S13).
 
 mod page;
 mod stream;
@@ -18,11 +18,12 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, out_of_order, set, with_type};
-use crate::http::kit::params::Refused;
-use crate::http::routes::ops::metrics;
-use crate::http::routes::superfeedr;
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::rejection::{Rejection, unavailable};
+use crate::http::kit::reply::{set_header, with_content_type};
+use crate::http::kit::request::Request;
+use crate::http::kit::{auth, params};
+use crate::http::state::Gateway;
 use feedgate_core::account::Scope;
 use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
 use feedgate_core::ports::StoreError;
@@ -31,28 +32,32 @@ use feedgate_protocol::form::Form;
 
 use stream::Streams;
 
-const DOOR: Door = Door { name: "log", methods: &["GET"], body_limit_bytes: 1_024 };
+const ENDPOINT: Endpoint =
+    Endpoint { name: "event_log", methods: &["GET"], body_limit_bytes: 1_024 };
 /// Lines if nobody says otherwise.
 const LINES: usize = 100;
 /// The most lines of one answer.
 const MOST_LINES: usize = 1_000;
 
-/// The routes of this door.
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let streams = Arc::new(Streams::default());
-    let view = DOOR.open(gateway, warp::path!("viewLog").boxed(), |gateway, asked| async move {
-        match look(&gateway, &asked).await {
-            Ok(look) => page::answer(&gateway, look).await,
-            Err(refused) => refused.reply(),
-        }
-    });
-    let held = Arc::clone(&streams);
-    let lines = DOOR.open(gateway, warp::path!("log.json").boxed(), move |gateway, asked| {
-        answer(gateway, asked, Arc::clone(&held))
-    });
-    let live = DOOR.open(gateway, warp::path!("log" / "stream").boxed(), move |gateway, asked| {
-        stream(gateway, asked, Arc::clone(&streams))
-    });
+    let view =
+        ENDPOINT.route(gateway, warp::path!("viewLog").boxed(), |gateway, request| async move {
+            match look(&gateway, &request).await {
+                Ok(look) => page::answer(&gateway, look).await,
+                Err(rejection) => rejection.to_response(),
+            }
+        });
+    let log_streams = Arc::clone(&streams);
+    let lines =
+        ENDPOINT.route(gateway, warp::path!("log.json").boxed(), move |gateway, request| {
+            answer(gateway, request, Arc::clone(&log_streams))
+        });
+    let live =
+        ENDPOINT.route(gateway, warp::path!("log" / "stream").boxed(), move |gateway, request| {
+            stream(gateway, request, Arc::clone(&streams))
+        });
     view.or(lines).unify().or(live).unify().or(page::script(gateway)).unify().boxed()
 }
 
@@ -66,12 +71,12 @@ struct Look {
     login: Option<String>,
 }
 
-async fn look(gateway: &Gateway, asked: &Asked) -> Result<Look, Refused> {
-    let form = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
-    let is_known = !asked.header("authorization").is_empty() || form.has("authorization");
-    // A browser sends what it was given before only where it was asked for it once.
-    let access = match is_known || form.is_set("login") {
-        true => Some(superfeedr::access(gateway, asked, &form).await?),
+async fn look(gateway: &Gateway, request: &Request) -> Result<Look, Rejection> {
+    let form = params::read_query(request);
+    let has_credentials = auth::has_credentials(request, &form);
+    // A browser sends known credentials only after a 401, which `login` asks for.
+    let access = match has_credentials || form.is_set("login") {
+        true => Some(auth::authenticate(gateway, request, &form).await?),
         false => None,
     };
     let viewer = match &access {
@@ -80,13 +85,13 @@ async fn look(gateway: &Gateway, asked: &Asked) -> Result<Look, Refused> {
         Some(_) | None => EventViewer::Stranger,
     };
     let networks = &gateway.settings.metrics_networks;
-    let is_operator = viewer == EventViewer::Admin || metrics::is_shown(asked, networks);
+    let is_operator = viewer == EventViewer::Admin || request.is_from(networks);
     let wanted = wanted(&form, viewer)?;
     Ok(Look { wanted, is_operator, login: access.map(|access| access.login) })
 }
 
-fn wanted(form: &Form, viewer: EventViewer) -> Result<EventFilter, Refused> {
-    let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
+fn wanted(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
+    let bad = |reason: String| Rejection::bad_request(reason);
     let word = |name| form.get(name).map(str::trim).filter(|word| !word.is_empty());
     let kind = word("kind").map(|word| {
         let words = EventKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
@@ -99,8 +104,8 @@ fn wanted(form: &Form, viewer: EventViewer) -> Result<EventFilter, Refused> {
     });
     let number = |name| {
         let read = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
-        let why = || bad(format!("{name} must be the number of an event."));
-        word(name).map(|text| read(text).ok_or_else(why)).transpose()
+        let reason = || bad(format!("{name} must be the number of an event."));
+        word(name).map(|text| read(text).ok_or_else(reason)).transpose()
     };
     let limit = number("limit")?.map_or(LINES, |limit| usize::try_from(limit).unwrap_or(LINES));
     Ok(EventFilter {
@@ -116,40 +121,40 @@ fn wanted(form: &Form, viewer: EventViewer) -> Result<EventFilter, Refused> {
 }
 
 /// `/log.json`: one document, or a line for each event, or all that come, by `Accept`.
-async fn answer(gateway: Arc<Gateway>, asked: Asked, streams: Arc<Streams>) -> Response {
-    if asked.header("accept").contains("text/event-stream") {
-        return stream(gateway, asked, streams).await;
+async fn answer(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) -> Response {
+    if request.header("accept").contains("text/event-stream") {
+        return stream(gateway, request, streams).await;
     }
-    let look = match look(&gateway, &asked).await {
+    let look = match look(&gateway, &request).await {
         Ok(look) => look,
-        Err(refused) => return refused.reply(),
+        Err(rejection) => return rejection.to_response(),
     };
-    match lines(&gateway, &asked, &look).await {
+    match lines(&gateway, &request, &look).await {
         Ok(response) => fresh(response),
-        Err(err) => out_of_order(&err),
+        Err(err) => unavailable(&err),
     }
 }
 
-async fn lines(gateway: &Gateway, asked: &Asked, look: &Look) -> Result<Response, StoreError> {
+async fn lines(gateway: &Gateway, request: &Request, look: &Look) -> Result<Response, StoreError> {
     let newest = gateway.store.newest_event().await?;
     let events = gateway.store.events(&look.wanted).await?;
     let lines: Vec<Value> = events.iter().map(|kept| look.line(kept)).collect();
-    if asked.header("accept").contains("application/x-ndjson") {
+    if request.header("accept").contains("application/x-ndjson") {
         let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        return Ok(with_type(StatusCode::OK, "application/x-ndjson; charset=utf-8", body));
+        return Ok(with_content_type(StatusCode::OK, "application/x-ndjson; charset=utf-8", body));
     }
     // The next page, if there may be one: in the direction that was asked for.
     let last = events.last().filter(|_| events.len() == look.wanted.limit).map(|kept| kept.id);
     let name = if look.wanted.after.is_some() { "after" } else { "before" };
     let next = last.map(|id| json!({ name: id }));
     let body = json!({ "newest": newest, "next": next, "events": lines });
-    Ok(with_type(StatusCode::OK, "application/json; charset=utf-8", body.to_string()))
+    Ok(with_content_type(StatusCode::OK, "application/json; charset=utf-8", body.to_string()))
 }
 
-async fn stream(gateway: Arc<Gateway>, asked: Asked, streams: Arc<Streams>) -> Response {
-    match look(&gateway, &asked).await {
-        Ok(look) => fresh(stream::answer(gateway, &asked, look, &streams).await),
-        Err(refused) => refused.reply(),
+async fn stream(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) -> Response {
+    match look(&gateway, &request).await {
+        Ok(look) => fresh(stream::answer(gateway, &request, look, &streams).await),
+        Err(rejection) => rejection.to_response(),
     }
 }
 
@@ -192,8 +197,8 @@ impl Look {
 
 /// What is true for a moment, and different for who owns something.
 fn fresh(mut response: Response) -> Response {
-    set(&mut response, header::CACHE_CONTROL, "private, no-store");
-    set(&mut response, header::VARY, "Accept, Authorization");
+    set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
+    set_header(&mut response, header::VARY, "Accept, Authorization");
     response
 }
 
@@ -214,8 +219,8 @@ mod tests {
         for (query, word) in
             [("kind=party", "subscribe"), ("outcome=x", "failed"), ("after=-1", "number")]
         {
-            let why = read(query).unwrap_err().why;
-            assert!(why.contains(word), "{query}: {why}");
+            let reason = read(query).unwrap_err().reason().to_owned();
+            assert!(reason.contains(word), "{query}: {reason}");
         }
     }
 }

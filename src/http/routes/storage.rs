@@ -1,10 +1,10 @@
-//! `/storage/{login}/{name}.xml`: feeds kept for authors who have no server of their own.
+//! `/storage/{login}/{name}.xml`: feeds stored for authors who have no server of their own.
 //!
-//! Anybody reads them. Their author writes them, by HTTP Basic with the account's password
-//! or with a token of the publish right: PUT saves and pings, DELETE removes. `If-Match` and
-//! `If-None-Match` keep two writers from undoing each other. No cookie is involved, and
-//! browsers ask before they send either method for another site, so nobody can be tricked
-//! into writing.
+//! Anybody may read them. Their author writes them, by HTTP Basic with the account's password or
+//! with a token that has the publish right: PUT saves and pings, DELETE removes. `If-Match` and
+//! `If-None-Match` keep two writers from overwriting each other. There are no cookies, and
+//! browsers send a preflight before either method from another site, so a page of another site
+//! cannot make anybody write.
 
 use std::sync::Arc;
 
@@ -14,129 +14,134 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::authoring::{Author, Refusal, Sent};
-use crate::http::Gateway;
-use crate::http::kit::basic_auth::credentials;
+use crate::http::kit::auth::parse_basic;
 use crate::http::kit::conditional::is_unchanged;
-use crate::http::kit::exchange::{
-    Asked, Door, as_strangers_words, empty, nothing_here, out_of_order, plain, set, with_type,
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::{
+    empty, not_found, plain_text, sandboxed, set_header, with_content_type,
 };
-use crate::http::kit::params::Refused;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::stored_file::{PathSegment, StoredFile, WriteCondition};
 
-/// The routes of this door.
+/// After how many seconds a client may repeat a request for which no sign-in was free.
+const RETRY_AFTER_BUSY_S: u64 = 2;
+
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let body_limit_bytes = gateway.publish.quota().file_bytes;
-    let door = Door { name: "storage", methods: &["GET", "PUT", "DELETE"], body_limit_bytes };
+    let endpoint =
+        Endpoint { name: "storage", methods: &["GET", "PUT", "DELETE"], body_limit_bytes };
     let file = warp::path!("storage" / String / String).map(|login, name| (login, name)).boxed();
-    door.open_with(gateway, file, answer)
+    endpoint.route_with_param(gateway, file, handle)
 }
 
-async fn answer(gateway: Arc<Gateway>, asked: Asked, (login, name): (String, String)) -> Response {
-    let place = PathSegment::login(&login).ok().zip(PathSegment::file(&name));
-    if matches!(asked.method, Method::GET | Method::HEAD) {
-        let Some((login, name)) = place else { return nothing_here() };
+async fn handle(
+    gateway: Arc<Gateway>,
+    request: Request,
+    (login, name): (String, String),
+) -> Response {
+    let path = PathSegment::login(&login).ok().zip(PathSegment::file(&name));
+    if matches!(request.method, Method::GET | Method::HEAD) {
+        let Some((login, name)) = path else { return not_found() };
         return match gateway.publish.file(&login, &name).await {
-            Ok(Some(file)) => serve(&asked, &file),
-            Ok(None) => nothing_here(),
-            Err(err) => out_of_order(&err),
+            Ok(Some(file)) => serve(&request, &file),
+            Ok(None) => not_found(),
+            Err(err) => unavailable(&err),
         };
     }
-    let Some((login, name)) = place else {
-        let why = "A file is /storage/LOGIN/NAME.xml, of letters and digits of ASCII, \".\", \
-                   \"-\" and \"_\".";
-        return plain(StatusCode::NOT_FOUND, why);
+    let Some((login, name)) = path else {
+        let reason = "A file is /storage/LOGIN/NAME.xml, with ASCII letters and digits, \".\", \"-\" \
+                   and \"_\".";
+        return plain_text(StatusCode::NOT_FOUND, reason);
     };
-    match write(&gateway, &asked, &login, &name).await {
+    match write(&gateway, &request, &login, &name).await {
         Ok(response) => response,
-        Err(Wrong::Refused(refused)) => refused.reply(),
-        Err(Wrong::Refusal(refusal)) => refuse(&refusal),
+        Err(rejection) => rejection.to_response(),
     }
 }
 
-fn serve(asked: &Asked, file: &StoredFile) -> Response {
+fn serve(request: &Request, file: &StoredFile) -> Response {
     let etag = format!("\"{}\"", file.tag);
-    let mut response = if is_unchanged(&asked.headers, &etag, file.changed_at) {
+    let mut response = if is_unchanged(&request.headers, &etag, file.changed_at) {
         empty(StatusCode::NOT_MODIFIED)
     } else {
-        with_type(StatusCode::OK, &file.content.media_type, file.content.body.clone())
+        with_content_type(StatusCode::OK, &file.content.media_type, file.content.body.clone())
     };
-    set(&mut response, header::ETAG, &etag);
-    set(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(file.changed_at.into()));
-    // It may change at any moment, and asking again costs little.
-    set(&mut response, header::CACHE_CONTROL, "no-cache");
-    as_strangers_words(response)
+    set_header(&mut response, header::ETAG, &etag);
+    set_header(
+        &mut response,
+        header::LAST_MODIFIED,
+        &httpdate::fmt_http_date(file.changed_at.into()),
+    );
+    // The file may change at any moment, and revalidation is cheap.
+    set_header(&mut response, header::CACHE_CONTROL, "no-cache");
+    sandboxed(response)
 }
 
-/// What is said behind the address of a file that could not be pinged.
-const UNTOLD: &str = "\nThe file is saved, but nobody could be told of it now. Those who watch it are \
-    told later, or when it is saved once more.";
-
-/// Why nothing was written.
-enum Wrong {
-    Refused(Refused),
-    Refusal(Refusal),
-}
-
-impl From<Refusal> for Wrong {
-    fn from(refusal: Refusal) -> Wrong {
-        Wrong::Refusal(refusal)
-    }
-}
+/// What follows the URL of a file whose ping failed.
+const PING_FAILED: &str = "\nThe file is saved, but its subscribers could not be notified now. They \
+    are notified later, or when it is saved once more.";
 
 async fn write(
     gateway: &Gateway,
-    asked: &Asked,
+    request: &Request,
     login: &PathSegment,
     name: &PathSegment,
-) -> Result<Response, Wrong> {
-    let author = author(gateway, asked).await?;
+) -> Result<Response, Rejection> {
+    let author = author(gateway, request).await?;
     if author.login() != login {
-        let why = format!("This is not the folder of {}.", author.login().as_str());
-        return Err(Wrong::Refused(Refused::new(StatusCode::FORBIDDEN, why)));
+        let reason = format!("This folder does not belong to {}.", author.login().as_str());
+        return Err(Rejection::new(StatusCode::FORBIDDEN, reason));
     }
-    let (condition, now) = (condition(asked), runner::now());
-    if asked.method == Method::DELETE {
-        let is_there = gateway.publish.remove(&author, name, &condition, now).await?;
-        return Ok(if is_there { empty(StatusCode::NO_CONTENT) } else { nothing_here() });
+    let (condition, now) = (condition(request), runner::now());
+    if request.method == Method::DELETE {
+        let is_there = gateway.publish.remove(&author, name, &condition, now).await;
+        let is_there = is_there.map_err(|refusal| reject_refusal(&refusal))?;
+        return Ok(if is_there { empty(StatusCode::NO_CONTENT) } else { not_found() });
     }
-    let sent = Sent::Bytes(&asked.body);
-    let saved = gateway.publish.save((&author, name), sent, &condition, now).await?;
+    let sent = Sent::Bytes(&request.body);
+    let saved = gateway.publish.save((&author, name), sent, &condition, now).await;
+    let saved = saved.map_err(|refusal| reject_refusal(&refusal))?;
     let status = if saved.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let untold = if saved.is_told { "" } else { UNTOLD };
-    let mut response = plain(status, &format!("{}{untold}", saved.url));
-    set(&mut response, header::LOCATION, &saved.url);
-    set(&mut response, header::ETAG, &format!("\"{}\"", saved.tag));
+    let note = if saved.is_told { "" } else { PING_FAILED };
+    let mut response = plain_text(status, &format!("{}{note}", saved.url));
+    set_header(&mut response, header::LOCATION, &saved.url);
+    set_header(&mut response, header::ETAG, &format!("\"{}\"", saved.tag));
     Ok(response)
 }
 
-async fn author(gateway: &Gateway, asked: &Asked) -> Result<Author, Wrong> {
-    gateway.strangers.admit(asked, 1).map_err(|much| Wrong::Refused(much.into()))?;
-    let given = credentials(asked.header("authorization"));
-    let (login, password) = given.ok_or(Refusal::WrongPassword)?;
-    Ok(gateway.publish.sign_in(&login, &password).await?)
+async fn author(gateway: &Gateway, request: &Request) -> Result<Author, Rejection> {
+    gateway.anonymous_rate_limit.admit(request, 1)?;
+    let credentials = parse_basic(request.header("authorization"));
+    let (login, password) = credentials.ok_or_else(|| reject_refusal(&Refusal::WrongPassword))?;
+    let author = gateway.publish.sign_in(&login, &password).await;
+    author.map_err(|refusal| reject_refusal(&refusal))
 }
 
-fn condition(asked: &Asked) -> WriteCondition {
-    if asked.headers.contains_key(header::IF_MATCH) {
-        // What cannot be read as a tag is none that the file has: nothing is overwritten.
-        let lists = asked.headers.get_all(header::IF_MATCH).iter();
+fn condition(request: &Request) -> WriteCondition {
+    if request.headers.contains_key(header::IF_MATCH) {
+        // An unreadable tag matches no file, so nothing is overwritten.
+        let lists = request.headers.get_all(header::IF_MATCH).iter();
         let lists = lists.filter_map(|list| list.to_str().ok());
         let tags = lists.flat_map(|list| list.split(','));
         return WriteCondition::Tagged(
             tags.map(|tag| tag.trim().trim_matches('"').to_owned()).collect(),
         );
     }
-    if asked.header("if-none-match").trim() == "*" {
+    if request.header("if-none-match").trim() == "*" {
         WriteCondition::Absent
     } else {
         WriteCondition::None
     }
 }
 
-fn refuse(refusal: &Refusal) -> Response {
+fn reject_refusal(refusal: &Refusal) -> Rejection {
     let status = match refusal {
-        Refusal::Store(err) => return out_of_order(err),
+        Refusal::Store(err) => return Rejection::unavailable(err),
         Refusal::WrongPassword => StatusCode::UNAUTHORIZED,
         Refusal::NoRight | Refusal::PathSegment(_) => StatusCode::FORBIDDEN,
         Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -146,9 +151,9 @@ fn refuse(refusal: &Refusal) -> Response {
         Refusal::Unmet => StatusCode::PRECONDITION_FAILED,
         Refusal::Feed(_) | Refusal::Random(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let mut response = plain(status, &format!("The file was not written: {refusal}."));
-    if matches!(refusal, Refusal::Busy) {
-        set(&mut response, header::RETRY_AFTER, "2");
+    let rejection = Rejection::new(status, format!("The file was not written: {refusal}."));
+    match refusal {
+        Refusal::Busy => rejection.with_retry_after(RETRY_AFTER_BUSY_S),
+        _ => rejection,
     }
-    response
 }

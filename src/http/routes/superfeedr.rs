@@ -1,120 +1,127 @@
-//! The hub: Superfeedr's API at `/` and `/hubbub`, the open WebSub hub at `/hub`.
+//! `/` and `/hubbub`, Superfeedr's API: its clients have accounts, parameters may come in the
+//! query or in any kind of body, and `hub.mode` says what to do.
 //!
-//! Both are told what to do by `hub.mode`. They differ where their specifications
-//! contradict each other: `/` takes parameters from anywhere, asks for a token, and
-//! verifies only if asked to; `/hub` takes forms, asks nobody who they are, and
-//! verifies always.
+//! The open hub at `/hub` (`websub`) differs where the two specifications contradict each other:
+//! this one asks for a token, and verifies callbacks only if it is asked to.
 
-pub(crate) mod account;
-mod auth;
+mod api_reply;
 mod combined;
+mod entries_document;
+mod index_page;
 mod list;
-pub(crate) mod publish;
+mod params;
 mod retrieve;
 mod search;
 mod subscribe;
 
-pub(crate) use account::broken;
-pub(crate) use auth::{access, demand};
-
-use crate::http::routes::websub;
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::net::{FetchError, Purpose};
-use feedgate_core::event::EventKind;
+use crate::http::kit::auth;
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::jsonp;
+use crate::http::kit::params::{BodyFormats, read};
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::{empty, with_content_type};
+use crate::http::kit::request::Request;
+use crate::http::routes::websub::publish;
+use crate::http::state::Gateway;
+use feedgate_core::account::{Access, Scope};
 use feedgate_core::intent::IntentMode;
 use feedgate_protocol::form::Form;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Door, with_type};
-use crate::http::kit::rejected_requests::Heard;
+use api_reply::ApiReply;
+use index_page::index_page;
 
-/// Room for a topic and a callback of 2 kB each, percent-encoded three bytes to one,
-/// and for publishers who name many topics at once.
-const ACCOUNT: Door =
-    Door { name: "account", methods: &["GET", "POST"], body_limit_bytes: 1 << 20 };
-const OPEN: Door = Door { name: "hub", methods: &["POST"], body_limit_bytes: 64 * 1024 };
+/// A topic and a callback have 2 kB each, percent-encoded three bytes to one, and publishers
+/// name many topics in one request.
+const ENDPOINT: Endpoint =
+    Endpoint { name: "account", methods: &["GET", "POST"], body_limit_bytes: 1 << 20 };
 
-/// The routes of this door.
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let root = warp::path::end().or(warp::path!("hubbub")).unify().boxed();
-    let hub = warp::path("hub").and(warp::path::end()).boxed();
-    let account = ACCOUNT.open(gateway, root, |gateway, asked| async move {
-        account::answer(&gateway, &asked).await
-    });
-    let open = OPEN
-        .open(gateway, hub, |gateway, asked| async move { websub::answer(&gateway, &asked).await });
-    account.or(open).unify().boxed()
+    ENDPOINT.route(gateway, root, handle)
 }
 
-/// What is told of a request to subscribe or unsubscribe that is refused here.
-pub(crate) fn heard<'a>(form: &'a Form, mode: IntentMode, via: &'static str) -> Heard<'a> {
-    let kind = match mode {
-        IntentMode::Subscribe => EventKind::Subscribe,
-        IntentMode::Unsubscribe => EventKind::Unsubscribe,
+async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+    let form = match read(&request, BodyFormats::Any) {
+        Ok(form) => form,
+        Err(rejection) => return rejection.to_response(),
     };
-    let text = |name| form.get(name).unwrap_or_default();
-    Heard { kind, via, feed: text("hub.topic"), callback: text("hub.callback") }
-}
-
-/// Why no request is made to a topic or a callback, and what can be done about it.
-pub(crate) fn forbidden(purpose: Purpose, why: &FetchError) -> String {
-    let setting = match purpose {
-        Purpose::Topic => "FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS",
-        Purpose::Callback => "FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS",
-    };
-    match why {
-        FetchError::Forbidden { host } => {
-            format!("{host} is not a public address; an operator can allow it with {setting}")
+    if form.is_empty() && matches!(request.method, Method::GET | Method::HEAD) {
+        return index_page(&gateway);
+    }
+    let function = jsonp::function(&form);
+    match (carry_out(&gateway, &request, &form).await, function) {
+        (Ok(ApiReply::Empty(status)), _) => empty(status),
+        (Ok(ApiReply::Json(value)), Some(function)) => jsonp::wrap(function, &value),
+        (Ok(ApiReply::Json(value)), None) => {
+            let content_type = "application/json; charset=utf-8";
+            with_content_type(StatusCode::OK, content_type, value.to_string())
         }
-        other => other.to_string(),
+        (Ok(ApiReply::Response(response)), _) => response,
+        (Err(rejection), Some(function)) => jsonp::wrap_rejection(function, &rejection),
+        (Err(rejection), None) => rejection.to_response(),
     }
 }
 
-/// What a browser sees that comes to the front door.
-fn page(gateway: &Gateway) -> Response {
-    let hub = gateway.address("hub");
-    let text = format!(
-        "feedgate: any feed in, one schema out, pushed to whoever asks.\n\
-         \n\
-         Subscribe a callback of yours to a feed (WebSub, open to all):\n\
-         \n\
-         curl {hub} -d hub.mode=subscribe \\\n\
-         \x20    -d hub.topic=https://example.com/feed -d hub.callback=https://example.com/callback\n\
-         \n\
-         With an account, entries come as Atom or JSON with a status (Superfeedr's API):\n\
-         \n\
-         curl {} -u LOGIN:TOKEN -d hub.mode=subscribe -d format=json \\\n\
-         \x20    -d hub.topic=https://example.com/feed -d hub.callback=https://example.com/callback\n\
-         \n\
-         Also here: rssCloud at {} and {},\n\
-         pings at {}, what changed lately at {}.\n\
-         \n\
-         What was done lately, and why something failed: {}, for programs {}.\n{}",
-        gateway.address(""),
-        gateway.address("rsscloud/pleaseNotify"),
-        gateway.address("rsscloud/ping"),
-        gateway.address("RPC2"),
-        gateway.address("changes.xml"),
-        gateway.address("viewLog"),
-        gateway.address("log.json"),
-        if gateway.settings.shows_views { views(gateway) } else { String::new() },
-    );
-    with_type(StatusCode::OK, "text/plain; charset=utf-8", text)
+async fn carry_out(
+    gateway: &Gateway,
+    request: &Request,
+    form: &Form,
+) -> Result<ApiReply, Rejection> {
+    let mode = form.get("hub.mode").unwrap_or_default().to_ascii_lowercase();
+    if mode == "publish" {
+        publish::publish(gateway, request, form).await?;
+        return Ok(ApiReply::Empty(StatusCode::NO_CONTENT)); // whatever topics are named (P-2)
+    }
+    let known = ["subscribe", "unsubscribe", "list", "retrieve", "replay", "authenticate"];
+    if !known.contains(&mode.as_str()) {
+        let mode = if mode.is_empty() { "(none)" } else { &mode };
+        return Err(Rejection::unprocessable(format!(
+            "{mode} is not a supported mode {}|publish",
+            known.join("|")
+        )));
+    }
+    let access = auth::authenticate(gateway, request, form).await?;
+    match mode.as_str() {
+        "subscribe" => {
+            auth::require(&access, Scope::Subscribe)?;
+            subscribe::carry_out(gateway, request, form, &access, IntentMode::Subscribe).await
+        }
+        "unsubscribe" => {
+            auth::require(&access, Scope::Unsubscribe)?;
+            subscribe::carry_out(gateway, request, form, &access, IntentMode::Unsubscribe).await
+        }
+        "list" => {
+            auth::require(&access, Scope::List)?;
+            list::list(gateway, form, &access).await.map(ApiReply::Json)
+        }
+        "retrieve" => {
+            auth::require(&access, Scope::Retrieve)?;
+            retrieve::retrieve(gateway, request, form, &access).await
+        }
+        "replay" => {
+            auth::require(&access, Scope::Retrieve)?;
+            subscribe::replay(gateway, form, &access).await
+        }
+        _ => Ok(token_rights(form, &access)),
+    }
 }
 
-/// Where it is told what is watched.
-fn views(gateway: &Gateway) -> String {
-    format!(
-        "What is watched: {}, and by whom: {}.\nIn numbers: {}, for programs {}.\n",
-        gateway.address("feeds.opml"),
-        gateway.address("subscriptions.json"),
-        gateway.address("stats"),
-        gateway.address("stats.json"),
-    )
+/// The reply to `hub.mode=authenticate`: the token is valid, and has these rights (A-14, A-15).
+fn token_rights(form: &Form, access: &Access) -> ApiReply {
+    if !form.is_set("rights") {
+        return ApiReply::Empty(StatusCode::NO_CONTENT);
+    }
+    let rights = [Scope::Subscribe, Scope::Unsubscribe, Scope::List, Scope::Retrieve];
+    let granted =
+        rights.map(|right| (right.as_str().to_owned(), json!(access.rights.allow(right))));
+    ApiReply::Json(Value::Object(granted.into_iter().collect()))
 }

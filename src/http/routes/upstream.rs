@@ -1,4 +1,4 @@
-//! `/upstream/{token}`: where hubs and clouds tell us of changes (rule P53).
+//! `/upstream/{token}`: where hubs and clouds tell us of changes (P53).
 //!
 //! The token is what they were given when they were asked; who has none is told that
 //! there is nobody (410), which ends subscriptions that nobody needs any more.
@@ -10,8 +10,12 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, empty, out_of_order, plain, with_type};
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::params;
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::{empty, plain_text, with_content_type};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::upstream::UpstreamClient;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
@@ -22,10 +26,10 @@ use feedgate_protocol::xmlrpc::Value;
 use feedgate_protocol::{soap, xmlrpc};
 
 /// A hub sends whole documents.
-const DOOR: Door =
-    Door { name: "upstream", methods: &["GET", "POST"], body_limit_bytes: 10 * 1024 * 1024 };
+const ENDPOINT: Endpoint =
+    Endpoint { name: "upstream", methods: &["GET", "POST"], body_limit_bytes: 10 * 1024 * 1024 };
 
-/// The routes of this door. Who pushes without a token of ours is sent away before the body
+/// The routes of this endpoint. Who pushes without a token of ours is sent away before the body
 /// is read.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let token = warp::path!("upstream" / String).boxed();
@@ -38,13 +42,14 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
             async move { pusher(&gateway, &token).await.map_err(warp::reject::custom) }
         })
         .boxed();
-    let push = DOOR.open_with(gateway, pushing, |_, asked, pusher| async move {
-        told(&asked, pusher).await.unwrap_or_else(|err| out_of_order(&err))
+    let push = ENDPOINT.route_with_param(gateway, pushing, |_, request, pusher| async move {
+        told(&request, pusher).await.unwrap_or_else(|err| unavailable(&err))
     });
-    let ask = DOOR.open_with(gateway, token, |gateway, asked, token: String| async move {
-        let Some(upstreams) = &gateway.upstreams else { return nobody() };
-        asked_back(upstreams, &asked, &token).await.unwrap_or_else(|err| out_of_order(&err))
-    });
+    let ask =
+        ENDPOINT.route_with_param(gateway, token, |gateway, request, token: String| async move {
+            let Some(upstreams) = &gateway.upstreams else { return nobody() };
+            asked_back(upstreams, &request, &token).await.unwrap_or_else(|err| unavailable(&err))
+        });
     push.recover(sent_away).unify().or(ask).unify().boxed()
 }
 
@@ -53,26 +58,26 @@ type Pusher = (Arc<UpstreamClient>, Upstream, Resource);
 
 /// Why a push is not read.
 #[derive(Debug)]
-enum Unread {
+enum UnreadBody {
     /// Nobody was given this address.
     Nobody,
     /// The store failed.
     Broken(StoreError),
 }
 
-impl warp::reject::Reject for Unread {}
+impl warp::reject::Reject for UnreadBody {}
 
-async fn pusher(gateway: &Gateway, token: &str) -> Result<Pusher, Unread> {
-    let upstreams = gateway.upstreams.as_ref().ok_or(Unread::Nobody)?;
-    let known = upstreams.known(token).await.map_err(Unread::Broken)?;
-    let (upstream, resource) = known.ok_or(Unread::Nobody)?;
+async fn pusher(gateway: &Gateway, token: &str) -> Result<Pusher, UnreadBody> {
+    let upstreams = gateway.upstreams.as_ref().ok_or(UnreadBody::Nobody)?;
+    let known = upstreams.known(token).await.map_err(UnreadBody::Broken)?;
+    let (upstream, resource) = known.ok_or(UnreadBody::Nobody)?;
     Ok((Arc::clone(upstreams), upstream, resource))
 }
 
 async fn sent_away(rejection: warp::Rejection) -> Result<Response, warp::Rejection> {
-    match rejection.find::<Unread>() {
-        Some(Unread::Nobody) => Ok(nobody()),
-        Some(Unread::Broken(err)) => Ok(out_of_order(err)),
+    match rejection.find::<UnreadBody>() {
+        Some(UnreadBody::Nobody) => Ok(nobody()),
+        Some(UnreadBody::Broken(err)) => Ok(unavailable(err)),
         None => Err(rejection),
     }
 }
@@ -80,11 +85,11 @@ async fn sent_away(rejection: warp::Rejection) -> Result<Response, warp::Rejecti
 /// A hub or a cloud asks whether we asked.
 async fn asked_back(
     upstreams: &UpstreamClient,
-    asked: &Asked,
+    request: &Request,
     token: &str,
 ) -> Result<Response, StoreError> {
     let known = upstreams.known(token).await?.map(|(upstream, _)| upstream);
-    let query = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
+    let query = params::read_query(request);
     match query.get("hub.mode") {
         Some(mode) => intent(upstreams, known, mode, &query).await,
         None => Ok(challenge(known.as_ref(), &query)),
@@ -130,24 +135,24 @@ fn challenge(known: Option<&Upstream>, query: &Form) -> Response {
 
 /// Something changed. The answer is in the words of the protocol.
 async fn told(
-    asked: &Asked,
+    request: &Request,
     (upstreams, upstream, resource): Pusher,
 ) -> Result<Response, StoreError> {
-    let content_type = asked.headers.get(header::CONTENT_TYPE);
+    let content_type = request.headers.get(header::CONTENT_TYPE);
     let content_type =
         content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let signature = asked.header("x-hub-signature");
-    let push = (signature, content_type, asked.body.clone());
+    let signature = request.header("x-hub-signature");
+    let push = (signature, content_type, request.body.clone());
     upstreams.told(&upstream, &resource, push).await?;
     Ok(match &upstream.offer.protocol {
         Protocol::XmlRpc { .. } => {
             let body = xmlrpc::response(&Value::Boolean(true));
-            with_type(StatusCode::OK, "text/xml; charset=utf-8", body)
+            with_content_type(StatusCode::OK, "text/xml; charset=utf-8", body)
         }
         Protocol::Soap { .. } => {
-            let version = soap::version(&asked.body);
+            let version = soap::version(&request.body);
             let body = soap::response(version, "rssCloudNotify", true);
-            with_type(StatusCode::OK, version.content_type(), body)
+            with_content_type(StatusCode::OK, version.content_type(), body)
         }
         Protocol::WebSub | Protocol::HttpPost => empty(StatusCode::OK),
     })
@@ -155,13 +160,13 @@ async fn told(
 
 /// A challenge as it came. What a stranger made up must not run in a browser.
 fn echo(challenge: &str) -> Response {
-    with_type(StatusCode::OK, "text/plain; charset=utf-8", challenge.to_owned())
+    with_content_type(StatusCode::OK, "text/plain; charset=utf-8", challenge.to_owned())
 }
 
 fn nobody() -> Response {
-    plain(StatusCode::GONE, "Nobody is told at this address any more.")
+    plain_text(StatusCode::GONE, "Nobody is told at this address any more.")
 }
 
 fn nothing_asked() -> Response {
-    plain(StatusCode::NOT_FOUND, "That was not asked for.")
+    plain_text(StatusCode::NOT_FOUND, "That was not asked for.")
 }

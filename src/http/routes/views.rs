@@ -1,9 +1,9 @@
 //! What anybody may see of all that is watched, in the shapes that deployed rssCloud servers
 //! gave them: `/feeds.opml`, `/stats`, `/stats.json` and `/subscriptions.json`.
 //!
-//! None shows a secret: topics with credentials are left out (rule S48), those at inner
-//! addresses are shown to the operator's networks only (rule S55), and of callbacks the host
-//! and a hash are shown (rule S54). The subscriptions of an account are its owner's: they are
+//! None shows a secret: topics with credentials are left out (S48), those at inner
+//! addresses are shown to the operator's networks only (S55), and of callbacks the host
+//! and a hash are shown (S54). The subscriptions of an account are its owner's: they are
 //! counted, and listed nowhere.
 //!
 //! Of each kind, one document is made at a time, however many ask, and it serves for a minute.
@@ -24,10 +24,12 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, out_of_order, plain};
-use crate::http::kit::params::Refused;
-use crate::http::routes::ops::metrics;
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::plain_text;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net;
 use feedgate_core::ports::StoreError;
@@ -38,18 +40,18 @@ use document::Document;
 use stats::Stats;
 use subscriptions::Cursor;
 
-const DOOR: Door = Door { name: "views", methods: &["GET"], body_limit_bytes: 1_024 };
+const ENDPOINT: Endpoint = Endpoint { name: "views", methods: &["GET"], body_limit_bytes: 1_024 };
 /// Characters of a title that are shown.
 const TITLE_CHARS: usize = 200;
 
-/// The routes of this door.
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let views = Arc::new(Views::new(runner::now()));
     let opens = |route: BoxedFilter<()>, view: View| {
         let views = Arc::clone(&views);
-        DOOR.open(gateway, route, move |gateway, asked| {
+        ENDPOINT.route(gateway, route, move |gateway, request| {
             let views = Arc::clone(&views);
-            async move { answer(&gateway, &asked, &views, view).await }
+            async move { answer(&gateway, &request, &views, view).await }
         })
     };
     opens(warp::path!("feeds.opml").boxed(), View::Feeds)
@@ -96,8 +98,8 @@ enum Audience {
 }
 
 impl Audience {
-    fn of(gateway: &Gateway, asked: &Asked) -> Audience {
-        match metrics::is_shown(asked, &gateway.settings.metrics_networks) {
+    fn of(gateway: &Gateway, request: &Request) -> Audience {
+        match request.is_from(&gateway.settings.metrics_networks) {
             true => Audience::Inside,
             false => Audience::Everybody,
         }
@@ -112,22 +114,22 @@ impl Audience {
     }
 }
 
-async fn answer(gateway: &Arc<Gateway>, asked: &Asked, views: &Views, view: View) -> Response {
-    if !gateway.settings.shows_views {
-        let why = "The operator of this gateway shows nobody what it does: \
+async fn answer(gateway: &Arc<Gateway>, request: &Request, views: &Views, view: View) -> Response {
+    if !gateway.settings.has_public_views {
+        let reason = "The operator of this gateway shows nobody what it does: \
                    FEEDGATE_PUBLIC_VIEWS is off.";
-        return plain(StatusCode::NOT_FOUND, why);
+        return plain_text(StatusCode::NOT_FOUND, reason);
     }
-    match look(gateway, asked, views, view).await {
+    match look(gateway, request, views, view).await {
         Ok(response) => response,
-        Err(Failure::Refused(refused)) => refused.reply(),
-        Err(Failure::Store(err)) => out_of_order(&err),
+        Err(Failure::Rejection(rejection)) => rejection.to_response(),
+        Err(Failure::Store(err)) => unavailable(&err),
     }
 }
 
 /// Why somebody is not shown what he asked for.
 enum Failure {
-    Refused(Refused),
+    Rejection(Rejection),
     Store(StoreError),
 }
 
@@ -139,30 +141,30 @@ impl From<StoreError> for Failure {
 
 async fn look(
     gateway: &Arc<Gateway>,
-    asked: &Asked,
+    request: &Request,
     views: &Views,
     view: View,
 ) -> Result<Response, Failure> {
-    let audience = Audience::of(gateway, asked);
+    let audience = Audience::of(gateway, request);
     let (held, began) = (Arc::clone(gateway), views.began);
     Ok(match view {
         View::Feeds => {
             let make = move |before| async move { feeds::print(&held, audience, before).await };
-            views.feeds.get_or_make(audience, make).await?.give(asked, audience)
+            views.feeds.get_or_make(audience, make).await?.give(request, audience)
         }
         View::Stats | View::Page => {
             let make =
                 move |_| async move { Stats::print(&held, audience, began).await.map(Arc::new) };
             let stats = views.stats.get_or_make(audience, make).await?;
             let document = if view == View::Page { &stats.page } else { &stats.json };
-            document.give(asked, audience)
+            document.give(request, audience)
         }
         View::Subscriptions => {
-            let cursor = Cursor::asked(&asked.query).map_err(Failure::Refused)?;
+            let cursor = Cursor::from_query(&request.query).map_err(Failure::Rejection)?;
             let make = move |before| async move {
                 subscriptions::print(&held, audience, cursor, before).await
             };
-            views.subscriptions.get_or_make((audience, cursor), make).await?.give(asked, audience)
+            views.subscriptions.get_or_make((audience, cursor), make).await?.give(request, audience)
         }
     })
 }

@@ -1,63 +1,72 @@
-//! `/pingSiteForm`: a weblog's ping as a plain request, answered with a page for people
-//! (seed 002, "HTTP Ping").
+//! `/pingSiteForm`: a weblog's ping as a plain request, answered with a page for people (seed
+//! 002, "HTTP Ping").
 //!
-//! Blogging tools that cannot speak XML-RPC send it, and forms on web pages; without
-//! parameters it is such a form. `rssUrl` names the feed where `url` is the home page, and
-//! `direct` asks for plain text, as blo.gs had it. HEAD pings nobody: whoever looks whether a
-//! link leads anywhere tells nothing by it.
+//! Blogging tools without XML-RPC send it, and so do forms on web pages; without parameters it
+//! is such a form. `rssUrl` names the feed if `url` is the home page, and `direct` asks for
+//! plain text, as on blo.gs. HEAD is no ping: link checkers send it.
+
+pub(crate) mod ping;
 
 use std::sync::Arc;
 
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode};
 use maud::{Markup, html};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, set, with_type};
+use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::html::{Interaction, Page, Width};
-use crate::http::kit::params::{self, Bodies, Refused};
-use crate::http::routes::rpc;
-use crate::http::routes::rsscloud::PINGED;
+use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::with_content_type;
+use crate::http::kit::request::Request;
+use crate::http::routes::rsscloud::pings::PINGED;
+use crate::http::state::Gateway;
 use feedgate_protocol::form::Form;
 
-const DOOR: Door =
-    Door { name: "ping_form", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
-/// What `direct` is answered with; old clients look for these words.
-const DIRECT: &str = "Thanks for the ping";
+use ping::{WeblogPing, take_weblog_ping};
 
-/// The routes of this door.
+const ENDPOINT: Endpoint =
+    Endpoint { name: "ping_form", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
+/// The reply to `direct`: old clients look for these words.
+const DIRECT_REPLY: &str = "Thanks for the ping";
+
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let form = warp::path!("pingSiteForm").boxed();
-    DOOR.open(gateway, form, answer)
+    ENDPOINT.route(gateway, form, handle)
 }
 
-async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
-    if asked.method == Method::HEAD {
+async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+    if request.method == Method::HEAD {
         return page(StatusCode::OK, "Ping", empty_form());
     }
-    let form = match params::read(&asked, Bodies::Any) {
+    let form = match params::read(&request, BodyFormats::Any) {
         Ok(form) if form.is_empty() => return page(StatusCode::OK, "Ping", empty_form()),
         Ok(form) => form,
-        Err(refused) => return refusal(&refused, false),
+        Err(rejection) => return reject(&rejection, false),
     };
     let is_direct = form.get("direct").is_some_and(|direct| !matches!(direct.trim(), "" | "0"));
-    match take(&gateway, &asked, &form).await {
-        Ok(()) if is_direct => with_type(StatusCode::OK, TEXT, DIRECT),
+    match take_ping(&gateway, &request, &form).await {
+        Ok(()) if is_direct => with_content_type(StatusCode::OK, TEXT, DIRECT_REPLY),
         Ok(()) => page(StatusCode::OK, "Ping accepted", html! { p { (PINGED) } }),
-        Err(refused) => refusal(&refused, is_direct),
+        Err(rejection) => reject(&rejection, is_direct),
     }
 }
 
-async fn take(gateway: &Gateway, asked: &Asked, form: &Form) -> Result<(), Refused> {
+async fn take_ping(gateway: &Gateway, request: &Request, form: &Form) -> Result<(), Rejection> {
     let text = |names: &[&str]| {
         let given = names.iter().find_map(|name| form.get(name));
         given.unwrap_or_default().to_owned()
     };
-    let changed = text(&["changesURL", "changesUrl", "checkUrl"]);
-    let ping = [text(&["name"]), text(&["url"]), changed, text(&["rssUrl", "rssURL"])];
-    rpc::weblog_ping(gateway, asked, ping).await
+    let ping = WeblogPing {
+        name: text(&["name"]),
+        url: text(&["url"]),
+        changed_page: text(&["changesURL", "changesUrl", "checkUrl"]),
+        feed: text(&["rssUrl", "rssURL"]),
+    };
+    take_weblog_ping(gateway, request, ping).await
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -77,15 +86,12 @@ fn empty_form() -> Markup {
     }
 }
 
-fn refusal(refused: &Refused, is_direct: bool) -> Response {
-    let mut response = match is_direct {
-        true => with_type(refused.status, TEXT, refused.why.clone()),
-        false => page(refused.status, "Ping rejected", html! { p { (refused.why) } }),
+fn reject(rejection: &Rejection, is_direct: bool) -> Response {
+    let reply = match is_direct {
+        true => with_content_type(rejection.status(), TEXT, rejection.reason().to_owned()),
+        false => page(rejection.status(), "Ping rejected", html! { p { (rejection.reason()) } }),
     };
-    if let Some(wait_s) = refused.retry_after_s {
-        set(&mut response, header::RETRY_AFTER, &wait_s.to_string());
-    }
-    response
+    rejection.set_retry_after(reply)
 }
 
 fn page(status: StatusCode, title: &str, content: Markup) -> Response {

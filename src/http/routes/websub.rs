@@ -1,19 +1,29 @@
-//! The open WebSub hub: no account, so the callback's word is all there is.
+//! `/hub`, the open WebSub hub: it needs no account, so the confirmation of the callback is all
+//! that authorizes a subscription.
 //!
-//! "Hubs MUST … respond to a subscription request with 202" and the answer does not
-//! depend on verification (WebSub `#subscription-response-details`). Only clients of
-//! PubSubHubbub 0.3, who ask for it with `hub.verify=sync`, wait for the outcome.
+//! "Hubs MUST … respond to a subscription request with 202" and the reply does not depend on
+//! verification (WebSub `#subscription-response-details`). Only clients of PubSubHubbub 0.3 that
+//! ask for it with `hub.verify=sync` wait for the outcome.
+
+pub(crate) mod publish;
+
+use std::sync::Arc;
 
 use http::StatusCode;
+use warp::Filter;
+use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, empty};
-use crate::http::kit::params::{self, Bodies, Refused};
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::rejected_request::RejectedRequest;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::empty;
+use crate::http::kit::request::Request;
 use crate::http::routes::discovered_feeds;
-use crate::http::routes::superfeedr::{account, forbidden, heard, publish};
+use crate::http::state::Gateway;
 use crate::jobs::runner;
-use crate::net::Purpose;
+use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{Done, Refusal, Verification};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
@@ -21,73 +31,96 @@ use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
 
-/// Answers whatever is asked at `/hub`.
-pub(crate) async fn answer(gateway: &Gateway, asked: &Asked) -> Response {
-    match carry_out(gateway, asked).await {
+const ENDPOINT: Endpoint =
+    Endpoint { name: "hub", methods: &["POST"], body_limit_bytes: 64 * 1024 };
+
+/// The route of this endpoint.
+pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    ENDPOINT.route(gateway, warp::path!("hub").boxed(), handle)
+}
+
+async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+    match carry_out(&gateway, &request).await {
         Ok(response) => response,
-        Err(refused) => refused.reply(),
+        Err(rejection) => rejection.to_response(),
     }
 }
 
-async fn carry_out(gateway: &Gateway, asked: &Asked) -> Result<Response, Refused> {
-    let form = params::read(asked, Bodies::Forms)?;
+async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rejection> {
+    let form = params::read(request, BodyFormats::Forms)?;
     let mode = match form.get("hub.mode") {
         Some("publish") => {
-            return match publish::publish(gateway, asked, &form).await? {
-                0 => Err(bad("hub.url is missing: it must name the topic that changed.")),
+            return match publish::publish(gateway, request, &form).await? {
+                0 => Err(Rejection::bad_request(
+                    "hub.url is missing: it must name the topic that changed.",
+                )),
                 _ => Ok(empty(StatusCode::NO_CONTENT)),
             };
         }
         Some(word) => IntentMode::from_word(word).ok_or_else(|| {
-            bad(format!("hub.mode must be subscribe, unsubscribe or publish, not {word}."))
+            Rejection::bad_request(format!(
+                "hub.mode must be subscribe, unsubscribe or publish, not {word}."
+            ))
         })?,
-        None => return Err(bad("hub.mode is missing: subscribe, unsubscribe or publish.")),
+        None => {
+            return Err(Rejection::bad_request(
+                "hub.mode is missing: subscribe, unsubscribe or publish.",
+            ));
+        }
     };
     let read = intent(&form, mode).and_then(|intent| {
         let verification = verification(&form)?;
-        gateway.strangers.admit(asked, 1)?;
+        gateway.anonymous_rate_limit.admit(request, 1)?;
         Ok((intent, verification))
     });
-    let (intent, verification) = heard(&form, mode, "websub").tell(gateway, read)?;
+    let (intent, verification) =
+        RejectedRequest::hub(&form, mode, "websub").record_if_rejected(gateway, read)?;
     match gateway.subscribe.carry_out(&intent, verification, runner::now()).await {
         Ok(Done::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);
             let found = gateway.subscribe.offers(&intent.wish.topic, false).await;
-            discovered_feeds::announce(&mut response, &found.map_err(|err| account::broken(&err))?);
+            discovered_feeds::announce(
+                &mut response,
+                &found.map_err(|err| Rejection::unavailable(&err))?,
+            );
             Ok(response)
         }
         Ok(Done::Later) => Ok(empty(StatusCode::ACCEPTED)),
-        Err(Refusal::NotVerified(why)) => Err(Refused::new(
+        Err(Refusal::NotVerified(reason)) => Err(Rejection::new(
             StatusCode::CONFLICT,
-            format!("The callback did not confirm the {}: {why}.", mode.as_str()),
+            format!("The callback did not confirm the {}: {reason}.", mode.as_str()),
         )),
         Err(refusal @ Refusal::Superseded) => {
-            Err(Refused::new(StatusCode::CONFLICT, format!("Not done: {refusal}.")))
+            Err(Rejection::new(StatusCode::CONFLICT, format!("Not done: {refusal}.")))
         }
-        Err(Refusal::Forbidden(purpose, why)) => {
-            let why = forbidden(purpose, &why);
+        Err(Refusal::Forbidden(purpose, reason)) => {
+            let reason = describe_forbidden(purpose, &reason);
             let name = match purpose {
                 Purpose::Topic => "hub.topic",
                 Purpose::Callback => "hub.callback",
             };
-            Err(bad(format!("{name} cannot be used: {why}.")))
+            Err(Rejection::bad_request(format!("{name} cannot be used: {reason}.")))
         }
-        // What has a fragment did not get this far.
-        Err(refusal) => Err(account::broken(&refusal)),
+        // A fragment was rejected before.
+        Err(refusal) => Err(Rejection::unavailable(&refusal)),
     }
 }
 
-fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Refused> {
-    let topic = whole(form, "hub.topic")?;
-    let topic =
-        Topic::parse(topic).map_err(|why| bad(format!("hub.topic cannot be used: {why}.")))?;
-    let callback = whole(form, "hub.callback")?;
-    let callback = Callback::parse(callback)
-        .map_err(|why| bad(format!("hub.callback cannot be used: {why}.")))?;
+fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
+    let topic = whole_address(form, "hub.topic")?;
+    let topic = Topic::parse(topic)
+        .map_err(|reason| Rejection::bad_request(format!("hub.topic cannot be used: {reason}.")))?;
+    let callback = whole_address(form, "hub.callback")?;
+    let callback = Callback::parse(callback).map_err(|reason| {
+        Rejection::bad_request(format!("hub.callback cannot be used: {reason}."))
+    })?;
     let secret = form.get_verbatim("hub.secret").filter(|secret| !secret.is_empty());
     let secret = secret.map(|key| {
         Secret::new(key.to_owned()).ok_or_else(|| {
-            bad(format!("hub.secret must be shorter than {} bytes.", Secret::TOO_LONG_BYTES))
+            Rejection::bad_request(format!(
+                "hub.secret must be shorter than {} bytes.",
+                Secret::TOO_LONG_BYTES
+            ))
         })
     });
     let wish = SubscriptionRequest {
@@ -96,8 +129,8 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Refused> {
         callback,
         protocol: Protocol::WebSub,
         format: Format::Raw,
-        updates: Updates::default(), // the whole topic goes out, whatever changed in it
-        statuses: Statuses::Never,   // nor has the topic a place for a status
+        updates: Updates::default(), // the whole topic is delivered, whatever changed in it
+        statuses: Statuses::Never,   // the topic has no place for a status
         secret: secret.transpose()?,
         lease: Lease::websub(lease(form)?),
     };
@@ -105,54 +138,68 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Refused> {
     Ok(Intent { mode, wish, verify_token, backfill: form.is_set("backfill") })
 }
 
-/// An address that must be there, without a fragment: a hub distributes whole topics.
-fn whole<'a>(form: &'a Form, name: &str) -> Result<&'a str, Refused> {
-    match form.pairs().find(|(held, value)| *held == name && !value.is_empty()) {
+/// An address that is required, without a fragment: a hub distributes whole topics.
+fn whole_address<'a>(form: &'a Form, name: &str) -> Result<&'a str, Rejection> {
+    match form.pairs().find(|(key, value)| *key == name && !value.is_empty()) {
         Some((_, value)) if value.contains('#') => {
-            Err(bad(format!("{name} must not have a fragment.")))
+            Err(Rejection::bad_request(format!("{name} must not have a fragment.")))
         }
         Some((_, value)) => Ok(value),
-        None => Err(bad(format!("{name} is missing."))),
+        None => Err(Rejection::bad_request(format!("{name} is missing."))),
     }
 }
 
-fn lease(form: &Form) -> Result<Option<u64>, Refused> {
+fn lease(form: &Form) -> Result<Option<u64>, Rejection> {
     let Some(text) = form.get("hub.lease_seconds") else { return Ok(None) };
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     match is_number {
-        // Longer than any number is still longer than what is granted.
+        // A number too large for the type is longer than any lease granted.
         true => Ok(Some(text.parse().unwrap_or(u64::MAX))),
-        false => Err(bad(format!("hub.lease_seconds must be a number of seconds, not {text}."))),
+        false => Err(Rejection::bad_request(format!(
+            "hub.lease_seconds must be a number of seconds, not {text}."
+        ))),
     }
 }
 
-/// The first kind of `hub.verify` that is one: they are listed in order of preference
-/// (PubSubHubbub 0.3, section 6.1).
-fn verification(form: &Form) -> Result<Verification, Refused> {
+/// The first known kind in `hub.verify`, which lists them in order of preference (PubSubHubbub
+/// 0.3, section 6.1).
+fn verification(form: &Form) -> Result<Verification, Rejection> {
     let mut wanted = form.all("hub.verify").flat_map(|kinds| kinds.split(','));
     match wanted.find(|kind| matches!(kind.trim(), "sync" | "async")) {
         Some(kind) if kind.trim() == "sync" => Ok(Verification::Sync),
-        None if form.has("hub.verify") => Err(bad("hub.verify must be sync or async.")),
+        None if form.has("hub.verify") => {
+            Err(Rejection::bad_request("hub.verify must be sync or async."))
+        }
         Some(_) | None => Ok(Verification::Async),
     }
 }
 
-fn bad(why: impl Into<String>) -> Refused {
-    Refused::new(StatusCode::BAD_REQUEST, why)
+/// Why a topic or a callback is not requested, and what an operator can do about it.
+pub(crate) fn describe_forbidden(purpose: Purpose, err: &FetchError) -> String {
+    let setting = match purpose {
+        Purpose::Topic => "FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS",
+        Purpose::Callback => "FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS",
+    };
+    match err {
+        FetchError::Forbidden { host } => {
+            format!("{host} is not a public address; an operator can allow it with {setting}")
+        }
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused(form: &str) -> String {
+    fn rejection_of(form: &str) -> String {
         let form = Form::from_urlencoded(form.as_bytes()).unwrap();
         let checked = intent(&form, IntentMode::Subscribe).and_then(|_| verification(&form));
-        checked.err().map_or_else(String::new, |refused| refused.why)
+        checked.err().map_or_else(String::new, |rejection| rejection.reason().to_owned())
     }
 
     #[test]
-    fn a_request_that_cannot_be_carried_out_is_told_why() {
+    fn a_request_that_cannot_be_carried_out_is_rejected_with_the_reason() {
         let good = "hub.topic=http://a.test/feed&hub.callback=http://b.test/cb";
         let long = format!("{good}&hub.secret={}", "x".repeat(200));
         #[rustfmt::skip]
@@ -169,7 +216,7 @@ mod tests {
             (format!("{good}&hub.verify=meep"),                 "hub.verify must be sync or async."),
         ];
         for (form, want) in cases {
-            assert_eq!(refused(&form), want, "{form}");
+            assert_eq!(rejection_of(&form), want, "{form}");
         }
     }
 }

@@ -1,14 +1,13 @@
-//! Where connections come in: accepted, bounded, and ended in good order.
+//! The listener: accepts connections, bounds them, and closes them in order.
 //!
-//! What `warp::serve` leaves open is closed here (`docs/contributing/adr/0004-listener.md`):
+//! What `warp::serve` leaves unbounded is bounded here (`docs/adr/0004-listener.md`):
 //!
-//! * A client has a limited time to send the headers of a request, its first one
-//!   included, so that silent connections cannot fill the table.
-//! * A client who takes nothing of its answer for a minute is cut off (rule S19).
-//! * No more than so many connections are open; further ones wait in the kernel's
-//!   backlog.
-//! * Told to stop, the listener accepts no more, lets requests in hand finish, and
-//!   cuts what is left at the deadline.
+//! * A client has a limited time to send the headers of a request, its first one included, so
+//!   that silent connections cannot exhaust the limit.
+//! * A client that reads nothing of its reply for a minute is disconnected (S19).
+//! * The number of open connections is limited; further ones wait in the kernel's backlog.
+//! * At shutdown the listener accepts nothing more, lets running requests finish, and closes
+//!   what is left at the deadline.
 
 use std::convert::Infallible;
 use std::io;
@@ -32,38 +31,34 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::http::router::Doors;
-use crate::http::serve::write_timeout::Patient;
+use crate::http::kit::client_address::PeerAddr;
+use crate::http::router::Router;
+use crate::http::serve::write_timeout::WriteTimeout;
 
-/// Room for the headers of one request. A topic and a callback of 2 kB each, percent
-/// encoded in a query, need 12 kB.
+/// The most bytes of headers in one request. A topic and a callback of 2 kB each need 12 kB when
+/// they are percent-encoded in a query.
 const HEADERS_LIMIT_BYTES: usize = 64 * 1024;
-/// Requests at once on one HTTP/2 connection.
-const STREAMS_AT_ONCE: u32 = 128;
-/// How long to wait after the system refused to accept. Trying again at once would
-/// spin: the connection that could not be accepted is still waiting.
-const REFUSED_WAIT: Duration = Duration::from_millis(500);
+/// Concurrent requests on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 128;
+/// How long to wait after accepting a connection failed. Trying again at once would spin,
+/// because the connection that could not be accepted is still in the backlog.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Whom a request comes from: the other end of its connection. Every request carries
-/// it as an extension; a proxy's word about its own client is for the doors to judge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerAddr(pub SocketAddr);
-
-/// What the operator decides about connections that come in.
+/// The operator's settings for incoming connections.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// Connections open at once.
+pub struct ListenerSettings {
+    /// The most open connections.
     pub max_connections: usize,
     /// How long a client may take to send its request's headers, and how long an idle
     /// connection is kept.
     pub header_timeout: Duration,
-    /// How long requests in hand may take to finish once told to stop.
+    /// How long running requests may take to finish at shutdown.
     pub drain: Duration,
     /// The certificate chain and the private key, both PEM files.
     pub tls: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why nobody can come in.
+/// Why the listener cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The address is taken or not ours.
@@ -71,7 +66,7 @@ pub enum ListenError {
     Bind {
         /// The address that was asked for.
         addr: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The certificate or its key cannot be used.
@@ -94,18 +89,21 @@ impl ListenError {
     }
 }
 
-/// A bound address, at which nobody is served yet.
+/// A bound address, before connections are accepted.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
     addr: SocketAddr,
-    settings: Settings,
+    settings: ListenerSettings,
     tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 impl Listener {
     /// Binds `addr`; port 0 takes a free one.
-    pub async fn bind(addr: SocketAddr, settings: Settings) -> Result<Listener, ListenError> {
+    pub async fn bind(
+        addr: SocketAddr,
+        settings: ListenerSettings,
+    ) -> Result<Listener, ListenError> {
         let tls = match &settings.tls {
             Some((cert, key)) => Some(Arc::new(tls_config(cert, key)?)),
             None => None,
@@ -116,37 +114,37 @@ impl Listener {
         Ok(Listener { socket, addr, settings, tls })
     }
 
-    /// Where it listens.
+    /// The bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Serves these doors until `stop` is cancelled, and then what is in hand.
-    pub async fn serve(self, doors: impl Into<Doors>, stop: CancellationToken) {
-        let places = Arc::new(Semaphore::new(self.settings.max_connections));
+    /// Serves requests until `stop` is cancelled, and then finishes those that are running.
+    pub async fn serve(self, router: impl Into<Router>, stop: CancellationToken) {
+        let connections = Arc::new(Semaphore::new(self.settings.max_connections));
         let graceful = GracefulShutdown::new();
         let cut = CancellationToken::new();
         let connection = Arc::new(Connection {
             builder: builder(&self.settings),
-            doors: doors.into(),
+            router: router.into(),
             tls: self.tls.map(TlsAcceptor::from),
             header_timeout: self.settings.header_timeout,
         });
 
         loop {
             let next = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                (place.expect("the semaphore is never closed"), accept(&self.socket).await)
+                let permit = Arc::clone(&connections).acquire_owned().await;
+                (permit.expect("the semaphore is never closed"), accept(&self.socket).await)
             };
-            let (place, (stream, peer)) = tokio::select! {
-                biased; // once told to stop, take nobody new
+            let (permit, (stream, peer)) = tokio::select! {
+                biased; // accept nothing more once `stop` is cancelled
                 () = stop.cancelled() => break,
                 next = next => next,
             };
             let (connection, watcher) = (Arc::clone(&connection), graceful.watcher());
             let cut = cut.clone();
             tokio::spawn(async move {
-                let _place: OwnedSemaphorePermit = place;
+                let _permit: OwnedSemaphorePermit = permit;
                 tokio::select! {
                     () = cut.cancelled() => {}
                     () = connection.serve(stream, peer, watcher) => {}
@@ -154,46 +152,48 @@ impl Listener {
             });
         }
 
-        drop(self.socket); // whoever knocks now is refused rather than kept waiting
+        drop(self.socket); // new connections are refused rather than left in the backlog
         if timeout(self.settings.drain, graceful.shutdown()).await.is_err() {
-            warn!("connections were cut: their requests did not finish in time");
+            warn!(
+                "closed connections whose requests did not finish within the shutdown grace period"
+            );
         }
         cut.cancel();
     }
 }
 
-/// Accepts one connection, whatever it takes.
+/// Accepts one connection, and tries again for as long as that fails.
 async fn accept(socket: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match socket.accept().await {
             Ok((stream, peer)) => {
-                // Answers are small and written at once; waiting for more only delays.
+                // Replies are small and written in one piece, so waiting for more only delays them.
                 stream.set_nodelay(true).unwrap_or_default();
                 return (stream, peer);
             }
-            Err(err) if is_the_clients(&err) => {}
+            Err(err) if is_client_error(&err) => {}
             Err(err) => {
                 warn!(error = &err as &dyn std::error::Error, "cannot accept connections");
-                sleep(REFUSED_WAIT).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
-/// Whether the client went away before it was accepted, which says nothing of us.
-fn is_the_clients(err: &io::Error) -> bool {
+/// Whether the client closed the connection before it was accepted: no failure on our side.
+fn is_client_error(err: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(err.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
+fn builder(settings: &ListenerSettings) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout)
         .max_buf_size(HEADERS_LIMIT_BYTES)
-        // Shutting down its sending side must not lose a client its answer.
+        // A client that has shut down its sending side still gets its reply.
         .half_close(true);
     builder
         .http2()
@@ -201,14 +201,14 @@ fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(settings.header_timeout)
         .keep_alive_timeout(settings.header_timeout)
         .max_header_list_size(HEADERS_LIMIT_BYTES as u32)
-        .max_concurrent_streams(STREAMS_AT_ONCE);
+        .max_concurrent_streams(MAX_STREAMS);
     builder
 }
 
-/// What all connections are served with.
+/// What all connections share.
 struct Connection {
     builder: auto::Builder<TokioExecutor>,
-    doors: Doors,
+    router: Router,
     tls: Option<TlsAcceptor>,
     header_timeout: Duration,
 }
@@ -217,46 +217,46 @@ type Watcher = hyper_util::server::graceful::Watcher;
 
 impl Connection {
     async fn serve(&self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
-        let stream = Patient::new(stream);
+        let stream = WriteTimeout::new(stream);
         let Some(tls) = &self.tls else {
-            return self.talk(stream, peer, watcher).await;
+            return self.serve_http(stream, peer, watcher).await;
         };
         match timeout(self.header_timeout, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.talk(stream, peer, watcher).await,
-            Ok(Err(err)) => debug!(error = &err as &dyn std::error::Error, "no TLS handshake"),
-            Err(_) => debug!("no TLS handshake in time"),
+            Ok(Ok(stream)) => self.serve_http(stream, peer, watcher).await,
+            Ok(Err(err)) => debug!(error = &err as &dyn std::error::Error, "TLS handshake failed"),
+            Err(_) => debug!("TLS handshake timed out"),
         }
     }
 
-    async fn talk<S>(&self, stream: S, peer: SocketAddr, watcher: Watcher)
+    async fn serve_http<S>(&self, stream: S, peer: SocketAddr, watcher: Watcher)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let doors = self.doors.clone();
-        let routes = TowerToHyperService::new(warp::service(doors.routes()));
-        let spoken = CancellationToken::new();
-        let heard = spoken.clone();
+        let router = self.router.clone();
+        let routes = TowerToHyperService::new(warp::service(router.routes()));
+        let first_request = CancellationToken::new();
+        let has_request = first_request.clone();
         let service = hyper::service::service_fn(move |mut request: http::Request<_>| {
-            heard.cancel();
+            has_request.cancel();
             request.extensions_mut().insert(PeerAddr(peer));
-            match doors.at_hand(&request) {
+            match router.fast_path(&request) {
                 Some(reply) => Either::Left(std::future::ready(Ok::<_, Infallible>(reply))),
                 None => Either::Right(hyper::service::Service::call(&routes, request)),
             }
         });
-        let talk = self.builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let mut talk = std::pin::pin!(watcher.watch(talk));
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(watcher.watch(connection.into_owned()));
 
-        // hyper's own timer begins once it knows which HTTP it is, so a client that
-        // never says so is told off here.
+        // hyper starts its own timer only once it knows the version of HTTP, so a client that
+        // sends nothing is timed out here.
         let ended = tokio::select! {
             biased;
-            ended = &mut talk => ended,
-            () = spoken.cancelled() => talk.await,
+            ended = &mut connection => ended,
+            () = first_request.cancelled() => connection.await,
             () = sleep(self.header_timeout) => return,
         };
         if let Err(err) = ended {
-            debug!(error = &*err, "a connection ended early");
+            debug!(error = &*err, "connection closed early");
         }
     }
 }
@@ -266,10 +266,10 @@ fn tls_config(cert: &Path, key: &Path) -> Result<rustls::ServerConfig, ListenErr
     let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect);
     let chain = chain.map_err(|err| bad(cert, err.to_string()))?;
     if chain.is_empty() {
-        return Err(bad(cert, "it holds no certificate in PEM".to_owned()));
+        return Err(bad(cert, "it contains no PEM certificate".to_owned()));
     }
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|err| match err {
-        pem::Error::NoItemsFound => bad(key, "it holds no private key in PEM".to_owned()),
+        pem::Error::NoItemsFound => bad(key, "it contains no PEM private key".to_owned()),
         err => bad(key, err.to_string()),
     })?;
 

@@ -106,5 +106,5 @@ async fn where_the_store_fails_for_one_feed_nothing_is_said_to_have_worked(datab
     );
     let answer = client().post(gateway.url("/RPC2")).body(call).send().await.unwrap();
     let answer = read_response(answer.text().await.unwrap().as_bytes()).unwrap();
-    assert!(answer.unwrap_err().message.contains("out of order"));
+    assert!(answer.unwrap_err().message.contains("temporarily unavailable"));
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tracing::error;
 
 use crate::byte_cache::{ByteCache, ByteSize};
-use crate::http::kit::content_coding::Coding;
+use crate::http::kit::content_coding::ContentCoding;
 use crate::http::routes::archive::render::Order;
 use feedgate_core::resource::ResourceId;
 
@@ -40,7 +40,7 @@ pub(super) struct DocumentKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DocumentState {
     /// Differs for each text that was ever served at the document's address.
-    pub(super) mark: String,
+    pub(super) version: String,
     /// Whether the document will never change again.
     pub(super) is_archived: bool,
 }
@@ -121,12 +121,12 @@ impl ArchiveDocumentCache {
         &self,
         key: DocumentKey,
         document: &Arc<CachedDocument>,
-        coding: Coding,
-    ) -> (Coding, Bytes) {
+        coding: ContentCoding,
+    ) -> (ContentCoding, Bytes) {
         let cell = match coding {
-            Coding::Plain => return (coding, document.plain.clone()),
-            Coding::Gzip => &document.gzip,
-            Coding::Brotli => &document.brotli,
+            ContentCoding::Plain => return (coding, document.plain.clone()),
+            ContentCoding::Gzip => &document.gzip,
+            ContentCoding::Brotli => &document.brotli,
         };
         if let Some(body) = cell.get() {
             return (coding, body.clone());
@@ -143,7 +143,7 @@ impl ArchiveDocumentCache {
                     error = &err as &dyn std::error::Error,
                     "an archive document could not be compressed; it is sent uncompressed"
                 );
-                return (Coding::Plain, document.plain.clone());
+                return (ContentCoding::Plain, document.plain.clone());
             }
         };
         let is_same = |entry: &Entry| Arc::ptr_eq(&entry.document, document);
@@ -163,11 +163,11 @@ impl CachedDocument {
     }
 
     /// The body in this encoding, if it was requested before.
-    pub(super) fn encoded(&self, coding: Coding) -> Option<Bytes> {
+    pub(super) fn encoded(&self, coding: ContentCoding) -> Option<Bytes> {
         match coding {
-            Coding::Plain => Some(self.plain.clone()),
-            Coding::Gzip => self.gzip.get().cloned(),
-            Coding::Brotli => self.brotli.get().cloned(),
+            ContentCoding::Plain => Some(self.plain.clone()),
+            ContentCoding::Gzip => self.gzip.get().cloned(),
+            ContentCoding::Brotli => self.brotli.get().cloned(),
         }
     }
 
@@ -197,8 +197,8 @@ mod tests {
         }
     }
 
-    fn state(mark: &str, is_archived: bool) -> DocumentState {
-        DocumentState { mark: mark.to_owned(), is_archived }
+    fn state(version: &str, is_archived: bool) -> DocumentState {
+        DocumentState { version: version.to_owned(), is_archived }
     }
 
     async fn put(cache: &ArchiveDocumentCache, number: i64, bytes: usize) -> Arc<CachedDocument> {
@@ -216,7 +216,7 @@ mod tests {
         put(&cache, 0, 5_000).await;
         for number in 1..200 {
             let document = put(&cache, number, 5_000).await;
-            cache.encode(key(number), &document, Coding::Gzip).await;
+            cache.encode(key(number), &document, ContentCoding::Gzip).await;
             assert!(has(&cache, 0), "requested all the time, {number}");
             let bytes = cache.documents.bytes();
             assert!(bytes <= 100_000, "{number}: {bytes}");
@@ -231,9 +231,9 @@ mod tests {
         let cache = ArchiveDocumentCache::new(100_000);
         let document = put(&cache, 1, 5_000).await;
         let plain = cache.documents.bytes();
-        let (_, gzip) = cache.encode(key(1), &document, Coding::Gzip).await;
+        let (_, gzip) = cache.encode(key(1), &document, ContentCoding::Gzip).await;
         assert_eq!(cache.documents.bytes(), plain + gzip.len());
-        let (_, brotli) = cache.encode(key(1), &document, Coding::Brotli).await;
+        let (_, brotli) = cache.encode(key(1), &document, ContentCoding::Brotli).await;
         assert_eq!(cache.documents.bytes(), plain + gzip.len() + brotli.len());
     }
 
@@ -255,18 +255,22 @@ mod tests {
     async fn a_document_is_rendered_once_for_each_state() {
         let cache = ArchiveDocumentCache::new(100_000);
         let rendered = AtomicUsize::new(0);
-        let request = |mark| {
+        let request = |version| {
             let render = async {
                 rendered.fetch_add(1, Ordering::Relaxed);
                 sleep(Duration::from_secs(1)).await;
                 Ok::<_, StoreError>("text".to_owned())
             };
-            cache.get_or_render(key(1), state(mark, false), render)
+            cache.get_or_render(key(1), state(version, false), render)
         };
-        for (mark, want) in [("one", 1), ("one", 1), ("two", 2)] {
-            let documents = join_all((0..50).map(|_| request(mark))).await;
-            assert!(documents.iter().all(|document| document.as_ref().unwrap().state.mark == mark));
-            assert_eq!(rendered.load(Ordering::Relaxed), want, "{mark}");
+        for (version, want) in [("one", 1), ("one", 1), ("two", 2)] {
+            let documents = join_all((0..50).map(|_| request(version))).await;
+            assert!(
+                documents
+                    .iter()
+                    .all(|document| document.as_ref().unwrap().state.version == version)
+            );
+            assert_eq!(rendered.load(Ordering::Relaxed), want, "{version}");
         }
     }
 
@@ -274,14 +278,14 @@ mod tests {
     async fn each_encoding_is_made_once() {
         let cache = ArchiveDocumentCache::new(100_000);
         let document = put(&cache, 1, 1_000).await;
-        for coding in [Coding::Gzip, Coding::Brotli] {
+        for coding in [ContentCoding::Gzip, ContentCoding::Brotli] {
             let (first, second) = tokio::join!(
                 cache.encode(key(1), &document, coding),
                 cache.encode(key(1), &document, coding),
             );
             assert_eq!((first.0, first.1.as_ptr()), (coding, second.1.as_ptr()));
         }
-        let (_, plain) = cache.encode(key(1), &document, Coding::Plain).await;
+        let (_, plain) = cache.encode(key(1), &document, ContentCoding::Plain).await;
         assert_eq!(plain.len(), 1_000);
     }
 }

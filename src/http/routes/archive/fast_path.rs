@@ -1,40 +1,40 @@
-//! What is answered before a request is compared with the routes: archived documents that
-//! are in the document cache in the encoding that is asked for.
+//! The fast path: archived documents that are cached in the encoding that the client prefers are
+//! served before the request is compared with the routes.
 //!
-//! Nearly all that is asked of an archive is this, by a cache in front, and finding out
-//! which door a request is for costs more than the answer. Whatever is special (a query,
-//! a body, HEAD, a form that must be made first) goes the usual way.
+//! Nearly all requests to an archive are such, from a cache in front of it, and matching the
+//! routes costs more than the reply. Anything else (a query, a body, HEAD, an encoding that is
+//! not cached yet) takes the usual path.
 
-use http::{Method, Request};
+use http::Method;
 use hyper::body::Body;
 use tokio::time::Instant;
 use warp::reply::Response;
 
-use super::DOOR;
+use super::ENDPOINT;
 use super::document_cache::DocumentKey;
-use super::location::{self, Whose};
-use super::reply::{Reader, Terms};
-use crate::http::Gateway;
+use super::location::{self, ArchiveOwner};
+use super::reply::{DocumentHeaders, DocumentRequest};
 use crate::http::routes::archive::render::Order;
+use crate::http::state::Gateway;
 
-/// The reply to this request, if it can be given at once.
-pub(crate) fn at_hand<B: Body>(gateway: &Gateway, request: &Request<B>) -> Option<Response> {
+/// The reply to this request, if it is ready.
+pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> Option<Response> {
     let (uri, is_get) = (request.uri(), *request.method() == Method::GET);
     if !is_get || uri.query().is_some() || !request.body().is_end_stream() {
         return None;
     }
     let path = uri.path().strip_prefix('/').filter(|path| path.starts_with("feeds/"))?;
-    let (Whose::Feed(id), Some(number)) = location::aim(path)? else { return None };
-    let began = Instant::now();
+    let (ArchiveOwner::Feed(id), Some(number)) = location::parse_path(path)? else { return None };
+    let started = Instant::now();
     let order = Order::NewestFirst;
     let key = DocumentKey { id, is_collection: false, number: Some(number), order };
     let document = gateway.archive_documents.get_trusted(&key)?;
-    let terms = Terms::of_archived(&document.state.mark);
-    let reader = Reader::of(request.method(), request.headers());
-    let mut response = match terms.not_modified(&reader) {
+    let headers = DocumentHeaders::archived(&document.state.version);
+    let reader = DocumentRequest::new(request.method(), request.headers());
+    let mut response = match headers.not_modified(&reader) {
         Some(response) => response,
-        None => terms.document(&reader, (reader.coding, document.encoded(reader.coding)?)),
+        None => headers.document(&reader, (reader.coding, document.encoded(reader.coding)?)),
     };
-    DOOR.hand_out(gateway, &mut response, began);
+    ENDPOINT.finish(gateway, &mut response, started);
     Some(response)
 }

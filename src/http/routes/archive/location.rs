@@ -1,39 +1,38 @@
-//! Which log is asked for, where its archive is, and who may see it.
+//! Which archive a path names, where its documents are, and who may see it.
 
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::Asked;
-use crate::http::kit::params::Refused;
-use crate::http::routes::superfeedr;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::kit::{auth, params};
+use crate::http::state::Gateway;
 use crate::jobs::collect::{archive_topic, unguessable};
 use crate::jobs::runner;
 use feedgate_core::account::{Access, Scope};
 use feedgate_core::collection::{Collection, CollectionKind, CollectionName};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
-use feedgate_protocol::form::Form;
 
-/// Whose archive.
+/// The owner of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// That of a resource.
+pub(super) enum ArchiveOwner {
+    /// A resource.
     Feed(ResourceId),
-    /// That of everything that is public.
+    /// All that is public.
     All,
-    /// That of a collection the operator describes.
+    /// A collection that the operator describes.
     Named(CollectionName),
-    /// That of all that the account with this login subscribes to.
+    /// All that the account with this login subscribes to.
     Account(String),
 }
 
-/// An archive that may be shown to who asks.
+/// An archive that may be shown to the client.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    /// Whose log it is.
+pub(super) struct ArchiveLocation {
+    /// The resource whose log the archive shows.
     pub(super) id: ResourceId,
-    /// Where its documents are.
+    /// The URL above its documents.
     pub(super) home: String,
     /// Whether the log is that of a collection.
     pub(super) is_collection: bool,
@@ -41,9 +40,9 @@ pub(super) struct Place {
     pub(super) is_private: bool,
 }
 
-impl Place {
-    /// Whether the archive here is that of this resource.
-    pub(super) fn shows(&self, resource: &Resource) -> bool {
+impl ArchiveLocation {
+    /// Whether this is the archive of `resource`.
+    pub(super) fn is_of(&self, resource: &Resource) -> bool {
         match self.is_collection {
             true => resource.kind == ResourceKind::Collection,
             false => is_public(resource),
@@ -56,23 +55,23 @@ pub(super) fn is_public(resource: &Resource) -> bool {
     resource.kind != ResourceKind::Collection && resource.topic.is_public()
 }
 
-/// Reads `feeds/7/recent` or `all/documents/3`; the recent document has no number.
-pub(super) fn aim(path: &str) -> Option<(Whose, Option<i64>)> {
+/// Parses `feeds/7/recent` or `all/documents/3`; the recent document has no number.
+pub(super) fn parse_path(path: &str) -> Option<(ArchiveOwner, Option<i64>)> {
     let (first, rest) = path.split_once('/')?;
-    let (whose, rest) = match first {
-        "all" => (Whose::All, rest),
+    let (owner, rest) = match first {
+        "all" => (ArchiveOwner::All, rest),
         "feeds" => {
             let (id, rest) = rest.split_once('/')?;
-            (Whose::Feed(ResourceId(number(id)?)), rest)
+            (ArchiveOwner::Feed(ResourceId(number(id)?)), rest)
         }
         "collections" => {
             let (name, rest) = rest.split_once('/')?;
-            (Whose::Named(CollectionName::parse(name)?), rest)
+            (ArchiveOwner::Named(CollectionName::parse(name)?), rest)
         }
         "accounts" => {
             let (login, rest) = rest.split_once('/')?;
             let login = percent_decode_str(login).decode_utf8().ok()?;
-            (Whose::Account(login.into_owned()), rest)
+            (ArchiveOwner::Account(login.into_owned()), rest)
         }
         _ => return None,
     };
@@ -81,55 +80,57 @@ pub(super) fn aim(path: &str) -> Option<(Whose, Option<i64>)> {
         Some(("documents", page)) => Some(number(page)?),
         _ => return None,
     };
-    Some((whose, page))
+    Some((owner, page))
 }
 
 fn number(text: &str) -> Option<i64> {
     text.parse::<i64>().ok().filter(|number| number.to_string() == text)
 }
 
-/// The archive, if there is one and it may be shown to who asks.
+/// The archive, if there is one. It is a rejection if it may not be shown to the client.
 pub(super) async fn find(
     gateway: &Gateway,
-    asked: &Asked,
-    whose: Whose,
-) -> Result<Option<Place>, Refused> {
-    let (scope, folder, account) = match whose {
-        Whose::Feed(id) => {
-            let home = gateway.address(&format!("feeds/{id}"));
-            return Ok(Some(Place { id, home, is_collection: false, is_private: false }));
+    request: &Request,
+    owner: ArchiveOwner,
+) -> Result<Option<ArchiveLocation>, Rejection> {
+    let (scope, folder, account) = match owner {
+        ArchiveOwner::Feed(id) => {
+            let home = gateway.public_url(&format!("feeds/{id}"));
+            return Ok(Some(ArchiveLocation { id, home, is_collection: false, is_private: false }));
         }
-        Whose::All if !gateway.settings.collects_all => return Ok(None),
-        Whose::All => (CollectionKind::All, vec!["all".to_owned()], None),
-        Whose::Named(name) => {
+        ArchiveOwner::All if !gateway.settings.collects_all => return Ok(None),
+        ArchiveOwner::All => (CollectionKind::All, vec!["all".to_owned()], None),
+        ArchiveOwner::Named(name) => {
             let mut all = gateway.settings.collections.iter();
             let Some(found) = all.find(|configured| configured.name == name) else {
                 return Ok(None);
             };
             if let Some(login) = &found.account {
-                owner(gateway, asked, login).await?;
+                authenticate_owner(gateway, request, login).await?;
             }
             let folder = vec!["collections".to_owned(), name.as_str().to_owned()];
             (CollectionKind::Named(name), folder, found.account.clone())
         }
-        Whose::Account(login) => {
-            let access = owner(gateway, asked, &login).await?;
+        ArchiveOwner::Account(login) => {
+            let access = authenticate_owner(gateway, request, &login).await?;
             let folder = vec!["accounts".to_owned(), login.clone()];
             (CollectionKind::Account(access.account), folder, Some(login))
         }
     };
-    let opened = open(gateway, &scope, account.as_deref()).await;
-    let Some(collection) = opened.map_err(|err| superfeedr::broken(&err))? else { return Ok(None) };
+    let opened = open_collection(gateway, &scope, account.as_deref()).await;
+    let Some(collection) = opened.map_err(|err| Rejection::unavailable(&err))? else {
+        return Ok(None);
+    };
     let folder: Vec<&str> = folder.iter().map(String::as_str).collect();
     let recent = archive_topic(&gateway.settings.public_url, &folder);
     let home = recent.as_str().trim_end_matches("/recent").to_owned();
     let (id, is_private) = (collection.id, account.is_some());
-    Ok(Some(Place { id, home, is_collection: true, is_private }))
+    Ok(Some(ArchiveLocation { id, home, is_collection: true, is_private }))
 }
 
-/// The collection. That of an account is made when it is first asked for, so that nobody
-/// pays for it who does not use it.
-async fn open(
+/// The collection. An account's own is created when it is first requested, so that it costs
+/// nothing for accounts that do not use it.
+async fn open_collection(
     gateway: &Gateway,
     scope: &CollectionKind,
     login: Option<&str>,
@@ -145,15 +146,19 @@ async fn open(
     gateway.store.open_collection(&collection, runner::now()).await.map(Some)
 }
 
-/// Makes sure that it is the account with this login that asks.
-async fn owner(gateway: &Gateway, asked: &Asked, login: &str) -> Result<Access, Refused> {
-    let form = Form::from_urlencoded(asked.query.as_bytes()).unwrap_or_default();
-    let access = superfeedr::access(gateway, asked, &form).await?;
-    superfeedr::demand(&access, Scope::Retrieve)?;
+/// Authenticates the account with this login, and no other.
+async fn authenticate_owner(
+    gateway: &Gateway,
+    request: &Request,
+    login: &str,
+) -> Result<Access, Rejection> {
+    let form = params::read_query(request);
+    let access = auth::authenticate(gateway, request, &form).await?;
+    auth::require(&access, Scope::Retrieve)?;
     match access.login == login {
         true => Ok(access),
         false => {
-            Err(Refused::new(StatusCode::FORBIDDEN, "This archive is that of another account."))
+            Err(Rejection::new(StatusCode::FORBIDDEN, "This archive belongs to another account."))
         }
     }
 }
@@ -163,9 +168,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_we_publish_lead_somewhere() {
-        let feed = |number| Some((Whose::Feed(ResourceId(7)), number));
-        let news = Whose::Named(CollectionName::parse("news").unwrap());
+    fn only_published_paths_name_an_archive() {
+        let feed = |number| Some((ArchiveOwner::Feed(ResourceId(7)), number));
+        let news = ArchiveOwner::Named(CollectionName::parse("news").unwrap());
         #[rustfmt::skip]
         let cases = [
             ("feeds/7/recent",            feed(None)),
@@ -177,16 +182,16 @@ mod tests {
             ("feeds/x/recent",            None),
             ("feeds/7",                   None),
             ("feeds/",                    None),
-            ("all/recent",                Some((Whose::All, None))),
-            ("all/documents/1",           Some((Whose::All, Some(1)))),
+            ("all/recent",                Some((ArchiveOwner::All, None))),
+            ("all/documents/1",           Some((ArchiveOwner::All, Some(1)))),
             ("all/",                      None),
             ("collections/news/recent",   Some((news, None))),
             ("collections/News/recent",   None),
-            ("accounts/a%40b/recent",     Some((Whose::Account("a@b".to_owned()), None))),
+            ("accounts/a%40b/recent",     Some((ArchiveOwner::Account("a@b".to_owned()), None))),
             ("accounts/recent",           None),
         ];
         for (path, want) in cases {
-            assert_eq!(aim(path), want, "{path}");
+            assert_eq!(parse_path(path), want, "{path}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The reply that carries a document, or says that it is known, or a part of it.
+//! The reply with a document of an archive, with a part of it, or 304.
 
 use std::ops::Range;
 
@@ -8,24 +8,29 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use warp::reply::Response;
 
 use crate::http::kit::conditional::is_unchanged;
-use crate::http::kit::content_coding::Coding;
-use crate::http::kit::exchange::{Asked, as_strangers_words, empty, plain, set, with_type};
+use crate::http::kit::content_coding::ContentCoding;
+use crate::http::kit::reply::{empty, plain_text, sandboxed, set_header, with_content_type};
+use crate::http::kit::request::Request;
 
-/// Who asks for a document, as far as the reply depends on it.
+/// A request for a document, as far as the reply depends on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a> {
-    /// Only a GET may ask for a part (RFC 9110 `#field.range`).
+pub(super) struct DocumentRequest<'a> {
+    /// Whether it may request a part: only GET may (RFC 9110 `#field.range`).
     pub(super) takes_parts: bool,
-    /// What it says of itself.
+    /// Its headers.
     pub(super) headers: &'a HeaderMap,
-    /// The form it likes best.
-    pub(super) coding: Coding,
+    /// The encoding that the client prefers.
+    pub(super) coding: ContentCoding,
 }
 
-impl<'a> Reader<'a> {
-    /// The one that sends these headers.
-    pub(super) fn of(method: &Method, headers: &'a HeaderMap) -> Reader<'a> {
-        Reader { takes_parts: *method == Method::GET, headers, coding: Coding::best(headers) }
+impl<'a> DocumentRequest<'a> {
+    /// The request with this method and these headers.
+    pub(super) fn new(method: &Method, headers: &'a HeaderMap) -> DocumentRequest<'a> {
+        DocumentRequest {
+            takes_parts: *method == Method::GET,
+            headers,
+            coding: ContentCoding::best(headers),
+        }
     }
 
     fn header(&self, name: &str) -> &'a str {
@@ -33,171 +38,187 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl<'a> From<&'a Asked> for Reader<'a> {
-    fn from(asked: &'a Asked) -> Reader<'a> {
-        Reader::of(&asked.method, &asked.headers)
+impl<'a> From<&'a Request> for DocumentRequest<'a> {
+    fn from(request: &'a Request) -> DocumentRequest<'a> {
+        DocumentRequest::new(&request.method, &request.headers)
     }
 }
 
-/// What a reply says about a document besides its bytes.
+/// The headers of a document.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
-    /// Tells its bytes from all others that were ever served at its address.
-    pub(super) mark: String,
-    /// How long it may be kept.
-    pub(super) keep: Keep,
-    /// `Link`, where there is one.
+pub(super) struct DocumentHeaders {
+    /// A version: no two documents that were ever served at one address share it.
+    pub(super) version: String,
+    /// How long caches may keep the document.
+    pub(super) cache_policy: CachePolicy,
+    /// `Link`, if there is one.
     pub(super) link: Option<String>,
-    /// When it last changed, where that is known well enough to be asked by.
+    /// When the document last changed, if that is known to the second.
     pub(super) modified: Option<DateTime<Utc>>,
 }
 
-/// How long a document may be kept without asking again.
+/// How long caches may keep a document without revalidating it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
-    /// An archived document never changes.
-    ForEver,
-    /// The recent document, of which an older state is as good as having come earlier.
-    ForAMoment,
-    /// The newest document under its number. The next one leads back to it: who comes from
-    /// there, and is handed what it held before it was full, misses the rest.
-    AskFirst,
+pub(super) enum CachePolicy {
+    /// For ever: an archived document never changes.
+    Immutable,
+    /// For seconds: an older state of the recent document is as good as an earlier request.
+    Brief,
+    /// Not at all: the newest document under its number. The next document leads back to it, and
+    /// a reader who follows that link must not get a state from before it was full.
+    Revalidate,
 }
 
 /// "Caching can be much more aggressive for archived documents than the recent document"
 /// (seed 004).
-const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// A cache that has one asks in the background, and is of use while we are not there.
-const FOR_A_MOMENT: HeaderValue =
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// Caches may revalidate in the background, and serve a stale document while feedgate is down.
+const BRIEF: HeaderValue =
     HeaderValue::from_static("public, max-age=15, stale-while-revalidate=30, stale-if-error=86400");
-/// It may be stored, but is shown to nobody before we said that it still holds.
-const ASK_FIRST: HeaderValue = HeaderValue::from_static("public, no-cache");
-/// What was dropped does not come back.
-const GONE_FOR: &str = "public, max-age=3600";
+/// Caches may store the document, but must revalidate it before they serve it.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("public, no-cache");
+/// A document that was dropped does not come back.
+const GONE_POLICY: &str = "public, max-age=3600";
 
-impl Terms {
-    /// Those of an archived document.
-    pub(super) fn of_archived(mark: &str) -> Terms {
-        Terms { mark: mark.to_owned(), keep: Keep::ForEver, link: None, modified: None }
-    }
-
-    /// Whether it will never change.
-    pub(super) fn is_archived(&self) -> bool {
-        self.keep == Keep::ForEver
-    }
-
-    /// The entity tag of the document in this form: strong, so each form has its own.
-    fn etag(&self, coding: Coding) -> String {
-        match coding.name() {
-            None => format!("\"{}\"", self.mark),
-            Some(name) => format!("\"{}-{name}\"", self.mark),
+impl DocumentHeaders {
+    /// The headers of an archived document.
+    pub(super) fn archived(version: &str) -> DocumentHeaders {
+        DocumentHeaders {
+            version: version.to_owned(),
+            cache_policy: CachePolicy::Immutable,
+            link: None,
+            modified: None,
         }
     }
 
-    /// The reply to who holds the document already; `None` if he does not.
-    pub(super) fn not_modified(&self, reader: &Reader<'_>) -> Option<Response> {
-        let etag = self.etag(reader.coding);
-        let is_held = is_unchanged(reader.headers, &etag, self.modified);
-        is_held.then(|| self.headed(empty(StatusCode::NOT_MODIFIED), &etag))
+    /// Whether the document never changes.
+    pub(super) fn is_archived(&self) -> bool {
+        self.cache_policy == CachePolicy::Immutable
     }
 
-    /// The reply with the document, or with the part of it that is asked for. Parts are cut
-    /// from what is archived only: anything else may have changed in between.
+    /// The entity tag of the document in this encoding. Strong tags differ between encodings.
+    fn etag(&self, coding: ContentCoding) -> String {
+        match coding.name() {
+            None => format!("\"{}\"", self.version),
+            Some(name) => format!("\"{}-{name}\"", self.version),
+        }
+    }
+
+    /// The 304 for a client that has the document; `None` if it does not.
+    pub(super) fn not_modified(&self, request: &DocumentRequest<'_>) -> Option<Response> {
+        let etag = self.etag(request.coding);
+        let is_unchanged = is_unchanged(request.headers, &etag, self.modified);
+        is_unchanged.then(|| self.with_headers(empty(StatusCode::NOT_MODIFIED), &etag))
+    }
+
+    /// The reply with the document, or with the requested part of it. Only archived documents
+    /// are served in parts: others may change between two requests.
     pub(super) fn document(
         &self,
-        reader: &Reader<'_>,
-        (coding, body): (Coding, Bytes),
+        request: &DocumentRequest<'_>,
+        (coding, body): (ContentCoding, Bytes),
     ) -> Response {
         let (media_type, etag) = ("application/atom+xml", self.etag(coding));
-        let mut response = match self.part(reader, &etag, body.len()) {
-            None => with_type(StatusCode::OK, media_type, body),
+        let mut response = match self.requested_part(request, &etag, body.len()) {
+            None => with_content_type(StatusCode::OK, media_type, body),
             Some(Part::Bytes(range)) => {
-                let said = format!("bytes {}-{}/{}", range.start, range.end - 1, body.len());
+                let content_range =
+                    format!("bytes {}-{}/{}", range.start, range.end - 1, body.len());
                 let part = body.slice(range);
-                let mut response = with_type(StatusCode::PARTIAL_CONTENT, media_type, part);
-                set(&mut response, header::CONTENT_RANGE, &said);
+                let mut response = with_content_type(StatusCode::PARTIAL_CONTENT, media_type, part);
+                set_header(&mut response, header::CONTENT_RANGE, &content_range);
                 response
             }
-            Some(Part::Nothing) => {
-                let text = "The document has no such part.";
-                let mut response = plain(StatusCode::RANGE_NOT_SATISFIABLE, text);
-                set(&mut response, header::CONTENT_RANGE, &format!("bytes */{}", body.len()));
+            Some(Part::Beyond) => {
+                let text = "The document has no such range.";
+                let mut response = plain_text(StatusCode::RANGE_NOT_SATISFIABLE, text);
+                set_header(
+                    &mut response,
+                    header::CONTENT_RANGE,
+                    &format!("bytes */{}", body.len()),
+                );
                 return response;
             }
         };
         if let Some(name) = coding.name() {
-            set(&mut response, header::CONTENT_ENCODING, name);
+            set_header(&mut response, header::CONTENT_ENCODING, name);
         }
-        self.headed(response, &etag)
+        self.with_headers(response, &etag)
     }
 
-    fn headed(&self, mut response: Response, etag: &str) -> Response {
+    fn with_headers(&self, mut response: Response, etag: &str) -> Response {
         const VARY: HeaderValue = HeaderValue::from_static("Accept-Encoding");
         const BYTES: HeaderValue = HeaderValue::from_static("bytes");
-        set(&mut response, header::ETAG, etag);
+        set_header(&mut response, header::ETAG, etag);
         let headers = response.headers_mut();
         headers.insert(header::VARY, VARY);
-        let cache = match self.keep {
-            Keep::ForEver => FOR_EVER,
-            Keep::ForAMoment => FOR_A_MOMENT,
-            Keep::AskFirst => ASK_FIRST,
+        let cache = match self.cache_policy {
+            CachePolicy::Immutable => IMMUTABLE,
+            CachePolicy::Brief => BRIEF,
+            CachePolicy::Revalidate => REVALIDATE,
         };
         headers.insert(header::CACHE_CONTROL, cache);
         if self.is_archived() {
             headers.insert(header::ACCEPT_RANGES, BYTES);
         }
         if let Some(at) = self.modified {
-            set(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(at.into()));
+            set_header(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(at.into()));
         }
         if let Some(link) = &self.link {
-            set(&mut response, header::LINK, link);
+            set_header(&mut response, header::LINK, link);
         }
-        as_strangers_words(response)
+        sandboxed(response)
     }
 
-    /// Which part is asked for; `None` for the whole document.
-    fn part(&self, reader: &Reader<'_>, etag: &str, len: usize) -> Option<Part> {
-        if !self.is_archived() || !reader.takes_parts {
+    /// The requested part; `None` for the whole document.
+    fn requested_part(
+        &self,
+        request: &DocumentRequest<'_>,
+        etag: &str,
+        len: usize,
+    ) -> Option<Part> {
+        if !self.is_archived() || !request.takes_parts {
             return None;
         }
-        // Compared strongly (RFC 9110 `#field.if-range`); a date is none of ours.
-        let held = reader.header("if-range");
-        if !held.is_empty() && held.trim() != etag {
+        // Compared strongly (RFC 9110 `#field.if-range`); a date never matches an entity tag.
+        let tag = request.header("if-range");
+        if !tag.is_empty() && tag.trim() != etag {
             return None;
         }
-        part(reader.header("range"), len)
+        parse_range(request.header("range"), len)
     }
 }
 
-/// Keeps a reply out of caches that others share.
+/// Keeps a reply out of shared caches.
 pub(super) fn keep_private(response: &mut Response) {
     let cache = response.headers().get(header::CACHE_CONTROL);
     let cache = cache.and_then(|value| value.to_str().ok()).unwrap_or("public, no-cache");
     let cache = cache.replace("public", "private");
-    set(response, header::CACHE_CONTROL, &cache);
-    set(response, header::VARY, "Accept-Encoding, Authorization");
+    set_header(response, header::CACHE_CONTROL, &cache);
+    set_header(response, header::VARY, "Accept-Encoding, Authorization");
 }
 
-/// What a dropped document is answered with.
+/// The reply for a document that was dropped.
 pub(super) fn gone() -> Response {
-    let text = "This document of the archive is no longer kept: it was too old, or one too many.";
-    let mut response = plain(StatusCode::GONE, text);
-    set(&mut response, header::CACHE_CONTROL, GONE_FOR);
+    let text =
+        "This document of the archive is no longer kept: it was too old, or there were too many.";
+    let mut response = plain_text(StatusCode::GONE, text);
+    set_header(&mut response, header::CACHE_CONTROL, GONE_POLICY);
     response
 }
 
 /// A part of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// These bytes, at least one.
+    /// A range of at least one byte.
     Bytes(Range<usize>),
-    /// It begins behind the end.
-    Nothing,
+    /// A range beyond the end.
+    Beyond,
 }
 
-/// Reads `Range` (RFC 9110 `#field.range`). What is no range, or is several, asks for the
-/// whole document.
-fn part(range: &str, len: usize) -> Option<Part> {
+/// Parses `Range` (RFC 9110 `#field.range`). Anything but one range of bytes requests the whole
+/// document.
+fn parse_range(range: &str, len: usize) -> Option<Part> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
@@ -217,7 +238,7 @@ fn part(range: &str, len: usize) -> Option<Part> {
         }
         (start, last.saturating_add(1).min(len))
     };
-    Some(if start < end { Part::Bytes(start..end) } else { Part::Nothing })
+    Some(if start < end { Part::Bytes(start..end) } else { Part::Beyond })
 }
 
 #[cfg(test)]
@@ -225,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_range_of_bytes_is_understood() {
+    fn one_range_of_bytes_is_parsed() {
         let bytes = |range: Range<usize>| Some(Part::Bytes(range));
         let cases = [
             ("bytes=0-4", bytes(0..5)),
@@ -234,8 +255,8 @@ mod tests {
             ("bytes=5-99999999999999999999", bytes(5..10)),
             ("bytes=-3", bytes(7..10)),
             ("bytes=-30", bytes(0..10)),
-            ("bytes=10-", Some(Part::Nothing)),
-            ("bytes=-0", Some(Part::Nothing)),
+            ("bytes=10-", Some(Part::Beyond)),
+            ("bytes=-0", Some(Part::Beyond)),
             ("bytes=4-3", None),
             ("bytes=0-1,3-4", None),
             ("bytes=a-b", None),
@@ -244,7 +265,7 @@ mod tests {
             ("", None),
         ];
         for (range, want) in cases {
-            assert_eq!(part(range, 10), want, "{range}");
+            assert_eq!(parse_range(range, 10), want, "{range}");
         }
     }
 }

@@ -16,11 +16,11 @@ use warp::reply::{Reply, Response};
 
 use super::cache::{ChangesCache, RenderError, RequestedDocument};
 use super::edition::{Edition, Pages};
-use crate::http::Gateway;
 use crate::http::kit::conditional::{is_unchanged, takes_gzip};
-use crate::http::kit::exchange::{
-    Asked, as_strangers_words, empty, out_of_order, plain, set, with_type,
-};
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::{empty, plain_text, sandboxed, set_header, with_content_type};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use feedgate_core::ports::StoreError;
 
 /// Pages that wait for a slow reader.
@@ -39,20 +39,21 @@ pub(super) enum Caching {
 pub(super) async fn give(
     cache: &ChangesCache,
     gateway: &Gateway,
-    asked: &Asked,
+    request: &Request,
     (requested, caching): (RequestedDocument, Caching),
 ) -> Response {
     let (edition, rendered) = match cache.find(&gateway.store, &requested).await {
         Ok(found) => found,
-        Err(err) => return out_of_order(&err),
+        Err(err) => return unavailable(&err),
     };
-    if is_unchanged(&asked.headers, &edition.etag(), edition.updated) {
+    if is_unchanged(&request.headers, &edition.etag(), edition.updated) {
         return described(empty(StatusCode::NOT_MODIFIED), &edition, caching);
     }
-    let is_zipped = takes_gzip(asked.header("accept-encoding"));
-    if asked.method == Method::HEAD {
+    let is_zipped = takes_gzip(request.header("accept-encoding"));
+    if request.method == Method::HEAD {
         let text = rendered.and_then(|rendered| rendered.text.clone()).filter(|_| !is_zipped);
-        let response = text.map_or_else(unmeasured, |text| with_type(StatusCode::OK, XML, text));
+        let response =
+            text.map_or_else(unmeasured, |text| with_content_type(StatusCode::OK, XML, text));
         return described(encoded(response, is_zipped), &edition, caching);
     }
     let rendered = match rendered {
@@ -62,15 +63,15 @@ pub(super) async fn give(
     let rendered = match rendered {
         Ok(rendered) => rendered,
         Err(RenderError::Busy) => return too_many(),
-        Err(RenderError::Store(err)) => return out_of_order(&err),
+        Err(RenderError::Store(err)) => return unavailable(&err),
     };
     let edition = &rendered.edition;
     let response = match &rendered.text {
         Some(text) if is_zipped => match zipped(text.clone()).await {
-            Some(zipped) => with_type(StatusCode::OK, XML, zipped),
+            Some(zipped) => with_content_type(StatusCode::OK, XML, zipped),
             None => return empty(StatusCode::INTERNAL_SERVER_ERROR),
         },
-        Some(text) => with_type(StatusCode::OK, XML, text.clone()),
+        Some(text) => with_content_type(StatusCode::OK, XML, text.clone()),
         None => match Arc::clone(&cache.readers).try_acquire_owned() {
             Ok(place) => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped, place),
             Err(_) => return too_many(),
@@ -83,38 +84,38 @@ pub(super) async fn give(
 fn unmeasured() -> Response {
     let nothing = futures_util::stream::empty::<Result<Bytes, Infallible>>();
     let mut response = warp::reply::stream(nothing).into_response();
-    set(&mut response, header::CONTENT_TYPE, XML);
+    set_header(&mut response, header::CONTENT_TYPE, XML);
     response
 }
 
 fn encoded(mut response: Response, is_zipped: bool) -> Response {
     if is_zipped {
-        set(&mut response, header::CONTENT_ENCODING, "gzip");
+        set_header(&mut response, header::CONTENT_ENCODING, "gzip");
     }
     response
 }
 
 /// Adds what is to be said of an edition.
 fn described(mut response: Response, edition: &Edition, caching: Caching) -> Response {
-    set(&mut response, header::ETAG, &edition.etag());
+    set_header(&mut response, header::ETAG, &edition.etag());
     let modified = httpdate::fmt_http_date(edition.updated.into());
-    set(&mut response, header::LAST_MODIFIED, &modified);
-    set(&mut response, header::VARY, "Accept-Encoding");
+    set_header(&mut response, header::LAST_MODIFIED, &modified);
+    set_header(&mut response, header::VARY, "Accept-Encoding");
     let cache = match caching {
         Caching::Minute => "public, max-age=60",
         Caching::Forever => "public, max-age=31536000, immutable",
     };
-    set(&mut response, header::CACHE_CONTROL, cache);
-    as_strangers_words(response)
+    set_header(&mut response, header::CACHE_CONTROL, cache);
+    sandboxed(response)
 }
 
 const XML: &str = "text/xml; charset=utf-8";
 
 /// The response where too many documents are being rendered, or too many long ones read.
 fn too_many() -> Response {
-    let why = "Too many are reading this at once, please try again later.";
-    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
-    set(&mut response, header::RETRY_AFTER, "10");
+    let reason = "Too many are reading this at once, please try again later.";
+    let mut response = plain_text(StatusCode::SERVICE_UNAVAILABLE, reason);
+    set_header(&mut response, header::RETRY_AFTER, "10");
     response
 }
 
@@ -137,7 +138,7 @@ fn streamed(pages: Pages, is_zipped: bool, place: OwnedSemaphorePermit) -> Respo
     });
     let pieces = futures_util::stream::poll_fn(move |cx| Receiver::poll_recv(&mut pieces, cx));
     let mut response = warp::reply::stream(pieces).into_response();
-    set(&mut response, header::CONTENT_TYPE, XML);
+    set_header(&mut response, header::CONTENT_TYPE, XML);
     response
 }
 

@@ -236,10 +236,10 @@ mod tests {
             ("once a minute",                     usize::MAX, 8, 59, true),
             ("at least",                          usize::MAX, 8, 60, false),
         ];
-        for (why, lines, newest, after_s, want) in cases {
+        for (reason, lines, newest, after_s, want) in cases {
             let rendered = rendered(lines, None);
             let now = rendered.rendered_at + Duration::from_secs(after_s);
-            assert_eq!(rendered.may_serve(&edition(newest), now), want, "{why}");
+            assert_eq!(rendered.may_serve(&edition(newest), now), want, "{reason}");
         }
     }
 

@@ -12,10 +12,11 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use super::{DOOR, Look, fresh};
-use crate::http::Gateway;
-use crate::http::kit::exchange::{out_of_order, set, with_type};
+use super::{ENDPOINT, Look, fresh};
 use crate::http::kit::html::{Interaction, Page, Width};
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::{set_header, with_content_type};
+use crate::http::state::Gateway;
 use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
 use feedgate_core::ports::StoreError;
 
@@ -23,10 +24,11 @@ const SCRIPT: &str = include_str!("live.js");
 
 /// The route of the script.
 pub(super) fn script(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    DOOR.open(gateway, warp::path!("log" / "live.js").boxed(), |_, _| async {
-        let mut response = with_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT);
+    ENDPOINT.route(gateway, warp::path!("log" / "live.js").boxed(), |_, _| async {
+        let mut response =
+            with_content_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT);
         // It changes with a new version only.
-        set(&mut response, header::CACHE_CONTROL, "public, max-age=300");
+        set_header(&mut response, header::CACHE_CONTROL, "public, max-age=300");
         response
     })
 }
@@ -39,7 +41,7 @@ pub(super) async fn answer(gateway: &Gateway, look: Look) -> Response {
             let page = Page { title: "Event log", width: Width::Table, interaction, content };
             fresh(page.reply(StatusCode::OK))
         }
-        Err(err) => out_of_order(&err),
+        Err(err) => unavailable(&err),
     }
 }
 

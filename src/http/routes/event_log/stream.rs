@@ -21,9 +21,11 @@ use tracing::warn;
 use warp::reply::{Reply, Response};
 
 use super::Look;
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, out_of_order, plain, set};
 use crate::http::kit::rate_limit::network;
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::{plain_text, set_header};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use feedgate_core::event::EventFilter;
 use feedgate_core::ports::StoreError;
 
@@ -83,18 +85,19 @@ impl Drop for Place {
 /// A stream of what is wanted, from where the caller was.
 pub(super) async fn answer(
     gateway: Arc<Gateway>,
-    asked: &Asked,
+    request: &Request,
     look: Look,
     streams: &Arc<Streams>,
 ) -> Response {
-    let Some(place) = streams.enter(asked.client) else {
-        let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Too many are watching already.");
-        set(&mut full, header::RETRY_AFTER, "60");
+    let Some(place) = streams.enter(request.client) else {
+        let mut full =
+            plain_text(StatusCode::SERVICE_UNAVAILABLE, "Too many are watching already.");
+        set_header(&mut full, header::RETRY_AFTER, "60");
         return full;
     };
-    let seen = match begin(&gateway, asked, &look.wanted).await {
+    let seen = match begin(&gateway, request, &look.wanted).await {
         Ok(seen) => seen,
-        Err(err) => return out_of_order(&err),
+        Err(err) => return unavailable(&err),
     };
     let (pieces, mut sent) = mpsc::channel(1);
     let written = gateway.event_log.watch();
@@ -102,16 +105,20 @@ pub(super) async fn answer(
     tokio::spawn(Tail { gateway, look, seen, written, heard, pieces, _place: place }.run());
     let body = stream::poll_fn(move |cx| sent.poll_recv(cx)).map(Ok::<Bytes, Infallible>);
     let mut response = warp::reply::stream(body).into_response();
-    set(&mut response, header::CONTENT_TYPE, "text/event-stream; charset=utf-8");
-    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set_header(&mut response, header::CONTENT_TYPE, "text/event-stream; charset=utf-8");
+    set_header(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     // Proxies that buffer would hold back what is to be live.
-    set(&mut response, HeaderName::from_static("x-accel-buffering"), "no");
+    set_header(&mut response, HeaderName::from_static("x-accel-buffering"), "no");
     response
 }
 
 /// The number after which the stream begins.
-async fn begin(gateway: &Gateway, asked: &Asked, wanted: &EventFilter) -> Result<i64, StoreError> {
-    let last = asked.header("last-event-id").parse().ok();
+async fn begin(
+    gateway: &Gateway,
+    request: &Request,
+    wanted: &EventFilter,
+) -> Result<i64, StoreError> {
+    let last = request.header("last-event-id").parse().ok();
     match last.or(wanted.after) {
         Some(seen) => Ok(seen),
         None => gateway.store.newest_event().await,

@@ -1,4 +1,4 @@
-//! `/bot` and `/bot-ips.txt`: who polls, for the owner of a server that is polled (rule P35).
+//! `/bot` and `/bot-ips.txt`: who polls, for the owner of a server that is polled (P35).
 //! The address of the page stands in the user agent of every fetch.
 
 use std::fmt::Write;
@@ -10,27 +10,29 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::kit::exchange::{Asked, Door, set, with_type};
+use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::html::{Interaction, Page, Width};
-use crate::http::{Gateway, Settings};
+use crate::http::kit::reply::{set_header, with_content_type};
+use crate::http::kit::request::Request;
+use crate::http::state::{Gateway, HttpSettings};
 
-const DOOR: Door = Door { name: "bot", methods: &["GET"], body_limit_bytes: 1_024 };
+const ENDPOINT: Endpoint = Endpoint { name: "bot", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// The routes of this door.
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let about = warp::path!("bot").boxed();
     let addresses = warp::path!("bot-ips.txt").boxed();
-    let about = DOOR.open(gateway, about, |gateway, _: Asked| async move {
-        cacheable(page(&gateway.settings, &gateway.address("bot-ips.txt")).reply(StatusCode::OK))
+    let about = ENDPOINT.route(gateway, about, |gateway, _: Request| async move {
+        cacheable(page(&gateway.settings, &gateway.public_url("bot-ips.txt")).reply(StatusCode::OK))
     });
-    let addresses = DOOR.open(gateway, addresses, |gateway, _: Asked| async move {
+    let addresses = ENDPOINT.route(gateway, addresses, |gateway, _: Request| async move {
         let text = addresses_of(&gateway.settings);
-        cacheable(with_type(StatusCode::OK, "text/plain; charset=utf-8", text))
+        cacheable(with_content_type(StatusCode::OK, "text/plain; charset=utf-8", text))
     });
     about.or(addresses).unify().boxed()
 }
 
-fn page(settings: &Settings, addresses: &str) -> Page<'static> {
+fn page(settings: &HttpSettings, addresses: &str) -> Page<'static> {
     Page {
         title: "Why feedgate fetches from your server",
         width: Width::Text,
@@ -136,7 +138,7 @@ fn linked(contact: &str) -> Markup {
 }
 
 /// One network a line.
-fn addresses_of(settings: &Settings) -> String {
+fn addresses_of(settings: &HttpSettings) -> String {
     let mut text = "# The networks that this gateway fetches from.\n".to_owned();
     for network in &settings.bot_addresses {
         // Writing to a String does not fail.
@@ -150,7 +152,7 @@ fn addresses_of(settings: &Settings) -> String {
 
 /// Lets caches keep what changes only with a setting or a new version.
 fn cacheable(mut response: Response) -> Response {
-    set(&mut response, header::CACHE_CONTROL, "public, max-age=3600");
+    set_header(&mut response, header::CACHE_CONTROL, "public, max-age=3600");
     response
 }
 

@@ -14,22 +14,24 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, plain};
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::reply::plain_text;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 
-const DOOR: Door = Door { name: "health", methods: &["GET"], body_limit_bytes: 1_024 };
+const ENDPOINT: Endpoint = Endpoint { name: "health", methods: &["GET"], body_limit_bytes: 1_024 };
 
 /// How long the store may take to answer: less than those who ask are willing to wait, or
 /// they would learn nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The routes of this door.
+/// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let live = warp::path!("livez").boxed();
     let ready = warp::path!("readyz").boxed();
-    let live = DOOR.open(gateway, live, |_, _| async { plain(StatusCode::OK, "alive") });
+    let live = ENDPOINT.route(gateway, live, |_, _| async { plain_text(StatusCode::OK, "alive") });
     let ailing = Arc::new(AtomicBool::new(false));
-    let ready = DOOR.open(gateway, ready, move |gateway, _: Asked| {
+    let ready = ENDPOINT.route(gateway, ready, move |gateway, _: Request| {
         let ailing = Arc::clone(&ailing);
         async move { readiness(&gateway, &ailing).await }
     });
@@ -38,18 +40,18 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 
 /// `ailing` holds what was answered last, so that only changes are logged.
 async fn readiness(gateway: &Gateway, ailing: &AtomicBool) -> Response {
-    let why = match timeout(PATIENCE, gateway.store.ready()).await {
+    let reason = match timeout(PATIENCE, gateway.store.ready()).await {
         Ok(Ok(())) => {
             if ailing.swap(false, Ordering::Relaxed) {
                 info!("ready again");
             }
-            return plain(StatusCode::OK, "ready");
+            return plain_text(StatusCode::OK, "ready");
         }
         Ok(Err(err)) => format!("{err} ({})", err.code()),
         Err(_) => format!("the database did not answer within {} s", PATIENCE.as_secs()),
     };
     if !ailing.swap(true, Ordering::Relaxed) {
-        warn!(why, "not ready");
+        warn!(reason, "not ready");
     }
-    plain(StatusCode::SERVICE_UNAVAILABLE, &format!("not ready: {why}"))
+    plain_text(StatusCode::SERVICE_UNAVAILABLE, &format!("not ready: {reason}"))
 }

@@ -1,63 +1,54 @@
-//! `/metrics`, in the OpenMetrics text format: what this node counted, and what the
-//! store can tell at the moment. It is shown to the operator's networks only (rule S45).
+//! `/metrics`, in the OpenMetrics text format: the counters of this node, and gauges from the
+//! store. It is shown to the operator's networks only (S45).
 
 use std::fmt::Write;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{StatusCode, header};
-use ipnet::IpNet;
+use http::StatusCode;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, out_of_order, plain, with_type};
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::rejection::unavailable;
+use crate::http::kit::reply::{plain_text, with_content_type};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ports::Gauges;
 
-const DOOR: Door = Door { name: "metrics", methods: &["GET"], body_limit_bytes: 1_024 };
+const ENDPOINT: Endpoint = Endpoint { name: "metrics", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// The route of this door.
+/// The route of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    DOOR.open(gateway, warp::path!("metrics").boxed(), answer)
+    ENDPOINT.route(gateway, warp::path!("metrics").boxed(), handle)
 }
 
-async fn answer(gateway: Arc<Gateway>, asked: Asked) -> Response {
-    if !is_shown(&asked, &gateway.settings.metrics_networks) {
-        let why = "Metrics are shown to the networks in FEEDGATE_METRICS_NETWORKS only, and to no \
-                   page of another site.";
-        return plain(StatusCode::FORBIDDEN, why);
+async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+    if !request.is_from(&gateway.settings.metrics_networks) {
+        let reason = "Metrics are shown only to the networks in FEEDGATE_METRICS_NETWORKS, and not to \
+                      pages of other sites.";
+        return plain_text(StatusCode::FORBIDDEN, reason);
     }
     let gauges = match gateway.store.gauges(runner::now()).await {
         Ok(gauges) => gauges,
-        Err(err) => return out_of_order(&err),
+        Err(err) => return unavailable(&err),
     };
     let mut text = gateway.metrics.encode();
-    write(&gauges, &mut text);
+    write_gauges(&gauges, &mut text);
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    with_type(StatusCode::OK, content_type, text)
+    with_content_type(StatusCode::OK, content_type, text)
 }
 
-/// Who comes through a proxy that is not ours may be anybody, whatever the address of the
-/// proxy. So may whoever wrote a page of another site that asks through a browser in these
-/// networks: the browser names that site in `Origin`, which it does not send with what a
-/// page reads of its own site (Fetch, `#origin-header`).
-pub(crate) fn is_shown(asked: &Asked, networks: &[IpNet]) -> bool {
-    let is_listed = |ip: IpAddr| networks.iter().any(|network| network.contains(&ip));
-    let is_page_of_another = asked.headers.contains_key(header::ORIGIN);
-    !asked.is_hidden && !is_page_of_another && asked.client.is_some_and(is_listed)
-}
-
-fn write(gauges: &Gauges, text: &mut String) {
+fn write_gauges(gauges: &Gauges, text: &mut String) {
     let lines = [
         ("resources", "Watched resources", gauges.resources),
-        ("resources_failing", "Watched resources in error", gauges.failing),
-        ("subscriptions", "Live subscriptions", gauges.subscriptions),
+        ("resources_failing", "Watched resources that are failing", gauges.failing),
+        ("subscriptions", "Active subscriptions", gauges.subscriptions),
         ("subscriptions_due", "Subscriptions whose cursor lags", gauges.due),
         (
             "oldest_due_seconds",
-            "How long the longest due subscription has been",
+            "How long the subscription that is overdue longest has been due",
             gauges.oldest_due_s,
         ),
         (

@@ -1,64 +1,70 @@
-//! `rssCloud.saveRss (username, password, rsstext)`, for XML-RPC and SOAP: "send us the
-//! text and we'll save it and return the URL" (seed 000, "Saving the feed through the
-//! cloud").
+//! `rssCloud.saveRss (username, password, rsstext)`, for XML-RPC and SOAP: "send us the text and
+//! we'll save it and return the URL" (seed 000, "Saving the feed through the cloud").
 //!
-//! It is the one call whose text may be long, so the door looks at how a long body begins
-//! before it reads on (rule S20).
+//! This is the one call whose text may be long, so the beginning of a long body is checked for
+//! the procedure before the rest is read (S20).
 
 use crate::authoring::{Refusal, Sent};
-use crate::http::Gateway;
-use crate::http::kit::exchange::Asked;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment, WriteCondition};
 use feedgate_protocol::xmlrpc::LONGEST_TEXT_BYTES;
 
-/// Where the name of the procedure stands, in bytes from the beginning.
-const NAMED_WITHIN: usize = 4 * 1024;
-/// How much longer a feed is on its way: markup in markup is escaped, or in base64.
-const ESCAPED: usize = 2;
-/// The message around it.
-const AROUND_BYTES: usize = 64 * 1024;
+/// How many bytes from the beginning of a call the name of its procedure may stand.
+const NAME_WITHIN_BYTES: usize = 4 * 1024;
+/// How much longer a feed is inside a call: its markup is escaped, or it is in base64.
+const ESCAPING_FACTOR: usize = 2;
+/// The most bytes of the call around the feed.
+const AROUND_FEED_BYTES: usize = 64 * 1024;
 
-/// How long a message that saves a feed may be.
-pub(crate) fn longer_bytes(gateway: &Gateway) -> usize {
-    gateway.publish.quota().file_bytes * ESCAPED + AROUND_BYTES
+/// The longest call that saves a feed.
+pub(super) fn call_limit_bytes(gateway: &Gateway) -> usize {
+    gateway.publish.quota().file_bytes * ESCAPING_FACTOR + AROUND_FEED_BYTES
 }
 
-/// How long a text may be in this call: a feed that is too long is refused by whoever
-/// keeps feeds, who says how long it may be.
-pub(crate) fn longest_text(gateway: &Gateway, body: &[u8]) -> usize {
-    if is_call(body) { longer_bytes(gateway) } else { LONGEST_TEXT_BYTES }
+/// The longest text in this call. A feed that is too long is rejected when it is saved, with a
+/// sentence that names the limit.
+pub(super) fn longest_text_bytes(gateway: &Gateway, body: &[u8]) -> usize {
+    if is_call(body) { call_limit_bytes(gateway) } else { LONGEST_TEXT_BYTES }
 }
 
-/// Whether a message saves a feed, by how it begins.
-pub(crate) fn is_call(body: &[u8]) -> bool {
+/// Whether a message is a call of this procedure, by how it begins.
+pub(super) fn is_call(body: &[u8]) -> bool {
     let name = b"saverss";
-    let head = &body[..body.len().min(NAMED_WITHIN)];
+    let head = &body[..body.len().min(NAME_WITHIN_BYTES)];
     head.windows(name.len()).any(|word| word.eq_ignore_ascii_case(name))
 }
 
-/// Saves a feed and returns its public address; the error is a sentence for the author.
-pub(crate) async fn save(
-    gateway: &Gateway,
-    asked: &Asked,
-    (login, password): (&str, &str),
-    feed: Sent<'_>,
-) -> Result<String, String> {
-    gateway.strangers.admit(asked, 1)?;
-    let author = gateway.publish.sign_in(login.trim(), password).await.map_err(|r| sentence(&r))?;
-    let name = PathSegment::file(DEFAULT_NAME).ok_or_else(|| sentence(&Refusal::Unmet))?;
-    let any = WriteCondition::None;
-    let saved = gateway.publish.save((&author, &name), feed, &any, runner::now()).await;
-    saved.map(|saved| saved.url).map_err(|refusal| sentence(&refusal))
+/// The login and the password, or a token, of an author.
+#[derive(Clone, Copy)]
+pub(super) struct AuthorCredentials<'a> {
+    pub(super) login: &'a str,
+    pub(super) password: &'a str,
 }
 
-/// Why it could not be saved.
-fn sentence(refusal: &Refusal) -> String {
-    if let Refusal::Store(err) = refusal {
-        tracing::error!(error = err as &dyn std::error::Error, "a feed could not be saved");
-        return "The feed was not saved: feedgate is out of order, please try again later.".into();
+/// Saves a feed and returns its public URL.
+pub(super) async fn save(
+    gateway: &Gateway,
+    request: &Request,
+    author: AuthorCredentials<'_>,
+    feed: Sent<'_>,
+) -> Result<String, Rejection> {
+    gateway.anonymous_rate_limit.admit(request, 1)?;
+    let author = gateway.publish.sign_in(author.login.trim(), author.password).await;
+    let author = author.map_err(|refusal| reject_refusal(&refusal))?;
+    let name = PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&Refusal::Unmet))?;
+    let any = WriteCondition::None;
+    let saved = gateway.publish.save((&author, &name), feed, &any, runner::now()).await;
+    saved.map(|saved| saved.url).map_err(|refusal| reject_refusal(&refusal))
+}
+
+fn reject_refusal(refusal: &Refusal) -> Rejection {
+    match refusal {
+        Refusal::Store(err) => Rejection::unavailable(err).prefixed("The feed was not saved: "),
+        refusal => Rejection::bad_request(format!("The feed was not saved: {refusal}.")),
     }
-    format!("The feed was not saved: {refusal}.")
 }
 
 #[cfg(test)]
@@ -66,8 +72,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_procedure_is_known_before_all_of_it_is_read() {
-        let late = format!("{}saveRss", " ".repeat(NAMED_WITHIN));
+    fn the_procedure_is_known_before_the_whole_call_is_read() {
+        let late = format!("{}saveRss", " ".repeat(NAME_WITHIN_BYTES));
         let cases = [
             ("<?xml version='1.0'?><methodCall><methodName>rssCloud.saveRss</methodName>", true),
             ("<E:Envelope><E:Body><m:saverss>", true),

@@ -1,31 +1,13 @@
-//! What else publishers call the doors of the cloud.
+//! Further names of the rssCloud endpoints, which the operator lists.
 //!
-//! A `<cloud>` element names a path and a procedure, both "chosen freely" by whoever wrote
-//! it (seed 001: `xmlStorageSystem.rssPleaseNotify`). Feeds keep such elements for decades;
-//! an operator who takes over for another cloud lists its names, and its aggregators find
-//! us without a change. A call is a call wherever it arrives.
+//! A `<cloud>` element names a path and a procedure, both "chosen freely" by the author of the
+//! feed (seed 001: `xmlStorageSystem.rssPleaseNotify`). Feeds keep such elements for decades. An
+//! operator who takes over from another cloud lists its names, and its aggregators go on
+//! working without a change.
 
-use std::sync::Arc;
-
-use http::StatusCode;
-use warp::Filter;
-use warp::filters::BoxedFilter;
-use warp::path::FullPath;
-use warp::reply::Response;
-
-use crate::http::Gateway;
-use crate::http::kit::exchange::{Asked, Door, explained, plain};
-use crate::http::routes::{rpc, rsscloud};
-
-const DOOR: Door = Door { name: "cloud_alias", methods: &["POST"], body_limit_bytes: 100 * 1024 };
-
-/// What people are told who look at such an address with a browser.
-const HELP: &str =
-    "This is a cloud: POST here what an rssCloud client sends, as a form, XML-RPC or SOAP.";
-
-/// What is meant by a name.
+/// What a request at an aliased path, or a call of an aliased procedure, means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum AliasRole {
     /// A registration.
     Register,
     /// A ping.
@@ -36,15 +18,15 @@ pub(crate) enum Role {
     Call,
 }
 
-/// Further names of the cloud's doors, as the operator lists them.
+/// Further paths and procedures of the rssCloud endpoints, as the operator lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aliases {
-    paths: Vec<(String, Role)>,
-    procedures: Vec<(String, Role)>,
+pub struct CloudAliases {
+    paths: Vec<(String, AliasRole)>,
+    procedures: Vec<(String, AliasRole)>,
 }
 
-impl Aliases {
-    /// Adds paths: `/register,/changed=ping`. The error is the part that is none.
+impl CloudAliases {
+    /// Adds paths: `/register,/changed=ping`. The error is the part that cannot be read.
     pub fn add_paths(&mut self, list: &str) -> Result<(), String> {
         for part in parts(list) {
             let (path, role) = split(part);
@@ -54,33 +36,35 @@ impl Aliases {
         Ok(())
     }
 
-    /// Adds procedures: `cloud.register,cloud.changed=ping`. The error is the part that is
-    /// none.
+    /// Adds procedures: `cloud.register,cloud.changed=ping`. The error is the part that cannot
+    /// be read.
     pub fn add_procedures(&mut self, list: &str) -> Result<(), String> {
         for part in parts(list) {
             let (name, role) = split(part);
-            let is_meant = |role: &Role| matches!(role, Role::Register | Role::Ping);
-            let role = role.filter(is_meant).filter(|_| !name.contains(['/', ' '])).ok_or(part)?;
+            let is_callable =
+                |role: &AliasRole| matches!(role, AliasRole::Register | AliasRole::Ping);
+            let role =
+                role.filter(is_callable).filter(|_| !name.contains(['/', ' '])).ok_or(part)?;
             self.procedures.push((name.to_owned(), role));
         }
         Ok(())
     }
 
-    /// These and the others.
-    pub fn and(mut self, others: &Aliases) -> Aliases {
+    /// These aliases and the others.
+    pub fn and(mut self, others: &CloudAliases) -> CloudAliases {
         self.paths.extend_from_slice(&others.paths);
         self.procedures.extend_from_slice(&others.procedures);
         self
     }
 
-    /// What a form at this path means, if it is listed.
-    fn path(&self, path: &str) -> Option<Role> {
-        self.paths.iter().find(|(held, _)| held == path).map(|(_, role)| *role)
+    /// The role of a form at this path, if the path is listed.
+    pub(crate) fn path(&self, path: &str) -> Option<AliasRole> {
+        self.paths.iter().find(|(listed, _)| listed == path).map(|(_, role)| *role)
     }
 
-    /// What this procedure means, if it is listed.
-    pub(crate) fn procedure(&self, name: &str) -> Option<Role> {
-        let named = self.procedures.iter().find(|(held, _)| held.eq_ignore_ascii_case(name));
+    /// The role of this procedure, if it is listed.
+    pub(crate) fn procedure(&self, name: &str) -> Option<AliasRole> {
+        let named = self.procedures.iter().find(|(listed, _)| listed.eq_ignore_ascii_case(name));
         named.map(|(_, role)| *role)
     }
 }
@@ -89,41 +73,17 @@ fn parts(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// A name and what it is to mean; nothing if that is no word of ours.
-fn split(part: &str) -> (&str, Option<Role>) {
+/// A name and its role; `None` if the role is unknown.
+fn split(part: &str) -> (&str, Option<AliasRole>) {
     let (name, word) = part.split_once('=').unwrap_or((part, "register"));
     let role = match word.trim() {
-        "register" => Some(Role::Register),
-        "ping" => Some(Role::Ping),
-        "cancel" => Some(Role::Cancel),
-        "call" => Some(Role::Call),
+        "register" => Some(AliasRole::Register),
+        "ping" => Some(AliasRole::Ping),
+        "cancel" => Some(AliasRole::Cancel),
+        "call" => Some(AliasRole::Call),
         _ => None,
     };
     (name.trim(), role.filter(|_| !name.trim().is_empty()))
-}
-
-/// The routes of this door.
-pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let aliases = gateway.settings.aliases.clone();
-    let listed = warp::path::full().and_then(move |path: FullPath| {
-        let role = aliases.path(path.as_str()).ok_or_else(warp::reject::not_found);
-        std::future::ready(role)
-    });
-    let messages = Some(rpc::messages(gateway));
-    let door = DOOR.open_messages(gateway, listed.boxed(), messages, answer);
-    door.map(|reply| explained(reply, HELP)).boxed()
-}
-
-async fn answer(gateway: Arc<Gateway>, asked: Asked, role: Role) -> Response {
-    if asked.body.trim_ascii_start().starts_with(b"<") {
-        return rpc::answer(gateway, asked).await;
-    }
-    match role {
-        Role::Register => rsscloud::registered(gateway, asked).await,
-        Role::Ping => rsscloud::pinged(gateway, asked).await,
-        Role::Cancel => rsscloud::cancelled(gateway, asked).await,
-        Role::Call => plain(StatusCode::BAD_REQUEST, "This address takes calls only."),
-    }
 }
 
 #[cfg(test)]
@@ -131,26 +91,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_mean_what_the_operator_says() {
-        let mut aliases = Aliases::default();
+    fn names_have_the_role_that_the_operator_lists() {
+        let mut aliases = CloudAliases::default();
         aliases.add_paths("/register, /changed=ping,/rpc.php = call,").unwrap();
         aliases.add_procedures("cloud.subscribe,cloud.changed=ping").unwrap();
-        assert_eq!(aliases.path("/register"), Some(Role::Register));
-        assert_eq!(aliases.path("/changed"), Some(Role::Ping));
-        assert_eq!(aliases.path("/rpc.php"), Some(Role::Call));
+        assert_eq!(aliases.path("/register"), Some(AliasRole::Register));
+        assert_eq!(aliases.path("/changed"), Some(AliasRole::Ping));
+        assert_eq!(aliases.path("/rpc.php"), Some(AliasRole::Call));
         assert_eq!(aliases.path("/register/"), None);
-        assert_eq!(aliases.procedure("Cloud.Subscribe"), Some(Role::Register));
-        assert_eq!(aliases.procedure("cloud.changed"), Some(Role::Ping));
+        assert_eq!(aliases.procedure("Cloud.Subscribe"), Some(AliasRole::Register));
+        assert_eq!(aliases.procedure("cloud.changed"), Some(AliasRole::Ping));
         assert_eq!(aliases.procedure("changed"), None);
     }
 
     #[test]
-    fn what_is_no_name_is_told() {
+    fn what_cannot_be_read_is_the_error() {
         for bad in ["register", "/a=b", "=ping"] {
-            assert_eq!(Aliases::default().add_paths(bad), Err(bad.to_owned()), "{bad}");
+            assert_eq!(CloudAliases::default().add_paths(bad), Err(bad.to_owned()), "{bad}");
         }
         for bad in ["a/b", "a=call", "=ping"] {
-            assert_eq!(Aliases::default().add_procedures(bad), Err(bad.to_owned()), "{bad}");
+            assert_eq!(CloudAliases::default().add_procedures(bad), Err(bad.to_owned()), "{bad}");
         }
     }
 }

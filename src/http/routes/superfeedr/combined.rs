@@ -1,24 +1,24 @@
-//! Retrieving from several feeds at once: all that a callback is subscribed to (row
-//! R-5), or all that a search finds (row R-6).
+//! Retrieving from several feeds at once: all that a callback is subscribed to (R-5), or all that
+//! a search finds (R-6).
 //!
-//! The entries of all of them, newest first by when they arrived; each says in its source
-//! which feed it is from. The status is that of the feed that is in trouble, if one is, so
-//! that nobody overlooks it; the head is of none of them.
+//! The entries of all feeds come newest first by the time they arrived, and each names its feed
+//! as its source. The status is that of a feed that is failing, if there is one, so that it is
+//! not overlooked; the head belongs to no single feed.
 
 use std::collections::BTreeMap;
 
 use http::StatusCode;
 
-use super::account::{Answer, broken, unprocessable};
+use super::api_reply::ApiReply;
+use super::entries_document::EntriesDocument;
 use super::list;
-use super::retrieve::{self, Shelf};
-use super::search::Search;
-use super::subscribe;
-use crate::http::Gateway;
-use crate::http::kit::exchange::Asked;
-use crate::http::kit::params::Refused;
+use super::params;
+use super::search::SubscriptionSearch;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use feedgate_core::account::Access;
-use feedgate_core::ports::{EntryRange, SubscriptionFilter};
+use feedgate_core::ports::{EntryRange, StoreError, SubscriptionFilter};
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::stored_entry::sourced;
@@ -26,81 +26,87 @@ use feedgate_feed::model::{Feed, Text};
 use feedgate_feed::render::atom;
 use feedgate_protocol::form::Form;
 
-/// "less than 200 feeds" (Superfeedr's API, row R-5).
-const MOST_FEEDS: usize = 200;
+/// "less than 200 feeds" (Superfeedr's API, R-5).
+const MAX_FEEDS: usize = 200;
 
-/// Whether feeds are chosen by their subscription rather than by their topic.
-pub(super) fn is_asked(form: &Form) -> bool {
+/// Whether feeds are selected by their subscription rather than by their topic.
+pub(super) fn is_requested(form: &Form) -> bool {
     form.pairs().any(|(name, value)| name.starts_with("hub.callback") && !value.is_empty())
 }
 
 /// Answers with the newest entries of all feeds found.
 pub(super) async fn retrieve(
     gateway: &Gateway,
-    asked: &Asked,
+    request: &Request,
     form: &Form,
     access: &Access,
-) -> Result<Answer, Refused> {
-    let resources = found(gateway, form, access).await?;
-    let Some(shown) = resources.values().max_by_key(|resource| resource.status.is_failing()) else {
-        let why = "You have no subscription with this callback.";
-        return Err(Refused::new(StatusCode::NOT_FOUND, why));
+) -> Result<ApiReply, Rejection> {
+    let resources = found_resources(gateway, form, access).await?;
+    let reported = resources.values().max_by_key(|resource| resource.status.is_failing());
+    let Some(resource) = reported else {
+        let reason = "You have no subscription with this callback.";
+        return Err(Rejection::new(StatusCode::NOT_FOUND, reason));
     };
-    let count = retrieve::count(form)?;
+    let records = newest_records(gateway, &resources, params::count(form)?).await;
+    let records = records.map_err(|err| Rejection::unavailable(&err))?;
+    let head = head(gateway, resources.len(), &records);
+    let heads: i64 = resources.values().map(|resource| resource.head.0).sum();
+    let format = params::format(request, form)?;
+    let word = format.map_or("atom", |format| format.as_str());
+    let etag = format!("W/\"{}-{heads}-{}-{word}\"", resources.len(), resource.status.version);
+    let (combined_head, records) = (Some(head.as_str()), records.as_slice());
+    let document = EntriesDocument { resource, combined_head, records, etag: &etag, format };
+    Ok(document.to_reply(gateway, form))
+}
+
+/// The newest `count` records of all resources, each with its feed as its source.
+async fn newest_records(
+    gateway: &Gateway,
+    resources: &BTreeMap<ResourceId, Resource>,
+    count: usize,
+) -> Result<Vec<Record>, StoreError> {
     let mut newest: Vec<(&Resource, Record)> = Vec::new();
-    for (id, resource) in &resources {
-        let read = gateway
-            .store
-            .read_current(*id, &EntryRange { limit: count, ..EntryRange::default() })
-            .await;
-        let records = read.map_err(|err| broken(&err))?;
+    for (id, resource) in resources {
+        let span = EntryRange { limit: count, ..EntryRange::default() };
+        let records = gateway.store.read_current(*id, &span).await?;
         newest.extend(records.into_iter().map(|record| (resource, record)));
     }
     newest.sort_by_key(|(_, record)| std::cmp::Reverse(record.at));
     newest.truncate(count);
-    let said = |(resource, record): (&Resource, Record)| Record {
+    let with_source = |(resource, record): (&Resource, Record)| Record {
         atom: sourced(resource, &record.atom),
         ..record
     };
-    let records: Vec<Record> = newest.into_iter().map(said).collect();
-    let head = head(gateway, resources.len(), &records);
-    let heads: i64 = resources.values().map(|resource| resource.head.0).sum();
-    let format = subscribe::format(asked, form)?;
-    let word = format.map_or("atom", |format| format.as_str());
-    let etag = format!("W/\"{}-{heads}-{}-{word}\"", resources.len(), shown.status.version);
-    Ok(retrieve::answer(
-        gateway,
-        form,
-        &Shelf { resource: shown, head: Some(&head), records: &records, etag: &etag, format },
-    ))
+    Ok(newest.into_iter().map(with_source).collect())
 }
 
-/// The head of a document that joins `feeds` feeds.
+/// The head of a document that combines `feeds` feeds.
 fn head(gateway: &Gateway, feeds: usize, records: &[Record]) -> String {
     let newest = records.first().map(|record| record.at.fixed_offset());
     atom::head(&Feed {
-        id: gateway.address("?hub.mode=retrieve"),
+        id: gateway.public_url("?hub.mode=retrieve"),
         title: Some(Text::plain(format!("The newest entries of {feeds} feeds"))),
         updated: newest,
         ..Feed::default()
     })
 }
 
-async fn found(
+async fn found_resources(
     gateway: &Gateway,
     form: &Form,
     access: &Access,
-) -> Result<BTreeMap<ResourceId, Resource>, Refused> {
+) -> Result<BTreeMap<ResourceId, Resource>, Rejection> {
     let filter = SubscriptionFilter {
         account: Some(access.account),
-        limit: MOST_FEEDS,
+        limit: MAX_FEEDS,
         ..SubscriptionFilter::default()
     };
-    let (listed, total) = list::found(gateway, &Search::of(form), &filter).await?;
-    if total >= MOST_FEEDS as u64 {
-        return Err(unprocessable(format!(
-            "Please narrow it down: {total} subscriptions fit, and it must be less than \
-             {MOST_FEEDS}."
+    let (listed, total) =
+        list::find(gateway, &SubscriptionSearch::from_form(form), &filter).await?;
+    if total >= MAX_FEEDS as u64 {
+        return Err(Rejection::unprocessable(format!(
+            "Please narrow it down: {total} subscriptions match, and it must be less than \
+             {MAX_FEEDS}."
         )));
     }
     Ok(listed.into_iter().map(|listed| (listed.resource.id, listed.resource)).collect())

@@ -1,13 +1,13 @@
-//! `hub.mode=list`: an account's subscriptions, oldest first (rows L-1 to L-10).
+//! `hub.mode=list`: an account's subscriptions, oldest first (L-1 to L-10).
 //!
-//! Secrets are shown here and nowhere else, to their own account only.
+//! This is the only place that shows secrets, and only to the account they belong to.
 
 use serde_json::{Value, json};
 
-use super::account::{broken, number};
-use super::search::Search;
-use crate::http::Gateway;
-use crate::http::kit::params::Refused;
+use super::params::{NumberRange, number};
+use super::search::SubscriptionSearch;
+use crate::http::kit::rejection::Rejection;
+use crate::http::state::Gateway;
 use feedgate_core::account::Access;
 use feedgate_core::backfill::{Backfill, BackfillEnd};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
@@ -16,23 +16,25 @@ use feedgate_feed::model::Feed;
 use feedgate_feed::render;
 use feedgate_protocol::form::Form;
 
-/// Subscriptions on one page if nobody says otherwise, and at most.
-const BY_PAGE: (usize, usize) = (20, 500);
-/// The most subscriptions looked through in a search.
-const MOST_SEARCHED: usize = 20_000;
+/// Subscriptions on one page.
+const BY_PAGE: NumberRange = NumberRange { default: 20, max: 500 };
+/// The pages: there is no last one.
+const PAGE: NumberRange = NumberRange { default: 1, max: usize::MAX };
+/// The most subscriptions that a search goes through.
+const MAX_SEARCHED: usize = 20_000;
 
 /// One page of the account's subscriptions.
 pub(super) async fn list(
     gateway: &Gateway,
     form: &Form,
     access: &Access,
-) -> Result<Value, Refused> {
-    let page = number(form, "page", (1, usize::MAX))?;
+) -> Result<Value, Rejection> {
+    let page = number(form, "page", PAGE)?;
     let spelling = if form.get("by_page").is_some() { "by_page" } else { "byPage" };
     let by_page = number(form, spelling, BY_PAGE)?;
     let offset = (page - 1).saturating_mul(by_page);
 
-    let search = Search::of(form);
+    let search = SubscriptionSearch::from_form(form);
     let filter = SubscriptionFilter {
         account: Some(access.account),
         topic: form.get("hub.topic").map(str::to_owned),
@@ -41,16 +43,19 @@ pub(super) async fn list(
         ..SubscriptionFilter::default()
     };
     let (listed, total) = match search.is_empty() {
-        true => gateway.store.list(&filter).await.map_err(|err| broken(&err))?,
-        false => found(gateway, &search, &filter).await?,
+        true => gateway.store.list(&filter).await.map_err(|err| Rejection::unavailable(&err))?,
+        false => find(gateway, &search, &filter).await?,
     };
 
     let is_detailed = form.is_set("detailed");
     let ids: Vec<ResourceId> = listed.iter().map(|listed| listed.resource.id).collect();
-    let histories = gateway.store.backfills(&ids).await.map_err(|err| broken(&err))?;
+    let histories =
+        gateway.store.backfills(&ids).await.map_err(|err| Rejection::unavailable(&err))?;
     let subscriptions = listed.iter().map(|listed| {
         let mut entry = subscription(listed, is_detailed);
-        if let Some(history) = histories.iter().find(|held| held.resource == listed.resource.id) {
+        if let Some(history) =
+            histories.iter().find(|history| history.resource == listed.resource.id)
+        {
             entry["subscription"]["backfill"] = backfill(history);
         }
         entry
@@ -59,34 +64,35 @@ pub(super) async fn list(
     if !is_detailed {
         return Ok(Value::Array(subscriptions));
     }
-    // Clients read either spelling (row L-5).
+    // Clients read either spelling (L-5).
     let meta = json!({ "total": total, "page": page, "by_page": by_page, "byPage": by_page });
     Ok(json!({ "subscriptions": subscriptions, "meta": meta }))
 }
 
-/// The page of what a search finds, and how much it finds in all.
-pub(super) async fn found(
+/// One page of the subscriptions that a search finds, and how many it finds in all.
+pub(super) async fn find(
     gateway: &Gateway,
-    search: &Search,
+    search: &SubscriptionSearch,
     filter: &SubscriptionFilter,
-) -> Result<(Vec<ListedSubscription>, u64), Refused> {
+) -> Result<(Vec<ListedSubscription>, u64), Rejection> {
     let mut found = Vec::new();
     let mut offset = 0;
-    while offset < MOST_SEARCHED {
-        let part = SubscriptionFilter { offset, limit: BY_PAGE.1, ..filter.clone() };
-        let (listed, _) = gateway.store.list(&part).await.map_err(|err| broken(&err))?;
-        let is_last = listed.len() < BY_PAGE.1;
-        found.extend(listed.into_iter().filter(|listed| search.finds(listed)));
-        if is_last {
+    while offset < MAX_SEARCHED {
+        let part = SubscriptionFilter { offset, limit: BY_PAGE.max, ..filter.clone() };
+        let (listed, _) =
+            gateway.store.list(&part).await.map_err(|err| Rejection::unavailable(&err))?;
+        let is_last_part = listed.len() < BY_PAGE.max;
+        found.extend(listed.into_iter().filter(|listed| search.matches(listed)));
+        if is_last_part {
             break;
         }
-        offset += BY_PAGE.1;
+        offset += BY_PAGE.max;
     }
     let total = found.len() as u64;
     Ok((found.into_iter().skip(filter.offset).take(filter.limit).collect(), total))
 }
 
-/// How far the history of a resource has been brought in.
+/// How far the history of a resource has been backfilled.
 fn backfill(history: &Backfill) -> Value {
     json!({
         "state": history.state(),

@@ -1,4 +1,4 @@
-//! What a list is searched for (rows L-6 to L-9).
+//! Searching a list of subscriptions (L-6 to L-9).
 
 use url::Url;
 
@@ -7,7 +7,7 @@ use feedgate_protocol::form::Form;
 
 /// A search: every condition must hold.
 #[derive(Debug, Default)]
-pub(super) struct Search {
+pub(super) struct SubscriptionSearch {
     conditions: Vec<Condition>,
 }
 
@@ -22,7 +22,7 @@ enum Condition {
     Bozo(Range),
     Porn(Range),
     Popularity(Range),
-    /// Asked for something there is not: finds nothing.
+    /// An unknown condition: nothing meets it.
     Nothing,
 }
 
@@ -31,7 +31,7 @@ enum Address {
     Is(String),
     Holds(String),
     Host(String),
-    /// With `%` for anything.
+    /// `%` stands for any text.
     Like(String),
 }
 
@@ -44,10 +44,10 @@ enum Range {
     Below(f64),
 }
 
-impl Search {
-    /// Reads `search[feed][url]`, `search[feed.url]`, `search=text`, `hub.callback` with
-    /// `%` for anything, and `hub.callback[feed][url]`.
-    pub(super) fn of(form: &Form) -> Search {
+impl SubscriptionSearch {
+    /// Reads `search[feed][url]`, `search[feed.url]`, `search=text`, `hub.callback` in which
+    /// `%` stands for any text, and `hub.callback[feed][url]`.
+    pub(super) fn from_form(form: &Form) -> SubscriptionSearch {
         let mut conditions = Vec::new();
         for (name, value) in form.pairs() {
             let value = value.trim();
@@ -65,16 +65,16 @@ impl Search {
                 _ => {}
             }
         }
-        Search { conditions }
+        SubscriptionSearch { conditions }
     }
 
-    /// Whether everything is found.
+    /// Whether there is no condition, so that every subscription matches.
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
 
-    /// Whether this subscription is.
-    pub(super) fn finds(&self, listed: &ListedSubscription) -> bool {
+    /// Whether this subscription meets every condition.
+    pub(super) fn matches(&self, listed: &ListedSubscription) -> bool {
         self.conditions.iter().all(|condition| holds(condition, listed))
     }
 }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn of(query: &str) -> Vec<Condition> {
-        Search::of(&Form::from_urlencoded(query.as_bytes()).unwrap()).conditions
+        SubscriptionSearch::from_form(&Form::from_urlencoded(query.as_bytes()).unwrap()).conditions
     }
 
     #[test]

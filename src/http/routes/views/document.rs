@@ -17,8 +17,9 @@ use warp::reply::{Reply, Response};
 use super::Audience;
 use crate::byte_cache::ByteSize;
 use crate::http::kit::conditional::{is_unchanged, takes_gzip};
-use crate::http::kit::exchange::{Asked, as_strangers_words, empty, set, with_type};
 use crate::http::kit::html;
+use crate::http::kit::reply::{empty, sandboxed, set_header, with_content_type};
+use crate::http::kit::request::Request;
 
 /// What is unpacked at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -66,32 +67,33 @@ impl Document {
     }
 
     /// Gives it to who asked.
-    pub(super) fn give(&self, asked: &Asked, audience: Audience) -> Response {
+    pub(super) fn give(&self, request: &Request, audience: Audience) -> Response {
         // Weak, because it may be sent compressed, and what says when it was made is left out.
         let etag = format!("W/\"{}\"", self.mark);
-        let mut response = if is_unchanged(&asked.headers, &etag, self.modified) {
+        let mut response = if is_unchanged(&request.headers, &etag, self.modified) {
             empty(StatusCode::NOT_MODIFIED)
-        } else if takes_gzip(asked.header("accept-encoding")) {
-            let mut response = with_type(StatusCode::OK, self.media_type, self.packed.clone());
-            set(&mut response, header::CONTENT_ENCODING, "gzip");
+        } else if takes_gzip(request.header("accept-encoding")) {
+            let mut response =
+                with_content_type(StatusCode::OK, self.media_type, self.packed.clone());
+            set_header(&mut response, header::CONTENT_ENCODING, "gzip");
             response
         } else {
             self.unpacked()
         };
-        set(&mut response, header::ETAG, &etag);
+        set_header(&mut response, header::ETAG, &etag);
         let modified = httpdate::fmt_http_date(self.modified.into());
-        set(&mut response, header::LAST_MODIFIED, &modified);
+        set_header(&mut response, header::LAST_MODIFIED, &modified);
         let (cache, vary) = match audience {
             Audience::Everybody => ("public, max-age=60", "Accept-Encoding"),
             // Others are shown less, also pages of other sites in the same browser.
             Audience::Inside => ("private, max-age=60", "Accept-Encoding, Origin"),
         };
-        set(&mut response, header::CACHE_CONTROL, cache);
-        set(&mut response, header::VARY, vary);
+        set_header(&mut response, header::CACHE_CONTROL, cache);
+        set_header(&mut response, header::VARY, vary);
         if let Some(next) = &self.next {
-            set(&mut response, header::LINK, &format!("<{next}>; rel=\"next\""));
+            set_header(&mut response, header::LINK, &format!("<{next}>; rel=\"next\""));
         }
-        let mut response = as_strangers_words(response);
+        let mut response = sandboxed(response);
         if let Some(policy) = &self.policy {
             html::restrict(&mut response, policy);
         }
@@ -112,8 +114,8 @@ impl Document {
             }
         });
         let mut response = warp::reply::stream(stream::iter(pieces)).into_response();
-        set(&mut response, header::CONTENT_TYPE, self.media_type);
-        set(&mut response, header::CONTENT_LENGTH, &self.length.to_string());
+        set_header(&mut response, header::CONTENT_TYPE, self.media_type);
+        set_header(&mut response, header::CONTENT_LENGTH, &self.length.to_string());
         response
     }
 }

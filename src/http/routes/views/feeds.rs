@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::document::{Document, Press};
 use super::{Audience, TITLE_CHARS};
-use crate::http::Gateway;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ports::{StoreError, WatchedResource};
 use feedgate_core::redaction;

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Document, Press};
 use super::{Audience, TITLE_CHARS};
-use crate::http::Gateway;
-use crate::http::kit::params::Refused;
+use crate::http::kit::rejection::Rejection;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ports::{OpenSubscription, StoreError, WatchedResource};
 use feedgate_core::redaction;
@@ -34,15 +34,15 @@ pub(super) struct Cursor {
 
 impl Cursor {
     /// Reads the query.
-    pub(super) fn asked(query: &str) -> Result<Cursor, Refused> {
-        let bad = |why: &str| Refused::new(StatusCode::BAD_REQUEST, why);
+    pub(super) fn from_query(query: &str) -> Result<Cursor, Rejection> {
+        let bad = |reason: &str| Rejection::new(StatusCode::BAD_REQUEST, reason);
         let form = Form::from_urlencoded(query.as_bytes()).unwrap_or_default();
         let word = |name| form.get(name).map(str::trim).filter(|word| !word.is_empty());
         let after = match word("after") {
             None => SubscriptionId { resource: ResourceId(0), number: 0 },
             Some(text) => {
-                let why = "after must be two numbers as they stand in next, such as 7-12.";
-                numbers(text).ok_or_else(|| bad(why))?
+                let reason = "after must be two numbers as they stand in next, such as 7-12.";
+                numbers(text).ok_or_else(|| bad(reason))?
             }
         };
         let limit = word("limit").map_or(Ok(MOST as u64), |text| {
@@ -57,7 +57,7 @@ impl Cursor {
         if self.limit != MOST {
             next.push_str(&format!("&limit={}", self.limit));
         }
-        gateway.address(&next)
+        gateway.public_url(&next)
     }
 }
 
@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn a_page_is_asked_for_by_what_the_one_before_it_said() {
         let read = |query: &str| {
-            let Cursor { after, limit } = Cursor::asked(query).map_err(|refused| refused.why)?;
+            let Cursor { after, limit } =
+                Cursor::from_query(query).map_err(|rejection| rejection.reason().to_owned())?;
             Ok((after.resource.0, after.number, limit))
         };
         let after = "after must be two numbers as they stand in next, such as 7-12.".to_owned();

@@ -1,32 +1,36 @@
-//! `hub.mode=publish`: somebody says that topics changed (rows P-2 and P-3).
+//! `hub.mode=publish`: a publisher reports that topics changed (P-2, P-3).
 //!
-//! Nobody is asked who they are, and nobody is told which topics are watched.
+//! No account is needed, and the reply does not reveal which topics are watched.
 
-use super::account::broken;
-use crate::http::Gateway;
-use crate::http::kit::exchange::Asked;
-use crate::http::kit::params::Refused;
-use crate::http::kit::rejected_requests::Heard;
+use crate::http::kit::rejected_request::RejectedRequest;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::event::EventKind;
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_protocol::form::Form;
 
-/// The most topics taken from one request.
-const MOST_TOPICS: usize = 100;
+/// The most topics taken from one request (S26).
+const MAX_TOPICS: usize = 100;
 
-/// Takes the pings; returns how many addresses were named.
+/// Takes a ping for each topic, and returns how many were named.
 pub(crate) async fn publish(
     gateway: &Gateway,
-    asked: &Asked,
+    request: &Request,
     form: &Form,
-) -> Result<usize, Refused> {
-    let named = addresses(form);
-    let admitted = gateway.strangers.admit(asked, named.len()).map_err(Refused::from);
-    let feed = named.first().map_or("", String::as_str);
-    Heard { kind: EventKind::Ping, via: PingSource::Publish.as_str(), feed, callback: "" }
-        .tell(gateway, admitted)?;
-    for url in &named {
+) -> Result<usize, Rejection> {
+    let topics = topics(form);
+    let admitted = gateway.anonymous_rate_limit.admit(request, topics.len());
+    let feed = topics.first().map_or("", String::as_str);
+    RejectedRequest {
+        kind: EventKind::Ping,
+        via: PingSource::Publish.as_str(),
+        feed,
+        callback: "",
+    }
+    .record_if_rejected(gateway, admitted)?;
+    for url in &topics {
         let ping = Ping {
             at: runner::now(),
             source: PingSource::Publish,
@@ -35,26 +39,25 @@ pub(crate) async fn publish(
             feed_url: None,
         };
         let taken = gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await;
-        taken.map_err(|err| broken(&err))?;
+        taken.map_err(|err| Rejection::unavailable(&err))?;
     }
-    Ok(named.len())
+    Ok(topics.len())
 }
 
 /// `hub.url`, repeated, as `hub.url[]`, as a list with commas, or `hub.topic`.
-fn addresses(form: &Form) -> Vec<String> {
+fn topics(form: &Form) -> Vec<String> {
     let given = form.all("hub.url").chain(form.all("hub.topic"));
-    let mut addresses: Vec<String> = Vec::new();
-    for address in given.flat_map(split).filter(|address| !address.is_empty()) {
-        if addresses.len() < MOST_TOPICS && !addresses.contains(&address) {
-            addresses.push(address);
+    let mut topics: Vec<String> = Vec::new();
+    for address in given.flat_map(split_list).filter(|address| !address.is_empty()) {
+        if topics.len() < MAX_TOPICS && !topics.contains(&address) {
+            topics.push(address);
         }
     }
-    addresses
+    topics
 }
 
-/// Splits at a comma only where another address begins behind it: addresses may hold
-/// commas themselves.
-fn split(list: &str) -> Vec<String> {
+/// Splits a list at the commas that another address follows: addresses may contain commas.
+fn split_list(list: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for part in list.split(',') {
         let begins = part.trim_start();
@@ -75,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_come_in_every_way_that_clients_have() {
+    fn topics_are_read_in_every_way_that_clients_name_them() {
         #[rustfmt::skip]
         let cases: [(&str, &[&str]); 6] = [
             ("hub.url=http://a.test/",                          &["http://a.test/"]),
@@ -87,7 +90,7 @@ mod tests {
         ];
         for (sent, want) in cases {
             let form = Form::from_urlencoded(sent.as_bytes()).unwrap();
-            assert_eq!(addresses(&form), want, "{sent}");
+            assert_eq!(topics(&form), want, "{sent}");
         }
     }
 }

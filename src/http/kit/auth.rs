@@ -1,0 +1,104 @@
+//! Authentication of accounts: HTTP Basic with a login and a token.
+//!
+//! Clients that cannot set headers send the same as a parameter, `authorization`. Tokens are
+//! looked up by their hash, so that the time that takes says nothing about them (S33).
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use http::StatusCode;
+
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+use feedgate_core::account::{Access, Scope, TokenHash};
+use feedgate_protocol::form::Form;
+
+/// Base64 with or without padding: clients send both.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Authenticates the account that sends this request.
+pub(crate) async fn authenticate(
+    gateway: &Gateway,
+    request: &Request,
+    form: &Form,
+) -> Result<Access, Rejection> {
+    let unauthorized = |reason: &str| Rejection::new(StatusCode::UNAUTHORIZED, reason);
+    let Some(credentials) = credentials(request, form) else {
+        let reason = "Please authenticate with your login and a token, by HTTP Basic.";
+        return Err(unauthorized(reason));
+    };
+    let (login, token) = parse_basic(credentials).ok_or_else(|| {
+        unauthorized("The credentials are not a login and a token in HTTP Basic.")
+    })?;
+    match gateway.store.authenticate(&login, &TokenHash::of(&token)).await {
+        Ok(Some(access)) => Ok(access),
+        Ok(None) => Err(unauthorized("The login or the token is wrong.")),
+        Err(err) => Err(Rejection::unavailable(&err)),
+    }
+}
+
+/// Rejects a token that lacks `right`.
+pub(crate) fn require(access: &Access, right: Scope) -> Result<(), Rejection> {
+    match access.rights.allow(right) {
+        true => Ok(()),
+        false => Err(Rejection::new(
+            StatusCode::FORBIDDEN,
+            format!("This token does not have the {} right.", right.as_str()),
+        )),
+    }
+}
+
+/// Whether a request carries credentials, good or bad.
+pub(crate) fn has_credentials(request: &Request, form: &Form) -> bool {
+    credentials(request, form).is_some()
+}
+
+/// The credentials as they were sent: in the header, or else as a parameter.
+fn credentials<'a>(request: &'a Request, form: &'a Form) -> Option<&'a str> {
+    let header = Some(request.header("authorization")).filter(|text| !text.is_empty());
+    header.or(form.get("authorization")).filter(|text| !text.is_empty())
+}
+
+/// Reads `Basic base64(login:token)`; the scheme may be missing. Line ends are dropped, and
+/// spaces are read as the plus signs that they were before a query was decoded.
+pub(crate) fn parse_basic(credentials: &str) -> Option<(String, String)> {
+    let credentials = credentials.trim();
+    let packed = match credentials.split_once(' ') {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("basic") => rest.trim(),
+        _ => credentials,
+    };
+    let packed: String = packed.chars().filter(|c| !matches!(c, '\r' | '\n' | '\t')).collect();
+    let bytes = LENIENT.decode(packed.replace(' ', "+")).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let (login, token) = text.split_once(':')?;
+    Some((login.to_owned(), token.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_read_as_clients_send_them() {
+        let both = |login: &str, token: &str| Some((login.to_owned(), token.to_owned()));
+        #[rustfmt::skip]
+        let cases = [
+            ("Basic bWU6dG9rZW4=",  both("me", "token")),
+            ("basic bWU6dG9rZW4",   both("me", "token")),
+            ("bWU6dG9rZW4=",        both("me", "token")),
+            ("bWU6dG9r\nZW4=\n",    both("me", "token")),
+            ("bWU6Pz4 Pz8=",        both("me", "?>>??")),
+            ("bWU=",                None),
+            ("Bearer abc",          None),
+            ("***",                 None),
+        ];
+        for (given, want) in cases {
+            assert_eq!(parse_basic(given), want, "{given}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! An endpoint: which methods it allows, how long its bodies may be, and the work around its
+//! handler.
+//!
+//! Every request that an endpoint's route matches is read to its end, handed to the handler,
+//! and its reply counted. Pages of other sites may send requests, so every reply
+//! carries the headers of CORS.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use futures_util::Stream;
+use http::header;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::http::kit::body::{self, CallRules};
+use crate::http::kit::client_address::{self, PeerAddr};
+use crate::http::kit::reply::{empty, plain_text, without_body};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+
+/// What holds for all requests at an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Endpoint {
+    /// Its name in metrics.
+    pub(crate) name: &'static str,
+    /// The methods allowed. HEAD comes with GET, and OPTIONS with every method.
+    pub(crate) methods: &'static [&'static str],
+    /// The longest body read.
+    pub(crate) body_limit_bytes: usize,
+}
+
+/// A request whose body has not been read yet.
+struct UnreadRequest<S> {
+    request: Request,
+    body: S,
+    call_rules: Option<CallRules>,
+}
+
+impl Endpoint {
+    /// The route of this endpoint: each request that `path` matches is read, and handed to
+    /// `handle`.
+    pub(crate) fn route<H, F>(
+        self,
+        gateway: &Arc<Gateway>,
+        path: BoxedFilter<()>,
+        handle: H,
+    ) -> BoxedFilter<(Response,)>
+    where
+        H: Fn(Arc<Gateway>, Request) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response> + Send,
+    {
+        let path = path.map(|| ()).boxed();
+        self.route_with_param(gateway, path, move |gateway, request, ()| handle(gateway, request))
+    }
+
+    /// The same where `path` extracts a parameter.
+    pub(crate) fn route_with_param<T, H, F>(
+        self,
+        gateway: &Arc<Gateway>,
+        path: BoxedFilter<(T,)>,
+        handle: H,
+    ) -> BoxedFilter<(Response,)>
+    where
+        T: Send + 'static,
+        H: Fn(Arc<Gateway>, Request, T) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response> + Send,
+    {
+        self.route_calls(gateway, path, None, handle)
+    }
+
+    /// The same where bodies may be procedure calls, which are read by rules of their own.
+    pub(crate) fn route_calls<T, H, F>(
+        self,
+        gateway: &Arc<Gateway>,
+        path: BoxedFilter<(T,)>,
+        call_rules: Option<CallRules>,
+        handle: H,
+    ) -> BoxedFilter<(Response,)>
+    where
+        T: Send + 'static,
+        H: Fn(Arc<Gateway>, Request, T) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response> + Send,
+    {
+        let gateway = Arc::clone(gateway);
+        let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+        path.and(warp::method())
+            .and(query)
+            .and(warp::header::headers_cloned())
+            .and(warp::ext::optional::<PeerAddr>())
+            .and(warp::body::stream())
+            .then(move |param, method, query, headers, peer, body| {
+                let (gateway, handle) = (Arc::clone(&gateway), handle.clone());
+                let request = request_head(&gateway, method, query, headers, peer);
+                let unread = UnreadRequest { request, body, call_rules };
+                let handle = move |gateway, request| handle(gateway, request, param);
+                async move { self.respond(gateway, unread, handle).await }
+            })
+            .boxed()
+    }
+
+    /// Reads the body of a request, calls the handler, and finishes its reply.
+    async fn respond<S, B, H, F>(
+        self,
+        gateway: Arc<Gateway>,
+        unread: UnreadRequest<S>,
+        handle: H,
+    ) -> Response
+    where
+        S: Stream<Item = Result<B, warp::Error>> + Send,
+        B: Buf,
+        H: FnOnce(Arc<Gateway>, Request) -> F,
+        F: Future<Output = Response> + Send,
+    {
+        let UnreadRequest { mut request, body, call_rules } = unread;
+        let started = Instant::now();
+        let is_head = request.method == Method::HEAD;
+        let mut response = if request.method == Method::OPTIONS {
+            self.preflight(&request)
+        } else if !self.allows(&request.method) {
+            self.method_not_allowed()
+        } else {
+            match body::read(body, self.body_limit_bytes, call_rules).await {
+                Ok(bytes) => {
+                    request.body = bytes;
+                    handle(Arc::clone(&gateway), request).await
+                }
+                Err(unread) => match call_rules {
+                    Some(rules) => (rules.reject)(&gateway, &request, &unread),
+                    None => unread.rejection.to_response(),
+                },
+            }
+        };
+        self.finish(&gateway, &mut response, started);
+        if is_head { without_body(response) } else { response }
+    }
+
+    /// Finishes a reply: pages of other sites may read it, and it is counted.
+    pub(crate) fn finish(self, gateway: &Gateway, response: &mut Response, started: Instant) {
+        const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, WWW-Authenticate");
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        let (class, took) = (status_class(response.status()), started.elapsed());
+        gateway.metrics.http_request(self.name, class, took);
+    }
+
+    fn allows(self, method: &Method) -> bool {
+        let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
+        self.methods.contains(&method)
+    }
+
+    /// `GET, HEAD, OPTIONS`
+    fn allowed_methods(self) -> HeaderValue {
+        let mut names: Vec<&str> = self.methods.to_vec();
+        if names.contains(&"GET") {
+            names.push("HEAD");
+        }
+        names.push("OPTIONS");
+        HeaderValue::from_str(&names.join(", ")).expect("names of methods are ASCII letters")
+    }
+
+    /// Answers the request that a browser sends before a page of another site may send its own
+    /// . All headers are allowed, because feedgate sets no cookies.
+    fn preflight(self, request: &Request) -> Response {
+        let mut response = empty(StatusCode::NO_CONTENT);
+        let requested = request.headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+        let headers = response.headers_mut();
+        headers.insert(header::ALLOW, self.allowed_methods());
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, self.allowed_methods());
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            requested.unwrap_or(HeaderValue::from_static("Authorization, Accept, Content-Type")),
+        );
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        response
+    }
+
+    fn method_not_allowed(self) -> Response {
+        let allowed = self.allowed_methods();
+        let names = allowed.to_str().unwrap_or_default();
+        let text = format!("This address takes {names} only.");
+        let mut response = plain_text(StatusCode::METHOD_NOT_ALLOWED, &text);
+        response.headers_mut().insert(header::ALLOW, allowed);
+        response
+    }
+}
+
+fn status_class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}
+
+/// A request without its body.
+fn request_head(
+    gateway: &Gateway,
+    method: Method,
+    query: String,
+    headers: HeaderMap,
+    peer: Option<PeerAddr>,
+) -> Request {
+    let trusted = &gateway.settings.trusted_proxies;
+    let peer = peer.map(|PeerAddr(peer)| peer.ip());
+    let client = peer.map(|peer| client_address::find(peer, &headers, trusted));
+    let is_client_hidden =
+        peer.is_none_or(|peer| client_address::is_hidden(peer, &headers, trusted));
+    Request { method, query, headers, client, is_client_hidden, body: Bytes::new() }
+}

@@ -1,0 +1,146 @@
+//! Why a request is not carried out: a code for programs, a sentence for people, and the
+//! status code of HTTP.
+//!
+//! Every endpoint rejects requests with this one type, and renders it in the words of its
+//! protocol: [`Rejection::to_response`] is HTTP's own rendering, JSONP wraps it, XML-RPC and
+//! SOAP make a fault of it, rssCloud answers 200 with `success="false"`.
+
+use std::error::Error;
+
+use http::{StatusCode, header};
+use warp::reply::Response;
+
+use crate::http::kit::reply::{plain_text, set_header};
+
+/// After how many seconds a client may repeat a request that failed on our side.
+const RETRY_AFTER_FAILURE_S: u64 = 30;
+
+/// What kind of rejection this is. The words are listed in `docs/errors.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RejectionCode {
+    /// The request asks for something that cannot be done.
+    BadRequest,
+    /// The body is not a form, or not in a format that this endpoint reads.
+    UnreadableBody,
+    /// The body is longer than this endpoint reads.
+    BodyTooLarge,
+    /// The client has sent too many requests lately.
+    RateLimited,
+    /// feedgate failed; the cause is in its log and is not shown to the client.
+    Unavailable,
+}
+
+impl RejectionCode {
+    /// The word for the event log.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            RejectionCode::BadRequest => "bad_request",
+            RejectionCode::UnreadableBody => "unreadable_body",
+            RejectionCode::BodyTooLarge => "body_too_large",
+            RejectionCode::RateLimited => "rate_limited",
+            RejectionCode::Unavailable => "temporarily_unavailable",
+        }
+    }
+}
+
+/// Why a request is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    code: RejectionCode,
+    status: StatusCode,
+    reason: String,
+    retry_after_s: Option<u64>,
+}
+
+impl Rejection {
+    /// A rejection of what the request says, with this status and reason.
+    pub(crate) fn new(status: StatusCode, reason: impl Into<String>) -> Rejection {
+        let code = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => RejectionCode::BodyTooLarge,
+            _ => RejectionCode::BadRequest,
+        };
+        Rejection { code, status, reason: reason.into(), retry_after_s: None }
+    }
+
+    /// The request is wrong in itself (400).
+    pub(crate) fn bad_request(reason: impl Into<String>) -> Rejection {
+        Rejection::new(StatusCode::BAD_REQUEST, reason)
+    }
+
+    /// The request is understood, but cannot be carried out (422).
+    pub(crate) fn unprocessable(reason: impl Into<String>) -> Rejection {
+        Rejection::new(StatusCode::UNPROCESSABLE_ENTITY, reason)
+    }
+
+    /// The body cannot be read as parameters.
+    pub(crate) fn unreadable_body(status: StatusCode, reason: String) -> Rejection {
+        Rejection { code: RejectionCode::UnreadableBody, status, reason, retry_after_s: None }
+    }
+
+    /// The client may repeat its request after `retry_after_s` seconds (429).
+    pub(crate) fn rate_limited(retry_after_s: u64) -> Rejection {
+        Rejection {
+            code: RejectionCode::RateLimited,
+            status: StatusCode::TOO_MANY_REQUESTS,
+            reason: format!(
+                "Your address has sent too many requests, please try again in {retry_after_s} s."
+            ),
+            retry_after_s: Some(retry_after_s),
+        }
+    }
+
+    /// The store failed (503). The cause is logged here, and is not shown to the client.
+    pub(crate) fn unavailable(err: &(dyn Error + 'static)) -> Rejection {
+        tracing::error!(error = err, "cannot serve a request");
+        Rejection {
+            code: RejectionCode::Unavailable,
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            reason: "feedgate is temporarily unavailable, please try again later.".to_owned(),
+            retry_after_s: Some(RETRY_AFTER_FAILURE_S),
+        }
+    }
+
+    /// The same rejection, with `prefix` before its reason.
+    pub(crate) fn prefixed(self, prefix: &str) -> Rejection {
+        let reason = format!("{prefix}{}", self.reason);
+        Rejection { reason, ..self }
+    }
+
+    /// The same rejection, with the seconds after which the request may be repeated.
+    pub(crate) fn with_retry_after(self, retry_after_s: u64) -> Rejection {
+        Rejection { retry_after_s: Some(retry_after_s), ..self }
+    }
+
+    /// What kind of rejection this is.
+    pub(crate) fn code(&self) -> RejectionCode {
+        self.code
+    }
+
+    /// The status code of HTTP.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The reason, as a sentence for people.
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The reply of an endpoint that speaks plain HTTP.
+    pub(crate) fn to_response(&self) -> Response {
+        self.set_retry_after(plain_text(self.status, &self.reason))
+    }
+
+    /// The same reply, with the time after which the request may be repeated, if it is known.
+    pub(crate) fn set_retry_after(&self, mut reply: Response) -> Response {
+        if let Some(wait_s) = self.retry_after_s {
+            set_header(&mut reply, header::RETRY_AFTER, &wait_s.to_string());
+        }
+        reply
+    }
+}
+
+/// The reply when the store fails, for endpoints that reject nothing else.
+pub(crate) fn unavailable(err: &(dyn Error + 'static)) -> Response {
+    Rejection::unavailable(err).to_response()
+}

@@ -1,0 +1,49 @@
+//! A request as endpoints see it: read to its end, and with its client's address.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use ipnet::IpNet;
+
+/// A request, read to its end.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// The method.
+    pub(crate) method: Method,
+    /// The query, without the question mark; empty if there is none.
+    pub(crate) query: String,
+    /// The headers.
+    pub(crate) headers: HeaderMap,
+    /// The address of the client; `None` where the listener does not know it.
+    pub(crate) client: Option<IpAddr>,
+    /// Whether `client` is a proxy that is not one of ours, so that the real client is unknown.
+    pub(crate) is_client_hidden: bool,
+    /// The body; empty if there is none.
+    pub(crate) body: Bytes,
+}
+
+impl Request {
+    /// A header as text; empty if there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The media type of the body, in lower case, without parameters.
+    pub(crate) fn media_type(&self) -> String {
+        let value = self.header("content-type");
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// Whether this request comes from one of `networks`, and from no page of another site.
+    ///
+    /// A client behind a proxy that is not ours may be anybody, whatever the address of the
+    /// proxy. So may the author of another site's page that sends requests through a browser
+    /// in these networks: the browser names that site in `Origin`, which it leaves out of the
+    /// requests that a page makes to its own site (Fetch, `#origin-header`).
+    pub(crate) fn is_from(&self, networks: &[IpNet]) -> bool {
+        let is_listed = |ip: IpAddr| networks.iter().any(|network| network.contains(&ip));
+        let is_cross_site = self.headers.contains_key(header::ORIGIN);
+        !self.is_client_hidden && !is_cross_site && self.client.is_some_and(is_listed)
+    }
+}

@@ -1,0 +1,79 @@
+//! What the procedures of XML-RPC and SOAP have in common: carrying out a registration or a
+//! ping. The reason of a [`Rejection`] becomes the text of a fault.
+
+use crate::http::kit::params;
+use crate::http::kit::rejected_request::RejectedRequest;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::routes::rsscloud::pings::{ping_and_wait, waits_for_delivery};
+use crate::http::routes::rsscloud::registration::{HandlerFields, parse_handler, reject_refusal};
+use crate::http::state::Gateway;
+use crate::jobs::runner;
+use crate::subscriptions::Refusal;
+use feedgate_core::event::EventKind;
+use feedgate_core::ping::{Ping, PingSource};
+
+/// The fault of a call whose procedure is unknown.
+pub(super) fn undefined(method: &str) -> Rejection {
+    Rejection::bad_request(format!("Can't make the call because \"{method}\" is not defined."))
+}
+
+/// The fault of a call with too few parameters.
+pub(super) fn too_few_params(procedure: &str) -> Rejection {
+    Rejection::bad_request(format!(
+        "Can't call \"{procedure}\" because there aren't enough parameters."
+    ))
+}
+
+/// The fault of a call with too many parameters.
+pub(super) fn too_many_params(procedure: &str) -> Rejection {
+    Rejection::bad_request(format!(
+        "Can't call \"{procedure}\" because there are too many parameters."
+    ))
+}
+
+/// Registers a handler for these resources.
+pub(super) async fn register(
+    gateway: &Gateway,
+    request: &Request,
+    fields: HandlerFields,
+    urls: Vec<String>,
+) -> Result<(), Rejection> {
+    let urls = urls.iter().map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
+    let urls: Vec<String> = urls.collect();
+    let read = parse_handler(fields, &urls, request).and_then(|handler| {
+        gateway.anonymous_rate_limit.admit(request, urls.len())?;
+        Ok(handler)
+    });
+    let feed = urls.first().map_or("", String::as_str);
+    let handler =
+        RejectedRequest::rsscloud(EventKind::Subscribe, feed).record_if_rejected(gateway, read)?;
+    let when = (gateway.settings.ping_spacing, runner::now());
+    let done = gateway.subscribe.register(&handler, &urls, when).await;
+    done.map(drop).map_err(|refusal| reject_refusal("subscription", &refusal))
+}
+
+/// Takes a ping of rssCloud: every well-formed ping is taken, whatever it names.
+pub(super) async fn cloud_ping(
+    gateway: &Gateway,
+    request: &Request,
+    url: &str,
+) -> Result<(), Rejection> {
+    let admitted = gateway.anonymous_rate_limit.admit(request, 1);
+    RejectedRequest::rsscloud(EventKind::Ping, url).record_if_rejected(gateway, admitted)?;
+    let ping = Ping {
+        at: runner::now(),
+        source: PingSource::RssCloud,
+        name: String::new(),
+        url: url.trim().to_owned(),
+        feed_url: None,
+    };
+    if waits_for_delivery(gateway, &params::read_query(request)) {
+        return match ping_and_wait(gateway, &ping).await {
+            Err(err @ Refusal::Store(_)) => Err(Rejection::unavailable(&err)),
+            Ok(_) | Err(_) => Ok(()),
+        };
+    }
+    let taken = gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await;
+    taken.map(drop).map_err(|err| Rejection::unavailable(&err))
+}

@@ -1,0 +1,107 @@
+//! Registrations of rssCloud, however they arrive: the checks and the sentences are the same for
+//! REST, XML-RPC and SOAP.
+//!
+//! The sentences are those of the deployed servers to the letter, because clients show and
+//! compare them.
+
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::subscriptions::Refusal;
+use crate::subscriptions::registration::Handler;
+use feedgate_protocol::Protocol;
+use feedgate_protocol::xml::is_name;
+
+/// The most resources of one registration (S26).
+const MAX_URLS: usize = 100;
+
+/// The reply to a registration that succeeded.
+pub(crate) const REGISTERED: &str = "Thanks for the registration. It worked. When the resource \
+    updates we'll notify you. Don't forget to re-register after 24 hours, your subscription will \
+    expire in 25. Keep on truckin!";
+
+/// The fields of a registration, before they are checked.
+pub(crate) struct HandlerFields {
+    pub(crate) procedure: String,
+    pub(crate) port: String,
+    pub(crate) path: String,
+    pub(crate) protocol: String,
+    pub(crate) domain: Option<String>,
+}
+
+/// Checks what can be checked without a request to anybody.
+pub(crate) fn parse_handler(
+    fields: HandlerFields,
+    urls: &[String],
+    request: &Request,
+) -> Result<Handler, Rejection> {
+    let procedure = fields.procedure;
+    let (tls, protocol) = match fields.protocol.as_str() {
+        "http-post" => (false, Protocol::HttpPost),
+        "https-post" => (true, Protocol::HttpPost),
+        "xml-rpc" => (false, Protocol::XmlRpc { procedure }),
+        "soap" => (false, Protocol::Soap { procedure }),
+        other => {
+            return Err(Rejection::bad_request(format!(
+                "Can't accept the subscription because the protocol, <i>{other}</i>, is \
+                 unsupported."
+            )));
+        }
+    };
+    match &protocol {
+        Protocol::XmlRpc { procedure } | Protocol::Soap { procedure } if procedure.is_empty() => {
+            return Err(missing_parameters(&["notifyProcedure"]));
+        }
+        Protocol::Soap { procedure } if !is_name(procedure) => {
+            return Err(Rejection::bad_request(format!(
+                "Can't accept the subscription because {procedure} cannot be the name of a SOAP \
+                 procedure."
+            )));
+        }
+        _ => {}
+    }
+    check_url_count(urls)?;
+    let domain = fields.domain.filter(|domain| !domain.trim().is_empty());
+    let (port, path) = (fields.port, fields.path);
+    Ok(Handler { tls, protocol, domain, port, path, caller: request.client })
+}
+
+/// Rejects a request that names no resource, or too many.
+pub(crate) fn check_url_count(urls: &[String]) -> Result<(), Rejection> {
+    match urls.len() {
+        0 => Err(Rejection::bad_request("No resources specified.")),
+        1..=MAX_URLS => Ok(()),
+        _ => Err(Rejection::bad_request(format!(
+            "Can't accept more than {MAX_URLS} resources at once."
+        ))),
+    }
+}
+
+/// The rejection of a request that lacks these parameters.
+pub(crate) fn missing_parameters(names: &[&str]) -> Rejection {
+    let names = names.join(", ");
+    Rejection::bad_request(format!(
+        "The following parameters were missing from the request body: {names}."
+    ))
+}
+
+/// The rejection, in the words of the protocol, of a `subscription`, a `ping` or a
+/// `cancellation` that was refused.
+pub(crate) fn reject_refusal(what: &str, refusal: &Refusal) -> Rejection {
+    Rejection::bad_request(match refusal {
+        Refusal::Store(_) => return Rejection::unavailable(refusal),
+        Refusal::Unreadable(url) => format!(
+            "The {what} was cancelled because there was an error reading the resource at URL {url}."
+        ),
+        Refusal::BadPart(reason) => format!(
+            "The {what} was cancelled because the part behind # cannot be watched: {reason}."
+        ),
+        Refusal::NoSubscription => "There is no such subscription.".to_owned(),
+        Refusal::NotVerified(_)
+        | Refusal::Forbidden(..)
+        | Refusal::NoHandler
+        | Refusal::Superseded
+        | Refusal::Several(_) => {
+            format!("The {what} was cancelled because the call failed when we tested the handler.")
+        }
+    })
+}

@@ -1,0 +1,94 @@
+//! A document of retrieved entries, as Atom or JSON.
+//!
+//! Atom is joined from stored pieces; JSON is a view of the same entries, made by reading that
+//! Atom back.
+
+use http::{StatusCode, header};
+use serde_json::Value;
+use warp::reply::Response;
+
+use super::api_reply::ApiReply;
+use crate::http::kit::jsonp;
+use crate::http::kit::reply::{sandboxed, set_header, with_content_type};
+use crate::http::state::Gateway;
+use feedgate_core::record::Record;
+use feedgate_core::resource::Resource;
+use feedgate_core::stored_entry::read_back;
+use feedgate_core::subscription::Format;
+use feedgate_feed::model::Link;
+use feedgate_feed::render::{atom, json};
+use feedgate_protocol::form::Form;
+
+/// What a document of entries is made from.
+pub(super) struct EntriesDocument<'a> {
+    /// The resource whose status the document has.
+    pub(super) resource: &'a Resource,
+    /// The head of a document that combines several resources; `None` for the resource's own.
+    pub(super) combined_head: Option<&'a str>,
+    /// Newest first.
+    pub(super) records: &'a [Record],
+    /// The entity tag.
+    pub(super) etag: &'a str,
+    /// The format that was requested.
+    pub(super) format: Option<Format>,
+}
+
+impl EntriesDocument<'_> {
+    /// The reply with this document in the format that was requested.
+    pub(super) fn to_reply(&self, gateway: &Gateway, form: &Form) -> ApiReply {
+        if self.format == Some(Format::Json) {
+            let value = self.to_json(gateway);
+            if jsonp::function(form).is_some() {
+                return ApiReply::Json(value);
+            }
+            let content_type = "application/json; charset=utf-8";
+            let response = with_content_type(StatusCode::OK, content_type, value.to_string());
+            return ApiReply::Response(with_caching_headers(response, self.etag));
+        }
+        // Exactly this type: the charset stands in the document (S-8).
+        let body = self.to_atom(gateway);
+        let response = with_content_type(StatusCode::OK, "application/atom+xml", body);
+        ApiReply::Response(with_caching_headers(response, self.etag))
+    }
+
+    fn to_atom(&self, gateway: &Gateway) -> String {
+        let resource = self.resource;
+        let entries: Vec<&str> = self.records.iter().map(|record| record.atom.as_str()).collect();
+        let link = |rel: &str, href: String| Link { rel: rel.to_owned(), href, ..Link::default() };
+        let mut links = vec![link("hub", gateway.public_url(""))];
+        if self.combined_head.is_none() {
+            links.insert(0, link("self", resource.topic.as_str().to_owned()));
+            let recent = gateway.public_url(&format!("feeds/{}/recent", resource.id));
+            links.push(link("current", recent));
+        }
+        atom::document(&atom::AtomDocument {
+            head: self.combined_head.unwrap_or(&resource.feed_head),
+            topic: resource.topic.as_str(),
+            status: Some(resource.status.report()),
+            links: &links,
+            entries: &entries,
+        })
+    }
+
+    fn to_json(&self, gateway: &Gateway) -> Value {
+        let resource = self.resource;
+        let mut feed = read_back(resource, &self.to_atom(gateway));
+        // The order is that of the records, whatever the dates of the entries say.
+        let order: Vec<&str> = self.records.iter().map(|record| record.entry_id.as_str()).collect();
+        feed.entries.sort_by_key(|entry| order.iter().position(|id| *id == entry.id));
+        let mut value = json::document(&feed, resource.topic.as_str(), resource.status.report());
+        if self.records.is_empty() {
+            // A document without `items` would say that the feed is failing (N-13).
+            value["items"] = Value::Array(Vec::new());
+        }
+        value
+    }
+}
+
+/// Adds the headers of caching. The document is the account's, and carries third-party content.
+pub(super) fn with_caching_headers(mut response: Response, etag: &str) -> Response {
+    set_header(&mut response, header::ETAG, etag);
+    set_header(&mut response, header::CACHE_CONTROL, "private, no-cache");
+    set_header(&mut response, header::VARY, "Accept, Authorization");
+    sandboxed(response)
+}

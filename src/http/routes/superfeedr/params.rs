@@ -1,0 +1,96 @@
+//! The parameters that several modes share, checked.
+
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use feedgate_core::subscription::Format;
+use feedgate_core::topic::Topic;
+use feedgate_protocol::form::Form;
+
+/// The sentence for a topic that cannot be used, as Superfeedr words it.
+pub(super) const BAD_TOPIC: &str = "Please provide a valid hub.topic (feed) URL that is accepted \
+    on this hub. You did not provide a valid hub.topic.";
+
+/// The range of a number that a parameter gives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NumberRange {
+    /// The number if the parameter is missing.
+    pub(super) default: usize,
+    /// The largest number; larger ones are clamped to it. The smallest is 1.
+    pub(super) max: usize,
+}
+
+/// How many entries are retrieved (R-3).
+const COUNT: NumberRange = NumberRange { default: 10, max: 50 };
+
+/// The number that a parameter gives, clamped to its range (L-3, R-3).
+pub(super) fn number(form: &Form, name: &str, range: NumberRange) -> Result<usize, Rejection> {
+    let Some(text) = form.get(name) else { return Ok(range.default) };
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let upto =
+            if range.max == usize::MAX { String::new() } else { format!(" to {}", range.max) };
+        let reason = format!("{name} must be a number from 1{upto}, not {text}.");
+        return Err(Rejection::unprocessable(reason));
+    }
+    if text.starts_with('-') {
+        return Ok(1);
+    }
+    // Digits that do not fit the type are a number above the range.
+    Ok(digits.parse().unwrap_or(usize::MAX).clamp(1, range.max))
+}
+
+/// How many entries are to be retrieved.
+pub(super) fn count(form: &Form) -> Result<usize, Rejection> {
+    number(form, "count", COUNT)
+}
+
+/// `hub.topic`, which is required.
+pub(super) fn topic(form: &Form) -> Result<Topic, Rejection> {
+    let given = form.get("hub.topic").ok_or_else(|| Rejection::unprocessable(BAD_TOPIC))?;
+    Topic::parse(given)
+        .map_err(|reason| Rejection::unprocessable(format!("{BAD_TOPIC} ({reason})")))
+}
+
+/// The format that is requested by `format`, which takes precedence, or by `Accept` (S-7).
+pub(super) fn format(request: &Request, form: &Form) -> Result<Option<Format>, Rejection> {
+    let named = form.get("format").map(|word| {
+        let format = Format::from_word(word).filter(|format| *format != Format::Fitting);
+        format.ok_or_else(|| {
+            Rejection::unprocessable(format!("format must be atom, json or raw, not {word}."))
+        })
+    });
+    Ok(named.transpose()?.or_else(|| {
+        let accept = request.header("accept").to_ascii_lowercase();
+        match (accept.contains("application/json"), accept.contains("application/atom+xml")) {
+            (true, false) => Some(Format::Json),
+            (false, true) => Some(Format::Atom),
+            _ => None,
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_range_are_clamped_and_other_texts_rejected() {
+        #[rustfmt::skip]
+        let cases = [
+            ("",                      Some(10)),
+            ("count=",                Some(10)),
+            ("count=7",               Some(7)),
+            ("count=0",               Some(1)),
+            ("count=-3",              Some(1)),
+            ("count=51",              Some(50)),
+            ("count=99999999999999999999999", Some(50)),
+            ("count=abc",             None),
+            ("count=1.5",             None),
+            ("count=-",               None),
+        ];
+        for (query, want) in cases {
+            let form = Form::from_urlencoded(query.as_bytes()).unwrap();
+            assert_eq!(count(&form).ok(), want, "{query}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What endpoints work with: the store, the services and the operator's settings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::authoring::Publish;
+use crate::event_log::EventLog;
+use crate::http::kit::rate_limit::AnonymousRateLimit;
+use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
+use crate::http::routes::rsscloud::aliases::CloudAliases;
+use crate::jobs::upstream::UpstreamClient;
+use crate::metrics::Metrics;
+use crate::subscriptions::Subscribe;
+use feedgate_core::collection::ConfiguredCollection;
+use feedgate_core::ping::TimeUnit;
+use feedgate_core::ports::Store;
+
+/// The operator's settings for the endpoints.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// The address of this gateway as others know it. All links are made from it.
+    pub public_url: Url,
+    /// Networks whose `X-Forwarded-For` is trusted (S28).
+    pub trusted_proxies: Vec<IpNet>,
+    /// The least time between two fetches of one resource because of pings.
+    pub ping_spacing: Duration,
+    /// Whether a ping is answered only after all subscribers have been notified, unless the
+    /// ping itself says otherwise.
+    pub ping_waits: bool,
+    /// How long such a reply waits at most.
+    pub ping_wait: Duration,
+    /// Whether the reply to a registration names the time when it expires.
+    pub rsscloud_tell_expiry: bool,
+    /// Further paths and procedures of the rssCloud endpoints.
+    pub cloud_aliases: CloudAliases,
+    /// Whether there is an archive of everything that is public.
+    pub collects_all: bool,
+    /// The collections that have an archive of their own.
+    pub collections: Vec<ConfiguredCollection>,
+    /// How the owner of a polled server reaches the operator: a mail address, a URL or a text.
+    pub contact: Option<String>,
+    /// The networks that fetches come from, as far as the operator publishes them.
+    pub bot_addresses: Vec<IpNet>,
+    /// Registrations, subscriptions and pings a minute from one public address.
+    pub anonymous_requests_per_min: usize,
+    /// The operator's networks: `/metrics` is shown to these only (S45).
+    pub metrics_networks: Vec<IpNet>,
+    /// Whether anybody may see which feeds are watched, and the statistics.
+    pub has_public_views: bool,
+    /// The unit of time in changes.xml, unless the request names one.
+    pub changes_unit: TimeUnit,
+    /// How much memory the cache of archive documents may take.
+    pub archive_cache_bytes: usize,
+}
+
+/// What endpoints work with.
+pub struct Gateway {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// Starts and ends subscriptions, and takes pings.
+    pub subscribe: Arc<Subscribe>,
+    /// Stores feeds for their authors.
+    pub publish: Arc<Publish>,
+    /// Takes pushes from hubs and clouds; `None` where those could not reach this gateway.
+    pub upstreams: Option<Arc<UpstreamClient>>,
+    /// The operator's settings.
+    pub settings: HttpSettings,
+    /// Limits requests of clients that have no account.
+    pub anonymous_rate_limit: AnonymousRateLimit,
+    /// Archive documents that were served lately.
+    pub archive_documents: ArchiveDocumentCache,
+    /// The counters of this process.
+    pub metrics: Metrics,
+    /// The event log.
+    pub event_log: EventLog,
+    /// Cancelled at shutdown: requests that wait for something are answered then.
+    pub stop: CancellationToken,
+}
+
+impl Gateway {
+    /// The public URL of `path` on this gateway.
+    pub(crate) fn public_url(&self, path: &str) -> String {
+        let public = self.settings.public_url.as_str().trim_end_matches('/');
+        format!("{public}/{path}")
+    }
+}
