@@ -260,7 +260,7 @@ impl Publish {
     ) -> Result<(), StoreError> {
         let known = self.store.find(url).await?;
         let Ok(address) = Url::parse(url) else { return Ok(()) };
-        let Ok(feed) = normalize(feed, &Context::of(address)) else { return Ok(()) };
+        let Ok(feed) = normalize(feed, &Context::new(address)) else { return Ok(()) };
         if known.is_some_and(|resource| resource.subscribers > 0) {
             return Ok(());
         }

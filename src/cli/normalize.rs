@@ -102,7 +102,7 @@ fn written(bytes: &[u8], context: &Context, args: &Args) -> Result<String, Box<d
 /// What is known of a document. A content type that is given by itself counts more
 /// than one among the headers.
 fn context(url: Url, content_type: &str, headers: BTreeMap<String, String>) -> Context {
-    let mut context = Context::of(url);
+    let mut context = Context::new(url);
     if !content_type.is_empty() {
         context.headers.push(("content-type".to_owned(), content_type.to_owned()));
     }

@@ -68,7 +68,7 @@ impl Subscribe {
         if document.url != url {
             return None;
         }
-        let context = Context::of(url.clone());
+        let context = Context::new(url.clone());
         let feed = parse::parse(&document.body, &context).ok()?;
         let title = feed.title.as_ref().map(|title| title.to_plain()).unwrap_or_default();
         let mime = document.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;

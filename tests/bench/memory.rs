@@ -28,7 +28,7 @@ pub(crate) fn run() -> Result<(), Box<dyn Error>> {
     let before = kilobytes("VmRSS:")?;
     let document = large();
     let url = Url::parse("http://feeds.test/feed.xml")?;
-    let normalized = feedgate_feed::normalize(document.as_bytes(), &Context::of(url))?;
+    let normalized = feedgate_feed::normalize(document.as_bytes(), &Context::new(url))?;
     let atom = black_box(normalized.to_atom());
     let taken = (kilobytes("VmHWM:")? - before) * 1_024;
     println!(

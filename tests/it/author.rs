@@ -90,7 +90,7 @@ async fn a_post_goes_into_the_file_first_and_then_the_cloud_is_told() {
 }
 
 fn context(url: &str) -> feedgate_feed::Context {
-    feedgate_feed::Context::of(url::Url::parse(url).unwrap())
+    feedgate_feed::Context::new(url::Url::parse(url).unwrap())
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ fn a_language_that_was_guessed_says_so() {
     let text = "The ferry did not leave this morning because the wind was too strong.";
     let rss =
         format!("<rss><channel><item><description>{text}</description></item></channel></rss>");
-    let context = feedgate_feed::Context::of("https://a.test/".parse().unwrap());
+    let context = feedgate_feed::Context::new("https://a.test/".parse().unwrap());
     for (guess, want) in [(true, "guessed"), (false, "")] {
         let mut explained = feedgate_feed::explain(rss.as_bytes(), &context).unwrap();
         if guess {
@@ -122,7 +122,7 @@ fn the_example_in_the_documentation_is_what_is_told() {
     let docs = docs();
     let (_, section) = docs.split_once("## Explaining").unwrap();
     let block = |kind: &str| section.split_once(kind).unwrap().1.split_once("```").unwrap().0;
-    let context = feedgate_feed::Context::of("https://tides.test/feed".parse().unwrap());
+    let context = feedgate_feed::Context::new("https://tides.test/feed".parse().unwrap());
     let told = feedgate_feed::explain(block("```xml\n").as_bytes(), &context).unwrap();
     assert_holds(&told.to_json(), &serde_json::from_str(block("```json\n")).unwrap());
 }

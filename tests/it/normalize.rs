@@ -127,7 +127,7 @@ fn normalized(source: &Path) -> Result<String, parse::NotAFeed> {
 /// is the same tomorrow.
 pub(crate) fn read(source: &Path) -> (Vec<u8>, Context) {
     let bytes = fs::read(source).unwrap();
-    let mut context = Context::of(Url::parse("https://fixture.test/dir/feed").unwrap());
+    let mut context = Context::new(Url::parse("https://fixture.test/dir/feed").unwrap());
     for line in String::from_utf8_lossy(&bytes).lines() {
         let header = line.trim().strip_prefix("<!-- Header: ").and_then(|h| h.strip_suffix(" -->"));
         if let Some((name, value)) = header.and_then(|header| header.split_once(": ")) {

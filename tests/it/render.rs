@@ -21,7 +21,7 @@ const FEEDS: usize = 300;
 
 #[test]
 fn any_feed_that_is_settled_is_written_as_valid_atom() {
-    let context = Context::of(Url::parse("https://a.test/dir/feed").unwrap());
+    let context = Context::new(Url::parse("https://a.test/dir/feed").unwrap());
     let mut made = TestRunner::deterministic();
     let mut unsettled = Vec::new();
     let documents = (0..FEEDS).map(|n| {

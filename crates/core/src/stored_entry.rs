@@ -10,7 +10,7 @@ use feedgate_feed::render::atom::{self, AtomDocument};
 
 /// The feed in a document of ours, made of what is stored of `resource`.
 pub fn read_back(resource: &Resource, atom: &str) -> Feed {
-    let context = Context::of(resource.topic.fetch_url());
+    let context = Context::new(resource.topic.fetch_url());
     parse::parse(atom.as_bytes(), &context).unwrap_or_else(|err| {
         error!(resource = resource.id.0, error = %err, "our own Atom cannot be read");
         Feed::default()

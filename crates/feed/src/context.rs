@@ -26,8 +26,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// Only a URL is known.
-    pub fn of(url: Url) -> Context {
+    /// A document of which only the URL is known.
+    pub fn new(url: Url) -> Context {
         Context { url, headers: Vec::new(), received_at: None, known_by: KnownBy::default() }
     }
 

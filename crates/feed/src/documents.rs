@@ -25,7 +25,7 @@ use crate::body::Body;
 use crate::context::Context;
 use crate::hex;
 use crate::parse::decode_text;
-use crate::parse::html::{HtmlElement, Page};
+use crate::parse::html::{HtmlElement, HtmlPage};
 
 /// The longest part that is cut out, in bytes; several elements or values together.
 const LONGEST_BYTES: usize = 10 * 1024 * 1024;
@@ -94,8 +94,8 @@ impl std::error::Error for FragmentError {}
 /// A document, by its kind.
 enum Document {
     Json(Value),
-    Page(Page),
-    Xml(Page),
+    Page(HtmlPage),
+    Xml(HtmlPage),
     Text,
     Binary,
 }
@@ -129,11 +129,11 @@ impl Document {
         if start.starts_with('<') && !is_page && !is_called_page {
             let is_xml = head.starts_with("<?xml") || label.contains("xml");
             if is_xml {
-                return Document::Xml(Page::read_xml(text));
+                return Document::Xml(HtmlPage::read_xml(text));
             }
         }
         match start.starts_with('<') || is_page || is_called_page {
-            true => Document::Page(Page::read(text)),
+            true => Document::Page(HtmlPage::read(text)),
             false if bytes.contains(&0) => Document::Binary,
             false => Document::Text,
         }
@@ -253,7 +253,7 @@ mod tests {
         label: &str,
         fragment: Option<&str>,
     ) -> Result<DocumentContent, FragmentError> {
-        let mut context = Context::of(Url::parse("https://tides.test/x").unwrap());
+        let mut context = Context::new(Url::parse("https://tides.test/x").unwrap());
         context.headers.push(("content-type".to_owned(), label.to_owned()));
         let fragment = fragment.map(|text| Fragment::parse(text).unwrap());
         super::read(text.as_bytes(), &context, fragment.as_ref())

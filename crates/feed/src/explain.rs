@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::model::Feed;
-use crate::parse::{self, NotAFeed, Trace};
+use crate::parse::{self, NotAFeed, SourceTrace};
 use crate::passes;
 use crate::repair;
 use fields::{Field, FieldKey};
@@ -36,7 +36,7 @@ const DETECTION: &str = "guess";
 /// use feedgate_feed::{Context, explain};
 ///
 /// let bytes = b"<rss version='2.0'><channel><title>Tides</title></channel></rss>";
-/// let context = Context::of("https://tides.test/feed.xml".parse()?);
+/// let context = Context::new("https://tides.test/feed.xml".parse()?);
 ///
 /// let explained = explain(bytes, &context)?.to_json();
 /// assert_eq!(explained["feed"]["title"]["from"]["path"], "/rss/channel/title");
@@ -57,7 +57,7 @@ pub fn explain(bytes: &[u8], context: &Context) -> Result<Explanation, NotAFeed>
 #[derive(Debug)]
 pub struct Explanation {
     feed: Feed,
-    trace: Trace,
+    trace: SourceTrace,
     history: History,
     context: Context,
 }

@@ -95,7 +95,7 @@ pub fn join<'a>(base: &str, reference: &'a str) -> Cow<'a, str> {
     if is_absolute(reference) {
         return encode(reference);
     }
-    let parts = Parts::of(base);
+    let parts = Parts::parse(base);
     if parts.authority.is_none() {
         return encode(reference);
     }
@@ -133,7 +133,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn of(text: &str) -> Parts<'_> {
+    fn parse(text: &str) -> Parts<'_> {
         let (text, _) = cut(text, '#');
         let (text, query) = cut(text, '?');
         let scheme = scheme(text);

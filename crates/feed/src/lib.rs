@@ -1,3 +1,5 @@
+//! Reads any feed, sound or broken, and makes one Atom or JSON document of it.
+//!
 #![doc = include_str!("../README.md")]
 
 pub mod iri;
@@ -18,6 +20,7 @@ mod hex;
 mod normalized;
 #[cfg(feature = "serde")]
 mod serde_words;
+mod trace_id;
 
 pub use body::Body;
 pub use context::Context;

@@ -16,11 +16,10 @@ use crate::repair::Repair;
 
 mod format;
 mod tombstone;
-mod trace_id;
 
+pub use crate::trace_id::TraceId;
 pub use format::{FeedFormat, UnknownFeedFormat};
 pub use tombstone::{TOMBSTONES, deleted_entry_id};
-pub use trace_id::TraceId;
 
 /// A feed.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -19,7 +19,7 @@ use crate::repair::{self, Repair};
 /// let bytes = b"<rss version='2.0'><channel><title>Tides</title>
 ///   <item><guid isPermaLink='false'>spring-1</guid><title>Spring tide</title></item>
 /// </channel></rss>";
-/// let context = Context::of("https://tides.test/feed.xml".parse()?);
+/// let context = Context::new("https://tides.test/feed.xml".parse()?);
 ///
 /// let tides = normalize(bytes, &context)?;
 /// assert_eq!(tides.feed().entries[0].id, "urn:guid:spring-1");
@@ -109,7 +109,7 @@ mod tests {
             ("prefixes in order",          "<feed><entry><author><name>n</name><x:y xmlns:x='urn:x'/><a:link xmlns:a='http://www.w3.org/2005/Atom'/></author></entry></feed>".to_owned()),
             ("elements of XML itself",     item("<xml:a xml:b=''/>")),
         ];
-        let context = Context::of(Url::parse("http://a.test/").unwrap());
+        let context = Context::new(Url::parse("http://a.test/").unwrap());
         for (why, document) in cases {
             let once = normalize(document.as_bytes(), &context).unwrap().to_atom();
             let twice = normalize(once.as_bytes(), &context).unwrap().to_atom();

@@ -35,7 +35,7 @@ mod vocabulary;
 use std::borrow::Cow;
 use std::fmt;
 
-pub(crate) use trace::{SourceLocation, Trace};
+pub(crate) use trace::{SourceLocation, SourceTrace};
 
 use crate::context::Context;
 use crate::model::Feed;
@@ -70,7 +70,7 @@ impl std::error::Error for NotAFeed {}
 #[derive(Debug)]
 struct Notes<'n> {
     repairs: &'n mut Vec<Repair>,
-    trace: &'n mut Trace,
+    trace: &'n mut SourceTrace,
 }
 
 impl Notes<'_> {
@@ -82,12 +82,15 @@ impl Notes<'_> {
 /// Reads any feed as the document has it. Most programs want [`normalize`](crate::normalize()),
 /// which also gives every entry an id, a date and absolute addresses.
 pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
-    read(bytes, context, &mut Trace::default())
+    read(bytes, context, &mut SourceTrace::default())
 }
 
 /// Reads any feed, and records where every value of it came from.
-pub(crate) fn parse_with_trace(bytes: &[u8], context: &Context) -> Result<(Feed, Trace), NotAFeed> {
-    let mut trace = Trace::recording();
+pub(crate) fn parse_with_trace(
+    bytes: &[u8],
+    context: &Context,
+) -> Result<(Feed, SourceTrace), NotAFeed> {
+    let mut trace = SourceTrace::recording();
     let feed = read(bytes, context, &mut trace)?;
     Ok((feed, trace))
 }
@@ -98,7 +101,7 @@ pub(crate) fn decode_text<'b>(bytes: &'b [u8], content_type: Option<&str>) -> Co
     decode::decode(bytes, content_type, &mut Vec::new())
 }
 
-fn read(bytes: &[u8], context: &Context, trace: &mut Trace) -> Result<Feed, NotAFeed> {
+fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed, NotAFeed> {
     let mut repairs = Vec::new();
     let text = decode::decode(bytes, context.content_type(), &mut repairs);
     let notes = Notes { repairs: &mut repairs, trace: &mut *trace };
@@ -124,7 +127,7 @@ fn read_markup(text: &str, context: &Context, mut notes: Notes<'_>) -> Result<Fe
     let tidy = tree::tidy(Cow::Borrowed(text), notes.repairs);
     let after_tidy = notes.repairs.len();
     let tree = tree::build(&tidy, notes.repairs);
-    let bases = bases::Bases { url: &url, known: &bases::Known::default() };
+    let bases = bases::Bases { url: &url, known: &bases::KnownBases::default() };
     match formats::read(&tree, bases, notes.reborrow()) {
         Ok(feed) => {
             // Offsets are reported in the text as it was before it was tidied.
@@ -152,7 +155,7 @@ mod tests {
     use crate::repair::RepairCode;
 
     fn context() -> Context {
-        Context::of(Url::parse("https://tides.test/feed").unwrap())
+        Context::new(Url::parse("https://tides.test/feed").unwrap())
     }
 
     /// Pieces of documents, sound and broken.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::model::TraceId;
+use crate::trace_id::TraceId;
 
 /// Something that was wrong with a document and was mended.
 #[derive(Clone, Debug, PartialEq, Eq)]

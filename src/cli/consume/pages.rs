@@ -185,7 +185,7 @@ mod tests {
     /// The ids in a document with these entries, and where its links lead.
     fn page(links: &str, entries: &str, order: Order) -> (Vec<String>, Option<String>) {
         let body = format!("<feed xmlns='http://www.w3.org/2005/Atom'>{links}{entries}</feed>");
-        let context = Context::of(Url::parse("https://a.test/recent").unwrap());
+        let context = Context::new(Url::parse("https://a.test/recent").unwrap());
         let page = read(body.as_bytes(), &context, order).unwrap();
         let said = |item: &Item| match item {
             Item::Entry { entry, .. } => entry.id.clone(),

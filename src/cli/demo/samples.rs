@@ -152,7 +152,7 @@ mod tests {
         for sample in SAMPLES {
             let count = |numbers: &[u32]| {
                 let url = Url::parse("http://demo.test/").unwrap().join(sample.name).unwrap();
-                let context = Context::of(url);
+                let context = Context::new(url);
                 let feed = parse::parse(&sample.with(numbers), &context).unwrap();
                 let feed = passes::run(feed, &context);
                 let ids: std::collections::BTreeSet<_> =

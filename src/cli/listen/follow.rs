@@ -193,7 +193,7 @@ fn read(document: &FetchedDocument) -> Option<Feed> {
 }
 
 fn read_body(feed: &Url, headers: &HeaderMap, body: &Bytes) -> Option<Feed> {
-    let mut context = Context::of(feed.clone());
+    let mut context = Context::new(feed.clone());
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     context.headers.extend(content_type.map(|value| ("content-type".to_owned(), value.to_owned())));
     feed_in(body, &context)

@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn p52_what_the_server_says_comes_first() {
-        let mut context = Context::of(Url::parse("https://tides.test/blog/").unwrap());
+        let mut context = Context::new(Url::parse("https://tides.test/blog/").unwrap());
         let offer = |href: &str, mime: &str| DiscoveredFeed {
             href: format!("https://tides.test{href}"),
             mime: mime.to_owned(),

@@ -56,7 +56,7 @@ mod tests {
              xmlns:dc='http://purl.org/dc/elements/1.1/' xmlns:thr='{THREADING}'>\
              <channel><title>Tides</title>{channel}{items}</channel></rss>"
         );
-        let context = Context::of("https://tides.test/".parse().unwrap());
+        let context = Context::new("https://tides.test/".parse().unwrap());
         semantic_digest(feedgate_feed::normalize(text.as_bytes(), &context).unwrap().feed())
     }
 

@@ -26,5 +26,5 @@ fuzz_target!(|data: &[u8]| {
 
 fn read(document: &str) -> Normalized {
     let url = Url::parse("http://a.test/").expect("it is a URL");
-    normalize(document.as_bytes(), &Context::of(url)).expect("it is a feed")
+    normalize(document.as_bytes(), &Context::new(url)).expect("it is a feed")
 }

@@ -71,7 +71,7 @@ fn split(data: &[u8]) -> (Context, &[u8]) {
 }
 
 fn context(url: Url, content_type: &str) -> Context {
-    let mut context = Context::of(url);
+    let mut context = Context::new(url);
     if !content_type.is_empty() {
         context.headers.push(("content-type".to_owned(), content_type.to_owned()));
     }

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use url::Url;
 
 fuzz_target!(|data: &[u8]| {
-    let context = Context::of(Url::parse("http://a.test/").expect("it is a URL"));
+    let context = Context::new(Url::parse("http://a.test/").expect("it is a URL"));
     let Ok(once) = normalize(data, &context) else { return };
     let once = once.to_atom();
     let twice = normalize(once.as_bytes(), &context).expect("our own output is a feed");

@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::Explanation;
 use super::fields::{self, Field};
-use super::lines::Lines;
+use super::lines::LineIndex;
 use crate::parse::SourceLocation;
 use crate::repair::Repair;
 
 /// The whole explanation.
 pub(super) fn explanation(explained: &Explanation) -> Value {
-    let writer = Writer { explained, lines: Lines::new(explained.trace.text()) };
+    let writer = Writer { explained, lines: LineIndex::new(explained.trace.text()) };
     let feed = &explained.feed;
     let entries = feed.entries.iter().enumerate().map(|(index, entry)| {
         json!({
@@ -33,7 +33,7 @@ pub(super) fn explanation(explained: &Explanation) -> Value {
 
 struct Writer<'e> {
     explained: &'e Explanation,
-    lines: Lines<'e>,
+    lines: LineIndex<'e>,
 }
 
 impl Writer<'_> {

@@ -6,7 +6,7 @@ const BLOCK_BYTES: usize = 1024;
 
 /// A text in which places are looked up.
 #[derive(Debug)]
-pub(super) struct Lines<'t> {
+pub(super) struct LineIndex<'t> {
     text: &'t str,
     /// Where lines begin.
     begins: Vec<usize>,
@@ -25,8 +25,8 @@ pub(super) struct Position {
     pub(super) byte: usize,
 }
 
-impl<'t> Lines<'t> {
-    pub(super) fn new(text: &'t str) -> Lines<'t> {
+impl<'t> LineIndex<'t> {
+    pub(super) fn new(text: &'t str) -> LineIndex<'t> {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let begins = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         let mut characters = vec![0];
@@ -34,7 +34,7 @@ impl<'t> Lines<'t> {
             let before = characters.last().copied().unwrap_or_default();
             characters.push(before + starts(block));
         }
-        Lines { text, begins, characters }
+        LineIndex { text, begins, characters }
     }
 
     pub(super) fn position(&self, byte: usize) -> Position {
@@ -65,7 +65,7 @@ mod tests {
     fn columns_count_characters_however_long_the_line() {
         let long = "é".repeat(3 * BLOCK_BYTES);
         let text = format!("ab\n{long}<x>\n");
-        let lines = Lines::new(&text);
+        let lines = LineIndex::new(&text);
         #[rustfmt::skip]
         let cases = [
             ("the beginning", 0,                        1, 1),
@@ -80,6 +80,6 @@ mod tests {
             let found = lines.position(byte);
             assert_eq!((found.line, found.column), (line, column), "{why}");
         }
-        assert_eq!(Lines::new("").position(0), Position { line: 1, column: 1, byte: 0 });
+        assert_eq!(LineIndex::new("").position(0), Position { line: 1, column: 1, byte: 0 });
     }
 }

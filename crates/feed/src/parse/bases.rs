@@ -1,54 +1,54 @@
-//! What addresses of a document are relative to.
+//! The base of relative addresses in a document.
 //!
-//! An `xml:base` may be relative to the one around it, and so on; what each comes to is
-//! kept, because every address below it asks again.
+//! An `xml:base` may be relative to the one around it, and so on. Resolved bases are cached,
+//! because every address below needs them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use url::Url;
 
-use super::tree::El;
+use super::tree::XmlElement;
 use crate::context::LONGEST_BASE_BYTES;
 
-/// How many are kept. A page of a feed has a few; a document made to hurt has one in every
+/// Bases that are cached. A page of a feed has a few; a malicious document has one in every
 /// element, and each is as long as all around it together.
-const KEPT: usize = 256;
+const CACHED: usize = 256;
 
 /// The bases of a document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bases<'c> {
     /// The URL the document came from.
     pub(super) url: &'c Url,
-    /// What is known of the document already.
-    pub(super) known: &'c Known,
+    /// The bases that were resolved before.
+    pub(super) known: &'c KnownBases,
 }
 
-/// What the `xml:base` of elements come to, absolute.
+/// The absolute `xml:base` of elements, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Known(RefCell<HashMap<u32, Url>>);
+pub(super) struct KnownBases(RefCell<HashMap<usize, Url>>);
 
-impl Known {
-    fn get(&self, holder: El<'_>) -> Option<Url> {
-        self.0.borrow().get(&holder.place()).cloned()
+impl KnownBases {
+    fn get(&self, holder: XmlElement<'_>) -> Option<Url> {
+        self.0.borrow().get(&holder.number()).cloned()
     }
 
-    fn keep(&self, holder: El<'_>, base: &Url) {
+    fn insert(&self, holder: XmlElement<'_>, base: &Url) {
         let mut known = self.0.borrow_mut();
-        if known.len() >= KEPT {
+        if known.len() >= CACHED {
             known.clear();
         }
-        known.insert(holder.place(), base.clone());
+        known.insert(holder.number(), base.clone());
     }
 }
 
 impl Bases<'_> {
     /// The `xml:base` in force at `element`, absolute; `None` where there is none.
-    pub(super) fn base(&self, element: El<'_>) -> Option<Url> {
+    pub(super) fn base(&self, element: XmlElement<'_>) -> Option<Url> {
         let mut around = None;
         let mut unknown = Vec::new();
-        let short = |(_, base): &(El<'_>, &str)| base.len() <= LONGEST_BASE_BYTES;
-        for (holder, base) in element.told_bases().filter(short) {
+        let short = |(_, base): &(XmlElement<'_>, &str)| base.len() <= LONGEST_BASE_BYTES;
+        for (holder, base) in element.base_sources().filter(short) {
             around = self.known.get(holder);
             if around.is_some() {
                 break;
@@ -66,7 +66,7 @@ impl Bases<'_> {
             let joined = around.join(base).ok();
             let joined = joined.filter(|url| url.as_str().len() <= LONGEST_BASE_BYTES);
             let joined = joined.unwrap_or(around);
-            self.known.keep(holder, &joined);
+            self.known.insert(holder, &joined);
             joined
         }))
     }

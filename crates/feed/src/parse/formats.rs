@@ -16,10 +16,10 @@ pub(super) use hfeed::read as read_page;
 pub(super) use jsonfeed::read as read_json;
 
 use super::bases::Bases;
-use super::modules::{self, Reader};
+use super::modules::{self, ElementReader};
 use super::target::{FeedOrEntry, Target};
-use super::trace::Trace;
-use super::tree::{El, Tree};
+use super::trace::SourceTrace;
+use super::tree::{Tree, XmlElement};
 use super::vocabulary::{ATOM, ATOM03, RSS, Vocabulary, XHTML};
 use super::{MAX_ENTRIES, NotAFeed, Notes};
 use crate::model::Feed;
@@ -27,7 +27,7 @@ use crate::repair::{Repair, RepairCode};
 
 /// What reads the elements of a vocabulary: a format, if it is one of its own, else a
 /// module. `None` if all of its elements are kept as they are.
-fn reader_of(vocabulary: &'static Vocabulary) -> Option<Reader> {
+fn reader_of(vocabulary: &'static Vocabulary) -> Option<ElementReader> {
     let is = |known: &'static Vocabulary| std::ptr::eq(known, vocabulary);
     if is(&ATOM) || is(&ATOM03) {
         return Some(elements::read_element);
@@ -42,15 +42,15 @@ fn reader_of(vocabulary: &'static Vocabulary) -> Option<Reader> {
 }
 
 /// Reads an element that is not of the format's own vocabulary.
-fn read_foreign(element: El<'_>, target: &mut Target<'_>) {
+fn read_foreign(element: XmlElement<'_>, target: &mut Target<'_>) {
     target.read_or_keep(element, |element, target| {
-        let reader = element.space().vocabulary().and_then(reader_of);
+        let reader = element.namespace().vocabulary().and_then(reader_of);
         reader.is_some_and(|read| read(element, target))
     });
 }
 
 /// A `body` among the elements of an entry is its content.
-fn read_xhtml(element: El<'_>, target: &mut Target<'_>) -> bool {
+fn read_xhtml(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     if !(element.named("body") || element.named("div")) {
         return false;
     }
@@ -63,7 +63,7 @@ fn read_xhtml(element: El<'_>, target: &mut Target<'_>) -> bool {
 struct Reading<'r> {
     bases: Bases<'r>,
     repairs: &'r mut Vec<Repair>,
-    trace: &'r mut Trace,
+    trace: &'r mut SourceTrace,
 }
 
 impl Reading<'_> {
@@ -114,9 +114,9 @@ pub(super) fn read(tree: &Tree<'_>, bases: Bases<'_>, notes: Notes<'_>) -> Resul
 /// was cut off in the middle is left out, unless nothing else is there.
 fn items<'t>(
     tree: &'t Tree<'t>,
-    is_item: impl Fn(El<'t>) -> bool,
+    is_item: impl Fn(XmlElement<'t>) -> bool,
     repairs: &mut Vec<Repair>,
-) -> Vec<El<'t>> {
+) -> Vec<XmlElement<'t>> {
     let mut found = tree.document().outermost(is_item, MAX_ENTRIES + 1);
     if found.len() > MAX_ENTRIES {
         found.truncate(MAX_ENTRIES);

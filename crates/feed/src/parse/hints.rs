@@ -2,14 +2,14 @@
 //! "Syndication Hints"). The elements themselves are kept beside that.
 
 use super::target::Target;
-use super::tree::El;
+use super::tree::XmlElement;
 
 /// Days of the week as RSS names them; Monday is 0.
 const DAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// Hears what an element of a channel says.
-pub(super) fn read(element: El<'_>, target: &mut Target<'_>) {
+pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) {
     let Some(hints) = target.hints() else { return };
     if element.named("ttl") {
         hints.ttl_min = element.text().parse().ok();

@@ -46,7 +46,7 @@ const SEPARATORS: usize = 16 * 1024;
 
 /// A page.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct HtmlPage {
     html: Html,
     /// Whether it was not read to its end.
     pub(crate) is_cut: bool,
@@ -61,17 +61,17 @@ type HtmlNode<'p> = <ElementRef<'p> as Deref>::Target;
 
 /// How a walk goes on from an element: to what is inside it, past it, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Walk {
+pub(crate) enum Descend {
     Enter,
     Skip,
     Stop,
 }
 
-impl Page {
+impl HtmlPage {
     /// Reads a page, as much of it as there may be.
-    pub(crate) fn read(text: &str) -> Page {
-        let sink = HtmlTreeSink::new(Html::new_document());
-        let mut parser = driver::parse_document(sink, ParseOpts::default());
+    pub(crate) fn read(text: &str) -> HtmlPage {
+        let tree = HtmlTreeSink::new(Html::new_document());
+        let mut parser = driver::parse_document(tree, ParseOpts::default());
         let mut meter = Meter::default();
         let mut rest = &text[..text.floor_char_boundary(PAGE_BYTES)];
         let mut is_cut = rest.len() < text.len();
@@ -84,7 +84,7 @@ impl Page {
                 break;
             }
         }
-        Page { html: parser.finish(), is_cut }
+        HtmlPage { html: parser.finish(), is_cut }
     }
 
     /// The `html` element.
@@ -112,7 +112,7 @@ impl Page {
                 if tag.name() == name {
                     found.push(tag);
                 }
-                Walk::Enter
+                Descend::Enter
             });
         }
         found
@@ -230,7 +230,7 @@ impl<'p> HtmlElement<'p> {
             match node.value() {
                 Node::Text(piece) => text.push_str(piece),
                 Node::Element(element) if matches!(element.name(), "script" | "style") => {
-                    return Walk::Skip;
+                    return Descend::Skip;
                 }
                 Node::Element(element) if element.name() == "img" => {
                     let stands = element.attr("alt").unwrap_or_default();
@@ -239,7 +239,7 @@ impl<'p> HtmlElement<'p> {
                 Node::Element(element) if element.name() == "br" => text.push(' '),
                 _ => {}
             }
-            Walk::Enter
+            Descend::Enter
         });
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -254,28 +254,28 @@ impl<'p> HtmlElement<'p> {
                 Node::Element(_) => ELEMENT_BYTES,
                 _ => 0,
             };
-            if size < most { Walk::Enter } else { Walk::Stop }
+            if size < most { Descend::Enter } else { Descend::Stop }
         });
         size.min(most)
     }
 
     /// Comes to the elements below, in order, and inside those for which `at` says so.
-    pub(crate) fn walk(self, mut at: impl FnMut(HtmlElement<'p>) -> Walk) {
+    pub(crate) fn walk(self, mut at: impl FnMut(HtmlElement<'p>) -> Descend) {
         self.visit(|node| {
-            ElementRef::wrap(node).map_or(Walk::Enter, |element| at(HtmlElement(element)))
+            ElementRef::wrap(node).map_or(Descend::Enter, |element| at(HtmlElement(element)))
         });
     }
 
-    fn visit(self, mut at: impl FnMut(HtmlNode<'p>) -> Walk) {
+    fn visit(self, mut at: impl FnMut(HtmlNode<'p>) -> Descend) {
         let top = *self.0;
         let mut next = top.first_child();
         while let Some(node) = next {
             let hidden = matches!(node.value(), Node::Fragment);
-            let go = if hidden { Walk::Skip } else { at(node) };
-            if go == Walk::Stop {
+            let go = if hidden { Descend::Skip } else { at(node) };
+            if go == Descend::Stop {
                 break;
             }
-            let inside = if go == Walk::Enter { node.first_child() } else { None };
+            let inside = if go == Descend::Enter { node.first_child() } else { None };
             next = inside.or_else(|| {
                 let mut around = node.ancestors().take_while(|around| *around != top);
                 node.next_sibling().or_else(|| around.find_map(|around| around.next_sibling()))
@@ -306,7 +306,7 @@ mod tests {
             ("too long",                    " ".repeat(PAGE_BYTES + 1),          true),
         ];
         for (why, html, want) in cases {
-            let page = Page::read(&html);
+            let page = HtmlPage::read(&html);
             assert_eq!(page.is_cut, want, "{why}");
             let deepest = page.html.tree.nodes().map(|node| node.ancestors().count()).max();
             assert!(deepest < Some(2 * DEPTH), "{why}: {deepest:?}");

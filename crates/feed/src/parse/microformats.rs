@@ -13,7 +13,7 @@ mod value;
 
 pub(super) use value::absolute;
 
-use super::html::{HtmlElement, Walk};
+use super::html::{Descend, HtmlElement};
 
 /// The kinds of items there are.
 #[rustfmt::skip]
@@ -34,7 +34,7 @@ const ROOM_BYTES: usize = 64 * 1024;
 
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Item<'p> {
+pub(super) struct MicroformatItem<'p> {
     /// The element that is the item.
     pub(super) tag: HtmlElement<'p>,
     /// Whether it is written in the names of before microformats2.
@@ -43,7 +43,7 @@ pub(super) struct Item<'p> {
 
 /// How the value of a property is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ValueForm {
     /// `p-`: text.
     Text,
     /// `u-`: an address.
@@ -60,20 +60,20 @@ pub(super) struct Property<'p> {
     /// Its name, without the prefix.
     pub(super) name: &'p str,
     /// How to read it.
-    pub(super) form: Form,
+    pub(super) form: ValueForm,
     /// Where its value is.
     pub(super) tag: HtmlElement<'p>,
     /// The item that is its value, if it is one.
-    pub(super) item: Option<Item<'p>>,
+    pub(super) item: Option<MicroformatItem<'p>>,
 }
 
-impl<'p> Item<'p> {
+impl<'p> MicroformatItem<'p> {
     /// The item that an element is.
-    pub(super) fn at(tag: HtmlElement<'p>) -> Option<Item<'p>> {
+    pub(super) fn at(tag: HtmlElement<'p>) -> Option<MicroformatItem<'p>> {
         if tag.words("class").any(|class| KINDS.contains(&class)) {
-            return Some(Item { tag, is_classic: false });
+            return Some(MicroformatItem { tag, is_classic: false });
         }
-        classic::is_item(tag).then_some(Item { tag, is_classic: true })
+        classic::is_item(tag).then_some(MicroformatItem { tag, is_classic: true })
     }
 
     /// Whether it is of this kind.
@@ -82,7 +82,7 @@ impl<'p> Item<'p> {
     }
 
     /// The items of this kind in it, but not those in other items.
-    pub(super) fn items(self, kind: &str) -> Vec<Item<'p>> {
+    pub(super) fn items(self, kind: &str) -> Vec<MicroformatItem<'p>> {
         let mut found = outermost(self.tag);
         found.retain(|item| item.is(kind));
         found
@@ -93,7 +93,7 @@ impl<'p> Item<'p> {
         let mut found = Vec::new();
         let mut room = OFTEN * self.tag.size(usize::MAX) + ROOM_BYTES;
         self.tag.walk(|tag| {
-            let item = Item::at(tag);
+            let item = MicroformatItem::at(tag);
             let mut add = |form, name| {
                 if found.len() >= PROPERTIES {
                     return;
@@ -111,7 +111,7 @@ impl<'p> Item<'p> {
             } else {
                 modern(tag, &mut add);
             }
-            if item.is_some() { Walk::Skip } else { Walk::Enter }
+            if item.is_some() { Descend::Skip } else { Descend::Enter }
         });
         found
     }
@@ -119,7 +119,7 @@ impl<'p> Item<'p> {
     /// What it is called although no property says so: only where nothing else in it has
     /// a text of its own.
     pub(super) fn implied_name(self, properties: &[Property<'p>]) -> Option<String> {
-        let told = |held: &Property<'_>| matches!(held.form, Form::Text | Form::Markup);
+        let told = |held: &Property<'_>| matches!(held.form, ValueForm::Text | ValueForm::Markup);
         if self.is_classic || properties.iter().any(told) || self.has_items() {
             return None;
         }
@@ -135,7 +135,7 @@ impl<'p> Item<'p> {
 
     /// Where it leads although no property says so.
     pub(super) fn implied_url(self, properties: &[Property<'p>]) -> Option<&'p str> {
-        let addressed = |held: &Property<'_>| held.form == Form::Address;
+        let addressed = |held: &Property<'_>| held.form == ValueForm::Address;
         if self.is_classic || properties.iter().any(addressed) || self.has_items() {
             return None;
         }
@@ -144,7 +144,7 @@ impl<'p> Item<'p> {
 
     /// Its picture although no property says so.
     pub(super) fn implied_photo(self, properties: &[Property<'p>]) -> Option<&'p str> {
-        let addressed = |held: &Property<'_>| held.form == Form::Address;
+        let addressed = |held: &Property<'_>| held.form == ValueForm::Address;
         if self.is_classic || properties.iter().any(addressed) || self.has_items() {
             return None;
         }
@@ -177,28 +177,28 @@ impl<'p> Item<'p> {
 }
 
 /// The items below an element, but not those in other items.
-pub(super) fn outermost(top: HtmlElement<'_>) -> Vec<Item<'_>> {
+pub(super) fn outermost(top: HtmlElement<'_>) -> Vec<MicroformatItem<'_>> {
     let mut found = Vec::new();
-    top.walk(|tag| match Item::at(tag) {
+    top.walk(|tag| match MicroformatItem::at(tag) {
         Some(item) => {
             found.push(item);
-            Walk::Skip
+            Descend::Skip
         }
-        None => Walk::Enter,
+        None => Descend::Enter,
     });
     found
 }
 
 /// The properties that an element is by the names of microformats2.
-fn modern<'p>(tag: HtmlElement<'p>, add: &mut impl FnMut(Form, &'p str)) {
+fn modern<'p>(tag: HtmlElement<'p>, add: &mut impl FnMut(ValueForm, &'p str)) {
     let mut seen: Vec<&str> = Vec::new();
     for class in tag.words("class").take(PROPERTIES) {
         let Some((prefix, name)) = class.split_once('-') else { continue };
         let form = match prefix {
-            "p" => Form::Text,
-            "u" => Form::Address,
-            "dt" => Form::Date,
-            "e" => Form::Markup,
+            "p" => ValueForm::Text,
+            "u" => ValueForm::Address,
+            "dt" => ValueForm::Date,
+            "e" => ValueForm::Markup,
             _ => continue,
         };
         if is_name(name) && !seen.contains(&class) {
@@ -222,12 +222,12 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::html::Page;
+    use super::super::html::HtmlPage;
     use super::*;
 
     /// The first item of a page.
-    fn with_item<T>(html: &str, look: impl FnOnce(Item<'_>) -> T) -> T {
-        let page = Page::read(html);
+    fn with_item<T>(html: &str, look: impl FnOnce(MicroformatItem<'_>) -> T) -> T {
+        let page = HtmlPage::read(html);
         look(outermost(page.root().unwrap())[0])
     }
 
@@ -247,7 +247,7 @@ mod tests {
             ("none in a template",        "<p class=h-entry><template><b class=p-name></template></p>", ""),
         ];
         for (why, html, want) in cases {
-            let names = |item: Item<'_>| {
+            let names = |item: MicroformatItem<'_>| {
                 item.properties().iter().map(|held| held.name.to_owned()).collect::<Vec<_>>()
             };
             assert_eq!(with_item(html, names).join(" "), want, "{why}");

@@ -11,15 +11,15 @@ mod media;
 mod syndication;
 
 use super::target::Target;
-use super::tree::El;
+use super::tree::XmlElement;
 use super::vocabulary::{CONTENT, DC, DCTERMS, GOOGLEPLAY, ITUNES, MEDIA, SY, Vocabulary};
 
 /// Reads an element into a feed or entry. `false` says that it has no counterpart in Atom,
 /// so the caller keeps it as an extension.
-pub(super) type Reader = fn(El<'_>, &mut Target<'_>) -> bool;
+pub(super) type ElementReader = fn(XmlElement<'_>, &mut Target<'_>) -> bool;
 
 /// The modules whose elements are read, most frequent first.
-static READERS: [(&Vocabulary, Reader); 7] = [
+static READERS: [(&Vocabulary, ElementReader); 7] = [
     (&DC, dc::read),
     (&CONTENT, content::read),
     (&MEDIA, media::read),
@@ -30,6 +30,6 @@ static READERS: [(&Vocabulary, Reader); 7] = [
 ];
 
 /// What reads the elements of a vocabulary; `None` if all of them are kept as they are.
-pub(super) fn reader_of(vocabulary: &'static Vocabulary) -> Option<Reader> {
+pub(super) fn reader_of(vocabulary: &'static Vocabulary) -> Option<ElementReader> {
     READERS.iter().find(|(known, _)| std::ptr::eq(*known, vocabulary)).map(|(_, read)| *read)
 }

@@ -7,8 +7,8 @@ use crate::model::{Category, Content, Element, Entry, Feed, Hints, Link, Node, P
 use crate::parse::bases::Bases;
 use crate::parse::dates;
 use crate::parse::texts::line;
-use crate::parse::trace::Trace;
-use crate::parse::tree::{El, Items};
+use crate::parse::trace::SourceTrace;
+use crate::parse::tree::{Items, XmlElement};
 use crate::repair::{Repair, RepairCode};
 use chrono::{DateTime, FixedOffset};
 
@@ -39,7 +39,7 @@ pub(super) struct Target<'h> {
     pub(super) object: FeedOrEntry<'h>,
     pub(super) bases: Bases<'h>,
     pub(super) repairs: &'h mut Vec<Repair>,
-    pub(super) trace: &'h mut Trace,
+    pub(super) trace: &'h mut SourceTrace,
 }
 
 /// One field of a feed or an entry.
@@ -109,7 +109,7 @@ impl Target<'_> {
 
     /// What is read from now on comes from inside `element`; `xml:lang` and `xml:base` may
     /// come from around it.
-    pub(super) fn begin(&mut self, element: El<'_>) {
+    pub(super) fn begin(&mut self, element: XmlElement<'_>) {
         let owner = match &mut self.object {
             FeedOrEntry::Feed(feed) => {
                 self.trace.begin(*feed, element);
@@ -120,15 +120,15 @@ impl Target<'_> {
                 entry.trace_id
             }
         };
-        let lang = element.told_lang().map(|(told, _)| ("lang", told));
-        let base = element.told_bases().next().map(|(told, _)| ("base", told));
+        let lang = element.lang_source().map(|(told, _)| ("lang", told));
+        let base = element.base_sources().next().map(|(told, _)| ("base", told));
         for (name, told) in lang.into_iter().chain(base) {
             self.trace.record_field(owner, name, told);
         }
     }
 
     /// Reads an element by `read`: what that fills came from there.
-    pub(super) fn reading(&mut self, element: El<'_>, read: impl FnOnce(&mut Target<'_>)) {
+    pub(super) fn reading(&mut self, element: XmlElement<'_>, read: impl FnOnce(&mut Target<'_>)) {
         let before = match &mut self.object {
             FeedOrEntry::Feed(feed) => self.trace.snapshot(*feed),
             FeedOrEntry::Entry(entry) => self.trace.snapshot(*entry),
@@ -144,38 +144,38 @@ impl Target<'_> {
     /// then has no counterpart in Atom.
     pub(super) fn read_or_keep<'t>(
         &mut self,
-        element: El<'t>,
-        read: impl FnOnce(El<'t>, &mut Target<'_>) -> bool,
+        element: XmlElement<'t>,
+        read: impl FnOnce(XmlElement<'t>, &mut Target<'_>) -> bool,
     ) {
         self.reading(element, |target| {
             if !read(element, target) {
-                target.keep(element);
+                target.keep_extension(element);
             }
         });
     }
 
     /// Keeps an element that has no counterpart in Atom.
-    pub(super) fn keep(&mut self, element: El<'_>) {
+    pub(super) fn keep_extension(&mut self, element: XmlElement<'_>) {
         let items = self.items();
-        match element.keep(items) {
+        match element.to_extension(items) {
             Some(mut kept) => {
                 self.absolute(element, &mut kept);
                 self.extensions().push(kept);
             }
             None => {
                 let detail = element.name().to_owned();
-                self.tell(Repair::new(RepairCode::OversizedExtension, detail), element);
+                self.report(Repair::new(RepairCode::OversizedExtension, detail), element);
             }
         }
     }
 
-    fn tell(&mut self, repair: Repair, element: El<'_>) {
+    fn report(&mut self, repair: Repair, element: XmlElement<'_>) {
         self.repairs.push(Repair { byte: element.start(), ..repair });
     }
 
     /// Makes addresses that are the text of an element absolute, where an `xml:base`
     /// says how.
-    fn absolute(&self, element: El<'_>, kept: &mut Element) {
+    fn absolute(&self, element: XmlElement<'_>, kept: &mut Element) {
         let Some(base) = self.bases.base(element) else { return };
         let resolve = |element: &mut Element| {
             let name = element.name.as_str();
@@ -253,24 +253,24 @@ impl Target<'_> {
     }
 
     /// Reads the date in an element; a bad one is told.
-    pub(super) fn date(&mut self, element: El<'_>) -> Option<DateTime<FixedOffset>> {
+    pub(super) fn date(&mut self, element: XmlElement<'_>) -> Option<DateTime<FixedOffset>> {
         let text = element.text();
         let date = dates::parse(&text);
         if date.is_none() && !text.is_empty() {
             let detail: String = line(&text).chars().take(64).collect();
-            self.tell(Repair::new(RepairCode::BadDate, detail), element);
+            self.report(Repair::new(RepairCode::BadDate, detail), element);
         }
         date
     }
 
     /// Sets `updated` from an element, unless it is set. `false`: keep the element.
-    pub(super) fn set_updated(&mut self, element: El<'_>) -> bool {
+    pub(super) fn set_updated(&mut self, element: XmlElement<'_>) -> bool {
         let Some(date) = self.date(element) else { return element.text().is_empty() };
         *self.updated().get_or_insert(date) == date
     }
 
     /// Sets `published` of an entry from an element, unless it is set; a feed has none.
-    pub(super) fn set_published(&mut self, element: El<'_>) -> bool {
+    pub(super) fn set_published(&mut self, element: XmlElement<'_>) -> bool {
         let Some(date) = self.date(element) else { return element.text().is_empty() };
         match &mut self.object {
             FeedOrEntry::Entry(entry) => *entry.published.get_or_insert(date) == date,

@@ -8,18 +8,18 @@ use memchr::{memchr, memchr_iter};
 use url::Url;
 
 use super::bases::Bases;
-use super::tree::{Child, El, resolve_into};
+use super::tree::{XmlChild, XmlElement, resolve_into};
 use super::vocabulary::{ATOM03, XHTML};
 use crate::model::{Text, TextKind};
 
 impl Bases<'_> {
     /// An address that stands at `element`: absolute where an `xml:base` says how.
-    pub(super) fn href(&self, element: El<'_>, address: &str) -> String {
+    pub(super) fn href(&self, element: XmlElement<'_>, address: &str) -> String {
         self.resolved(element, address).unwrap_or_else(|| address.trim().to_owned())
     }
 
     /// The same, `None` if nothing is to be changed.
-    fn resolved(&self, element: El<'_>, address: &str) -> Option<String> {
+    fn resolved(&self, element: XmlElement<'_>, address: &str) -> Option<String> {
         let address = address.trim();
         let base = self.base(element)?;
         if Url::parse(address).is_ok() {
@@ -29,17 +29,17 @@ impl Bases<'_> {
     }
 
     /// What is inside `element`, as XHTML.
-    pub(super) fn xhtml(&self, element: El<'_>) -> String {
+    pub(super) fn xhtml(&self, element: XmlElement<'_>) -> String {
         element.xhtml(&|at, address| self.resolved(at, address))
     }
 
     /// What is inside `element`, as XML that can stand anywhere.
-    pub(super) fn xml(&self, element: El<'_>) -> String {
+    pub(super) fn xml(&self, element: XmlElement<'_>) -> String {
         element.xml(&|at, address| self.resolved(at, address))
     }
 
-    fn text_of(&self, kind: TextKind, value: String, element: El<'_>) -> Text {
-        let around = element.parent().and_then(El::lang);
+    fn text_of(&self, kind: TextKind, value: String, element: XmlElement<'_>) -> Text {
+        let around = element.parent().and_then(XmlElement::lang);
         let own = element.lang().filter(|lang| Some(*lang) != around);
         Text {
             kind,
@@ -50,7 +50,7 @@ impl Bases<'_> {
     }
 
     /// A text of RSS that is nominally plain, and HTML if it looks like it.
-    pub(super) fn plain(&self, element: El<'_>) -> Text {
+    pub(super) fn plain(&self, element: XmlElement<'_>) -> Text {
         if element.has_elements() {
             return self.inline(element);
         }
@@ -60,7 +60,7 @@ impl Bases<'_> {
     }
 
     /// A text of RSS that is nominally HTML, and plain if it can be nothing else.
-    pub(super) fn html(&self, element: El<'_>) -> Text {
+    pub(super) fn html(&self, element: XmlElement<'_>) -> Text {
         if element.has_elements() {
             return self.inline(element);
         }
@@ -70,16 +70,16 @@ impl Bases<'_> {
     }
 
     /// A text with real elements in it where escaped markup was due.
-    fn inline(&self, element: El<'_>) -> Text {
+    fn inline(&self, element: XmlElement<'_>) -> Text {
         let escaped = element.children().any(|child| {
-            matches!(child, Child::Text(text) if text.contains("</") || text.contains("/>"))
+            matches!(child, XmlChild::Text(text) if text.contains("</") || text.contains("/>"))
         });
         let value = if escaped { self.unescaped(element) } else { self.xhtml(element) };
         self.text_of(TextKind::Html, value, element)
     }
 
     /// Markup that is half real, half escaped: all of it is meant.
-    fn unescaped(&self, element: El<'_>) -> String {
+    fn unescaped(&self, element: XmlElement<'_>) -> String {
         let mut text = String::new();
         let written = self.xhtml(element);
         let mut rest = written.as_str();
@@ -103,7 +103,7 @@ impl Bases<'_> {
     }
 
     /// A text construct of Atom: `type`, and `mode` before 1.0.
-    pub(super) fn atom(&self, element: El<'_>) -> Text {
+    pub(super) fn atom(&self, element: XmlElement<'_>) -> Text {
         let label = element.attr("type").unwrap_or_default();
         let kind = kind_of(label);
         if let Some(value) = unpacked(element, label) {
@@ -122,12 +122,12 @@ impl Bases<'_> {
     }
 
     /// A text construct with elements inside: XHTML, whatever its label says.
-    fn markup(&self, element: El<'_>) -> Text {
+    fn markup(&self, element: XmlElement<'_>) -> Text {
         let inside = wrapper(element).unwrap_or(element);
         let mut text = self.text_of(TextKind::Xhtml, self.xhtml(inside), element);
         if inside != element {
             text.base = self.base(inside).map(String::from);
-            let around = element.parent().and_then(El::lang);
+            let around = element.parent().and_then(XmlElement::lang);
             text.lang = inside.lang().filter(|lang| Some(*lang) != around).map(str::to_owned);
         }
         text
@@ -136,7 +136,7 @@ impl Bases<'_> {
 
 /// The text of a construct in base64: as Atom 0.3 says by `mode`, or by a label that is
 /// neither text nor XML.
-fn unpacked(element: El<'_>, label: &str) -> Option<String> {
+fn unpacked(element: XmlElement<'_>, label: &str) -> Option<String> {
     let packed = match element.attr("mode") {
         Some(mode) => mode.eq_ignore_ascii_case("base64"),
         None => {
@@ -149,16 +149,16 @@ fn unpacked(element: El<'_>, label: &str) -> Option<String> {
 
 /// The `div` that must surround XHTML in Atom 1.0 (RFC 4287 `#rfc.section.3.1.1.3`) and
 /// is no part of it; before, it was.
-fn wrapper(element: El<'_>) -> Option<El<'_>> {
-    if element.of(&ATOM03) {
+fn wrapper(element: XmlElement<'_>) -> Option<XmlElement<'_>> {
+    if element.is_in(&ATOM03) {
         return None;
     }
     let mut elements = element.elements();
     let only = elements.next().filter(|inside| inside.named("div"))?;
-    let text = |child| matches!(child, Child::Text(text) if !text.trim().is_empty());
+    let text = |child| matches!(child, XmlChild::Text(text) if !text.trim().is_empty());
     let alone = elements.next().is_none() && !element.children().any(text);
     let plain = only.attributes().iter().all(|attribute| attribute.prefix == "xml");
-    (alone && (plain || only.of(&XHTML))).then_some(only)
+    (alone && (plain || only.is_in(&XHTML))).then_some(only)
 }
 
 /// What a `type` says of a text construct; `None` if it says something else.
@@ -197,7 +197,7 @@ const HTML_NAMES: [&str; 77] = [
 /// Whether a text is HTML by all evidence: it holds an end tag or an entity, and no tag
 /// or entity that HTML does not have.
 pub(super) fn looks_like_html(text: &str) -> bool {
-    let tags = Tags::of(text);
+    let tags = Tags::count(text);
     let (entities, unknown) = entities(text);
     (tags.ends > 0 || tags.closed > 0 || entities > 0) && tags.foreign == 0 && unknown == 0
 }
@@ -224,7 +224,7 @@ struct Tags {
 }
 
 impl Tags {
-    fn of(text: &str) -> Tags {
+    fn count(text: &str) -> Tags {
         let mut tags = Tags::default();
         let mut close = 0; // the next `>`, found once for all tags before it
         for at in memchr_iter(b'<', text.as_bytes()) {

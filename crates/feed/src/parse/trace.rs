@@ -33,7 +33,7 @@ pub(crate) struct SourceLocation {
 
 /// Where each value of a feed came from.
 #[derive(Debug, Default)]
-pub(crate) struct Trace {
+pub(crate) struct SourceTrace {
     is_recording: bool,
     /// The document as text.
     text: String,
@@ -45,7 +45,7 @@ pub(crate) struct Trace {
     paths: Paths,
 }
 
-impl Trace {
+impl SourceTrace {
     /// Where the value with this trace id came from.
     pub(crate) fn item(&self, id: TraceId) -> Option<&SourceLocation> {
         self.locations.get(*self.items.get(id.number()?.checked_sub(1)?)?)
@@ -62,8 +62,8 @@ impl Trace {
     }
 
     /// A trace that records; the default one does not.
-    pub(super) fn recording() -> Trace {
-        Trace { is_recording: true, ..Trace::default() }
+    pub(super) fn recording() -> SourceTrace {
+        SourceTrace { is_recording: true, ..SourceTrace::default() }
     }
 
     /// Keeps the text of the document.

@@ -4,7 +4,7 @@
 //! a document can be neither deep nor wide enough to exhaust the stack, not even when
 //! the tree is dropped. Names and most texts are slices of the document.
 //!
-//! [`build()`] makes it, [`El`] is how everybody else looks at it.
+//! [`build()`] makes it, [`XmlElement`] is how everybody else looks at it.
 
 mod attributes;
 mod build;
@@ -21,10 +21,10 @@ mod tokens;
 use std::borrow::Cow;
 
 pub(super) use build::build;
-pub(super) use element::{Child, El};
+pub(super) use element::{XmlChild, XmlElement};
 pub(super) use entities::resolve_into;
 pub(super) use markup::{Items, is_item};
-use spaces::Space;
+use spaces::Namespace;
 pub(super) use tidy::{OriginalOffsets, tidy};
 
 /// The root of every tree: no element, it holds whatever lies at the top.
@@ -40,8 +40,8 @@ pub(super) const LONGEST_TAG_BYTES: usize = 64;
 pub(super) struct Tree<'t> {
     text: &'t str,
     nodes: Vec<Node<'t>>,
-    attributes: Vec<Attr<'t>>,
-    spaces: Vec<Space<'t>>,
+    attributes: Vec<XmlAttribute<'t>>,
+    spaces: Vec<Namespace<'t>>,
     /// The item that was open when the document broke off in the middle of it.
     cut: Option<u32>,
 }
@@ -89,15 +89,15 @@ impl<'t> Kind<'t> {
 
 /// An attribute; namespace declarations are none.
 #[derive(Debug)]
-pub(super) struct Attr<'t> {
+pub(super) struct XmlAttribute<'t> {
     pub(super) prefix: &'t str,
     pub(super) name: &'t str,
     space: u32,
     pub(super) value: Cow<'t, str>,
 }
 
-impl Attr<'_> {
-    fn is_base_of(&self, element: El<'_>) -> bool {
+impl XmlAttribute<'_> {
+    fn is_base_of(&self, element: XmlElement<'_>) -> bool {
         match self.prefix {
             "xml" => self.name == "base",
             "" => self.name.eq_ignore_ascii_case("base") && element.named("channel"),
@@ -108,13 +108,13 @@ impl Attr<'_> {
 
 impl<'t> Tree<'t> {
     /// The node that holds everything.
-    pub(super) fn document(&'t self) -> El<'t> {
-        El { tree: self, at: DOCUMENT }
+    pub(super) fn document(&'t self) -> XmlElement<'t> {
+        XmlElement { tree: self, at: DOCUMENT }
     }
 
     /// The item in the middle of which the document ends.
-    pub(super) fn cut(&'t self) -> Option<El<'t>> {
-        self.cut.map(|at| El { tree: self, at })
+    pub(super) fn cut(&'t self) -> Option<XmlElement<'t>> {
+        self.cut.map(|at| XmlElement { tree: self, at })
     }
 }
 

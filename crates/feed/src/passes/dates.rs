@@ -140,7 +140,7 @@ mod tests {
             let entry =
                 Entry { updated: at(updated), published: at(published), ..Entry::default() };
             let feed = Feed { updated: at(feed), entries: vec![entry], ..Feed::default() };
-            let mut context = Context::of(Url::parse("https://a.test/").unwrap());
+            let mut context = Context::new(Url::parse("https://a.test/").unwrap());
             context.received_at = at(received).map(|at| at.to_utc());
             let settled = complete_dates(feed, &context);
             assert_eq!(settled.entries[0].updated, at(want), "{why}");

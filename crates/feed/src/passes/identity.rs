@@ -203,9 +203,9 @@ fn make_distinct(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
             renamed.insert(at, taken.another(&entries[at].id, mark.as_deref()));
         }
     }
-    let said = |code, entry: &Entry| Repair::new(code, &*entry.id).within(entry.trace_id);
-    repairs.extend(repeated.iter().map(|at| said(RepairCode::EntryRepeated, &entries[*at])));
-    repairs.extend(renamed.keys().map(|at| said(RepairCode::IdRepeated, &entries[*at])));
+    let repair = |code, entry: &Entry| Repair::new(code, &*entry.id).within(entry.trace_id);
+    repairs.extend(repeated.iter().map(|at| repair(RepairCode::EntryRepeated, &entries[*at])));
+    repairs.extend(renamed.keys().map(|at| repair(RepairCode::IdRepeated, &entries[*at])));
     for (at, id) in renamed {
         entries[at].id = id;
     }
@@ -326,7 +326,7 @@ mod tests {
 
     fn ids(entries: Vec<Entry>) -> Vec<String> {
         let feed = Feed { entries, ..Feed::default() };
-        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let context = Context::new(Url::parse("https://a.test/feed").unwrap());
         assign_ids(feed, &context).entries.into_iter().map(|entry| entry.id).collect()
     }
 
@@ -392,7 +392,7 @@ mod tests {
         }
         let context = Context {
             known_by: KnownBy::Link,
-            ..Context::of(Url::parse("https://a.test/feed").unwrap())
+            ..Context::new(Url::parse("https://a.test/feed").unwrap())
         };
         let feed = Feed { entries: numbered(&good), ..Feed::default() };
         let ids = ids_of(&assign_ids(feed, &context));
@@ -426,7 +426,7 @@ mod tests {
             [entry(&format!("urn:{n}"), "", "old"), entry(&format!("urn:{n}"), "", "new")]
         };
         let entries: Vec<Entry> = (0..40).flat_map(shared).collect();
-        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let context = Context::new(Url::parse("https://a.test/feed").unwrap());
         let settled = assign_ids(Feed { entries, ..Feed::default() }, &context);
         let told: Vec<&str> = settled.repairs.iter().map(|repair| repair.detail.as_str()).collect();
         let want: Vec<String> = (0..40).map(|n| format!("urn:{n}")).collect();

@@ -17,7 +17,7 @@ use super::text::trim_string;
 
 /// Pictures that may stand in an address; other data runs code in whoever follows the
 /// link (rule S22).
-const HARMLESS: &[&str] =
+const SAFE_IMAGES: &[&str] =
     &["data:image/gif", "data:image/jpeg", "data:image/png", "data:image/webp"];
 
 /// Foreign elements whose text is an address.
@@ -240,11 +240,11 @@ impl Pass<'_> {
 fn is_unsafe(address: &str) -> bool {
     let scheme = iri::scheme(address).unwrap_or_default();
     if scheme.eq_ignore_ascii_case("data") {
-        let begins = |harmless: &str| {
-            let start = address.get(..harmless.len());
-            start.is_some_and(|start| start.eq_ignore_ascii_case(harmless))
+        let begins = |safe: &str| {
+            let start = address.get(..safe.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(safe))
         };
-        return !HARMLESS.iter().any(|harmless| begins(harmless));
+        return !SAFE_IMAGES.iter().any(|safe| begins(safe));
     }
     ["javascript", "vbscript"].iter().any(|code| scheme.eq_ignore_ascii_case(code))
 }

@@ -87,7 +87,7 @@ mod tests {
             entry("", "", "yes", Some(3)),
             entry("", "", "yes", Some(3)),
         ];
-        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let context = Context::new(Url::parse("https://a.test/feed").unwrap());
         let feed = run(Feed { entries, ..Feed::default() }, &context);
         assert_eq!(feed.known_by, KnownBy::Id, "what has no id in an outline is not counted");
         let found: Vec<&str> = feed.entries.iter().map(|entry| entry.id.as_str()).collect();
@@ -109,7 +109,7 @@ mod tests {
             entry("urn:x:1", "", "one", None),
             entry("urn:x:2", "", "two", Some(1)),
         ];
-        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let context = Context::new(Url::parse("https://a.test/feed").unwrap());
         let feed = run(Feed { entries, ..Feed::default() }, &context);
         assert_eq!(feed.entries.len(), 2);
         assert_eq!(feed.entries[1].under, Some(0));

@@ -59,19 +59,22 @@ const PERSON_BYTES: usize = 256;
 
 /// What a person takes, in bytes, more or less.
 fn size(person: &Person) -> usize {
-    fn of(element: &Element) -> usize {
+    fn element_size(element: &Element) -> usize {
         let attributes = element.attributes.iter();
         let attributes: usize =
             attributes.map(|held| held.namespace.len() + held.name.len() + held.value.len()).sum();
         let children = element.children.iter().map(|child| match child {
             Node::Text(text) => text.len(),
-            Node::Element(child) => of(child),
+            Node::Element(child) => element_size(child),
         });
         element.namespace.len() + element.name.len() + attributes + children.sum::<usize>()
     }
     let told = [person.email.as_deref(), person.uri.as_deref()];
     let told: usize = told.into_iter().flatten().map(str::len).sum();
-    PERSON_BYTES + person.name.len() + told + person.extensions.iter().map(of).sum::<usize>()
+    PERSON_BYTES
+        + person.name.len()
+        + told
+        + person.extensions.iter().map(element_size).sum::<usize>()
 }
 
 /// Who a feed is by that names nobody: its title, else its host.
@@ -113,12 +116,12 @@ fn complete_person(person: &mut Person) {
     if person.name.is_empty() {
         let other = person.email.as_ref().or(person.uri.as_ref());
         let other = other.map(|other| text_extraction::collapse(other));
-        person.name = other.unwrap_or_else(|| said(&person.extensions));
+        person.name = other.unwrap_or_else(|| text_of(&person.extensions));
     }
 }
 
 /// What foreign elements say of somebody of whom nothing else is known.
-fn said(elements: &[Element]) -> String {
+fn text_of(elements: &[Element]) -> String {
     fn gather(element: &Element, out: &mut String) {
         for child in &element.children {
             match child {
@@ -130,8 +133,8 @@ fn said(elements: &[Element]) -> String {
     }
     let mut out = String::new();
     elements.iter().for_each(|element| gather(element, &mut out));
-    let said = text_extraction::collapse(&out);
-    if said.is_empty() && !elements.is_empty() { "unknown".to_owned() } else { said }
+    let text = text_extraction::collapse(&out);
+    if text.is_empty() && !elements.is_empty() { "unknown".to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -152,7 +155,7 @@ mod tests {
     }
 
     fn settled(authors: Vec<Person>) -> Feed {
-        let context = Context::of(Url::parse("https://a.test/feed").unwrap());
+        let context = Context::new(Url::parse("https://a.test/feed").unwrap());
         let entries = vec![Entry::default()];
         let title = Some(Text::plain("Tides"));
         complete_authors(Feed { title, authors, entries, ..Feed::default() }, &context)

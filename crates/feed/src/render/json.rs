@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{Feed, Text};
 use crate::render::StatusReport;
 
-use parts::{put, seconds, standard_links};
+use parts::{insert_some, seconds, standard_links};
 
 /// A whole document: `feed` as read from stored Atom, entries in the order given.
 pub fn document(feed: &Feed, topic: &str, status: StatusReport<'_>) -> Value {
@@ -49,11 +49,11 @@ fn metadata(feed: &Feed, title: &str) -> Map<String, Value> {
     let mut head = Map::new();
     let title = feed.title.as_ref().map_or_else(|| title.to_owned(), Text::to_plain);
     head.insert("title".to_owned(), Value::String(title));
-    put(&mut head, "subtitle", feed.subtitle.as_ref().map(Text::to_plain));
-    put(&mut head, "id", Some(&feed.id).filter(|id| !id.is_empty()).cloned());
-    put(&mut head, "updated", feed.updated.map(seconds));
-    put(&mut head, "permalinkUrl", parts::permalink(&feed.links));
-    put(&mut head, "standardLinks", standard_links(&feed.links));
+    insert_some(&mut head, "subtitle", feed.subtitle.as_ref().map(Text::to_plain));
+    insert_some(&mut head, "id", Some(&feed.id).filter(|id| !id.is_empty()).cloned());
+    insert_some(&mut head, "updated", feed.updated.map(seconds));
+    insert_some(&mut head, "permalinkUrl", parts::permalink(&feed.links));
+    insert_some(&mut head, "standardLinks", standard_links(&feed.links));
     head
 }
 
@@ -76,9 +76,9 @@ fn status_object(topic: &str, status: StatusReport<'_>) -> Value {
     });
     if let Some(object) = object.as_object_mut() {
         let reason = Some(status.period_reason).filter(|reason| !reason.is_empty());
-        put(object, "periodReason", reason);
-        put(object, "pornRank", status.porn_rank);
-        put(object, "generatedIds", status.generated_ids.then_some(true));
+        insert_some(object, "periodReason", reason);
+        insert_some(object, "pornRank", status.porn_rank);
+        insert_some(object, "generatedIds", status.generated_ids.then_some(true));
     }
     object
 }

@@ -2,7 +2,7 @@
 //! and `15.04` once the date is known. Nothing is checked here: an hour 25 is
 //! refused when the parts are put together.
 
-use super::cursor::Cursor;
+use super::cursor::DateCursor;
 use super::cursor::Number;
 
 /// A time of day as written. `minute` and `second` may be out of range.
@@ -20,7 +20,7 @@ pub(super) struct Time {
 
 /// Reads a time of day. `dated` says that the date is known, so that figures with
 /// dots between cannot be one.
-pub(super) fn read(cursor: &mut Cursor<'_>, dated: bool) -> Option<Time> {
+pub(super) fn read(cursor: &mut DateCursor<'_>, dated: bool) -> Option<Time> {
     let mut ahead = *cursor;
     let hour = ahead.digits().filter(|hour| hour.len <= 2)?;
     let time = colons(&mut ahead, hour)
@@ -31,7 +31,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, dated: bool) -> Option<Time> {
 }
 
 /// A time written in one run: `HH`, `HHMM` or `HHMMSS`, the last with a fraction.
-pub(super) fn compact(cursor: &mut Cursor<'_>, number: Number) -> Option<Time> {
+pub(super) fn compact(cursor: &mut DateCursor<'_>, number: Number) -> Option<Time> {
     let Number { value, len } = number;
     match len {
         1 | 2 => Some(Time { hour: value, ..Time::default() }),
@@ -47,7 +47,7 @@ pub(super) fn compact(cursor: &mut Cursor<'_>, number: Number) -> Option<Time> {
 }
 
 /// `:04`, `:04:05`, `:4:5`, `:04:05,5`, and `: 04` as RFC 822 allowed.
-fn colons(cursor: &mut Cursor<'_>, hour: Number) -> Option<Time> {
+fn colons(cursor: &mut DateCursor<'_>, hour: Number) -> Option<Time> {
     let minute = after_colon(cursor)?;
     let Some(second) = after_colon(cursor) else {
         return Some(Time { hour: hour.value, minute, ..Time::default() });
@@ -55,7 +55,7 @@ fn colons(cursor: &mut Cursor<'_>, hour: Number) -> Option<Time> {
     Some(Time { hour: hour.value, minute, second, nanos: fraction(cursor) })
 }
 
-fn after_colon(cursor: &mut Cursor<'_>) -> Option<u32> {
+fn after_colon(cursor: &mut DateCursor<'_>) -> Option<u32> {
     let mut ahead = *cursor;
     ahead.spaces();
     if !ahead.eat(b':') {
@@ -68,7 +68,7 @@ fn after_colon(cursor: &mut Cursor<'_>) -> Option<u32> {
 }
 
 /// `15h04`, `15 h 04`, `15h`, `15h04m05s`.
-fn hours_mark(cursor: &mut Cursor<'_>, hour: Number) -> Option<Time> {
+fn hours_mark(cursor: &mut DateCursor<'_>, hour: Number) -> Option<Time> {
     let mut ahead = *cursor;
     ahead.spaces();
     if !ahead.eat(b'h') || ahead.at_letter() {
@@ -91,7 +91,7 @@ fn hours_mark(cursor: &mut Cursor<'_>, hour: Number) -> Option<Time> {
 }
 
 /// `.04` and `.04.05`, as in Finland, Denmark and Italy.
-fn dots(cursor: &mut Cursor<'_>, hour: Number) -> Option<Time> {
+fn dots(cursor: &mut DateCursor<'_>, hour: Number) -> Option<Time> {
     let mut ahead = *cursor;
     let mut part = || {
         let mut further = ahead;
@@ -109,7 +109,7 @@ fn dots(cursor: &mut Cursor<'_>, hour: Number) -> Option<Time> {
 }
 
 /// `.5` or `,5`, of any length, in nanoseconds; what is finer is cut off.
-fn fraction(cursor: &mut Cursor<'_>) -> u32 {
+fn fraction(cursor: &mut DateCursor<'_>) -> u32 {
     let mut ahead = *cursor;
     if !(ahead.eat(b'.') || ahead.eat(b',')) || !ahead.at_digit() {
         return 0;
@@ -148,7 +148,7 @@ mod tests {
             ("15:004",              (15, u32::MAX, 0, 0),      "",     "refused later"),
         ];
         for (text, (hour, minute, second, nanos), rest, reason) in cases {
-            let mut cursor = Cursor::new(text);
+            let mut cursor = DateCursor::new(text);
             let want = Some(Time { hour, minute, second, nanos });
             assert_eq!(read(&mut cursor, true), want, "{reason}: {text}");
             assert_eq!(cursor.rest(), rest, "{reason}: {text}");
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn other_figures_are_no_time() {
         for text in ["", "15", "2004:05", "15:", "15 hr", "15.4", "15.041"] {
-            assert_eq!(read(&mut Cursor::new(text), true), None, "{text}");
+            assert_eq!(read(&mut DateCursor::new(text), true), None, "{text}");
         }
-        assert_eq!(read(&mut Cursor::new("15.04"), false), None, "may be a date");
+        assert_eq!(read(&mut DateCursor::new("15.04"), false), None, "may be a date");
     }
 }

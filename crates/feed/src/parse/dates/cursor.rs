@@ -5,7 +5,7 @@
 
 /// A place in a text. Copies are cheap: look ahead with one, then assign it back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor<'a> {
+pub(super) struct DateCursor<'a> {
     text: &'a str,
     at: usize,
 }
@@ -19,10 +19,10 @@ pub(super) struct Number {
     pub(super) len: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> DateCursor<'a> {
     /// The beginning of `text`.
-    pub(super) fn new(text: &'a str) -> Cursor<'a> {
-        Cursor { text, at: 0 }
+    pub(super) fn new(text: &'a str) -> DateCursor<'a> {
+        DateCursor { text, at: 0 }
     }
 
     /// What has not been read yet.
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_step_that_does_not_apply_moves_nothing() {
-        let mut cursor = Cursor::new("12:ж)");
+        let mut cursor = DateCursor::new("12:ж)");
         assert!(!cursor.eat(b':') && !cursor.eat_str("13"));
         assert_eq!(cursor.word(), "");
         assert_eq!(cursor.take_digits(3), None);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_number_of_any_length_is_read() {
         let text = "9".repeat(300);
-        assert_eq!(Cursor::new(&text).digits(), Some(Number { value: u32::MAX, len: 300 }));
+        assert_eq!(DateCursor::new(&text).digits(), Some(Number { value: u32::MAX, len: 300 }));
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
             ("(ж", "ж", ""),
         ];
         for (text, want, rest) in cases {
-            let mut cursor = Cursor::new(text);
+            let mut cursor = DateCursor::new(text);
             assert_eq!((cursor.comment(), cursor.rest()), (want, rest), "{text}");
         }
     }

@@ -13,7 +13,7 @@
 //! Nothing is checked further: a 31 February is refused when the parts are put
 //! together.
 
-use super::cursor::Cursor;
+use super::cursor::DateCursor;
 use super::cursor::Number;
 
 /// A day as written. The parts may be out of range.
@@ -28,7 +28,7 @@ pub(super) enum Day {
 }
 
 /// Reads a date in figures, if one begins here.
-pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Day> {
+pub(super) fn read(cursor: &mut DateCursor<'_>) -> Option<Day> {
     let mut ahead = *cursor;
     let first = ahead.digits()?;
     let Number { value, len } = first;
@@ -51,7 +51,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Day> {
 }
 
 /// Reads `-0401` or `-04-01`: year and month with the century left out, ISO 8601.
-pub(super) fn read_without_century(cursor: &mut Cursor<'_>) -> Option<Day> {
+pub(super) fn read_without_century(cursor: &mut DateCursor<'_>) -> Option<Day> {
     let mut ahead = *cursor;
     if !ahead.eat(b'-') {
         return None;
@@ -77,7 +77,7 @@ fn eight_digits(value: u32) -> Day {
     Day::Calendar(value / 10_000, value / 100 % 100, value % 100)
 }
 
-fn year_first(cursor: &mut Cursor<'_>, year: u32) -> Option<Day> {
+fn year_first(cursor: &mut DateCursor<'_>, year: u32) -> Option<Day> {
     let mut ahead = *cursor;
     let mark = ahead.byte().filter(|byte| b"-/.Ww".contains(byte))?;
     ahead.skip();
@@ -101,7 +101,7 @@ fn year_first(cursor: &mut Cursor<'_>, year: u32) -> Option<Day> {
 }
 
 /// One or two digits, or two with a time right behind them: `2004-01-0515:04`.
-fn day_of_month(cursor: &mut Cursor<'_>) -> Option<u32> {
+fn day_of_month(cursor: &mut DateCursor<'_>) -> Option<u32> {
     let mut ahead = *cursor;
     match ahead.digits()?.len {
         1 | 2 => {}
@@ -113,7 +113,7 @@ fn day_of_month(cursor: &mut Cursor<'_>) -> Option<u32> {
 }
 
 /// `W02`, `W02-1` or `W021`, with `ahead` after the `W`.
-fn week<'a>(cursor: &mut Cursor<'a>, mut ahead: Cursor<'a>, year: u32) -> Option<Day> {
+fn week<'a>(cursor: &mut DateCursor<'a>, mut ahead: DateCursor<'a>, year: u32) -> Option<Day> {
     let week = ahead.take_digits(2)?.value;
     let mut further = ahead;
     further.eat(b'-');
@@ -122,7 +122,7 @@ fn week<'a>(cursor: &mut Cursor<'a>, mut ahead: Cursor<'a>, year: u32) -> Option
     Some(Day::Week(year, week, weekday.map_or(1, |weekday| weekday.value)))
 }
 
-fn year_last(cursor: &mut Cursor<'_>, first: Number) -> Option<Day> {
+fn year_last(cursor: &mut DateCursor<'_>, first: Number) -> Option<Day> {
     let mut ahead = *cursor;
     let mark = ahead.byte().filter(|byte| b"-/.".contains(byte))?;
     ahead.skip();
@@ -198,7 +198,7 @@ mod tests {
             ("2004-13-45",   Calendar(2004, 13, 45), "",        "refused later"),
         ];
         for (text, want, rest, reason) in cases {
-            let mut cursor = Cursor::new(text);
+            let mut cursor = DateCursor::new(text);
             assert_eq!(read(&mut cursor), Some(want), "{reason}: {text}");
             assert_eq!(cursor.rest(), rest, "{reason}: {text}");
         }
@@ -208,7 +208,7 @@ mod tests {
     fn other_figures_are_no_date() {
         let cases = ["", "5", "2004", "123", "07-01T01", "2159.525972", "1.2", "2004-", "2004-Jan"];
         for text in cases {
-            assert_eq!(read(&mut Cursor::new(text)), None, "{text}");
+            assert_eq!(read(&mut DateCursor::new(text)), None, "{text}");
         }
     }
 
@@ -216,10 +216,10 @@ mod tests {
     fn the_century_may_be_left_out() {
         for text in ["-0401", "-04-01"] {
             let want = Some(Calendar(2004, 1, 1));
-            assert_eq!(read_without_century(&mut Cursor::new(text)), want, "{text}");
+            assert_eq!(read_without_century(&mut DateCursor::new(text)), want, "{text}");
         }
         for text in ["-04", "0401", "--04-01", "-04-01-05"] {
-            assert_eq!(read_without_century(&mut Cursor::new(text)), None, "{text}");
+            assert_eq!(read_without_century(&mut DateCursor::new(text)), None, "{text}");
         }
     }
 }

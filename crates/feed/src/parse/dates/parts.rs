@@ -1,7 +1,7 @@
 //! The parts of a date as they are found, and the instant they make.
 //!
 //! This is where a date is refused: the readers take figures as they stand, and
-//! [`Parts::instant`] gives nothing for a day, an hour or a year there cannot be.
+//! [`DateParts::instant`] gives nothing for a day, an hour or a year there cannot be.
 //! Three things beyond the calendar and the clock are mended: 31 June is 1 July (C's
 //! `mktime` and whoever builds on it says so), 24:00 is midnight of the next day (ISO
 //! 8601), and a leap second is the second after it, which every reader can read.
@@ -21,7 +21,7 @@ use super::numeric::Day;
 
 /// What has been found of a date.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct DateParts {
     /// All four digits of it.
     pub(super) year: Option<u32>,
     /// 1 to 12 if the document makes sense.
@@ -63,7 +63,7 @@ pub(super) enum Surety {
     Figures,
 }
 
-impl Parts {
+impl DateParts {
     /// Whether nothing that counts has been found yet.
     pub(super) fn is_empty(&self) -> bool {
         self.has_no_day() && self.month.is_none() && self.time.is_none()
@@ -163,9 +163,11 @@ fn signed(year: u32) -> Option<i32> {
 mod tests {
     use super::*;
 
-    fn parts(day: Day, hour: u32, minute: u32, second: u32) -> Parts {
-        let mut parts =
-            Parts { time: Some(Time { hour, minute, second, nanos: 0 }), ..Parts::default() };
+    fn parts(day: Day, hour: u32, minute: u32, second: u32) -> DateParts {
+        let mut parts = DateParts {
+            time: Some(Time { hour, minute, second, nanos: 0 }),
+            ..DateParts::default()
+        };
         parts.set_day(day);
         parts
     }
@@ -210,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_surer_zone_stays() {
-        let mut parts = Parts::default();
+        let mut parts = DateParts::default();
         for (surety, ahead_s, want) in [
             (Surety::Language, 1, 1),
             (Surety::Name, 2, 2),

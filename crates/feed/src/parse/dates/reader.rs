@@ -11,12 +11,12 @@
 
 use super::clock;
 use super::clock::Time;
-use super::cursor::Cursor;
+use super::cursor::DateCursor;
 use super::cursor::Number;
 use super::names;
 use super::numeric;
+use super::parts::DateParts;
 use super::parts::Half;
-use super::parts::Parts;
 use super::parts::Surety;
 use super::zones;
 
@@ -25,9 +25,9 @@ use super::zones;
 const KOREA_S: i32 = 9 * 3600;
 
 /// Finds the parts of the date that `text` is. Text beyond ASCII must be folded.
-pub(super) fn read(text: &str) -> Option<Parts> {
+pub(super) fn read(text: &str) -> Option<DateParts> {
     let mut reader =
-        Reader { cursor: Cursor::new(text), parts: Parts::default(), last: Last::Other };
+        Reader { cursor: DateCursor::new(text), parts: DateParts::default(), last: Last::Other };
     if let Some(day) = numeric::read_without_century(&mut reader.cursor) {
         reader.parts.set_day(day);
     }
@@ -49,8 +49,8 @@ pub(super) fn read(text: &str) -> Option<Parts> {
 }
 
 struct Reader<'a> {
-    cursor: Cursor<'a>,
-    parts: Parts,
+    cursor: DateCursor<'a>,
+    parts: DateParts,
     last: Last,
 }
 
@@ -297,7 +297,7 @@ const HALVES: [(&str, Half); 10] = [
 
 /// Reads an offset. Behind a day without time it must have its minutes, or it would
 /// be a range.
-fn offset(cursor: &mut Cursor<'_>, timed: bool) -> Option<i32> {
+fn offset(cursor: &mut DateCursor<'_>, timed: bool) -> Option<i32> {
     let mut ahead = *cursor;
     let read = zones::offset(&mut ahead);
     let text = cursor.rest().get(1..).unwrap_or_default();
@@ -310,7 +310,7 @@ fn offset(cursor: &mut Cursor<'_>, timed: bool) -> Option<i32> {
 }
 
 /// Whether the word just read begins a zone's region: a slash and a letter follow.
-fn is_region(cursor: &Cursor<'_>) -> bool {
+fn is_region(cursor: &DateCursor<'_>) -> bool {
     cursor.byte() == Some(b'/') && cursor.byte_at(1).is_some_and(|byte| byte.is_ascii_alphabetic())
 }
 

@@ -6,7 +6,7 @@
 //! *behind*), since who still writes them copied them from there; only capitals
 //! are read so. Regions with summer time are not resolved: that takes a database.
 
-use super::cursor::Cursor;
+use super::cursor::DateCursor;
 
 const MINUTE_S: i32 = 60;
 const HOUR_S: i32 = 60 * MINUTE_S;
@@ -66,7 +66,7 @@ pub(super) fn region(name: &str) -> Option<i32> {
     }
     let (start, sign_and_hours) = name.split_at_checked(7)?;
     let posix = start.eq_ignore_ascii_case("Etc/GMT") && sign_and_hours.len() <= 3;
-    let mut cursor = Cursor::new(sign_and_hours);
+    let mut cursor = DateCursor::new(sign_and_hours);
     let ahead = offset(&mut cursor)?;
     let whole = cursor.rest().is_empty() && start.eq_ignore_ascii_case("Etc/GMT");
     whole.then_some(if posix { -ahead } else { ahead })
@@ -74,7 +74,7 @@ pub(super) fn region(name: &str) -> Option<i32> {
 
 /// Reads `+01`, `+0100`, `+01:00`, `+1:00`, `-700` and the like, with the cursor on
 /// the sign; in seconds ahead of UTC. Seconds (`+01:00:00`) are read and dropped.
-pub(super) fn offset(cursor: &mut Cursor<'_>) -> Option<i32> {
+pub(super) fn offset(cursor: &mut DateCursor<'_>) -> Option<i32> {
     let mut ahead = *cursor;
     let sign = if ahead.eat(b'-') {
         -1
@@ -150,7 +150,7 @@ mod tests {
         ];
         for (text, minutes, reason) in cases {
             let want = minutes.map(|minutes: i32| minutes * MINUTE_S);
-            assert_eq!(offset(&mut Cursor::new(text)), want, "{reason}: {text}");
+            assert_eq!(offset(&mut DateCursor::new(text)), want, "{reason}: {text}");
         }
     }
 

@@ -4,12 +4,16 @@
 use super::{Reading, elements, items};
 use crate::model::{Entry, Feed, FeedFormat, TOMBSTONES};
 use crate::parse::target::FeedOrEntry;
-use crate::parse::tree::{El, Tree};
+use crate::parse::tree::{Tree, XmlElement};
 use crate::parse::vocabulary::ATOM03;
 
 /// Reads a feed; `root` is its element, or what the entries lie in if there is none.
-pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'_>) -> Feed {
-    let old = root.of(&ATOM03) || root.attr("version").is_some_and(|version| version == "0.3");
+pub(super) fn read<'t>(
+    tree: &'t Tree<'t>,
+    root: XmlElement<'t>,
+    reading: &mut Reading<'_>,
+) -> Feed {
+    let old = root.is_in(&ATOM03) || root.attr("version").is_some_and(|version| version == "0.3");
     let mut feed = Feed {
         format: if old { FeedFormat::Atom03 } else { FeedFormat::Atom10 },
         ..Feed::default()
@@ -18,14 +22,15 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
         let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
         elements::read_head(root, &mut target);
     }
-    let own = |element: El<'_>| {
-        element.is_atom() || element.is_rss() || element.space().uri() == root.space().uri()
+    let own = |element: XmlElement<'_>| {
+        element.is_atom() || element.is_rss() || element.namespace().uri() == root.namespace().uri()
     };
     let is_entry =
-        |element: El<'_>| (element.named("entry") || element.named("item")) && own(element);
+        |element: XmlElement<'_>| (element.named("entry") || element.named("item")) && own(element);
     let entries = items(tree, is_entry, reading.repairs);
     let taken_back = root.elements().filter(|child| is_tombstone(*child));
-    let before = |gone: El<'_>| entries.partition_point(|entry| entry.number() < gone.number());
+    let before =
+        |gone: XmlElement<'_>| entries.partition_point(|entry| entry.number() < gone.number());
     feed.taken_back = taken_back.map(before).collect();
     for element in entries {
         let mut entry = Entry {
@@ -42,8 +47,8 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
 }
 
 /// Whether it says that an entry was taken back.
-fn is_tombstone(element: El<'_>) -> bool {
-    element.space().uri() == TOMBSTONES
+fn is_tombstone(element: XmlElement<'_>) -> bool {
+    element.namespace().uri() == TOMBSTONES
         && element.name() == "deleted-entry"
         && element.attr("ref").is_some()
 }

@@ -5,19 +5,20 @@ use super::{Reading, read_foreign};
 use crate::model::{Entry, Feed, FeedFormat, Link};
 use crate::parse::dates;
 use crate::parse::target::{FeedOrEntry, Target};
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
 /// Whether a `channel` is one of CDF rather than of RSS.
-pub(super) fn is_channel(element: El<'_>) -> bool {
-    let told = |child: El<'_>| child.attr("href").is_some() || child.attr("lastmod").is_some();
-    let item = |child: El<'_>| child.named("item") && told(child);
+pub(super) fn is_channel(element: XmlElement<'_>) -> bool {
+    let told =
+        |child: XmlElement<'_>| child.attr("href").is_some() || child.attr("lastmod").is_some();
+    let item = |child: XmlElement<'_>| child.named("item") && told(child);
     let around = element.parent().is_some_and(|parent| parent.named("rss"));
     !around
         && (told(element) || element.elements().any(|child| item(child) || child.named("abstract")))
 }
 
 /// Reads a channel.
-pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
+pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
     let mut feed = Feed {
         format: FeedFormat::Cdf,
         lang: root.lang().map(str::to_owned),
@@ -50,7 +51,7 @@ pub(super) fn read(root: El<'_>, reading: &mut Reading<'_>) -> Feed {
 }
 
 /// What a channel and an item say in attributes.
-fn common(element: El<'_>, target: &mut Target<'_>) {
+fn common(element: XmlElement<'_>, target: &mut Target<'_>) {
     if let Some(href) = element.attr("href") {
         let href = target.bases.href(element, href);
         target.add_link(Link { href, rel: "alternate".into(), ..Link::default() });
@@ -60,7 +61,7 @@ fn common(element: El<'_>, target: &mut Target<'_>) {
     }
 }
 
-fn read_child(child: El<'_>, target: &mut Target<'_>) {
+fn read_child(child: XmlElement<'_>, target: &mut Target<'_>) {
     let name = child.lower_name();
     let done = match name.as_ref() {
         "title" => {
@@ -83,7 +84,7 @@ fn read_child(child: El<'_>, target: &mut Target<'_>) {
             match target.feed() {
                 Some(feed) if icon => feed.icon.get_or_insert(href.unwrap_or_default()),
                 Some(feed) => feed.logo.get_or_insert(href.unwrap_or_default()),
-                None => return target.keep(child),
+                None => return target.keep_extension(child),
             };
             true
         }

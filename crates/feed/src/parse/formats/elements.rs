@@ -11,10 +11,10 @@ use constructs::{kept_text, read_category, read_content, read_created, read_pers
 use super::read_foreign;
 use crate::model::{Feed, FeedFormat, Link};
 use crate::parse::target::{FeedOrEntry, Target};
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
 /// Reads what a feed says of itself.
-pub(super) fn read_head(root: El<'_>, target: &mut Target<'_>) {
+pub(super) fn read_head(root: XmlElement<'_>, target: &mut Target<'_>) {
     target.begin(root);
     *target.lang() = root.lang().map(str::to_owned);
     let base = target.bases.base(root).map(String::from);
@@ -26,14 +26,14 @@ pub(super) fn read_head(root: El<'_>, target: &mut Target<'_>) {
 
 /// Reads what `around` holds: Atom's own elements, those in no namespace, and those in
 /// whatever `root` took for Atom's; then all others.
-pub(super) fn read_children(around: El<'_>, root: El<'_>, target: &mut Target<'_>) {
-    let own = |element: El<'_>| {
+pub(super) fn read_children(around: XmlElement<'_>, root: XmlElement<'_>, target: &mut Target<'_>) {
+    let own = |element: XmlElement<'_>| {
         element.is_atom()
-            || element.space().uri().is_empty()
-            || (root.named("feed") && element.space().uri() == root.space().uri())
+            || element.namespace().uri().is_empty()
+            || (root.named("feed") && element.namespace().uri() == root.namespace().uri())
     };
     let entries =
-        |element: El<'_>| own(element) && (element.named("entry") || element.named("item"));
+        |element: XmlElement<'_>| own(element) && (element.named("entry") || element.named("item"));
     for child in around.elements().filter(|child| own(*child) && !entries(*child)) {
         target.read_or_keep(child, read_element);
     }
@@ -43,7 +43,7 @@ pub(super) fn read_children(around: El<'_>, root: El<'_>, target: &mut Target<'_
 }
 
 /// Reads an element of Atom. `false` says that it has no counterpart in Atom.
-pub(super) fn read_element(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(super) fn read_element(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let name = element.lower_name();
     match name.as_ref() {
         "title" => {
@@ -82,7 +82,7 @@ pub(super) fn read_element(element: El<'_>, target: &mut Target<'_>) -> bool {
     }
 }
 
-fn read_of_entry(name: &str, element: El<'_>, target: &mut Target<'_>) -> bool {
+fn read_of_entry(name: &str, element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     match name {
         "summary" => {
             let text = target.bases.atom(element);
@@ -105,7 +105,7 @@ fn read_of_entry(name: &str, element: El<'_>, target: &mut Target<'_>) -> bool {
     }
 }
 
-fn read_of_feed(name: &str, element: El<'_>, target: &mut Target<'_>) -> bool {
+fn read_of_feed(name: &str, element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     match name {
         "subtitle" | "tagline" => {
             let text = target.bases.atom(element);
@@ -128,7 +128,7 @@ fn read_of_feed(name: &str, element: El<'_>, target: &mut Target<'_>) -> bool {
 }
 
 /// Reads the feed that an entry comes from: an Atom source, or the one line of RSS.
-pub(super) fn read_source(element: El<'_>, target: &mut Target<'_>) -> Feed {
+pub(super) fn read_source(element: XmlElement<'_>, target: &mut Target<'_>) -> Feed {
     if !element.has_elements() {
         return line_source(element, target);
     }
@@ -139,7 +139,7 @@ pub(super) fn read_source(element: El<'_>, target: &mut Target<'_>) -> Feed {
     read_head(element, &mut inner);
     // What holds for the whole entry is said there.
     let around = element.parent();
-    feed.lang.take_if(|lang| around.and_then(El::lang) == Some(lang));
+    feed.lang.take_if(|lang| around.and_then(XmlElement::lang) == Some(lang));
     feed.base.take_if(|base| {
         around
             .and_then(|around| target.bases.base(around))
@@ -149,7 +149,7 @@ pub(super) fn read_source(element: El<'_>, target: &mut Target<'_>) -> Feed {
 }
 
 /// The one line in which RSS names the feed an item comes from.
-fn line_source(element: El<'_>, target: &Target<'_>) -> Feed {
+fn line_source(element: XmlElement<'_>, target: &Target<'_>) -> Feed {
     let mut feed = Feed { format: FeedFormat::Rss20, ..Feed::default() };
     feed.title = element.filled().map(|_| target.bases.plain(element));
     if let Some(url) = element.attr("url").or(element.attr("href")).filter(|url| !url.is_empty()) {

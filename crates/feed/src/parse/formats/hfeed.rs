@@ -16,10 +16,10 @@ mod place;
 use url::Url;
 
 use crate::model::{Attribute, Element, Entry, Feed, FeedFormat, Generator, Link, Node, Text};
-use crate::parse::html::{HtmlElement, Page, Walk};
-use crate::parse::microformats::{Form, Item, Property, absolute, outermost};
+use crate::parse::html::{Descend, HtmlElement, HtmlPage};
+use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute, outermost};
 use crate::parse::texts::line;
-use crate::parse::trace::{Trace, Traceable};
+use crate::parse::trace::{SourceTrace, Traceable};
 use crate::parse::{MAX_ENTRIES, Notes};
 use crate::repair::{Repair, RepairCode};
 
@@ -46,7 +46,7 @@ struct Reading<'r> {
     told: Option<String>,
     told_by: Option<HtmlElement<'r>>,
     repairs: &'r mut Vec<Repair>,
-    trace: &'r mut Trace,
+    trace: &'r mut SourceTrace,
 }
 
 /// Reads the feed in a page that came from `url`; `None` if there is none.
@@ -55,7 +55,7 @@ pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<
     if !(text.contains("h-entry") || text.contains("hentry")) {
         return None;
     }
-    let page = Page::read(text);
+    let page = HtmlPage::read(text);
     let root = page.root()?;
     let base = page.base(url);
     let mut found = Vec::new();
@@ -94,15 +94,15 @@ pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<
 fn entries<'p>(
     root: HtmlElement<'p>,
     reading: &mut Reading<'_>,
-) -> Option<(Option<Item<'p>>, Vec<Entry>)> {
+) -> Option<(Option<MicroformatItem<'p>>, Vec<Entry>)> {
     let mut feeds = Vec::new();
-    root.walk(|tag| match Item::at(tag) {
-        Some(item) if item.is("h-entry") => Walk::Skip,
+    root.walk(|tag| match MicroformatItem::at(tag) {
+        Some(item) if item.is("h-entry") => Descend::Skip,
         Some(item) if item.is("h-feed") => {
             feeds.push(item);
-            Walk::Enter
+            Descend::Enter
         }
-        _ => Walk::Enter,
+        _ => Descend::Enter,
     });
     for feed in feeds {
         let entries = reading.entries(&feed.items("h-entry"));
@@ -118,13 +118,13 @@ fn entries<'p>(
 }
 
 impl Reading<'_> {
-    fn entries(&mut self, items: &[Item<'_>]) -> Vec<Entry> {
+    fn entries(&mut self, items: &[MicroformatItem<'_>]) -> Vec<Entry> {
         let items = items.iter().take(MAX_ENTRIES + 1);
         items.filter_map(|item| self.entry(*item)).collect()
     }
 
     /// What the item around the entries says.
-    fn describe(&mut self, feed: &mut Feed, item: Item<'_>) {
+    fn describe(&mut self, feed: &mut Feed, item: MicroformatItem<'_>) {
         for property in item.properties() {
             let before = self.trace.snapshot(feed);
             let filled = || Some(property.text()).filter(|text| !text.is_empty());
@@ -145,7 +145,7 @@ impl Reading<'_> {
     }
 
     /// What the head of the page says.
-    fn describe_page(&mut self, feed: &mut Feed, page: &Page, url: &Url) {
+    fn describe_page(&mut self, feed: &mut Feed, page: &HtmlPage, url: &Url) {
         if feed.title.is_none() {
             let titles = page.named("title").into_iter().map(|tag| (tag, tag.text()));
             let mut titles = titles.into_iter().filter(|(_, title)| !title.is_empty());
@@ -204,7 +204,7 @@ impl Reading<'_> {
     }
 
     /// Where an item is.
-    fn address_of(&self, item: Item<'_>) -> Option<String> {
+    fn address_of(&self, item: MicroformatItem<'_>) -> Option<String> {
         let held = item.properties();
         let told = held.iter().find(|property| property.name == "url");
         let told = told.and_then(|property| property.address(self.base));
@@ -212,7 +212,7 @@ impl Reading<'_> {
     }
 
     /// What an item is called.
-    fn name_of(&self, item: Item<'_>) -> Option<String> {
+    fn name_of(&self, item: MicroformatItem<'_>) -> Option<String> {
         let held = item.properties();
         let told = held.iter().find(|property| property.name == "name");
         let told = told.map(|property| property.text());
@@ -222,14 +222,14 @@ impl Reading<'_> {
     /// A property without a home in Atom.
     fn kept(&mut self, property: Property<'_>) -> Option<Element> {
         let text = match (property.form, property.item) {
-            (Form::Address, _) => {
+            (ValueForm::Address, _) => {
                 let href = vec![attribute("href", self.address(property)?)];
                 return Some(element((NAMESPACE, PREFIX), property.name, href));
             }
-            (Form::Markup, _) => property.tag.markup(),
-            (Form::Date, _) => property.date(),
-            (Form::Text, Some(item)) => self.name_of(item).unwrap_or_else(|| property.text()),
-            (Form::Text, None) => property.text(),
+            (ValueForm::Markup, _) => property.tag.markup(),
+            (ValueForm::Date, _) => property.date(),
+            (ValueForm::Text, Some(item)) => self.name_of(item).unwrap_or_else(|| property.text()),
+            (ValueForm::Text, None) => property.text(),
         };
         if text.len() > KEPT_BYTES {
             let detail = property.name.to_owned();
@@ -275,7 +275,7 @@ mod tests {
     fn read_page(text: &str) -> (Option<Feed>, Vec<Repair>) {
         let mut repairs = Vec::new();
         let url = Url::parse("https://tides.test/").unwrap();
-        let notes = Notes { repairs: &mut repairs, trace: &mut Trace::default() };
+        let notes = Notes { repairs: &mut repairs, trace: &mut SourceTrace::default() };
         (read(text, &url, notes), repairs)
     }
 

@@ -11,7 +11,7 @@ use crate::model::{
     Attribute, Category, Content, Element, Entry, Feed, FeedFormat, Link, Node, Person, Text,
     TextKind,
 };
-use crate::parse::trace::{JsonPointer, Trace, Traceable};
+use crate::parse::trace::{JsonPointer, SourceTrace, Traceable};
 use crate::parse::{MAX_ENTRIES, NotAFeed, Notes, dates, json};
 use crate::repair::{Repair, RepairCode};
 
@@ -76,7 +76,7 @@ struct Reading<'r> {
     /// Which item it is; none is the feed.
     item: Option<usize>,
     repairs: &'r mut Vec<Repair>,
-    trace: &'r mut Trace,
+    trace: &'r mut SourceTrace,
 }
 
 impl Reading<'_> {

@@ -6,23 +6,23 @@
 
 use super::report_too_many;
 use crate::parse::MAX_ENTRIES;
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 use crate::parse::vocabulary::RSSCLOUD;
 use crate::repair::Repair;
 
 /// Whether an element is an item of an item, if it stands in one.
-pub(super) fn is_below(element: El<'_>) -> bool {
-    element.named("item") && element.of(&RSSCLOUD)
+pub(super) fn is_below(element: XmlElement<'_>) -> bool {
+    element.named("item") && element.is_in(&RSSCLOUD)
 }
 
 /// These items and those below them, each behind the one it stands under, whose place is
 /// told.
 pub(super) fn flattened<'t>(
-    items: Vec<El<'t>>,
+    items: Vec<XmlElement<'t>>,
     repairs: &mut Vec<Repair>,
-) -> Vec<(El<'t>, Option<usize>)> {
+) -> Vec<(XmlElement<'t>, Option<usize>)> {
     let mut flat = Vec::with_capacity(items.len());
-    let mut waiting: Vec<(El<'t>, Option<usize>)> =
+    let mut waiting: Vec<(XmlElement<'t>, Option<usize>)> =
         items.into_iter().rev().map(|item| (item, None)).collect();
     while let Some((item, under)) = waiting.pop() {
         if flat.len() == MAX_ENTRIES {

@@ -8,16 +8,16 @@
 //! slash in the end tag, so `newLocation` may lie in `newLocation`.
 
 use crate::model::{Feed, FeedFormat};
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
 /// Whether `element` is one.
-pub(super) fn is(element: El<'_>) -> bool {
+pub(super) fn is(element: XmlElement<'_>) -> bool {
     element.named("newLocation") && element.parent().is_some_and(|around| around.named("redirect"))
         || element.named("redirect") && element.child("newLocation").is_some()
 }
 
 /// Reads where to go.
-pub(super) fn read(element: El<'_>) -> Feed {
+pub(super) fn read(element: XmlElement<'_>) -> Feed {
     let location = element.text().into_owned();
     Feed { format: FeedFormat::Redirect, moved_to: Some(location), ..Feed::default() }
 }
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn a_redirect_says_where_to_go_or_that_there_is_nowhere() {
-        let context = Context::of(Url::parse("https://tides.test/feed").unwrap());
+        let context = Context::new(Url::parse("https://tides.test/feed").unwrap());
         #[rustfmt::skip]
         let cases = [
             ("<redirect><newLocation>https://ebb.test/</newLocation></redirect>", "https://ebb.test/"),

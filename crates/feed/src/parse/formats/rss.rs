@@ -10,14 +10,18 @@ use crate::model::{Category, Entry, Feed, FeedFormat, Link};
 use crate::parse::hints;
 use crate::parse::person::person;
 use crate::parse::target::{FeedOrEntry, Target};
-use crate::parse::tree::{El, Tree};
+use crate::parse::tree::{Tree, XmlElement};
 use crate::parse::vocabulary::{RDF, RSS};
 
 /// Elements of a channel that are read elsewhere, or say nothing by themselves.
 const ELSEWHERE: [&str; 5] = ["item", "items", "entry", "channel", "li"];
 
 /// Reads a feed; `root` is its element, or what the items lie in if there is none.
-pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'_>) -> Feed {
+pub(super) fn read<'t>(
+    tree: &'t Tree<'t>,
+    root: XmlElement<'t>,
+    reading: &mut Reading<'_>,
+) -> Feed {
     let channel = if root.named("channel") { root } else { root.child("channel").unwrap_or(root) };
     let own = Own { root, channel };
     let mut feed = Feed {
@@ -29,7 +33,7 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
     let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
     target.begin(channel);
     read_channel(&own, &mut target);
-    let is_item = |element: El<'t>| {
+    let is_item = |element: XmlElement<'t>| {
         (element.named("item") && own.holds(element))
             || (element.named("entry") && (element.is_rss() || element.is_atom()))
     };
@@ -52,24 +56,24 @@ pub(super) fn read<'t>(tree: &'t Tree<'t>, root: El<'t>, reading: &mut Reading<'
 /// What the document takes for RSS.
 #[derive(Clone, Copy, Debug)]
 struct Own<'t> {
-    root: El<'t>,
-    channel: El<'t>,
+    root: XmlElement<'t>,
+    channel: XmlElement<'t>,
 }
 
 impl<'t> Own<'t> {
-    fn holds(&self, element: El<'t>) -> bool {
-        let same = |other: El<'t>| {
-            !other.of(&RDF)
-                && !other.space().uri().is_empty()
-                && other.space().uri() == element.space().uri()
+    fn holds(&self, element: XmlElement<'t>) -> bool {
+        let same = |other: XmlElement<'t>| {
+            !other.is_in(&RDF)
+                && !other.namespace().uri().is_empty()
+                && other.namespace().uri() == element.namespace().uri()
         };
         element.is_rss() || same(self.root) || same(self.channel)
     }
 }
 
-fn version(root: El<'_>) -> FeedFormat {
+fn version(root: XmlElement<'_>) -> FeedFormat {
     if root.named("rdf") {
-        let newest = |element: El<'_>| element.space().uri() == RSS.uri();
+        let newest = |element: XmlElement<'_>| element.namespace().uri() == RSS.uri();
         let old = root.elements().any(|child| newest(child) && child.child("dc:date").is_none());
         return if old { FeedFormat::Rss10 } else { FeedFormat::Rdf };
     }
@@ -90,22 +94,22 @@ fn read_channel<'t>(own: &Own<'t>, target: &mut Target<'_>) {
     // RSS 0.90 and 1.0 have image and text input beside the channel, 2.0 in it.
     let beside =
         own.root.elements().filter(|child| *child != own.channel && own.root != own.channel);
-    let children: Vec<El<'t>> = own.channel.elements().chain(beside).collect();
+    let children: Vec<XmlElement<'t>> = own.channel.elements().chain(beside).collect();
     let built = children.iter().any(|child| child.named("lastBuildDate"));
-    let skipped = |child: El<'_>| ELSEWHERE.iter().any(|name| child.named(name));
+    let skipped = |child: XmlElement<'_>| ELSEWHERE.iter().any(|name| child.named(name));
     for child in children.iter().copied().filter(|child| own.holds(*child) && !skipped(*child)) {
         target.read_or_keep(child, |child, target| read_of_channel(child, built, target));
     }
     for child in children.iter().copied().filter(|child| !own.holds(*child)) {
         let atom_entry = child.named("entry") && child.is_atom();
-        if !(atom_entry || child.of(&RDF)) {
+        if !(atom_entry || child.is_in(&RDF)) {
             read_foreign(child, target);
         }
     }
 }
 
 /// Reads an element of a channel, of which is known whether it says when it was `built`.
-fn read_of_channel(child: El<'_>, built: bool, target: &mut Target<'_>) -> bool {
+fn read_of_channel(child: XmlElement<'_>, built: bool, target: &mut Target<'_>) -> bool {
     let name = child.lower_name();
     match name.as_ref() {
         "description" | "tagline" | "subtitle" => {
@@ -141,12 +145,12 @@ fn read_of_channel(child: El<'_>, built: bool, target: &mut Target<'_>) -> bool 
 }
 
 /// A channel's picture: its address is the logo; if more is said of it, all is kept.
-fn read_image(image: El<'_>, target: &mut Target<'_>) -> bool {
+fn read_image(image: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let url = image.child("url").or_else(|| image.child("href"));
     let href = url.and_then(|url| url.filled().map(|text| target.bases.href(url, &text)));
     let href = href.or_else(|| image.attr("href").or(image.attr("url")).map(str::to_owned));
     let href = href.or_else(|| if image.has_elements() { None } else { image.filled() });
-    let reference = image.attr_of(&RDF, "resource").is_some();
+    let reference = image.attr_in(&RDF, "resource").is_some();
     if let (Some(feed), Some(href)) = (target.feed(), href) {
         feed.logo.get_or_insert(href);
     }
@@ -154,7 +158,7 @@ fn read_image(image: El<'_>, target: &mut Target<'_>) -> bool {
     !more || reference
 }
 
-fn read_item<'t>(own: &Own<'t>, item: El<'t>, target: &mut Target<'_>) {
+fn read_item<'t>(own: &Own<'t>, item: XmlElement<'t>, target: &mut Target<'_>) {
     read_about(item, target);
     for child in item.elements().filter(|child| own.holds(*child)) {
         target.read_or_keep(child, read_of_item);
@@ -169,13 +173,13 @@ fn read_item<'t>(own: &Own<'t>, item: El<'t>, target: &mut Target<'_>) {
 }
 
 /// What RDF says that an element is about is its id.
-fn read_about(element: El<'_>, target: &mut Target<'_>) {
-    if let Some(about) = element.attr_of(&RDF, "about").or(element.attr("about")) {
+fn read_about(element: XmlElement<'_>, target: &mut Target<'_>) {
+    if let Some(about) = element.attr_in(&RDF, "about").or(element.attr("about")) {
         target.reading(element, |target| *target.id() = about.to_owned());
     }
 }
 
-fn read_of_item(child: El<'_>, target: &mut Target<'_>) -> bool {
+fn read_of_item(child: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let name = child.lower_name();
     match name.as_ref() {
         "description" | "abstract" => {
@@ -216,7 +220,7 @@ fn read_of_item(child: El<'_>, target: &mut Target<'_>) -> bool {
 
 /// What channels and items have in common, under the names of RSS and, because some
 /// mix them in, of Atom.
-fn read_common(name: &str, child: El<'_>, target: &mut Target<'_>) -> bool {
+fn read_common(name: &str, child: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     match name {
         "title" => {
             let text = target.bases.plain(child);
@@ -239,7 +243,7 @@ fn read_common(name: &str, child: El<'_>, target: &mut Target<'_>) -> bool {
 
 /// An item whose guid is an address, as it is unless it says otherwise, and that has no
 /// link is found there.
-fn permalink(item: El<'_>, target: &mut Target<'_>) {
+fn permalink(item: XmlElement<'_>, target: &mut Target<'_>) {
     let Some(guid) = item.elements().find(|child| child.named("guid")) else { return };
     let denied = guid.attr("isPermaLink").is_some_and(|value| !value.eq_ignore_ascii_case("true"));
     let text = guid.text();
@@ -255,7 +259,7 @@ fn permalink(item: El<'_>, target: &mut Target<'_>) {
 }
 
 /// Reads the polling hints of RSS in a feed of another format; its elements are kept too.
-pub(super) fn read_hints(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(super) fn read_hints(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     hints::read(element, target);
     false
 }

@@ -6,7 +6,7 @@
 use html5ever::ns;
 use scraper::Node;
 
-use super::{HtmlElement, Walk};
+use super::{Descend, HtmlElement};
 
 /// Parts of names of what is made up for each answer.
 const MADE_UP: [&str; 4] = ["nonce", "csrf", "xsrf", "authenticity_token"];
@@ -20,18 +20,18 @@ impl HtmlElement<'_> {
         self.visit(|node| match node.value() {
             Node::Text(text) => {
                 push_words(text, &mut out);
-                Walk::Enter
+                Descend::Enter
             }
             Node::Element(_) => {
-                let Some(element) = scraper::ElementRef::wrap(node) else { return Walk::Skip };
+                let Some(element) = scraper::ElementRef::wrap(node) else { return Descend::Skip };
                 let tag = HtmlElement(element);
                 if tag.is_noise() {
-                    return Walk::Skip;
+                    return Descend::Skip;
                 }
                 push_tag(tag, &mut out);
-                Walk::Enter
+                Descend::Enter
             }
-            _ => Walk::Enter,
+            _ => Descend::Enter,
         });
         out
     }
@@ -83,10 +83,10 @@ fn is_made_up(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Page;
+    use super::super::HtmlPage;
 
     fn normal(html: &str) -> String {
-        Page::read(html).root().unwrap().comparable()
+        HtmlPage::read(html).root().unwrap().comparable()
     }
 
     #[test]

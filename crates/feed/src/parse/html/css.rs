@@ -1,6 +1,6 @@
 //! CSS selectors on a page, within a number of steps.
 //!
-//! Page and selector are both strangers', and some pairs take time that grows with the
+//! Page and selector both come from outside, and some pairs take time that grows with the
 //! square of the page and worse: `a ~ b` looks at all elements before each one, and
 //! `[a*=x]` at all of an attribute. So each step from element to element is counted, and
 //! each look at one, and from the last one on nothing is found.
@@ -18,7 +18,7 @@ use selectors::matching::{ElementSelectorFlags, MatchingContext, MatchingMode, m
 use selectors::parser::{ParseRelative, SelectorList};
 use selectors::{Element, OpaqueElement};
 
-use super::{HtmlElement, Page};
+use super::{HtmlElement, HtmlPage};
 
 /// Steps taken in one page: well under a second, and a hundred for each element of a very
 /// long page.
@@ -41,7 +41,7 @@ impl Css {
 
     /// The elements it selects, in order, without those that lie in others it selects;
     /// `None` if telling takes too long.
-    pub(crate) fn select<'p>(&self, page: &'p Page) -> Option<Vec<HtmlElement<'p>>> {
+    pub(crate) fn select<'p>(&self, page: &'p HtmlPage) -> Option<Vec<HtmlElement<'p>>> {
         let left = Cell::new(STEPS);
         let mut caches = SelectorCaches::default();
         let mut found = Vec::new();
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn selectors_find_elements_in_order_and_each_once() {
-        let page = Page::read(
+        let page = HtmlPage::read(
             "<ul class=a><li id=1>x<li id=2 class='b c'>y</ul><div><div class=b>z</div></div>",
         );
         #[rustfmt::skip]
@@ -285,18 +285,18 @@ mod tests {
 
     #[test]
     fn a_page_and_a_selector_made_for_each_other_are_given_up_on() {
-        let page = Page::read(&"<i>".repeat(500));
+        let page = HtmlPage::read(&"<i>".repeat(500));
         let deep = Css::parse("u ~ i i i i i i, i:not(i u ~ i)").unwrap().select(&page);
         assert!(deep.is_some(), "what looks bad and is not is done");
 
-        let wide = Page::read(&"<p></p>".repeat(30_000));
+        let wide = HtmlPage::read(&"<p></p>".repeat(30_000));
         for selector in ["u ~ p", "p:has(~ u)"] {
             assert!(Css::parse(selector).unwrap().select(&wide).is_none(), "{selector}");
         }
         let many = format!("{}u", "u,".repeat(250));
         assert!(Css::parse(&many).unwrap().select(&wide).is_none(), "many selectors");
 
-        let long = Page::read(&format!("<p a='{}'>", "x".repeat(1_000_000)));
+        let long = HtmlPage::read(&format!("<p a='{}'>", "x".repeat(1_000_000)));
         assert!(Css::parse("[a*=xy], [a*=y i]").unwrap().select(&long).is_some());
         let slow = format!("[a*={}y i]", "x".repeat(200));
         assert!(Css::parse(&slow).unwrap().select(&long).is_none(), "a long attribute");

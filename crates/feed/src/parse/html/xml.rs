@@ -9,18 +9,18 @@ use html5ever::{Attribute, LocalName, QualName, ns};
 use scraper::node::{Element, Text};
 use scraper::{Html, Node};
 
-use super::{DEPTH, NODES, Page};
-use crate::parse::tree::{self, Child, El};
+use super::{DEPTH, HtmlPage, NODES};
+use crate::parse::tree::{self, XmlChild, XmlElement};
 
-impl Page {
+impl HtmlPage {
     /// Reads XML, as many elements of it as a page may have.
-    pub(crate) fn read_xml(text: &str) -> Page {
+    pub(crate) fn read_xml(text: &str) -> HtmlPage {
         let tidy = tree::tidy(Cow::Borrowed(text), &mut Vec::new());
         let tree = tree::build(&tidy, &mut Vec::new());
-        Page::from_tree(tree.document())
+        HtmlPage::from_tree(tree.document())
     }
 
-    fn from_tree(document: El<'_>) -> Page {
+    fn from_tree(document: XmlElement<'_>) -> HtmlPage {
         let mut html = Html::new_document();
         let mut is_cut = false;
         let mut waiting = vec![(document, html.tree.root().id(), 0)];
@@ -31,21 +31,21 @@ impl Page {
                     break;
                 }
                 let node = match &child {
-                    Child::Text(text) => Node::Text(Text { text: (&**text).into() }),
-                    Child::Element(element) => Node::Element(made(*element)),
+                    XmlChild::Text(text) => Node::Text(Text { text: (&**text).into() }),
+                    XmlChild::Element(element) => Node::Element(made(*element)),
                 };
                 let Some(mut around) = html.tree.get_mut(at) else { break };
                 let made = around.append(node).id();
-                if let Child::Element(element) = child {
+                if let XmlChild::Element(element) = child {
                     waiting.push((element, made, depth + 1));
                 }
             }
         }
-        Page { html, is_cut }
+        HtmlPage { html, is_cut }
     }
 }
 
-fn made(element: El<'_>) -> Element {
+fn made(element: XmlElement<'_>) -> Element {
     let attributes = element
         .attributes()
         .iter()

@@ -3,7 +3,7 @@
 //! Their names have no prefixes, so each is only looked for in items of its kind. In
 //! these nothing is implied.
 
-use super::{Form, HtmlElement};
+use super::{HtmlElement, ValueForm};
 
 /// Kinds of items, and what they are called now.
 const KINDS: [(&str, &str); 5] = [
@@ -15,35 +15,35 @@ const KINDS: [(&str, &str); 5] = [
 ];
 
 /// Kind of item, class, and the property that it is now.
-const PROPERTIES: [(&str, &str, Form, &str); 28] = [
-    ("hfeed", "author", Form::Text, "author"),
-    ("hfeed", "photo", Form::Address, "photo"),
-    ("hfeed", "url", Form::Address, "url"),
-    ("hentry", "entry-title", Form::Text, "name"),
-    ("hentry", "entry-summary", Form::Text, "summary"),
-    ("hentry", "entry-content", Form::Markup, "content"),
-    ("hentry", "published", Form::Date, "published"),
-    ("hentry", "updated", Form::Date, "updated"),
-    ("hentry", "author", Form::Text, "author"),
-    ("hentry", "category", Form::Text, "category"),
-    ("hentry", "geo", Form::Text, "geo"),
-    ("hentry", "latitude", Form::Text, "latitude"),
-    ("hentry", "longitude", Form::Text, "longitude"),
-    ("vcard", "fn", Form::Text, "name"),
-    ("vcard", "nickname", Form::Text, "nickname"),
-    ("vcard", "org", Form::Text, "org"),
-    ("vcard", "url", Form::Address, "url"),
-    ("vcard", "email", Form::Address, "email"),
-    ("vcard", "photo", Form::Address, "photo"),
-    ("vcard", "logo", Form::Address, "logo"),
-    ("vcard", "adr", Form::Text, "adr"),
-    ("vcard", "geo", Form::Text, "geo"),
-    ("adr", "locality", Form::Text, "locality"),
-    ("adr", "region", Form::Text, "region"),
-    ("adr", "country-name", Form::Text, "country-name"),
-    ("adr", "geo", Form::Text, "geo"),
-    ("geo", "latitude", Form::Text, "latitude"),
-    ("geo", "longitude", Form::Text, "longitude"),
+const PROPERTIES: [(&str, &str, ValueForm, &str); 28] = [
+    ("hfeed", "author", ValueForm::Text, "author"),
+    ("hfeed", "photo", ValueForm::Address, "photo"),
+    ("hfeed", "url", ValueForm::Address, "url"),
+    ("hentry", "entry-title", ValueForm::Text, "name"),
+    ("hentry", "entry-summary", ValueForm::Text, "summary"),
+    ("hentry", "entry-content", ValueForm::Markup, "content"),
+    ("hentry", "published", ValueForm::Date, "published"),
+    ("hentry", "updated", ValueForm::Date, "updated"),
+    ("hentry", "author", ValueForm::Text, "author"),
+    ("hentry", "category", ValueForm::Text, "category"),
+    ("hentry", "geo", ValueForm::Text, "geo"),
+    ("hentry", "latitude", ValueForm::Text, "latitude"),
+    ("hentry", "longitude", ValueForm::Text, "longitude"),
+    ("vcard", "fn", ValueForm::Text, "name"),
+    ("vcard", "nickname", ValueForm::Text, "nickname"),
+    ("vcard", "org", ValueForm::Text, "org"),
+    ("vcard", "url", ValueForm::Address, "url"),
+    ("vcard", "email", ValueForm::Address, "email"),
+    ("vcard", "photo", ValueForm::Address, "photo"),
+    ("vcard", "logo", ValueForm::Address, "logo"),
+    ("vcard", "adr", ValueForm::Text, "adr"),
+    ("vcard", "geo", ValueForm::Text, "geo"),
+    ("adr", "locality", ValueForm::Text, "locality"),
+    ("adr", "region", ValueForm::Text, "region"),
+    ("adr", "country-name", ValueForm::Text, "country-name"),
+    ("adr", "geo", ValueForm::Text, "geo"),
+    ("geo", "latitude", ValueForm::Text, "latitude"),
+    ("geo", "longitude", ValueForm::Text, "longitude"),
 ];
 
 /// Whether an element is a classic item.
@@ -60,7 +60,7 @@ pub(super) fn is(tag: HtmlElement<'_>, kind: &str) -> bool {
 pub(super) fn properties<'p>(
     item: HtmlElement<'p>,
     tag: HtmlElement<'p>,
-    add: &mut impl FnMut(Form, &'p str),
+    add: &mut impl FnMut(ValueForm, &'p str),
 ) {
     for (kind, class, form, name) in PROPERTIES {
         if tag.has_class(class) && item.has_class(kind) {
@@ -70,10 +70,10 @@ pub(super) fn properties<'p>(
     if item.has_class("hentry") {
         let rel = |wanted: &str| tag.words("rel").any(|rel| rel.eq_ignore_ascii_case(wanted));
         if rel("bookmark") {
-            add(Form::Address, "url");
+            add(ValueForm::Address, "url");
         }
         if rel("tag") && !tag.has_class("category") {
-            add(Form::Text, "category");
+            add(ValueForm::Text, "category");
         }
     }
 }

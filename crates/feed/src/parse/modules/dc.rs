@@ -4,10 +4,10 @@ use crate::model::{Category, Person};
 use crate::parse::person::person;
 use crate::parse::target::Target;
 use crate::parse::texts::line;
-use crate::parse::tree::{El, Items};
+use crate::parse::tree::{Items, XmlElement};
 
 /// Reads what Dublin Core says in Atom's own terms.
-pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     if element.attributes().iter().any(|attribute| attribute.prefix != "xml") {
         return false;
     }
@@ -55,8 +55,8 @@ pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
 
 /// A person by the text of an element. What is said of somebody in elements is kept with
 /// the name.
-fn somebody(element: El<'_>, items: Items) -> Option<Person> {
+fn somebody(element: XmlElement<'_>, items: Items) -> Option<Person> {
     let mut found = person(&line(&element.text()))?;
-    found.extensions = element.keep_inside(items);
+    found.extensions = element.to_extensions(items);
     Some(found)
 }

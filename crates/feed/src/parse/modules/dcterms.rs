@@ -2,9 +2,9 @@
 
 use super::dc;
 use crate::parse::target::Target;
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
-pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     if element.named("issued") {
         target.set_published(element)
     } else if element.named("modified") {

@@ -2,9 +2,9 @@
 
 use super::itunes;
 use crate::parse::target::Target;
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
-pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let name = element.lower_name();
     match name.as_ref() {
         "author" if target.authors().is_empty() => itunes::read(element, target),

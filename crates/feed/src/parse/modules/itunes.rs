@@ -3,14 +3,14 @@
 use crate::model::Category;
 use crate::parse::person::person;
 use crate::parse::target::Target;
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
 /// The vocabulary of iTunes categories and keywords.
 const SCHEME: &str = "http://www.itunes.com/";
 
 /// Reads what has a counterpart in Atom as well. Most of it stays as it is beside that,
 /// because podcast software looks for it there.
-pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let name = element.lower_name();
     match name.as_ref() {
         "author" => return target.add_author(person(&element.text())),

@@ -1,9 +1,9 @@
 //! Media RSS. Kept whole; titles, texts and keywords serve where the entry has none.
 
 use crate::parse::target::Target;
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
-pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let empty =
         |text: &Option<crate::model::Text>| text.as_ref().is_none_or(|text| text.value.is_empty());
     if element.named("title") && empty(target.title()) {

@@ -2,12 +2,12 @@
 
 use crate::parse::dates;
 use crate::parse::target::Target;
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
 /// Seconds of an hour.
 const HOUR_S: u32 = 3600;
 
-pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let text = element.text();
     let Some(hints) = target.hints() else { return false };
     if element.named("updatePeriod") && hints.update_period_s.is_none() {
@@ -27,7 +27,7 @@ pub(super) fn read(element: El<'_>, target: &mut Target<'_>) -> bool {
 }
 
 /// How often within the period, by the element beside it.
-fn frequency(period: El<'_>) -> u32 {
+fn frequency(period: XmlElement<'_>) -> u32 {
     let beside = period.parent().and_then(|around| around.child("updateFrequency"));
     beside.and_then(|element| element.text().parse().ok()).filter(|times| *times > 0).unwrap_or(1)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::SourceLocation;
 #[cfg(feature = "html")]
 use crate::parse::html::HtmlElement;
-use crate::parse::tree::El;
+use crate::parse::tree::XmlElement;
 
 /// Something that stands somewhere in a document.
 pub(in crate::parse) trait Locate {
@@ -66,7 +66,7 @@ pub(in crate::parse) trait TreeNode: Copy {
     fn step(outer: &str, name: &str, number: Option<usize>) -> String;
 }
 
-impl TreeNode for El<'_> {
+impl TreeNode for XmlElement<'_> {
     fn number(self) -> usize {
         self.number()
     }
@@ -79,7 +79,7 @@ impl TreeNode for El<'_> {
     }
 
     fn start(self) -> Option<usize> {
-        El::start(self)
+        XmlElement::start(self)
     }
 
     fn parent_node(self) -> Option<Self> {

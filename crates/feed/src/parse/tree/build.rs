@@ -21,9 +21,9 @@ use super::attributes::Tag;
 use super::entities;
 use super::implied;
 use super::mend::mend;
-use super::spaces::Spaces;
+use super::spaces::Namespaces;
 use super::tokens::{Token, Tokens};
-use super::{Attr, DOCUMENT, Kind, NONE, Node, Scope, Tree, offset};
+use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
 use crate::repair::{Repair, RepairCode};
 
 /// Elements inside each other (rule S16).
@@ -66,8 +66,8 @@ struct Open<'t> {
 struct Builder<'t> {
     text: &'t str,
     nodes: Vec<Node<'t>>,
-    attributes: Vec<Attr<'t>>,
-    spaces: Spaces<'t>,
+    attributes: Vec<XmlAttribute<'t>>,
+    spaces: Namespaces<'t>,
     open: Vec<Open<'t>>,
     /// Elements that were too deep to be opened and are not closed yet.
     too_deep: usize,
@@ -97,7 +97,7 @@ impl<'t> Builder<'t> {
             // Guesses from real feeds: they save the copies of growing, no more.
             nodes: Vec::with_capacity(text.len() / 40 + 8),
             attributes: Vec::with_capacity(text.len() / 200 + 8),
-            spaces: Spaces::new(),
+            spaces: Namespaces::new(),
             open: vec![Open {
                 node: DOCUMENT,
                 name: "",
@@ -124,7 +124,7 @@ impl<'t> Builder<'t> {
     /// Reads a document. `false` says that it is not well-formed, and that what there is of
     /// it now is nothing.
     fn read(&mut self, text: &'t str) -> bool {
-        let mut tokens = Tokens::of(text);
+        let mut tokens = Tokens::new(text);
         while let Some(token) = tokens.next() {
             self.faults.at = tokens.start();
             match token {
@@ -136,7 +136,7 @@ impl<'t> Builder<'t> {
                 Token::Broken => {
                     self.is_sound = false;
                     self.broke_off = true;
-                    self.faults.note(RepairCode::UnclosedToken);
+                    self.faults.count(RepairCode::UnclosedToken);
                 }
             }
             if !self.is_sound && !self.guesses {
@@ -153,7 +153,7 @@ impl<'t> Builder<'t> {
             && tokens.resume(1 + end + 1)
         {
             self.is_sound = false;
-            self.faults.note(RepairCode::UnclosedQuote);
+            self.faults.count(RepairCode::UnclosedQuote);
             return self.start(&inside[..end]);
         }
         self.start(inside);
@@ -175,12 +175,12 @@ impl<'t> Builder<'t> {
         let mut tag = std::mem::take(&mut self.tag);
         tag.read(inside);
         if let Some(fault) = tag.fault {
-            self.faults.note(fault);
+            self.faults.count(fault);
         }
         self.layout = "";
         self.imply_ends(tag.name);
         if self.open.len() > DEPTH {
-            self.faults.note(RepairCode::TooDeep);
+            self.faults.count(RepairCode::TooDeep);
             self.too_deep += usize::from(!empty);
             self.tag = tag;
             return;
@@ -244,7 +244,12 @@ impl<'t> Builder<'t> {
                 scope.bases += 1;
             }
             let space = self.spaces.of_attribute(prefix);
-            self.attributes.push(Attr { prefix, name, space, value: entities::attribute(value) });
+            self.attributes.push(XmlAttribute {
+                prefix,
+                name,
+                space,
+                value: entities::attribute(value),
+            });
         }
         ((from, index(self.attributes.len())), scope)
     }
@@ -259,7 +264,7 @@ impl<'t> Builder<'t> {
         }
         let around = self.open.iter().map(|open| open.name);
         if let Some(at) = implied::end(around, name) {
-            self.faults.note(RepairCode::MissingEnd);
+            self.faults.count(RepairCode::MissingEnd);
             self.close_down_to(at);
         }
     }
@@ -276,11 +281,11 @@ impl<'t> Builder<'t> {
         match matching {
             Some(at) => {
                 if at + 2 < self.open.len() {
-                    self.faults.note(RepairCode::MissingEnd);
+                    self.faults.count(RepairCode::MissingEnd);
                 }
                 self.close_down_to(at + 1);
             }
-            None => self.faults.note(RepairCode::UnmatchedEnd),
+            None => self.faults.count(RepairCode::UnmatchedEnd),
         }
     }
 
@@ -319,12 +324,12 @@ impl<'t> Builder<'t> {
                 let found = found.or_else(|| offset(self.text, around.unwrap_or_default()));
                 self.faults.at = found.unwrap_or_default();
                 self.nodes[at].kind = Kind::Text(Cow::Owned(mended));
-                self.faults.note(fault);
+                self.faults.count(fault);
             }
         }
         self.faults.at = self.text.len();
         if self.open.len() > 1 {
-            self.faults.note(RepairCode::Truncated);
+            self.faults.count(RepairCode::Truncated);
         }
         // An item is cut if the document ended somewhere inside one of its elements.
         let item = self.open.iter().position(|open| {
@@ -337,7 +342,7 @@ impl<'t> Builder<'t> {
             let repair = Repair::new(RepairCode::UndeclaredPrefix, prefix);
             repairs.push(Repair { byte: offset(self.text, prefix), ..repair });
         }
-        self.faults.tell(repairs);
+        self.faults.report(repairs);
         Tree {
             text: self.text,
             nodes: self.nodes,
@@ -357,14 +362,14 @@ struct Faults {
 }
 
 impl Faults {
-    fn note(&mut self, code: RepairCode) {
+    fn count(&mut self, code: RepairCode) {
         match self.found.iter_mut().find(|(held, ..)| *held == code) {
             Some((_, count, _)) => *count += 1,
             None => self.found.push((code, 1, self.at)),
         }
     }
 
-    fn tell(&self, repairs: &mut Vec<Repair>) {
+    fn report(&self, repairs: &mut Vec<Repair>) {
         for (code, count, first) in &self.found {
             repairs.push(Repair::new(*code, format!("{count} times")).at(*first));
         }

@@ -5,33 +5,33 @@ mod walk;
 use std::borrow::Cow;
 
 use super::super::vocabulary::{ATOM, ATOM03, RSS, Vocabulary};
-use super::spaces::Space;
+use super::spaces::Namespace;
 pub(super) use walk::Step;
 use walk::Walk;
 
-use super::{Attr, Kind, LONGEST_TAG_BYTES, NONE, Node, Scope, Tree, offset};
+use super::{Kind, LONGEST_TAG_BYTES, NONE, Node, Scope, Tree, XmlAttribute, offset};
 
 /// An element of a tree.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::parse) struct El<'t> {
+pub(in crate::parse) struct XmlElement<'t> {
     pub(super) tree: &'t Tree<'t>,
     pub(super) at: u32,
 }
 
 /// What an element holds.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::parse) enum Child<'t> {
+pub(in crate::parse) enum XmlChild<'t> {
     Text(&'t str),
-    Element(El<'t>),
+    Element(XmlElement<'t>),
 }
 
-impl PartialEq for El<'_> {
+impl PartialEq for XmlElement<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at && std::ptr::eq(self.tree, other.tree)
     }
 }
 
-impl<'t> El<'t> {
+impl<'t> XmlElement<'t> {
     pub(super) fn node(self) -> &'t Node<'t> {
         &self.tree.nodes[self.at as usize]
     }
@@ -71,7 +71,7 @@ impl<'t> El<'t> {
     }
 
     /// Its namespace.
-    pub(in crate::parse) fn space(self) -> &'t Space<'t> {
+    pub(in crate::parse) fn namespace(self) -> &'t Namespace<'t> {
         match &self.node().kind {
             Kind::Element { space, .. } => &self.tree.spaces[*space as usize],
             Kind::Text(_) => &self.tree.spaces[0],
@@ -84,56 +84,56 @@ impl<'t> El<'t> {
     }
 
     /// Whether it belongs to `vocabulary`.
-    pub(in crate::parse) fn of(self, vocabulary: &'static Vocabulary) -> bool {
-        self.space().is(vocabulary)
+    pub(in crate::parse) fn is_in(self, vocabulary: &'static Vocabulary) -> bool {
+        self.namespace().is(vocabulary)
     }
 
     /// Whether it is in no namespace, as most of RSS, or in one of those given to RSS.
     pub(in crate::parse) fn is_rss(self) -> bool {
-        self.space().uri().is_empty() || self.of(&RSS)
+        self.namespace().uri().is_empty() || self.is_in(&RSS)
     }
 
     /// Whether it is in the namespace of Atom, of whatever version.
     pub(in crate::parse) fn is_atom(self) -> bool {
-        self.of(&ATOM) || self.of(&ATOM03)
+        self.is_in(&ATOM) || self.is_in(&ATOM03)
     }
 
     /// The element around it.
-    pub(in crate::parse) fn parent(self) -> Option<El<'t>> {
+    pub(in crate::parse) fn parent(self) -> Option<XmlElement<'t>> {
         let at = self.node().parent;
-        (at != NONE).then_some(El { tree: self.tree, at })
+        (at != NONE).then_some(XmlElement { tree: self.tree, at })
     }
 
     /// What it holds, in order.
-    pub(in crate::parse) fn children(self) -> impl Iterator<Item = Child<'t>> + use<'t> {
+    pub(in crate::parse) fn children(self) -> impl Iterator<Item = XmlChild<'t>> + use<'t> {
         let tree = self.tree;
         let mut at = self.node().first;
         std::iter::from_fn(move || {
             let node = tree.nodes.get(at as usize)?;
-            let here = El { tree, at };
+            let here = XmlElement { tree, at };
             at = node.next;
             Some(match &node.kind {
-                Kind::Text(text) => Child::Text(text),
-                Kind::Element { .. } => Child::Element(here),
+                Kind::Text(text) => XmlChild::Text(text),
+                Kind::Element { .. } => XmlChild::Element(here),
             })
         })
     }
 
     /// The elements it holds, in order.
-    pub(in crate::parse) fn elements(self) -> impl Iterator<Item = El<'t>> + use<'t> {
+    pub(in crate::parse) fn elements(self) -> impl Iterator<Item = XmlElement<'t>> + use<'t> {
         self.children().filter_map(|child| match child {
-            Child::Element(element) => Some(element),
-            Child::Text(_) => None,
+            XmlChild::Element(element) => Some(element),
+            XmlChild::Text(_) => None,
         })
     }
 
     /// Its first child of this name, in whatever vocabulary.
-    pub(in crate::parse) fn child(self, name: &str) -> Option<El<'t>> {
+    pub(in crate::parse) fn child(self, name: &str) -> Option<XmlElement<'t>> {
         self.elements().find(|element| element.named(name))
     }
 
     /// Everything below it, in document order, itself not included.
-    pub(in crate::parse) fn descendants(self) -> impl Iterator<Item = El<'t>> + use<'t> {
+    pub(in crate::parse) fn descendants(self) -> impl Iterator<Item = XmlElement<'t>> + use<'t> {
         let mut walk = Walk::below(self);
         std::iter::from_fn(move || {
             loop {
@@ -149,9 +149,9 @@ impl<'t> El<'t> {
     /// most `limit`.
     pub(in crate::parse) fn outermost(
         self,
-        wanted: impl Fn(El<'t>) -> bool,
+        wanted: impl Fn(XmlElement<'t>) -> bool,
         limit: usize,
-    ) -> Vec<El<'t>> {
+    ) -> Vec<XmlElement<'t>> {
         let mut walk = self.walk();
         let mut found = Vec::new();
         while let Some(step) = walk.next() {
@@ -174,7 +174,7 @@ impl<'t> El<'t> {
     }
 
     /// Its attributes.
-    pub(in crate::parse) fn attributes(self) -> &'t [Attr<'t>] {
+    pub(in crate::parse) fn attributes(self) -> &'t [XmlAttribute<'t>] {
         match &self.node().kind {
             Kind::Element { attributes: (from, to), .. } => {
                 &self.tree.attributes[*from as usize..*to as usize]
@@ -184,7 +184,7 @@ impl<'t> El<'t> {
     }
 
     /// The namespace of one of its attributes.
-    pub(in crate::parse) fn space_of(self, attribute: &Attr<'t>) -> &'t Space<'t> {
+    pub(in crate::parse) fn space_of(self, attribute: &XmlAttribute<'t>) -> &'t Namespace<'t> {
         &self.tree.spaces[attribute.space as usize]
     }
 
@@ -196,7 +196,7 @@ impl<'t> El<'t> {
     }
 
     /// The trimmed value of an attribute of a vocabulary.
-    pub(in crate::parse) fn attr_of(
+    pub(in crate::parse) fn attr_in(
         self,
         vocabulary: &'static Vocabulary,
         name: &str,
@@ -256,7 +256,7 @@ impl<'t> El<'t> {
 
     /// The trimmed text of the first child of this name, if there is any.
     pub(in crate::parse) fn filled_child(self, name: &str) -> Option<String> {
-        self.elements().filter(|element| element.named(name)).find_map(El::filled)
+        self.elements().filter(|element| element.named(name)).find_map(XmlElement::filled)
     }
 
     fn scope(self) -> Scope {
@@ -268,14 +268,14 @@ impl<'t> El<'t> {
 
     /// The elements that `teller` leads to, itself first, with an attribute that is
     /// `wanted`, and its value.
-    fn telling(
+    fn declarations(
         self,
         teller: impl Fn(Scope) -> u32,
-        wanted: impl Fn(El<'t>, &Attr<'t>) -> bool,
-    ) -> impl Iterator<Item = (El<'t>, &'t str)> {
-        let next = move |element: El<'t>| {
+        wanted: impl Fn(XmlElement<'t>, &XmlAttribute<'t>) -> bool,
+    ) -> impl Iterator<Item = (XmlElement<'t>, &'t str)> {
+        let next = move |element: XmlElement<'t>| {
             let at = teller(element.scope());
-            (at != NONE).then_some(El { tree: self.tree, at })
+            (at != NONE).then_some(XmlElement { tree: self.tree, at })
         };
         let first = next(self);
         let tellers = std::iter::successors(first, move |element| element.parent().and_then(&next));
@@ -288,28 +288,23 @@ impl<'t> El<'t> {
 
     /// The element that tells the language in force, and the language as written. An empty
     /// one says that it is unknown.
-    pub(in crate::parse) fn told_lang(self) -> Option<(El<'t>, &'t str)> {
-        self.telling(|scope| scope.lang, |_, a| a.prefix == "xml" && a.name == "lang").next()
+    pub(in crate::parse) fn lang_source(self) -> Option<(XmlElement<'t>, &'t str)> {
+        self.declarations(|scope| scope.lang, |_, a| a.prefix == "xml" && a.name == "lang").next()
     }
 
     /// The language in force, as written.
     pub(in crate::parse) fn lang(self) -> Option<&'t str> {
-        self.told_lang().map(|(_, lang)| lang).filter(|lang| lang.len() <= LONGEST_TAG_BYTES)
+        self.lang_source().map(|(_, lang)| lang).filter(|lang| lang.len() <= LONGEST_TAG_BYTES)
     }
 
     /// The elements with `xml:base` attributes in force, innermost first, and the values.
     /// The channel of CDF has its own (`BASE`, of before there was `xml:base`).
-    pub(in crate::parse) fn told_bases(self) -> impl Iterator<Item = (El<'t>, &'t str)> {
-        self.telling(|scope| scope.base, |element, a| a.is_base_of(element))
+    pub(in crate::parse) fn base_sources(self) -> impl Iterator<Item = (XmlElement<'t>, &'t str)> {
+        self.declarations(|scope| scope.base, |element, a| a.is_base_of(element))
     }
 
     /// The values of those.
     pub(in crate::parse) fn bases(self) -> impl Iterator<Item = &'t str> {
-        self.told_bases().map(|(_, base)| base)
-    }
-
-    /// Which element of its tree it is.
-    pub(in crate::parse) fn place(self) -> u32 {
-        self.at
+        self.base_sources().map(|(_, base)| base)
     }
 }

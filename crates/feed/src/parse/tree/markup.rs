@@ -11,7 +11,7 @@ use quick_xml::escape::{escape, partial_escape};
 
 use super::super::vocabulary::{ATOM, RSS, XHTML, XML, spelled};
 use super::element::Step;
-use super::{Attr, El};
+use super::{XmlAttribute, XmlElement};
 use crate::model::{Attribute, Element, Node};
 
 /// The greatest element without a home in Atom that is kept, in bytes of its texts and
@@ -33,7 +33,7 @@ const VOID: [&str; 14] = [
 
 /// How addresses in markup are made absolute: element and address as written in,
 /// absolute address out, `None` to leave it.
-pub(in super::super) type Resolve<'r> = &'r dyn Fn(El<'_>, &str) -> Option<String>;
+pub(in super::super) type Resolve<'r> = &'r dyn Fn(XmlElement<'_>, &str) -> Option<String>;
 
 /// Attributes of HTML that hold an address.
 const ADDRESSES: [&str; 11] = [
@@ -50,7 +50,7 @@ const ADDRESSES: [&str; 11] = [
     "usemap",
 ];
 
-impl<'t> El<'t> {
+impl<'t> XmlElement<'t> {
     /// What is inside, as XHTML. Addresses under an `xml:base` of their own, inside this
     /// element, are made absolute by `resolve`.
     pub(in super::super) fn xhtml(self, resolve: Resolve<'_>) -> String {
@@ -63,7 +63,11 @@ impl<'t> El<'t> {
     }
 
     /// One of its attributes, to be kept with this value.
-    pub(in super::super) fn keep_attribute(self, attribute: &Attr<'t>, value: &str) -> Attribute {
+    pub(in super::super) fn to_attribute(
+        self,
+        attribute: &XmlAttribute<'t>,
+        value: &str,
+    ) -> Attribute {
         let space = self.space_of(attribute);
         let prefix = space.vocabulary().map_or(attribute.prefix, |known| known.prefix);
         Attribute {
@@ -75,16 +79,16 @@ impl<'t> El<'t> {
     }
 
     /// The elements inside, to be kept; those that are too big are left out.
-    pub(in super::super) fn keep_inside(self, items: Items) -> Vec<Element> {
+    pub(in super::super) fn to_extensions(self, items: Items) -> Vec<Element> {
         let held = self.elements().filter(|held| items == Items::Quoted || !is_item(*held));
-        held.filter_map(|held| held.keep(items)).collect()
+        held.filter_map(|held| held.to_extension(items)).collect()
     }
 
     /// The element itself, to be kept; `None` if it is too big.
     ///
     /// Items in it that are `read` as such are left out; others are no items any more, so
     /// that nobody who reads what we write takes them for some.
-    pub(in super::super) fn keep(self, items: Items) -> Option<Element> {
+    pub(in super::super) fn to_extension(self, items: Items) -> Option<Element> {
         let mut stack = vec![shell(self)];
         let mut bytes = 0;
         let mut too_deep = 0;
@@ -136,7 +140,7 @@ pub(in super::super) enum Items {
 }
 
 /// Whether an element is an item wherever it lies.
-pub(in super::super) fn is_item(element: El<'_>) -> bool {
+pub(in super::super) fn is_item(element: XmlElement<'_>) -> bool {
     (element.named("item") || element.named("entry")) && is_own(element)
 }
 
@@ -149,8 +153,8 @@ fn tidy_space(element: &mut Element) {
 }
 
 /// The element without what it holds.
-fn shell(element: El<'_>) -> Element {
-    let space = element.space();
+fn shell(element: XmlElement<'_>) -> Element {
+    let space = element.namespace();
     let known = if element.is_rss() || is_item(element) {
         Some(&RSS)
     } else if element.is_atom() {
@@ -160,7 +164,7 @@ fn shell(element: El<'_>) -> Element {
     };
     let attributes = element.attributes().iter();
     let attributes =
-        attributes.map(|attribute| element.keep_attribute(attribute, attribute.value.trim()));
+        attributes.map(|attribute| element.to_attribute(attribute, attribute.value.trim()));
     Element {
         namespace: known.map_or(space.uri(), |known| known.uri()).to_owned(),
         prefix: known.map_or(element.prefix(), |known| known.prefix).to_owned(),
@@ -180,7 +184,7 @@ struct Writer<'t, 'r> {
 }
 
 impl<'t> Writer<'t, '_> {
-    fn inside(mut self, top: El<'t>) -> String {
+    fn inside(mut self, top: XmlElement<'t>) -> String {
         let mut walk = top.walk();
         let mut too_deep = 0;
         while let Some(step) = walk.next() {
@@ -199,19 +203,19 @@ impl<'t> Writer<'t, '_> {
     }
 
     /// The namespace an element is written in.
-    fn space_of(&self, element: El<'t>) -> Cow<'t, str> {
+    fn space_of(&self, element: XmlElement<'t>) -> Cow<'t, str> {
         let inside_xhtml = self.open[0].is_some();
         if inside_xhtml
-            && (element.of(&XHTML)
+            && (element.is_in(&XHTML)
                 || is_own(element)
-                || element.space().uri().starts_with("urn:undeclared:"))
+                || element.namespace().uri().starts_with("urn:undeclared:"))
         {
             return Cow::Borrowed(XHTML.uri());
         }
-        Cow::Borrowed(element.space().uri())
+        Cow::Borrowed(element.namespace().uri())
     }
 
-    fn start(&mut self, element: El<'t>) {
+    fn start(&mut self, element: XmlElement<'t>) {
         self.out.push('<');
         self.out.push_str(&name_of(element));
         let space = self.space_of(element);
@@ -256,7 +260,7 @@ impl<'t> Writer<'t, '_> {
         self.out.push('"');
     }
 
-    fn end(&mut self, element: El<'t>) {
+    fn end(&mut self, element: XmlElement<'t>) {
         let name = name_of(element);
         let space = self.open.pop().flatten();
         let html = space.as_deref() == Some(XHTML.uri());
@@ -272,14 +276,15 @@ impl<'t> Writer<'t, '_> {
 }
 
 /// Whether an element has no namespace but the feed's.
-fn is_own(element: El<'_>) -> bool {
+fn is_own(element: XmlElement<'_>) -> bool {
     element.is_rss() || element.is_atom()
 }
 
 /// HTML is written in lower case, everything else as it was.
-fn name_of(element: El<'_>) -> Cow<'_, str> {
+fn name_of(element: XmlElement<'_>) -> Cow<'_, str> {
     let name = element.name();
-    if (element.of(&XHTML) || is_own(element)) && name.bytes().any(|byte| byte.is_ascii_uppercase())
+    if (element.is_in(&XHTML) || is_own(element))
+        && name.bytes().any(|byte| byte.is_ascii_uppercase())
     {
         return Cow::Owned(name.to_ascii_lowercase());
     }

@@ -29,12 +29,12 @@ const SPACES: usize = 4096;
 
 /// A namespace of a document.
 #[derive(Debug)]
-pub(in super::super) struct Space<'t> {
+pub(in super::super) struct Namespace<'t> {
     uri: Cow<'t, str>,
     vocabulary: Option<&'static Vocabulary>,
 }
 
-impl Space<'_> {
+impl Namespace<'_> {
     /// The URI to write: the right spelling where we know the vocabulary.
     pub(in super::super) fn uri(&self) -> &str {
         self.vocabulary.map_or(&self.uri, |known| known.uri())
@@ -53,17 +53,17 @@ impl Space<'_> {
 
 /// The namespaces of a document while it is read.
 #[derive(Debug)]
-pub(super) struct Spaces<'t> {
+pub(super) struct Namespaces<'t> {
     known: HashMap<Cow<'t, str>, u32>,
-    list: Vec<Space<'t>>,
+    list: Vec<Namespace<'t>>,
     bindings: Vec<(&'t str, u32)>,
     /// Prefixes that were used without being declared, and what they were taken for.
     undeclared: Vec<(&'t str, u32)>,
 }
 
-impl<'t> Spaces<'t> {
-    pub(super) fn new() -> Spaces<'t> {
-        let mut spaces = Spaces {
+impl<'t> Namespaces<'t> {
+    pub(super) fn new() -> Namespaces<'t> {
+        let mut spaces = Namespaces {
             known: HashMap::new(),
             list: Vec::new(),
             bindings: Vec::new(),
@@ -73,7 +73,7 @@ impl<'t> Spaces<'t> {
         spaces
     }
 
-    pub(super) fn into_list(self) -> Vec<Space<'t>> {
+    pub(super) fn into_list(self) -> Vec<Namespace<'t>> {
         self.list
     }
 
@@ -139,7 +139,7 @@ impl<'t> Spaces<'t> {
         }
         // The list is shorter than SPACES, so its length fits.
         let space = u32::try_from(self.list.len()).unwrap_or(0);
-        self.list.push(Space { vocabulary: vocabulary::by_uri(&uri), uri: uri.clone() });
+        self.list.push(Namespace { vocabulary: vocabulary::by_uri(&uri), uri: uri.clone() });
         self.known.insert(uri, space);
         space
     }

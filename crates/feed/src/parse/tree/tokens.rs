@@ -53,7 +53,7 @@ pub(super) struct Tokens<'t> {
 }
 
 impl<'t> Tokens<'t> {
-    pub(super) fn of(text: &'t str) -> Tokens<'t> {
+    pub(super) fn new(text: &'t str) -> Tokens<'t> {
         Tokens { text, last: 0, next: 0, restarts: 0 }
     }
 
@@ -72,7 +72,7 @@ impl<'t> Tokens<'t> {
                 (b'&', _) => Some(self.reference()),
                 _ => {
                     let length = memchr2(b'<', b'&', rest).unwrap_or(rest.len());
-                    Some(Token::Text(self.take(length)))
+                    Some(Token::Text(self.advance(length)))
                 }
             };
             return Some(token.unwrap_or_else(|| self.broken()));
@@ -80,7 +80,7 @@ impl<'t> Tokens<'t> {
     }
 
     /// The next `length` bytes.
-    fn take(&mut self, length: usize) -> &'t str {
+    fn advance(&mut self, length: usize) -> &'t str {
         self.next = self.last + length;
         self.text.get(self.last..self.next).unwrap_or_default()
     }
@@ -88,7 +88,7 @@ impl<'t> Tokens<'t> {
     /// A start or an end tag; `None` if it does not end.
     fn tag(&mut self, is_end: bool) -> Option<Token<'t>> {
         let end = ElementParser::default().feed(self.rest().as_bytes())?;
-        let tag = self.take(end + 1);
+        let tag = self.advance(end + 1);
         Some(if is_end {
             Token::End(inside(tag, "</", ">").trim())
         } else {
@@ -101,8 +101,8 @@ impl<'t> Tokens<'t> {
         let rest = self.rest().as_bytes();
         let end = memchr3(b';', b'&', b'<', &rest[1..]).map(|end| end + 1);
         match end {
-            Some(end) if rest[end] == b';' => Token::Reference(self.take(end + 1)),
-            end => Token::Text(self.take(end.unwrap_or(rest.len()))),
+            Some(end) if rest[end] == b';' => Token::Reference(self.advance(end + 1)),
+            end => Token::Text(self.advance(end.unwrap_or(rest.len()))),
         }
     }
 
@@ -110,7 +110,7 @@ impl<'t> Tokens<'t> {
     fn section(&mut self) -> Option<Token<'t>> {
         let inside_it = self.rest().get(SECTION.len()..)?;
         let end = memmem::find(inside_it.as_bytes(), SECTION_END.as_bytes())?;
-        let section = self.take(SECTION.len() + end + SECTION_END.len());
+        let section = self.advance(SECTION.len() + end + SECTION_END.len());
         Some(Token::CData(inside(section, SECTION, SECTION_END)))
     }
 
@@ -119,7 +119,7 @@ impl<'t> Tokens<'t> {
         let mut reader = Reader::from_str(self.rest());
         let event = reader.read_event().ok()?;
         let read = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
-        self.take(read.min(self.text.len() - self.last));
+        self.advance(read.min(self.text.len() - self.last));
         let known =
             matches!(event, Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_));
         known.then_some(())

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{Content, Element, Entry, Feed, Person, Text};
 
 use super::parts::{
-    GEORSS, attribute, child_text, children, links, permalink, put, seconds, short_name,
+    GEORSS, attribute, child_text, children, insert_some, links, permalink, seconds, short_name,
     standard_links, text,
 };
 
@@ -15,22 +15,26 @@ pub(super) fn item(entry: &Entry, feed: &Feed) -> Value {
     item.insert("id".to_owned(), Value::String(entry.id.clone()));
     let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
     item.insert("title".to_owned(), Value::String(title));
-    put(&mut item, "content", entry.content.as_ref().map(content));
-    put(&mut item, "summary", entry.summary.as_ref().map(|summary| summary.value.clone()));
-    put(&mut item, "published", entry.published.map(seconds));
-    put(&mut item, "updated", entry.updated.map(seconds));
-    put(&mut item, "permalinkUrl", permalink(&entry.links));
-    put(&mut item, "standardLinks", standard_links(&entry.links));
+    insert_some(&mut item, "content", entry.content.as_ref().map(content));
+    insert_some(&mut item, "summary", entry.summary.as_ref().map(|summary| summary.value.clone()));
+    insert_some(&mut item, "published", entry.published.map(seconds));
+    insert_some(&mut item, "updated", entry.updated.map(seconds));
+    insert_some(&mut item, "permalinkUrl", permalink(&entry.links));
+    insert_some(&mut item, "standardLinks", standard_links(&entry.links));
     let of_source = entry.source.as_ref().and_then(|source| source.authors.first());
     let author = entry.authors.first().or(of_source).or(feed.authors.first());
-    put(&mut item, "actor", author.map(actor));
-    put(&mut item, "categories", categories(entry));
+    insert_some(&mut item, "actor", author.map(actor));
+    insert_some(&mut item, "categories", categories(entry));
     let verb = child_text(&entry.extensions, "verb");
-    put(&mut item, "verb", verb.map(|verb| short_name(&verb)));
-    put(&mut item, "object", entry.extensions.iter().find(|e| e.name == "object").map(object));
-    put(&mut item, "geo", entry.extensions.iter().find_map(geo));
-    put(&mut item, "language", entry.lang.clone().filter(|lang| !lang.is_empty()));
-    put(&mut item, "source", entry.source.as_deref().map(source));
+    insert_some(&mut item, "verb", verb.map(|verb| short_name(&verb)));
+    insert_some(
+        &mut item,
+        "object",
+        entry.extensions.iter().find(|e| e.name == "object").map(object),
+    );
+    insert_some(&mut item, "geo", entry.extensions.iter().find_map(geo));
+    insert_some(&mut item, "language", entry.lang.clone().filter(|lang| !lang.is_empty()));
+    insert_some(&mut item, "source", entry.source.as_deref().map(source));
     Value::Object(item)
 }
 
@@ -47,25 +51,25 @@ fn actor(person: &Person) -> Value {
     let mine = &person.extensions;
     actor.insert("displayName".to_owned(), Value::String(person.name.clone()));
     let linked = links(mine);
-    put(&mut actor, "permalinkUrl", person.uri.clone().or_else(|| permalink(&linked)));
-    put(&mut actor, "email", person.email.clone());
-    put(&mut actor, "id", child_text(mine, "id"));
+    insert_some(&mut actor, "permalinkUrl", person.uri.clone().or_else(|| permalink(&linked)));
+    insert_some(&mut actor, "email", person.email.clone());
+    insert_some(&mut actor, "id", child_text(mine, "id"));
     let image =
         linked.iter().find(|link| matches!(link.rel.as_str(), "avatar" | "photo" | "image"));
-    put(&mut actor, "image", image.map(|link| link.href.clone()));
+    insert_some(&mut actor, "image", image.map(|link| link.href.clone()));
     let kind = child_text(mine, "object-type");
-    put(&mut actor, "objectType", kind.map(|kind| short_name(&kind)));
-    put(&mut actor, "title", child_text(mine, "title"));
+    insert_some(&mut actor, "objectType", kind.map(|kind| short_name(&kind)));
+    insert_some(&mut actor, "title", child_text(mine, "title"));
     Value::Object(actor)
 }
 
 fn categories(entry: &Entry) -> Option<Value> {
-    let shown = |term: &str, label: Option<&str>| match label {
+    let display = |term: &str, label: Option<&str>| match label {
         Some(label) if term.is_empty() => Value::String(label.to_owned()),
         _ => Value::String(term.to_owned()),
     };
     let list: Vec<Value> =
-        entry.categories.iter().map(|c| shown(&c.term, c.label.as_deref())).collect();
+        entry.categories.iter().map(|c| display(&c.term, c.label.as_deref())).collect();
     (!list.is_empty()).then_some(Value::Array(list))
 }
 
@@ -79,21 +83,21 @@ fn object(element: &Element) -> Value {
         .collect();
     match types.len() {
         0 => {}
-        1 => put(&mut object, "objectType", types.into_iter().next()),
-        _ => put(&mut object, "objectType", Some(Value::Array(types))),
+        1 => insert_some(&mut object, "objectType", types.into_iter().next()),
+        _ => insert_some(&mut object, "objectType", Some(Value::Array(types))),
     }
     for name in ["id", "title", "published", "updated", "content"] {
-        put(&mut object, name, child_text(&parts, name));
+        insert_some(&mut object, name, child_text(&parts, name));
     }
     let linked = links(&parts);
-    put(&mut object, "permalinkUrl", permalink(&linked));
-    put(&mut object, "standardLinks", standard_links(&linked));
+    insert_some(&mut object, "permalinkUrl", permalink(&linked));
+    insert_some(&mut object, "standardLinks", standard_links(&linked));
     let terms: Vec<Value> = parts
         .iter()
         .filter(|part| part.name == "category")
         .filter_map(|part| attribute(part, "term").map(|term| Value::String(term.to_owned())))
         .collect();
-    put(&mut object, "categories", (!terms.is_empty()).then_some(Value::Array(terms)));
+    insert_some(&mut object, "categories", (!terms.is_empty()).then_some(Value::Array(terms)));
     Value::Object(object)
 }
 
@@ -117,10 +121,10 @@ fn geo(element: &Element) -> Option<Value> {
 
 fn source(source: &Feed) -> Value {
     let mut object = Map::new();
-    put(&mut object, "id", Some(source.id.clone()).filter(|id| !id.is_empty()));
-    put(&mut object, "title", source.title.as_ref().map(Text::to_plain));
-    put(&mut object, "updated", source.updated.map(seconds));
-    put(&mut object, "permalinkUrl", permalink(&source.links));
-    put(&mut object, "standardLinks", standard_links(&source.links));
+    insert_some(&mut object, "id", Some(source.id.clone()).filter(|id| !id.is_empty()));
+    insert_some(&mut object, "title", source.title.as_ref().map(Text::to_plain));
+    insert_some(&mut object, "updated", source.updated.map(seconds));
+    insert_some(&mut object, "permalinkUrl", permalink(&source.links));
+    insert_some(&mut object, "standardLinks", standard_links(&source.links));
     Value::Object(object)
 }

@@ -13,7 +13,11 @@ pub(super) const ACTIVITY: &str = "http://activitystrea.ms/spec/1.0/";
 pub(super) const GEORSS: &str = "http://www.georss.org/georss";
 
 /// Sets a key if there is a value for it.
-pub(super) fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+pub(super) fn insert_some(
+    object: &mut Map<String, Value>,
+    key: &str,
+    value: Option<impl Into<Value>>,
+) {
     if let Some(value) = value {
         object.insert(key.to_owned(), value.into());
     }
@@ -42,10 +46,10 @@ pub(super) fn standard_links(links: &[Link]) -> Option<Value> {
         object.insert("href".to_owned(), Value::String(link.href.clone()));
         // "MimeType of the link destination (text/html by default)" (seed 003)
         let usual = is_alternate(link).then(|| "text/html".to_owned());
-        put(&mut object, "type", link.mime.clone().or(usual));
-        put(&mut object, "title", link.title.clone());
-        put(&mut object, "hreflang", link.hreflang.clone());
-        put(&mut object, "length", link.length.clone());
+        insert_some(&mut object, "type", link.mime.clone().or(usual));
+        insert_some(&mut object, "title", link.title.clone());
+        insert_some(&mut object, "hreflang", link.hreflang.clone());
+        insert_some(&mut object, "length", link.length.clone());
         let list = by_rel.entry(rel).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(list) = list {
             list.push(Value::Object(object));

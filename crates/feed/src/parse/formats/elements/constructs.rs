@@ -8,7 +8,7 @@ use crate::model::{
 use crate::parse::person::person;
 use crate::parse::target::Target;
 use crate::parse::texts::kind_of;
-use crate::parse::tree::{El, Items, is_item};
+use crate::parse::tree::{Items, XmlElement, is_item};
 use crate::parse::vocabulary::{RSS, XML};
 
 const DCTERMS: &str = "http://purl.org/dc/terms/";
@@ -18,7 +18,10 @@ const IANA: &str = "http://www.iana.org/assignments/relation/";
 
 /// A text construct that Atom 1.0 dropped, as an element: escaped where it is markup, with
 /// the `type` that a text of Atom 1.0 has.
-pub(in crate::parse::formats) fn kept_text(element: El<'_>, target: &Target<'_>) -> Element {
+pub(in crate::parse::formats) fn kept_text(
+    element: XmlElement<'_>,
+    target: &Target<'_>,
+) -> Element {
     let text = target.bases.atom(element);
     let kind = if text.kind == TextKind::Text { "text" } else { "html" };
     let told = |prefix: &str, name: &str, value: String| Attribute {
@@ -42,7 +45,10 @@ pub(in crate::parse::formats) fn kept_text(element: El<'_>, target: &Target<'_>)
 }
 
 /// Sets the generator of a feed, unless it has one.
-pub(in crate::parse::formats) fn set_generator(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(in crate::parse::formats) fn set_generator(
+    element: XmlElement<'_>,
+    target: &mut Target<'_>,
+) -> bool {
     let uri = element.attr("uri").or(element.attr("url")).or(element.attr("href"));
     let generator = Generator {
         name: element.text().into_owned(),
@@ -54,7 +60,10 @@ pub(in crate::parse::formats) fn set_generator(element: El<'_>, target: &mut Tar
 }
 
 /// Atom 0.3 has a date of creation, which went to Dublin Core's terms.
-pub(in crate::parse::formats) fn read_created(element: El<'_>, target: &mut Target<'_>) -> bool {
+pub(in crate::parse::formats) fn read_created(
+    element: XmlElement<'_>,
+    target: &mut Target<'_>,
+) -> bool {
     let Some(date) = target.date(element) else { return false };
     let text = date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
     target.extensions().push(Element {
@@ -70,7 +79,7 @@ pub(in crate::parse::formats) fn read_created(element: El<'_>, target: &mut Targ
 
 /// Reads a person construct; one without elements is read as RSS writes persons.
 pub(in crate::parse::formats) fn read_person(
-    element: El<'_>,
+    element: XmlElement<'_>,
     target: &mut Target<'_>,
 ) -> Option<Person> {
     if !element.has_elements() {
@@ -82,13 +91,13 @@ pub(in crate::parse::formats) fn read_person(
     });
     // What is no address becomes part of the name; that must not happen again when somebody
     // else's element, which is kept as well, is read again.
-    let own_email = |child: &El<'_>| {
+    let own_email = |child: &XmlElement<'_>| {
         let own = child.is_atom() || child.is_rss();
-        child.named("email") && (own || child.space().uri() == element.space().uri())
+        child.named("email") && (own || child.namespace().uri() == element.namespace().uri())
     };
     let mut person = Person {
         name: element.filled_child("name").unwrap_or_default(),
-        email: element.elements().filter(own_email).find_map(El::filled),
+        email: element.elements().filter(own_email).find_map(XmlElement::filled),
         uri,
         extensions: Vec::new(),
         ..Person::default()
@@ -101,7 +110,7 @@ pub(in crate::parse::formats) fn read_person(
             continue;
         }
         if !(own && known.iter().any(|name| child.named(name))) {
-            person.extensions.extend(child.keep(items));
+            person.extensions.extend(child.to_extension(items));
         }
     }
     let somebody = !person.name.is_empty() || person.email.is_some() || person.uri.is_some();
@@ -109,13 +118,13 @@ pub(in crate::parse::formats) fn read_person(
 }
 
 /// Reads a link, its address in an attribute or, as in RSS, in its text.
-pub(in crate::parse::formats) fn read_link(element: El<'_>, target: &Target<'_>) -> Link {
+pub(in crate::parse::formats) fn read_link(element: XmlElement<'_>, target: &Target<'_>) -> Link {
     let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
     let href = named("href").or_else(|| named("url")).or_else(|| named("uri"));
     let text = element.text();
     let rel = named("rel").unwrap_or("alternate");
     let foreign = element.attributes().iter().filter(|a| !matches!(a.prefix, "" | "xml"));
-    let attributes = foreign.map(|attribute| element.keep_attribute(attribute, &attribute.value));
+    let attributes = foreign.map(|attribute| element.to_attribute(attribute, &attribute.value));
     Link {
         href: target.bases.href(element, href.unwrap_or(&text)),
         rel: rel.strip_prefix(IANA).unwrap_or(rel).to_owned(),
@@ -125,13 +134,13 @@ pub(in crate::parse::formats) fn read_link(element: El<'_>, target: &Target<'_>)
         length: named("length").map(str::to_owned),
         attributes: attributes.collect(),
         // Where the address is a text, what stands in it is no part of the link.
-        extensions: href.map_or_else(Vec::new, |_| element.keep_inside(target.items())),
+        extensions: href.map_or_else(Vec::new, |_| element.to_extensions(target.items())),
         ..Link::default()
     }
 }
 
 /// Reads a category, its term in an attribute or, as in RSS, in its text.
-pub(in crate::parse::formats) fn read_category(element: El<'_>) -> Category {
+pub(in crate::parse::formats) fn read_category(element: XmlElement<'_>) -> Category {
     let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
     let label = named("label").map(str::to_owned);
     let term = named("term").map(str::to_owned).or_else(|| element.filled());
@@ -144,7 +153,10 @@ pub(in crate::parse::formats) fn read_category(element: El<'_>) -> Category {
 }
 
 /// Reads the content of an entry.
-pub(in crate::parse::formats) fn read_content(element: El<'_>, target: &Target<'_>) -> Content {
+pub(in crate::parse::formats) fn read_content(
+    element: XmlElement<'_>,
+    target: &Target<'_>,
+) -> Content {
     let label = element.attr("type").unwrap_or_default();
     let kind = kind_of(label);
     if let Some(src) = element.attr("src").or(element.attr("url")).filter(|src| !src.is_empty()) {
@@ -163,11 +175,12 @@ pub(in crate::parse::formats) fn read_content(element: El<'_>, target: &Target<'
     Content::Media { mime, value }
 }
 /// A body of real or escaped markup.
-pub(in crate::parse::formats) fn body(element: El<'_>, target: &Target<'_>) -> Content {
+pub(in crate::parse::formats) fn body(element: XmlElement<'_>, target: &Target<'_>) -> Content {
     if !element.has_elements() {
         return Content::Text(target.bases.html(element));
     }
-    let lang = element.lang().filter(|lang| element.parent().and_then(El::lang) != Some(lang));
+    let lang =
+        element.lang().filter(|lang| element.parent().and_then(XmlElement::lang) != Some(lang));
     Content::Text(Text {
         kind: TextKind::Xhtml,
         value: target.bases.xhtml(element),

@@ -3,7 +3,7 @@
 use super::{Reading, attribute, element, link, place};
 use crate::model::{Category, Content, Element, Entry, Link, Node, Text, TextKind};
 use crate::parse::dates;
-use crate::parse::microformats::{Form, Item, Property, absolute};
+use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute};
 use crate::repair::{Repair, RepairCode};
 
 const THREADS: (&str, &str) = ("http://purl.org/syndication/thread/1.0", "thr");
@@ -29,7 +29,7 @@ const MEDIA: [(&str, &str); 15] = [
 
 impl Reading<'_> {
     /// Reads an entry; `None` if it says nothing.
-    pub(super) fn entry(&mut self, item: Item<'_>) -> Option<Entry> {
+    pub(super) fn entry(&mut self, item: MicroformatItem<'_>) -> Option<Entry> {
         let lang = item.tag.lang().map(str::to_owned);
         let mut entry = Entry { lang, base: self.told.clone(), ..Entry::default() };
         self.begin(&mut entry, item.tag);
@@ -54,7 +54,7 @@ impl Reading<'_> {
     }
 
     /// What is said only by how an entry is marked up.
-    fn imply(&self, entry: &mut Entry, item: Item<'_>, held: &[Property<'_>]) {
+    fn imply(&self, entry: &mut Entry, item: MicroformatItem<'_>, held: &[Property<'_>]) {
         if entry.title.is_none() {
             entry.title = item.implied_name(held).map(Text::plain);
         }
@@ -78,7 +78,7 @@ impl Reading<'_> {
         &mut self,
         entry: &mut Entry,
         property: Property<'_>,
-        item: Item<'_>,
+        item: MicroformatItem<'_>,
     ) -> bool {
         match property.name {
             "name" if entry.title.is_none() => {
@@ -115,8 +115,8 @@ impl Reading<'_> {
     }
 
     /// A text construct, with the language of its element where that is another.
-    fn text(&self, property: Property<'_>, item: Item<'_>) -> Option<Text> {
-        let (kind, value) = if property.form == Form::Markup {
+    fn text(&self, property: Property<'_>, item: MicroformatItem<'_>) -> Option<Text> {
+        let (kind, value) = if property.form == ValueForm::Markup {
             (TextKind::Html, property.tag.markup())
         } else {
             (TextKind::Text, property.text())
@@ -142,7 +142,7 @@ impl Reading<'_> {
     fn category(&self, property: Property<'_>) -> Option<Category> {
         let named = property.item.and_then(|item| self.name_of(item));
         let term = named.unwrap_or_else(|| match property.form {
-            Form::Address => self.address(property).unwrap_or_default(),
+            ValueForm::Address => self.address(property).unwrap_or_default(),
             _ => property.text(),
         });
         (!term.is_empty()).then(|| Category { term, ..Category::default() })

@@ -2,7 +2,7 @@
 
 use super::{Reading, attribute, element};
 use crate::model::Person;
-use crate::parse::microformats::{Form, Item, Property, absolute};
+use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute};
 use crate::parse::person;
 
 /// Where a person's picture goes, as subscribers know it (seed 003, "author").
@@ -15,7 +15,7 @@ impl Reading<'_> {
             return self.card(item);
         }
         let address = || property.address(self.base).filter(|address| address.contains("://"));
-        if property.form == Form::Address {
+        if property.form == ValueForm::Address {
             return address().map(|uri| Person { uri: Some(uri), ..Person::default() });
         }
         let mut person = person::person(&property.text())?;
@@ -25,7 +25,7 @@ impl Reading<'_> {
         Some(person)
     }
 
-    fn card(&self, item: Item<'_>) -> Option<Person> {
+    fn card(&self, item: MicroformatItem<'_>) -> Option<Person> {
         let held = item.properties();
         let first = |names: &[&str]| {
             names.iter().find_map(|name| held.iter().find(|property| property.name == *name))

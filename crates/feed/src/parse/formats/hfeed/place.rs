@@ -3,7 +3,7 @@
 
 use super::{Reading, element};
 use crate::model::{Element, Node};
-use crate::parse::microformats::{Item, Property};
+use crate::parse::microformats::{MicroformatItem, Property};
 
 const GEORSS: (&str, &str) = ("http://www.georss.org/georss", "georss");
 
@@ -36,7 +36,7 @@ pub(super) fn point(latitude: &str, longitude: &str) -> Option<Element> {
 }
 
 /// The coordinates in an item, or in one that it holds for that.
-fn point_of(item: Item<'_>) -> Option<String> {
+fn point_of(item: MicroformatItem<'_>) -> Option<String> {
     let mut around = Some(item);
     for _ in 0..DEPTH {
         let held = around?.properties();
@@ -57,7 +57,7 @@ fn point_of(item: Item<'_>) -> Option<String> {
 }
 
 /// What an address without a name is called: its parts.
-fn parts_of(item: Item<'_>) -> Option<String> {
+fn parts_of(item: MicroformatItem<'_>) -> Option<String> {
     let held = item.properties();
     let parts = ["street-address", "locality", "region", "country-name"];
     let named = parts.iter().filter_map(|name| held.iter().find(|held| held.name == *name));

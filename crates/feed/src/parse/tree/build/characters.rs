@@ -27,7 +27,7 @@ impl<'t> Builder<'t> {
         }
         if text.contains("]]>") {
             // The end of a section inside a section: nothing else has it in a text.
-            self.faults.note(RepairCode::NestedCdata);
+            self.faults.count(RepairCode::NestedCdata);
             return self.push_str(&text.replace("]]>", ""));
         }
         if text.contains('\r') {
@@ -92,7 +92,7 @@ impl<'t> Builder<'t> {
             }
         };
         if !known {
-            self.faults.note(RepairCode::UnknownEntity);
+            self.faults.count(RepairCode::UnknownEntity);
             self.push_str(token);
         }
     }
@@ -123,10 +123,10 @@ impl<'t> Builder<'t> {
         if let Some(cut) = text[..inner].find(&end)
             && tokens.resume(SECTION.len() + cut)
         {
-            self.faults.note(RepairCode::UnclosedToken);
+            self.faults.count(RepairCode::UnclosedToken);
             return self.characters(&text[..cut]);
         }
-        self.faults.note(RepairCode::NestedCdata);
+        self.faults.count(RepairCode::NestedCdata);
         self.push_str(&text.replace(SECTION, ""));
         // What follows, up to the end of the outer section, is in that section.
         let rest = tokens.rest();

@@ -1,31 +1,31 @@
 //! Walks through what lies below an element, without recursion.
 
 use super::super::{Kind, NONE};
-use super::El;
+use super::XmlElement;
 
 /// One step of a [`Walk`].
 #[derive(Clone, Copy, Debug)]
 pub(in crate::parse::tree) enum Step<'t> {
-    Enter(El<'t>),
+    Enter(XmlElement<'t>),
     Text(&'t str),
-    Leave(El<'t>),
+    Leave(XmlElement<'t>),
 }
 
 /// A walk through what lies below an element, without recursion.
 #[derive(Debug)]
 pub(in crate::parse::tree) struct Walk<'t> {
-    top: El<'t>,
+    top: XmlElement<'t>,
     at: u32,
     leaving: bool,
 }
 
 impl<'t> Walk<'t> {
-    pub(in crate::parse::tree) fn below(top: El<'t>) -> Walk<'t> {
+    pub(in crate::parse::tree) fn below(top: XmlElement<'t>) -> Walk<'t> {
         Walk { top, at: top.node().first, leaving: false }
     }
 
     /// Goes past what was just entered.
-    pub(in crate::parse::tree) fn skip(&mut self, entered: El<'t>) {
+    pub(in crate::parse::tree) fn skip(&mut self, entered: XmlElement<'t>) {
         self.at = entered.at;
         self.leaving = true;
     }
@@ -36,18 +36,18 @@ impl<'t> Walk<'t> {
             return None;
         }
         let node = &tree.nodes[self.at as usize];
-        let here = El { tree, at: self.at };
-        let onward = |walk: &mut Self| {
+        let here = XmlElement { tree, at: self.at };
+        let move_on = |walk: &mut Self| {
             walk.leaving = node.next == NONE;
             walk.at = if walk.leaving { node.parent } else { node.next };
         };
         match &node.kind {
             Kind::Text(text) => {
-                onward(self);
+                move_on(self);
                 Some(Step::Text(text))
             }
             Kind::Element { .. } if self.leaving => {
-                onward(self);
+                move_on(self);
                 Some(Step::Leave(here))
             }
             Kind::Element { .. } => {
