@@ -6,11 +6,11 @@ use feedgate_core::ports::SubscriptionFilter;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::store::on_both_stores;
+use crate::store::on_one_store;
 use crate::support::PATIENCE;
 use crate::support::postgres::Database;
 
-on_both_stores!(everything_arrives);
+on_one_store!(everything_arrives);
 
 async fn everything_arrives(database: Database) {
     let demo = Command::new(env!("CARGO_BIN_EXE_feedgate"))

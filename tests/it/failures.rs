@@ -3,7 +3,7 @@
 
 use http::StatusCode;
 
-use crate::store::on_both_stores;
+use crate::store::{on_both_stores, on_one_store};
 use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
@@ -12,9 +12,10 @@ use crate::support::subscriber::{Mood, Subscriber};
 
 on_both_stores!(
     a_callback_that_fails_holds_nobody_up_and_is_told_later,
-    who_does_not_agree_is_not_subscribed,
     a_publisher_who_fails_and_recovers_loses_no_entry,
 );
+
+on_one_store!(who_does_not_agree_is_not_subscribed);
 
 async fn a_callback_that_fails_holds_nobody_up_and_is_told_later(database: Database) {
     // One attempt at a time for a host: a hanging one must give its place back.

@@ -24,7 +24,7 @@ use http::StatusCode;
 use http::header::{ETAG, HeaderValue};
 use tokio::sync::Semaphore;
 
-use crate::store::on_both_stores;
+use crate::store::{on_both_stores, on_one_store};
 use crate::support::feeds::{entry_id, rss};
 use crate::support::origin::{Origin, answer};
 use crate::support::postgres::Database;
@@ -34,15 +34,18 @@ use crate::support::server::{Server, say};
 on_both_stores!(
     n05_what_was_there_before_is_told_to_nobody,
     numbers_ascend_with_age_whichever_way_the_document_runs,
+    a_server_that_says_slow_down_is_left_alone_altogether,
+    n12_content_that_comes_back_is_news_again,
+    polls_at_the_same_time_are_one_poll,
+);
+
+on_one_store!(
     a_document_that_cannot_be_read_costs_no_entry,
     a_page_with_entries_marked_up_is_a_feed_and_stays_one,
     the_same_bytes_are_not_parsed_again_but_their_validators_are_kept,
     trouble_is_shown_and_over_as_soon_as_it_is_over,
-    a_server_that_says_slow_down_is_left_alone_altogether,
     p40_what_robots_txt_forbids_us_by_name_is_not_fetched,
-    n12_content_that_comes_back_is_news_again,
     a_ping_that_contradicts_a_304_is_believed_once_a_day,
-    polls_at_the_same_time_are_one_poll,
 );
 
 /// A poller, and the publisher it polls.

@@ -7,14 +7,15 @@ use http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::{Node, told};
-use crate::store::on_both_stores;
+use crate::store::{on_both_stores, on_one_store};
 use crate::support::postgres::Database;
 use crate::support::server::{Server, say};
 use crate::support::subscriber::{Mood, Subscriber};
 
-on_both_stores!(
+on_both_stores!(a_host_has_no_more_in_hand_than_its_bound);
+
+on_one_store!(
     a_slow_host_keeps_nobody_else_waiting,
-    a_host_has_no_more_in_hand_than_its_bound,
     the_same_body_goes_to_all_who_are_owed_the_same,
 );
 

@@ -3,16 +3,19 @@
 use feedgate_core::record::Seq;
 
 use super::{Node, told};
-use crate::store::on_both_stores;
+use crate::store::{on_both_stores, on_one_store};
 use crate::support::feeds::entry_ids;
 use crate::support::postgres::Database;
 use crate::support::subscriber::{Mood, Subscriber};
 
 on_both_stores!(
-    only_a_2xx_moves_the_cursor,
     a_callback_that_says_gone_is_told_no_more,
     what_failed_is_brought_with_what_came_since,
     many_records_come_in_order_in_several_deliveries,
+);
+
+on_one_store!(
+    only_a_2xx_moves_the_cursor,
     a_callback_that_nobody_serves_keeps_its_subscription,
     what_is_brought_again_is_not_late,
 );

@@ -5,15 +5,16 @@ use feedgate_protocol::Protocol;
 use http::Method;
 
 use super::{Node, TOPIC, secret, told};
-use crate::store::on_both_stores;
+use crate::store::{on_both_stores, on_one_store};
 use crate::support::postgres::Database;
 use crate::support::server::Asked;
 use crate::support::subscriber::{Subscriber, is_signed, named};
 
-on_both_stores!(
+on_both_stores!(a_raw_body_arrives_byte_for_byte);
+
+on_one_store!(
     websub_carries_what_its_clients_read,
     json_is_a_view_of_the_same_entries,
-    a_raw_body_arrives_byte_for_byte,
     rsscloud_names_the_topic_in_three_ways,
     the_null_device_is_never_called,
 );

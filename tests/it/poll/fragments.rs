@@ -8,15 +8,18 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::subscription::Format;
 
-use super::{Bench, on_both_stores};
+use super::{Bench, on_both_stores, on_one_store};
 use crate::support::feeds::rss;
 use crate::support::postgres::Database;
 
 on_both_stores!(
-    n12_a_part_of_a_page_is_news_when_it_says_something_else,
-    n12_json_is_compared_by_its_values,
     a_part_that_is_not_there_is_a_status_and_no_storm,
     who_waits_for_a_part_is_told_when_it_appears,
+);
+
+on_one_store!(
+    n12_a_part_of_a_page_is_news_when_it_says_something_else,
+    n12_json_is_compared_by_its_values,
     parts_of_one_document_are_fetched_as_often_as_one,
     p50_a_feed_is_one_whatever_its_label,
     p52_a_page_tells_its_feeds_and_one_in_the_place_of_a_feed_tells_nothing,

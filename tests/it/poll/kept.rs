@@ -6,16 +6,17 @@ use feedgate_core::record::Seq;
 use feedgate_core::subscription::Format;
 
 use super::{Bench, room};
-use crate::store::on_both_stores;
+use crate::store::{on_both_stores, on_one_store};
 use crate::support::feeds::rss;
 use crate::support::origin::{Origin, Step, answer, head};
 use crate::support::postgres::Database;
 
-on_both_stores!(
+on_both_stores!(p45_a_restart_fetches_nothing_sooner);
+
+on_one_store!(
     p06_validators_of_the_same_bytes_are_kept,
     p07_validators_are_kept_only_with_what_could_be_used,
     p21_the_topic_stays_what_it_is_wherever_it_is_fetched,
-    p45_a_restart_fetches_nothing_sooner,
 );
 
 /// `If-None-Match` of all requests for `path`.

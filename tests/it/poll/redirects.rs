@@ -9,14 +9,15 @@ use feedgate_core::topic::Topic;
 use futures_util::future::join_all;
 
 use super::Bench;
-use crate::store::on_both_stores;
+use crate::store::{on_both_stores, on_one_store};
 use crate::support::feeds::rss;
 use crate::support::origin::{Origin, Step, answer};
 use crate::support::postgres::Database;
 
-on_both_stores!(
+on_both_stores!(p20_a_permanent_redirect_is_followed_after_a_week);
+
+on_one_store!(
     p09_a_server_that_says_not_modified_for_eight_days_is_asked_for_the_whole,
-    p20_a_permanent_redirect_is_followed_after_a_week,
     p20_a_portal_that_answers_for_everybody_moves_nothing,
     p22_a_document_that_says_it_has_moved_is_as_good_as_a_redirect,
     p23_an_address_that_a_feed_gives_for_itself_is_told_and_not_followed,

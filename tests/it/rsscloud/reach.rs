@@ -4,7 +4,7 @@ use feedgate_protocol::xmlrpc::{Value, call_with, read_response};
 use http::StatusCode;
 
 use super::{unreadable, worked};
-use crate::store::on_both_stores;
+use crate::store::on_one_store;
 use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
@@ -13,7 +13,7 @@ use crate::support::server::client;
 use crate::support::subscriber::Subscriber;
 use crate::support::world::World;
 
-on_both_stores!(where_the_store_fails_for_one_feed_nothing_is_said_to_have_worked);
+on_one_store!(where_the_store_fails_for_one_feed_nothing_is_said_to_have_worked);
 
 impl World {
     /// One in which somebody watches a feed whose last poll failed.

@@ -70,6 +70,24 @@ macro_rules! on_both_stores {
 }
 pub(crate) use on_both_stores;
 
+/// Runs each function on SQLite alone: tests of what no SQL decides, such as how documents are
+/// compared, what is sent and how an endpoint replies. What they use of the store is tested on
+/// both engines by this module.
+macro_rules! on_one_store {
+    ($($name:ident),* $(,)?) => {
+        mod one_store {
+            use crate::support::postgres::{Database, Kind};
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $name() {
+                    super::$name(Database::new(Kind::Sqlite).await).await;
+                }
+            )*
+        }
+    };
+}
+pub(crate) use on_one_store;
+
 /// A moment `seconds` after the tests began, as it were.
 pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_790_000_000 + seconds, 123_456_000).unwrap()
