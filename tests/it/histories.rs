@@ -19,6 +19,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tokio::runtime::Handle;
 
 use crate::store::on_both_stores;
+use crate::support::cases::cases;
 use crate::support::postgres::Database;
 
 use script::histories;
@@ -26,8 +27,8 @@ use stage::Stage;
 
 on_both_stores!(every_entry_is_handed_over_at_least_once_and_in_order);
 
-/// Histories played on each kind of store.
-const HISTORIES: u32 = 1_000;
+/// Histories that a full run plays on each kind of store.
+const HISTORIES: usize = 1_000;
 
 async fn every_entry_is_handed_over_at_least_once_and_in_order(database: Database) {
     let stage = Stage::set(database).await;
@@ -35,7 +36,8 @@ async fn every_entry_is_handed_over_at_least_once_and_in_order(database: Databas
     let playing = tokio::task::spawn_blocking(move || {
         // One that fails is cut down to what matters of it, and printed whole: that is all
         // that is needed to play it again.
-        let config = Config { cases: HISTORIES, failure_persistence: None, ..Config::default() };
+        let cases = u32::try_from(cases(HISTORIES)).unwrap();
+        let config = Config { cases, failure_persistence: None, ..Config::default() };
         let stage = Mutex::new(stage);
         let played = TestRunner::new(config).run(&histories(), |history| {
             let mut stage = stage.lock().unwrap();

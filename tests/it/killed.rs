@@ -6,6 +6,7 @@ use tokio::time::{Duration, sleep, timeout};
 
 use crate::store::on_both_stores;
 use crate::support::PATIENCE;
+use crate::support::cases::cases;
 use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
@@ -14,6 +15,7 @@ use crate::support::reader::Reader;
 use crate::support::subscriber::{Subscriber, named};
 
 const FEEDS: usize = 4;
+/// Entries and kills of a full run.
 const ENTRIES_PER_FEED: usize = 125;
 const KILLS: usize = 20;
 /// Subscribers of each protocol; every one of them wants every feed.
@@ -42,8 +44,9 @@ async fn a_kill_loses_nothing(database: Database) {
 
     let mut dice = Dice::thrown();
     let mut published = 0;
-    for life in 1..=KILLS {
-        let upto = FEEDS * ENTRIES_PER_FEED * life / KILLS;
+    let (kills, entries_per_feed) = (cases(KILLS), cases(ENTRIES_PER_FEED));
+    for life in 1..=kills {
+        let upto = FEEDS * entries_per_feed * life / kills;
         let before_the_kill = published + dice.below((upto - published) as u64) as usize;
         while published < before_the_kill {
             published += 1;
@@ -62,7 +65,7 @@ async fn a_kill_loses_nothing(database: Database) {
     for feed in 0..FEEDS {
         ping(&gateway, &publisher, feed).await;
     }
-    everybody_has_everything(&gateway, &publisher, &subscriber).await;
+    everybody_has_everything(&gateway, &publisher, &subscriber, entries_per_feed).await;
     gateway.comes_to_rest().await;
 }
 
@@ -119,11 +122,12 @@ async fn everybody_has_everything(
     gateway: &Gateway,
     publisher: &Publisher,
     subscriber: &Subscriber,
+    entries_per_feed: usize,
 ) {
     let mut waiting = JoinSet::new();
     for feed in 0..FEEDS {
         let topic = publisher.url(&path(feed));
-        let all: Vec<String> = (1..=ENTRIES_PER_FEED).map(|n| entry_id(&name(feed), n)).collect();
+        let all: Vec<String> = (1..=entries_per_feed).map(|n| entry_id(&name(feed), n)).collect();
         for (protocol, number) in everybody() {
             let callback = callback(protocol, number, feed);
             let (all, subscriber) = (all.clone(), subscriber.clone());

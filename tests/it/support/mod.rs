@@ -4,6 +4,7 @@
 //! are made up. Whoever waits, waits for a condition, and gives up after [`PATIENCE`].
 
 pub(crate) mod browser;
+pub(crate) mod cases;
 pub(crate) mod changed;
 pub(crate) mod feeds;
 pub(crate) mod gateway;

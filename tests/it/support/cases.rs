@@ -1,0 +1,9 @@
+//! How many cases a long property test plays: a tenth, or all of them where
+//! `FEEDGATE_TEST_FULL` is set (`tests/run --full`).
+
+/// `full`, or a tenth of it.
+pub(crate) fn cases(full: usize) -> usize {
+    #[expect(clippy::disallowed_methods, reason = "it is the test runner that sets it")]
+    let is_full = std::env::var("FEEDGATE_TEST_FULL").is_ok_and(|value| value == "1");
+    if is_full { full } else { full / 10 }
+}
