@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use url::Url;
 
-use crate::authoring::Publish;
+use crate::authoring::AuthoringService;
 use crate::config::Config;
 use crate::event_log::{self, EventLog};
 use crate::http::serve::listener::{ListenError, Listener};
@@ -30,8 +30,8 @@ use crate::jobs::runner::{self, Job, WorkerConfig};
 use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
-use crate::subscriptions::Subscribe;
-use crate::subscriptions::verification_job::Intents;
+use crate::subscriptions::SubscriptionService;
+use crate::subscriptions::verification_job::VerificationJob;
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_store as store;
@@ -107,11 +107,12 @@ impl Running {
         let poller = Poller::new(kept(), out(), counts(), tells(), config.poll());
         let settings = config.deliver(&public_url);
         let deliverer = Deliverer::new(kept(), out(), counts(), tells(), settings);
-        let subscribe = Subscribe::new(kept(), out(), poller.clone(), counts(), tells());
+        let subscribe = SubscriptionService::new(kept(), out(), poller.clone(), counts(), tells());
         let subscribe = Arc::new(subscribe);
-        let intents = Intents::new(Arc::clone(&subscribe));
+        let intents = VerificationJob::new(Arc::clone(&subscribe));
         let settings = config.authoring(&public_url);
-        let publish = Arc::new(Publish::new(kept(), Arc::clone(&subscribe), out(), settings));
+        let publish =
+            Arc::new(AuthoringService::new(kept(), Arc::clone(&subscribe), out(), settings));
         let collector =
             Collector::prepare(kept(), &config.collect(&public_url), runner::now()).await?;
         let settings = config.http(&public_url);
@@ -242,7 +243,7 @@ pub async fn create_token(
     getrandom::fill(&mut bytes).map_err(StartError::Random)?;
     let token = hex::encode(bytes);
     let (login, name) = (login.to_owned(), name.to_owned());
-    let new = NewToken { login, name, rights, hash: TokenHash::of(&token) };
+    let new = NewToken { login, name, rights, hash: TokenHash::from_token(&token) };
     let id = store.create_token(&new, now).await?;
     Ok((token, id))
 }

@@ -17,7 +17,7 @@ use tracing::error;
 use url::Url;
 
 use crate::net::HttpClient;
-use crate::subscriptions::Subscribe;
+use crate::subscriptions::SubscriptionService;
 use feedgate_core::ping::{Ping, PingSource, WeblogChange};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::stored_file::{
@@ -26,7 +26,7 @@ use feedgate_core::stored_file::{
 use feedgate_feed::Context;
 use feedgate_feed::model::Text;
 use feedgate_feed::normalize;
-use feedgate_protocol::rss::{self, BadFeed, Fault};
+use feedgate_protocol::rss::{self, BadFeed, DocumentFault};
 
 pub use enclosure::look;
 pub use post::{Draft, Posted, new_id};
@@ -46,9 +46,9 @@ pub struct Settings {
 }
 
 /// Keeps feeds for their authors.
-pub struct Publish {
+pub struct AuthoringService {
     store: Arc<dyn Store>,
-    subscribe: Arc<Subscribe>,
+    subscribe: Arc<SubscriptionService>,
     fetch: HttpClient,
     sign_in: SignIn,
     settings: Settings,
@@ -69,7 +69,7 @@ impl Author {
 
 /// What somebody sent to be kept.
 #[derive(Clone, Copy, Debug)]
-pub enum Sent<'s> {
+pub enum SubmittedFeed<'s> {
     /// A text, decoded by the protocol it came in.
     Text(&'s str),
     /// Bytes, which say themselves what they are.
@@ -78,7 +78,7 @@ pub enum Sent<'s> {
 
 /// A file that was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub struct SavedFeed {
     /// Its public address.
     pub url: String,
     /// Whether there was none of its name before.
@@ -92,7 +92,7 @@ pub struct Saved {
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum AuthoringRefusal {
     /// Nobody has this login with this password: which of the two is wrong is not said.
     #[error("the username or the password is wrong")]
     WrongPassword,
@@ -107,7 +107,7 @@ pub enum Refusal {
     PathSegment(#[from] BadPathSegment),
     /// The document is not sound.
     #[error("the XML is not sound: {0}")]
-    Unsound(#[from] Fault),
+    Unsound(#[from] DocumentFault),
     /// The document is too long.
     #[error("the feed is longer than {0} bytes")]
     TooLong(usize),
@@ -128,7 +128,7 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-impl Refusal {
+impl AuthoringRefusal {
     /// A word for programs, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -147,15 +147,21 @@ impl Refusal {
     }
 }
 
-impl Publish {
+impl AuthoringService {
     /// Puts it together.
     pub fn new(
         store: Arc<dyn Store>,
-        subscribe: Arc<Subscribe>,
+        subscribe: Arc<SubscriptionService>,
         fetch: HttpClient,
         settings: Settings,
-    ) -> Publish {
-        Publish { sign_in: SignIn::new(Arc::clone(&store)), store, subscribe, fetch, settings }
+    ) -> AuthoringService {
+        AuthoringService {
+            sign_in: SignIn::new(Arc::clone(&store)),
+            store,
+            subscribe,
+            fetch,
+            settings,
+        }
     }
 
     /// How much one account may store.
@@ -164,7 +170,7 @@ impl Publish {
     }
 
     /// Who has this login and this password, or this token for a password.
-    pub async fn sign_in(&self, login: &str, password: &str) -> Result<Author, Refusal> {
+    pub async fn sign_in(&self, login: &str, password: &str) -> Result<Author, AuthoringRefusal> {
         self.sign_in.author(login, password).await
     }
 
@@ -173,23 +179,23 @@ impl Publish {
     pub async fn save(
         &self,
         (author, name): (&Author, &PathSegment),
-        sent: Sent<'_>,
+        sent: SubmittedFeed<'_>,
         condition: &WriteCondition,
         now: DateTime<Utc>,
-    ) -> Result<Saved, Refusal> {
+    ) -> Result<SavedFeed, AuthoringRefusal> {
         let content = self.content(sent)?;
         let (place, quota) = ((&author.login, name), self.settings.quota);
         let kept = self.store.save_file(place, &content, (condition, quota), now).await?;
         match kept {
             SaveOutcome::Made | SaveOutcome::Replaced | SaveOutcome::Same => {}
-            SaveOutcome::Full => return Err(Refusal::Full(quota)),
-            SaveOutcome::Unmet => return Err(Refusal::Unmet),
-            SaveOutcome::NoAccount => return Err(Refusal::WrongPassword),
+            SaveOutcome::Full => return Err(AuthoringRefusal::Full(quota)),
+            SaveOutcome::Unmet => return Err(AuthoringRefusal::Unmet),
+            SaveOutcome::NoAccount => return Err(AuthoringRefusal::WrongPassword),
         }
         let url = self.url(&author.login, name);
         let news = Some(&content.body[..]).filter(|_| kept != SaveOutcome::Same);
         let is_told = self.announce(&url, news, now).await;
-        Ok(Saved { url, is_new: kept == SaveOutcome::Made, tag: content.tag(), is_told })
+        Ok(SavedFeed { url, is_new: kept == SaveOutcome::Made, tag: content.tag(), is_told })
     }
 
     /// Has everybody told who wants to be, of the feed too if it is `news`; whether that can
@@ -218,10 +224,10 @@ impl Publish {
         name: &PathSegment,
         condition: &WriteCondition,
         now: DateTime<Utc>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, AuthoringRefusal> {
         match self.store.remove_file((&author.login, name), condition).await? {
             None => Ok(false),
-            Some(false) => Err(Refusal::Unmet),
+            Some(false) => Err(AuthoringRefusal::Unmet),
             Some(true) => {
                 self.announce(&self.url(&author.login, name), None, now).await;
                 Ok(true)
@@ -275,18 +281,18 @@ impl Publish {
     }
 
     /// What is kept of what was sent, if it is sound.
-    fn content(&self, sent: Sent<'_>) -> Result<FileContent, Refusal> {
+    fn content(&self, sent: SubmittedFeed<'_>) -> Result<FileContent, AuthoringRefusal> {
         let text;
         let bytes = match sent {
-            Sent::Bytes(bytes) => bytes,
-            Sent::Text(sent) => {
+            SubmittedFeed::Bytes(bytes) => bytes,
+            SubmittedFeed::Text(sent) => {
                 text = rss::as_utf8(sent);
                 text.as_bytes()
             }
         };
         let most = self.settings.quota.file_bytes;
         if bytes.len() > most {
-            return Err(Refusal::TooLong(most));
+            return Err(AuthoringRefusal::TooLong(most));
         }
         let checked = rss::check(bytes)?;
         let media_type = checked.kind.media_type();
@@ -296,8 +302,8 @@ impl Publish {
     }
 }
 
-impl std::fmt::Debug for Publish {
+impl std::fmt::Debug for AuthoringService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Publish").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("AuthoringService").field("settings", &self.settings).finish_non_exhaustive()
     }
 }

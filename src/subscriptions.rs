@@ -48,7 +48,7 @@ use feedgate_core::topic::{Callback, Topic};
 use feedgate_feed::documents::{Fragment, InvalidFragment};
 use feedgate_protocol::Protocol;
 
-use host_limits::{CallbackHosts, Visit};
+use host_limits::{VerificationLimits, VerificationPermit};
 
 pub use verify::NotVerified;
 
@@ -60,13 +60,13 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 const PROBES: usize = 8;
 
 /// Makes and ends subscriptions.
-pub struct Subscribe {
+pub struct SubscriptionService {
     store: Arc<dyn Store>,
     fetch: HttpClient,
     ingest: Poller,
     metrics: Metrics,
     event_log: EventLog,
-    hosts: CallbackHosts,
+    hosts: VerificationLimits,
     probes: Semaphore,
     waiting: Semaphore,
 }
@@ -84,7 +84,7 @@ pub enum Verification {
 
 /// How far a wish has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum SubscribeOutcome {
     /// It is carried out.
     Now,
     /// It will be, once the callback has agreed.
@@ -93,7 +93,7 @@ pub enum Done {
 
 /// Why a wish was not carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum SubscriptionRefusal {
     /// The callback did not agree.
     #[error("the callback did not agree")]
     NotVerified(#[from] NotVerified),
@@ -123,7 +123,7 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-impl Refusal {
+impl SubscriptionRefusal {
     /// A word for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -140,7 +140,7 @@ impl Refusal {
     }
 }
 
-impl Subscribe {
+impl SubscriptionService {
     /// Puts the parts together.
     pub fn new(
         store: Arc<dyn Store>,
@@ -148,9 +148,9 @@ impl Subscribe {
         ingest: Poller,
         metrics: Metrics,
         event_log: EventLog,
-    ) -> Subscribe {
-        let hosts = CallbackHosts::new(store.news().intents);
-        Subscribe {
+    ) -> SubscriptionService {
+        let hosts = VerificationLimits::new(store.news().intents);
+        SubscriptionService {
             store,
             fetch,
             ingest,
@@ -169,7 +169,7 @@ impl Subscribe {
         intent: &Intent,
         verification: Verification,
         now: DateTime<Utc>,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<SubscribeOutcome, SubscriptionRefusal> {
         let of_collection = self.of_collection(intent).await?;
         let intent = of_collection.as_ref().unwrap_or(intent);
         if intent.mode == IntentMode::Subscribe
@@ -184,10 +184,10 @@ impl Subscribe {
             Verification::Async => {
                 self.store.enqueue_intent(intent, now).await?;
                 self.event_log.record(events::pending(intent, now));
-                return Ok(Done::Later);
+                return Ok(SubscribeOutcome::Later);
             }
         }
-        Ok(Done::Now)
+        Ok(SubscribeOutcome::Now)
     }
 
     /// The same for a collection, if its topic is one: that is nowhere to be fetched, so its
@@ -206,7 +206,11 @@ impl Subscribe {
 
     /// Asks the callback while the subscriber waits. Meanwhile the intent is kept like any
     /// other, so that of two requests the newer one has the last word.
-    async fn verified_now(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), Refusal> {
+    async fn verified_now(
+        &self,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<(), SubscriptionRefusal> {
         let id = self.store.enqueue_intent(intent, now + verification_job::CLAIM).await?;
         let visit = self.visit(&intent.wish.topic, &intent.wish.callback).await?;
         if let Err(why) = self.verify(intent, visit).await {
@@ -215,7 +219,7 @@ impl Subscribe {
         }
         match self.settle(id, intent, now).await? {
             true => Ok(()),
-            false => Err(Refusal::Superseded),
+            false => Err(SubscriptionRefusal::Superseded),
         }
     }
 
@@ -246,9 +250,13 @@ impl Subscribe {
     /// WebSub `#subscription-validation` leaves it to the hub which topics and callbacks
     /// it accepts. An address that is fixed in the URL is judged before the answer; where
     /// a name leads is told by the first request.
-    fn check(&self, wish: &SubscriptionRequest, is_collection: bool) -> Result<(), Refusal> {
+    fn check(
+        &self,
+        wish: &SubscriptionRequest,
+        is_collection: bool,
+    ) -> Result<(), SubscriptionRefusal> {
         let refused = |url: &Url, purpose| match self.fetch.refuses(url, purpose) {
-            Some(why) => Err(Refusal::Forbidden(purpose, why)),
+            Some(why) => Err(SubscriptionRefusal::Forbidden(purpose, why)),
             None => Ok(()),
         };
         if !is_collection {
@@ -267,7 +275,7 @@ impl Subscribe {
         &self,
         account: AccountId,
         topic: &Topic,
-    ) -> Result<Callback, Refusal> {
+    ) -> Result<Callback, SubscriptionRefusal> {
         let filter = SubscriptionFilter {
             account: Some(account),
             topic: Some(topic.as_str().to_owned()),
@@ -277,14 +285,18 @@ impl Subscribe {
         let (listed, total) = self.store.list(&filter).await?;
         match listed.into_iter().next() {
             Some(listed) if total == 1 => Ok(listed.subscription.callback),
-            Some(_) => Err(Refusal::Several(total)),
-            None => Err(Refusal::NoSubscription),
+            Some(_) => Err(SubscriptionRefusal::Several(total)),
+            None => Err(SubscriptionRefusal::NoSubscription),
         }
     }
 
     /// A place for asking a callback what is in its name; `None` if its host is asked too
     /// much (rule S26). Who is subscribed already has agreed before, and need not wait.
-    async fn visit(&self, topic: &Topic, callback: &Callback) -> Result<Option<Visit>, StoreError> {
+    async fn visit(
+        &self,
+        topic: &Topic,
+        callback: &Callback,
+    ) -> Result<Option<VerificationPermit>, StoreError> {
         if let Some(visit) = self.hosts.try_visit(callback) {
             return Ok(Some(visit));
         }
@@ -296,11 +308,15 @@ impl Subscribe {
         };
         match self.store.list(&filter).await?.1 {
             0 => Ok(self.hosts.wait(callback).await),
-            _ => Ok(Some(Visit::free())),
+            _ => Ok(Some(VerificationPermit::free())),
         }
     }
 
-    async fn verify(&self, intent: &Intent, visit: Option<Visit>) -> Result<(), NotVerified> {
+    async fn verify(
+        &self,
+        intent: &Intent,
+        visit: Option<VerificationPermit>,
+    ) -> Result<(), NotVerified> {
         let (at, begun) = (runner::now(), Instant::now());
         let verified = match visit {
             _ if intent.wish.callback.is_null_device() => Ok(()),
@@ -373,9 +389,9 @@ impl Subscribe {
 }
 
 /// A part that could never be found is refused before anybody waits for it.
-fn check_part(topic: &Topic) -> Result<(), Refusal> {
+fn check_part(topic: &Topic) -> Result<(), SubscriptionRefusal> {
     match topic.fragment().map(Fragment::parse).transpose() {
         Ok(_) => Ok(()),
-        Err(why) => Err(Refusal::BadPart(why)),
+        Err(why) => Err(SubscriptionRefusal::BadPart(why)),
     }
 }

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::enclosure::look;
-use super::{Author, Publish, Refusal, Saved, Sent};
+use super::{Author, AuthoringRefusal, AuthoringService, SavedFeed, SubmittedFeed};
 use feedgate_core::stored_file::{PathSegment, WriteCondition};
-use feedgate_protocol::rss::{self, About, Change, Post};
+use feedgate_protocol::rss::{self, ChannelInfo, FeedEdit, Post};
 
 /// How often a post is put into what another writer has changed meanwhile.
 const ATTEMPTS: usize = 5;
@@ -36,23 +36,23 @@ pub struct Posted {
     /// How many characters it has.
     pub chars: usize,
     /// The feed that it is in.
-    pub saved: Saved,
+    pub saved: SavedFeed,
 }
 
-impl Publish {
+impl AuthoringService {
     /// Adds a post to a stored feed, which is made if there is none.
     pub async fn post(
         &self,
         (author, name): (&Author, &PathSegment),
         draft: &Draft,
         now: DateTime<Utc>,
-    ) -> Result<Posted, Refusal> {
+    ) -> Result<Posted, AuthoringRefusal> {
         let enclosure = match &draft.enclosure {
             Some(url) => Some(look(&self.fetch, url).await),
             None => None,
         };
         let post = Post {
-            id: new_id().map_err(Refusal::Random)?,
+            id: new_id().map_err(AuthoringRefusal::Random)?,
             title: draft.title.clone(),
             text: draft.text.clone(),
             link: draft.link.as_ref().map(Url::to_string),
@@ -60,9 +60,9 @@ impl Publish {
             enclosure,
             at: now,
         };
-        let change = Change { post: &post, parent: draft.parent.as_deref(), keep: None };
+        let change = FeedEdit { post: &post, parent: draft.parent.as_deref(), keep: None };
         let login = author.login();
-        let about = About {
+        let about = ChannelInfo {
             url: Some(self.url(login, name)),
             cloud: Some(self.settings.public_url.clone()),
             title: login.as_str().to_owned(),
@@ -80,15 +80,15 @@ impl Publish {
                 None => (None, WriteCondition::Absent),
             };
             let feed = rss::add(text.as_deref(), &change, &about)?;
-            match self.save((author, name), Sent::Text(&feed), &condition, now).await {
-                Err(Refusal::Unmet) => {} // somebody else wrote in between
+            match self.save((author, name), SubmittedFeed::Text(&feed), &condition, now).await {
+                Err(AuthoringRefusal::Unmet) => {} // somebody else wrote in between
                 done => {
                     let saved = done?;
                     return Ok(Posted { id: post.id.clone(), chars: post.chars(), saved });
                 }
             }
         }
-        Err(Refusal::Unmet)
+        Err(AuthoringRefusal::Unmet)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use super::{Author, Refusal};
+use super::{Author, AuthoringRefusal};
 use feedgate_core::account::{Scope, TokenHash};
 use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
 use feedgate_core::ports::Store;
@@ -34,31 +34,42 @@ impl SignIn {
     }
 
     /// Who this is.
-    pub(super) async fn author(&self, login: &str, password: &str) -> Result<Author, Refusal> {
-        if let Some(access) = self.store.authenticate(login, &TokenHash::of(password)).await? {
+    pub(super) async fn author(
+        &self,
+        login: &str,
+        password: &str,
+    ) -> Result<Author, AuthoringRefusal> {
+        if let Some(access) =
+            self.store.authenticate(login, &TokenHash::from_token(password)).await?
+        {
             return match access.rights.allow(Scope::Publish) {
                 true => Ok(Author { login: PathSegment::login(login)? }),
-                false => Err(Refusal::NoRight),
+                false => Err(AuthoringRefusal::NoRight),
             };
         }
-        let password = Password::sent(password).ok_or(Refusal::WrongPassword)?;
+        let password = Password::sent(password).ok_or(AuthoringRefusal::WrongPassword)?;
         let kept = self.store.password(login).await?;
         let hash = kept.map_or_else(PasswordHash::of_nobody, |(_, hash)| hash);
         match self.matches(hash, password).await? {
             true => Ok(Author { login: PathSegment::login(login)? }),
-            false => Err(Refusal::WrongPassword),
+            false => Err(AuthoringRefusal::WrongPassword),
         }
     }
 
-    async fn matches(&self, hash: PasswordHash, password: Password) -> Result<bool, Refusal> {
-        let _waiting = self.waiting.try_acquire().map_err(|_| Refusal::Busy)?;
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| Refusal::Busy)?;
+    async fn matches(
+        &self,
+        hash: PasswordHash,
+        password: Password,
+    ) -> Result<bool, AuthoringRefusal> {
+        let _waiting = self.waiting.try_acquire().map_err(|_| AuthoringRefusal::Busy)?;
+        let place =
+            Arc::clone(&self.places).acquire_owned().await.map_err(|_| AuthoringRefusal::Busy)?;
         // Whoever hangs up gives the place back only when the work is done.
         let hashed = spawn_blocking(move || {
             let _place = place;
             hash.matches(&password)
         });
-        hashed.await.map_err(|_| Refusal::Busy)
+        hashed.await.map_err(|_| AuthoringRefusal::Busy)
     }
 }
 
@@ -66,5 +77,5 @@ impl SignIn {
 pub fn hash_password(password: &Password) -> Result<PasswordHash, getrandom::Error> {
     let mut salt = [0; SALT_BYTES];
     getrandom::fill(&mut salt)?;
-    Ok(PasswordHash::of(password, salt))
+    Ok(PasswordHash::from_password(password, salt))
 }

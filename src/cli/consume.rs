@@ -22,9 +22,9 @@ use super::Outcome;
 use crate::config::Config;
 use crate::http::routes::archive::render::Order;
 
-use handler::Handler;
+use handler::CommandHandler;
 use pages::Web;
-use place::PlaceFile;
+use place::PositionFile;
 use walk::{CaughtUp, Stopped};
 
 /// Read an archive entry by entry, each once and in order. Ends with 1 if an entry was
@@ -74,8 +74,8 @@ pub(super) async fn run(args: Args) -> Outcome {
     let order = order(&args);
     let (config, _) = Config::load(args.config, &[])?;
     let mut web = Web::new(&config, &args.url, order)?;
-    let mut place = PlaceFile::open(args.state, args.from)?;
-    let handler = Handler::new(args.exec, args.format);
+    let mut place = PositionFile::open(args.state, args.from)?;
+    let handler = CommandHandler::new(args.exec, args.format);
     loop {
         let caught_up = match web.open().await {
             Ok(()) => walk::catch_up(&mut web, &args.url, &mut place, &handler).await,

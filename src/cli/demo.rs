@@ -22,8 +22,8 @@ use super::{Outcome, say};
 
 use samples::SAMPLES;
 use stage::Stage;
-use subscribers::Told;
-use tally::{Heard, Tally, shown};
+use subscribers::ReceivedCall;
+use tally::{DeliveryTally, Received, shown};
 
 /// Between two entries.
 const PUBLISH_EVERY: Duration = Duration::from_millis(1_200);
@@ -57,9 +57,9 @@ pub(super) async fn run(args: &Args) -> Outcome {
 }
 
 /// Publishes and listens until the time is up, or Ctrl-C, and everything has arrived.
-async fn play(stage: &mut Stage, lasts: Option<Duration>) -> Tally {
+async fn play(stage: &mut Stage, lasts: Option<Duration>) -> DeliveryTally {
     let start = Instant::now();
-    let mut tally = Tally::default();
+    let mut tally = DeliveryTally::default();
     let mut publish = interval(PUBLISH_EVERY);
     publish.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The last quarter, but not more than it can take, is for what is under way.
@@ -76,8 +76,8 @@ async fn play(stage: &mut Stage, lasts: Option<Duration>) -> Tally {
                 stage.publish(sample, number);
             }
             Some(told) = stage.told.recv() => match told {
-                Told::Entries(heard) => hear(&mut tally, start, &heard),
-                Told::Changed { way, at, topic } => {
+                ReceivedCall::Entries(heard) => hear(&mut tally, start, &heard),
+                ReceivedCall::Changed { way, at, topic } => {
                     let Some(sample) = stage.sample(&topic) else { continue };
                     stage.look_up(way, sample, at, tally.heard(way, sample));
                 }
@@ -91,7 +91,7 @@ async fn play(stage: &mut Stage, lasts: Option<Duration>) -> Tally {
     tally
 }
 
-fn hear(tally: &mut Tally, start: Instant, heard: &Heard) {
+fn hear(tally: &mut DeliveryTally, start: Instant, heard: &Received) {
     for (number, took) in tally.hear(heard) {
         print(start, heard.way.name(), heard.sample, number, &shown(Some(took)));
     }

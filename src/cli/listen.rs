@@ -30,8 +30,8 @@ use feedgate_protocol::Protocol;
 use super::serve::Signals;
 use super::{Outcome, say};
 
-use door::{Agreed, Event};
-use follow::{Followed, Way};
+use door::{ExpectedCallback, ListenEvent};
+use follow::{FollowedFeed, RegistrationMethod};
 
 /// What is said of a first registration, during which a cloud tests where it is to tell us.
 const REGISTERED: &str = "registered";
@@ -111,10 +111,10 @@ pub(super) async fn run(args: &Args) -> Outcome {
 
     let mut followed = Vec::new();
     for feed in &args.feeds {
-        followed.push(Followed::find(&fetch, feed, way(args)).await?);
+        followed.push(FollowedFeed::find(&fetch, feed, way(args)).await?);
     }
     let topics = followed.iter().map(|one| one.offer().topic.clone()).collect();
-    let agreed = Arc::new(Agreed::to(topics));
+    let agreed = Arc::new(ExpectedCallback::to(topics));
     let (events, heard) = mpsc::channel(EVENTS);
     let stop = CancellationToken::new();
     let serving = tokio::spawn(listener.serve(door::routes(events, &agreed), stop.clone()));
@@ -134,12 +134,12 @@ pub(super) async fn run(args: &Args) -> Outcome {
 }
 
 /// How the feeds are to be followed; `None` if they say so themselves.
-fn way(args: &Args) -> Option<Way> {
+fn way(args: &Args) -> Option<RegistrationMethod> {
     let mut cloud = args.cloud.clone()?;
     if cloud.path() == "/" && cloud.query().is_none() {
         cloud.set_path(args.protocol.usual_path());
     }
-    Some(Way { protocol: args.protocol.protocol(), endpoint: cloud.into() })
+    Some(RegistrationMethod { protocol: args.protocol.protocol(), endpoint: cloud.into() })
 }
 
 /// The address of this machine on the way to another. Nothing is sent.
@@ -156,10 +156,10 @@ fn host_towards(endpoint: &str) -> String {
 /// What is going on until we are interrupted.
 struct Session {
     fetch: HttpClient,
-    followed: Vec<Followed>,
-    agreed: Arc<Agreed>,
+    followed: Vec<FollowedFeed>,
+    agreed: Arc<ExpectedCallback>,
     renew: Option<u64>,
-    heard: mpsc::Receiver<Event>,
+    heard: mpsc::Receiver<ListenEvent>,
 }
 
 impl Session {
@@ -205,10 +205,10 @@ impl Session {
         }
     }
 
-    async fn tell_of(&mut self, event: Event) {
+    async fn tell_of(&mut self, event: ListenEvent) {
         let Some(one) = self.followed.get_mut(event.n()) else { return };
         match event {
-            Event::Verified { lease_s, .. } => {
+            ListenEvent::Verified { lease_s, .. } => {
                 if let Some(lease_s) = lease_s
                     && self.renew.is_none()
                 {
@@ -218,9 +218,9 @@ impl Session {
                 let lasts = lease_s.map(|lease_s| format!("for {lease_s} s")).unwrap_or_default();
                 tell("verified", &one.offer().topic, &lasts);
             }
-            Event::Denied { reason, .. } => tell("denied", &one.offer().topic, &reason),
-            Event::Left { .. } => tell("left", &one.offer().topic, ""),
-            Event::Told(told) => {
+            ListenEvent::Denied { reason, .. } => tell("denied", &one.offer().topic, &reason),
+            ListenEvent::Left { .. } => tell("left", &one.offer().topic, ""),
+            ListenEvent::Notification(told) => {
                 let word = if told.is_test { "tested" } else { "notified" };
                 let (topic, how) = one.judge(&told);
                 tell(word, &topic, &how);
@@ -250,13 +250,13 @@ impl Session {
                 }
             }
             while let Ok(event) = self.heard.try_recv() {
-                left += usize::from(matches!(event, Event::Left { .. }));
+                left += usize::from(matches!(event, ListenEvent::Left { .. }));
             }
         }
         let others = async {
             while left < asked {
                 let Some(event) = self.heard.recv().await else { return };
-                left += usize::from(matches!(event, Event::Left { .. }));
+                left += usize::from(matches!(event, ListenEvent::Left { .. }));
             }
         };
         if timeout(LEAVES_WITHIN, others).await.is_err() {

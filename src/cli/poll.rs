@@ -102,7 +102,7 @@ fn read<'a>(
             },
         }),
         (Ok(_), Some(ParsedDocument::Feed(feed))) => {
-            PollFinding::NewRecords(NewRecords::of(feed, hint_s, feed.entries.len(), now))
+            PollFinding::NewRecords(NewRecords::from_feed(feed, hint_s, feed.entries.len(), now))
         }
         (Ok(_), Some(_)) => PollFinding::NewRecords(NewRecords::of_other(hint_s, 1)),
         (Ok(_), None) => PollFinding::NotModified { hint_s: None },

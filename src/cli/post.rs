@@ -22,7 +22,7 @@ use crate::jobs::runner;
 use crate::net::HttpClient;
 use feedgate_core::password::Password;
 use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
-use feedgate_protocol::rss::{Change, Post, SHORT_CHARS};
+use feedgate_protocol::rss::{FeedEdit, Post, SHORT_CHARS};
 
 use super::{Outcome, Settings, say};
 
@@ -92,7 +92,7 @@ pub(super) async fn run(args: Args) -> Outcome {
         note(&format!("this has {} characters; readers expect {SHORT_CHARS}", post.chars()));
     }
     let keep = args.keep.map(|keep| keep as usize);
-    let change = Change { post: &post, parent: args.parent.as_deref(), keep };
+    let change = FeedEdit { post: &post, parent: args.parent.as_deref(), keep };
     match (&args.feed, &args.user, &args.cloud) {
         (Some(path), ..) => local::post(path, &change, &args, &fetch).await?,
         (None, Some(user), Some(cloud)) => {

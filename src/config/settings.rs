@@ -27,7 +27,7 @@ use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::password::Password;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::PingTarget;
-use feedgate_protocol::signature::Method;
+use feedgate_protocol::signature::SignatureMethod;
 
 use super::LogFormat;
 use super::declare::settings;
@@ -205,7 +205,7 @@ settings! {
 
         /// The hash function of `X-Hub-Signature`. `sha1` is the only one that every Superfeedr
         /// client can check.
-        FEEDGATE_SIGNATURE = "sha1" => signature: Method, SIGNATURE;
+        FEEDGATE_SIGNATURE = "sha1" => signature: SignatureMethod, SIGNATURE;
     }
 
     "Archives and collections" {

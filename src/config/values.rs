@@ -19,7 +19,7 @@ use feedgate_core::host_groups::HostGroups;
 use feedgate_core::password::Password;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::PingTarget;
-use feedgate_protocol::signature::Method;
+use feedgate_protocol::signature::SignatureMethod;
 
 use super::{LogFormat, collections};
 
@@ -249,9 +249,9 @@ pub(super) const RSSCLOUD_PROCEDURES: ValueKind<CloudAliases> = ValueKind::Text 
     },
 };
 
-pub(super) const SIGNATURE: ValueKind<Method> = ValueKind::Text {
+pub(super) const SIGNATURE: ValueKind<SignatureMethod> = ValueKind::Text {
     expected: "`sha1`, `sha256`, `sha384` or `sha512`",
-    parse: |text| Method::from_word(text).ok_or_else(String::new),
+    parse: |text| SignatureMethod::from_word(text).ok_or_else(String::new),
 };
 
 pub(super) const COLLECTIONS: ValueKind<Vec<ConfiguredCollection>> = ValueKind::Text {

@@ -119,7 +119,7 @@ mod tests {
 
     fn event(outcome: EventOutcome, feed: &str, n: u64) -> Event {
         let event = Event::new(EventKind::Notify, DateTime::UNIX_EPOCH + Duration::from_secs(n));
-        Event { outcome, ..event.of(feed).to(&format!("https://reader.test/{n}")) }
+        Event { outcome, ..event.about_feed(feed).to(&format!("https://reader.test/{n}")) }
     }
 
     #[test]

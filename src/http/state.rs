@@ -7,14 +7,14 @@ use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::authoring::Publish;
+use crate::authoring::AuthoringService;
 use crate::event_log::EventLog;
 use crate::http::kit::rate_limit::AnonymousRateLimit;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
 use crate::http::routes::rsscloud::aliases::CloudAliases;
 use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
-use crate::subscriptions::Subscribe;
+use crate::subscriptions::SubscriptionService;
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::Store;
@@ -62,9 +62,9 @@ pub struct Gateway {
     /// The database.
     pub store: Arc<dyn Store>,
     /// Starts and ends subscriptions, and takes pings.
-    pub subscribe: Arc<Subscribe>,
+    pub subscribe: Arc<SubscriptionService>,
     /// Stores feeds for their authors.
-    pub publish: Arc<Publish>,
+    pub publish: Arc<AuthoringService>,
     /// Takes pushes from hubs and clouds; `None` where those could not reach this gateway.
     pub upstreams: Option<Arc<UpstreamClient>>,
     /// The operator's settings.

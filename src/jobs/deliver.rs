@@ -35,7 +35,7 @@ use crate::metrics::Metrics;
 use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use feedgate_core::ports::{DeliveryResult, Store, StoreError};
 use feedgate_core::subscription::{DueSubscription, Subscription};
-use feedgate_protocol::signature::Method;
+use feedgate_protocol::signature::SignatureMethod;
 
 use compose::{Composer, StatusInclusion};
 use delivery_result_batcher::DeliveryResultBatcher;
@@ -51,7 +51,7 @@ pub struct DeliverySettings {
     /// Attempts in hand at once for one host.
     pub per_host: usize,
     /// How bodies are signed.
-    pub signature: Method,
+    pub signature: SignatureMethod,
 }
 
 /// Brings records to callbacks.

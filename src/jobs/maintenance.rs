@@ -186,7 +186,7 @@ async fn drop_all(
                     (EventKind::Drop, "kept_failing", why)
                 }
             };
-            let event = Event::new(kind, now).of(&dropped.topic).to(&dropped.callback);
+            let event = Event::new(kind, now).about_feed(&dropped.topic).to(&dropped.callback);
             let event = event.owned_by(dropped.account).saying(&why);
             let (via, code) = (Cow::Owned(dropped.protocol), Cow::Borrowed(code));
             event_log.record(Event { via, code, ..event });

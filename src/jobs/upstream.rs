@@ -211,7 +211,8 @@ impl UpstreamClient {
             feed_url: None,
         };
         self.parts.store.receive(&ping, spacing).await?;
-        let event = Event::new(EventKind::Ping, now).via(ping.source.as_str()).of(&ping.url);
+        let event =
+            Event::new(EventKind::Ping, now).via(ping.source.as_str()).about_feed(&ping.url);
         self.parts
             .event_log
             .record(event.saying(&format!("from the upstream by {protocol}, {result}")));

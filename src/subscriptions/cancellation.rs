@@ -10,8 +10,8 @@ use std::net::IpAddr;
 
 use tokio::time::Instant;
 
-use super::registration::Handler;
-use super::{Refusal, Subscribe, events, verify};
+use super::registration::NotificationHandler;
+use super::{SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::runner;
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::ports::SubscriptionFilter;
@@ -40,20 +40,20 @@ pub struct Cancelled {
 
 impl Cancelled {
     /// The addresses that may be meant, and the protocols, by their words in the store.
-    fn callbacks(&self) -> Result<(Vec<Callback>, &[&'static str]), Refusal> {
+    fn callbacks(&self) -> Result<(Vec<Callback>, &[&'static str]), SubscriptionRefusal> {
         let (schemes, protocols): (&[bool], &[&str]) = match self.protocol.as_deref() {
             None => (&[false, true], &["http-post", "xml-rpc", "soap"]),
             Some("http-post") => (&[false], &["http-post"]),
             Some("https-post") => (&[true], &["http-post"]),
             Some("xml-rpc") => (&[false], &["xml-rpc"]),
             Some("soap") => (&[false], &["soap"]),
-            Some(_) => return Err(Refusal::NoSubscription),
+            Some(_) => return Err(SubscriptionRefusal::NoSubscription),
         };
         let ports = self.port.as_deref().map_or(PORTS.to_vec(), |port| vec![port]);
         let mut callbacks: Vec<Callback> = Vec::new();
         for port in ports {
             for tls in schemes {
-                let handler = Handler {
+                let handler = NotificationHandler {
                     tls: *tls,
                     protocol: Protocol::HttpPost,
                     domain: self.domain.clone(),
@@ -64,14 +64,22 @@ impl Cancelled {
                 callbacks.extend(handler.callback().filter(|found| !callbacks.contains(found)));
             }
         }
-        if callbacks.is_empty() { Err(Refusal::NoHandler) } else { Ok((callbacks, protocols)) }
+        if callbacks.is_empty() {
+            Err(SubscriptionRefusal::NoHandler)
+        } else {
+            Ok((callbacks, protocols))
+        }
     }
 }
 
-impl Subscribe {
+impl SubscriptionService {
     /// Ends the subscriptions of a handler to each of `urls`. It has worked if it worked
     /// for one of them; else the first refusal says why.
-    pub async fn cancel(&self, cancelled: &Cancelled, urls: &[String]) -> Result<(), Refusal> {
+    pub async fn cancel(
+        &self,
+        cancelled: &Cancelled,
+        urls: &[String],
+    ) -> Result<(), SubscriptionRefusal> {
         let (callbacks, protocols) = cancelled.callbacks()?;
         let mut refusal = None;
         let mut ended = false;
@@ -80,7 +88,7 @@ impl Subscribe {
             for callback in &callbacks {
                 match self.cancel_one(cancelled, (&topic, callback), protocols).await {
                     Ok(one) => ended |= one,
-                    Err(Refusal::Store(err)) => return Err(err.into()),
+                    Err(SubscriptionRefusal::Store(err)) => return Err(err.into()),
                     Err(why) => refusal = refusal.or(Some(why)),
                 }
             }
@@ -88,9 +96,10 @@ impl Subscribe {
         if ended {
             return Ok(());
         }
-        let why = refusal.unwrap_or(Refusal::NoSubscription);
+        let why = refusal.unwrap_or(SubscriptionRefusal::NoSubscription);
         let event = Event::new(EventKind::Unsubscribe, runner::now()).via(VIA);
-        let event = event.of(urls.first().map_or("", String::as_str)).to(callbacks[0].as_str());
+        let event =
+            event.about_feed(urls.first().map_or("", String::as_str)).to(callbacks[0].as_str());
         self.event_log.record(events::not_done(event, &why));
         Err(why)
     }
@@ -101,7 +110,7 @@ impl Subscribe {
         cancelled: &Cancelled,
         (topic, callback): (&Topic, &Callback),
         protocols: &[&str],
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, SubscriptionRefusal> {
         let filter = SubscriptionFilter {
             topic: Some(topic.as_str().to_owned()),
             callback: Some(callback.as_str().to_owned()),
@@ -116,7 +125,10 @@ impl Subscribe {
             return Ok(false);
         }
         let about = |kind| {
-            Event::new(kind, runner::now()).via(VIA).of(topic.as_str()).to(callback.as_str())
+            Event::new(kind, runner::now())
+                .via(VIA)
+                .about_feed(topic.as_str())
+                .to(callback.as_str())
         };
         let url = callback.url();
         let is_own = match cancelled.caller {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
-use super::Subscribe;
+use super::SubscriptionService;
 use crate::net::{FetchRequest, FetchResponse};
 use feedgate_core::poll::Validators;
 use feedgate_core::ports::StoreError;
@@ -22,7 +22,7 @@ use feedgate_feed::parse;
 /// two, so few of them fit in.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-impl Subscribe {
+impl SubscriptionService {
     /// The feeds that the page at `topic` offers; nothing if it is none. If it offers
     /// none and the caller asked for it, a feed is looked for where many lie.
     pub async fn offers(

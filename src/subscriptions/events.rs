@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{NotVerified, Refusal};
+use super::{NotVerified, SubscriptionRefusal};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ping::Ping;
@@ -16,7 +16,7 @@ const SUPERFEEDR: &str = "superfeedr";
 pub(super) fn about(kind: EventKind, wish: &SubscriptionRequest, at: DateTime<Utc>) -> Event {
     let via = if wish.account.is_some() { SUPERFEEDR } else { wish.protocol.as_str() };
     let (topic, callback) = (wish.topic.as_str(), wish.callback.as_str());
-    Event::new(kind, at).via(via).of(topic).to(callback).owned_by(wish.account)
+    Event::new(kind, at).via(via).about_feed(topic).to(callback).owned_by(wish.account)
 }
 
 fn kind(mode: IntentMode) -> EventKind {
@@ -33,19 +33,21 @@ pub(super) fn pending(intent: &Intent, at: DateTime<Utc>) -> Event {
 }
 
 /// It was not carried out.
-pub(super) fn refused(intent: &Intent, why: &Refusal, at: DateTime<Utc>) -> Event {
+pub(super) fn refused(intent: &Intent, why: &SubscriptionRefusal, at: DateTime<Utc>) -> Event {
     not_done(about(kind(intent.mode), &intent.wish, at), why)
 }
 
 /// `event` with why it came to nothing.
-pub(super) fn not_done(event: Event, why: &Refusal) -> Event {
+pub(super) fn not_done(event: Event, why: &SubscriptionRefusal) -> Event {
     let words = match why {
-        Refusal::Forbidden(_, err) => err.to_string(),
-        Refusal::BadPart(err) => format!("{why}: {err}"),
+        SubscriptionRefusal::Forbidden(_, err) => err.to_string(),
+        SubscriptionRefusal::BadPart(err) => format!("{why}: {err}"),
         other => other.to_string(),
     };
     let outcome = match why {
-        Refusal::NotVerified(_) | Refusal::Unreadable(_) => EventOutcome::Failed,
+        SubscriptionRefusal::NotVerified(_) | SubscriptionRefusal::Unreadable(_) => {
+            EventOutcome::Failed
+        }
         _ => EventOutcome::Refused,
     };
     event.ended(outcome, why.code(), &words)
@@ -100,7 +102,7 @@ pub(super) fn settled(intent: &Intent, came: Option<EventArrival>, now: DateTime
                 why,
             )
         }
-        None => refused(intent, &Refusal::Superseded, now),
+        None => refused(intent, &SubscriptionRefusal::Superseded, now),
     }
 }
 
@@ -128,5 +130,5 @@ pub(super) fn ping_refused(
 
 fn of_ping(ping: &Ping) -> Event {
     let url = ping.feed_url.as_ref().unwrap_or(&ping.url);
-    Event::new(EventKind::Ping, ping.at).via(ping.source.as_str()).of(url)
+    Event::new(EventKind::Ping, ping.at).via(ping.source.as_str()).about_feed(url)
 }

@@ -33,7 +33,7 @@ const MOST: usize = 10_000;
 
 /// The hosts that are being asked, or were in vain. Clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct CallbackHosts {
+pub(super) struct VerificationLimits {
     known: Arc<Mutex<HashMap<String, Host>>>,
     freed: Arc<Notify>,
     news: Arc<Notify>,
@@ -64,16 +64,16 @@ impl Host {
 /// A place at a host. One that is dropped was taken in vain.
 #[derive(Debug)]
 #[must_use]
-pub struct Visit {
+pub struct VerificationPermit {
     /// `None` for whoever is not counted.
-    at: Option<(CallbackHosts, String)>,
+    at: Option<(VerificationLimits, String)>,
     has_agreed: bool,
 }
 
-impl Visit {
+impl VerificationPermit {
     /// One that is not counted.
-    pub(super) fn free() -> Visit {
-        Visit { at: None, has_agreed: false }
+    pub(super) fn free() -> VerificationPermit {
+        VerificationPermit { at: None, has_agreed: false }
     }
 
     /// Says whether the host agreed, and ends the visit.
@@ -82,7 +82,7 @@ impl Visit {
     }
 }
 
-impl Drop for Visit {
+impl Drop for VerificationPermit {
     fn drop(&mut self) {
         if let Some((hosts, name)) = self.at.take() {
             hosts.leave(&name, self.has_agreed, Instant::now());
@@ -90,10 +90,10 @@ impl Drop for Visit {
     }
 }
 
-impl CallbackHosts {
+impl VerificationLimits {
     /// `news` is notified when there is room for more.
-    pub(super) fn new(news: Arc<Notify>) -> CallbackHosts {
-        CallbackHosts { known: Arc::default(), freed: Arc::default(), news }
+    pub(super) fn new(news: Arc<Notify>) -> VerificationLimits {
+        VerificationLimits { known: Arc::default(), freed: Arc::default(), news }
     }
 
     /// How many questions may be claimed for one host.
@@ -110,17 +110,17 @@ impl CallbackHosts {
     }
 
     /// A place at the host of `callback`, if there is one now.
-    pub(super) fn try_visit(&self, callback: &Callback) -> Option<Visit> {
+    pub(super) fn try_visit(&self, callback: &Callback) -> Option<VerificationPermit> {
         self.enter(callback, PLACES)
     }
 
     /// A place there, for what was claimed.
-    pub(super) fn visit(&self, callback: &Callback) -> Visit {
-        self.enter(callback, u32::MAX).unwrap_or_else(Visit::free)
+    pub(super) fn visit(&self, callback: &Callback) -> VerificationPermit {
+        self.enter(callback, u32::MAX).unwrap_or_else(VerificationPermit::free)
     }
 
     /// A place there, as soon as there is one; `None` if that takes too long.
-    pub(super) async fn wait(&self, callback: &Callback) -> Option<Visit> {
+    pub(super) async fn wait(&self, callback: &Callback) -> Option<VerificationPermit> {
         let until = Instant::now() + PATIENCE;
         loop {
             // Listen before looking, or a place that comes free in between is slept through.
@@ -133,12 +133,12 @@ impl CallbackHosts {
         }
     }
 
-    fn enter(&self, callback: &Callback, places: u32) -> Option<Visit> {
+    fn enter(&self, callback: &Callback, places: u32) -> Option<VerificationPermit> {
         let name = callback.host_name();
         if let Ok(ip) = name.trim_matches(['[', ']']).parse::<IpAddr>()
             && !is_public(ip)
         {
-            return Some(Visit::free());
+            return Some(VerificationPermit::free());
         }
         let now = Instant::now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +150,7 @@ impl CallbackHosts {
             return None;
         }
         host.in_hand += 1;
-        Some(Visit { at: Some((self.clone(), name)), has_agreed: false })
+        Some(VerificationPermit { at: Some((self.clone(), name)), has_agreed: false })
     }
 
     fn leave(&self, name: &str, has_agreed: bool, now: Instant) {
@@ -196,7 +196,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn s26_who_never_agrees_is_asked_once_a_minute() {
-        let hosts = CallbackHosts::new(Arc::default());
+        let hosts = VerificationLimits::new(Arc::default());
         let mut asked = 0;
         for minute in 0..60 {
             for port in 1_000..1_020 {
@@ -214,7 +214,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_agrees_is_asked_as_often_as_there_is_something_to_ask() {
-        let hosts = CallbackHosts::new(Arc::default());
+        let hosts = VerificationLimits::new(Arc::default());
         for _ in 0..1_000 {
             hosts.try_visit(&callback("https://river.test/")).unwrap().ends(true);
         }
@@ -224,8 +224,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_few_are_asked_at_once_and_the_others_wait() {
-        let (hosts, river) = (CallbackHosts::new(Arc::default()), callback("https://river.test/"));
-        let mut visits: Vec<Visit> =
+        let (hosts, river) =
+            (VerificationLimits::new(Arc::default()), callback("https://river.test/"));
+        let mut visits: Vec<VerificationPermit> =
             (0..PLACES).map(|_| hosts.try_visit(&river).unwrap()).collect();
         assert_eq!(hosts.busy(), ["river.test"]);
         assert!(hosts.wait(&river).await.is_none(), "nobody waits for ever");
@@ -240,7 +241,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_so_many_hosts_are_remembered() {
-        let hosts = CallbackHosts::new(Arc::default());
+        let hosts = VerificationLimits::new(Arc::default());
         for n in 0..MOST + 10 {
             hosts.try_visit(&callback(&format!("https://h{n}.test/"))).unwrap().ends(false);
         }
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn addresses_of_the_operators_own_are_not_counted() {
-        let hosts = CallbackHosts::new(Arc::default());
+        let hosts = VerificationLimits::new(Arc::default());
         for url in ["http://127.0.0.1:1/", "http://[fd00::1]/", "http://10.0.0.1/"] {
             drop(hosts.try_visit(&callback(url)).unwrap());
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::time::timeout;
 
-use super::{Refusal, Subscribe, events};
+use super::{SubscriptionRefusal, SubscriptionService, events};
 use crate::net::FetchRequest;
 use feedgate_core::event::EventOutcome;
 use feedgate_core::ping::Ping;
@@ -21,7 +21,7 @@ use feedgate_core::topic::Topic;
 /// gives up after three seconds.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 
-impl Subscribe {
+impl SubscriptionService {
     /// Keeps a ping and makes what it names due. None is fetched sooner than `spacing`
     /// after it was last fetched (rule S29). Returns how many resources that is.
     ///
@@ -41,8 +41,12 @@ impl Subscribe {
 
     /// Like [`ping`](Self::ping), but sees whether the resource can be read, which is
     /// what rssCloud's REST interface tells its callers.
-    pub async fn ping_readable(&self, ping: &Ping, spacing: Duration) -> Result<(), Refusal> {
-        let unreadable = || Refusal::Unreadable(ping.url.clone());
+    pub async fn ping_readable(
+        &self,
+        ping: &Ping,
+        spacing: Duration,
+    ) -> Result<(), SubscriptionRefusal> {
+        let unreadable = || SubscriptionRefusal::Unreadable(ping.url.clone());
         let Ok(topic) = Topic::parse(ping.url.as_str()) else {
             self.ping(ping, spacing).await?; // which says so
             return Err(unreadable());

@@ -13,8 +13,8 @@ use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::host_limits::Visit;
-use super::{Refusal, Subscribe, events, verify};
+use super::host_limits::VerificationPermit;
+use super::{SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
 use feedgate_core::event::{Event, EventKind};
@@ -33,7 +33,7 @@ const MOST_OF_ONE: usize = 20;
 
 /// A handler as a registration names it, and the caller's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handler {
+pub struct NotificationHandler {
     /// Whether the protocol's name asked for TLS (`https-post`).
     pub tls: bool,
     /// The protocol.
@@ -48,7 +48,7 @@ pub struct Handler {
     pub caller: Option<IpAddr>,
 }
 
-impl Handler {
+impl NotificationHandler {
     /// The address to call; `None` if the parts make none.
     pub fn callback(&self) -> Option<Callback> {
         let port: u16 = self.port.trim().parse().ok().filter(|port| *port > 0)?;
@@ -80,7 +80,7 @@ fn host(text: &str) -> Option<Host> {
     }
 }
 
-impl Subscribe {
+impl SubscriptionService {
     /// Registers `handler` for each of `urls`, and returns when the first of these
     /// subscriptions ends. The answer is one for all: as with deployed servers it is a success
     /// if one of them could be registered for, else the first refusal. Only where the store
@@ -88,10 +88,10 @@ impl Subscribe {
     /// sooner than `spacing` after it was last read (rule S29).
     pub async fn register(
         &self,
-        handler: &Handler,
+        handler: &NotificationHandler,
         urls: &[String],
         (spacing, now): (Duration, DateTime<Utc>),
-    ) -> Result<DateTime<Utc>, Refusal> {
+    ) -> Result<DateTime<Utc>, SubscriptionRefusal> {
         let each = urls.iter().map(|url| self.register_one(handler, url, (spacing, now)).boxed());
         let each: Vec<_> = each.collect();
         let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
@@ -99,24 +99,25 @@ impl Subscribe {
         for done in done {
             match done {
                 Ok(lease_until) => ends.push(lease_until),
-                Err(refusal @ Refusal::Store(_)) => return Err(refusal),
+                Err(refusal @ SubscriptionRefusal::Store(_)) => return Err(refusal),
                 Err(refusal) => first_refusal = first_refusal.or(Some(refusal)),
             }
         }
-        let refusal = first_refusal.unwrap_or(Refusal::NoSubscription);
+        let refusal = first_refusal.unwrap_or(SubscriptionRefusal::NoSubscription);
         ends.into_iter().min().ok_or(refusal)
     }
 
     async fn register_one(
         &self,
-        handler: &Handler,
+        handler: &NotificationHandler,
         url: &str,
         (spacing, now): (Duration, DateTime<Utc>),
-    ) -> Result<DateTime<Utc>, Refusal> {
+    ) -> Result<DateTime<Utc>, SubscriptionRefusal> {
         let done = self.try_register(handler, url, (spacing, now)).await;
         if let Err(why) = &done {
-            let event =
-                Event::new(EventKind::Subscribe, now).via(handler.protocol.as_str()).of(url);
+            let event = Event::new(EventKind::Subscribe, now)
+                .via(handler.protocol.as_str())
+                .about_feed(url);
             let event = match handler.callback() {
                 Some(callback) => event.to(callback.as_str()),
                 None => event,
@@ -128,14 +129,14 @@ impl Subscribe {
 
     async fn try_register(
         &self,
-        handler: &Handler,
+        handler: &NotificationHandler,
         url: &str,
         (spacing, now): (Duration, DateTime<Utc>),
-    ) -> Result<DateTime<Utc>, Refusal> {
-        let unreadable = || Refusal::Unreadable(url.to_owned());
+    ) -> Result<DateTime<Utc>, SubscriptionRefusal> {
+        let unreadable = || SubscriptionRefusal::Unreadable(url.to_owned());
         let topic = Topic::parse(url).map_err(|_| unreadable())?;
         super::check_part(&topic)?;
-        let callback = handler.callback().ok_or(Refusal::NoHandler)?;
+        let callback = handler.callback().ok_or(SubscriptionRefusal::NoHandler)?;
 
         let resource = self.look(&topic, now).await?;
         let is_reachable = self.is_reachable(&resource, spacing, now).await?;
@@ -212,9 +213,9 @@ impl Subscribe {
     /// XML-RPC and SOAP cannot echo one, but must exist and answer without a fault.
     async fn verify_handler(
         &self,
-        handler: &Handler,
+        handler: &NotificationHandler,
         (callback, topic): (&Callback, &Topic),
-        visit: Option<Visit>,
+        visit: Option<VerificationPermit>,
     ) -> Result<(), verify::NotVerified> {
         let Some(visit) = visit else { return Err(verify::NotVerified::Busy) };
         let (url, topic) = (callback.url(), topic.as_str());
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     fn callback(domain: Option<&str>, port: &str, path: &str) -> Option<String> {
-        let handler = Handler {
+        let handler = NotificationHandler {
             tls: false,
             protocol: Protocol::HttpPost,
             domain: domain.map(str::to_owned),

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tracing::{error, warn};
 
-use super::host_limits::{CallbackHosts, Visit};
-use super::{Subscribe, verify};
+use super::host_limits::{VerificationLimits, VerificationPermit};
+use super::{SubscriptionService, verify};
 use crate::jobs::runner::{self, Job};
 use feedgate_core::intent::DueIntent;
 use feedgate_core::ports::{ClaimLimits, StoreError};
@@ -30,17 +30,21 @@ const WAITS: [Duration; 4] = [
 pub(super) const CLAIM: Duration = Duration::from_secs(120);
 
 /// The work of verifying intents.
-pub struct Intents {
-    subscribe: Arc<Subscribe>,
+pub struct VerificationJob {
+    subscribe: Arc<SubscriptionService>,
 }
 
-impl Intents {
+impl VerificationJob {
     /// The work that `subscribe` puts off.
-    pub fn new(subscribe: Arc<Subscribe>) -> Intents {
-        Intents { subscribe }
+    pub fn new(subscribe: Arc<SubscriptionService>) -> VerificationJob {
+        VerificationJob { subscribe }
     }
 
-    async fn carry_out(&self, due: &DueIntent, visit: Visit) -> Result<(), StoreError> {
+    async fn carry_out(
+        &self,
+        due: &DueIntent,
+        visit: VerificationPermit,
+    ) -> Result<(), StoreError> {
         let subscribe = &self.subscribe;
         let Err(why) = subscribe.verify(&due.intent, Some(visit)).await else {
             // Whatever took its place meanwhile is verified by itself.
@@ -74,14 +78,15 @@ impl Intents {
     }
 }
 
-impl Job for Intents {
-    type Item = (DueIntent, Visit);
+impl Job for VerificationJob {
+    type Item = (DueIntent, VerificationPermit);
 
     const NAME: &'static str = "intents";
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let (now, hosts) = (runner::now(), &self.subscribe.hosts);
-        let room = ClaimLimits { limit, per_host: CallbackHosts::portion(), busy: hosts.busy() };
+        let room =
+            ClaimLimits { limit, per_host: VerificationLimits::portion(), busy: hosts.busy() };
         let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
         let visits = due.into_iter().map(|due| {
             let visit = hosts.visit(&due.intent.wish.callback);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{Refusal, Subscribe};
+use super::{SubscriptionRefusal, SubscriptionService};
 use crate::jobs::runner;
 use feedgate_core::ping::Ping;
 use feedgate_core::ports::{LogNumbers, StoreError};
@@ -21,7 +21,7 @@ pub(super) const WAITING: usize = 32;
 /// Between two looks at how far it has come: at first, and at most.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-impl Subscribe {
+impl SubscriptionService {
     /// Takes a ping and waits, for `patience` at most, until all who are owed something
     /// because of it have been asked once; returns how many have been told. Who failed is
     /// told later, and not waited for.
@@ -30,7 +30,7 @@ impl Subscribe {
         ping: &Ping,
         spacing: Duration,
         patience: Duration,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<u64, SubscriptionRefusal> {
         let until = Instant::now() + patience;
         let known = match Topic::parse(ping.url.as_str()) {
             Ok(topic) => self.store.find(topic.as_str()).await?,
@@ -43,7 +43,7 @@ impl Subscribe {
         self.ping(ping, spacing).await?;
         match timeout_at(until, self.polled_after(&resource, ping, spacing)).await {
             Ok(polled) if polled.as_ref().is_ok_and(|held| held.status.is_failing()) => {
-                return Err(Refusal::Unreadable(ping.url.clone()));
+                return Err(SubscriptionRefusal::Unreadable(ping.url.clone()));
             }
             Ok(polled) => polled.map(drop)?,
             Err(_) => {}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use feedgate::cli::consume::pages::Web;
-use feedgate::cli::consume::walk::Pages;
+use feedgate::cli::consume::walk::PageSource;
 use feedgate::config::Config;
 use feedgate::http::routes::archive::render::Order;
 use http::StatusCode;

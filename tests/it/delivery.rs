@@ -27,7 +27,7 @@ use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
-use feedgate_protocol::signature::Method;
+use feedgate_protocol::signature::SignatureMethod;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -67,7 +67,7 @@ impl Node {
             public_url: "https://gateway.test/".parse().unwrap(),
             claim: Duration::from_secs(60),
             per_host,
-            signature: Method::Sha1,
+            signature: SignatureMethod::Sha1,
         };
         let news = store.news().subscriptions;
         let metrics = Metrics::new();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use feedgate_protocol::xmlrpc::{self, Value};
+use feedgate_protocol::xmlrpc::{self, XmlRpcValue};
 use http::StatusCode;
 use tokio::time::{Duration, sleep, timeout};
 
@@ -34,7 +34,7 @@ impl PingTarget {
                 let (line, answer) = match call {
                     Ok(call) => {
                         let params: Vec<String> =
-                            call.params.iter().filter_map(Value::text).collect();
+                            call.params.iter().filter_map(XmlRpcValue::text).collect();
                         let line = format!("{} {}", call.method, params.join(" "));
                         (line, answer_to(&call.method, &params[0]))
                     }
@@ -76,9 +76,9 @@ fn answer_to(method: &str, name: &str) -> String {
         return xmlrpc::fault(1, "no such procedure");
     }
     let member = |name: &str, value| (name.to_owned(), value);
-    xmlrpc::response(&Value::Struct(vec![
-        member("flerror", Value::Boolean(false)),
-        member("message", Value::Text("Thanks for the ping.".to_owned())),
+    xmlrpc::response(&XmlRpcValue::Struct(vec![
+        member("flerror", XmlRpcValue::Boolean(false)),
+        member("message", XmlRpcValue::Text("Thanks for the ping.".to_owned())),
     ]))
 }
 

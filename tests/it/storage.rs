@@ -28,7 +28,7 @@ pub(crate) async fn start(settings: &[(&str, &str)]) -> (Gateway, Database) {
 
 async fn start_on(database: &Database, settings: &[(&str, &str)]) -> Gateway {
     let store = database.open().await;
-    let hash = PasswordHash::of(&Password::chosen(PASSWORD).unwrap(), [7; 16]);
+    let hash = PasswordHash::from_password(&Password::chosen(PASSWORD).unwrap(), [7; 16]);
     assert!(store.create_account("ada", &hash, runner::now()).await.unwrap());
     store.close().await;
     Gateway::start(database, settings).await

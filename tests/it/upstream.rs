@@ -120,7 +120,7 @@ async fn p53_a_hub_is_asked_with_a_secret_and_believed_when_it_signs() {
     // Signed: its entries are taken though the publisher does not have them.
     let body = feed(3..4, "");
     let signed = feedgate_protocol::signature::sign(
-        feedgate_protocol::signature::Method::Sha256,
+        feedgate_protocol::signature::SignatureMethod::Sha256,
         &secret,
         body.as_bytes(),
     );

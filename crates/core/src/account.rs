@@ -157,7 +157,7 @@ pub struct TokenHash(pub [u8; 32]);
 
 impl TokenHash {
     /// The hash of `token`.
-    pub fn of(token: &str) -> TokenHash {
+    pub fn from_token(token: &str) -> TokenHash {
         use sha2::{Digest, Sha256};
         TokenHash(Sha256::digest(token.as_bytes()).into())
     }

@@ -53,7 +53,7 @@ pub struct Baseline {
 
 impl Baseline {
     /// Reads it off what is kept of a resource.
-    pub fn of(kind: ResourceKind, status: &Status, polling: &Polling) -> Baseline {
+    pub fn from_stored(kind: ResourceKind, status: &Status, polling: &Polling) -> Baseline {
         let is_failing = polling.failing_since.is_some();
         Baseline {
             is_known: kind == ResourceKind::Feed,

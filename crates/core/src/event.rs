@@ -158,7 +158,7 @@ impl Event {
 
     /// About the feed at this address, whatever somebody wrote.
     #[must_use]
-    pub fn of(self, feed: &str) -> Event {
+    pub fn about_feed(self, feed: &str) -> Event {
         Event { feed: redaction::feed(feed), ..self }
     }
 

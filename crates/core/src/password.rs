@@ -105,7 +105,7 @@ pub struct PasswordHash(String);
 
 impl PasswordHash {
     /// Hashes a password. Slow.
-    pub fn of(password: &Password, salt: [u8; SALT_BYTES]) -> PasswordHash {
+    pub fn from_password(password: &Password, salt: [u8; SALT_BYTES]) -> PasswordHash {
         let cost = (MEMORY_KIB, PASSES, LANES);
         let hash = hash(password, &salt, cost).expect("our own cost and salt are allowed");
         let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
@@ -178,14 +178,18 @@ mod tests {
     #[test]
     fn s36_of_a_password_a_slow_hash_is_kept_that_only_it_matches() {
         let password = Password::chosen("correct horse").unwrap();
-        let hash = PasswordHash::of(&password, [7; SALT_BYTES]);
+        let hash = PasswordHash::from_password(&password, [7; SALT_BYTES]);
         assert!(hash.as_str().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.as_str());
         assert!(!hash.as_str().contains("correct"));
         let kept = PasswordHash::kept(hash.as_str().to_owned()).unwrap();
         assert!(kept.matches(&password));
         assert!(!kept.matches(&Password::sent("correct horsf").unwrap()));
         assert!(!PasswordHash::of_nobody().matches(&password));
-        assert_ne!(hash, PasswordHash::of(&password, [8; SALT_BYTES]), "salts tell them apart");
+        assert_ne!(
+            hash,
+            PasswordHash::from_password(&password, [8; SALT_BYTES]),
+            "salts tell them apart"
+        );
         assert_eq!(format!("{password:?} {hash:?}"), "Password(…) PasswordHash(…)");
     }
 

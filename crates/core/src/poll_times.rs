@@ -33,7 +33,7 @@ pub struct PollTimes {
 
 impl PollTimes {
     /// What these hold of it.
-    pub fn of(status: &Status, polling: &Polling) -> PollTimes {
+    pub fn from_stored(status: &Status, polling: &Polling) -> PollTimes {
         PollTimes {
             last_fetch: status.last_fetch,
             next_fetch: status.next_fetch,
@@ -62,8 +62,8 @@ pub fn is_all_that_differs(
     before: (&Status, &Polling),
     (status, polling): (&mut Status, &mut Polling),
 ) -> bool {
-    let pace = PollTimes::of(status, polling);
-    PollTimes::of(before.0, before.1).set(status, polling);
+    let pace = PollTimes::from_stored(status, polling);
+    PollTimes::from_stored(before.0, before.1).set(status, polling);
     let is_same = before == (&*status, &*polling);
     pace.set(status, polling);
     is_same
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!((status, polling), later(title, failures));
         }
         let (status, polling) = later("", 0);
-        let kept = serde_json::to_string(&PollTimes::of(&status, &polling)).unwrap();
+        let kept = serde_json::to_string(&PollTimes::from_stored(&status, &polling)).unwrap();
         let (mut again, mut remembered) = known;
         serde_json::from_str::<PollTimes>(&kept).unwrap().set(&mut again, &mut remembered);
         assert_eq!((again, remembered), (status, polling));

@@ -48,7 +48,7 @@ pub struct HintFloor {
 
 impl PollingHints {
     /// What the headers and the document of one answer ask for.
-    pub fn of(headers_s: u32, hints: &Hints) -> PollingHints {
+    pub fn from_document(headers_s: u32, hints: &Hints) -> PollingHints {
         let capped = |secs: u32| secs.min(LONGEST_S);
         PollingHints {
             headers_s: capped(headers_s),
@@ -177,7 +177,7 @@ mod tests {
         let week = 7 * 24 * 3_600;
         let hints =
             Hints { ttl_min: Some(u32::MAX), update_period_s: Some(week), ..Hints::default() };
-        let asked = PollingHints::of(week, &hints);
+        let asked = PollingHints::from_document(week, &hints);
         assert_eq!((asked.headers_s, asked.ttl_s, asked.syndication_s), (86_400, 86_400, 86_400));
     }
 

@@ -27,7 +27,7 @@ pub struct EntryKey(pub [u8; 16]);
 
 impl EntryKey {
     /// The key of the entry with this id.
-    pub fn of(id: &str) -> EntryKey {
+    pub fn from_id(id: &str) -> EntryKey {
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(id.as_bytes());
         let mut key = [0; 16];
@@ -42,7 +42,7 @@ pub struct Digest(pub [u8; 16]);
 
 impl Digest {
     /// Of parts, which are told apart from one another.
-    pub fn of(parts: &[&str]) -> Digest {
+    pub fn from_parts(parts: &[&str]) -> Digest {
         use sha2::{Digest as _, Sha256};
         let mut hasher = Sha256::new();
         for part in parts {

@@ -103,12 +103,12 @@ pub struct NewRecords {
 impl NewRecords {
     /// What a feed says that was found at `at`. `hint_s` are the seconds for which its
     /// headers say it is good.
-    pub fn of(feed: &Feed, hint_s: u32, new: usize, at: DateTime<Utc>) -> NewRecords {
+    pub fn from_feed(feed: &Feed, hint_s: u32, new: usize, at: DateTime<Utc>) -> NewRecords {
         let dates = feed.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
         let dates = dates.map(|date| date.to_utc()).filter(|date| *date < at - A_MOMENT);
         NewRecords {
             kind: ResourceKind::Feed,
-            asked: PollingHints::of(hint_s, &feed.hints),
+            asked: PollingHints::from_document(hint_s, &feed.hints),
             entries: feed.entries.len(),
             new,
             dates: dates.collect(),
@@ -119,7 +119,7 @@ impl NewRecords {
     pub fn of_other(hint_s: u32, new: usize) -> NewRecords {
         NewRecords {
             kind: ResourceKind::Other,
-            asked: PollingHints::of(hint_s, &feedgate_feed::model::Hints::default()),
+            asked: PollingHints::from_document(hint_s, &feedgate_feed::model::Hints::default()),
             entries: 0,
             new,
             dates: Vec::new(),

@@ -11,7 +11,7 @@ mod item;
 mod scan;
 mod words;
 
-pub use check::{Checked, Fault, Kind, check};
-pub use edit::{About, BadFeed, Change, Line, Told, add, lines, told};
+pub use check::{CheckedDocument, DocumentFault, DocumentKind, check};
+pub use edit::{BadFeed, ChannelInfo, EditedFeed, FeedEdit, OutlineLine, add, lines, told};
 pub use encoding::as_utf8;
 pub use item::{Enclosure, Post, SHORT_CHARS};

@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 
 /// The hash functions that WebSub `#signature-validation` names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
+pub enum SignatureMethod {
     /// The only one that every Superfeedr client checks, and so the default.
     #[default]
     Sha1,
@@ -23,44 +23,50 @@ pub enum Method {
     Sha512,
 }
 
-impl Method {
+impl SignatureMethod {
     /// All of them, weakest first.
-    pub const ALL: [Method; 4] = [Method::Sha1, Method::Sha256, Method::Sha384, Method::Sha512];
+    pub const ALL: [SignatureMethod; 4] = [
+        SignatureMethod::Sha1,
+        SignatureMethod::Sha256,
+        SignatureMethod::Sha384,
+        SignatureMethod::Sha512,
+    ];
 
     /// Its name on the wire and in the settings.
     pub fn as_str(self) -> &'static str {
         match self {
-            Method::Sha1 => "sha1",
-            Method::Sha256 => "sha256",
-            Method::Sha384 => "sha384",
-            Method::Sha512 => "sha512",
+            SignatureMethod::Sha1 => "sha1",
+            SignatureMethod::Sha256 => "sha256",
+            SignatureMethod::Sha384 => "sha384",
+            SignatureMethod::Sha512 => "sha512",
         }
     }
 
     /// Reads its name, in any case.
-    pub fn from_word(word: &str) -> Option<Method> {
-        Method::ALL.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(word))
+    pub fn from_word(word: &str) -> Option<SignatureMethod> {
+        SignatureMethod::ALL.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(word))
     }
 
     fn digest(self, secret: &[u8], body: &[u8]) -> Vec<u8> {
         match self {
-            Method::Sha1 => hmac::<Hmac<Sha1>>(secret, body),
-            Method::Sha256 => hmac::<Hmac<Sha256>>(secret, body),
-            Method::Sha384 => hmac::<Hmac<Sha384>>(secret, body),
-            Method::Sha512 => hmac::<Hmac<Sha512>>(secret, body),
+            SignatureMethod::Sha1 => hmac::<Hmac<Sha1>>(secret, body),
+            SignatureMethod::Sha256 => hmac::<Hmac<Sha256>>(secret, body),
+            SignatureMethod::Sha384 => hmac::<Hmac<Sha384>>(secret, body),
+            SignatureMethod::Sha512 => hmac::<Hmac<Sha512>>(secret, body),
         }
     }
 }
 
 /// The value of `X-Hub-Signature` for `body`, signed with `secret`.
-pub fn sign(method: Method, secret: &str, body: &[u8]) -> String {
+pub fn sign(method: SignatureMethod, secret: &str, body: &[u8]) -> String {
     format!("{}={}", method.as_str(), hex::encode(method.digest(secret.as_bytes(), body)))
 }
 
 /// Whether `header` is a signature of `body` made with `secret`, by any method.
 pub fn holds(header: &str, secret: &str, body: &[u8]) -> bool {
     let Some((method, claimed)) = header.trim().split_once('=') else { return false };
-    let (Some(method), Ok(claimed)) = (Method::from_word(method), hex::decode(claimed)) else {
+    let (Some(method), Ok(claimed)) = (SignatureMethod::from_word(method), hex::decode(claimed))
+    else {
         return false;
     };
     method.digest(secret.as_bytes(), body).ct_eq(&claimed).into()
@@ -82,10 +88,10 @@ mod tests {
         let (key, data) = ("Jefe", b"what do ya want for nothing?");
         #[rustfmt::skip]
         let cases = [
-            (Method::Sha1,   "sha1=effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
-            (Method::Sha256, "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
-            (Method::Sha384, "sha384=af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e8e2240ca5e69e2c78b3239ecfab21649"),
-            (Method::Sha512, "sha512=164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737"),
+            (SignatureMethod::Sha1,   "sha1=effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
+            (SignatureMethod::Sha256, "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
+            (SignatureMethod::Sha384, "sha384=af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e8e2240ca5e69e2c78b3239ecfab21649"),
+            (SignatureMethod::Sha512, "sha512=164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737"),
         ];
         for (method, want) in cases {
             assert_eq!(sign(method, key, data), want);
@@ -95,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_signature_that_does_not_fit_is_refused() {
-        let good = sign(Method::Sha256, "key", b"body");
+        let good = sign(SignatureMethod::Sha256, "key", b"body");
         let cases = ["", "sha256", "sha256=", "sha256=zz", "md5=00", &good[..good.len() - 2]];
         for header in cases {
             assert!(!holds(header, "key", b"body"), "{header}");

@@ -5,11 +5,11 @@
 //! the method element may be qualified or not; prefixes and schema years are as every
 //! toolkit likes them. Only local names count.
 
-use super::xml::{self, BadXml, Element, escaped, is_name};
+use super::xml::{self, BadXml, XmlElement, escaped, is_name};
 
 /// Which SOAP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Version {
+pub enum SoapVersion {
     /// SOAP 1.1, and whatever does not say that it is another.
     #[default]
     V11,
@@ -17,84 +17,84 @@ pub enum Version {
     V12,
 }
 
-impl Version {
+impl SoapVersion {
     /// The namespace of the envelope.
     pub fn namespace(self) -> &'static str {
         match self {
-            Version::V11 => "http://schemas.xmlsoap.org/soap/envelope/",
-            Version::V12 => "http://www.w3.org/2003/05/soap-envelope",
+            SoapVersion::V11 => "http://schemas.xmlsoap.org/soap/envelope/",
+            SoapVersion::V12 => "http://www.w3.org/2003/05/soap-envelope",
         }
     }
 
     /// The type that messages are sent with, without parameters.
     pub fn media_type(self) -> &'static str {
         match self {
-            Version::V11 => "text/xml",
-            Version::V12 => "application/soap+xml",
+            SoapVersion::V11 => "text/xml",
+            SoapVersion::V12 => "application/soap+xml",
         }
     }
 
     /// The same as the `Content-Type` of a message of ours.
     pub fn content_type(self) -> &'static str {
         match self {
-            Version::V11 => "text/xml; charset=utf-8",
-            Version::V12 => "application/soap+xml; charset=utf-8",
+            SoapVersion::V11 => "text/xml; charset=utf-8",
+            SoapVersion::V12 => "application/soap+xml; charset=utf-8",
         }
     }
 
     /// That of an envelope, by the namespace that its prefix stands for.
-    fn of(envelope: &Element) -> Version {
+    fn of(envelope: &XmlElement) -> SoapVersion {
         let declared = match envelope.prefix.as_str() {
             "" => envelope.attribute("xmlns"),
             prefix => envelope.attribute(prefix),
         };
-        let is_newer = declared.is_some_and(|held| held.trim() == Version::V12.namespace());
-        if is_newer { Version::V12 } else { Version::V11 }
+        let is_newer = declared.is_some_and(|held| held.trim() == SoapVersion::V12.namespace());
+        if is_newer { SoapVersion::V12 } else { SoapVersion::V11 }
     }
 }
 
 /// A call as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct SoapCall {
     /// Which SOAP it is in.
-    pub version: Version,
+    pub version: SoapVersion,
     /// The procedure: the local name of the first element in the body.
     pub method: String,
     /// Its parameters, by name, in the order written.
-    pub params: Vec<(String, Parameter)>,
+    pub params: Vec<(String, SoapParameter)>,
 }
 
 /// What a parameter holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parameter {
+pub enum SoapParameter {
     /// A text.
     Text(String),
     /// A list of texts.
     List(Vec<String>),
 }
 
-impl Parameter {
+impl SoapParameter {
     /// The text, or the first of a list; empty for an empty list.
     pub fn text(&self) -> &str {
         match self {
-            Parameter::Text(text) => text,
-            Parameter::List(texts) => texts.first().map_or("", String::as_str),
+            SoapParameter::Text(text) => text,
+            SoapParameter::List(texts) => texts.first().map_or("", String::as_str),
         }
     }
 
     /// All texts.
     pub fn texts(&self) -> &[String] {
         match self {
-            Parameter::Text(text) => std::slice::from_ref(text),
-            Parameter::List(texts) => texts,
+            SoapParameter::Text(text) => std::slice::from_ref(text),
+            SoapParameter::List(texts) => texts,
         }
     }
 }
 
-impl Call {
+impl SoapCall {
     /// The parameter with one of these names, in any case; where none has, the one at
     /// `place`, unless its name belongs to another.
-    pub fn param(&self, names: &[&str], place: usize) -> Option<&Parameter> {
+    pub fn param(&self, names: &[&str], place: usize) -> Option<&SoapParameter> {
         let is = |held: &str| names.iter().any(|name| name.eq_ignore_ascii_case(held));
         let named = self.params.iter().find(|(held, _)| is(held));
         named.or_else(|| self.params.get(place)).map(|(_, parameter)| parameter)
@@ -103,7 +103,7 @@ impl Call {
 
 /// Why bytes are not a SOAP message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadMessage {
+pub enum BadSoap {
     /// Not readable as XML.
     #[error("Bad SOAP call: {0}.")]
     Xml(#[from] BadXml),
@@ -118,21 +118,21 @@ pub fn is_envelope(bytes: &[u8]) -> bool {
 }
 
 /// Which SOAP a message is in, though it may be no call.
-pub fn version(bytes: &[u8]) -> Version {
-    xml::read(bytes).map_or(Version::V11, |root| Version::of(&root))
+pub fn version(bytes: &[u8]) -> SoapVersion {
+    xml::read(bytes).map_or(SoapVersion::V11, |root| SoapVersion::of(&root))
 }
 
 /// Reads a call.
-pub fn read_call(bytes: &[u8]) -> Result<Call, BadMessage> {
+pub fn read_call(bytes: &[u8]) -> Result<SoapCall, BadSoap> {
     let (version, body) = read_body(bytes)?;
-    let method = body.children.first().ok_or(BadMessage::Missing("method"))?;
+    let method = body.children.first().ok_or(BadSoap::Missing("method"))?;
     let params = method.children.iter();
     let params = params.map(|param| (param.name.clone(), parameter(&body, param))).collect();
-    Ok(Call { version, method: method.name.clone(), params })
+    Ok(SoapCall { version, method: method.name.clone(), params })
 }
 
 /// Reads an answer: nothing, or the text of the fault the other side reports.
-pub fn read_response(bytes: &[u8]) -> Result<Result<(), String>, BadMessage> {
+pub fn read_response(bytes: &[u8]) -> Result<Result<(), String>, BadSoap> {
     let (_, body) = read_body(bytes)?;
     Ok(match body.child("Fault") {
         Some(fault) => {
@@ -149,41 +149,41 @@ pub fn read_response(bytes: &[u8]) -> Result<Result<(), String>, BadMessage> {
 /// cannot name an element is mended; the door that takes registrations refuses it.
 pub fn call(procedure: &str, url: &str) -> String {
     let procedure = if is_name(procedure) { procedure } else { "notify" };
-    call_with(procedure, &[("url", Parameter::Text(url.to_owned()))])
+    call_with(procedure, &[("url", SoapParameter::Text(url.to_owned()))])
 }
 
 /// A call of `procedure` with these named parameters; both must be fit to name elements.
-pub fn call_with(procedure: &str, params: &[(&str, Parameter)]) -> String {
+pub fn call_with(procedure: &str, params: &[(&str, SoapParameter)]) -> String {
     let params = params.iter().map(|(name, value)| match value {
-        Parameter::Text(held) => text(name, held),
-        Parameter::List(texts) => {
+        SoapParameter::Text(held) => text(name, held),
+        SoapParameter::List(texts) => {
             let items: String = texts.iter().map(|item| text("item", item)).collect();
             format!("<{name}>{items}</{name}>")
         }
     });
     let call = format!("<{procedure}>{}</{procedure}>", params.collect::<String>());
-    envelope(Version::V11, &call)
+    envelope(SoapVersion::V11, &call)
 }
 
 /// The answer to a call of `method`: a boolean.
-pub fn response(version: Version, method: &str, result: bool) -> String {
+pub fn response(version: SoapVersion, method: &str, result: bool) -> String {
     let result = u8::from(result);
     answer(version, method, &format!("<result xsi:type=\"xsd:boolean\">{result}</result>"))
 }
 
 /// The answer to a call of `method`: a text.
-pub fn text_response(version: Version, method: &str, result: &str) -> String {
+pub fn text_response(version: SoapVersion, method: &str, result: &str) -> String {
     answer(version, method, &text("result", result))
 }
 
 /// The answer to a call of `method`: a list of texts.
-pub fn list_response(version: Version, method: &str, result: &[&str]) -> String {
+pub fn list_response(version: SoapVersion, method: &str, result: &[&str]) -> String {
     let items: String = result.iter().map(|item| text("item", item)).collect();
     answer(version, method, &format!("<result>{items}</result>"))
 }
 
 /// The answer to `weblogUpdates.ping`: its two members.
-pub fn flerror_response(version: Version, method: &str, error: bool, message: &str) -> String {
+pub fn flerror_response(version: SoapVersion, method: &str, error: bool, message: &str) -> String {
     let (error, message) = (u8::from(error), text("message", message));
     let flerror = format!("<flerror xsi:type=\"xsd:boolean\">{error}</flerror>");
     answer(version, method, &format!("<Result>{flerror}{message}</Result>"))
@@ -191,13 +191,13 @@ pub fn flerror_response(version: Version, method: &str, error: bool, message: &s
 
 /// An answer that reports an error of the caller's. It is sent with status 500 in SOAP 1.1
 /// (section 6.2), with 400 in SOAP 1.2 (part 2, `#http-reqbindwaitstate`).
-pub fn fault(version: Version, message: &str) -> String {
+pub fn fault(version: SoapVersion, message: &str) -> String {
     let message = escaped(message);
     let fault = match version {
-        Version::V11 => {
+        SoapVersion::V11 => {
             format!("<faultcode>SOAP-ENV:Client</faultcode><faultstring>{message}</faultstring>")
         }
-        Version::V12 => format!(
+        SoapVersion::V12 => format!(
             "<SOAP-ENV:Code><SOAP-ENV:Value>SOAP-ENV:Sender</SOAP-ENV:Value></SOAP-ENV:Code>\
              <SOAP-ENV:Reason><SOAP-ENV:Text xml:lang=\"en\">{message}</SOAP-ENV:Text>\
              </SOAP-ENV:Reason>"
@@ -210,16 +210,16 @@ fn text(name: &str, text: &str) -> String {
     format!("<{name} xsi:type=\"xsd:string\">{}</{name}>", escaped(text))
 }
 
-fn answer(version: Version, method: &str, inside: &str) -> String {
+fn answer(version: SoapVersion, method: &str, inside: &str) -> String {
     let method = if is_name(method) { method } else { "call" };
     envelope(version, &format!("<{method}Response>{inside}</{method}Response>"))
 }
 
 /// SOAP 1.2 allows no `encodingStyle` on the envelope.
-fn envelope(version: Version, body: &str) -> String {
+fn envelope(version: SoapVersion, body: &str) -> String {
     let encoding = match version {
-        Version::V11 => " SOAP-ENV:encodingStyle=\"http://schemas.xmlsoap.org/soap/encoding/\"",
-        Version::V12 => "",
+        SoapVersion::V11 => " SOAP-ENV:encodingStyle=\"http://schemas.xmlsoap.org/soap/encoding/\"",
+        SoapVersion::V12 => "",
     };
     format!(
         "<?xml version=\"1.0\"?>\n<SOAP-ENV:Envelope xmlns:SOAP-ENV=\"{}\" \
@@ -230,28 +230,28 @@ fn envelope(version: Version, body: &str) -> String {
     )
 }
 
-fn read_body(bytes: &[u8]) -> Result<(Version, Element), BadMessage> {
+fn read_body(bytes: &[u8]) -> Result<(SoapVersion, XmlElement), BadSoap> {
     let root = xml::read(bytes)?;
     if root.name != "Envelope" {
-        return Err(BadMessage::Missing("Envelope"));
+        return Err(BadSoap::Missing("Envelope"));
     }
-    let version = Version::of(&root);
+    let version = SoapVersion::of(&root);
     let body = root.children.into_iter().find(|child| child.name == "Body");
-    Ok((version, body.ok_or(BadMessage::Missing("Body"))?))
+    Ok((version, body.ok_or(BadSoap::Missing("Body"))?))
 }
 
 /// What a parameter holds; `href="#id"` leads to an element of the body with that id,
 /// as section 5 encoding writes arrays.
-fn parameter(body: &Element, param: &Element) -> Parameter {
+fn parameter(body: &XmlElement, param: &XmlElement) -> SoapParameter {
     let aim = param.attribute("href").and_then(|href| href.strip_prefix('#'));
     let aim = aim.and_then(|id| body.children.iter().find(|at| at.attribute("id") == Some(id)));
     let param = aim.unwrap_or(param);
     let is_list = !param.children.is_empty() || param.attribute("arrayType").is_some();
     if is_list {
         let texts = param.children.iter().map(|item| item.text.trim().to_owned());
-        return Parameter::List(texts.collect());
+        return SoapParameter::List(texts.collect());
     }
-    Parameter::Text(param.text.trim().to_owned())
+    SoapParameter::Text(param.text.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(read.method, "a.b");
         assert_eq!(read.param(&["url"], 0).unwrap().text(), "http://a.test/?x=1&y=2");
 
-        for version in [Version::V11, Version::V12] {
+        for version in [SoapVersion::V11, SoapVersion::V12] {
             let answer = response(version, "a.b", true);
             assert_eq!(read_response(answer.as_bytes()), Ok(Ok(())), "{answer}");
             let faulty = fault(version, "a < b");
@@ -297,15 +297,15 @@ mod tests {
 
     #[test]
     fn the_version_is_what_the_prefix_of_the_envelope_stands_for() {
-        let newer = Version::V12.namespace();
+        let newer = SoapVersion::V12.namespace();
         #[rustfmt::skip]
         let cases = [
-            (format!("<e:Envelope xmlns:e='{newer}'/>"),                        Version::V12),
-            (format!("<Envelope xmlns='{newer}'/>"),                            Version::V12),
-            (format!("<e:Envelope xmlns:e='{}'/>", Version::V11.namespace()),   Version::V11),
-            (format!("<e:Envelope xmlns:e='x' xmlns:other='{newer}'/>"),        Version::V11),
-            ("<Envelope/>".to_owned(),                                          Version::V11),
-            ("no XML".to_owned(),                                               Version::V11),
+            (format!("<e:Envelope xmlns:e='{newer}'/>"),                        SoapVersion::V12),
+            (format!("<Envelope xmlns='{newer}'/>"),                            SoapVersion::V12),
+            (format!("<e:Envelope xmlns:e='{}'/>", SoapVersion::V11.namespace()),   SoapVersion::V11),
+            (format!("<e:Envelope xmlns:e='x' xmlns:other='{newer}'/>"),        SoapVersion::V11),
+            ("<Envelope/>".to_owned(),                                          SoapVersion::V11),
+            ("no XML".to_owned(),                                               SoapVersion::V11),
         ];
         for (sent, want) in cases {
             assert_eq!(version(sent.as_bytes()), want, "{sent}");
@@ -316,6 +316,6 @@ mod tests {
     fn what_is_no_envelope_is_told_apart() {
         assert!(!is_envelope(b"<methodCall/>"));
         assert!(is_envelope(call("a", "b").as_bytes()));
-        assert_eq!(read_call(b"<a/>"), Err(BadMessage::Missing("Envelope")));
+        assert_eq!(read_call(b"<a/>"), Err(BadSoap::Missing("Envelope")));
     }
 }

@@ -19,7 +19,7 @@ const MOST_ELEMENTS: usize = 8_192;
 /// An element of a message. Namespaces are not looked at: message formats are told apart
 /// by local names, and real callers get namespaces wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Element {
+pub struct XmlElement {
     /// The local name.
     pub name: String,
     /// The prefix of the name; empty if there is none.
@@ -29,17 +29,17 @@ pub struct Element {
     /// All text directly inside, joined, not trimmed.
     pub text: String,
     /// Elements inside, in order.
-    pub children: Vec<Element>,
+    pub children: Vec<XmlElement>,
 }
 
-impl Element {
+impl XmlElement {
     /// The first child of this name.
-    pub fn child(&self, name: &str) -> Option<&Element> {
+    pub fn child(&self, name: &str) -> Option<&XmlElement> {
         self.children.iter().find(|child| child.name == name)
     }
 
     /// All children of this name.
-    pub fn children_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
+    pub fn children_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a XmlElement> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
@@ -67,7 +67,7 @@ pub enum BadXml {
 }
 
 /// Reads a message and returns its root element.
-pub fn read(bytes: &[u8]) -> Result<Element, BadXml> {
+pub fn read(bytes: &[u8]) -> Result<XmlElement, BadXml> {
     let text = decode(bytes);
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if text.is_empty() {
@@ -133,13 +133,13 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
 
 #[derive(Default)]
 struct Tree {
-    open: Vec<Element>,
-    root: Option<Element>,
+    open: Vec<XmlElement>,
+    root: Option<XmlElement>,
     elements: usize,
 }
 
 impl Tree {
-    fn read(mut self, text: &str) -> Result<Element, BadXml> {
+    fn read(mut self, text: &str) -> Result<XmlElement, BadXml> {
         let mut reader = Reader::from_str(text);
         reader.config_mut().allow_dangling_amp = true;
         loop {
@@ -182,7 +182,7 @@ impl Tree {
             (local(attribute.key.0).to_owned(), value)
         });
         let attributes = attributes.collect();
-        self.open.push(Element { name, prefix, attributes, ..Element::default() });
+        self.open.push(XmlElement { name, prefix, attributes, ..XmlElement::default() });
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 
 use base64::Engine;
 
-use super::xml::{self, BadXml, Element, escaped};
+use super::xml::{self, BadXml, XmlElement, escaped};
 
 /// The most parameters of a call (rule S20).
 pub const MOST_PARAMETERS: usize = 20;
@@ -15,7 +15,7 @@ pub const LONGEST_TEXT_BYTES: usize = 4_096;
 
 /// A value of any type.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum XmlRpcValue {
     /// `int` or `i4`.
     Int(i32),
     /// `i8`, which some callers use for whatever does not fit an `int`.
@@ -31,51 +31,51 @@ pub enum Value {
     /// `base64`, decoded.
     Bytes(Vec<u8>),
     /// `array`.
-    Array(Vec<Value>),
+    Array(Vec<XmlRpcValue>),
     /// `struct`, in the order written.
-    Struct(Vec<(String, Value)>),
+    Struct(Vec<(String, XmlRpcValue)>),
     /// `nil`, an extension.
     Nil,
 }
 
-impl Value {
+impl XmlRpcValue {
     /// A simple value as text; `None` for arrays, structs and nil. Ports come as
     /// numbers from some callers and as strings from others.
     pub fn text(&self) -> Option<String> {
         Some(match self {
-            Value::Int(number) => number.to_string(),
-            Value::Long(number) => number.to_string(),
-            Value::Boolean(yes) => u8::from(*yes).to_string(),
-            Value::Text(text) | Value::DateTime(text) => text.clone(),
-            Value::Double(number) => number.to_string(),
-            Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Value::Array(_) | Value::Struct(_) | Value::Nil => return None,
+            XmlRpcValue::Int(number) => number.to_string(),
+            XmlRpcValue::Long(number) => number.to_string(),
+            XmlRpcValue::Boolean(yes) => u8::from(*yes).to_string(),
+            XmlRpcValue::Text(text) | XmlRpcValue::DateTime(text) => text.clone(),
+            XmlRpcValue::Double(number) => number.to_string(),
+            XmlRpcValue::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            XmlRpcValue::Array(_) | XmlRpcValue::Struct(_) | XmlRpcValue::Nil => return None,
         })
     }
 
     fn write(&self, out: &mut String) {
         out.push_str("<value>");
         match self {
-            Value::Int(number) => out.push_str(&format!("<int>{number}</int>")),
-            Value::Long(number) => out.push_str(&format!("<i8>{number}</i8>")),
-            Value::Boolean(yes) => {
+            XmlRpcValue::Int(number) => out.push_str(&format!("<int>{number}</int>")),
+            XmlRpcValue::Long(number) => out.push_str(&format!("<i8>{number}</i8>")),
+            XmlRpcValue::Boolean(yes) => {
                 out.push_str(&format!("<boolean>{}</boolean>", u8::from(*yes)));
             }
-            Value::Text(text) => out.push_str(&format!("<string>{}</string>", escaped(text))),
-            Value::Double(number) => out.push_str(&format!("<double>{number}</double>")),
-            Value::DateTime(text) => {
+            XmlRpcValue::Text(text) => out.push_str(&format!("<string>{}</string>", escaped(text))),
+            XmlRpcValue::Double(number) => out.push_str(&format!("<double>{number}</double>")),
+            XmlRpcValue::DateTime(text) => {
                 out.push_str(&format!("<dateTime.iso8601>{}</dateTime.iso8601>", escaped(text)));
             }
-            Value::Bytes(bytes) => {
+            XmlRpcValue::Bytes(bytes) => {
                 let text = base64::engine::general_purpose::STANDARD.encode(bytes);
                 out.push_str(&format!("<base64>{text}</base64>"));
             }
-            Value::Array(values) => {
+            XmlRpcValue::Array(values) => {
                 out.push_str("<array><data>");
                 values.iter().for_each(|value| value.write(out));
                 out.push_str("</data></array>");
             }
-            Value::Struct(members) => {
+            XmlRpcValue::Struct(members) => {
                 out.push_str("<struct>");
                 for (name, value) in members {
                     out.push_str(&format!("<member><name>{}</name>", escaped(name)));
@@ -84,7 +84,7 @@ impl Value {
                 }
                 out.push_str("</struct>");
             }
-            Value::Nil => out.push_str("<nil/>"),
+            XmlRpcValue::Nil => out.push_str("<nil/>"),
         }
         out.push_str("</value>");
     }
@@ -92,17 +92,17 @@ impl Value {
 
 /// A call as it was received.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct XmlRpcCall {
     /// The procedure.
     pub method: String,
     /// Its parameters.
-    pub params: Vec<Value>,
+    pub params: Vec<XmlRpcValue>,
 }
 
 /// An error that the other side reports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault {code}: {message}")]
-pub struct Fault {
+pub struct XmlRpcFault {
     /// `faultCode`.
     pub code: i32,
     /// `faultString`.
@@ -111,7 +111,7 @@ pub struct Fault {
 
 /// Why bytes are not a call or an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadMessage {
+pub enum BadXmlRpc {
     /// Not readable as XML.
     #[error("Bad XML-RPC call: {0}.")]
     Xml(#[from] BadXml),
@@ -132,48 +132,48 @@ pub enum BadMessage {
 }
 
 /// Reads a call.
-pub fn read_call(bytes: &[u8]) -> Result<Call, BadMessage> {
+pub fn read_call(bytes: &[u8]) -> Result<XmlRpcCall, BadXmlRpc> {
     read_long_call(bytes, LONGEST_TEXT_BYTES)
 }
 
 /// Reads a call in which texts may be `longest` bytes.
-pub fn read_long_call(bytes: &[u8], longest: usize) -> Result<Call, BadMessage> {
+pub fn read_long_call(bytes: &[u8], longest: usize) -> Result<XmlRpcCall, BadXmlRpc> {
     let root = xml::read(bytes)?;
     if root.name != "methodCall" {
-        return Err(BadMessage::Missing("methodCall"));
+        return Err(BadXmlRpc::Missing("methodCall"));
     }
-    let method = root.child("methodName").ok_or(BadMessage::Missing("methodName"))?;
+    let method = root.child("methodName").ok_or(BadXmlRpc::Missing("methodName"))?;
     let params = root.child("params").map(|params| params.children_named("param"));
-    let params: Vec<&Element> = params.into_iter().flatten().collect();
+    let params: Vec<&XmlElement> = params.into_iter().flatten().collect();
     if params.len() > MOST_PARAMETERS {
-        return Err(BadMessage::TooMuch("it has too many parameters"));
+        return Err(BadXmlRpc::TooMuch("it has too many parameters"));
     }
     let params =
         params.into_iter().map(|param| read_param(param, longest)).collect::<Result<_, _>>()?;
-    Ok(Call { method: method.text.trim().to_owned(), params })
+    Ok(XmlRpcCall { method: method.text.trim().to_owned(), params })
 }
 
 /// Reads an answer: a value, or the fault the other side reports.
-pub fn read_response(bytes: &[u8]) -> Result<Result<Value, Fault>, BadMessage> {
+pub fn read_response(bytes: &[u8]) -> Result<Result<XmlRpcValue, XmlRpcFault>, BadXmlRpc> {
     let root = xml::read(bytes)?;
     if root.name != "methodResponse" {
-        return Err(BadMessage::Missing("methodResponse"));
+        return Err(BadXmlRpc::Missing("methodResponse"));
     }
     if let Some(fault) = root.child("fault") {
         return read_param(fault, LONGEST_TEXT_BYTES).map(|value| Err(as_fault(&value)));
     }
     let param = root.child("params").and_then(|params| params.child("param"));
-    read_param(param.ok_or(BadMessage::Missing("param"))?, LONGEST_TEXT_BYTES).map(Ok)
+    read_param(param.ok_or(BadXmlRpc::Missing("param"))?, LONGEST_TEXT_BYTES).map(Ok)
 }
 
 /// A call of `procedure` with `url` as its only parameter: how rssCloud tells an
 /// aggregator that a feed changed (seed 000, "XML-RPC interface").
 pub fn call(procedure: &str, url: &str) -> String {
-    call_with(procedure, &[Value::Text(url.to_owned())])
+    call_with(procedure, &[XmlRpcValue::Text(url.to_owned())])
 }
 
 /// A call of `procedure` with these parameters.
-pub fn call_with(procedure: &str, params: &[Value]) -> String {
+pub fn call_with(procedure: &str, params: &[XmlRpcValue]) -> String {
     let procedure = escaped(procedure);
     let mut body = format!(
         "<?xml version=\"1.0\"?>\n<methodCall><methodName>{procedure}</methodName><params>"
@@ -188,7 +188,7 @@ pub fn call_with(procedure: &str, params: &[Value]) -> String {
 }
 
 /// An answer that carries `value`.
-pub fn response(value: &Value) -> String {
+pub fn response(value: &XmlRpcValue) -> String {
     let mut body = "<?xml version=\"1.0\"?>\n<methodResponse><params><param>".to_owned();
     value.write(&mut body);
     body.push_str("</param></params></methodResponse>\n");
@@ -197,9 +197,9 @@ pub fn response(value: &Value) -> String {
 
 /// An answer that reports an error.
 pub fn fault(code: i32, message: &str) -> String {
-    let fault = Value::Struct(vec![
-        ("faultCode".to_owned(), Value::Int(code)),
-        ("faultString".to_owned(), Value::Text(message.to_owned())),
+    let fault = XmlRpcValue::Struct(vec![
+        ("faultCode".to_owned(), XmlRpcValue::Int(code)),
+        ("faultString".to_owned(), XmlRpcValue::Text(message.to_owned())),
     ]);
     let mut body = "<?xml version=\"1.0\"?>\n<methodResponse><fault>".to_owned();
     fault.write(&mut body);
@@ -207,66 +207,69 @@ pub fn fault(code: i32, message: &str) -> String {
     body
 }
 
-fn as_fault(value: &Value) -> Fault {
-    let members: &[_] = if let Value::Struct(members) = value { members } else { &[] };
+fn as_fault(value: &XmlRpcValue) -> XmlRpcFault {
+    let members: &[_] = if let XmlRpcValue::Struct(members) = value { members } else { &[] };
     let member = |name| members.iter().find(|(held, _)| held == name).map(|(_, value)| value);
-    let code = if let Some(Value::Int(code)) = member("faultCode") { *code } else { 0 };
-    Fault { code, message: member("faultString").and_then(Value::text).unwrap_or_default() }
+    let code = if let Some(XmlRpcValue::Int(code)) = member("faultCode") { *code } else { 0 };
+    XmlRpcFault {
+        code,
+        message: member("faultString").and_then(XmlRpcValue::text).unwrap_or_default(),
+    }
 }
 
 /// The value in a `param` or `fault`; some callers leave `value` out.
-fn read_param(param: &Element, longest: usize) -> Result<Value, BadMessage> {
+fn read_param(param: &XmlElement, longest: usize) -> Result<XmlRpcValue, BadXmlRpc> {
     read_value(param.child("value").unwrap_or(param), longest)
 }
 
-fn read_value(value: &Element, longest: usize) -> Result<Value, BadMessage> {
+fn read_value(value: &XmlElement, longest: usize) -> Result<XmlRpcValue, BadXmlRpc> {
     let Some(typed) = value.children.first() else { return read_text(&value.text, longest) };
     let text = typed.text.trim();
-    let bad = |kind| BadMessage::Value { kind, text: text.chars().take(40).collect() };
+    let bad = |kind| BadXmlRpc::Value { kind, text: text.chars().take(40).collect() };
     Ok(match typed.name.as_str() {
-        "int" | "i4" => Value::Int(text.parse().map_err(|_| bad("int"))?),
-        "i8" | "i2" | "i1" => Value::Long(text.parse().map_err(|_| bad("i8"))?),
+        "int" | "i4" => XmlRpcValue::Int(text.parse().map_err(|_| bad("int"))?),
+        "i8" | "i2" | "i1" => XmlRpcValue::Long(text.parse().map_err(|_| bad("i8"))?),
         "boolean" => match text {
-            "1" | "true" => Value::Boolean(true),
-            "0" | "false" => Value::Boolean(false),
+            "1" | "true" => XmlRpcValue::Boolean(true),
+            "0" | "false" => XmlRpcValue::Boolean(false),
             _ => return Err(bad("boolean")),
         },
-        "double" | "float" => Value::Double(text.parse().map_err(|_| bad("double"))?),
-        "dateTime.iso8601" | "dateTime" => Value::DateTime(text.to_owned()),
+        "double" | "float" => XmlRpcValue::Double(text.parse().map_err(|_| bad("double"))?),
+        "dateTime.iso8601" | "dateTime" => XmlRpcValue::DateTime(text.to_owned()),
         "base64" => {
             let packed: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
             let bytes = base64::engine::general_purpose::STANDARD.decode(packed);
-            Value::Bytes(bytes.map_err(|_| bad("base64"))?)
+            XmlRpcValue::Bytes(bytes.map_err(|_| bad("base64"))?)
         }
-        "nil" => Value::Nil,
+        "nil" => XmlRpcValue::Nil,
         "array" => {
             let data = typed.child("data").unwrap_or(typed);
             let values = data.children_named("value").map(|value| read_value(value, longest));
-            Value::Array(values.collect::<Result<_, _>>()?)
+            XmlRpcValue::Array(values.collect::<Result<_, _>>()?)
         }
         "struct" => {
             let members = typed.children_named("member").map(|member| {
                 let name = member.child("name").map(|name| name.text.trim().to_owned());
                 Ok((name.unwrap_or_default(), read_param(member, longest)?))
             });
-            Value::Struct(members.collect::<Result<_, BadMessage>>()?)
+            XmlRpcValue::Struct(members.collect::<Result<_, BadXmlRpc>>()?)
         }
         _ => read_text(&typed.text, longest)?,
     })
 }
 
-fn read_text(text: &str, longest: usize) -> Result<Value, BadMessage> {
+fn read_text(text: &str, longest: usize) -> Result<XmlRpcValue, BadXmlRpc> {
     if text.len() > longest {
-        return Err(BadMessage::TooMuch("a text in it is too long"));
+        return Err(BadXmlRpc::TooMuch("a text in it is too long"));
     }
-    Ok(Value::Text(text.to_owned()))
+    Ok(XmlRpcValue::Text(text.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn param(value: &str) -> Result<Value, BadMessage> {
+    fn param(value: &str) -> Result<XmlRpcValue, BadXmlRpc> {
         let call = format!(
             "<?xml version='1.0'?>\n<methodCall> <methodName> a.b </methodName>
              <params><param>{value}</param></params></methodCall>"
@@ -276,7 +279,7 @@ mod tests {
 
     #[test]
     fn values_of_all_types_are_read() {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| XmlRpcValue::Text(text.to_owned());
         #[rustfmt::skip]
         let cases = [
             ("<value>a &amp; b</value>",                        text("a & b")),
@@ -285,17 +288,17 @@ mod tests {
             ("<value><string/></value>",                        text("")),
             ("<value/>",                                        text("")),
             ("<string>no value element</string>",               text("no value element")),
-            ("<value><i4> 80 </i4></value>",                    Value::Int(80)),
-            ("<value><int>-1</int></value>",                    Value::Int(-1)),
-            ("<value><ex:i8>8589934592</ex:i8></value>",        Value::Long(8_589_934_592)),
-            ("<value><boolean>1</boolean></value>",             Value::Boolean(true)),
-            ("<value><double>1.5</double></value>",             Value::Double(1.5)),
-            ("<value><base64>aGk=\n</base64></value>",          Value::Bytes(b"hi".to_vec())),
-            ("<value><nil/></value>",                           Value::Nil),
+            ("<value><i4> 80 </i4></value>",                    XmlRpcValue::Int(80)),
+            ("<value><int>-1</int></value>",                    XmlRpcValue::Int(-1)),
+            ("<value><ex:i8>8589934592</ex:i8></value>",        XmlRpcValue::Long(8_589_934_592)),
+            ("<value><boolean>1</boolean></value>",             XmlRpcValue::Boolean(true)),
+            ("<value><double>1.5</double></value>",             XmlRpcValue::Double(1.5)),
+            ("<value><base64>aGk=\n</base64></value>",          XmlRpcValue::Bytes(b"hi".to_vec())),
+            ("<value><nil/></value>",                           XmlRpcValue::Nil),
             ("<value><array><data><value>a</value><value><int>1</int></value></data></array></value>",
-                Value::Array(vec![text("a"), Value::Int(1)])),
+                XmlRpcValue::Array(vec![text("a"), XmlRpcValue::Int(1)])),
             ("<value><struct><member><name>n</name><value>v</value></member></struct></value>",
-                Value::Struct(vec![("n".to_owned(), text("v"))])),
+                XmlRpcValue::Struct(vec![("n".to_owned(), text("v"))])),
         ];
         for (sent, want) in cases {
             assert_eq!(param(sent), Ok(want), "{sent}");
@@ -319,7 +322,7 @@ mod tests {
             "<methodCall><methodName>a</methodName><params>{}</params></methodCall>",
             "<param><value/></param>".repeat(MOST_PARAMETERS + 1)
         );
-        assert!(matches!(read_call(many.as_bytes()), Err(BadMessage::TooMuch(_))));
+        assert!(matches!(read_call(many.as_bytes()), Err(BadXmlRpc::TooMuch(_))));
     }
 
     #[test]
@@ -340,16 +343,23 @@ mod tests {
         let sent = call("a.<b>", "http://a.test/?x=1&y=2");
         let read = read_call(sent.as_bytes()).unwrap();
         assert_eq!(read.method, "a.<b>");
-        assert_eq!(read.params, [Value::Text("http://a.test/?x=1&y=2".to_owned())]);
+        assert_eq!(read.params, [XmlRpcValue::Text("http://a.test/?x=1&y=2".to_owned())]);
 
-        let value = Value::Struct(vec![
-            ("flerror".to_owned(), Value::Boolean(true)),
-            ("list".to_owned(), Value::Array(vec![Value::Int(1), Value::Nil, Value::Double(0.5)])),
-            ("raw".to_owned(), Value::Bytes(vec![0, 255])),
+        let value = XmlRpcValue::Struct(vec![
+            ("flerror".to_owned(), XmlRpcValue::Boolean(true)),
+            (
+                "list".to_owned(),
+                XmlRpcValue::Array(vec![
+                    XmlRpcValue::Int(1),
+                    XmlRpcValue::Nil,
+                    XmlRpcValue::Double(0.5),
+                ]),
+            ),
+            ("raw".to_owned(), XmlRpcValue::Bytes(vec![0, 255])),
         ]);
         assert_eq!(read_response(response(&value).as_bytes()), Ok(Ok(value)));
 
         let read = read_response(fault(4, "no <such> thing").as_bytes()).unwrap().unwrap_err();
-        assert_eq!(read, Fault { code: 4, message: "no <such> thing".to_owned() });
+        assert_eq!(read, XmlRpcFault { code: 4, message: "no <such> thing".to_owned() });
     }
 }

@@ -240,7 +240,7 @@ async fn stage_backfill(
 }
 
 fn hash(url: &str) -> Vec<u8> {
-    EntryKey::of(url).0.to_vec()
+    EntryKey::from_id(url).0.to_vec()
 }
 
 /// Keeps where a backfill stands and when it is due, if it still stands at page `pages`.

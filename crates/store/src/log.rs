@@ -109,7 +109,7 @@ impl Log for Db {
              where resource_id = $1 and entry_hash = $2 and entry_id = $3
              order by seq desc
              limit 1";
-        let hash = EntryKey::of(entry_id).0.to_vec();
+        let hash = EntryKey::from_id(entry_id).0.to_vec();
         let rows = self.rows(SEQ_OF, params![id.0, hash, entry_id]).await?;
         rows.into_iter().next().map(|mut row| row.int().map(Seq)).transpose()
     }

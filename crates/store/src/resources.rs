@@ -119,10 +119,12 @@ impl Resources for Db {
 
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
         if poll_result::is_all(poll) {
-            if let Some(appended) = self.recorder.record(PollResult::of(id, poll, false)).await? {
+            if let Some(appended) =
+                self.recorder.record(PollResult::from_poll(id, poll, false)).await?
+            {
                 return Ok(appended);
             }
-            let kept = self.recorder.record(PollResult::of(id, poll, true)).await?;
+            let kept = self.recorder.record(PollResult::from_poll(id, poll, true)).await?;
             return kept.ok_or_else(|| poll_result::missing(id));
         }
         let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);

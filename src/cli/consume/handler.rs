@@ -7,23 +7,23 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use super::Format;
-use super::item::Item;
-use super::walk::{Stopped, Take};
+use super::item::ArchiveItem;
+use super::walk::{EntryHandler, Stopped};
 
 /// Takes entries.
 #[derive(Debug)]
-pub(super) struct Handler {
+pub(super) struct CommandHandler {
     command: Option<String>,
     format: Format,
 }
 
-impl Handler {
+impl CommandHandler {
     /// Runs `command` for each entry; without one, prints them.
-    pub(super) fn new(command: Option<String>, format: Format) -> Handler {
-        Handler { command, format }
+    pub(super) fn new(command: Option<String>, format: Format) -> CommandHandler {
+        CommandHandler { command, format }
     }
 
-    fn text(&self, item: &Item) -> String {
+    fn text(&self, item: &ArchiveItem) -> String {
         match self.format {
             Format::Atom => item.atom(),
             Format::Json => item.json().to_string(),
@@ -31,8 +31,8 @@ impl Handler {
     }
 }
 
-impl Take for Handler {
-    async fn take(&self, item: &Item) -> Result<(), Stopped> {
+impl EntryHandler for CommandHandler {
+    async fn take(&self, item: &ArchiveItem) -> Result<(), Stopped> {
         let text = self.text(item);
         let taken = match &self.command {
             Some(command) => run(command, item, &text).await,
@@ -49,7 +49,7 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-async fn run(command: &str, item: &Item, text: &str) -> Result<(), String> {
+async fn run(command: &str, item: &ArchiveItem, text: &str) -> Result<(), String> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).env("FEEDGATE_ENTRY_ID", item.id()).stdin(Stdio::piped());
     match item.is_deleted() {

@@ -10,7 +10,7 @@ use feedgate_feed::render;
 
 /// One thing that stands in an archive.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum ArchiveItem {
     /// An entry.
     Entry {
         /// It itself, normalized with what its document says.
@@ -22,40 +22,40 @@ pub enum Item {
     Deleted(Box<Deletion>),
 }
 
-impl Item {
+impl ArchiveItem {
     /// An entry that has nothing from its document.
     #[cfg(test)]
-    pub(super) fn of(entry: Entry) -> Item {
+    pub(super) fn of(entry: Entry) -> ArchiveItem {
         let hash = hash(&entry);
-        Item::Entry { entry: Box::new(entry), hash }
+        ArchiveItem::Entry { entry: Box::new(entry), hash }
     }
 
     /// The id of the entry.
     pub fn id(&self) -> &str {
         match self {
-            Item::Entry { entry, .. } => &entry.id,
-            Item::Deleted(deletion) => &deletion.entry_id,
+            ArchiveItem::Entry { entry, .. } => &entry.id,
+            ArchiveItem::Deleted(deletion) => &deletion.entry_id,
         }
     }
 
     /// Tells it from others with its id: the first 16 hex digits of a SHA-256.
     pub fn hash(&self) -> String {
         match self {
-            Item::Entry { hash, .. } => hash.clone(),
-            Item::Deleted(_) => digest(&self.atom()),
+            ArchiveItem::Entry { hash, .. } => hash.clone(),
+            ArchiveItem::Deleted(_) => digest(&self.atom()),
         }
     }
 
     /// Whether it says that the entry was taken back.
     pub fn is_deleted(&self) -> bool {
-        matches!(self, Item::Deleted(_))
+        matches!(self, ArchiveItem::Deleted(_))
     }
 
     /// As one self-contained Atom element.
     pub fn atom(&self) -> String {
         match self {
-            Item::Entry { entry, .. } => render::atom::entry(entry),
-            Item::Deleted(deletion) => render::atom::deletion(&deletion.element),
+            ArchiveItem::Entry { entry, .. } => render::atom::entry(entry),
+            ArchiveItem::Deleted(deletion) => render::atom::deletion(&deletion.element),
         }
     }
 
@@ -63,11 +63,11 @@ impl Item {
     /// `id`, `deleted`, which is true, and `deletedAt` in seconds since 1970, if it is told.
     pub fn json(&self) -> Value {
         match self {
-            Item::Entry { entry, .. } => {
+            ArchiveItem::Entry { entry, .. } => {
                 let feed = Feed { entries: vec![Entry::clone(entry)], ..Feed::default() };
                 render::json::feed(&feed)["items"][0].take()
             }
-            Item::Deleted(deletion) => {
+            ArchiveItem::Deleted(deletion) => {
                 let mut value = json!({ "id": deletion.entry_id, "deleted": true });
                 let at = deletion.when().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
                 if let Some(at) = at {

@@ -29,8 +29,8 @@ use feedgate_feed::model::Feed;
 use feedgate_feed::parse::{self, NotAFeed};
 use feedgate_feed::passes;
 
-use super::item::{self, Item};
-use super::walk::{Page, Pages, Stopped};
+use super::item::{self, ArchiveItem};
+use super::walk::{ArchivePage, PageSource, Stopped};
 
 /// Reads documents.
 pub struct Web {
@@ -94,8 +94,8 @@ impl Web {
     }
 }
 
-impl Pages for Web {
-    async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+impl PageSource for Web {
+    async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
         let fetch = if url.origin() == self.start.origin() { &self.own } else { &self.guarded };
         let validators = Validators::default();
         let ask = FetchRequest {
@@ -130,27 +130,27 @@ fn unreadable(url: &Url, reason: String, passing: bool) -> Stopped {
 
 /// Reads a document. Each entry goes through the normalizer by itself, because what it is
 /// must not depend on its neighbours: beside its update it would get another id (rule N2).
-fn read(body: &[u8], context: &Context, order: Order) -> Result<Page, NotAFeed> {
+fn read(body: &[u8], context: &Context, order: Order) -> Result<ArchivePage, NotAFeed> {
     let mut head = parse::parse(body, context)?;
     let entries = mem::take(&mut head.entries);
     let mut deletions = deletions(&mut head).into_iter().peekable();
     let mut items = Vec::with_capacity(entries.len());
     for (place, entry) in entries.into_iter().enumerate() {
         while let Some((_, deletion)) = deletions.next_if(|(before, _)| *before <= place) {
-            items.push(Item::Deleted(deletion));
+            items.push(ArchiveItem::Deleted(deletion));
         }
         let hash = item::hash(&entry);
         let alone = passes::run(Feed { entries: vec![entry], ..head.clone() }, context).entries;
         let alone = alone.into_iter().map(Box::new);
-        items.extend(alone.map(|entry| Item::Entry { entry, hash: hash.clone() }));
+        items.extend(alone.map(|entry| ArchiveItem::Entry { entry, hash: hash.clone() }));
     }
-    items.extend(deletions.map(|(_, deletion)| Item::Deleted(deletion)));
+    items.extend(deletions.map(|(_, deletion)| ArchiveItem::Deleted(deletion)));
     if order == Order::OldestFirst {
         items.reverse();
     }
     let feed = passes::run(head, context);
     let mut links = feed.links.iter().filter(|link| link.rel == "prev-archive");
-    Ok(Page { items, prev: links.find_map(|link| Url::parse(&link.href).ok()) })
+    Ok(ArchivePage { items, prev: links.find_map(|link| Url::parse(&link.href).ok()) })
 }
 
 /// Takes out of `head` what was taken back, with how many entries stand before each. Where
@@ -163,7 +163,7 @@ fn deletions(head: &mut Feed) -> Vec<(usize, Box<Deletion>)> {
     if places.len() != gone.len() {
         places = vec![0; gone.len()];
     }
-    let gone = gone.iter().filter_map(Deletion::of).map(Box::new);
+    let gone = gone.iter().filter_map(Deletion::from_element).map(Box::new);
     places.into_iter().zip(gone).collect()
 }
 
@@ -187,9 +187,9 @@ mod tests {
         let body = format!("<feed xmlns='http://www.w3.org/2005/Atom'>{links}{entries}</feed>");
         let context = Context::new(Url::parse("https://a.test/recent").unwrap());
         let page = read(body.as_bytes(), &context, order).unwrap();
-        let said = |item: &Item| match item {
-            Item::Entry { entry, .. } => entry.id.clone(),
-            Item::Deleted(gone) => format!("-{}", gone.entry_id),
+        let said = |item: &ArchiveItem| match item {
+            ArchiveItem::Entry { entry, .. } => entry.id.clone(),
+            ArchiveItem::Deleted(gone) => format!("-{}", gone.entry_id),
         };
         (page.items.iter().map(said).collect(), page.prev.map(String::from))
     }

@@ -4,93 +4,93 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::item::Item;
-use super::walk::Place;
+use super::item::ArchiveItem;
+use super::walk::ReadPosition;
 
 /// Which entry was taken last, or which one that was taken back. Those that say the same to
 /// the letter under one id are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct LastEntry {
     /// Its id, which its updates have too (rule N7).
     pub id: String,
-    /// Tells it from them ([`Item::hash`]). Nothing if only an id was named.
+    /// Tells it from them ([`ArchiveItem::hash`]). Nothing if only an id was named.
     hash: Option<String>,
 }
 
-impl Mark {
+impl LastEntry {
     /// Marks `item`.
-    pub fn of(item: &Item) -> Mark {
-        Mark { id: item.id().to_owned(), hash: Some(item.hash()) }
+    pub fn of(item: &ArchiveItem) -> LastEntry {
+        LastEntry { id: item.id().to_owned(), hash: Some(item.hash()) }
     }
 
     /// How many of these stand before the newest that is marked; they stand newest first.
-    pub(super) fn newest_in(&self, items: &[Item]) -> Option<usize> {
+    pub(super) fn newest_in(&self, items: &[ArchiveItem]) -> Option<usize> {
         items.iter().position(|item| self.is_of(item))
     }
 
     /// How many of these stand before the oldest entry with the same id, whatever it says.
     /// That the entry was taken back is no other form of it.
-    pub(super) fn oldest_namesake_in(&self, items: &[Item]) -> Option<usize> {
+    pub(super) fn oldest_namesake_in(&self, items: &[ArchiveItem]) -> Option<usize> {
         items.iter().rposition(|item| !item.is_deleted() && item.id() == self.id)
     }
 
     /// Whether it is this that is marked; without a hash, any that has the id.
-    pub(super) fn is_of(&self, item: &Item) -> bool {
-        self.id == item.id() && (self.hash.is_none() || *self == Mark::of(item))
+    pub(super) fn is_of(&self, item: &ArchiveItem) -> bool {
+        self.id == item.id() && (self.hash.is_none() || *self == LastEntry::of(item))
     }
 
     /// Reads a line with the id and, unless only that was named, one with the hash.
-    fn read(text: &str) -> Option<Mark> {
+    fn read(text: &str) -> Option<LastEntry> {
         let (id, hash) = match text.trim().split_once('\n') {
             Some((id, hash)) => (id.trim_end(), Some(hash.trim().to_owned())),
             None => (text.trim(), None),
         };
-        (!id.is_empty()).then(|| Mark { id: id.to_owned(), hash })
+        (!id.is_empty()).then(|| LastEntry { id: id.to_owned(), hash })
     }
 }
 
 /// Remembers the last entry that was taken.
 #[derive(Debug)]
-pub struct PlaceFile {
+pub struct PositionFile {
     path: Option<PathBuf>,
-    mark: Option<Mark>,
+    mark: Option<LastEntry>,
 }
 
 /// The place could not be read or kept.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep the place in {}", path.display())]
-pub struct BadPlace {
+pub struct BadPosition {
     path: PathBuf,
     #[source]
     reason: io::Error,
 }
 
-impl PlaceFile {
+impl PositionFile {
     /// The place kept at `path`, if there is one; else behind the entry with the id `from`.
-    pub fn open(path: Option<PathBuf>, from: Option<String>) -> Result<PlaceFile, BadPlace> {
+    pub fn open(path: Option<PathBuf>, from: Option<String>) -> Result<PositionFile, BadPosition> {
         let kept = match &path {
             Some(path) => match fs::read_to_string(path) {
-                Ok(text) => Mark::read(&text),
+                Ok(text) => LastEntry::read(&text),
                 Err(err) if err.kind() == io::ErrorKind::NotFound => None,
-                Err(reason) => return Err(BadPlace { path: path.clone(), reason }),
+                Err(reason) => return Err(BadPosition { path: path.clone(), reason }),
             },
             None => None,
         };
-        let from = || from.map(|id| Mark { id, hash: None });
-        Ok(PlaceFile { path, mark: kept.or_else(from) })
+        let from = || from.map(|id| LastEntry { id, hash: None });
+        Ok(PositionFile { path, mark: kept.or_else(from) })
     }
 }
 
-impl Place for PlaceFile {
-    fn mark(&self) -> Option<&Mark> {
+impl ReadPosition for PositionFile {
+    fn mark(&self) -> Option<&LastEntry> {
         self.mark.as_ref()
     }
 
-    fn keep(&mut self, mark: Mark) -> Result<(), BadPlace> {
+    fn keep(&mut self, mark: LastEntry) -> Result<(), BadPosition> {
         let mark = self.mark.insert(mark);
         match &self.path {
             Some(path) => {
-                replace(path, mark).map_err(|reason| BadPlace { path: path.clone(), reason })
+                replace(path, mark).map_err(|reason| BadPosition { path: path.clone(), reason })
             }
             None => Ok(()),
         }
@@ -98,7 +98,7 @@ impl Place for PlaceFile {
 }
 
 /// Whoever reads the file sees the old place or the new one, also after a power cut.
-fn replace(path: &Path, mark: &Mark) -> io::Result<()> {
+fn replace(path: &Path, mark: &LastEntry) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
@@ -119,12 +119,12 @@ mod tests {
 
     const ID: &str = "tag:a.test:1";
 
-    fn entry(title: &str) -> Item {
+    fn entry(title: &str) -> ArchiveItem {
         let title = Some(Text::plain(title.to_owned()));
-        Item::of(Entry { id: ID.to_owned(), title, ..Entry::default() })
+        ArchiveItem::of(Entry { id: ID.to_owned(), title, ..Entry::default() })
     }
 
-    fn taken_back() -> Item {
+    fn taken_back() -> ArchiveItem {
         let attribute =
             Attribute { name: "ref".to_owned(), value: ID.to_owned(), ..Attribute::default() };
         let element = Element {
@@ -133,7 +133,7 @@ mod tests {
             attributes: vec![attribute],
             ..Element::default()
         };
-        Item::Deleted(Box::new(Deletion::of(&element).unwrap()))
+        ArchiveItem::Deleted(Box::new(Deletion::from_element(&element).unwrap()))
     }
 
     #[test]
@@ -141,25 +141,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Some(folder.path().join("place"));
         let from = || Some("from".to_owned());
-        let mut place = PlaceFile::open(path.clone(), from()).unwrap();
+        let mut place = PositionFile::open(path.clone(), from()).unwrap();
         assert_eq!(place.mark().unwrap().id, "from");
-        place.keep(Mark::of(&entry("first"))).unwrap();
-        place.keep(Mark::of(&entry("second"))).unwrap();
-        let again = PlaceFile::open(path, from()).unwrap();
-        assert_eq!(again.mark(), Some(&Mark::of(&entry("second"))));
+        place.keep(LastEntry::of(&entry("first"))).unwrap();
+        place.keep(LastEntry::of(&entry("second"))).unwrap();
+        let again = PositionFile::open(path, from()).unwrap();
+        assert_eq!(again.mark(), Some(&LastEntry::of(&entry("second"))));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
-        assert_eq!(PlaceFile::open(None, None).unwrap().mark(), None);
+        assert_eq!(PositionFile::open(None, None).unwrap().mark(), None);
     }
 
     #[test]
     fn n7_a_mark_tells_an_entry_from_its_updates_and_its_end_and_a_mere_id_does_not() {
-        let marked = Mark::of(&entry("first"));
+        let marked = LastEntry::of(&entry("first"));
         assert!(marked.is_of(&entry("first")) && !marked.is_of(&entry("second")));
-        assert!(!marked.is_of(&taken_back()) && !Mark::of(&taken_back()).is_of(&entry("first")));
+        assert!(
+            !marked.is_of(&taken_back()) && !LastEntry::of(&taken_back()).is_of(&entry("first"))
+        );
         for text in ["tag:a.test:1", "tag:a.test:1\n", "tag:a.test:1\r\n"] {
-            let named = Mark::read(text).unwrap();
+            let named = LastEntry::read(text).unwrap();
             assert!(named.is_of(&entry("first")) && named.is_of(&taken_back()), "{text:?}");
         }
-        assert_eq!(Mark::read(" \n"), None);
+        assert_eq!(LastEntry::read(" \n"), None);
     }
 }

@@ -22,8 +22,8 @@ use std::collections::HashSet;
 
 use url::Url;
 
-use super::item::Item;
-use super::place::{BadPlace, Mark};
+use super::item::ArchiveItem;
+use super::place::{BadPosition, LastEntry};
 
 /// Documents on the way back, at most: who leads anybody further means no good.
 const LONGEST_WAY: usize = 500_000;
@@ -33,33 +33,33 @@ const IDLE_LOOKS: usize = 3;
 
 /// One document of an archive.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Page {
+pub struct ArchivePage {
     /// What stands in it, newest first.
-    pub items: Vec<Item>,
+    pub items: Vec<ArchiveItem>,
     /// The document with what came before.
     pub prev: Option<Url>,
 }
 
 /// Where documents come from.
-pub trait Pages {
+pub trait PageSource {
     /// The document at `url`.
-    fn get(&mut self, url: &Url) -> impl Future<Output = Result<Page, Stopped>>;
+    fn get(&mut self, url: &Url) -> impl Future<Output = Result<ArchivePage, Stopped>>;
 }
 
 /// What takes entries.
-pub trait Take {
+pub trait EntryHandler {
     /// Takes one entry, or that it was taken back. Only when this has succeeded is it behind
     /// us.
-    fn take(&self, item: &Item) -> impl Future<Output = Result<(), Stopped>>;
+    fn take(&self, item: &ArchiveItem) -> impl Future<Output = Result<(), Stopped>>;
 }
 
 /// What remembers the last entry that was taken.
-pub trait Place {
+pub trait ReadPosition {
     /// Which it is; `None` if none ever was.
-    fn mark(&self) -> Option<&Mark>;
+    fn mark(&self) -> Option<&LastEntry>;
 
     /// Moves on.
-    fn keep(&mut self, mark: Mark) -> Result<(), BadPlace>;
+    fn keep(&mut self, mark: LastEntry) -> Result<(), BadPosition>;
 }
 
 /// How reading ended.
@@ -116,7 +116,7 @@ pub enum Stopped {
     },
     /// The place could not be kept.
     #[error(transparent)]
-    Place(#[from] BadPlace),
+    ReadPosition(#[from] BadPosition),
 }
 
 impl Stopped {
@@ -132,7 +132,7 @@ fn lost_with(gone: Option<&Url>) -> String {
 }
 
 /// Takes all that is behind the place, oldest first.
-pub async fn catch_up<S: Pages, P: Place, T: Take>(
+pub async fn catch_up<S: PageSource, P: ReadPosition, T: EntryHandler>(
     pages: &mut S,
     recent: &Url,
     place: &mut P,
@@ -163,14 +163,14 @@ pub async fn catch_up<S: Pages, P: Place, T: Take>(
 }
 
 /// Takes these, which stand newest first, and says how many they were.
-async fn take_all<P: Place, T: Take>(
-    items: &[Item],
+async fn take_all<P: ReadPosition, T: EntryHandler>(
+    items: &[ArchiveItem],
     place: &mut P,
     taker: &T,
 ) -> Result<usize, Stopped> {
     for item in items.iter().rev() {
         taker.take(item).await?;
-        place.keep(Mark::of(item))?;
+        place.keep(LastEntry::of(item))?;
     }
     Ok(items.len())
 }
@@ -182,12 +182,12 @@ async fn take_all<P: Place, T: Take>(
 struct Seam {
     here: Url,
     /// What stands at the bottom of the other.
-    next: Option<Mark>,
+    next: Option<LastEntry>,
 }
 
 impl Seam {
     /// Whether this document is the one that followed.
-    fn is_before(&self, page: &Page) -> bool {
+    fn is_before(&self, page: &ArchivePage) -> bool {
         let bottom = page.items.last().zip(self.next.as_ref());
         page.prev.as_ref() == Some(&self.here)
             || bottom.is_some_and(|(item, next)| next.is_of(item))
@@ -200,13 +200,13 @@ struct Way {
     /// Where the document is.
     url: Url,
     /// It itself.
-    page: Page,
+    page: ArchivePage,
     /// How many of its items are behind the place.
     newer: usize,
     /// The documents between it and the recent one, the newest first.
     ahead: Vec<Url>,
     /// What stands at the bottom of the recent one.
-    bottom: Option<Mark>,
+    bottom: Option<LastEntry>,
     /// What is no longer kept before it, if nothing was marked.
     lost: Option<Url>,
 }
@@ -218,17 +218,17 @@ struct Way {
 /// because the archive or the way entries are written has changed since, it is the oldest
 /// of those: an entry taken twice is better than one missed. Behind a document that is no
 /// longer kept there is nothing.
-async fn go_back<S: Pages>(
+async fn go_back<S: PageSource>(
     pages: &mut S,
     recent: &Url,
-    (mark, seam): (Option<&Mark>, Option<&Seam>),
+    (mark, seam): (Option<&LastEntry>, Option<&Seam>),
 ) -> Result<Way, Stopped> {
     let mut seen = HashSet::from([recent.clone()]);
     let mut ahead = Vec::new();
     let mut namesake: Option<(Way, usize)> = None;
     let mut url = recent.clone();
     let mut page = pages.get(recent).await.map_err(not_there)?;
-    let bottom = page.items.last().map(Mark::of);
+    let bottom = page.items.last().map(LastEntry::of);
     loop {
         let found = mark.and_then(|mark| mark.newest_in(&page.items));
         let is_behind_seam = seam.is_some_and(|seam| seam.is_before(&page));
@@ -268,7 +268,11 @@ async fn go_back<S: Pages>(
 
 /// Where to begin if the archive does not hold what is marked. `oldest` leads to where it
 /// begins.
-fn begin(oldest: Way, mark: Option<&Mark>, namesake: Option<(Way, usize)>) -> Result<Way, Stopped> {
+fn begin(
+    oldest: Way,
+    mark: Option<&LastEntry>,
+    namesake: Option<(Way, usize)>,
+) -> Result<Way, Stopped> {
     match (mark, namesake) {
         (None, _) => Ok(oldest),
         (Some(_), Some((way, passed))) => {
@@ -323,8 +327,8 @@ mod tests {
         }
     }
 
-    impl Pages for Growing {
-        async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+    impl PageSource for Growing {
+        async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
             self.head += self.coming.pop().unwrap_or_default();
             let newest = self.newest();
             let number = match url.path().rsplit('/').next().unwrap() {
@@ -334,9 +338,9 @@ mod tests {
             let (from, to) = ((number - 1) * self.size, (number * self.size).min(self.head));
             let entry = |n: usize| {
                 let (id, title) = (format!("e{}", n % self.ids), Text::plain(n.to_string()));
-                Item::of(Entry { id, title: Some(title), ..Entry::default() })
+                ArchiveItem::of(Entry { id, title: Some(title), ..Entry::default() })
             };
-            Ok(Page {
+            Ok(ArchivePage {
                 items: (from + 1..=to).rev().map(entry).collect(),
                 prev: (number > 1).then(|| Growing::url(number - 1)),
             })
@@ -344,22 +348,22 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Memory(Option<Mark>);
+    struct Memory(Option<LastEntry>);
 
-    impl Place for Memory {
-        fn mark(&self) -> Option<&Mark> {
+    impl ReadPosition for Memory {
+        fn mark(&self) -> Option<&LastEntry> {
             self.0.as_ref()
         }
 
-        fn keep(&mut self, mark: Mark) -> Result<(), BadPlace> {
+        fn keep(&mut self, mark: LastEntry) -> Result<(), BadPosition> {
             self.0 = Some(mark);
             Ok(())
         }
     }
 
     /// Behind an entry that says nothing.
-    fn marked(id: &str) -> Mark {
-        Mark::of(&Item::of(Entry { id: id.to_owned(), ..Entry::default() }))
+    fn marked(id: &str) -> LastEntry {
+        LastEntry::of(&ArchiveItem::of(Entry { id: id.to_owned(), ..Entry::default() }))
     }
 
     /// Takes entries; every `stumbles`-th attempt fails.
@@ -369,14 +373,14 @@ mod tests {
         stumbles: usize,
     }
 
-    impl Take for Taker {
-        async fn take(&self, item: &Item) -> Result<(), Stopped> {
+    impl EntryHandler for Taker {
+        async fn take(&self, item: &ArchiveItem) -> Result<(), Stopped> {
             *self.attempts.borrow_mut() += 1;
             if self.attempts.borrow().is_multiple_of(self.stumbles) {
                 let (id, reason) = (item.id().to_owned(), "it stumbled".to_owned());
                 return Err(Stopped::NotTaken { id, reason });
             }
-            let Item::Entry { entry, .. } = item else {
+            let ArchiveItem::Entry { entry, .. } = item else {
                 panic!("nothing was taken back: {item:?}")
             };
             self.taken.borrow_mut().push(entry.title.as_ref().unwrap().to_plain());
@@ -439,9 +443,9 @@ mod tests {
     #[tokio::test]
     async fn links_in_a_circle_are_not_followed_for_ever() {
         struct Circle;
-        impl Pages for Circle {
-            async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
-                Ok(Page { prev: Some(url.clone()), ..Page::default() })
+        impl PageSource for Circle {
+            async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
+                Ok(ArchivePage { prev: Some(url.clone()), ..ArchivePage::default() })
             }
         }
         let (taken, attempts) = (RefCell::default(), RefCell::default());
@@ -453,12 +457,12 @@ mod tests {
     #[tokio::test]
     async fn an_archive_whose_addresses_change_all_the_time_is_given_up() {
         struct Restless(usize);
-        impl Pages for Restless {
-            async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+        impl PageSource for Restless {
+            async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
                 self.0 += 1;
                 let prev = Url::parse(&format!("https://a.test/documents/1?at={}", self.0));
                 let is_recent = *url == Growing::recent();
-                Ok(Page { items: Vec::new(), prev: prev.ok().filter(|_| is_recent) })
+                Ok(ArchivePage { items: Vec::new(), prev: prev.ok().filter(|_| is_recent) })
             }
         }
         let (taken, attempts) = (RefCell::default(), RefCell::default());
@@ -471,8 +475,8 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_longer_kept_is_where_an_archive_begins() {
         struct Trimmed(Growing);
-        impl Pages for Trimmed {
-            async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+        impl PageSource for Trimmed {
+            async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
                 if *url == Growing::url(1) {
                     return Err(Stopped::Dropped(url.clone()));
                 }

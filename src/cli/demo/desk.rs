@@ -18,7 +18,7 @@ use feedgate_core::account::Scopes;
 use feedgate_core::ports::{Store, SubscriptionFilter};
 
 use super::subscribers::path;
-use super::tally::Way;
+use super::tally::Channel;
 
 type Failure = Box<dyn Error>;
 
@@ -49,14 +49,14 @@ impl Desk {
         let (login, now) = ((LOGIN, "demo"), runner::now());
         let (token, number) = app::create_token(store, login, Scopes::all(), now).await?;
         for (sample, topic) in topics.iter().enumerate() {
-            self.websub(topic, &path(Way::WebSub, Some(sample)), None).await?;
-            self.websub(topic, &path(Way::Superfeedr, Some(sample)), Some(&token)).await?;
+            self.websub(topic, &path(Channel::WebSub, Some(sample)), None).await?;
+            self.websub(topic, &path(Channel::Superfeedr, Some(sample)), Some(&token)).await?;
         }
         // Nobody needs it any more: subscriptions outlive the token they were made with.
         store.revoke_token(number, runner::now()).await?;
-        self.rsscloud("http-post", Way::HttpPost, topics).await?;
-        self.rsscloud("xml-rpc", Way::XmlRpc, topics).await?;
-        self.rsscloud("soap", Way::Soap, topics).await
+        self.rsscloud("http-post", Channel::HttpPost, topics).await?;
+        self.rsscloud("xml-rpc", Channel::XmlRpc, topics).await?;
+        self.rsscloud("soap", Channel::Soap, topics).await
     }
 
     /// Ends every subscription to `topics`.
@@ -94,7 +94,12 @@ impl Desk {
     }
 
     /// rssCloud: many resources at once.
-    async fn rsscloud(&self, protocol: &str, way: Way, topics: &[String]) -> Result<(), Failure> {
+    async fn rsscloud(
+        &self,
+        protocol: &str,
+        way: Channel,
+        topics: &[String],
+    ) -> Result<(), Failure> {
         let port = self.callbacks.port().unwrap_or_default().to_string();
         let path = path(way, None);
         let keys: Vec<String> = (1..=topics.len()).map(|n| format!("url{n}")).collect();

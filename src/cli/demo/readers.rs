@@ -16,7 +16,7 @@ use feedgate_core::poll::Validators;
 use feedgate_protocol::xml;
 
 use super::samples::numbers_in;
-use super::tally::{Heard, News, Way};
+use super::tally::{Channel, DemoEvent, Received};
 
 /// Between two looks of a reader. Real ones look every few minutes; these are here to
 /// show that what they find is there.
@@ -24,15 +24,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Reads from the gateway.
 #[derive(Clone)]
-pub(super) struct Reader {
+pub(super) struct DemoReader {
     fetch: HttpClient,
     gateway: Url,
 }
 
-impl Reader {
+impl DemoReader {
     /// A reader of this gateway.
-    pub(super) fn new(fetch: HttpClient, gateway: Url) -> Reader {
-        Reader { fetch, gateway }
+    pub(super) fn new(fetch: HttpClient, gateway: Url) -> DemoReader {
+        DemoReader { fetch, gateway }
     }
 
     /// The recent document of the archive of `topic`; `None` while there is none.
@@ -62,7 +62,7 @@ impl Reader {
     }
 
     /// Walks the archives of `topics` for ever, and tells what is new.
-    pub(super) async fn walk_archives(self, topics: Vec<String>, heard: UnboundedSender<Heard>) {
+    pub(super) async fn walk_archives(self, topics: Vec<String>, heard: UnboundedSender<Received>) {
         let mut known = vec![Vec::new(); topics.len()];
         loop {
             for (sample, topic) in topics.iter().enumerate() {
@@ -71,15 +71,17 @@ impl Reader {
                     continue;
                 }
                 known[sample].extend(&news);
-                let (at, news) = (Instant::now(), News::Entries(news));
-                heard.send(Heard { way: Way::Archive, sample, at, news }).unwrap_or_default();
+                let (at, news) = (Instant::now(), DemoEvent::Entries(news));
+                heard
+                    .send(Received { way: Channel::Archive, sample, at, news })
+                    .unwrap_or_default();
             }
             sleep(LOOK_EVERY).await;
         }
     }
 
     /// Reads changes.xml for ever, and tells how often each of `topics` stands there.
-    pub(super) async fn read_changes(self, topics: Vec<String>, heard: UnboundedSender<Heard>) {
+    pub(super) async fn read_changes(self, topics: Vec<String>, heard: UnboundedSender<Received>) {
         let Ok(address) = self.gateway.join("changes.xml") else { return };
         let mut validators = Validators::default();
         loop {
@@ -88,8 +90,10 @@ impl Reader {
                 let lines = weblogs(&document.body);
                 for (sample, topic) in topics.iter().enumerate() {
                     let times = lines.get(topic).copied().unwrap_or_default();
-                    let (at, news) = (Instant::now(), News::Times(times));
-                    heard.send(Heard { way: Way::Changes, sample, at, news }).unwrap_or_default();
+                    let (at, news) = (Instant::now(), DemoEvent::Times(times));
+                    heard
+                        .send(Received { way: Channel::Changes, sample, at, news })
+                        .unwrap_or_default();
                 }
             }
             sleep(LOOK_EVERY).await;

@@ -21,10 +21,10 @@ use crate::net::HttpClient;
 
 use super::desk::Desk;
 use super::publisher::{Publisher, topic};
-use super::readers::Reader;
+use super::readers::DemoReader;
 use super::samples::SAMPLES;
-use super::subscribers::{self, Told};
-use super::tally::{Heard, News, Way};
+use super::subscribers::{self, ReceivedCall};
+use super::tally::{Channel, DemoEvent, Received};
 
 type Failure = Box<dyn Error>;
 
@@ -42,17 +42,17 @@ const SETTINGS: [(&str, &str); 6] = [
 /// Everything that takes part.
 pub(super) struct Stage {
     /// What callbacks were told.
-    pub(super) told: UnboundedReceiver<Told>,
+    pub(super) told: UnboundedReceiver<ReceivedCall>,
     /// What readers found.
-    pub(super) heard: UnboundedReceiver<Heard>,
-    found: UnboundedSender<Heard>,
+    pub(super) heard: UnboundedReceiver<Received>,
+    found: UnboundedSender<Received>,
     gateway: Running,
     publisher: Publisher,
     publisher_url: Url,
     callbacks: Url,
     topics: Vec<String>,
     desk: Desk,
-    reader: Reader,
+    reader: DemoReader,
     at_work: TaskTracker,
     stop: CancellationToken,
     folder: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl Stage {
         let gateway = Running::start(config.clone()).await?;
 
         let fetch = HttpClient::new(config.net(gateway.public_url()));
-        let reader = Reader::new(fetch.clone(), gateway.public_url().clone());
+        let reader = DemoReader::new(fetch.clone(), gateway.public_url().clone());
         let desk = Desk::new(fetch, gateway.public_url().clone(), callbacks.clone());
         let topics: Vec<String> =
             SAMPLES.iter().map(|sample| topic(&publisher_url, sample)).collect();
@@ -146,12 +146,12 @@ impl Stage {
 
     /// Reads, for an rssCloud subscriber, what changed; `known` are the entries that it
     /// has already.
-    pub(super) fn look_up(&self, way: Way, sample: usize, at: Instant, known: Vec<u32>) {
+    pub(super) fn look_up(&self, way: Channel, sample: usize, at: Instant, known: Vec<u32>) {
         let (reader, found) = (self.reader.clone(), self.found.clone());
         let topic = self.topics[sample].clone();
         self.spawn(async move {
-            let news = News::Entries(reader.entries(&topic, &known).await);
-            found.send(Heard { way, sample, at, news }).unwrap_or_default();
+            let news = DemoEvent::Entries(reader.entries(&topic, &known).await);
+            found.send(Received { way, sample, at, news }).unwrap_or_default();
         });
     }
 

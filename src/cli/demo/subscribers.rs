@@ -16,17 +16,17 @@ use warp::reply::{Reply, Response};
 use feedgate_protocol::{soap, xmlrpc};
 
 use super::samples::numbers_in;
-use super::tally::{Heard, News, Way};
+use super::tally::{Channel, DemoEvent, Received};
 
 /// What a callback was told.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum ReceivedCall {
     /// A fat notification: what it brought.
-    Entries(Heard),
+    Entries(Received),
     /// A thin one: something changed at `topic`.
     Changed {
         /// By which way.
-        way: Way,
+        way: Channel,
         /// When.
         at: Instant,
         /// The resource, as the notification names it.
@@ -35,22 +35,22 @@ pub(super) enum Told {
 }
 
 /// The ways that end in a callback, with the first segment of their paths.
-const CALLBACKS: [(&str, Way); 5] = [
-    ("websub", Way::WebSub),
-    ("superfeedr", Way::Superfeedr),
-    ("http-post", Way::HttpPost),
-    ("xml-rpc", Way::XmlRpc),
-    ("soap", Way::Soap),
+const CALLBACKS: [(&str, Channel); 5] = [
+    ("websub", Channel::WebSub),
+    ("superfeedr", Channel::Superfeedr),
+    ("http-post", Channel::HttpPost),
+    ("xml-rpc", Channel::XmlRpc),
+    ("soap", Channel::Soap),
 ];
 
 /// The path of a callback; `sample` for the fat protocols.
-pub(super) fn path(way: Way, sample: Option<usize>) -> String {
+pub(super) fn path(way: Channel, sample: Option<usize>) -> String {
     let (word, _) = CALLBACKS.iter().find(|(_, held)| *held == way).copied().unwrap_or(("", way));
     sample.map_or(format!("/{word}"), |sample| format!("/{word}/{sample}"))
 }
 
 /// Every callback; what they are told goes to `told`.
-pub(super) fn routes(told: UnboundedSender<Told>) -> BoxedFilter<(Response,)> {
+pub(super) fn routes(told: UnboundedSender<ReceivedCall>) -> BoxedFilter<(Response,)> {
     let challenge = warp::get()
         .and(warp::query::raw().or(warp::any().map(String::new)).unify())
         .map(|query: String| prove(&query));
@@ -82,20 +82,20 @@ fn prove(query: &str) -> Response {
     }
 }
 
-fn read(way: Way, sample: Option<usize>, at: Instant, body: &[u8]) -> Option<Told> {
+fn read(way: Channel, sample: Option<usize>, at: Instant, body: &[u8]) -> Option<ReceivedCall> {
     let topic = match way {
-        Way::HttpPost => {
+        Channel::HttpPost => {
             let mut form = url::form_urlencoded::parse(body);
             form.find(|(name, _)| name == "url")?.1.into_owned()
         }
-        Way::XmlRpc => xmlrpc::read_call(body).ok()?.params.first()?.text()?,
-        Way::Soap => soap::read_call(body).ok()?.param(&["url"], 0)?.text().to_owned(),
+        Channel::XmlRpc => xmlrpc::read_call(body).ok()?.params.first()?.text()?,
+        Channel::Soap => soap::read_call(body).ok()?.param(&["url"], 0)?.text().to_owned(),
         _ => {
-            let news = News::Entries(numbers_in(&String::from_utf8_lossy(body)));
-            return Some(Told::Entries(Heard { way, sample: sample?, at, news }));
+            let news = DemoEvent::Entries(numbers_in(&String::from_utf8_lossy(body)));
+            return Some(ReceivedCall::Entries(Received { way, sample: sample?, at, news }));
         }
     };
-    Some(Told::Changed { way, at, topic })
+    Some(ReceivedCall::Changed { way, at, topic })
 }
 
 #[cfg(test)]
@@ -107,13 +107,14 @@ mod tests {
         let topic = "http://a.test/feed?a=1&b=2";
         let form = "url=http%3A%2F%2Fa.test%2Ffeed%3Fa%3D1%26b%3D2".to_owned();
         let cases = [
-            (Way::HttpPost, form),
-            (Way::XmlRpc, xmlrpc::call("river.changed", topic)),
-            (Way::Soap, soap::call("changed", topic)),
+            (Channel::HttpPost, form),
+            (Channel::XmlRpc, xmlrpc::call("river.changed", topic)),
+            (Channel::Soap, soap::call("changed", topic)),
         ];
         for (way, body) in cases {
             let told = read(way, None, Instant::now(), body.as_bytes());
-            let named = matches!(&told, Some(Told::Changed { topic: named, .. }) if named == topic);
+            let named =
+                matches!(&told, Some(ReceivedCall::Changed { topic: named, .. }) if named == topic);
             assert!(named, "{told:?}");
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How news travels from the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Channel {
     /// A WebSub notification, unauthenticated and signed.
     WebSub,
     /// A Superfeedr webhook in JSON.
@@ -24,48 +24,48 @@ pub(super) enum Way {
     Changes,
 }
 
-impl Way {
+impl Channel {
     /// All of them, in the order of the table.
-    pub(super) const ALL: [Way; 7] = [
-        Way::WebSub,
-        Way::Superfeedr,
-        Way::HttpPost,
-        Way::XmlRpc,
-        Way::Soap,
-        Way::Archive,
-        Way::Changes,
+    pub(super) const ALL: [Channel; 7] = [
+        Channel::WebSub,
+        Channel::Superfeedr,
+        Channel::HttpPost,
+        Channel::XmlRpc,
+        Channel::Soap,
+        Channel::Archive,
+        Channel::Changes,
     ];
 
     /// What it is called in the output.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Way::WebSub => "WebSub",
-            Way::Superfeedr => "Superfeedr JSON",
-            Way::HttpPost => "rssCloud http-post",
-            Way::XmlRpc => "rssCloud xml-rpc",
-            Way::Soap => "rssCloud soap",
-            Way::Archive => "Simplefeed archive",
-            Way::Changes => "changes.xml",
+            Channel::WebSub => "WebSub",
+            Channel::Superfeedr => "Superfeedr JSON",
+            Channel::HttpPost => "rssCloud http-post",
+            Channel::XmlRpc => "rssCloud xml-rpc",
+            Channel::Soap => "rssCloud soap",
+            Channel::Archive => "Simplefeed archive",
+            Channel::Changes => "changes.xml",
         }
     }
 }
 
 /// What somebody was told.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct Received {
     /// By which way.
-    pub(super) way: Way,
+    pub(super) way: Channel,
     /// Of which sample.
     pub(super) sample: usize,
     /// When.
     pub(super) at: Instant,
     /// What exactly.
-    pub(super) news: News,
+    pub(super) news: DemoEvent,
 }
 
 /// What exactly.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum DemoEvent {
     /// These entries are there.
     Entries(Vec<u32>),
     /// Something changed so many times since the demo began.
@@ -75,16 +75,16 @@ pub(super) enum News {
 struct Entry {
     sample: usize,
     published: Instant,
-    heard: [Option<Duration>; Way::ALL.len()],
+    heard: [Option<Duration>; Channel::ALL.len()],
 }
 
 /// The entries published so far; the first has number 1.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct DeliveryTally {
     entries: Vec<Entry>,
 }
 
-impl Tally {
+impl DeliveryTally {
     /// Expects a new entry of `sample` from now on, and returns its number.
     pub(super) fn publish(&mut self, sample: usize, now: Instant) -> u32 {
         self.entries.push(Entry { sample, published: now, heard: Default::default() });
@@ -92,14 +92,14 @@ impl Tally {
     }
 
     /// Notes what was heard, and returns what of it was news, with how long it took.
-    pub(super) fn hear(&mut self, heard: &Heard) -> Vec<(u32, Duration)> {
+    pub(super) fn hear(&mut self, heard: &Received) -> Vec<(u32, Duration)> {
         let mut news = Vec::new();
         let all = (1..).zip(&mut self.entries);
         let of_sample = all.filter(|(_, entry)| entry.sample == heard.sample);
         for (nth, (number, entry)) in (1..).zip(of_sample) {
             let meant = match &heard.news {
-                News::Entries(numbers) => numbers.contains(&number),
-                News::Times(times) => nth <= *times,
+                DemoEvent::Entries(numbers) => numbers.contains(&number),
+                DemoEvent::Times(times) => nth <= *times,
             };
             let slot = &mut entry.heard[heard.way as usize];
             if meant && slot.is_none() {
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     /// The entries of `sample` that were heard of by `way`.
-    pub(super) fn heard(&self, way: Way, sample: usize) -> Vec<u32> {
+    pub(super) fn heard(&self, way: Channel, sample: usize) -> Vec<u32> {
         let all = (1..).zip(&self.entries).filter(|(_, entry)| entry.sample == sample);
         all.filter(|(_, entry)| entry.heard[way as usize].is_some()).map(|(n, _)| n).collect()
     }
@@ -129,7 +129,7 @@ impl Tally {
             "{:20}{:>7}{:>9}{:>9}{:>9}{:>9}",
             "way", "told", "missing", "p50", "p95", "max"
         );
-        for way in Way::ALL {
+        for way in Channel::ALL {
             let told = self.entries.iter().filter_map(|entry| entry.heard[way as usize]);
             let mut took: Vec<Duration> = told.collect();
             took.sort_unstable();
@@ -166,20 +166,22 @@ mod tests {
     fn a_way_hears_of_an_entry_once() {
         let start = Instant::now();
         let later = |ms| start + Duration::from_millis(ms);
-        let mut tally = Tally::default();
+        let mut tally = DeliveryTally::default();
         let first = tally.publish(3, later(0));
         let second = tally.publish(3, later(100));
         let other = tally.publish(4, later(0));
-        assert_eq!(tally.missing(), 3 * Way::ALL.len());
+        assert_eq!(tally.missing(), 3 * Channel::ALL.len());
 
-        let heard = |way, sample, at, news| Heard { way, sample, at: later(at), news };
-        let all = News::Entries(vec![first, second, other]);
-        let told = tally.hear(&heard(Way::WebSub, 3, 150, all));
+        let heard = |way, sample, at, news| Received { way, sample, at: later(at), news };
+        let all = DemoEvent::Entries(vec![first, second, other]);
+        let told = tally.hear(&heard(Channel::WebSub, 3, 150, all));
         assert_eq!(told, [(1, Duration::from_millis(150)), (2, Duration::from_millis(50))]);
-        assert!(tally.hear(&heard(Way::WebSub, 3, 200, News::Entries(vec![first]))).is_empty());
-        let told = tally.hear(&heard(Way::Changes, 3, 200, News::Times(1)));
+        assert!(
+            tally.hear(&heard(Channel::WebSub, 3, 200, DemoEvent::Entries(vec![first]))).is_empty()
+        );
+        let told = tally.hear(&heard(Channel::Changes, 3, 200, DemoEvent::Times(1)));
         assert_eq!(told, [(1, Duration::from_millis(200))]);
-        assert_eq!(tally.missing(), 3 * Way::ALL.len() - 3);
+        assert_eq!(tally.missing(), 3 * Channel::ALL.len() - 3);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use warp::reply::{Reply, Response};
 
 use crate::http::kit::body;
 use feedgate_protocol::form::Form;
-use feedgate_protocol::xmlrpc::Value;
+use feedgate_protocol::xmlrpc::XmlRpcValue;
 use feedgate_protocol::{soap, xmlrpc};
 
 /// The longest notification read: hubs send whole documents.
@@ -22,16 +22,20 @@ const BODY_LIMIT_BYTES: usize = 10 * 1024 * 1024;
 
 /// What we agree to.
 #[derive(Debug)]
-pub(super) struct Agreed {
+pub(super) struct ExpectedCallback {
     topics: Vec<String>,
     is_asking: AtomicBool,
     is_leaving: AtomicBool,
 }
 
-impl Agreed {
+impl ExpectedCallback {
     /// To being told of these.
-    pub(super) fn to(topics: Vec<String>) -> Agreed {
-        Agreed { topics, is_asking: AtomicBool::new(false), is_leaving: AtomicBool::new(false) }
+    pub(super) fn to(topics: Vec<String>) -> ExpectedCallback {
+        ExpectedCallback {
+            topics,
+            is_asking: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
+        }
     }
 
     /// Whether a request of ours is in hand: what comes now may be a test.
@@ -47,7 +51,7 @@ impl Agreed {
 
 /// What happened at the address of the feed `n`.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum ListenEvent {
     /// We proved that we asked; a hub says for how long.
     Verified { n: usize, lease_s: Option<u64> },
     /// A hub says that it will not tell us.
@@ -55,22 +59,24 @@ pub(super) enum Event {
     /// We agreed to be told no more.
     Left { n: usize },
     /// We were told something.
-    Told(Told),
+    Notification(Notification),
 }
 
-impl Event {
+impl ListenEvent {
     /// Of which feed.
     pub(super) fn n(&self) -> usize {
         match self {
-            Event::Verified { n, .. } | Event::Denied { n, .. } | Event::Left { n } => *n,
-            Event::Told(told) => told.n,
+            ListenEvent::Verified { n, .. }
+            | ListenEvent::Denied { n, .. }
+            | ListenEvent::Left { n } => *n,
+            ListenEvent::Notification(told) => told.n,
         }
     }
 }
 
 /// A notification.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Notification {
     /// Of which feed.
     pub(super) n: usize,
     /// Whether it came while we were registering.
@@ -84,7 +90,10 @@ pub(super) struct Told {
 }
 
 /// All there is to ask; what is told goes to `events`.
-pub(super) fn routes(events: Sender<Event>, agreed: &Arc<Agreed>) -> BoxedFilter<(Response,)> {
+pub(super) fn routes(
+    events: Sender<ListenEvent>,
+    agreed: &Arc<ExpectedCallback>,
+) -> BoxedFilter<(Response,)> {
     let (asked, told) = (Arc::clone(agreed), Arc::clone(agreed));
     let sent = events.clone();
     let ask = warp::path!(usize)
@@ -115,7 +124,13 @@ pub(super) fn routes(events: Sender<Event>, agreed: &Arc<Agreed>) -> BoxedFilter
                 let is_test = told.is_asking.load(Ordering::SeqCst);
                 let (reply, named) = take(&headers, &body);
                 if let Some(place) = place {
-                    place.send(Event::Told(Told { n, is_test, named, headers, body }));
+                    place.send(ListenEvent::Notification(Notification {
+                        n,
+                        is_test,
+                        named,
+                        headers,
+                        body,
+                    }));
                 }
                 reply
             }
@@ -126,7 +141,7 @@ pub(super) fn routes(events: Sender<Event>, agreed: &Arc<Agreed>) -> BoxedFilter
 
 /// A place for an event; `None` if there is none now. It leads nowhere if nobody listens any
 /// more.
-fn place(events: &Sender<Event>) -> Option<Option<Permit<'_, Event>>> {
+fn place(events: &Sender<ListenEvent>) -> Option<Option<Permit<'_, ListenEvent>>> {
     match events.try_reserve() {
         Ok(place) => Some(Some(place)),
         Err(TrySendError::Closed(())) => Some(None),
@@ -140,7 +155,7 @@ fn busy() -> Response {
 }
 
 /// A hub or a cloud asks whether we want what we asked for.
-fn answer(agreed: &Agreed, n: usize, query: &Form) -> (Response, Option<Event>) {
+fn answer(agreed: &ExpectedCallback, n: usize, query: &Form) -> (Response, Option<ListenEvent>) {
     let echo = |name| query.get_verbatim(name).unwrap_or_default().to_owned().into_response();
     let no = || (StatusCode::NOT_FOUND.into_response(), None);
     let Some(topic) = agreed.topics.get(n) else { return no() };
@@ -149,18 +164,18 @@ fn answer(agreed: &Agreed, n: usize, query: &Form) -> (Response, Option<Event>) 
     match query.get("hub.mode") {
         Some("subscribe") if is_about("hub.topic") && !is_leaving => {
             let lease_s = query.get("hub.lease_seconds").and_then(|text| text.parse().ok());
-            (echo("hub.challenge"), Some(Event::Verified { n, lease_s }))
+            (echo("hub.challenge"), Some(ListenEvent::Verified { n, lease_s }))
         }
         Some("unsubscribe") if is_about("hub.topic") && is_leaving => {
-            (echo("hub.challenge"), Some(Event::Left { n }))
+            (echo("hub.challenge"), Some(ListenEvent::Left { n }))
         }
         Some("denied") => {
             let reason = query.get("hub.reason").unwrap_or_default().to_owned();
-            (StatusCode::OK.into_response(), Some(Event::Denied { n, reason }))
+            (StatusCode::OK.into_response(), Some(ListenEvent::Denied { n, reason }))
         }
         Some(_) => no(),
         None if query.has("challenge") && is_about("url") && !is_leaving => {
-            (echo("challenge"), Some(Event::Verified { n, lease_s: None }))
+            (echo("challenge"), Some(ListenEvent::Verified { n, lease_s: None }))
         }
         None if query.has("cancel") && is_about("url") && is_leaving => (echo("cancel"), None),
         None => no(),
@@ -180,8 +195,8 @@ fn take(headers: &HeaderMap, body: &Bytes) -> (Response, Option<String>) {
         return (typed(answer, call.version.content_type()), named);
     }
     if let Ok(call) = xmlrpc::read_call(body) {
-        let named = call.params.first().and_then(Value::text);
-        let answer = xmlrpc::response(&Value::Boolean(true));
+        let named = call.params.first().and_then(XmlRpcValue::text);
+        let answer = xmlrpc::response(&XmlRpcValue::Boolean(true));
         return (typed(answer, "text/xml; charset=utf-8"), named);
     }
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -197,7 +212,7 @@ mod tests {
 
     #[test]
     fn only_what_was_asked_for_is_agreed_to() {
-        let agreed = Agreed::to(vec!["http://a.test/".to_owned()]);
+        let agreed = ExpectedCallback::to(vec!["http://a.test/".to_owned()]);
         let status = |n, query: &str| {
             let query = Form::from_urlencoded(query.as_bytes()).unwrap();
             answer(&agreed, n, &query).0.status().as_u16()
@@ -223,7 +238,7 @@ mod tests {
         let (events, mut heard) = tokio::sync::mpsc::channel(1);
         let first = place(&events).flatten().unwrap();
         assert!(place(&events).is_none());
-        first.send(Event::Left { n: 0 });
+        first.send(ListenEvent::Left { n: 0 });
         assert!(place(&events).is_none());
         assert!(heard.try_recv().is_ok());
         assert!(place(&events).flatten().is_some());

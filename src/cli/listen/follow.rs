@@ -24,14 +24,14 @@ use feedgate_feed::model::Feed;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::{rsscloud, signature};
 
-use super::door::Told;
+use super::door::Notification;
 
 /// How long to wait before asking again who refused.
 pub(super) const AGAIN: Duration = Duration::from_secs(60);
 
 /// Where to ask, and how.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct RegistrationMethod {
     /// The protocol.
     pub(super) protocol: Protocol,
     /// The cloud or the hub.
@@ -39,7 +39,7 @@ pub(super) struct Way {
 }
 
 /// A feed, and the subscription to it.
-pub(super) struct Followed {
+pub(super) struct FollowedFeed {
     feed: Url,
     offer: AdvertisedUpstream,
     secret: Secret,
@@ -51,22 +51,22 @@ pub(super) struct Followed {
     pub(super) renew_at: Instant,
 }
 
-impl Followed {
+impl FollowedFeed {
     /// Reads a feed, and finds out where to ask for it, if no `way` is given.
     pub(super) async fn find(
         fetch: &HttpClient,
         feed: &Url,
-        way: Option<Way>,
-    ) -> Result<Followed, Box<dyn Error>> {
+        way: Option<RegistrationMethod>,
+    ) -> Result<FollowedFeed, Box<dyn Error>> {
         let document = get(fetch, feed).await;
         let read = document.as_ref().ok().and_then(read);
         let offer = match way {
-            Some(Way { protocol, endpoint }) => {
+            Some(RegistrationMethod { protocol, endpoint }) => {
                 AdvertisedUpstream { protocol, endpoint, topic: feed.as_str().to_owned() }
             }
             None => {
                 let links = poll::links(&document?);
-                let offer = AdvertisedUpstream::of(&links, read.as_ref(), feed.as_str());
+                let offer = AdvertisedUpstream::find_in(&links, read.as_ref(), feed.as_str());
                 offer.ok_or_else(|| {
                     format!("{feed} names no cloud and no hub; give one by --cloud")
                 })?
@@ -74,7 +74,7 @@ impl Followed {
         };
         let known = read.into_iter().flat_map(|feed| feed.entries).map(|entry| entry.id);
         let secret = Secret::new(runner::nonce()).ok_or("a nonce is too long for a secret")?;
-        Ok(Followed {
+        Ok(FollowedFeed {
             feed: feed.clone(),
             offer,
             secret,
@@ -113,7 +113,7 @@ impl Followed {
 
     /// Asks to be told, or to be told no more.
     pub(super) async fn ask(&self, fetch: &HttpClient, mode: &str) -> Result<(), UpstreamError> {
-        let Followed { offer, secret, own, is_at_caller, .. } = self;
+        let FollowedFeed { offer, secret, own, is_at_caller, .. } = self;
         let wanted = UpstreamRequest { offer, secret, own, is_at_caller: *is_at_caller };
         upstream::ask(fetch, &wanted, mode).await
     }
@@ -148,7 +148,7 @@ impl Followed {
     }
 
     /// What was told: of which topic, and how that is to be taken.
-    pub(super) fn judge(&self, told: &Told) -> (String, String) {
+    pub(super) fn judge(&self, told: &Notification) -> (String, String) {
         if let Some(named) = &told.named {
             return (named.clone(), self.by().to_owned());
         }
@@ -161,7 +161,11 @@ impl Followed {
     }
 
     /// The entries that are new: in what was told, or in the feed, which is read then.
-    pub(super) async fn what_is_new(&mut self, fetch: &HttpClient, told: &Told) -> Vec<String> {
+    pub(super) async fn what_is_new(
+        &mut self,
+        fetch: &HttpClient,
+        told: &Notification,
+    ) -> Vec<String> {
         let feed = match &told.named {
             Some(_) => get(fetch, &self.feed).await.ok().as_ref().and_then(read),
             None => read_body(&self.feed, &told.headers, &told.body),

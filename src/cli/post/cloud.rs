@@ -14,7 +14,7 @@ use crate::net::{CallbackRequest, FetchError, FetchRequest, FetchResponse, HttpC
 use feedgate_core::password::Password;
 use feedgate_core::poll::Validators;
 use feedgate_core::stored_file::PathSegment;
-use feedgate_protocol::rss::{self, About, Change};
+use feedgate_protocol::rss::{self, ChannelInfo, FeedEdit};
 
 /// How often a post is put into what another writer has changed meanwhile.
 const ATTEMPTS: usize = 5;
@@ -33,13 +33,13 @@ impl Cloud<'_> {
     pub(super) async fn post(
         &self,
         name: &PathSegment,
-        change: &Change<'_>,
+        change: &FeedEdit<'_>,
         title: Option<&str>,
     ) -> Result<Url, Box<dyn Error>> {
         let public = self.base.as_str().trim_end_matches('/');
         let login = self.login.as_str();
         let url = Url::parse(&format!("{public}/storage/{login}/{}", name.as_str()))?;
-        let about = About {
+        let about = ChannelInfo {
             url: Some(url.to_string()),
             cloud: Some(self.base.clone()),
             title: title.unwrap_or(login).to_owned(),

@@ -17,7 +17,7 @@ use url::{Url, form_urlencoded};
 use super::{Args, note};
 use crate::jobs::runner::nonce;
 use crate::net::{CallbackRequest, HttpClient};
-use feedgate_protocol::rss::{self, About, Change, Told};
+use feedgate_protocol::rss::{self, ChannelInfo, EditedFeed, FeedEdit};
 use feedgate_protocol::{soap, xmlrpc};
 
 /// Why nobody was told, though the file is written.
@@ -31,7 +31,7 @@ struct Untold {
 /// Writes the file, and pings.
 pub(super) async fn post(
     path: &Path,
-    change: &Change<'_>,
+    change: &FeedEdit<'_>,
     args: &Args,
     fetch: &HttpClient,
 ) -> Result<(), Box<dyn Error>> {
@@ -41,7 +41,7 @@ pub(super) async fn post(
         }
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
         let title = args.feed_title.clone().or(name).unwrap_or_default();
-        let about = About {
+        let about = ChannelInfo {
             url: args.url.as_ref().map(Url::to_string),
             cloud: args.cloud.clone(),
             description: title.clone(),
@@ -120,7 +120,7 @@ fn tempfile_beside(path: &Path) -> io::Result<(File, PathBuf)> {
 
 /// How the cloud is told that `url` changed: the one that was named, else the one that the
 /// feed names; `None` if there is none.
-fn ping(told: &Told, named: Option<&Url>, url: &str) -> Option<CallbackRequest> {
+fn ping(told: &EditedFeed, named: Option<&Url>, url: &str) -> Option<CallbackRequest> {
     if let Some(cloud) = named {
         let public = cloud.as_str().trim_end_matches('/');
         return form(Url::parse(&format!("{public}/rsscloud/ping")).ok()?, url);
@@ -190,7 +190,7 @@ mod tests {
                 [("domain", "c.test"), ("port", "5337"), ("path", path), ("protocol", protocol)];
             let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
             let source_cloud = Some(source.to_owned()).filter(|url| !url.is_empty());
-            Told { url: None, source_cloud, cloud: attributes.into() }
+            EditedFeed { url: None, source_cloud, cloud: attributes.into() }
         };
         #[rustfmt::skip]
         let cases = [
@@ -205,7 +205,7 @@ mod tests {
             assert_eq!(call.url.as_str(), want);
             assert!(String::from_utf8_lossy(&call.body).contains(words), "{call:?}");
         }
-        assert!(ping(&Told::default(), None, "http://a.test/").is_none());
+        assert!(ping(&EditedFeed::default(), None, "http://a.test/").is_none());
         let named = Url::parse("https://g.test").unwrap();
         let call = ping(&told("https://s.test/x", "", ""), Some(&named), "http://a.test/");
         assert_eq!(call.unwrap().url.as_str(), "https://g.test/rsscloud/ping");

@@ -10,7 +10,7 @@ use feedgate_core::schedule::{
 };
 
 use super::policy::Policy;
-use super::trace::Trace;
+use super::trace::PublicationTrace;
 
 /// What is played by.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ struct Tally {
 }
 
 /// Plays `policy`, with its periods made `scale` times as long.
-pub(super) fn play(trace: &Trace, policy: Policy, scale: f64, rules: &Rules) -> Score {
+pub(super) fn play(trace: &PublicationTrace, policy: Policy, scale: f64, rules: &Rules) -> Score {
     let tallies: Vec<Tally> = trace
         .feeds
         .iter()
@@ -202,10 +202,10 @@ mod tests {
         Rules { measured_from_s: 70 * 86_400, window: 20, min_period_s: 60, seed: 7 };
 
     /// Feeds that publish every so many minutes for 100 days.
-    fn trace(gaps_min: &[i64]) -> Trace {
+    fn trace(gaps_min: &[i64]) -> PublicationTrace {
         let end_s = 100 * 86_400;
         let feeds = gaps_min.iter().map(|gap| (0..=end_s / (gap * 60)).map(move |n| n * gap * 60));
-        Trace { feeds: feeds.map(Iterator::collect).collect(), start_s: 0, end_s }
+        PublicationTrace { feeds: feeds.map(Iterator::collect).collect(), start_s: 0, end_s }
     }
 
     #[test]

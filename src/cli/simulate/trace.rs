@@ -6,7 +6,7 @@ use chrono::DateTime;
 
 /// Publication times.
 #[derive(Debug, PartialEq)]
-pub(super) struct Trace {
+pub(super) struct PublicationTrace {
     /// One list for each feed, ascending, in seconds since 1970.
     pub(super) feeds: Vec<Vec<i64>>,
     /// The first time in any.
@@ -16,7 +16,7 @@ pub(super) struct Trace {
 }
 
 /// Reads a CSV of feeds and times; an error says in which line it is wrong.
-pub(super) fn read(text: &str) -> Result<Trace, String> {
+pub(super) fn read(text: &str) -> Result<PublicationTrace, String> {
     let mut feeds: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -42,7 +42,9 @@ pub(super) fn read(text: &str) -> Result<Trace, String> {
     let start_s = feeds.iter().filter_map(|times| times.first()).min().copied();
     let end_s = feeds.iter().filter_map(|times| times.last()).max().copied();
     match (start_s, end_s) {
-        (Some(start_s), Some(end_s)) if end_s > start_s => Ok(Trace { feeds, start_s, end_s }),
+        (Some(start_s), Some(end_s)) if end_s > start_s => {
+            Ok(PublicationTrace { feeds, start_s, end_s })
+        }
         _ => Err("there is nothing to play: two entries at different times at least".to_owned()),
     }
 }
@@ -59,7 +61,8 @@ mod tests {
     #[test]
     fn a_trace_is_read_in_both_kinds_of_time_and_sorted() {
         let text = "feed,published\n# made up\nb,1970-01-01T00:01:40Z\n\na, 30\n\"a\",\"20\"\n";
-        let want = Trace { feeds: vec![vec![20, 30], vec![100]], start_s: 20, end_s: 100 };
+        let want =
+            PublicationTrace { feeds: vec![vec![20, 30], vec![100]], start_s: 20, end_s: 100 };
         assert_eq!(read(text), Ok(want));
     }
 

@@ -35,7 +35,7 @@ pub(crate) async fn authenticate(
     let (login, token) = parse_basic(credentials).ok_or_else(|| {
         unauthorized("The credentials are not a login and a token in HTTP Basic.")
     })?;
-    match gateway.store.authenticate(&login, &TokenHash::of(&token)).await {
+    match gateway.store.authenticate(&login, &TokenHash::from_token(&token)).await {
         Ok(Some(access)) => Ok(access),
         Ok(None) => Err(unauthorized("The login or the token is wrong.")),
         Err(err) => Err(Rejection::unavailable(&err)),

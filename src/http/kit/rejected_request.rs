@@ -52,7 +52,7 @@ impl<'a> RejectedRequest<'a> {
 
     /// Records a rejection in the event log.
     pub(crate) fn record(self, gateway: &Gateway, rejection: &Rejection) {
-        let event = Event::new(self.kind, runner::now()).via(self.via).of(self.feed);
+        let event = Event::new(self.kind, runner::now()).via(self.via).about_feed(self.feed);
         let event = event.to(self.callback);
         let code = rejection.code().as_str();
         gateway.event_log.record(event.ended(EventOutcome::Refused, code, rejection.reason()));

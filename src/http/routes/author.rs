@@ -14,7 +14,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::authoring::{Draft, Posted, Refusal};
+use crate::authoring::{AuthoringRefusal, Draft, Posted};
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
 use crate::http::kit::rejection::{Rejection, unavailable};
@@ -61,7 +61,8 @@ async fn post(gateway: &Gateway, request: &Request, form: &Form) -> Result<Poste
     let password = form.get("password").unwrap_or_default();
     let author = gateway.publish.sign_in(value("user").unwrap_or_default(), password).await;
     let author = author.map_err(|refusal| reject_refusal(&refusal))?;
-    let name = PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&Refusal::Unmet))?;
+    let name =
+        PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&AuthoringRefusal::Unmet))?;
     let posted = gateway.publish.post((&author, &name), &draft, runner::now()).await;
     posted.map_err(|refusal| reject_refusal(&refusal))
 }
@@ -130,19 +131,22 @@ async fn shown(gateway: &Gateway, user: &str) -> Result<Option<Shown>, StoreErro
     Ok(Some(Shown { url: gateway.publish.url(&login, &name), title, lines }))
 }
 
-fn reject_refusal(refusal: &Refusal) -> Rejection {
+fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
     let status = match refusal {
-        Refusal::WrongPassword | Refusal::NoRight | Refusal::PathSegment(_) => {
-            StatusCode::FORBIDDEN
+        AuthoringRefusal::WrongPassword
+        | AuthoringRefusal::NoRight
+        | AuthoringRefusal::PathSegment(_) => StatusCode::FORBIDDEN,
+        AuthoringRefusal::Busy | AuthoringRefusal::Store(_) | AuthoringRefusal::Random(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
         }
-        Refusal::Busy | Refusal::Store(_) | Refusal::Random(_) => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Unmet => StatusCode::CONFLICT,
-        Refusal::Unsound(_) | Refusal::TooLong(_) | Refusal::Full(_) | Refusal::Feed(_) => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        AuthoringRefusal::Unmet => StatusCode::CONFLICT,
+        AuthoringRefusal::Unsound(_)
+        | AuthoringRefusal::TooLong(_)
+        | AuthoringRefusal::Full(_)
+        | AuthoringRefusal::Feed(_) => StatusCode::UNPROCESSABLE_ENTITY,
     };
     match refusal {
-        Refusal::Store(err) => Rejection::unavailable(err).prefixed("Nothing was saved: "),
+        AuthoringRefusal::Store(err) => Rejection::unavailable(err).prefixed("Nothing was saved: "),
         refusal => Rejection::new(status, format!("Nothing was saved: {refusal}.")),
     }
 }

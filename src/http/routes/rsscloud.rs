@@ -27,7 +27,7 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::subscriptions::cancellation::Cancelled;
-use crate::subscriptions::registration::Handler;
+use crate::subscriptions::registration::NotificationHandler;
 use feedgate_core::event::EventKind;
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_protocol::form::Form;
@@ -163,7 +163,10 @@ fn record_if_rejected<T>(
     RejectedRequest::rsscloud(kind, feed).record_if_rejected(gateway, read)
 }
 
-fn parse_registration(form: &Form, request: &Request) -> Result<(Handler, Vec<String>), Rejection> {
+fn parse_registration(
+    form: &Form,
+    request: &Request,
+) -> Result<(NotificationHandler, Vec<String>), Rejection> {
     require(form, &["port", "path", "protocol"])?;
     let text = |name| form.get(name).unwrap_or_default().to_owned();
     let fields = HandlerFields {

@@ -13,7 +13,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::authoring::{Author, Refusal, Sent};
+use crate::authoring::{Author, AuthoringRefusal, SubmittedFeed};
 use crate::http::kit::auth::parse_basic;
 use crate::http::kit::conditional::is_unchanged;
 use crate::http::kit::endpoint::Endpoint;
@@ -103,7 +103,7 @@ async fn write(
         let is_there = is_there.map_err(|refusal| reject_refusal(&refusal))?;
         return Ok(if is_there { empty(StatusCode::NO_CONTENT) } else { not_found() });
     }
-    let sent = Sent::Bytes(&request.body);
+    let sent = SubmittedFeed::Bytes(&request.body);
     let saved = gateway.publish.save((&author, name), sent, &condition, now).await;
     let saved = saved.map_err(|refusal| reject_refusal(&refusal))?;
     let status = if saved.is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -117,7 +117,8 @@ async fn write(
 async fn author(gateway: &Gateway, request: &Request) -> Result<Author, Rejection> {
     gateway.anonymous_rate_limit.admit(request, 1)?;
     let credentials = parse_basic(request.header("authorization"));
-    let (login, password) = credentials.ok_or_else(|| reject_refusal(&Refusal::WrongPassword))?;
+    let (login, password) =
+        credentials.ok_or_else(|| reject_refusal(&AuthoringRefusal::WrongPassword))?;
     let author = gateway.publish.sign_in(&login, &password).await;
     author.map_err(|refusal| reject_refusal(&refusal))
 }
@@ -139,21 +140,23 @@ fn condition(request: &Request) -> WriteCondition {
     }
 }
 
-fn reject_refusal(refusal: &Refusal) -> Rejection {
+fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
     let status = match refusal {
-        Refusal::Store(err) => return Rejection::unavailable(err),
-        Refusal::WrongPassword => StatusCode::UNAUTHORIZED,
-        Refusal::NoRight | Refusal::PathSegment(_) => StatusCode::FORBIDDEN,
-        Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        Refusal::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-        Refusal::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
-        Refusal::Unmet => StatusCode::PRECONDITION_FAILED,
-        Refusal::Feed(_) | Refusal::Random(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        AuthoringRefusal::Store(err) => return Rejection::unavailable(err),
+        AuthoringRefusal::WrongPassword => StatusCode::UNAUTHORIZED,
+        AuthoringRefusal::NoRight | AuthoringRefusal::PathSegment(_) => StatusCode::FORBIDDEN,
+        AuthoringRefusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        AuthoringRefusal::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        AuthoringRefusal::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        AuthoringRefusal::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
+        AuthoringRefusal::Unmet => StatusCode::PRECONDITION_FAILED,
+        AuthoringRefusal::Feed(_) | AuthoringRefusal::Random(_) => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
     };
     let rejection = Rejection::new(status, format!("The file was not written: {refusal}."));
     match refusal {
-        Refusal::Busy => rejection.with_retry_after(RETRY_AFTER_BUSY_S),
+        AuthoringRefusal::Busy => rejection.with_retry_after(RETRY_AFTER_BUSY_S),
         _ => rejection,
     }
 }

@@ -22,7 +22,7 @@ use feedgate_core::resource::Resource;
 use feedgate_core::upstream::Upstream;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
-use feedgate_protocol::xmlrpc::Value;
+use feedgate_protocol::xmlrpc::XmlRpcValue;
 use feedgate_protocol::{soap, xmlrpc};
 
 /// A hub sends whole documents.
@@ -146,7 +146,7 @@ async fn told(
     upstreams.told(&upstream, &resource, push).await?;
     Ok(match &upstream.offer.protocol {
         Protocol::XmlRpc { .. } => {
-            let body = xmlrpc::response(&Value::Boolean(true));
+            let body = xmlrpc::response(&XmlRpcValue::Boolean(true));
             with_content_type(StatusCode::OK, "text/xml; charset=utf-8", body)
         }
         Protocol::Soap { .. } => {

@@ -24,7 +24,7 @@ use crate::http::routes::discovered_feeds;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
-use crate::subscriptions::{Done, Refusal, Verification};
+use crate::subscriptions::{SubscribeOutcome, SubscriptionRefusal, Verification};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -76,7 +76,7 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
     let (intent, verification) =
         RejectedRequest::hub(&form, mode, "websub").record_if_rejected(gateway, read)?;
     match gateway.subscribe.carry_out(&intent, verification, runner::now()).await {
-        Ok(Done::Now) => {
+        Ok(SubscribeOutcome::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);
             let found = gateway.subscribe.offers(&intent.wish.topic, false).await;
             discovered_feeds::announce(
@@ -85,15 +85,15 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
             );
             Ok(response)
         }
-        Ok(Done::Later) => Ok(empty(StatusCode::ACCEPTED)),
-        Err(Refusal::NotVerified(reason)) => Err(Rejection::new(
+        Ok(SubscribeOutcome::Later) => Ok(empty(StatusCode::ACCEPTED)),
+        Err(SubscriptionRefusal::NotVerified(reason)) => Err(Rejection::new(
             StatusCode::CONFLICT,
             format!("The callback did not confirm the {}: {reason}.", mode.as_str()),
         )),
-        Err(refusal @ Refusal::Superseded) => {
+        Err(refusal @ SubscriptionRefusal::Superseded) => {
             Err(Rejection::new(StatusCode::CONFLICT, format!("Not done: {refusal}.")))
         }
-        Err(Refusal::Forbidden(purpose, reason)) => {
+        Err(SubscriptionRefusal::Forbidden(purpose, reason)) => {
             let reason = describe_forbidden(purpose, &reason);
             let name = match purpose {
                 Purpose::Topic => "hub.topic",

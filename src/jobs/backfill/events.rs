@@ -43,7 +43,7 @@ pub(super) fn dropped(resource: &Resource, at: DateTime<Utc>) -> Event {
 }
 
 fn about(resource: &Resource, at: DateTime<Utc>) -> Event {
-    Event::new(EventKind::Backfill, at).of(resource.topic.as_str())
+    Event::new(EventKind::Backfill, at).about_feed(resource.topic.as_str())
 }
 
 fn counted(number: impl Into<u64>, what: &str) -> String {

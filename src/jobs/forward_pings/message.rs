@@ -9,7 +9,7 @@ use url::form_urlencoded::byte_serialize;
 use super::NotTaken;
 use crate::net::{CallbackRequest, CallbackResponse, HttpClient};
 use feedgate_core::ping_forwarding::{DuePing, PingMethod, PingTarget};
-use feedgate_protocol::xmlrpc::{self, Fault, Value};
+use feedgate_protocol::xmlrpc::{self, XmlRpcFault, XmlRpcValue};
 
 /// Tells a sink.
 pub(super) async fn send(
@@ -74,7 +74,8 @@ async fn call(
     procedure: &str,
     params: &[&String],
 ) -> Result<(), NotTaken> {
-    let params: Vec<Value> = params.iter().map(|text| Value::Text((*text).clone())).collect();
+    let params: Vec<XmlRpcValue> =
+        params.iter().map(|text| XmlRpcValue::Text((*text).clone())).collect();
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/xml"));
     let body = xmlrpc::call_with(procedure, &params).into();
@@ -102,16 +103,16 @@ fn kind(reply: &CallbackResponse) -> String {
 
 /// What an answer says: a struct whose `flerror` is set is a refusal (seed 002, "Ping
 /// Response").
-fn judged(answer: Value) -> Result<(), Fault> {
-    let Value::Struct(members) = answer else { return Ok(()) };
+fn judged(answer: XmlRpcValue) -> Result<(), XmlRpcFault> {
+    let XmlRpcValue::Struct(members) = answer else { return Ok(()) };
     let member = |name: &str| members.iter().find(|(held, _)| held == name).map(|(_, v)| v);
     let is_error = match member("flerror") {
-        Some(Value::Boolean(is_error)) => *is_error,
-        Some(Value::Int(number)) => *number != 0,
+        Some(XmlRpcValue::Boolean(is_error)) => *is_error,
+        Some(XmlRpcValue::Int(number)) => *number != 0,
         _ => false,
     };
-    let message = member("message").and_then(Value::text).unwrap_or_default();
-    if is_error { Err(Fault { code: 0, message }) } else { Ok(()) }
+    let message = member("message").and_then(XmlRpcValue::text).unwrap_or_default();
+    if is_error { Err(XmlRpcFault { code: 0, message }) } else { Ok(()) }
 }
 
 #[cfg(test)]

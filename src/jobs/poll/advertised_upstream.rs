@@ -24,7 +24,7 @@ pub(super) fn advertised_upstream(
         | Found::FragmentMissing(_)
         | Found::Failure(_) => return UpstreamFinding::Unknown,
     };
-    let offer = AdvertisedUpstream::of(&received.links, feed, &resource.fetch_url);
+    let offer = AdvertisedUpstream::find_in(&received.links, feed, &resource.fetch_url);
     match offer.filter(|offer| !offer.is_within(own)) {
         Some(offer) => {
             UpstreamFinding::Upstream(Proposal { offer, token: nonce(), secret: secret() })

@@ -64,7 +64,7 @@ pub(super) async fn records_of_feed(
     let read = run_blocking(move || {
         let renamed =
             (owned.known_by != known_by).then(|| passes::entry_ids(&owned, owned.known_by));
-        let document = FeedDocument::of(&owned, is_oldest_first(&owned), renamed, now);
+        let document = FeedDocument::from_feed(&owned, is_oldest_first(&owned), renamed, now);
         (semantic_digest::semantic_digest(&owned), document, owned)
     });
     let Some((meaning, document, owned)) = read.await else { return Ok(None) };
@@ -81,7 +81,7 @@ async fn entries(
     meaning: Digest,
 ) -> Result<Option<Records>, StoreError> {
     let known = store.known(resource.id, &document.keys()).await?;
-    let standing = Baseline::of(resource.kind, &resource.status, &resource.polling);
+    let standing = Baseline::from_stored(resource.kind, &resource.status, &resource.polling);
     let changes = change_detection::classify(&document, &known, &standing, document.at);
     let (new, updated) = (changes.news(), changes.updated());
     let owned = std::mem::take(feed);
@@ -113,7 +113,7 @@ fn rendered(feed: &Feed, mut document: FeedDocument, changes: &ChangeSet) -> Fee
 /// All entries of a normalized feed that was read at `at`, oldest first, rendered.
 pub fn candidates(feed: &Feed, at: DateTime<Utc>) -> Vec<Candidate> {
     let oldest_first = is_oldest_first(feed);
-    let mut candidates = FeedDocument::of(feed, oldest_first, None, at).candidates;
+    let mut candidates = FeedDocument::from_feed(feed, oldest_first, None, at).candidates;
     let last = feed.entries.len().saturating_sub(1);
     for (place, candidate) in candidates.iter_mut().enumerate() {
         let entry = &feed.entries[if oldest_first { place } else { last - place }];

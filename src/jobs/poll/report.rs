@@ -184,7 +184,7 @@ fn schedule_input(observation: &Observation, new: usize) -> schedule::PollFindin
     match &observation.found {
         Found::NotModified { hint_s } => schedule::PollFinding::NotModified { hint_s: *hint_s },
         Found::Same(received) => schedule::PollFinding::Same { hint_s: received.hint_s },
-        Found::Feed { feed, received } => schedule::PollFinding::NewRecords(NewRecords::of(
+        Found::Feed { feed, received } => schedule::PollFinding::NewRecords(NewRecords::from_feed(
             feed,
             received.hint_s,
             new,

@@ -35,7 +35,7 @@ pub(super) fn semantic_digest(feed: &Feed) -> Digest {
         }
     }
     feed.entries.sort_by(|one, other| one.id.cmp(&other.id));
-    Digest::of(&[&render::atom::feed(&feed)])
+    Digest::from_parts(&[&render::atom::feed(&feed)])
 }
 
 fn is_lasting(element: &Element) -> bool {

@@ -14,9 +14,9 @@ use feedgate_core::subscription::{Lease, Secret};
 use feedgate_core::upstream::{AdvertisedUpstream, Upstream};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::rsscloud;
-use feedgate_protocol::soap::{self, Parameter};
+use feedgate_protocol::soap::{self, SoapParameter};
 use feedgate_protocol::xml;
-use feedgate_protocol::xmlrpc::{self, Value};
+use feedgate_protocol::xmlrpc::{self, XmlRpcValue};
 
 /// What a cloud is to call where it wants the name of a procedure.
 const PROCEDURE: &str = "rssCloudNotify";
@@ -175,16 +175,16 @@ fn please_notify(wanted: &UpstreamRequest<'_>) -> String {
 
 fn by_xmlrpc(wanted: &UpstreamRequest<'_>, procedure: &str) -> String {
     let Parts { port, path, protocol, domain } = wanted.parts();
-    let port = port.parse().map_or(Value::Text(port), Value::Int);
+    let port = port.parse().map_or(XmlRpcValue::Text(port), XmlRpcValue::Int);
     let procedure = if procedure.is_empty() { REGISTER } else { procedure };
     let mut params = vec![
-        Value::Text(PROCEDURE.to_owned()),
+        XmlRpcValue::Text(PROCEDURE.to_owned()),
         port,
-        Value::Text(path),
-        Value::Text(protocol.to_owned()),
-        Value::Array(vec![Value::Text(wanted.offer.topic.clone())]),
+        XmlRpcValue::Text(path),
+        XmlRpcValue::Text(protocol.to_owned()),
+        XmlRpcValue::Array(vec![XmlRpcValue::Text(wanted.offer.topic.clone())]),
     ];
-    params.extend(domain.map(Value::Text));
+    params.extend(domain.map(XmlRpcValue::Text));
     xmlrpc::call_with(procedure, &params)
 }
 
@@ -192,13 +192,13 @@ fn by_soap(wanted: &UpstreamRequest<'_>, procedure: &str) -> String {
     let Parts { port, path, protocol, domain } = wanted.parts();
     let procedure = if xml::is_name(procedure) { procedure } else { "pleaseNotify" };
     let mut params = vec![
-        ("notifyProcedure", Parameter::Text(PROCEDURE.to_owned())),
-        ("port", Parameter::Text(port)),
-        ("path", Parameter::Text(path)),
-        ("protocol", Parameter::Text(protocol.to_owned())),
-        ("urlList", Parameter::List(vec![wanted.offer.topic.clone()])),
+        ("notifyProcedure", SoapParameter::Text(PROCEDURE.to_owned())),
+        ("port", SoapParameter::Text(port)),
+        ("path", SoapParameter::Text(path)),
+        ("protocol", SoapParameter::Text(protocol.to_owned())),
+        ("urlList", SoapParameter::List(vec![wanted.offer.topic.clone()])),
     ];
-    params.extend(domain.map(|domain| ("domain", Parameter::Text(domain))));
+    params.extend(domain.map(|domain| ("domain", SoapParameter::Text(domain))));
     soap::call_with(procedure, &params)
 }
 
@@ -213,7 +213,7 @@ pub fn classify(protocol: &Protocol, reply: &CallbackResponse) -> Result<(), Ups
             Some((false, why)) => refused(why),
         },
         Protocol::XmlRpc { .. } => match xmlrpc::read_response(&reply.body) {
-            Ok(Ok(Value::Boolean(false))) => refused("false".to_owned()),
+            Ok(Ok(XmlRpcValue::Boolean(false))) => refused("false".to_owned()),
             Ok(Ok(_)) => Ok(()),
             Ok(Err(fault)) => refused(fault.message),
             Err(bad) => refused(bad.to_string()),
@@ -259,7 +259,7 @@ mod tests {
         let rest = Protocol::HttpPost;
         let rpc = Protocol::XmlRpc { procedure: String::new() };
         let soap = Protocol::Soap { procedure: String::new() };
-        let value = |value| xmlrpc::response(&Value::Boolean(value));
+        let value = |value| xmlrpc::response(&XmlRpcValue::Boolean(value));
         #[rustfmt::skip]
         let cases = [
             (&Protocol::WebSub, String::new(),                                                 None),
@@ -270,8 +270,8 @@ mod tests {
             (&rpc,  value(true),                                                               None),
             (&rpc,  value(false),                                                              Some("false")),
             (&rpc,  xmlrpc::fault(4, "No."),                                                   Some("No.")),
-            (&soap, soap::response(soap::Version::V11, "pleaseNotify", true),                                      None),
-            (&soap, soap::fault(soap::Version::V12, "No."),                                                        Some("No.")),
+            (&soap, soap::response(soap::SoapVersion::V11, "pleaseNotify", true),                                      None),
+            (&soap, soap::fault(soap::SoapVersion::V12, "No."),                                                        Some("No.")),
         ];
         for (protocol, body, want) in cases {
             let judged = classify(protocol, &reply(&body));

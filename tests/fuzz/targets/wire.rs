@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use feedgate::net::freshness;
 use feedgate_protocol::form::Form;
-use feedgate_protocol::signature::{self, Method};
+use feedgate_protocol::signature::{self, SignatureMethod};
 use feedgate_protocol::xml::{self, BadXml};
-use feedgate_protocol::xmlrpc::Value;
+use feedgate_protocol::xmlrpc::XmlRpcValue;
 use feedgate_protocol::{multipart, soap, xmlrpc};
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue};
@@ -35,11 +35,11 @@ fuzz_target!(|data: &[u8]| {
 
 fn xml_rpc(bytes: &[u8]) {
     let called = xmlrpc::read_call(bytes).map(|call| {
-        if let Some(Value::Text(url)) = call.params.first() {
+        if let Some(XmlRpcValue::Text(url)) = call.params.first() {
             let again = xmlrpc::call(&call.method, url);
             let again = xmlrpc::read_call(again.as_bytes()).expect("our own call can be read");
             assert_eq!(again.method, carried(&call.method).trim());
-            assert_eq!(again.params, [Value::Text(carried(url))]);
+            assert_eq!(again.params, [XmlRpcValue::Text(carried(url))]);
         }
         call.params
     });
@@ -58,22 +58,22 @@ fn xml_rpc(bytes: &[u8]) {
         match xmlrpc::read_response(xmlrpc::response(&value).as_bytes()) {
             Ok(again) => same(&value, &again.expect("a value is no fault")),
             // What was read without its `value` elements is nested deeper when written.
-            Err(xmlrpc::BadMessage::Xml(BadXml::TooMuch)) => {}
+            Err(xmlrpc::BadXmlRpc::Xml(BadXml::TooMuch)) => {}
             Err(err) => panic!("our own answer cannot be read: {err}"),
         }
     }
 }
 
-fn same(sent: &Value, read: &Value) {
+fn same(sent: &XmlRpcValue, read: &XmlRpcValue) {
     match (sent, read) {
-        (Value::Text(sent), Value::Text(read)) => assert_eq!(carried(sent), *read),
-        (Value::DateTime(sent), Value::DateTime(read)) => assert_eq!(carried(sent).trim(), read),
-        (Value::Double(sent), Value::Double(read)) if sent.is_nan() => assert!(read.is_nan()),
-        (Value::Array(sent), Value::Array(read)) => {
+        (XmlRpcValue::Text(sent), XmlRpcValue::Text(read)) => assert_eq!(carried(sent), *read),
+        (XmlRpcValue::DateTime(sent), XmlRpcValue::DateTime(read)) => assert_eq!(carried(sent).trim(), read),
+        (XmlRpcValue::Double(sent), XmlRpcValue::Double(read)) if sent.is_nan() => assert!(read.is_nan()),
+        (XmlRpcValue::Array(sent), XmlRpcValue::Array(read)) => {
             assert_eq!(sent.len(), read.len());
             sent.iter().zip(read).for_each(|(sent, read)| same(sent, read));
         }
-        (Value::Struct(sent), Value::Struct(read)) => {
+        (XmlRpcValue::Struct(sent), XmlRpcValue::Struct(read)) => {
             assert_eq!(sent.len(), read.len());
             for ((sent_name, sent), (name, read)) in sent.iter().zip(read) {
                 assert_eq!(carried(sent_name).trim(), name);
@@ -100,11 +100,11 @@ fn soap(bytes: &[u8]) {
         if xml::is_name(&method) {
             assert_eq!(again.method, method);
         }
-        let answer = soap::response(soap::Version::V11, &method, true);
+        let answer = soap::response(soap::SoapVersion::V11, &method, true);
         assert_eq!(soap::read_response(answer.as_bytes()), Ok(Ok(())));
     }
     if let Ok(Err(message)) = soap::read_response(bytes) {
-        let again = soap::read_response(soap::fault(soap::Version::V12, &message).as_bytes());
+        let again = soap::read_response(soap::fault(soap::SoapVersion::V12, &message).as_bytes());
         assert_eq!(again, Ok(Err(carried(&message).trim().to_owned())));
     }
 }
@@ -160,7 +160,7 @@ fn signature(bytes: &[u8]) {
     let header = String::from_utf8_lossy(body);
     signature::holds(&header, &secret, body);
     for word in ["sha1", "sha256", "sha384", "sha512"] {
-        let Some(method) = Method::from_word(word) else { continue };
+        let Some(method) = SignatureMethod::from_word(word) else { continue };
         let signed = signature::sign(method, &secret, body);
         assert!(signature::holds(&signed, &secret, body), "{word}");
         assert!(!signature::holds(&signed, &format!("{secret}x"), body), "{word}, another secret");

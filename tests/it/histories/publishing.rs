@@ -96,5 +96,5 @@ fn taken_back(number: usize, now: DateTime<Utc>) -> Deletion {
         ..Element::default()
     };
     let atom = Some(render::atom::deletion(&element));
-    Deletion { atom, ..Deletion::of(&element).unwrap() }
+    Deletion { atom, ..Deletion::from_element(&element).unwrap() }
 }

@@ -5,9 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::fs;
 use std::path::Path;
 
-use feedgate::cli::consume::item::Item;
-use feedgate::cli::consume::place::PlaceFile;
-use feedgate::cli::consume::walk::{Page, Pages, Place, Stopped, Take, catch_up};
+use feedgate::cli::consume::item::ArchiveItem;
+use feedgate::cli::consume::place::PositionFile;
+use feedgate::cli::consume::walk::{
+    ArchivePage, EntryHandler, PageSource, ReadPosition, Stopped, catch_up,
+};
 use tokio::sync::Notify;
 use url::Url;
 
@@ -15,7 +17,7 @@ use super::ledger::Ledger;
 use super::publishing::Feed;
 
 /// What happens between two requests of a reader.
-pub(super) trait Around: Pages {
+pub(super) trait Around: PageSource {
     /// Lets what is next in the script happen, before the reader's next request.
     async fn pass(&mut self, feed: &RefCell<Feed>, ledger: &RefCell<Ledger>);
 }
@@ -48,8 +50,8 @@ struct Mortal<'a, A> {
     ledger: &'a RefCell<Ledger>,
 }
 
-impl<A: Around> Pages for Mortal<'_, A> {
-    async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+impl<A: Around> PageSource for Mortal<'_, A> {
+    async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
         self.life.step().await;
         self.around.pass(self.feed, self.ledger).await;
         let page = self.around.get(url).await;
@@ -67,12 +69,12 @@ struct Clerk<'a> {
     holds: Cell<bool>,
 }
 
-impl Take for Clerk<'_> {
-    async fn take(&self, item: &Item) -> Result<(), Stopped> {
+impl EntryHandler for Clerk<'_> {
+    async fn take(&self, item: &ArchiveItem) -> Result<(), Stopped> {
         self.life.step().await;
         let what = match item {
-            Item::Entry { entry, .. } => entry.title.as_ref().unwrap().to_plain(),
-            Item::Deleted(gone) => {
+            ArchiveItem::Entry { entry, .. } => entry.title.as_ref().unwrap().to_plain(),
+            ArchiveItem::Deleted(gone) => {
                 format!("{} is gone since {}", gone.entry_id, gone.when().unwrap())
             }
         };
@@ -91,7 +93,7 @@ pub(super) async fn read<A: Around>(
     (feed, ledger): (&RefCell<Feed>, &RefCell<Ledger>),
     (state, steps): (&Path, Option<u8>),
 ) -> Result<(), Stopped> {
-    let mut place = PlaceFile::open(Some(state.to_owned()), None).unwrap();
+    let mut place = PositionFile::open(Some(state.to_owned()), None).unwrap();
     ledger.borrow_mut().begins(place.mark().is_some());
     let life = Life { left: Cell::new(steps), over: Notify::new() };
     let clerk = Clerk { life: &life, feed, ledger, holds: Cell::new(false) };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use feedgate::app::Running;
 use feedgate::cli::consume::pages::Web;
-use feedgate::cli::consume::walk::{Page, Pages, Stopped};
+use feedgate::cli::consume::walk::{ArchivePage, PageSource, Stopped};
 use feedgate::config::Config;
 use feedgate::http::routes::archive::render::Order;
 use feedgate::jobs::runner;
@@ -196,8 +196,8 @@ impl Around for Scene<'_> {
     }
 }
 
-impl Pages for Scene<'_> {
-    async fn get(&mut self, url: &Url) -> Result<Page, Stopped> {
+impl PageSource for Scene<'_> {
+    async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
         match self.view {
             View::OldestFirst => self.stage.oldest_first.get(url).await,
             View::Recent | View::Topic => self.stage.newest_first.get(url).await,

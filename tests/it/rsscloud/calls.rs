@@ -1,6 +1,6 @@
 //! Calls are answered in the protocol that they are in, and in its version.
 
-use feedgate_protocol::soap::Version;
+use feedgate_protocol::soap::SoapVersion;
 use feedgate_protocol::{soap, xmlrpc};
 use http::StatusCode;
 
@@ -19,7 +19,7 @@ async fn post(world: &World, content_type: &str, body: &str) -> (StatusCode, Str
     (answer.status(), content_type, answer.text().await.unwrap())
 }
 
-fn envelope(version: Version, inside: &str) -> String {
+fn envelope(version: SoapVersion, inside: &str) -> String {
     let namespace = version.namespace();
     format!("<e:Envelope xmlns:e=\"{namespace}\"><e:Body>{inside}</e:Body></e:Envelope>")
 }
@@ -27,7 +27,7 @@ fn envelope(version: Version, inside: &str) -> String {
 #[tokio::test]
 async fn who_calls_in_soap_1_2_is_answered_in_it() {
     let world = World::with_tides(2, &[]).await;
-    let (older, newer) = (Version::V11, Version::V12);
+    let (older, newer) = (SoapVersion::V11, SoapVersion::V12);
     let ping = format!("<ping><url>{}</url></ping>", world.topic);
     let register = format!(
         "<pleaseNotify><p></p><port>{}</port><path>/cb</path><protocol>http-post</protocol>\
@@ -70,7 +70,7 @@ async fn s20_a_call_that_is_too_long_is_refused_in_its_own_protocol() {
         assert_eq!((status, told.as_str()), (StatusCode::OK, "text/xml; charset=utf-8"));
         assert_eq!(xmlrpc::read_response(text.as_bytes()).unwrap().unwrap_err().message, WHY);
     }
-    for (version, status) in [(Version::V11, 500), (Version::V12, 400)] {
+    for (version, status) in [(SoapVersion::V11, 500), (SoapVersion::V12, 400)] {
         let long = envelope(version, &format!("<ping>{padding}</ping>"));
         for content_type in ["", version.media_type()] {
             let (got, told, text) = post(&world, content_type, &long).await;

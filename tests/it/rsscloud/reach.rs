@@ -1,6 +1,6 @@
 //! Whether what is registered for can be read is found out when it is registered.
 
-use feedgate_protocol::xmlrpc::{Value, call_with, read_response};
+use feedgate_protocol::xmlrpc::{XmlRpcValue, call_with, read_response};
 use http::StatusCode;
 
 use super::{unreadable, worked};
@@ -97,11 +97,11 @@ async fn where_the_store_fails_for_one_feed_nothing_is_said_to_have_worked(datab
     let call = call_with(
         "rssCloud.pleaseNotify",
         &[
-            Value::Text(String::new()),
-            Value::Text(port.clone()),
-            Value::Text("/cb".to_owned()),
-            Value::Text("http-post".to_owned()),
-            Value::Array(topics.map(Value::Text).to_vec()),
+            XmlRpcValue::Text(String::new()),
+            XmlRpcValue::Text(port.clone()),
+            XmlRpcValue::Text("/cb".to_owned()),
+            XmlRpcValue::Text("http-post".to_owned()),
+            XmlRpcValue::Array(topics.map(XmlRpcValue::Text).to_vec()),
         ],
     );
     let answer = client().post(gateway.url("/RPC2")).body(call).send().await.unwrap();

@@ -13,26 +13,26 @@ async fn a_token_opens_its_account_until_it_is_revoked(database: Database) {
         login: login.to_owned(),
         name: format!("{login}'s"),
         rights,
-        hash: TokenHash::of(secret),
+        hash: TokenHash::from_token(secret),
     };
     let list: Scopes = [Scope::List].into_iter().collect();
     let one = store.create_token(&token("ada", "one", list), at(1)).await.unwrap();
     let two = store.create_token(&token("ada", "two", Scopes::all()), at(2)).await.unwrap();
     let other = store.create_token(&token("bob", "other", list), at(3)).await.unwrap();
 
-    let ada = store.authenticate("ada", &TokenHash::of("one")).await.unwrap().unwrap();
+    let ada = store.authenticate("ada", &TokenHash::from_token("one")).await.unwrap().unwrap();
     assert_eq!((ada.login.as_str(), ada.rights), ("ada", list));
-    let same = store.authenticate("ada", &TokenHash::of("two")).await.unwrap().unwrap();
+    let same = store.authenticate("ada", &TokenHash::from_token("two")).await.unwrap().unwrap();
     assert_eq!((same.account, same.rights), (ada.account, Scopes::all()));
     for (login, secret) in [("ada", "other"), ("ada", ""), ("eve", "one"), ("", "one")] {
-        let refused = store.authenticate(login, &TokenHash::of(secret)).await.unwrap();
+        let refused = store.authenticate(login, &TokenHash::from_token(secret)).await.unwrap();
         assert_eq!(refused, None, "{login} with {secret}");
     }
 
     assert!(store.revoke_token(one, at(4)).await.unwrap());
     assert!(!store.revoke_token(one, at(5)).await.unwrap(), "it has ended already");
     assert!(!store.revoke_token(-1, at(5)).await.unwrap());
-    assert_eq!(store.authenticate("ada", &TokenHash::of("one")).await.unwrap(), None);
+    assert_eq!(store.authenticate("ada", &TokenHash::from_token("one")).await.unwrap(), None);
     let tokens = store.list_tokens().await.unwrap();
     assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [one, two, other]);
     assert_eq!((tokens[0].created_at, tokens[0].revoked_at), (at(1), Some(at(4))));

@@ -168,7 +168,7 @@ async fn a_first_document_is_no_news_for_a_collection_either(database: Database)
 }
 
 async fn account(store: &Arc<dyn Store>, login: &str) -> AccountId {
-    let hash = TokenHash::of(login);
+    let hash = TokenHash::from_token(login);
     let (login, name) = (login.to_owned(), "test".to_owned());
     let token = NewToken { login: login.clone(), name, rights: Scopes::all(), hash: hash.clone() };
     store.create_token(&token, at(0)).await.unwrap();
@@ -243,7 +243,11 @@ async fn everything_is_what_is_public_while_the_collection_is_open(database: Dat
 
 fn said(id: &str, text: &str) -> Candidate {
     let atom = format!("<entry><id>{id}</id>{text}</entry>");
-    Candidate { digest: Digest::of(&[text]), published: Some(at(0)), ..Candidate::of_id(id, atom) }
+    Candidate {
+        digest: Digest::from_parts(&[text]),
+        published: Some(at(0)),
+        ..Candidate::of_id(id, atom)
+    }
 }
 
 async fn n7_an_update_takes_the_place_of_the_entry_of_its_own_member(database: Database) {
@@ -282,7 +286,7 @@ async fn what_is_taken_back_is_taken_back_where_it_is_held(database: Database) {
     let delete = |second, name: &'static str, ids: &'static [&'static str]| {
         let mut poll = found(second, Vec::new());
         let deletion = |id: &&str| Deletion {
-            id: EntryKey::of(id),
+            id: EntryKey::from_id(id),
             entry_id: (*id).to_owned(),
             element: Element::default(),
             atom: Some(format!("<deleted-entry ref=\"{id}\"/>")),

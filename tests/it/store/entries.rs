@@ -37,10 +37,10 @@ fn entry(n: u32, text: &str) -> Candidate {
     let id = format!("urn:x:{n}");
     let atom = format!("<entry><id>{id}</id>{text}</entry>");
     Candidate {
-        digest: Digest::of(&[text]),
-        title: Digest::of(&[&id]),
-        link: Some(EntryKey::of(&format!("link {n}"))),
-        text: Some(EntryKey::of(&format!("text {n} {text}"))),
+        digest: Digest::from_parts(&[text]),
+        title: Digest::from_parts(&[&id]),
+        link: Some(EntryKey::from_id(&format!("link {n}"))),
+        text: Some(EntryKey::from_id(&format!("text {n} {text}"))),
         published: Some(at(0)),
         ..Candidate::of_id(&id, atom)
     }
@@ -48,7 +48,7 @@ fn entry(n: u32, text: &str) -> Candidate {
 
 /// The same entry under another id.
 fn renamed(candidate: Candidate, id: &str) -> Candidate {
-    Candidate { id: EntryKey::of(id), bare: None, entry_id: id.to_owned(), ..candidate }
+    Candidate { id: EntryKey::from_id(id), bare: None, entry_id: id.to_owned(), ..candidate }
 }
 
 /// A poll of a known feed that found these entries.
@@ -107,7 +107,7 @@ async fn n03_an_entry_under_another_id_is_known_by_both_from_then_on(database: D
     let status = resource(&store, id).await.status;
     assert!(status.http_message.contains("1 entry has another id"), "{}", status.http_message);
     assert_eq!(status.bozo_rank, 0.3, "half of the ids cannot be relied on");
-    let keys = ["urn:x:1", "urn:y:1", "urn:z:1"].map(EntryKey::of);
+    let keys = ["urn:x:1", "urn:y:1", "urn:z:1"].map(EntryKey::from_id);
     let known = store.known(id, &keys).await.unwrap();
     let first = keys.map(|key| known.get(key).map(|entry| entry.first));
     assert_eq!(first, [Some(Seq(1)), Some(Seq(1)), None]);
@@ -121,7 +121,7 @@ async fn n03_an_id_that_is_random_each_time_leaves_no_trail(database: Database) 
         let random = renamed(entry(1, "a"), &format!("urn:random:{n}"));
         assert_eq!(store.record(id, &found(2 + n, vec![random])).await.unwrap().new, 0);
     }
-    let keys: Vec<_> = (0..20).map(|n| EntryKey::of(&format!("urn:random:{n}"))).collect();
+    let keys: Vec<_> = (0..20).map(|n| EntryKey::from_id(&format!("urn:random:{n}"))).collect();
     let known = store.known(id, &keys).await.unwrap();
     let kept = keys.iter().filter(|key| known.get(**key).is_some()).count();
     assert_eq!(kept, 1, "the last of them, and not one for each poll");
@@ -160,7 +160,7 @@ async fn n06_what_left_long_ago_is_forgotten_and_what_is_there_is_not(database: 
     for day in [1, 60, 89, 92, 93] {
         assert_eq!(store.record(id, &days(day, vec![entry(0, "a")])).await.unwrap().new, 0);
     }
-    let keys: Vec<_> = (0..30).map(|n| EntryKey::of(&format!("urn:x:{n}"))).collect();
+    let keys: Vec<_> = (0..30).map(|n| EntryKey::from_id(&format!("urn:x:{n}"))).collect();
     let known = store.known(id, &keys).await.unwrap();
     let kept: Vec<_> = (0..30).filter(|n| known.get(keys[*n]).is_some()).collect();
     assert_eq!(kept, [0, 21, 22, 23, 24, 25, 26, 27, 28, 29], "ten windows, newest first");
@@ -254,7 +254,7 @@ async fn n08_what_is_taken_back_is_no_longer_shown(database: Database) {
     store.record(id, &first).await.unwrap();
     let deletions = |seconds, candidates| {
         let deletion = Deletion {
-            id: EntryKey::of("urn:x:1"),
+            id: EntryKey::from_id("urn:x:1"),
             entry_id: "urn:x:1".to_owned(),
             element: Element::default(),
             atom: Some("<at:deleted-entry/>".to_owned()),
@@ -298,7 +298,7 @@ async fn n12_a_revision_is_news_if_the_body_is_another(database: Database) {
     {
         let mut poll = poll(at(seconds), &[]);
         poll.body = Some(Body { content_type: None, bytes: bytes.as_bytes().to_vec() });
-        poll.meaning = Some(Digest::of(&[meaning]));
+        poll.meaning = Some(Digest::from_parts(&[meaning]));
         let (entry_id, atom) = (format!("urn:sha:{meaning}"), "<entry/>".to_owned());
         poll.found = NewContent::Revision { entry_id, atom };
         assert_eq!(store.record(id, &poll).await.unwrap().head, Seq(head), "{seconds}");
@@ -314,7 +314,7 @@ async fn p11_a_body_that_says_the_same_is_no_other(database: Database) {
         let mut poll = poll(at(seconds), &[]);
         let body = Body { content_type: None, bytes: bytes.as_bytes().to_vec() };
         poll.body = Some(body.clone());
-        poll.meaning = Some(Digest::of(&[meaning]));
+        poll.meaning = Some(Digest::from_parts(&[meaning]));
         store.record(id, &poll).await.unwrap();
         assert_eq!(store.body(id).await.unwrap(), Some((version, body)), "the newest bytes");
         assert_eq!(resource(&store, id).await.body_version, version);

@@ -17,7 +17,7 @@ on_both_stores!(
 );
 
 fn event(seconds: i64, kind: EventKind, feed: &str) -> Event {
-    Event::new(kind, at(seconds)).via("websub").of(feed)
+    Event::new(kind, at(seconds)).via("websub").about_feed(feed)
 }
 
 async fn events_are_read_back_in_the_order_in_which_they_were_kept(database: Database) {

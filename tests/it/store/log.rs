@@ -36,7 +36,7 @@ async fn what_a_poll_found_is_kept(database: Database) {
     assert_eq!(store.read_after(made.id, Seq(1), 10).await.unwrap(), records[1..]);
     assert_eq!(store.find_seq(made.id, "two").await.unwrap(), Some(Seq(2)));
     assert_eq!(store.find_seq(made.id, "three").await.unwrap(), None);
-    let keys = ["three", "one", "four"].map(EntryKey::of);
+    let keys = ["three", "one", "four"].map(EntryKey::from_id);
     let known = store.known(made.id, &keys).await.unwrap();
     let first = keys.map(|key| known.get(key).map(|entry| entry.first));
     assert_eq!(first, [None, Some(Seq(1)), None]);

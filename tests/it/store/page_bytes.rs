@@ -30,7 +30,7 @@ fn entry(n: u32, text: &str) -> Candidate {
          <title type=\"text\">Tide {n}</title>\n<updated>2026-09-21T00:00:00Z</updated>\n\
          <content type=\"html\">&lt;p&gt;{text}, 3 µm</content>\n</entry>\n"
     );
-    Candidate { digest: Digest::of(&[text]), ..Candidate::of_id(&id, atom) }
+    Candidate { digest: Digest::from_parts(&[text]), ..Candidate::of_id(&id, atom) }
 }
 
 fn found(day: i64, candidates: Vec<Candidate>) -> Poll {

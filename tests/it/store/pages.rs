@@ -92,7 +92,7 @@ async fn logs_are_cut_when_records_are_appended_and_never_again(database: Databa
 fn entry(n: u32, text: &str) -> Candidate {
     let id = format!("urn:x:{n}");
     let atom = format!("<entry><id>{id}</id>{text}</entry>");
-    Candidate { digest: Digest::of(&[text]), ..Candidate::of_id(&id, atom) }
+    Candidate { digest: Digest::from_parts(&[text]), ..Candidate::of_id(&id, atom) }
 }
 
 fn found(second: i64, candidates: Vec<Candidate>) -> Poll {

@@ -34,16 +34,16 @@ async fn keep(store: &dyn Store, name: &str, body: &str, second: i64) -> SaveOut
 
 async fn nobody_has_a_login_with_a_zero_in_it(database: Database) {
     let store = database.open().await;
-    let hash = PasswordHash::of(&Password::chosen("a password").unwrap(), [1; 16]);
+    let hash = PasswordHash::from_password(&Password::chosen("a password").unwrap(), [1; 16]);
     assert!(store.create_account("ada", &hash, at(1)).await.unwrap());
     let login = "ada\0";
     assert_eq!(store.password(login).await.unwrap(), None);
-    assert_eq!(store.authenticate(login, &TokenHash::of("t")).await.unwrap(), None);
+    assert_eq!(store.authenticate(login, &TokenHash::from_token("t")).await.unwrap(), None);
 }
 
 async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
     let store = database.open().await;
-    let hash = |text: &str| PasswordHash::of(&Password::chosen(text).unwrap(), [1; 16]);
+    let hash = |text: &str| PasswordHash::from_password(&Password::chosen(text).unwrap(), [1; 16]);
     let (first, second) = (hash("first password"), hash("second password"));
     assert!(store.create_account("ada", &first, at(1)).await.unwrap());
     assert!(!store.create_account("ada", &second, at(2)).await.unwrap(), "there is one");
@@ -53,7 +53,7 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
     assert!(!store.set_password("eve", &second).await.unwrap());
 
     let (login, name) = ("bob".to_owned(), String::new());
-    let token = NewToken { login, name, rights: Scopes::all(), hash: TokenHash::of("t") };
+    let token = NewToken { login, name, rights: Scopes::all(), hash: TokenHash::from_token("t") };
     store.create_token(&token, at(3)).await.unwrap();
     assert_eq!(store.password("bob").await.unwrap(), None, "it has a token only");
     assert_eq!(keep(&*store, "a.xml", "12345", 4).await, SaveOutcome::Made);
@@ -69,13 +69,13 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
         assert_eq!(store.password(login).await.unwrap(), None);
     }
     assert!(!store.close_account("eve", at(5)).await.unwrap());
-    assert_eq!(store.authenticate("bob", &TokenHash::of("t")).await.unwrap(), None);
+    assert_eq!(store.authenticate("bob", &TokenHash::from_token("t")).await.unwrap(), None);
     assert_eq!(store.file(&segment("ada"), &segment("a.xml")).await.unwrap(), None);
 }
 
 async fn a_file_is_kept_within_the_quota_and_as_demanded(database: Database) {
     let store = database.open().await;
-    let hash = PasswordHash::of(&Password::chosen("a password").unwrap(), [1; 16]);
+    let hash = PasswordHash::from_password(&Password::chosen("a password").unwrap(), [1; 16]);
     assert_eq!(keep(&*store, "a.xml", "1", 1).await, SaveOutcome::NoAccount);
     store.create_account("ada", &hash, at(1)).await.unwrap();
     let file = async |name: &str| store.file(&segment("ada"), &segment(name)).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_file_is_kept_within_the_quota_and_as_demanded(database: Database) {
 
 async fn saves_side_by_side_are_one_after_the_other(database: Database) {
     let store = database.open().await;
-    let hash = PasswordHash::of(&Password::chosen("a password").unwrap(), [1; 16]);
+    let hash = PasswordHash::from_password(&Password::chosen("a password").unwrap(), [1; 16]);
     store.create_account("ada", &hash, at(1)).await.unwrap();
     let names: Vec<String> = (0..8).map(|n| format!("{n}.xml")).collect();
     let kept = names.iter().map(|name| keep(&*store, name, "1", 2));

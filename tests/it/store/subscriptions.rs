@@ -181,7 +181,7 @@ async fn lists_come_in_pages(database: Database) {
         login: "ada".to_owned(),
         name: String::new(),
         rights: Scopes::all(),
-        hash: TokenHash::of("x"),
+        hash: TokenHash::from_token("x"),
     };
     store.create_token(&token, at(0)).await.unwrap();
     let ada = store.authenticate("ada", &token.hash).await.unwrap().unwrap().account;

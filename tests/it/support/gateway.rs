@@ -269,7 +269,7 @@ impl Drop for Gateway {
 
 async fn make_account(database: &Database) {
     let store = database.open().await;
-    let hash = TokenHash::of(TOKEN);
+    let hash = TokenHash::from_token(TOKEN);
     if store.authenticate(LOGIN, &hash).await.unwrap().is_none() {
         let (login, name, rights) = (LOGIN.to_owned(), "tests".to_owned(), Scopes::all());
         let now = feedgate::jobs::runner::now();

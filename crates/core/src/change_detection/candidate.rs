@@ -46,13 +46,13 @@ impl Candidate {
     /// One that is known by its id and nothing else.
     pub fn of_id(entry_id: &str, atom: String) -> Candidate {
         Candidate {
-            id: EntryKey::of(entry_id),
+            id: EntryKey::from_id(entry_id),
             bare: bare(entry_id),
             link: None,
             text: None,
             renamed: None,
-            title: Digest::of(&[]),
-            digest: Digest::of(&[&atom]),
+            title: Digest::from_parts(&[]),
+            digest: Digest::from_parts(&[&atom]),
             published: None,
             updated: None,
             entry_id: entry_id.to_owned(),
@@ -61,8 +61,8 @@ impl Candidate {
     }
 
     /// All that is known of a normalized entry before it is rendered. What it shares with
-    /// others of its document is left out by [`FeedDocument::of`].
-    fn of(entry: &Entry) -> Candidate {
+    /// others of its document is left out by [`FeedDocument::from_feed`].
+    fn from_entry(entry: &Entry) -> Candidate {
         let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
         let text = text_of(entry);
         let link = first(&entry.links, "alternate").map(plain_link);
@@ -71,13 +71,13 @@ impl Candidate {
         said.extend(enclosures.into_iter().map(str::to_owned));
         let said: Vec<&str> = said.iter().map(String::as_str).collect();
         Candidate {
-            id: EntryKey::of(&entry.id),
+            id: EntryKey::from_id(&entry.id),
             bare: bare(&entry.id),
-            link: link.map(|link| EntryKey::of(&format!("link {link}"))),
+            link: link.map(|link| EntryKey::from_id(&format!("link {link}"))),
             text: fingerprint(&title, &text),
             renamed: None,
-            title: Digest::of(&[&folded(&title)]),
-            digest: Digest::of(&said),
+            title: Digest::from_parts(&[&folded(&title)]),
+            digest: Digest::from_parts(&said),
             published: stated(entry, entry.published),
             updated: stated(entry, entry.updated),
             entry_id: entry.id.clone(),
@@ -116,10 +116,10 @@ pub struct Deletion {
 
 impl Deletion {
     /// What an element of a feed takes back, if it is one that does.
-    pub fn of(element: &Element) -> Option<Deletion> {
+    pub fn from_element(element: &Element) -> Option<Deletion> {
         let id = deleted_entry_id(element)?;
         Some(Deletion {
-            id: EntryKey::of(id),
+            id: EntryKey::from_id(id),
             entry_id: id.to_owned(),
             element: element.clone(),
             atom: None,
@@ -128,7 +128,7 @@ impl Deletion {
 
     /// Whether an element of a feed is one.
     pub fn is(element: &Element) -> bool {
-        Deletion::of(element).is_some()
+        Deletion::from_element(element).is_some()
     }
 
     /// When the entry was taken back, as it is written (RFC 3339).
@@ -165,15 +165,16 @@ impl FeedDocument {
     /// What a normalized feed holds, whose entries are in the order of the document;
     /// `oldest_first` tells which that is. `renamed` are the ids that they will have from
     /// now on, if that changes (rule N2).
-    pub fn of(
+    pub fn from_feed(
         feed: &Feed,
         oldest_first: bool,
         renamed: Option<Vec<String>>,
         at: DateTime<Utc>,
     ) -> FeedDocument {
-        let mut candidates: Vec<Candidate> = feed.entries.iter().map(Candidate::of).collect();
+        let mut candidates: Vec<Candidate> =
+            feed.entries.iter().map(Candidate::from_entry).collect();
         for (candidate, id) in candidates.iter_mut().zip(renamed.unwrap_or_default()) {
-            candidate.renamed = Some(EntryKey::of(&id));
+            candidate.renamed = Some(EntryKey::from_id(&id));
         }
         if !oldest_first {
             candidates.reverse();
@@ -182,7 +183,7 @@ impl FeedDocument {
         keep_unique(&mut candidates, |candidate| &mut candidate.text);
         keep_unique(&mut candidates, |candidate| &mut candidate.bare);
         let title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
-        let deletions = feed.extensions.iter().filter_map(Deletion::of);
+        let deletions = feed.extensions.iter().filter_map(Deletion::from_element);
         let deletions = deletions.map(|deletion| deletion.dated(at)).collect();
         FeedDocument { at, title, candidates, deletions }
     }
@@ -213,7 +214,7 @@ fn bare(id: &str) -> Option<EntryKey> {
     let (scheme, rest) = id.split_once("://")?;
     let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let rest = rest.strip_prefix("www.").unwrap_or(rest);
-    is_web.then(|| EntryKey::of(&format!("bare {rest}")))
+    is_web.then(|| EntryKey::from_id(&format!("bare {rest}")))
 }
 
 /// A link without what does not matter: scheme, `www.`, closing slashes, and parameters
@@ -238,7 +239,7 @@ fn fingerprint(title: &str, text: &str) -> Option<EntryKey> {
     let beginning: String = folded(text).chars().take(FINGERPRINT_CHARS).collect();
     let title = folded(title);
     let says_something = !title.is_empty() || !beginning.is_empty();
-    says_something.then(|| EntryKey::of(&format!("text {title}\u{1f}{beginning}")))
+    says_something.then(|| EntryKey::from_id(&format!("text {title}\u{1f}{beginning}")))
 }
 
 /// The text of the content, else of the summary, without markup.

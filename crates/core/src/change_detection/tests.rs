@@ -32,7 +32,7 @@ fn nth(n: usize, published: Option<i64>) -> Entry {
 /// A document that lists them oldest first.
 fn document(entries: Vec<Entry>) -> FeedDocument {
     let title = Some(Text::plain("Tides"));
-    FeedDocument::of(&Feed { title, entries, ..Feed::default() }, true, None, at(0))
+    FeedDocument::from_feed(&Feed { title, entries, ..Feed::default() }, true, None, at(0))
 }
 
 /// What is known once a document has been kept.
@@ -58,7 +58,7 @@ fn known(document: &FeedDocument) -> Known {
 
 /// The entry whose id is that of the first [`nth`].
 fn first_of(known: &Known) -> KnownEntry {
-    known.get(EntryKey::of("urn:x:1")).unwrap().clone()
+    known.get(EntryKey::from_id("urn:x:1")).unwrap().clone()
 }
 
 /// A feed that was well an hour ago and publishes once a day.
@@ -319,7 +319,7 @@ fn n08_what_is_taken_back_is_told_once() {
     let judged = |entries: Vec<Entry>, gone: &[&str], known: &Known| {
         let extensions = gone.iter().map(|id| tombstone(id)).collect();
         let feed = Feed { entries, extensions, ..Feed::default() };
-        let document = FeedDocument::of(&feed, true, None, at(0));
+        let document = FeedDocument::from_feed(&feed, true, None, at(0));
         let judgement = classify(&document, known, &standing(), at(0));
         judgement.deleted.iter().map(|(_, known)| known.first.0).collect::<Vec<_>>()
     };
@@ -327,7 +327,7 @@ fn n08_what_is_taken_back_is_told_once() {
     assert_eq!(judged(vec![nth(2, None)], &both, &before), [1], "known, and once");
     assert_eq!(judged(vec![nth(1, None)], &both, &before), [0; 0], "it is still there");
     let gone = KnownEntry { is_deleted: true, ..first_of(&before) };
-    let gone = Known::from_iter([(EntryKey::of("urn:x:1"), gone)]);
+    let gone = Known::from_iter([(EntryKey::from_id("urn:x:1"), gone)]);
     assert_eq!(judged(vec![], &both, &gone), [0; 0], "it was told before");
     let back = classify(&document(vec![nth(1, None)]), &gone, &standing(), at(0));
     assert_eq!(letters(&back), "U", "it is back");

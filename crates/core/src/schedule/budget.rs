@@ -53,7 +53,7 @@ impl Demand {
     /// The demand of a resource that came out with `period`, where `free_s` are its
     /// seconds by its rate at the least `k`, `weight` is that of its subscribers, and
     /// `floor_s` is what was promised.
-    pub(super) fn of(period: Period, free_s: f64, weight: f64, floor_s: u32) -> Demand {
+    pub(super) fn from_period(period: Period, free_s: f64, weight: f64, floor_s: u32) -> Demand {
         let answers = match period.reason() {
             PeriodReason::Unknown | PeriodReason::Rate { .. } | PeriodReason::Rationed { .. } => {
                 true

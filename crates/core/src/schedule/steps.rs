@@ -121,7 +121,7 @@ impl PeriodSteps {
         };
         let PeriodSteps { secs, least_s, reason, .. } = self;
         let period = Period { secs, least_s, jitter_s, reason };
-        let demand = Demand::of(period, self.free_s, self.weight, least_s);
+        let demand = Demand::from_period(period, self.free_s, self.weight, least_s);
         (period, self.taken, demand)
     }
 }

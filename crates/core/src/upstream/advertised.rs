@@ -40,7 +40,7 @@ impl AdvertisedUpstream {
     ///
     /// A hub counts before a cloud, because it sends what is new and signs it;
     /// `<source:cloud>` before `<cloud>`, which cannot say "https".
-    pub fn of(
+    pub fn find_in(
         links: &[(String, String)],
         feed: Option<&Feed>,
         url: &str,
@@ -193,7 +193,7 @@ mod tests {
             ("no address, no hub",       Some(wrong),  &[],      None),
         ];
         for (why, feed, links, want) in cases {
-            let offer = told(AdvertisedUpstream::of(links, feed.as_ref(), URL));
+            let offer = told(AdvertisedUpstream::find_in(links, feed.as_ref(), URL));
             let want = want.map(|(p, e, t)| (p, String::new(), e.to_owned(), t.to_owned()));
             assert_eq!(offer, want, "{why}");
         }
@@ -202,7 +202,10 @@ mod tests {
     #[test]
     fn s49_a_private_feed_is_named_to_nobody() {
         let hub = feed(&[("hub", "https://h.test/"), ("self", "https://a.test/feed")], vec![]);
-        assert_eq!(told(AdvertisedUpstream::of(&[], Some(&hub), "https://u:p@a.test/feed")), None);
+        assert_eq!(
+            told(AdvertisedUpstream::find_in(&[], Some(&hub), "https://u:p@a.test/feed")),
+            None
+        );
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn p53_clouds_are_read_as_publishers_write_them() {
         let of = |element: Element| {
-            told(AdvertisedUpstream::of(&[], Some(&feed(&[], vec![element])), URL))
+            told(AdvertisedUpstream::find_in(&[], Some(&feed(&[], vec![element])), URL))
         };
         let rest = [("domain", "c.test"), ("port", "80"), ("path", "/RPC2")];
         let with = |more: &[(&str, &str)]| rss_cloud(&[&rest, more].concat());

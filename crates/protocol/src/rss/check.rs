@@ -18,7 +18,7 @@ const DEEPEST: usize = 256;
 
 /// What a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DocumentKind {
     /// `rss` or `rdf:RDF`.
     Rss,
     /// `feed`.
@@ -27,22 +27,22 @@ pub enum Kind {
     Opml,
 }
 
-impl Kind {
+impl DocumentKind {
     /// The media type by which it is served.
     pub fn media_type(self) -> &'static str {
         match self {
-            Kind::Rss => "application/rss+xml",
-            Kind::Atom => "application/atom+xml",
-            Kind::Opml => "text/x-opml",
+            DocumentKind::Rss => "application/rss+xml",
+            DocumentKind::Atom => "application/atom+xml",
+            DocumentKind::Opml => "text/x-opml",
         }
     }
 }
 
 /// A sound document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked<'b> {
+pub struct CheckedDocument<'b> {
     /// What it is.
-    pub kind: Kind,
+    pub kind: DocumentKind,
     /// Its text, without a byte order mark.
     pub text: Cow<'b, str>,
     /// Whether its bytes are UTF-8.
@@ -52,7 +52,7 @@ pub struct Checked<'b> {
 /// What is wrong with a document, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
-pub struct Fault {
+pub struct DocumentFault {
     /// Counted from 1.
     pub line: usize,
     /// Characters from the start of the line, counted from 1.
@@ -62,15 +62,16 @@ pub struct Fault {
 }
 
 /// Checks a document.
-pub fn check(bytes: &[u8]) -> Result<Checked<'_>, Fault> {
+pub fn check(bytes: &[u8]) -> Result<CheckedDocument<'_>, DocumentFault> {
     let (text, is_utf8) = decode(bytes)?;
-    let kind = Checker::new(&text).check().map_err(|(at, what)| Fault::at(&text, at, what))?;
-    Ok(Checked { kind, text, is_utf8 })
+    let kind =
+        Checker::new(&text).check().map_err(|(at, what)| DocumentFault::at(&text, at, what))?;
+    Ok(CheckedDocument { kind, text, is_utf8 })
 }
 
-impl Fault {
+impl DocumentFault {
     /// At this byte of the text.
-    pub(super) fn at(text: &str, at: usize, what: String) -> Fault {
+    pub(super) fn at(text: &str, at: usize, what: String) -> DocumentFault {
         let mut at = at.min(text.len());
         while !text.is_char_boundary(at) {
             at -= 1;
@@ -78,7 +79,7 @@ impl Fault {
         let before = &text[..at];
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Fault { line, column: before[start..].chars().count() + 1, what }
+        DocumentFault { line, column: before[start..].chars().count() + 1, what }
     }
 }
 
@@ -91,7 +92,7 @@ struct Checker<'t> {
     at: usize,
     /// The prefixes that the open elements declare.
     open: Vec<Vec<&'t str>>,
-    kind: Option<Kind>,
+    kind: Option<DocumentKind>,
     has_channel: bool,
     has_doctype: bool,
 }
@@ -112,7 +113,7 @@ impl<'t> Checker<'t> {
         Err((self.at, what.into()))
     }
 
-    fn check(mut self) -> Result<Kind, Wrong> {
+    fn check(mut self) -> Result<DocumentKind, Wrong> {
         if let Some((at, c)) = self.text.char_indices().find(|(_, c)| !is_allowed(*c)) {
             return Err((at, format!("the character U+{:04X} is not allowed in XML", c as u32)));
         }
@@ -144,7 +145,7 @@ impl<'t> Checker<'t> {
         }
         match self.kind {
             None => self.wrong("there is no element in it"),
-            Some(Kind::Rss) if !self.has_channel => self.wrong("there is no channel in it"),
+            Some(DocumentKind::Rss) if !self.has_channel => self.wrong("there is no channel in it"),
             Some(kind) => Ok(kind),
         }
     }
@@ -197,9 +198,9 @@ impl<'t> Checker<'t> {
             return self.wrong("a second element follows the root element");
         }
         self.kind = Some(match local(name) {
-            "rss" | "RDF" => Kind::Rss,
-            "feed" => Kind::Atom,
-            "opml" => Kind::Opml,
+            "rss" | "RDF" => DocumentKind::Rss,
+            "feed" => DocumentKind::Atom,
+            "opml" => DocumentKind::Opml,
             _ => return self.wrong(format!("the root element is \"{name}\": this is no RSS")),
         });
         Ok(())
@@ -340,13 +341,13 @@ mod tests {
     #[test]
     fn sound_feeds_are_taken() {
         #[rustfmt::skip]
-        let cases: [(&[u8], Kind, bool); 6] = [
-            (b"<?xml version='1.0'?><!-- x --><rss xmlns:a='urn:a'><channel a:b=''><a:c/></channel></rss>\n", Kind::Rss, true),
-            (b"<!DOCTYPE rss PUBLIC '-//N//D' 'http://a.test/'><rss><channel>&eacute;</channel></rss>", Kind::Rss, true),
-            (b"<r:RDF xmlns:r='urn:r'><channel/></r:RDF>",                                    Kind::Rss,  true),
-            (b"<feed xmlns='urn:x' xml:lang='de'>&#38;&#x20AC;<![CDATA[<b>&]]></feed>",        Kind::Atom, true),
-            (b"\xef\xbb\xbf<opml/>",                                                          Kind::Opml, true),
-            (b"<?xml version='1.0' encoding='iso-8859-1'?><feed>\xe9</feed>",                 Kind::Atom, false),
+        let cases: [(&[u8], DocumentKind, bool); 6] = [
+            (b"<?xml version='1.0'?><!-- x --><rss xmlns:a='urn:a'><channel a:b=''><a:c/></channel></rss>\n", DocumentKind::Rss, true),
+            (b"<!DOCTYPE rss PUBLIC '-//N//D' 'http://a.test/'><rss><channel>&eacute;</channel></rss>", DocumentKind::Rss, true),
+            (b"<r:RDF xmlns:r='urn:r'><channel/></r:RDF>",                                    DocumentKind::Rss,  true),
+            (b"<feed xmlns='urn:x' xml:lang='de'>&#38;&#x20AC;<![CDATA[<b>&]]></feed>",        DocumentKind::Atom, true),
+            (b"\xef\xbb\xbf<opml/>",                                                          DocumentKind::Opml, true),
+            (b"<?xml version='1.0' encoding='iso-8859-1'?><feed>\xe9</feed>",                 DocumentKind::Atom, false),
         ];
         for (bytes, kind, is_utf8) in cases {
             let checked = check(bytes).map_err(|fault| fault.to_string());

@@ -9,14 +9,14 @@ use std::ops::Range;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use super::check::{Fault, Kind, check};
+use super::check::{DocumentFault, DocumentKind, check};
 use super::item::{Post, date};
-use super::scan::{ATOM, Parts, RSSCLOUD, SOURCE, parts};
+use super::scan::{ATOM, ChannelParts, RSSCLOUD, SOURCE, parts};
 use crate::xml::escaped;
 
 /// What a feed says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct ChannelInfo {
     /// Its public address, if it is known.
     pub url: Option<String>,
     /// The gateway that its readers ask to be told, if there is one.
@@ -29,7 +29,7 @@ pub struct About {
 
 /// How a feed is changed.
 #[derive(Clone, Copy, Debug)]
-pub struct Change<'c> {
+pub struct FeedEdit<'c> {
     /// The item that is added.
     pub post: &'c Post,
     /// The guid or the link of the item that it stands under.
@@ -41,7 +41,7 @@ pub struct Change<'c> {
 
 /// Whom a feed wants to be told of its changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct EditedFeed {
     /// Its own address, as its `self` link has it.
     pub url: Option<String>,
     /// The address of `<source:cloud>`.
@@ -52,7 +52,7 @@ pub struct Told {
 
 /// An item, to be shown to its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutlineLine {
     /// Its guid, else its link; empty where it has neither.
     pub id: String,
     /// How deep it stands in the outline.
@@ -68,7 +68,7 @@ pub struct Line {
 pub enum BadFeed {
     /// The feed is not sound.
     #[error("the feed is not sound: {0}")]
-    Unsound(#[from] Fault),
+    Unsound(#[from] DocumentFault),
     /// It is something else.
     #[error("this is no RSS 2.0: it has no channel that items could be added to")]
     NotRss,
@@ -89,7 +89,11 @@ impl BadFeed {
 }
 
 /// The feed with the post in it; a new one where there was none.
-pub fn add(feed: Option<&str>, change: &Change<'_>, about: &About) -> Result<String, BadFeed> {
+pub fn add(
+    feed: Option<&str>,
+    change: &FeedEdit<'_>,
+    about: &ChannelInfo,
+) -> Result<String, BadFeed> {
     let new;
     let text = match feed.filter(|feed| !feed.trim().is_empty()) {
         Some(text) => text,
@@ -98,7 +102,7 @@ pub fn add(feed: Option<&str>, change: &Change<'_>, about: &About) -> Result<Str
             &new
         }
     };
-    if check(text.as_bytes())?.kind != Kind::Rss {
+    if check(text.as_bytes())?.kind != DocumentKind::Rss {
         return Err(BadFeed::NotRss);
     }
     // A byte order mark is no part of what is looked at.
@@ -148,9 +152,9 @@ pub fn add(feed: Option<&str>, change: &Change<'_>, about: &About) -> Result<Str
 }
 
 /// Whom a sound feed wants to be told.
-pub fn told(feed: &str) -> Told {
+pub fn told(feed: &str) -> EditedFeed {
     let parts = parts(feed);
-    Told {
+    EditedFeed {
         url: parts.itself,
         source_cloud: parts.source_cloud.filter(|url| !url.is_empty()),
         cloud: parts.cloud.unwrap_or_default(),
@@ -158,9 +162,9 @@ pub fn told(feed: &str) -> Told {
 }
 
 /// The title of a sound feed, and its items, the newest first as they stand there.
-pub fn lines(feed: &str) -> (String, Vec<Line>) {
+pub fn lines(feed: &str) -> (String, Vec<OutlineLine>) {
     let parts = parts(feed);
-    let line = |item: super::scan::Item| Line {
+    let line = |item: super::scan::ItemSpan| OutlineLine {
         id: if item.guid.is_empty() { item.link } else { item.guid },
         depth: item.depth,
         text: if item.title.is_empty() { item.description } else { escaped(&item.title) },
@@ -170,7 +174,7 @@ pub fn lines(feed: &str) -> (String, Vec<Line>) {
 }
 
 /// A feed without items.
-fn empty(about: &About) -> String {
+fn empty(about: &ChannelInfo) -> String {
     let (title, description) = (escaped(&about.title), escaped(&about.description));
     // RSS wants a web site; where there is none, the feed is all there is.
     let link = about.url.as_ref().map(|url| escaped(url)).unwrap_or_default();
@@ -194,14 +198,14 @@ fn indent(text: &str, place: usize) -> String {
 
 /// What is changed in a document, place by place.
 struct Edits<'p> {
-    parts: &'p Parts,
+    parts: &'p ChannelParts,
     list: Vec<(Range<usize>, String)>,
     /// The prefixes that the root element declares besides.
     declared: Vec<(String, &'static str)>,
 }
 
 impl<'p> Edits<'p> {
-    fn new(parts: &'p Parts) -> Edits<'p> {
+    fn new(parts: &'p ChannelParts) -> Edits<'p> {
         Edits { parts, list: Vec::new(), declared: Vec::new() }
     }
 
@@ -224,7 +228,7 @@ impl<'p> Edits<'p> {
     }
 
     /// What the channel lacks, an element a line.
-    fn missing(&mut self, about: &About) -> Vec<String> {
+    fn missing(&mut self, about: &ChannelInfo) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(url) = about.url.as_ref().filter(|_| self.parts.itself.is_none()) {
             let (atom, url) = (self.prefix(ATOM, "atom"), escaped(url));
@@ -297,8 +301,8 @@ mod tests {
         }
     }
 
-    fn about() -> About {
-        About {
+    fn about() -> ChannelInfo {
+        ChannelInfo {
             url: Some("https://a.test/rss.xml".to_owned()),
             cloud: Url::parse("https://cloud.test/").ok(),
             title: "A & B".to_owned(),
@@ -306,8 +310,8 @@ mod tests {
         }
     }
 
-    fn change<'c>(post: &'c Post, parent: Option<&'c str>) -> Change<'c> {
-        Change { post, parent, keep: None }
+    fn change<'c>(post: &'c Post, parent: Option<&'c str>) -> FeedEdit<'c> {
+        FeedEdit { post, parent, keep: None }
     }
 
     #[test]
@@ -396,7 +400,7 @@ so on</description>
         let mut feed = None;
         for n in 0..5 {
             let post = post(&format!("n{n}"), "t");
-            let change = Change { post: &post, parent: None, keep: Some(3) };
+            let change = FeedEdit { post: &post, parent: None, keep: Some(3) };
             feed = Some(add(feed.as_deref(), &change, &about()).unwrap());
         }
         let (_, lines) = lines(&feed.unwrap());
@@ -412,7 +416,7 @@ so on</description>
             feed = Some(add(feed.as_deref(), &change(&post, None), &about()).unwrap());
         }
         let answer = post("answer", "t");
-        let change = Change { post: &answer, parent: Some("n0"), keep: Some(1) };
+        let change = FeedEdit { post: &answer, parent: Some("n0"), keep: Some(1) };
         let (_, lines) = lines(&add(feed.as_deref(), &change, &about()).unwrap());
         let ids: Vec<_> = lines.iter().map(|line| line.id.as_str()).collect();
         assert_eq!(ids, ["n2", "n0", "answer"]);

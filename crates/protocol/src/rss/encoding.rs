@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8};
 
-use super::check::Fault;
+use super::check::DocumentFault;
 
 /// A text whose declaration says that it is UTF-8, which it is once it is sent as one:
 /// `saveRss` has a parameter of text, whatever its author's file was encoded in.
@@ -22,18 +22,20 @@ pub fn as_utf8(text: &str) -> Cow<'_, str> {
 }
 
 /// The text, decoded as its byte order mark or its declaration says, else as UTF-8.
-pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), Fault> {
+pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), DocumentFault> {
     let (marked, skip) = Encoding::for_bom(bytes).map_or((None, 0), |(e, skip)| (Some(e), skip));
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]);
     let declared = head.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
     let declared = declared.and_then(|(declaration, _)| label(declaration));
     let encoding = match (marked, declared) {
         (Some(marked), _) => marked,
-        (None, Some(label)) => Encoding::for_label(label.as_bytes()).ok_or_else(|| Fault {
-            line: 1,
-            column: 1,
-            what: format!("the encoding \"{label}\" is not known"),
-        })?,
+        (None, Some(label)) => {
+            Encoding::for_label(label.as_bytes()).ok_or_else(|| DocumentFault {
+                line: 1,
+                column: 1,
+                what: format!("the encoding \"{label}\" is not known"),
+            })?
+        }
         (None, None) => UTF_8,
     };
     if encoding == UTF_8 {
@@ -42,7 +44,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), Fault> {
             Err(err) => {
                 let sound = &bytes[skip..skip + err.valid_up_to()];
                 let what = "a byte here is not UTF-8, which the document says it is".to_owned();
-                Err(Fault::at(&String::from_utf8_lossy(sound), sound.len(), what))
+                Err(DocumentFault::at(&String::from_utf8_lossy(sound), sound.len(), what))
             }
         };
     }
@@ -51,7 +53,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), Fault> {
         None => {
             let what =
                 format!("the bytes are not {}, which the document says it is", encoding.name());
-            Err(Fault { line: 1, column: 1, what })
+            Err(DocumentFault { line: 1, column: 1, what })
         }
     }
 }

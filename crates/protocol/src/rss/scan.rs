@@ -15,7 +15,7 @@ pub(super) const RSSCLOUD: &str = "http://rsscloud.org/";
 
 /// An item, at whatever depth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct ItemSpan {
     /// All of it.
     pub(super) range: Range<usize>,
     /// Where its end tag begins: what is added goes before it.
@@ -36,7 +36,7 @@ pub(super) struct Item {
 
 /// The parts of a document.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct ChannelParts {
     /// Where further attributes of the root element go.
     pub(super) root_tag: usize,
     /// Where the channel's end tag begins; `None` where there is no channel to add to.
@@ -56,7 +56,7 @@ pub(super) struct Parts {
     /// Its `lastBuildDate`.
     pub(super) built: Option<Range<usize>>,
     /// All items, in the order in which they begin.
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<ItemSpan>,
 }
 
 /// An element that has begun and not ended.
@@ -70,7 +70,7 @@ struct Open {
 }
 
 /// Finds the parts of a sound document ([`super::check()`]).
-pub(super) fn parts(text: &str) -> Parts {
+pub(super) fn parts(text: &str) -> ChannelParts {
     let mut scan = Scan::default();
     let mut reader = Reader::from_str(text);
     loop {
@@ -109,7 +109,7 @@ fn at(byte: u64) -> usize {
 struct Scan {
     open: Vec<Open>,
     bindings: Vec<(String, String)>,
-    parts: Parts,
+    parts: ChannelParts,
 }
 
 impl Scan {
@@ -142,7 +142,7 @@ impl Scan {
         let is_item = (name == "item" && depth == 0) || (depth > 0 && self.is_below(&name));
         let item = is_item.then(|| {
             let range = tag.start..tag.end;
-            self.parts.items.push(Item { range, depth, ..Item::default() });
+            self.parts.items.push(ItemSpan { range, depth, ..ItemSpan::default() });
             self.parts.items.len() - 1
         });
         self.open.push(Open { name, begins: tag.start, bindings, item, text: String::new() });

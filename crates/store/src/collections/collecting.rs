@@ -113,7 +113,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn of(owing: &PendingCollection) -> Cursor {
+    fn from_pending(owing: &PendingCollection) -> Cursor {
         Cursor {
             resource: owing.member.id.0,
             collection: owing.collection.0,
@@ -211,12 +211,12 @@ async fn still_owed(
           join collection_cursors c on c.resource_id = given.resource_id
                            and c.collection_id = given.collection_id
                            and c.cursor = given.cursor";
-    let cursors: Vec<_> = taken.iter().map(Cursor::of).collect();
+    let cursors: Vec<_> = taken.iter().map(Cursor::from_pending).collect();
     let mut standing = HashSet::new();
     for mut row in tx.query_rows(STAND, &[], &columns(&cursors)).await? {
         standing.insert(cursor(&mut row)?);
     }
-    Ok(taken.into_iter().filter(|owing| standing.contains(&Cursor::of(owing))).collect())
+    Ok(taken.into_iter().filter(|owing| standing.contains(&Cursor::from_pending(owing))).collect())
 }
 
 fn cursor(row: &mut Row) -> Result<Cursor, StoreError> {
@@ -243,7 +243,7 @@ async fn move_on(
           from {rows}
          where collection_cursors.resource_id = given.resource_id
            and collection_cursors.collection_id = given.collection_id";
-    let moved: Vec<_> = taken.iter().map(Cursor::of).collect();
+    let moved: Vec<_> = taken.iter().map(Cursor::from_pending).collect();
     tx.execute_rows(DONE, &[], &columns(&moved)).await?;
     if tx.execute_rows(MORE, params![now], &columns(&moved)).await? > 0 {
         tx.wake(Wake::Collections).await?;
@@ -318,7 +318,7 @@ async fn held(
     let again = taken.iter().flat_map(|owing| &owing.records);
     let again = again.filter(|(record, _)| record.kind != RecordKind::New);
     let hashes: Vec<_> =
-        again.map(|(record, _)| EntryKey::of(&record.entry_id).0.to_vec()).collect();
+        again.map(|(record, _)| EntryKey::from_id(&record.entry_id).0.to_vec()).collect();
     let mut held: HashMap<_, Held> = HashMap::new();
     if hashes.is_empty() {
         return Ok(held);

@@ -88,7 +88,8 @@ pub(crate) async fn record(
     poll.status.velocity = before.status.velocity;
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
     poll.status.entries_count_since_last_maintenance = entries;
-    poll_result::end(tx, &[(PollResult::of(id, &poll, true), before.held, after.news)]).await?;
+    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), before.held, after.news)])
+        .await?;
     Ok(Appended { head: Seq(after.head), new: after.news })
 }
 
@@ -144,7 +145,7 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
     let demand = poll_result::demand(&mut row)?;
     let details = tx.first(DETAILS, params![id.0]).await?;
     let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
-    let versions = Versions::of(&status);
+    let versions = Versions::from_status(&status);
     let held = ResourceBefore { host, pinged, spacing_us, versions, demand };
     Ok(Before { head, body_version, kind, status, polling, held })
 }
@@ -158,7 +159,7 @@ async fn keep_entries(
     at: DateTime<Utc>,
 ) -> Result<(After, ChangeSet), StoreError> {
     let known = entries::known(tx, id, document.keys()).await?;
-    let standing = Baseline::of(before.kind, &before.status, &before.polling);
+    let standing = Baseline::from_stored(before.kind, &before.status, &before.polling);
     let mut judgement = change_detection::classify(document, &known, &standing, document.at);
 
     let mut records = Records::after(before.head);

@@ -57,7 +57,7 @@ pub(crate) struct Versions {
 
 impl Versions {
     /// Those of this status.
-    pub(crate) fn of(status: &Status) -> Versions {
+    pub(crate) fn from_status(status: &Status) -> Versions {
         Versions { all: status.version, news: status.announced.version }
     }
 }

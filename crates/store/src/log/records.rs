@@ -95,7 +95,7 @@ impl Records {
         self.kind.push(kind.as_str().to_owned());
         self.reaches.push(reach.number());
         self.predecessor.push(predecessor.unwrap_or(0));
-        self.hash.push(EntryKey::of(&entry_id).0.to_vec());
+        self.hash.push(EntryKey::from_id(&entry_id).0.to_vec());
         self.entry_id.push(entry_id);
         self.atom.push(atom);
         self.members.push(self.member);

@@ -83,10 +83,10 @@ struct Measured {
 impl PollResult {
     /// The end of this poll, which found nothing but what is in its status, or whose
     /// findings have been kept. `with_details` are written even if they are as they were.
-    pub(crate) fn of(id: ResourceId, poll: &Poll, with_details: bool) -> PollResult {
+    pub(crate) fn from_poll(id: ResourceId, poll: &Poll, with_details: bool) -> PollResult {
         let status = &poll.status;
         let kept = || Details {
-            measured: Measured::of(status),
+            measured: Measured::from_status(status),
             status: details::json(status),
             polling: details::json(&poll.polling),
         };
@@ -102,9 +102,9 @@ impl PollResult {
             next_fetch: poll.next_fetch,
             demand: poll.demand,
             is_failing: status.is_failing(),
-            versions: Versions::of(status),
+            versions: Versions::from_status(status),
             period_s: status.period_s,
-            pace: sql::json(&PollTimes::of(status, &poll.polling)),
+            pace: sql::json(&PollTimes::from_stored(status, &poll.polling)),
             details: (with_details || !poll.leaves_details).then(kept),
         }
     }
@@ -127,7 +127,7 @@ impl Details {
 }
 
 impl Measured {
-    fn of(status: &Status) -> Measured {
+    fn from_status(status: &Status) -> Measured {
         Measured {
             last_maintenance_at: status.last_maintenance_at,
             entries_count_since_last_maintenance: status.entries_count_since_last_maintenance,

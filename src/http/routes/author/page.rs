@@ -6,7 +6,7 @@ use url::form_urlencoded;
 use crate::http::kit::html::{Interaction, Page, Width};
 use feedgate_feed::model::{Text, TextKind};
 use feedgate_protocol::form::Form;
-use feedgate_protocol::rss::{Line, SHORT_CHARS};
+use feedgate_protocol::rss::{OutlineLine, SHORT_CHARS};
 
 /// How much of an item is shown, in characters.
 const SHOWN_CHARS: usize = 300;
@@ -32,7 +32,7 @@ pub(super) struct Shown {
     /// Its title.
     pub(super) title: String,
     /// Its items.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<OutlineLine>,
 }
 
 impl Author<'_> {
@@ -147,7 +147,7 @@ impl Author<'_> {
     }
 
     /// Items in the order of the feed, each with the replies to it as a list inside.
-    fn items(&self, lines: &[Line], level: usize) -> Markup {
+    fn items(&self, lines: &[OutlineLine], level: usize) -> Markup {
         html! {
             @for (line, replies) in threads(lines, level < SHOWN_DEPTH) {
                 li {
@@ -158,7 +158,7 @@ impl Author<'_> {
         }
     }
 
-    fn item(&self, line: &Line) -> Markup {
+    fn item(&self, line: &OutlineLine) -> Markup {
         let text = plain(line);
         html! {
             (text) br;
@@ -175,7 +175,7 @@ impl Author<'_> {
 
 /// Each item with its replies, which are the deeper ones that follow it; without nesting, each item
 /// alone.
-fn threads(mut lines: &[Line], nests: bool) -> Vec<(&Line, &[Line])> {
+fn threads(mut lines: &[OutlineLine], nests: bool) -> Vec<(&OutlineLine, &[OutlineLine])> {
     let mut threads = Vec::new();
     while let Some((line, after)) = lines.split_first() {
         let deeper = after.iter().take_while(|next| nests && next.depth > line.depth).count();
@@ -187,7 +187,7 @@ fn threads(mut lines: &[Line], nests: bool) -> Vec<(&Line, &[Line])> {
 }
 
 /// The text of an item, cut to what is shown.
-fn plain(line: &Line) -> String {
+fn plain(line: &OutlineLine) -> String {
     let html = Text { kind: TextKind::Html, value: line.text.clone(), ..Text::default() };
     let text = html.to_plain();
     let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
@@ -203,14 +203,14 @@ mod tests {
 
     #[test]
     fn replies_stand_inside_of_what_they_reply_to_down_to_a_depth() {
-        let line = |(n, depth): (usize, &usize)| Line {
+        let line = |(n, depth): (usize, &usize)| OutlineLine {
             id: String::new(),
             depth: *depth,
             text: n.to_string(),
             date: String::new(),
         };
         let outline = |depths: &[usize]| {
-            let lines: Vec<Line> = depths.iter().enumerate().map(line).collect();
+            let lines: Vec<OutlineLine> = depths.iter().enumerate().map(line).collect();
             let author = Author { form: &Form::default(), why: None, shown: None };
             let items = author.items(&lines, 0).into_string();
             items.replace("<br><small></small>", "").replace("<li>", "(").replace("</li>", ")")

@@ -9,7 +9,7 @@ use crate::http::routes::rsscloud::pings::{ping_and_wait, waits_for_delivery};
 use crate::http::routes::rsscloud::registration::{HandlerFields, parse_handler, reject_refusal};
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use crate::subscriptions::Refusal;
+use crate::subscriptions::SubscriptionRefusal;
 use feedgate_core::event::EventKind;
 use feedgate_core::ping::{Ping, PingSource};
 
@@ -70,7 +70,7 @@ pub(super) async fn cloud_ping(
     };
     if waits_for_delivery(gateway, &params::read_query(request)) {
         return match ping_and_wait(gateway, &ping).await {
-            Err(err @ Refusal::Store(_)) => Err(Rejection::unavailable(&err)),
+            Err(err @ SubscriptionRefusal::Store(_)) => Err(Rejection::unavailable(&err)),
             Ok(_) | Err(_) => Ok(()),
         };
     }

@@ -4,7 +4,7 @@
 //! This is the one call whose text may be long, so the beginning of a long body is checked for
 //! the procedure before the rest is read (S20).
 
-use crate::authoring::{Refusal, Sent};
+use crate::authoring::{AuthoringRefusal, SubmittedFeed};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -49,20 +49,23 @@ pub(super) async fn save(
     gateway: &Gateway,
     request: &Request,
     author: AuthorCredentials<'_>,
-    feed: Sent<'_>,
+    feed: SubmittedFeed<'_>,
 ) -> Result<String, Rejection> {
     gateway.anonymous_rate_limit.admit(request, 1)?;
     let author = gateway.publish.sign_in(author.login.trim(), author.password).await;
     let author = author.map_err(|refusal| reject_refusal(&refusal))?;
-    let name = PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&Refusal::Unmet))?;
+    let name =
+        PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&AuthoringRefusal::Unmet))?;
     let any = WriteCondition::None;
     let saved = gateway.publish.save((&author, &name), feed, &any, runner::now()).await;
     saved.map(|saved| saved.url).map_err(|refusal| reject_refusal(&refusal))
 }
 
-fn reject_refusal(refusal: &Refusal) -> Rejection {
+fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
     match refusal {
-        Refusal::Store(err) => Rejection::unavailable(err).prefixed("The feed was not saved: "),
+        AuthoringRefusal::Store(err) => {
+            Rejection::unavailable(err).prefixed("The feed was not saved: ")
+        }
         refusal => Rejection::bad_request(format!("The feed was not saved: {refusal}.")),
     }
 }

@@ -7,7 +7,7 @@
 use http::StatusCode;
 use warp::reply::Response;
 
-use crate::authoring::Sent;
+use crate::authoring::SubmittedFeed;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
@@ -20,7 +20,7 @@ use crate::http::routes::rsscloud::registration::HandlerFields;
 use crate::http::routes::weblogs::ping::{WeblogPing, take_weblog_ping};
 use crate::http::state::Gateway;
 use feedgate_core::event::EventKind;
-use feedgate_protocol::soap::{self, Call, Version};
+use feedgate_protocol::soap::{self, SoapCall, SoapVersion};
 
 /// How many bytes from the beginning of a message its envelope may begin.
 const ENVELOPE_WITHIN_BYTES: usize = 1_024;
@@ -29,7 +29,8 @@ const PLEASE_NOTIFY_PARAMS: usize = 5;
 
 /// Whether the headers of a request say that it is SOAP, whatever its body is.
 pub(super) fn is_declared(request: &Request) -> bool {
-    request.headers.contains_key("soapaction") || request.media_type() == Version::V12.media_type()
+    request.headers.contains_key("soapaction")
+        || request.media_type() == SoapVersion::V12.media_type()
 }
 
 /// Whether a message begins with an envelope, and is no XML-RPC call that mentions one.
@@ -38,11 +39,11 @@ pub(super) fn begins(beginning: &[u8]) -> bool {
 }
 
 /// The version of a message that cannot be read, as far as it can be recognized.
-pub(super) fn version(request: &Request, beginning: &[u8]) -> Version {
-    let newer = Version::V12;
+pub(super) fn version(request: &Request, beginning: &[u8]) -> SoapVersion {
+    let newer = SoapVersion::V12;
     let is_newer =
         request.media_type() == newer.media_type() || contains(beginning, newer.namespace());
-    if is_newer { newer } else { Version::V11 }
+    if is_newer { newer } else { SoapVersion::V11 }
 }
 
 fn contains(beginning: &[u8], word: &str) -> bool {
@@ -66,15 +67,19 @@ pub(super) async fn handle(gateway: &Gateway, request: &Request) -> Response {
 }
 
 /// The fault that says why a call was rejected.
-pub(super) fn fault(version: Version, rejection: &Rejection) -> Response {
+pub(super) fn fault(version: SoapVersion, rejection: &Rejection) -> Response {
     let status = match version {
-        Version::V11 => StatusCode::INTERNAL_SERVER_ERROR,
-        Version::V12 => StatusCode::BAD_REQUEST,
+        SoapVersion::V11 => StatusCode::INTERNAL_SERVER_ERROR,
+        SoapVersion::V12 => StatusCode::BAD_REQUEST,
     };
     with_content_type(status, version.content_type(), soap::fault(version, rejection.reason()))
 }
 
-async fn carry_out(gateway: &Gateway, request: &Request, call: &Call) -> Result<String, Rejection> {
+async fn carry_out(
+    gateway: &Gateway,
+    request: &Request,
+    call: &SoapCall,
+) -> Result<String, Rejection> {
     let (version, method) = (call.version, call.method.as_str());
     // UserLand's weblogs interface calls its procedure `ping` too; it also names the weblog.
     let is_weblogs = call.params.len() > 1;
@@ -88,7 +93,8 @@ async fn carry_out(gateway: &Gateway, request: &Request, call: &Call) -> Result<
             let (login, password) = (text(call, &["username"], 0), text(call, &["password"], 1));
             let author = save_rss::AuthorCredentials { login: &login, password: &password };
             let feed = text(call, &["rsstext"], 2);
-            let saved = save_rss::save(gateway, request, author, Sent::Text(&feed)).await?;
+            let saved =
+                save_rss::save(gateway, request, author, SubmittedFeed::Text(&feed)).await?;
             Ok(soap::text_response(version, method, &saved))
         }
         Some(Procedure::Ping) if !is_weblogs => {
@@ -114,11 +120,11 @@ async fn carry_out(gateway: &Gateway, request: &Request, call: &Call) -> Result<
 }
 
 /// A parameter as text, by its name or else by its place; empty if it is missing.
-fn text(call: &Call, names: &[&str], place: usize) -> String {
+fn text(call: &SoapCall, names: &[&str], place: usize) -> String {
     call.param(names, place).map(|param| param.text().to_owned()).unwrap_or_default()
 }
 
-fn weblog_ping(call: &Call) -> WeblogPing {
+fn weblog_ping(call: &SoapCall) -> WeblogPing {
     let feed_place = if call.params.len() == 3 { 2 } else { 3 };
     WeblogPing {
         name: text(call, &["weblogname"], 0),
@@ -128,7 +134,11 @@ fn weblog_ping(call: &Call) -> WeblogPing {
     }
 }
 
-async fn please_notify(gateway: &Gateway, request: &Request, call: &Call) -> Result<(), Rejection> {
+async fn please_notify(
+    gateway: &Gateway,
+    request: &Request,
+    call: &SoapCall,
+) -> Result<(), Rejection> {
     if call.params.len() < PLEASE_NOTIFY_PARAMS {
         let too_few = Err(calls::too_few_params("pleaseNotify"));
         return RejectedRequest::rsscloud(EventKind::Subscribe, "")
@@ -146,7 +156,7 @@ async fn please_notify(gateway: &Gateway, request: &Request, call: &Call) -> Res
     register(gateway, request, fields, urls).await
 }
 
-fn flerror(call: &Call, done: Result<(), Rejection>) -> String {
+fn flerror(call: &SoapCall, done: Result<(), Rejection>) -> String {
     let message = done.as_ref().map_or_else(Rejection::reason, |()| PINGED);
     soap::flerror_response(call.version, &call.method, done.is_err(), message)
 }

@@ -1,6 +1,6 @@
 //! The procedures over XML-RPC.
 
-use crate::authoring::Sent;
+use crate::authoring::SubmittedFeed;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
@@ -12,7 +12,7 @@ use crate::http::routes::rsscloud::registration::HandlerFields;
 use crate::http::routes::weblogs::ping::{WeblogPing, is_web_address, take_weblog_ping};
 use crate::http::state::Gateway;
 use feedgate_core::event::EventKind;
-use feedgate_protocol::xmlrpc::{self, Value};
+use feedgate_protocol::xmlrpc::{self, XmlRpcValue};
 
 /// The content type of responses and faults.
 pub(super) const CONTENT_TYPE: &str = "text/xml; charset=utf-8";
@@ -45,31 +45,31 @@ async fn call_procedure(
     gateway: &Gateway,
     request: &Request,
     method: &str,
-    params: &[Value],
-) -> Result<Value, Rejection> {
+    params: &[XmlRpcValue],
+) -> Result<XmlRpcValue, Rejection> {
     let checked = check_call(gateway, method, params);
     let kind = checked.as_ref().err().map_or(EventKind::Request, |(kind, _)| *kind);
     let checked = checked.map_err(|(_, rejection)| rejection);
     let procedure = RejectedRequest::rsscloud(kind, "").record_if_rejected(gateway, checked)?;
     match procedure {
-        Procedure::Hello => Ok(Value::Boolean(true)),
-        Procedure::ListMethods => {
-            Ok(Value::Array(METHODS.iter().map(|name| Value::Text((*name).to_owned())).collect()))
-        }
+        Procedure::Hello => Ok(XmlRpcValue::Boolean(true)),
+        Procedure::ListMethods => Ok(XmlRpcValue::Array(
+            METHODS.iter().map(|name| XmlRpcValue::Text((*name).to_owned())).collect(),
+        )),
         Procedure::PleaseNotify => please_notify(gateway, request, params).await,
         Procedure::Ping => {
             let [url] = texts(params);
             cloud_ping(gateway, request, &url).await?;
-            Ok(Value::Boolean(true))
+            Ok(XmlRpcValue::Boolean(true))
         }
         Procedure::SaveRss => {
             let [login, password, text] = texts(params);
             let feed = match &params[2] {
-                Value::Bytes(bytes) => Sent::Bytes(bytes),
-                _ => Sent::Text(&text),
+                XmlRpcValue::Bytes(bytes) => SubmittedFeed::Bytes(bytes),
+                _ => SubmittedFeed::Text(&text),
             };
             let author = save_rss::AuthorCredentials { login: &login, password: &password };
-            save_rss::save(gateway, request, author, feed).await.map(Value::Text)
+            save_rss::save(gateway, request, author, feed).await.map(XmlRpcValue::Text)
         }
         Procedure::WeblogPing => {
             let [name, url, changed_page] = texts(params);
@@ -87,7 +87,7 @@ async fn call_procedure(
 fn check_call(
     gateway: &Gateway,
     method: &str,
-    params: &[Value],
+    params: &[XmlRpcValue],
 ) -> Result<Procedure, (EventKind, Rejection)> {
     let procedure = Procedure::find(gateway, method)
         .ok_or_else(|| (EventKind::Request, calls::undefined(method)))?;
@@ -109,7 +109,7 @@ fn check_call(
 /// Reads the parameters of an extended ping. Three are name, home page and feed (WordPress);
 /// four or five have the page that changed third and the feed fourth (seed 002). Some clients
 /// leave that page out and send categories.
-fn extended_ping(params: &[Value]) -> WeblogPing {
+fn extended_ping(params: &[XmlRpcValue]) -> WeblogPing {
     let [name, url, third, fourth] = texts(params);
     let is_tags = !fourth.trim().is_empty() && !is_web_address(&fourth);
     let is_feed_third = params.len() == 3 || is_tags && is_web_address(&third);
@@ -118,32 +118,32 @@ fn extended_ping(params: &[Value]) -> WeblogPing {
 }
 
 /// The first parameters as texts; missing ones are empty.
-fn texts<const N: usize>(params: &[Value]) -> [String; N] {
-    std::array::from_fn(|n| params.get(n).and_then(Value::text).unwrap_or_default())
+fn texts<const N: usize>(params: &[XmlRpcValue]) -> [String; N] {
+    std::array::from_fn(|n| params.get(n).and_then(XmlRpcValue::text).unwrap_or_default())
 }
 
 async fn please_notify(
     gateway: &Gateway,
     request: &Request,
-    params: &[Value],
-) -> Result<Value, Rejection> {
+    params: &[XmlRpcValue],
+) -> Result<XmlRpcValue, Rejection> {
     let [procedure, port, path, protocol] = texts(params);
     let urls = match params.get(4) {
-        Some(Value::Array(urls)) => urls.iter().filter_map(Value::text).collect(),
+        Some(XmlRpcValue::Array(urls)) => urls.iter().filter_map(XmlRpcValue::text).collect(),
         Some(single) => single.text().into_iter().collect::<Vec<_>>(),
         None => Vec::new(),
     };
-    let domain = params.get(5).and_then(Value::text);
+    let domain = params.get(5).and_then(XmlRpcValue::text);
     let fields = HandlerFields { procedure, port, path, protocol, domain };
-    register(gateway, request, fields, urls).await.map(|()| Value::Boolean(true))
+    register(gateway, request, fields, urls).await.map(|()| XmlRpcValue::Boolean(true))
 }
 
 /// "The response is a struct with two named parameters, flerror and message" (seed 002, "Ping
 /// Response").
-fn flerror(done: Result<(), Rejection>) -> Value {
+fn flerror(done: Result<(), Rejection>) -> XmlRpcValue {
     let message = done.as_ref().map_or_else(Rejection::reason, |()| PINGED);
-    Value::Struct(vec![
-        ("flerror".to_owned(), Value::Boolean(done.is_err())),
-        ("message".to_owned(), Value::Text(message.to_owned())),
+    XmlRpcValue::Struct(vec![
+        ("flerror".to_owned(), XmlRpcValue::Boolean(done.is_err())),
+        ("message".to_owned(), XmlRpcValue::Text(message.to_owned())),
     ])
 }

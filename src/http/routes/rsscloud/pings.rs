@@ -2,7 +2,7 @@
 //! SOAP.
 
 use crate::http::state::Gateway;
-use crate::subscriptions::Refusal;
+use crate::subscriptions::SubscriptionRefusal;
 use feedgate_core::ping::Ping;
 use feedgate_protocol::form::Form;
 
@@ -17,7 +17,10 @@ pub(crate) fn waits_for_delivery(gateway: &Gateway, form: &Form) -> bool {
 
 /// Takes a ping and waits, within bounds, until its subscribers have been notified. Returns how
 /// many were.
-pub(crate) async fn ping_and_wait(gateway: &Gateway, ping: &Ping) -> Result<u64, Refusal> {
+pub(crate) async fn ping_and_wait(
+    gateway: &Gateway,
+    ping: &Ping,
+) -> Result<u64, SubscriptionRefusal> {
     let settings = &gateway.settings;
     gateway.subscribe.ping_and_wait(ping, settings.ping_spacing, settings.ping_wait).await
 }

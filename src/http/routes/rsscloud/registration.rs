@@ -6,8 +6,8 @@
 
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
-use crate::subscriptions::Refusal;
-use crate::subscriptions::registration::Handler;
+use crate::subscriptions::SubscriptionRefusal;
+use crate::subscriptions::registration::NotificationHandler;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::xml::is_name;
 
@@ -33,7 +33,7 @@ pub(crate) fn parse_handler(
     fields: HandlerFields,
     urls: &[String],
     request: &Request,
-) -> Result<Handler, Rejection> {
+) -> Result<NotificationHandler, Rejection> {
     let procedure = fields.procedure;
     let (tls, protocol) = match fields.protocol.as_str() {
         "http-post" => (false, Protocol::HttpPost),
@@ -62,7 +62,7 @@ pub(crate) fn parse_handler(
     check_url_count(urls)?;
     let domain = fields.domain.filter(|domain| !domain.trim().is_empty());
     let (port, path) = (fields.port, fields.path);
-    Ok(Handler { tls, protocol, domain, port, path, caller: request.client })
+    Ok(NotificationHandler { tls, protocol, domain, port, path, caller: request.client })
 }
 
 /// Rejects a request that names no resource, or too many.
@@ -86,21 +86,21 @@ pub(crate) fn missing_parameters(names: &[&str]) -> Rejection {
 
 /// The rejection, in the words of the protocol, of a `subscription`, a `ping` or a
 /// `cancellation` that was refused.
-pub(crate) fn reject_refusal(what: &str, refusal: &Refusal) -> Rejection {
+pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejection {
     Rejection::bad_request(match refusal {
-        Refusal::Store(_) => return Rejection::unavailable(refusal),
-        Refusal::Unreadable(url) => format!(
+        SubscriptionRefusal::Store(_) => return Rejection::unavailable(refusal),
+        SubscriptionRefusal::Unreadable(url) => format!(
             "The {what} was cancelled because there was an error reading the resource at URL {url}."
         ),
-        Refusal::BadPart(reason) => format!(
+        SubscriptionRefusal::BadPart(reason) => format!(
             "The {what} was cancelled because the part behind # cannot be watched: {reason}."
         ),
-        Refusal::NoSubscription => "There is no such subscription.".to_owned(),
-        Refusal::NotVerified(_)
-        | Refusal::Forbidden(..)
-        | Refusal::NoHandler
-        | Refusal::Superseded
-        | Refusal::Several(_) => {
+        SubscriptionRefusal::NoSubscription => "There is no such subscription.".to_owned(),
+        SubscriptionRefusal::NotVerified(_)
+        | SubscriptionRefusal::Forbidden(..)
+        | SubscriptionRefusal::NoHandler
+        | SubscriptionRefusal::Superseded
+        | SubscriptionRefusal::Several(_) => {
             format!("The {what} was cancelled because the call failed when we tested the handler.")
         }
     })

@@ -15,7 +15,7 @@ use crate::http::routes::websub::describe_forbidden;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
-use crate::subscriptions::{Done, NotVerified, Refusal, Verification};
+use crate::subscriptions::{NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::SubscriptionFilter;
@@ -47,9 +47,11 @@ pub(super) async fn carry_out(
     let verification = received.record_if_rejected(gateway, verification(form))?;
     let done = gateway.subscribe.carry_out(&intent, verification, runner::now()).await;
     match done.map_err(reject_refusal)? {
-        Done::Later => Ok(ApiReply::Empty(StatusCode::ACCEPTED)),
-        Done::Now if mode == IntentMode::Unsubscribe => Ok(ApiReply::Empty(StatusCode::NO_CONTENT)),
-        Done::Now => {
+        SubscribeOutcome::Later => Ok(ApiReply::Empty(StatusCode::ACCEPTED)),
+        SubscribeOutcome::Now if mode == IntentMode::Unsubscribe => {
+            Ok(ApiReply::Empty(StatusCode::NO_CONTENT))
+        }
+        SubscribeOutcome::Now => {
             let found = gateway.subscribe.offers(&intent.wish.topic, form.is_set("discover"));
             let offers = found.await.map_err(|err| Rejection::unavailable(&err))?;
             let mut response = match form.is_set("retrieve") {
@@ -208,37 +210,39 @@ fn verification(form: &Form) -> Result<Verification, Rejection> {
     }
 }
 
-fn reject_refusal(refusal: Refusal) -> Rejection {
+fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
     match refusal {
-        Refusal::Forbidden(purpose, reason) => {
+        SubscriptionRefusal::Forbidden(purpose, reason) => {
             let reason = describe_forbidden(purpose, &reason);
             Rejection::unprocessable(match purpose {
                 Purpose::Topic => format!("{BAD_TOPIC} ({reason})"),
                 Purpose::Callback => format!("{BAD_CALLBACK} ({reason})"),
             })
         }
-        Refusal::BadPart(reason) => Rejection::unprocessable(format!(
+        SubscriptionRefusal::BadPart(reason) => Rejection::unprocessable(format!(
             "{BAD_TOPIC} (The part behind # cannot be watched: {reason})"
         )),
-        Refusal::NotVerified(NotVerified::Unreachable(reason)) => {
+        SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {
             let reason = match reason {
                 FetchError::Unreachable { host, detail, .. } => format!("{host}: {detail}"),
                 other => other.to_string(),
             };
             Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
         }
-        Refusal::NotVerified(reason) => Rejection::unprocessable(format!(
+        SubscriptionRefusal::NotVerified(reason) => Rejection::unprocessable(format!(
             "Your callback URL didn't echo the challenge. Please make sure it does. ({reason})"
         )),
-        Refusal::Superseded => Rejection::unprocessable(format!("Not done: {refusal}.")),
-        Refusal::NoSubscription => {
+        SubscriptionRefusal::Superseded => {
+            Rejection::unprocessable(format!("Not done: {refusal}."))
+        }
+        SubscriptionRefusal::NoSubscription => {
             Rejection::unprocessable("You are not subscribed to this topic.")
         }
-        Refusal::Several(many) => Rejection::unprocessable(format!(
+        SubscriptionRefusal::Several(many) => Rejection::unprocessable(format!(
             "You have {many} subscriptions to this topic. Please name the hub.callback."
         )),
-        Refusal::Unreadable(_) | Refusal::NoHandler | Refusal::Store(_) => {
-            Rejection::unavailable(&refusal)
-        }
+        SubscriptionRefusal::Unreadable(_)
+        | SubscriptionRefusal::NoHandler
+        | SubscriptionRefusal::Store(_) => Rejection::unavailable(&refusal),
     }
 }
