@@ -1,7 +1,7 @@
-//! A running feedgate: its parts put together, and taken apart in order.
+//! A running node: creates its services, starts their workers, and stops them in order.
 //!
-//! `serve`, `demo` and the tests all start it here, so that there is one way in which
-//! the parts fit. Nothing is global: two of them can run in one process.
+//! `serve`, `demo` and the tests all start a node here. Nothing is global: two nodes can run in
+//! one process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::authoring::AuthoringService;
 use crate::config::Config;
 use crate::event_log::{self, EventLog};
 use crate::http::serve::listener::{ListenError, Listener};
-use crate::http::{AnonymousRateLimit, ArchiveDocumentCache, Gateway, Router};
+use crate::http::{AnonymousRateLimit, ArchiveDocumentCache, Gateway, HttpSettings, Router};
 use crate::jobs::backfill::Backfiller;
 use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
@@ -58,22 +58,22 @@ pub struct Running {
     public_url: Url,
     admin_token: Option<String>,
     store: Arc<dyn Store>,
-    parts: JoinSet<()>,
-    event_log: event_log::Writer,
+    tasks: JoinSet<()>,
+    event_log_writer: event_log::Writer,
     stop: CancellationToken,
 }
 
 /// Why feedgate did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Nobody can come in.
+    /// The listener cannot start.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// There is nowhere to keep anything.
+    /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system gives no random numbers, so no token can be made.
-    #[error("the system gives no random numbers: {0}")]
+    /// The system provides no random numbers, so no token can be created.
+    #[error("the system provides no random numbers: {0}")]
     Random(getrandom::Error),
 }
 
@@ -89,7 +89,7 @@ impl StartError {
 }
 
 impl Running {
-    /// Starts everything. When this returns, requests are taken.
+    /// Starts all services. When this returns, requests are accepted.
     pub async fn start(config: Config) -> Result<Running, StartError> {
         let listener = Listener::bind(config.listen, config.listener()).await?;
         let addr = listener.local_addr();
@@ -99,132 +99,179 @@ impl Running {
         forward_pings::forget_others(&*store, &config.ping_targets).await?;
         let admin_token = first_token(&*store, runner::now()).await?;
 
-        let metrics = Metrics::new();
-        let fetch = HttpClient::new(config.net(&public_url));
-        let (kept, out) = (|| Arc::clone(&store), || fetch.clone());
-        let (event_log, writer) = EventLog::start(kept());
-        let (counts, tells) = (|| metrics.clone(), || event_log.clone());
-        let poller = Poller::new(kept(), out(), counts(), tells(), config.poll());
-        let settings = config.deliver(&public_url);
-        let deliverer = Deliverer::new(kept(), out(), counts(), tells(), settings);
-        let subscribe = SubscriptionService::new(kept(), out(), poller.clone(), counts(), tells());
-        let subscribe = Arc::new(subscribe);
-        let intents = VerificationJob::new(Arc::clone(&subscribe));
-        let settings = config.authoring(&public_url);
-        let publish =
-            Arc::new(AuthoringService::new(kept(), Arc::clone(&subscribe), out(), settings));
-        let collector =
-            Collector::prepare(kept(), &config.collect(&public_url), runner::now()).await?;
-        let settings = config.http(&public_url);
-        let requests_per_min = settings.anonymous_requests_per_min;
-        let stop = CancellationToken::new();
-        let upstreams = config.upstream().map(|settings| {
-            Arc::new(UpstreamClient::new(upstream::Parts {
-                store: kept(),
-                client: out(),
-                poller: poller.clone(),
-                metrics: counts(),
-                event_log: tells(),
-                settings,
-            }))
-        });
-        let backfiller = Backfiller::new(kept(), out(), poller.clone(), tells(), config.backfill());
-        let gateway = Gateway {
-            store: kept(),
-            subscribe,
-            publish,
-            upstreams: upstreams.clone(),
-            anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
-            archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
-            settings,
-            metrics: counts(),
-            event_log: tells(),
-            stop: stop.clone(),
+        let (event_log, event_log_writer) = EventLog::start(Arc::clone(&store));
+        let shared = Shared {
+            store: Arc::clone(&store),
+            client: HttpClient::new(config.net(&public_url)),
+            metrics: Metrics::new(),
+            event_log,
+            stop: CancellationToken::new(),
         };
-
-        let news = store.news();
-        let worker = |concurrency| WorkerConfig {
-            concurrency,
-            idle: IDLE,
-            shutdown_grace: config.shutdown_grace,
-        };
-        let mut parts = JoinSet::new();
-        parts.spawn(listener.serve(Router::new(Arc::new(gateway)), stop.clone()));
-        let concurrency = config.fetch_concurrency;
-        spawn(&mut parts, Arc::new(poller), worker(concurrency), news.resources, &stop);
-        let concurrency = config.delivery_concurrency;
-        spawn(&mut parts, Arc::new(deliverer), worker(concurrency), news.subscriptions, &stop);
-        let concurrency = VERIFICATION_CONCURRENCY;
-        spawn(&mut parts, Arc::new(intents), worker(concurrency), news.intents, &stop);
-        let concurrency = COLLECTION_CONCURRENCY;
-        spawn(&mut parts, Arc::new(collector), worker(concurrency), news.collections, &stop);
-        if let Some(upstreams) = upstreams {
-            let limits = worker(UPSTREAM_CONCURRENCY);
-            spawn(&mut parts, upstreams, limits, Arc::default(), &stop);
-        }
-        if !config.ping_targets.is_empty() {
-            let forwarder =
-                PingForwarder::new(kept(), out(), config.ping_targets.clone(), metrics.clone());
-            let limits = worker(FORWARDING_CONCURRENCY);
-            spawn(&mut parts, Arc::new(forwarder), limits, Arc::default(), &stop);
-        }
-        let (limits, wake) = (worker(BACKFILL_CONCURRENCY), backfiller.wake());
-        spawn(&mut parts, Arc::new(backfiller), limits, wake, &stop);
-        parts.spawn(maintenance::run(kept(), tells(), config.maintenance(), stop.clone()));
+        let services = Services::new(&shared, &config, &public_url).await?;
+        let router = Router::new(Arc::new(services.gateway(&shared, config.http(&public_url))));
+        let stop = shared.stop.clone();
+        let mut tasks = services.spawn_workers(shared, &config);
+        tasks.spawn(listener.serve(router, stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
-        Ok(Running { addr, public_url, admin_token, store, parts, event_log: writer, stop })
+        Ok(Running { addr, public_url, admin_token, store, tasks, event_log_writer, stop })
     }
 
-    /// Where it listens.
+    /// The address that the listener is bound to.
     pub fn local_addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The address others know it by.
+    /// The URL of this gateway as others know it.
     pub fn public_url(&self) -> &Url {
         &self.public_url
     }
 
-    /// The token of the account `admin`, if this start made it. It is kept nowhere.
+    /// The token of the account `admin`, if this start created it. It is stored nowhere.
     pub fn admin_token(&self) -> Option<&str> {
         self.admin_token.as_deref()
     }
 
-    /// Where it keeps everything.
+    /// The store of this node.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Waits for what should not happen: a part that ends without being told to.
+    /// Waits for a task that ends before shutdown, which only a panic makes it do.
     pub async fn broken(&mut self) {
-        if let Some(Err(err)) = self.parts.join_next().await {
-            error!(error = &err as &dyn std::error::Error, "a part of feedgate panicked");
+        if let Some(Err(err)) = self.tasks.join_next().await {
+            error!(error = &err as &dyn std::error::Error, "a task panicked");
         }
     }
 
-    /// Takes no new work, finishes what is in hand as far as the drain time allows, and
-    /// closes the store. What is not finished is found again by whoever starts next.
+    /// Stops all workers, waits for running jobs as long as the shutdown grace period allows, and
+    /// closes the store. Another node, or the next start, takes up what was not finished.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        while let Some(ended) = self.parts.join_next().await {
+        while let Some(ended) = self.tasks.join_next().await {
             if let Err(err) = ended {
-                error!(error = &err as &dyn std::error::Error, "a part of feedgate panicked");
+                error!(error = &err as &dyn std::error::Error, "a task panicked");
             }
         }
-        self.event_log.close().await; // all who could tell it anything have ended
+        self.event_log_writer.close().await; // all tasks that could record an event have ended
         self.store.close().await;
         info!("feedgate has stopped");
     }
 }
 
-fn spawn<J: Job>(
-    parts: &mut JoinSet<()>,
-    job: Arc<J>,
-    config: WorkerConfig,
-    wake: Arc<Notify>,
-    stop: &CancellationToken,
-) {
-    parts.spawn(runner::run(job, config, wake, stop.clone()));
+/// What all services share.
+struct Shared {
+    store: Arc<dyn Store>,
+    client: HttpClient,
+    metrics: Metrics,
+    event_log: EventLog,
+    stop: CancellationToken,
+}
+
+/// The services of a node, before any of them runs.
+struct Services {
+    poller: Poller,
+    deliverer: Deliverer,
+    subscribe: Arc<SubscriptionService>,
+    publish: Arc<AuthoringService>,
+    collector: Collector,
+    upstreams: Option<Arc<UpstreamClient>>,
+    backfiller: Backfiller,
+}
+
+impl Services {
+    async fn new(
+        shared: &Shared,
+        config: &Config,
+        public_url: &Url,
+    ) -> Result<Services, StartError> {
+        let (store, client) = (|| Arc::clone(&shared.store), || shared.client.clone());
+        let (metrics, event_log) = (|| shared.metrics.clone(), || shared.event_log.clone());
+        let poller = Poller::new(store(), client(), metrics(), event_log(), config.poll());
+        let settings = config.deliver(public_url);
+        let deliverer = Deliverer::new(store(), client(), metrics(), event_log(), settings);
+        let subscribe =
+            SubscriptionService::new(store(), client(), poller.clone(), metrics(), event_log());
+        let subscribe = Arc::new(subscribe);
+        let settings = config.authoring(public_url);
+        let publish = AuthoringService::new(store(), Arc::clone(&subscribe), client(), settings);
+        let collector =
+            Collector::prepare(store(), &config.collect(public_url), runner::now()).await?;
+        let upstreams = config.upstream().map(|settings| {
+            Arc::new(UpstreamClient::new(upstream::Parts {
+                store: store(),
+                client: client(),
+                poller: poller.clone(),
+                metrics: metrics(),
+                event_log: event_log(),
+                settings,
+            }))
+        });
+        let settings = config.backfill();
+        let backfiller = Backfiller::new(store(), client(), poller.clone(), event_log(), settings);
+        let publish = Arc::new(publish);
+        Ok(Services { poller, deliverer, subscribe, publish, collector, upstreams, backfiller })
+    }
+
+    /// What the HTTP endpoints work with.
+    fn gateway(&self, shared: &Shared, settings: HttpSettings) -> Gateway {
+        let requests_per_min = settings.anonymous_requests_per_min;
+        Gateway {
+            store: Arc::clone(&shared.store),
+            subscribe: Arc::clone(&self.subscribe),
+            publish: Arc::clone(&self.publish),
+            upstreams: self.upstreams.clone(),
+            anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
+            archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
+            settings,
+            metrics: shared.metrics.clone(),
+            event_log: shared.event_log.clone(),
+            stop: shared.stop.clone(),
+        }
+    }
+
+    /// Starts a worker for each kind of job. They run until `shared.stop` is cancelled.
+    fn spawn_workers(self, shared: Shared, config: &Config) -> JoinSet<()> {
+        let wake = shared.store.news();
+        let verifier = VerificationJob::new(self.subscribe);
+        let mut workers = Workers {
+            tasks: JoinSet::new(),
+            shutdown_grace: config.shutdown_grace,
+            stop: shared.stop.clone(),
+        };
+        workers.spawn(Arc::new(self.poller), config.fetch_concurrency, wake.resources);
+        workers.spawn(Arc::new(self.deliverer), config.delivery_concurrency, wake.subscriptions);
+        workers.spawn(Arc::new(verifier), VERIFICATION_CONCURRENCY, wake.intents);
+        workers.spawn(Arc::new(self.collector), COLLECTION_CONCURRENCY, wake.collections);
+        if let Some(upstreams) = self.upstreams {
+            workers.spawn(upstreams, UPSTREAM_CONCURRENCY, Arc::default());
+        }
+        if !config.ping_targets.is_empty() {
+            let (store, targets) = (Arc::clone(&shared.store), config.ping_targets.clone());
+            let forwarder = PingForwarder::new(store, shared.client, targets, shared.metrics);
+            workers.spawn(Arc::new(forwarder), FORWARDING_CONCURRENCY, Arc::default());
+        }
+        let wake = self.backfiller.wake();
+        workers.spawn(Arc::new(self.backfiller), BACKFILL_CONCURRENCY, wake);
+        let (settings, stop) = (config.maintenance(), shared.stop);
+        workers.tasks.spawn(maintenance::run(shared.store, shared.event_log, settings, stop));
+        workers.tasks
+    }
+}
+
+/// The workers that have been started.
+struct Workers {
+    tasks: JoinSet<()>,
+    shutdown_grace: Duration,
+    stop: CancellationToken,
+}
+
+impl Workers {
+    /// Starts a worker that runs `concurrency` jobs at a time, and checks for more after `wake`.
+    fn spawn<J: Job>(&mut self, job: Arc<J>, concurrency: usize, wake: Arc<Notify>) {
+        let shutdown_grace = self.shutdown_grace;
+        let config = WorkerConfig { concurrency, idle: IDLE, shutdown_grace };
+        self.tasks.spawn(runner::run(job, config, wake, self.stop.clone()));
+    }
 }
 
 /// Opens the store that `config` names.
@@ -232,7 +279,7 @@ pub async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
     Ok(store::open(&config.store()).await?)
 }
 
-/// A new token for `login`: what its owner keeps, and its number in the store.
+/// Creates a token for `login`. Returns the token, which is shown once, and its id in the store.
 pub async fn create_token(
     store: &dyn Store,
     (login, name): (&str, &str),
@@ -248,7 +295,7 @@ pub async fn create_token(
     Ok((token, id))
 }
 
-/// A token for the operator, if there is none for anybody yet.
+/// Creates a token for the operator if there are no tokens yet.
 async fn first_token(store: &dyn Store, now: DateTime<Utc>) -> Result<Option<String>, StartError> {
     if !store.list_tokens().await?.is_empty() {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! What is counted, for `/metrics`.
 //!
-//! Numbers that the store can tell (how many resources, subscriptions, how late) are
-//! not kept here: they are asked for when somebody looks. Labels come from bounded
+//! Numbers that the store knows (how many resources and subscriptions, how late) are not kept
+//! here: they are read when the metrics are requested. Labels come from bounded
 //! sets only; no address and no name of a subscriber is one.
 
 use std::fmt;
@@ -28,8 +28,8 @@ pub struct Metrics {
     records: Counter,
     network_outage: Gauge,
     deliveries: Counters<2>,
-    told: Counter,
-    untold: Counter,
+    deliveries_ok: Counter,
+    deliveries_failed: Counter,
     delivery_seconds: Histogram,
     delivery_delay_seconds: Histogram,
     verifications: Counters<2>,
@@ -53,8 +53,8 @@ impl Metrics {
             records: Counter::default(),
             network_outage: Gauge::default(),
             deliveries: Family::default(),
-            told: Counter::default(),
-            untold: Counter::default(),
+            deliveries_ok: Counter::default(),
+            deliveries_failed: Counter::default(),
             delivery_seconds: seconds(),
             delivery_delay_seconds: seconds(),
             verifications: Family::default(),
@@ -88,9 +88,9 @@ impl Metrics {
         let help = "Verifications of intent, by mode and result";
         registry.register("verifications", help, metrics.verifications.clone());
         registry.register("pings", "Pings received, by source", metrics.pings.clone());
-        let help = "Requests to hubs and clouds to tell us, by protocol and result";
+        let help = "Subscription requests to hubs and clouds, by protocol and result";
         registry.register("upstream_requests", help, metrics.upstream_requests.clone());
-        let help = "What hubs and clouds told, by protocol and whether it was believed";
+        let help = "Pushes from hubs and clouds, by protocol and whether they were accepted";
         registry.register("upstream_pushes", help, metrics.upstream_pushes.clone());
         let help = "Pings forwarded to ping targets, by method and result";
         registry.register("forwarded_pings", help, metrics.forwarded_pings.clone());
@@ -129,16 +129,16 @@ impl Metrics {
     pub fn delivered(&self, protocol: &'static str, result: &'static str, took: Duration) {
         self.deliveries.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
         if result == "ok" {
-            self.told.inc()
+            self.deliveries_ok.inc()
         } else {
-            self.untold.inc()
+            self.deliveries_failed.inc()
         };
         self.delivery_seconds.observe(took.as_secs_f64());
     }
 
     /// How many attempts to deliver went well, and how many did not.
     pub fn deliveries(&self) -> (u64, u64) {
-        (self.told.get(), self.untold.get())
+        (self.deliveries_ok.get(), self.deliveries_failed.get())
     }
 
     /// A callback acknowledged a record that had waited this long.

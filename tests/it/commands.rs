@@ -125,8 +125,8 @@ fn a_certificate_or_key_that_is_none_is_named() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/fetch/stranger.cert.pem");
     fs::write(folder.path().join("empty.pem"), "nothing").unwrap();
     for (cert, want) in [
-        (Path::new("empty.pem"), "cannot use empty.pem: it holds no certificate in PEM"),
-        (&*certificate, "cannot use empty.pem: it holds no private key in PEM"),
+        (Path::new("empty.pem"), "cannot use empty.pem: it contains no PEM certificate"),
+        (&*certificate, "cannot use empty.pem: it contains no PEM private key"),
     ] {
         let toml = format!(
             "tls_cert = '{}'\ntls_key = 'empty.pem'\nlisten = '127.0.0.1:0'",

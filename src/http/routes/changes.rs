@@ -54,7 +54,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     });
     let hour = warp::path!(String / String / String / String).and_then(
         |year: String, month: String, day: String, file: String| async move {
-            // What has another shape is another door's.
+            // A path of another shape belongs to another endpoint.
             hour_named(&[year, month, day, file]).ok_or_else(warp::reject::not_found)
                 as Result<Option<DateTime<Utc>>, Rejection>
         },
@@ -75,7 +75,7 @@ async fn recent_changes(
     let time = CoveredTime::Last(span(&query, longest).as_secs());
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
     let requested = RequestedDocument::Open(time, unit);
-    answer::give(&cache, &gateway, &request, (requested, Caching::Minute)).await
+    answer::reply(&cache, &gateway, &request, (requested, Caching::Minute)).await
 }
 
 async fn changes_of(
@@ -87,7 +87,7 @@ async fn changes_of(
     let Some(begins) = begins else { return not_found() };
     let query = params::read_query(&request);
     match hour(&gateway, begins, unit(&query)).await {
-        Ok(Some(found)) => answer::give(&cache, &gateway, &request, found).await,
+        Ok(Some(found)) => answer::reply(&cache, &gateway, &request, found).await,
         Ok(None) => not_found(),
         Err(err) => unavailable(&err),
     }
@@ -127,7 +127,7 @@ fn span(query: &Form, longest: Duration) -> Duration {
     last.map_or(longest, |secs| Duration::from_secs(secs).min(longest))
 }
 
-/// The unit of `when` that is asked for.
+/// The requested unit of `when`.
 fn unit(query: &Form) -> Option<TimeUnit> {
     query.get("when").and_then(TimeUnit::from_word)
 }

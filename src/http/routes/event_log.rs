@@ -2,8 +2,8 @@
 //! debugging an app using our cloud, the log is an essential tool, to see if you're getting
 //! through and what the cloud is doing with your requests and updates." (seed 000)
 //!
-//! Anybody may look. Of a callback strangers see the host and a hash, its owner all of it
-//! (S54); who owns it is told by a token, as everywhere. What a callback at an inner
+//! Anybody may read the log. Callbacks are reduced to their host and a hash, except for their
+//! owner (S54), who authenticates with a token as everywhere. What a callback at an inner
 //! address answered is shown to the operator only (S13).
 
 mod page;
@@ -34,25 +34,25 @@ use stream::Streams;
 
 const ENDPOINT: Endpoint =
     Endpoint { name: "event_log", methods: &["GET"], body_limit_bytes: 1_024 };
-/// Lines if nobody says otherwise.
-const LINES: usize = 100;
-/// The most lines of one answer.
-const MOST_LINES: usize = 1_000;
+/// How many events are listed by default.
+const DEFAULT_EVENTS: usize = 100;
+/// The most events of one reply.
+const MAX_EVENTS: usize = 1_000;
 
 /// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let streams = Arc::new(Streams::default());
     let view =
         ENDPOINT.route(gateway, warp::path!("viewLog").boxed(), |gateway, request| async move {
-            match look(&gateway, &request).await {
-                Ok(look) => page::answer(&gateway, look).await,
+            match requested_view(&gateway, &request).await {
+                Ok(view) => page::reply(&gateway, view).await,
                 Err(rejection) => rejection.to_response(),
             }
         });
     let log_streams = Arc::clone(&streams);
     let lines =
         ENDPOINT.route(gateway, warp::path!("log.json").boxed(), move |gateway, request| {
-            answer(gateway, request, Arc::clone(&log_streams))
+            handle_log(gateway, request, Arc::clone(&log_streams))
         });
     let live =
         ENDPOINT.route(gateway, warp::path!("log" / "stream").boxed(), move |gateway, request| {
@@ -61,17 +61,17 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     view.or(lines).unify().or(live).unify().or(page::script(gateway)).unify().boxed()
 }
 
-/// Who looks, and at what.
+/// Which events are shown, and to whom.
 #[derive(Clone, Debug)]
-struct Look {
+struct LogView {
     wanted: EventFilter,
-    /// Whether they may read what inner servers say.
+    /// Whether the viewer may read what inner servers answered.
     is_operator: bool,
-    /// The account they look as.
+    /// The account of the viewer.
     login: Option<String>,
 }
 
-async fn look(gateway: &Gateway, request: &Request) -> Result<Look, Rejection> {
+async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView, Rejection> {
     let form = params::read_query(request);
     let has_credentials = auth::has_credentials(request, &form);
     // A browser sends known credentials only after a 401, which `login` asks for.
@@ -86,11 +86,11 @@ async fn look(gateway: &Gateway, request: &Request) -> Result<Look, Rejection> {
     };
     let networks = &gateway.settings.metrics_networks;
     let is_operator = viewer == EventViewer::Admin || request.is_from(networks);
-    let wanted = wanted(&form, viewer)?;
-    Ok(Look { wanted, is_operator, login: access.map(|access| access.login) })
+    let wanted = parse_filter(&form, viewer)?;
+    Ok(LogView { wanted, is_operator, login: access.map(|access| access.login) })
 }
 
-fn wanted(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
+fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
     let bad = |reason: String| Rejection::bad_request(reason);
     let word = |name| form.get(name).map(str::trim).filter(|word| !word.is_empty());
     let kind = word("kind").map(|word| {
@@ -107,7 +107,8 @@ fn wanted(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
         let reason = || bad(format!("{name} must be the number of an event."));
         word(name).map(|text| read(text).ok_or_else(reason)).transpose()
     };
-    let limit = number("limit")?.map_or(LINES, |limit| usize::try_from(limit).unwrap_or(LINES));
+    let limit = number("limit")?
+        .map_or(DEFAULT_EVENTS, |limit| usize::try_from(limit).unwrap_or(DEFAULT_EVENTS));
     Ok(EventFilter {
         viewer,
         feed: word("feed").unwrap_or_default().to_owned(),
@@ -116,49 +117,53 @@ fn wanted(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
         outcome: outcome.transpose()?,
         after: number("after")?,
         before: number("before")?,
-        limit: limit.clamp(1, MOST_LINES),
+        limit: limit.clamp(1, MAX_EVENTS),
     })
 }
 
-/// `/log.json`: one document, or a line for each event, or all that come, by `Accept`.
-async fn answer(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) -> Response {
+/// `/log.json`: one document, a line for each event, or a stream of new events, by `Accept`.
+async fn handle_log(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) -> Response {
     if request.header("accept").contains("text/event-stream") {
         return stream(gateway, request, streams).await;
     }
-    let look = match look(&gateway, &request).await {
-        Ok(look) => look,
+    let view = match requested_view(&gateway, &request).await {
+        Ok(view) => view,
         Err(rejection) => return rejection.to_response(),
     };
-    match lines(&gateway, &request, &look).await {
+    match list_events(&gateway, &request, &view).await {
         Ok(response) => fresh(response),
         Err(err) => unavailable(&err),
     }
 }
 
-async fn lines(gateway: &Gateway, request: &Request, look: &Look) -> Result<Response, StoreError> {
+async fn list_events(
+    gateway: &Gateway,
+    request: &Request,
+    view: &LogView,
+) -> Result<Response, StoreError> {
     let newest = gateway.store.newest_event().await?;
-    let events = gateway.store.events(&look.wanted).await?;
-    let lines: Vec<Value> = events.iter().map(|kept| look.line(kept)).collect();
+    let events = gateway.store.events(&view.wanted).await?;
+    let lines: Vec<Value> = events.iter().map(|kept| view.line(kept)).collect();
     if request.header("accept").contains("application/x-ndjson") {
         let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
         return Ok(with_content_type(StatusCode::OK, "application/x-ndjson; charset=utf-8", body));
     }
-    // The next page, if there may be one: in the direction that was asked for.
-    let last = events.last().filter(|_| events.len() == look.wanted.limit).map(|kept| kept.id);
-    let name = if look.wanted.after.is_some() { "after" } else { "before" };
+    // The next page, if there may be one, in the requested direction.
+    let last = events.last().filter(|_| events.len() == view.wanted.limit).map(|kept| kept.id);
+    let name = if view.wanted.after.is_some() { "after" } else { "before" };
     let next = last.map(|id| json!({ name: id }));
     let body = json!({ "newest": newest, "next": next, "events": lines });
     Ok(with_content_type(StatusCode::OK, "application/json; charset=utf-8", body.to_string()))
 }
 
 async fn stream(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) -> Response {
-    match look(&gateway, &request).await {
-        Ok(look) => fresh(stream::answer(gateway, &request, look, &streams).await),
+    match requested_view(&gateway, &request).await {
+        Ok(view) => fresh(stream::reply(gateway, &request, view, &streams).await),
         Err(rejection) => rejection.to_response(),
     }
 }
 
-impl Look {
+impl LogView {
     /// The callback of an event as they may see it.
     fn callback(&self, event: &Event) -> String {
         match self.wanted.viewer.owns(event) {
@@ -195,7 +200,7 @@ impl Look {
     }
 }
 
-/// What is true for a moment, and different for who owns something.
+/// Marks a reply as current for a moment only, and as different for each viewer.
 fn fresh(mut response: Response) -> Response {
     set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
     set_header(&mut response, header::VARY, "Accept, Authorization");
@@ -209,10 +214,10 @@ mod tests {
     #[test]
     fn what_is_wanted_is_read_from_the_query() {
         let read = |query: &str| {
-            wanted(&Form::from_urlencoded(query.as_bytes()).unwrap(), EventViewer::Stranger)
+            parse_filter(&Form::from_urlencoded(query.as_bytes()).unwrap(), EventViewer::Stranger)
         };
         let all = read("kind=&feed=+&limit=5000").unwrap();
-        assert_eq!(all, EventFilter { limit: MOST_LINES, ..EventFilter::default() });
+        assert_eq!(all, EventFilter { limit: MAX_EVENTS, ..EventFilter::default() });
         let some = read("kind=ping&outcome=refused&before=7&feed=a.test").unwrap();
         assert_eq!((some.kind, some.outcome), (Some(EventKind::Ping), Some(EventOutcome::Refused)));
         assert_eq!((some.before, some.feed.as_str()), (Some(7), "a.test"));

@@ -1,7 +1,8 @@
-//! `/upstream/{token}`: where hubs and clouds tell us of changes (P53).
+//! `/upstream/{token}`: the callback for the hubs and clouds that this gateway subscribes to
+//! (P53).
 //!
-//! The token is what they were given when they were asked; who has none is told that
-//! there is nobody (410), which ends subscriptions that nobody needs any more.
+//! Each subscription has a token of its own. A request with an unknown token is answered with
+//! 410, which ends subscriptions that are no longer needed.
 
 use std::sync::Arc;
 
@@ -25,65 +26,68 @@ use feedgate_protocol::form::Form;
 use feedgate_protocol::xmlrpc::XmlRpcValue;
 use feedgate_protocol::{soap, xmlrpc};
 
-/// A hub sends whole documents.
+/// The body limit is large because hubs send whole documents.
 const ENDPOINT: Endpoint =
     Endpoint { name: "upstream", methods: &["GET", "POST"], body_limit_bytes: 10 * 1024 * 1024 };
 
-/// The routes of this endpoint. Who pushes without a token of ours is sent away before the body
-/// is read.
+/// The routes of this endpoint. A push with an unknown token is rejected before its body is read.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let token = warp::path!("upstream" / String).boxed();
-    let held = Arc::clone(gateway);
+    let shared = Arc::clone(gateway);
     let pushing = token
         .clone()
         .and(warp::post())
         .and_then(move |token: String| {
-            let gateway = Arc::clone(&held);
-            async move { pusher(&gateway, &token).await.map_err(warp::reject::custom) }
+            let gateway = Arc::clone(&shared);
+            async move { find_pusher(&gateway, &token).await.map_err(warp::reject::custom) }
         })
         .boxed();
     let push = ENDPOINT.route_with_param(gateway, pushing, |_, request, pusher| async move {
-        told(&request, pusher).await.unwrap_or_else(|err| unavailable(&err))
+        take_push(&request, pusher).await.unwrap_or_else(|err| unavailable(&err))
     });
-    let ask =
+    let verify =
         ENDPOINT.route_with_param(gateway, token, |gateway, request, token: String| async move {
-            let Some(upstreams) = &gateway.upstreams else { return nobody() };
-            asked_back(upstreams, &request, &token).await.unwrap_or_else(|err| unavailable(&err))
+            let Some(upstreams) = &gateway.upstreams else { return unknown_token() };
+            verify_intent(upstreams, &request, &token).await.unwrap_or_else(|err| unavailable(&err))
         });
-    push.recover(sent_away).unify().or(ask).unify().boxed()
+    push.recover(reject_push).unify().or(verify).unify().boxed()
 }
 
-/// Who pushes, and for what.
-type Pusher = (Arc<UpstreamClient>, Upstream, Resource);
+/// The sender of a push, and the resource that it is about.
+struct Pusher {
+    upstreams: Arc<UpstreamClient>,
+    upstream: Upstream,
+    resource: Resource,
+}
 
-/// Why a push is not read.
+/// Why the body of a push is not read.
 #[derive(Debug)]
-enum UnreadBody {
-    /// Nobody was given this address.
-    Nobody,
+enum RejectedPush {
+    /// No subscription has this token.
+    UnknownToken,
     /// The store failed.
-    Broken(StoreError),
+    Store(StoreError),
 }
 
-impl warp::reject::Reject for UnreadBody {}
+impl warp::reject::Reject for RejectedPush {}
 
-async fn pusher(gateway: &Gateway, token: &str) -> Result<Pusher, UnreadBody> {
-    let upstreams = gateway.upstreams.as_ref().ok_or(UnreadBody::Nobody)?;
-    let known = upstreams.known(token).await.map_err(UnreadBody::Broken)?;
-    let (upstream, resource) = known.ok_or(UnreadBody::Nobody)?;
-    Ok((Arc::clone(upstreams), upstream, resource))
+async fn find_pusher(gateway: &Gateway, token: &str) -> Result<Pusher, RejectedPush> {
+    let upstreams = gateway.upstreams.as_ref().ok_or(RejectedPush::UnknownToken)?;
+    let known = upstreams.known(token).await.map_err(RejectedPush::Store)?;
+    let (upstream, resource) = known.ok_or(RejectedPush::UnknownToken)?;
+    Ok(Pusher { upstreams: Arc::clone(upstreams), upstream, resource })
 }
 
-async fn sent_away(rejection: warp::Rejection) -> Result<Response, warp::Rejection> {
-    match rejection.find::<UnreadBody>() {
-        Some(UnreadBody::Nobody) => Ok(nobody()),
-        Some(UnreadBody::Broken(err)) => Ok(unavailable(err)),
+async fn reject_push(rejection: warp::Rejection) -> Result<Response, warp::Rejection> {
+    match rejection.find::<RejectedPush>() {
+        Some(RejectedPush::UnknownToken) => Ok(unknown_token()),
+        Some(RejectedPush::Store(err)) => Ok(unavailable(err)),
         None => Err(rejection),
     }
 }
 
-/// A hub or a cloud asks whether we asked.
-async fn asked_back(
+/// Answers a hub or a cloud that verifies a subscription.
+async fn verify_intent(
     upstreams: &UpstreamClient,
     request: &Request,
     token: &str,
@@ -91,13 +95,13 @@ async fn asked_back(
     let known = upstreams.known(token).await?.map(|(upstream, _)| upstream);
     let query = params::read_query(request);
     match query.get("hub.mode") {
-        Some(mode) => intent(upstreams, known, mode, &query).await,
-        None => Ok(challenge(known.as_ref(), &query)),
+        Some(mode) => verify_websub(upstreams, known, mode, &query).await,
+        None => Ok(verify_rsscloud(known.as_ref(), &query)),
     }
 }
 
-/// WebSub `#hub-verifies-intent`.
-async fn intent(
+/// Answers a hub (WebSub `#hub-verifies-intent`).
+async fn verify_websub(
     upstreams: &UpstreamClient,
     known: Option<Upstream>,
     mode: &str,
@@ -105,39 +109,36 @@ async fn intent(
 ) -> Result<Response, StoreError> {
     let echo = || echo(query.get_verbatim("hub.challenge").unwrap_or_default());
     match (mode, known) {
-        // An address that nobody uses agrees to be left.
+        // A token that is no longer used confirms the unsubscription.
         ("unsubscribe", None) => Ok(echo()),
         ("subscribe", Some(upstream)) => {
             let topic = query.get_verbatim("hub.topic").unwrap_or_default().to_owned();
             let lease_s = query.get("hub.lease_seconds").and_then(|text| text.parse().ok());
             let agreed = upstreams.agree(upstream, &topic, lease_s).await?;
-            Ok(if agreed { echo() } else { nothing_asked() })
+            Ok(if agreed { echo() } else { not_requested() })
         }
         ("denied", Some(upstream)) => {
             upstreams.denied(upstream).await?;
             Ok(empty(StatusCode::OK))
         }
-        _ => Ok(nothing_asked()),
+        _ => Ok(not_requested()),
     }
 }
 
-/// rssCloud's verification: "the server … sends a GET request with url and challenge"
-/// (seed 000).
-fn challenge(known: Option<&Upstream>, query: &Form) -> Response {
-    let Some(upstream) = known.filter(|held| held.offer.protocol.is_rsscloud()) else {
-        return nobody();
+/// Answers a cloud: "the server … sends a GET request with url and challenge" (seed 000).
+fn verify_rsscloud(known: Option<&Upstream>, query: &Form) -> Response {
+    let Some(upstream) = known.filter(|upstream| upstream.offer.protocol.is_rsscloud()) else {
+        return unknown_token();
     };
     match (query.get_verbatim("url"), query.get_verbatim("challenge")) {
         (Some(url), Some(challenge)) if url == upstream.offer.topic => echo(challenge),
-        _ => nothing_asked(),
+        _ => not_requested(),
     }
 }
 
-/// Something changed. The answer is in the words of the protocol.
-async fn told(
-    request: &Request,
-    (upstreams, upstream, resource): Pusher,
-) -> Result<Response, StoreError> {
+/// Takes a push. The reply is in the words of the protocol.
+async fn take_push(request: &Request, pusher: Pusher) -> Result<Response, StoreError> {
+    let Pusher { upstreams, upstream, resource } = pusher;
     let content_type = request.headers.get(header::CONTENT_TYPE);
     let content_type =
         content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -158,15 +159,15 @@ async fn told(
     })
 }
 
-/// A challenge as it came. What a stranger made up must not run in a browser.
+/// The challenge as it was sent, as plain text: third-party content must not run in a browser.
 fn echo(challenge: &str) -> Response {
     with_content_type(StatusCode::OK, "text/plain; charset=utf-8", challenge.to_owned())
 }
 
-fn nobody() -> Response {
-    plain_text(StatusCode::GONE, "Nobody is told at this address any more.")
+fn unknown_token() -> Response {
+    plain_text(StatusCode::GONE, "This callback is no longer in use.")
 }
 
-fn nothing_asked() -> Response {
-    plain_text(StatusCode::NOT_FOUND, "That was not asked for.")
+fn not_requested() -> Response {
+    plain_text(StatusCode::NOT_FOUND, "This gateway did not request that.")
 }

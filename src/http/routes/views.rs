@@ -14,6 +14,7 @@ mod feeds;
 mod page;
 mod stats;
 mod subscriptions;
+mod totals;
 
 use std::sync::Arc;
 
@@ -36,9 +37,9 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
 
 use cache::ViewCache;
-use document::Document;
+use document::ViewDocument;
 use stats::Stats;
-use subscriptions::Cursor;
+use subscriptions::ListingCursor;
 
 const ENDPOINT: Endpoint = Endpoint { name: "views", methods: &["GET"], body_limit_bytes: 1_024 };
 /// Characters of a title that are shown.
@@ -47,19 +48,19 @@ const TITLE_CHARS: usize = 200;
 /// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let views = Arc::new(Views::new(runner::now()));
-    let opens = |route: BoxedFilter<()>, view: View| {
+    let route_of = |route: BoxedFilter<()>, view: View| {
         let views = Arc::clone(&views);
         ENDPOINT.route(gateway, route, move |gateway, request| {
             let views = Arc::clone(&views);
-            async move { answer(&gateway, &request, &views, view).await }
+            async move { handle(&gateway, &request, &views, view).await }
         })
     };
-    opens(warp::path!("feeds.opml").boxed(), View::Feeds)
-        .or(opens(warp::path!("stats").boxed(), View::Page))
+    route_of(warp::path!("feeds.opml").boxed(), View::Feeds)
+        .or(route_of(warp::path!("stats").boxed(), View::Page))
         .unify()
-        .or(opens(warp::path!("stats.json").boxed(), View::Stats))
+        .or(route_of(warp::path!("stats.json").boxed(), View::Stats))
         .unify()
-        .or(opens(warp::path!("subscriptions.json").boxed(), View::Subscriptions))
+        .or(route_of(warp::path!("subscriptions.json").boxed(), View::Subscriptions))
         .unify()
         .boxed()
 }
@@ -73,61 +74,61 @@ enum View {
     Subscriptions,
 }
 
-/// What was counted and listed lately.
+/// The views that were rendered lately.
 struct Views {
-    began: DateTime<Utc>,
-    feeds: Arc<ViewCache<Audience, Document>>,
-    stats: Arc<ViewCache<Audience, Stats>>,
-    subscriptions: Arc<ViewCache<(Audience, Cursor), Document>>,
+    started_at: DateTime<Utc>,
+    feeds: Arc<ViewCache<ViewerAccess, ViewDocument>>,
+    stats: Arc<ViewCache<ViewerAccess, Stats>>,
+    subscriptions: Arc<ViewCache<(ViewerAccess, ListingCursor), ViewDocument>>,
 }
 
 impl Views {
-    fn new(began: DateTime<Utc>) -> Views {
+    fn new(started_at: DateTime<Utc>) -> Views {
         let (feeds, stats, subscriptions) = (Arc::default(), Arc::default(), Arc::default());
-        Views { began, feeds, stats, subscriptions }
+        Views { started_at, feeds, stats, subscriptions }
     }
 }
 
-/// Who looks.
+/// What a client may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Audience {
-    /// Anybody.
-    Everybody,
-    /// Somebody in the operator's networks, who may know of inner addresses.
-    Inside,
+enum ViewerAccess {
+    /// What is public.
+    Public,
+    /// Inner addresses as well, for clients in the operator's networks.
+    OperatorNetwork,
 }
 
-impl Audience {
-    fn of(gateway: &Gateway, request: &Request) -> Audience {
+impl ViewerAccess {
+    fn of_request(gateway: &Gateway, request: &Request) -> ViewerAccess {
         match request.is_from(&gateway.settings.metrics_networks) {
-            true => Audience::Inside,
-            false => Audience::Everybody,
+            true => ViewerAccess::OperatorNetwork,
+            false => ViewerAccess::Public,
         }
     }
 
-    /// Whether they may see that a topic, or a site, is there.
+    /// Whether a topic or a site at this address may be shown.
     fn sees(self, address: &str) -> bool {
         Url::parse(address).is_ok_and(|url| {
-            let is_near = self == Audience::Inside || !net::is_inner(&url);
+            let is_near = self == ViewerAccess::OperatorNetwork || !net::is_inner(&url);
             is_near && redaction::is_public(&url) && matches!(url.scheme(), "http" | "https")
         })
     }
 }
 
-async fn answer(gateway: &Arc<Gateway>, request: &Request, views: &Views, view: View) -> Response {
+async fn handle(gateway: &Arc<Gateway>, request: &Request, views: &Views, view: View) -> Response {
     if !gateway.settings.has_public_views {
-        let reason = "The operator of this gateway shows nobody what it does: \
+        let reason = "The operator of this gateway does not publish its views: \
                    FEEDGATE_PUBLIC_VIEWS is off.";
         return plain_text(StatusCode::NOT_FOUND, reason);
     }
-    match look(gateway, request, views, view).await {
+    match render_view(gateway, request, views, view).await {
         Ok(response) => response,
         Err(Failure::Rejection(rejection)) => rejection.to_response(),
         Err(Failure::Store(err)) => unavailable(&err),
     }
 }
 
-/// Why somebody is not shown what he asked for.
+/// Why a view is not shown.
 enum Failure {
     Rejection(Rejection),
     Store(StoreError),
@@ -139,32 +140,37 @@ impl From<StoreError> for Failure {
     }
 }
 
-async fn look(
+async fn render_view(
     gateway: &Arc<Gateway>,
     request: &Request,
     views: &Views,
     view: View,
 ) -> Result<Response, Failure> {
-    let audience = Audience::of(gateway, request);
-    let (held, began) = (Arc::clone(gateway), views.began);
+    let access = ViewerAccess::of_request(gateway, request);
+    let (shared, started_at) = (Arc::clone(gateway), views.started_at);
     Ok(match view {
         View::Feeds => {
-            let make = move |before| async move { feeds::print(&held, audience, before).await };
-            views.feeds.get_or_make(audience, make).await?.give(request, audience)
+            let make = move |before| async move { feeds::render(&shared, access, before).await };
+            views.feeds.get_or_make(access, make).await?.to_response(request, access)
         }
         View::Stats | View::Page => {
-            let make =
-                move |_| async move { Stats::print(&held, audience, began).await.map(Arc::new) };
-            let stats = views.stats.get_or_make(audience, make).await?;
+            let make = move |_| async move {
+                Stats::render(&shared, access, started_at).await.map(Arc::new)
+            };
+            let stats = views.stats.get_or_make(access, make).await?;
             let document = if view == View::Page { &stats.page } else { &stats.json };
-            document.give(request, audience)
+            document.to_response(request, access)
         }
         View::Subscriptions => {
-            let cursor = Cursor::from_query(&request.query).map_err(Failure::Rejection)?;
+            let cursor = ListingCursor::from_query(&request.query).map_err(Failure::Rejection)?;
             let make = move |before| async move {
-                subscriptions::print(&held, audience, cursor, before).await
+                subscriptions::render(&shared, access, cursor, before).await
             };
-            views.subscriptions.get_or_make((audience, cursor), make).await?.give(request, audience)
+            views
+                .subscriptions
+                .get_or_make((access, cursor), make)
+                .await?
+                .to_response(request, access)
         }
     })
 }
@@ -187,8 +193,8 @@ mod tests {
             ("no address",                    false, false),
         ];
         for (address, everybody, inside) in cases {
-            assert_eq!(Audience::Everybody.sees(address), everybody, "{address}");
-            assert_eq!(Audience::Inside.sees(address), inside, "{address}, inside");
+            assert_eq!(ViewerAccess::Public.sees(address), everybody, "{address}");
+            assert_eq!(ViewerAccess::OperatorNetwork.sees(address), inside, "{address}, inside");
         }
     }
 }

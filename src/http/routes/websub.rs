@@ -123,7 +123,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
             ))
         })
     });
-    let wish = SubscriptionRequest {
+    let requested = SubscriptionRequest {
         account: None,
         topic,
         callback,
@@ -135,7 +135,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         lease: Lease::websub(lease(form)?),
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
-    Ok(Intent { mode, wish, verify_token, backfill: form.is_set("backfill") })
+    Ok(Intent { mode, wish: requested, verify_token, backfill: form.is_set("backfill") })
 }
 
 /// An address that is required, without a fragment: a hub distributes whole topics.

@@ -64,7 +64,7 @@ pub enum ListenError {
     /// The address is taken or not ours.
     #[error("cannot listen on {addr}")]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         addr: SocketAddr,
         /// The error of the system.
         source: io::Error,

@@ -26,17 +26,17 @@ use feedgate_core::ports::StoreError;
 /// Pages that wait for a slow reader.
 const PAGES_AHEAD: usize = 2;
 
-/// How long an answer may be kept.
+/// How long caches may keep a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caching {
-    /// It will soon be another.
+    /// The document will change soon.
     Minute,
-    /// It never changes.
+    /// The document never changes.
     Forever,
 }
 
-/// Gives a document to who asked.
-pub(super) async fn give(
+/// The reply to a request for a document.
+pub(super) async fn reply(
     cache: &ChangesCache,
     gateway: &Gateway,
     request: &Request,
@@ -113,7 +113,7 @@ const XML: &str = "text/xml; charset=utf-8";
 
 /// The response where too many documents are being rendered, or too many long ones read.
 fn too_many() -> Response {
-    let reason = "Too many are reading this at once, please try again later.";
+    let reason = "Too many requests for this document are running, please try again later.";
     let mut response = plain_text(StatusCode::SERVICE_UNAVAILABLE, reason);
     set_header(&mut response, header::RETRY_AFTER, "10");
     response

@@ -12,7 +12,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use super::{ENDPOINT, Look, fresh};
+use super::{ENDPOINT, LogView, fresh};
 use crate::http::kit::html::{Interaction, Page, Width};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{set_header, with_content_type};
@@ -34,8 +34,8 @@ pub(super) fn script(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 /// The page, as the viewer may see it.
-pub(super) async fn answer(gateway: &Gateway, look: Look) -> Response {
-    match content(gateway, &look).await {
+pub(super) async fn reply(gateway: &Gateway, view: LogView) -> Response {
+    match content(gateway, &view).await {
         Ok(content) => {
             let interaction = Interaction::Script("log/live.js");
             let page = Page { title: "Event log", width: Width::Table, interaction, content };
@@ -45,8 +45,8 @@ pub(super) async fn answer(gateway: &Gateway, look: Look) -> Response {
     }
 }
 
-async fn content(gateway: &Gateway, look: &Look) -> Result<Markup, StoreError> {
-    let wanted = &look.wanted;
+async fn content(gateway: &Gateway, view: &LogView) -> Result<Markup, StoreError> {
+    let wanted = &view.wanted;
     // Read before the events: the stream begins after this number, so that an event written
     // between the two reads is sent twice rather than never.
     let newest = gateway.store.newest_event().await?;
@@ -55,31 +55,31 @@ async fn content(gateway: &Gateway, look: &Look) -> Result<Markup, StoreError> {
         events.reverse();
     }
     let is_live = wanted.before.is_none() && wanted.after.is_none();
-    let stream = is_live.then(|| format!("log/stream?{}", query(look, &[("after", newest)])));
+    let stream = is_live.then(|| format!("log/stream?{}", query(view, &[("after", newest)])));
     let oldest = events.last().filter(|_| events.len() >= wanted.limit).map(|kept| kept.id);
     Ok(html! {
-        (introduction(look))
-        (filter(look))
+        (introduction(view))
+        (filter(view))
         p id="live" role="status" data-stream=[stream] {}
-        (table(look, &events))
+        (table(view, &events))
         @if !is_live || oldest.is_some() {
             nav aria-label="Pagination" {
-                @if !is_live { a href=(address(look, &[])) { "Newest events" } }
+                @if !is_live { a href=(address(view, &[])) { "Newest events" } }
                 @if let Some(oldest) = oldest {
-                    a rel="next" href=(address(look, &[("before", oldest)])) { "Older events" }
+                    a rel="next" href=(address(view, &[("before", oldest)])) { "Older events" }
                 }
             }
         }
     })
 }
 
-fn introduction(look: &Look) -> Markup {
+fn introduction(view: &LogView) -> Markup {
     html! {
         p {
             "Recent subscription requests, pings, fetches and notifications, and why some of \
              them failed. Times are in UTC. Only its owner sees the whole URL of a callback; \
              others see its host and a hash. "
-            @match &look.login {
+            @match &view.login {
                 Some(login) => { "You are signed in as " (login) "." }
                 None => { a href="?login=1" { "Sign in" } " to see your own callbacks in full." }
             }
@@ -87,8 +87,8 @@ fn introduction(look: &Look) -> Markup {
     }
 }
 
-fn filter(look: &Look) -> Markup {
-    let wanted = &look.wanted;
+fn filter(view: &LogView) -> Markup {
+    let wanted = &view.wanted;
     let kinds: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
     let outcomes: Vec<&str> = EventOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
     html! {
@@ -106,7 +106,7 @@ fn filter(look: &Look) -> Markup {
             label {
                 "Outcome " (choice("outcome", &outcomes, wanted.outcome.map(EventOutcome::as_str)))
             }
-            @if look.login.is_some() { input type="hidden" name="login" value="1"; }
+            @if view.login.is_some() { input type="hidden" name="login" value="1"; }
             button type="submit" { "Filter" }
         }
     }
@@ -121,7 +121,7 @@ fn choice(name: &str, words: &[&str], chosen: Option<&str>) -> Markup {
     }
 }
 
-fn table(look: &Look, events: &[StoredEvent]) -> Markup {
+fn table(view: &LogView, events: &[StoredEvent]) -> Markup {
     html! {
         table.records {
             caption { "Events, newest first" }
@@ -130,14 +130,14 @@ fn table(look: &Look, events: &[StoredEvent]) -> Markup {
                     th scope="col" { (name) }
                 } }
             }
-            tbody id="events" { @for kept in events { (row(look, kept)) } }
+            tbody id="events" { @for kept in events { (row(view, kept)) } }
         }
         p id="no-events" hidden[!events.is_empty()] { "No events found." }
     }
 }
 
 /// One event. `live.js` makes the same cells.
-fn row(look: &Look, kept: &StoredEvent) -> Markup {
+fn row(view: &LogView, kept: &StoredEvent) -> Markup {
     let event = &kept.event;
     let at = event.at;
     let details = [
@@ -156,23 +156,23 @@ fn row(look: &Look, kept: &StoredEvent) -> Markup {
             }
             td data-name="Event" { (event.kind.as_str()) " " (event.outcome.as_str()) }
             td data-name="Feed" { (event.feed) }
-            td data-name="Callback" { (look.callback(event)) }
+            td data-name="Callback" { (view.callback(event)) }
             td data-name="Details" { (details) }
-            td data-name="Message" { (look.detail(event)) }
+            td data-name="Message" { (view.detail(event)) }
         }
     }
 }
 
 /// The query of this look, with these numbers.
-fn query(look: &Look, numbers: &[(&str, i64)]) -> String {
-    let wanted = &look.wanted;
+fn query(view: &LogView, numbers: &[(&str, i64)]) -> String {
+    let wanted = &view.wanted;
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     let words = [
         ("feed", wanted.feed.as_str()),
         ("callback", wanted.callback.as_str()),
         ("kind", wanted.kind.map_or("", EventKind::as_str)),
         ("outcome", wanted.outcome.map_or("", EventOutcome::as_str)),
-        ("login", look.login.as_ref().map_or("", |_| "1")),
+        ("login", view.login.as_ref().map_or("", |_| "1")),
     ];
     query.extend_pairs(words.into_iter().filter(|(_, word)| !word.is_empty()));
     for (name, number) in numbers {
@@ -181,6 +181,6 @@ fn query(look: &Look, numbers: &[(&str, i64)]) -> String {
     query.finish()
 }
 
-fn address(look: &Look, numbers: &[(&str, i64)]) -> String {
-    format!("viewLog?{}", query(look, numbers))
+fn address(view: &LogView, numbers: &[(&str, i64)]) -> String {
+    format!("viewLog?{}", query(view, numbers))
 }

@@ -1,4 +1,4 @@
-//! The log as it is written, by server-sent events.
+//! The event log as it is written, by server-sent events.
 //!
 //! Each event carries its number, so that a browser that lost the connection says how far
 //! it had come (`Last-Event-ID`) and misses nothing. What is sent is read from the store:
@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 use warp::reply::{Reply, Response};
 
-use super::Look;
+use super::LogView;
 use crate::http::kit::rate_limit::network;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, set_header};
@@ -29,48 +29,48 @@ use crate::http::state::Gateway;
 use feedgate_core::event::EventFilter;
 use feedgate_core::ports::StoreError;
 
-/// Streams at once.
-const MOST: usize = 200;
-/// Streams at once to one address, or to one /64 of IPv6: whoever has one such address has them
-/// all.
-const MOST_OF_ONE: usize = 20;
-/// Events sent at a time.
-const AT_ONCE: usize = 200;
-/// Between two looks for what other nodes wrote; what this node writes is seen at once.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The most open streams.
+const MAX_STREAMS: usize = 200;
+/// The most open streams to one address, or to one /64 of IPv6, whose addresses all belong to one
+/// client.
+const MAX_STREAMS_PER_CLIENT: usize = 20;
+/// The most events read and sent at a time.
+const BATCH: usize = 200;
+/// How often the store is checked for events of other nodes. Events of this node wake the stream.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A silent connection is taken for dead by proxies, and a closed one is noticed only by
 /// writing to it.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How soon a browser comes back that lost the connection.
 const RETRY: &str = "retry: 2000\n\n";
 
-/// Who is streamed to.
+/// The open streams, counted by client.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     open: Mutex<HashMap<Option<u64>, usize>>,
 }
 
-/// One stream's place; it is given back when dropped.
+/// The permit of one stream, returned when it is dropped.
 #[derive(Debug)]
-struct Place {
+struct StreamPermit {
     streams: Arc<Streams>,
     client: Option<u64>,
 }
 
 impl Streams {
-    fn enter(self: &Arc<Streams>, client: Option<IpAddr>) -> Option<Place> {
+    fn enter(self: &Arc<Streams>, client: Option<IpAddr>) -> Option<StreamPermit> {
         let client = client.map(network);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.get(&client).copied().unwrap_or(0);
-        if open.values().sum::<usize>() >= MOST || own >= MOST_OF_ONE {
-            return None; // and nothing is kept of who is refused
+        if open.values().sum::<usize>() >= MAX_STREAMS || own >= MAX_STREAMS_PER_CLIENT {
+            return None; // nothing is stored for a refused client
         }
         open.insert(client, own + 1);
-        Some(Place { streams: Arc::clone(self), client })
+        Some(StreamPermit { streams: Arc::clone(self), client })
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = open.get_mut(&self.client) {
@@ -82,27 +82,29 @@ impl Drop for Place {
     }
 }
 
-/// A stream of what is wanted, from where the caller was.
-pub(super) async fn answer(
+/// A stream of the requested events, from where the client was.
+pub(super) async fn reply(
     gateway: Arc<Gateway>,
     request: &Request,
-    look: Look,
+    view: LogView,
     streams: &Arc<Streams>,
 ) -> Response {
-    let Some(place) = streams.enter(request.client) else {
-        let mut full =
-            plain_text(StatusCode::SERVICE_UNAVAILABLE, "Too many are watching already.");
+    let Some(permit) = streams.enter(request.client) else {
+        let mut full = plain_text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Too many streams are open, please try again later.",
+        );
         set_header(&mut full, header::RETRY_AFTER, "60");
         return full;
     };
-    let seen = match begin(&gateway, request, &look.wanted).await {
+    let seen = match begin(&gateway, request, &view.wanted).await {
         Ok(seen) => seen,
         Err(err) => return unavailable(&err),
     };
     let (pieces, mut sent) = mpsc::channel(1);
     let written = gateway.event_log.watch();
-    let heard = Instant::now();
-    tokio::spawn(Tail { gateway, look, seen, written, heard, pieces, _place: place }.run());
+    let last_sent = Instant::now();
+    tokio::spawn(Tail { gateway, view, seen, written, last_sent, pieces, _permit: permit }.run());
     let body = stream::poll_fn(move |cx| sent.poll_recv(cx)).map(Ok::<Bytes, Infallible>);
     let mut response = warp::reply::stream(body).into_response();
     set_header(&mut response, header::CONTENT_TYPE, "text/event-stream; charset=utf-8");
@@ -128,18 +130,18 @@ async fn begin(
 /// What feeds one stream.
 struct Tail {
     gateway: Arc<Gateway>,
-    look: Look,
-    /// The number up to which everything that is wanted was sent.
+    view: LogView,
+    /// The number up to which all requested events were sent.
     seen: i64,
     written: watch::Receiver<i64>,
     /// When something was last sent.
-    heard: Instant,
+    last_sent: Instant,
     pieces: mpsc::Sender<Bytes>,
-    _place: Place,
+    _permit: StreamPermit,
 }
 
 impl Tail {
-    /// Sends what comes, until the reader or feedgate goes.
+    /// Sends events until the client goes away or feedgate stops.
     async fn run(mut self) {
         let (stop, reader) = (self.gateway.stop.clone(), self.pieces.clone());
         tokio::select! {
@@ -158,15 +160,15 @@ impl Tail {
                 Ok(false) => {}
                 Err(err) => {
                     // The browser comes back, and says how far it had come.
-                    warn!(error = &err as &dyn Error, "a stream of the log ends early");
+                    warn!(error = &err as &dyn Error, "closing an event stream early");
                     return;
                 }
             }
-            if self.heard.elapsed() >= HEARTBEAT {
+            if self.last_sent.elapsed() >= HEARTBEAT {
                 self.send(": still here\n\n".to_owned()).await;
             }
-            // Told or not, there may be something new.
-            let _ = timeout(LOOK_AGAIN, self.written.changed()).await;
+            // There may be something new even without a signal.
+            let _ = timeout(CHECK_INTERVAL, self.written.changed()).await;
         }
     }
 
@@ -179,11 +181,11 @@ impl Tail {
         let wanted = EventFilter {
             after: Some(self.seen),
             before: None,
-            limit: AT_ONCE,
-            ..self.look.wanted.clone()
+            limit: BATCH,
+            ..self.view.wanted.clone()
         };
         let found = self.gateway.store.events(&wanted).await?;
-        let is_all = found.len() < AT_ONCE;
+        let is_all = found.len() < BATCH;
         self.seen = found.last().map_or(self.seen, |last| last.id);
         if is_all {
             // Nor need what is not wanted be looked at again.
@@ -195,16 +197,16 @@ impl Tail {
         let mut piece = String::new();
         for kept in &found {
             // JSON has no line ends, so this is one line. Writing to a String does not fail.
-            let line = self.look.line(kept);
+            let line = self.view.line(kept);
             write!(piece, "id: {}\ndata: {line}\n\n", kept.id).unwrap_or_default();
         }
         self.send(piece).await;
         Ok(!is_all)
     }
 
-    /// Who does not read any more is noticed elsewhere.
+    /// A client that has gone away is noticed by `run`.
     async fn send(&mut self, piece: String) {
-        self.heard = Instant::now();
+        self.last_sent = Instant::now();
         self.pieces.send(piece.into()).await.unwrap_or_default();
     }
 }
@@ -214,19 +216,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_kept_of_who_finds_no_place() {
+    fn nothing_is_stored_for_refused_clients() {
         let (streams, ip) = (Arc::new(Streams::default()), |n: usize| {
             Some(IpAddr::from([10, 0, (n / 256) as u8, (n % 256) as u8]))
         });
-        let places: Vec<Place> =
-            (0..MOST).map(|n| streams.enter(ip(n / MOST_OF_ONE)).unwrap()).collect();
+        let places: Vec<StreamPermit> = (0..MAX_STREAMS)
+            .map(|n| streams.enter(ip(n / MAX_STREAMS_PER_CLIENT)).unwrap())
+            .collect();
         for n in 0..1_000 {
             assert!(streams.enter(ip(n)).is_none());
         }
-        assert_eq!(streams.open.lock().unwrap().len(), MOST / MOST_OF_ONE);
+        assert_eq!(streams.open.lock().unwrap().len(), MAX_STREAMS / MAX_STREAMS_PER_CLIENT);
         drop(places);
         assert!(streams.open.lock().unwrap().is_empty());
-        let _own: Vec<Place> = (0..MOST_OF_ONE).map(|_| streams.enter(ip(1)).unwrap()).collect();
+        let _own: Vec<StreamPermit> =
+            (0..MAX_STREAMS_PER_CLIENT).map(|_| streams.enter(ip(1)).unwrap()).collect();
         assert!(streams.enter(ip(1)).is_none());
         assert!(streams.enter(ip(2)).is_some());
     }
@@ -236,8 +240,9 @@ mod tests {
         let streams = Arc::new(Streams::default());
         let ip =
             |net: u16, n: usize| Some(IpAddr::from([0x2001, 0xdb8, 0, net, 0, 0, 0, n as u16]));
-        let _own: Vec<Place> = (0..MOST_OF_ONE).map(|n| streams.enter(ip(1, n)).unwrap()).collect();
-        assert!(streams.enter(ip(1, MOST_OF_ONE)).is_none());
+        let _own: Vec<StreamPermit> =
+            (0..MAX_STREAMS_PER_CLIENT).map(|n| streams.enter(ip(1, n)).unwrap()).collect();
+        assert!(streams.enter(ip(1, MAX_STREAMS_PER_CLIENT)).is_none());
         assert!(streams.enter(ip(2, 0)).is_some());
     }
 }

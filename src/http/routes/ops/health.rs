@@ -1,7 +1,7 @@
 //! `/livez` and `/readyz`: whether the process runs, and whether it can do its work.
 //!
-//! The first asks nothing of anybody, so that a slow database does not get the
-//! process killed; the second asks the store.
+//! `/livez` does not depend on anything, so that a slow database does not get the process
+//! killed; `/readyz` asks the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,36 +21,35 @@ use crate::http::state::Gateway;
 
 const ENDPOINT: Endpoint = Endpoint { name: "health", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// How long the store may take to answer: less than those who ask are willing to wait, or
-/// they would learn nothing.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the store may take to answer: less than health checks usually wait for a reply.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let live = warp::path!("livez").boxed();
     let ready = warp::path!("readyz").boxed();
     let live = ENDPOINT.route(gateway, live, |_, _| async { plain_text(StatusCode::OK, "alive") });
-    let ailing = Arc::new(AtomicBool::new(false));
+    let was_unready = Arc::new(AtomicBool::new(false));
     let ready = ENDPOINT.route(gateway, ready, move |gateway, _: Request| {
-        let ailing = Arc::clone(&ailing);
-        async move { readiness(&gateway, &ailing).await }
+        let was_unready = Arc::clone(&was_unready);
+        async move { readiness(&gateway, &was_unready).await }
     });
     live.or(ready).unify().boxed()
 }
 
-/// `ailing` holds what was answered last, so that only changes are logged.
-async fn readiness(gateway: &Gateway, ailing: &AtomicBool) -> Response {
-    let reason = match timeout(PATIENCE, gateway.store.ready()).await {
+/// `was_unready` is the last result, so that only changes are logged.
+async fn readiness(gateway: &Gateway, was_unready: &AtomicBool) -> Response {
+    let reason = match timeout(STORE_TIMEOUT, gateway.store.ready()).await {
         Ok(Ok(())) => {
-            if ailing.swap(false, Ordering::Relaxed) {
+            if was_unready.swap(false, Ordering::Relaxed) {
                 info!("ready again");
             }
             return plain_text(StatusCode::OK, "ready");
         }
         Ok(Err(err)) => format!("{err} ({})", err.code()),
-        Err(_) => format!("the database did not answer within {} s", PATIENCE.as_secs()),
+        Err(_) => format!("the database did not answer within {} s", STORE_TIMEOUT.as_secs()),
     };
-    if !ailing.swap(true, Ordering::Relaxed) {
+    if !was_unready.swap(true, Ordering::Relaxed) {
         warn!(reason, "not ready");
     }
     plain_text(StatusCode::SERVICE_UNAVAILABLE, &format!("not ready: {reason}"))

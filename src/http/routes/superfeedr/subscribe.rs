@@ -85,7 +85,7 @@ async fn intent(
         None => return Err(Rejection::unprocessable(BAD_CALLBACK)),
     };
     let format = params::format(request, form)?.unwrap_or(Format::Fitting);
-    let wish = SubscriptionRequest {
+    let requested = SubscriptionRequest {
         account: Some(access.account),
         topic,
         callback,
@@ -97,7 +97,7 @@ async fn intent(
         lease: Lease::ACCOUNT,
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
-    Ok(Intent { mode, wish, verify_token, backfill: form.is_set("backfill") })
+    Ok(Intent { mode, wish: requested, verify_token, backfill: form.is_set("backfill") })
 }
 
 /// Sends the last entries once more (P-1).

@@ -21,7 +21,7 @@ const LONGEST_AGE: Duration = Duration::from_secs(60);
 const MOST_VIEWS: usize = 32;
 /// What they may take together. There is room for two of the longest lists: one for
 /// everybody, and one for the operator's networks.
-const MOST_BYTES: usize = 48 << 20;
+const MAX_BYTES: usize = 48 << 20;
 
 /// Views of one kind.
 pub(super) struct ViewCache<K, T> {
@@ -43,7 +43,7 @@ impl<T> Clone for View<T> {
 impl<T: ByteSize> ByteSize for View<T> {
     /// At least its share of the capacity, so that there are no more than [`MOST_VIEWS`].
     fn byte_size(&self) -> usize {
-        self.content.byte_size().max(MOST_BYTES / MOST_VIEWS)
+        self.content.byte_size().max(MAX_BYTES / MOST_VIEWS)
     }
 }
 
@@ -53,7 +53,7 @@ where
     T: ByteSize,
 {
     fn default() -> ViewCache<K, T> {
-        ViewCache { views: ByteCache::new(MOST_BYTES), making: Arc::default() }
+        ViewCache { views: ByteCache::new(MAX_BYTES), making: Arc::default() }
     }
 }
 
@@ -163,8 +163,8 @@ mod tests {
             assert!(cache.views.len() <= MOST_VIEWS);
         }
         for key in 0..8 {
-            maker.ask(&cache, 1_000 + key, MOST_BYTES / 3).await;
-            assert!(cache.views.bytes() <= MOST_BYTES);
+            maker.ask(&cache, 1_000 + key, MAX_BYTES / 3).await;
+            assert!(cache.views.bytes() <= MAX_BYTES);
         }
     }
 

@@ -1,5 +1,5 @@
-//! A view as it is kept and sent: compressed, with what caches compare it by. For whoever
-//! cannot read it so it is unpacked on its way, piece by piece.
+//! A rendered view: stored compressed, with its entity tag. For clients that do not accept gzip
+//! it is decompressed piece by piece while it is sent.
 
 use std::io::{self, Cursor, Read, Write};
 use std::sync::Arc;
@@ -14,79 +14,81 @@ use http::{StatusCode, header};
 use sha2::{Digest, Sha256};
 use warp::reply::{Reply, Response};
 
-use super::Audience;
+use super::ViewerAccess;
 use crate::byte_cache::ByteSize;
 use crate::http::kit::conditional::{is_unchanged, takes_gzip};
 use crate::http::kit::html;
 use crate::http::kit::reply::{empty, sandboxed, set_header, with_content_type};
 use crate::http::kit::request::Request;
 
-/// What is unpacked at once.
+/// How much is decompressed at a time.
 const PIECE_BYTES: usize = 64 << 10;
-/// Bytes of the hash by which two documents are told apart.
-const MARK_BYTES: usize = 12;
+/// Bytes of the hash in the entity tag.
+const HASH_BYTES: usize = 12;
 
-/// A document.
+/// A rendered view.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(super) struct ViewDocument {
     media_type: &'static str,
-    packed: Bytes,
-    /// How long it is, unpacked.
+    compressed: Bytes,
+    /// The uncompressed length.
     length: usize,
-    mark: String,
+    hash_tag: String,
     modified: DateTime<Utc>,
-    /// Where the next page is.
+    /// The URL of the next page.
     next: Option<String>,
-    /// What may be done by it in a browser; `None`: nothing.
+    /// The security policy of a page; `None` forbids everything.
     policy: Option<String>,
 }
 
-impl ByteSize for Document {
+impl ByteSize for ViewDocument {
     fn byte_size(&self) -> usize {
-        self.packed.len()
+        self.compressed.len()
     }
 }
 
-impl Document {
-    /// The same with another page behind it.
-    pub(super) fn followed_by(self, next: Option<String>) -> Document {
-        Document { next, ..self }
+impl ViewDocument {
+    /// The same document, with another page after it.
+    pub(super) fn with_next_page(self, next: Option<String>) -> ViewDocument {
+        ViewDocument { next, ..self }
     }
 
-    /// The same, a page that may do in a browser what `policy` says.
-    pub(super) fn allowed(self, policy: String) -> Document {
-        Document { policy: Some(policy), ..self }
+    /// The same document, as a page with this security policy.
+    pub(super) fn with_policy(self, policy: String) -> ViewDocument {
+        ViewDocument { policy: Some(policy), ..self }
     }
 
-    /// The document before this one if both say the same: nothing was modified then.
-    pub(super) fn unless_as(self, before: Option<Arc<Document>>) -> Arc<Document> {
+    /// The previous document if both have the same content, so that its time of modification
+    /// stays.
+    pub(super) fn or_unchanged(self, before: Option<Arc<ViewDocument>>) -> Arc<ViewDocument> {
         match before {
-            Some(before) if before.mark == self.mark => before,
+            Some(before) if before.hash_tag == self.hash_tag => before,
             _ => Arc::new(self),
         }
     }
 
-    /// Gives it to who asked.
-    pub(super) fn give(&self, request: &Request, audience: Audience) -> Response {
-        // Weak, because it may be sent compressed, and what says when it was made is left out.
-        let etag = format!("W/\"{}\"", self.mark);
+    /// The reply to a request for this document.
+    pub(super) fn to_response(&self, request: &Request, access: ViewerAccess) -> Response {
+        // The tag is weak: the document may be sent compressed, and the tag ignores when it was
+        // rendered.
+        let etag = format!("W/\"{}\"", self.hash_tag);
         let mut response = if is_unchanged(&request.headers, &etag, self.modified) {
             empty(StatusCode::NOT_MODIFIED)
         } else if takes_gzip(request.header("accept-encoding")) {
             let mut response =
-                with_content_type(StatusCode::OK, self.media_type, self.packed.clone());
+                with_content_type(StatusCode::OK, self.media_type, self.compressed.clone());
             set_header(&mut response, header::CONTENT_ENCODING, "gzip");
             response
         } else {
-            self.unpacked()
+            self.uncompressed()
         };
         set_header(&mut response, header::ETAG, &etag);
         let modified = httpdate::fmt_http_date(self.modified.into());
         set_header(&mut response, header::LAST_MODIFIED, &modified);
-        let (cache, vary) = match audience {
-            Audience::Everybody => ("public, max-age=60", "Accept-Encoding"),
-            // Others are shown less, also pages of other sites in the same browser.
-            Audience::Inside => ("private, max-age=60", "Accept-Encoding, Origin"),
+        let (cache, vary) = match access {
+            ViewerAccess::Public => ("public, max-age=60", "Accept-Encoding"),
+            // Other clients see less, and so do pages of other sites in the same browser.
+            ViewerAccess::OperatorNetwork => ("private, max-age=60", "Accept-Encoding, Origin"),
         };
         set_header(&mut response, header::CACHE_CONTROL, cache);
         set_header(&mut response, header::VARY, vary);
@@ -100,8 +102,8 @@ impl Document {
         response
     }
 
-    fn unpacked(&self) -> Response {
-        let mut gzip = GzDecoder::new(Cursor::new(self.packed.clone()));
+    fn uncompressed(&self) -> Response {
+        let mut gzip = GzDecoder::new(Cursor::new(self.compressed.clone()));
         let pieces = std::iter::from_fn(move || {
             let mut piece = vec![0; PIECE_BYTES];
             match gzip.read(&mut piece) {
@@ -120,23 +122,22 @@ impl Document {
     }
 }
 
-/// A document in the making.
-pub(super) struct Press {
+/// Writes a document.
+pub(super) struct DocumentWriter {
     gzip: GzEncoder<Vec<u8>>,
     hash: Sha256,
     length: usize,
 }
 
-impl Press {
-    /// An empty one.
-    pub(super) fn new() -> Press {
+impl DocumentWriter {
+    /// An empty document.
+    pub(super) fn new() -> DocumentWriter {
         let gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        Press { gzip, hash: Sha256::new(), length: 0 }
+        DocumentWriter { gzip, hash: Sha256::new(), length: 0 }
     }
 
-    /// Appends a piece that tells when the document was made: another moment does not make
-    /// another document.
-    pub(super) fn push_moment(&mut self, text: &str) {
+    /// Appends a piece that does not count for the entity tag, such as the time of rendering.
+    pub(super) fn push_unhashed(&mut self, text: &str) {
         self.gzip.write_all(text.as_bytes()).expect("a vector takes all that is written");
         self.length += text.len();
     }
@@ -144,19 +145,27 @@ impl Press {
     /// Appends a piece.
     pub(super) fn push(&mut self, text: &str) {
         self.hash.update(text);
-        self.push_moment(text);
+        self.push_unhashed(text);
     }
 
-    /// How many bytes it takes already.
+    /// How many bytes the document takes so far.
     pub(super) fn bytes(&self) -> usize {
         self.gzip.get_ref().len()
     }
 
     /// The document.
-    pub(super) fn finish(self, media_type: &'static str, modified: DateTime<Utc>) -> Document {
-        let packed = self.gzip.finish().expect("a vector takes all that is written");
-        let mark = hex::encode(&self.hash.finalize()[..MARK_BYTES]);
-        let (packed, length) = (Bytes::from(packed), self.length);
-        Document { media_type, packed, length, mark, modified, next: None, policy: None }
+    pub(super) fn finish(self, media_type: &'static str, modified: DateTime<Utc>) -> ViewDocument {
+        let compressed = self.gzip.finish().expect("a vector takes all that is written");
+        let hash_tag = hex::encode(&self.hash.finalize()[..HASH_BYTES]);
+        let (compressed, length) = (Bytes::from(compressed), self.length);
+        ViewDocument {
+            media_type,
+            compressed,
+            length,
+            hash_tag,
+            modified,
+            next: None,
+            policy: None,
+        }
     }
 }

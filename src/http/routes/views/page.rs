@@ -5,14 +5,14 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use maud::{Markup, html};
 
 use super::TITLE_CHARS;
-use super::stats::{PROTOCOLS, Tally, WINDOW_DAYS};
+use super::totals::{PROTOCOLS, StatsTotals, WINDOW_DAYS};
 use crate::http::kit::html::{Interaction, Page, Width};
 use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
 
 /// The page.
-pub(super) fn page(tally: &Tally) -> Page<'static> {
-    let at = tally.at.to_rfc3339_opts(SecondsFormat::Secs, true);
+pub(super) fn page(totals: &StatsTotals) -> Page<'static> {
+    let at = totals.at.to_rfc3339_opts(SecondsFormat::Secs, true);
     Page {
         title: "Statistics",
         width: Width::Table,
@@ -25,30 +25,30 @@ pub(super) fn page(tally: &Tally) -> Page<'static> {
                 a href="subscriptions.json" { "subscriptions" } " and the "
                 a href="viewLog" { "event log" } "."
             }
-            (totals(tally))
-            (feeds(&tally.top))
+            (totals_table(totals))
+            (feeds(&totals.top))
         },
     }
 }
 
-fn totals(tally: &Tally) -> Markup {
+fn totals_table(totals: &StatsTotals) -> Markup {
     let mut rows = vec![
-        ("Feeds with subscribers".to_owned(), grouped(tally.watched)),
-        (format!("… changed in the last {WINDOW_DAYS} days"), grouped(tally.changed)),
-        ("… failing".to_owned(), grouped(tally.gauges.failing)),
-        ("Subscriptions".to_owned(), grouped(tally.subscriptions())),
+        ("Feeds with subscribers".to_owned(), grouped(totals.watched)),
+        (format!("… changed in the last {WINDOW_DAYS} days"), grouped(totals.changed)),
+        ("… failing".to_owned(), grouped(totals.gauges.failing)),
+        ("Subscriptions".to_owned(), grouped(totals.subscriptions())),
     ];
-    let by_protocol = PROTOCOLS.iter().zip(tally.by_protocol);
+    let by_protocol = PROTOCOLS.iter().zip(totals.by_protocol);
     rows.extend(by_protocol.map(|(name, many)| (format!("… by {name}"), grouped(many))));
     let others = [
-        ("… of accounts", grouped(tally.subscriptions() - tally.open)),
-        ("… whose last delivery failed", grouped(tally.failing)),
-        ("Hosts of subscribers", grouped(tally.aggregators)),
-        ("Pings in the last hour", grouped(tally.pings.0)),
-        ("Pings in total", grouped(tally.pings.1)),
-        ("Deliveries by this node", grouped(tally.deliveries.0)),
-        ("… that failed", grouped(tally.deliveries.1)),
-        ("Uptime of this node", span(tally.uptime_s())),
+        ("… of accounts", grouped(totals.subscriptions() - totals.open)),
+        ("… whose last delivery failed", grouped(totals.failing)),
+        ("Hosts of subscribers", grouped(totals.subscriber_hosts)),
+        ("Pings in the last hour", grouped(totals.pings.0)),
+        ("Pings in total", grouped(totals.pings.1)),
+        ("Deliveries by this node", grouped(totals.deliveries.0)),
+        ("… that failed", grouped(totals.deliveries.1)),
+        ("Uptime of this node", span(totals.uptime_s())),
     ];
     rows.extend(others.map(|(name, number)| (name.to_owned(), number)));
     html! {
@@ -86,13 +86,13 @@ fn feed(watched: &WatchedResource) -> Markup {
             td data-name="Feed" { a href=(watched.topic) rel="nofollow" { (text) } }
             td data-name="Subscribers" { (grouped(watched.subscribers.into())) }
             td data-name="Last changed" {
-                @if let Some(at) = watched.changed_at { (moment(at)) }
+                @if let Some(at) = watched.changed_at { (timestamp(at)) }
             }
         }
     }
 }
 
-fn moment(at: DateTime<Utc>) -> Markup {
+fn timestamp(at: DateTime<Utc>) -> Markup {
     html! {
         time datetime=(at.to_rfc3339_opts(SecondsFormat::Secs, true)) {
             (at.format("%Y-%m-%d %H:%M:%S"))

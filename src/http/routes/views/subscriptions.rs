@@ -1,5 +1,5 @@
-//! `/subscriptions.json`: who is told of what, page by page. What is not known, or not to be
-//! known, is not in it: no secret, no path of a callback, and nothing of an account's.
+//! `/subscriptions.json`: the subscriptions, page by page. It contains no secrets, no paths of
+//! callbacks, and no subscriptions of accounts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::document::{Document, Press};
-use super::{Audience, TITLE_CHARS};
+use super::document::{DocumentWriter, ViewDocument};
+use super::{TITLE_CHARS, ViewerAccess};
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
@@ -19,22 +19,22 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 use feedgate_protocol::form::Form;
 
-/// Subscriptions read for one page if nobody says otherwise, and at most.
-const MOST: usize = 1_000;
-/// The version of the shape, as readers know it.
+/// The most subscriptions of one page, and the default.
+const MAX_SUBSCRIPTIONS: usize = 1_000;
+/// The version of the format, as readers know it.
 const VERSION: u32 = 2;
 const JSON: &str = "application/json; charset=utf-8";
 
-/// Where a page begins, and how much is read for it.
+/// Where a page begins, and how many subscriptions it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Cursor {
+pub(super) struct ListingCursor {
     after: SubscriptionId,
     limit: usize,
 }
 
-impl Cursor {
-    /// Reads the query.
-    pub(super) fn from_query(query: &str) -> Result<Cursor, Rejection> {
+impl ListingCursor {
+    /// Parses the query.
+    pub(super) fn from_query(query: &str) -> Result<ListingCursor, Rejection> {
         let bad = |reason: &str| Rejection::new(StatusCode::BAD_REQUEST, reason);
         let form = Form::from_urlencoded(query.as_bytes()).unwrap_or_default();
         let word = |name| form.get(name).map(str::trim).filter(|word| !word.is_empty());
@@ -45,16 +45,19 @@ impl Cursor {
                 numbers(text).ok_or_else(|| bad(reason))?
             }
         };
-        let limit = word("limit").map_or(Ok(MOST as u64), |text| {
+        let limit = word("limit").map_or(Ok(MAX_SUBSCRIPTIONS as u64), |text| {
             text.parse().map_err(|_| bad("limit must be a number."))
         })?;
-        Ok(Cursor { after, limit: usize::try_from(limit).unwrap_or(MOST).clamp(1, MOST) })
+        Ok(ListingCursor {
+            after,
+            limit: usize::try_from(limit).unwrap_or(MAX_SUBSCRIPTIONS).clamp(1, MAX_SUBSCRIPTIONS),
+        })
     }
 
-    /// The address of the page behind this subscription.
+    /// The URL of the page after this subscription.
     fn next(self, gateway: &Gateway, last: SubscriptionId) -> String {
         let mut next = format!("subscriptions.json?after={}-{}", last.resource, last.number);
-        if self.limit != MOST {
+        if self.limit != MAX_SUBSCRIPTIONS {
             next.push_str(&format!("&limit={}", self.limit));
         }
         gateway.public_url(&next)
@@ -67,40 +70,40 @@ fn numbers(text: &str) -> Option<SubscriptionId> {
     Some(SubscriptionId { resource: ResourceId(read(resource)?), number: read(number)? })
 }
 
-/// A page as it is now.
-pub(super) async fn print(
+/// Renders a page.
+pub(super) async fn render(
     gateway: &Gateway,
-    audience: Audience,
-    cursor: Cursor,
-    before: Option<Arc<Document>>,
-) -> Result<Arc<Document>, StoreError> {
+    access: ViewerAccess,
+    cursor: ListingCursor,
+    before: Option<Arc<ViewDocument>>,
+) -> Result<Arc<ViewDocument>, StoreError> {
     let now = runner::now();
     let page = gateway.store.open_page(cursor.after, cursor.limit, now).await?;
-    let mut of: BTreeMap<ResourceId, Vec<Value>> = BTreeMap::new();
+    let mut by_resource: BTreeMap<ResourceId, Vec<Value>> = BTreeMap::new();
     for open in &page.open {
-        of.entry(open.id.resource).or_default().push(subscription(open));
+        by_resource.entry(open.id.resource).or_default().push(subscription(open));
     }
     let mut feeds = Map::new();
-    for watched in page.resources.iter().filter(|watched| audience.sees(&watched.topic)) {
-        let subscriptions = of.remove(&watched.id).unwrap_or_default();
-        feeds.insert(watched.topic.clone(), feed(watched, subscriptions, audience));
+    for watched in page.resources.iter().filter(|watched| access.sees(&watched.topic)) {
+        let subscriptions = by_resource.remove(&watched.id).unwrap_or_default();
+        feeds.insert(watched.topic.clone(), feed(watched, subscriptions, access));
     }
     let next = page.next.map(|last| cursor.next(gateway, last));
     let body = json!({ "version": VERSION, "next": next, "feeds": feeds });
-    let mut press = Press::new();
-    press.push(&format!("{body}\n"));
-    Ok(press.finish(JSON, now).followed_by(next).unless_as(before))
+    let mut writer = DocumentWriter::new();
+    writer.push(&format!("{body}\n"));
+    Ok(writer.finish(JSON, now).with_next_page(next).or_unchanged(before))
 }
 
-fn feed(watched: &WatchedResource, subscriptions: Vec<Value>, audience: Audience) -> Value {
+fn feed(watched: &WatchedResource, subscriptions: Vec<Value>, access: ViewerAccess) -> Value {
     json!({
         "resource": {
             "url": watched.topic,
-            "whenLastCheck": watched.fetched_at.map(moment),
-            "whenLastUpdate": watched.changed_at.map(moment),
+            "whenLastCheck": watched.fetched_at.map(timestamp),
+            "whenLastUpdate": watched.changed_at.map(timestamp),
             "feed": {
                 "title": redaction::line(&watched.title, TITLE_CHARS),
-                "htmlUrl": watched.site_url.as_deref().filter(|site| audience.sees(site)),
+                "htmlUrl": watched.site_url.as_deref().filter(|site| access.sees(site)),
             },
         },
         "subscriberCount": watched.subscribers,
@@ -111,23 +114,23 @@ fn feed(watched: &WatchedResource, subscriptions: Vec<Value>, audience: Audience
 fn subscription(open: &OpenSubscription) -> Value {
     json!({
         "url": redaction::callback(&open.callback),
-        "protocol": told_by(&open.protocol, open.callback.get(..6)),
+        "protocol": protocol_word(&open.protocol, open.callback.get(..6)),
         "ctConsecutiveErrors": open.errors,
         "failedAttempts": open.failures,
-        "failingSince": open.failing_since.map(moment),
-        "whenCreated": moment(open.created_at),
-        "whenExpires": moment(open.lease_until),
+        "failingSince": open.failing_since.map(timestamp),
+        "whenCreated": timestamp(open.created_at),
+        "whenExpires": timestamp(open.lease_until),
     })
 }
 
-/// The word of a protocol as rssCloud has it on the wire.
-fn told_by<'p>(protocol: &'p str, scheme: Option<&str>) -> &'p str {
+/// The name of a protocol on the wire of rssCloud.
+fn protocol_word<'p>(protocol: &'p str, scheme: Option<&str>) -> &'p str {
     let is_https = scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
     if protocol == "http-post" && is_https { "https-post" } else { protocol }
 }
 
-/// A time as programs read it.
-pub(super) fn moment(at: DateTime<Utc>) -> String {
+/// A time for programs.
+pub(super) fn timestamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
@@ -136,10 +139,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_asked_for_by_what_the_one_before_it_said() {
+    fn a_page_is_requested_by_the_next_link_of_the_page_before_it() {
         let read = |query: &str| {
-            let Cursor { after, limit } =
-                Cursor::from_query(query).map_err(|rejection| rejection.reason().to_owned())?;
+            let ListingCursor { after, limit } = ListingCursor::from_query(query)
+                .map_err(|rejection| rejection.reason().to_owned())?;
             Ok((after.resource.0, after.number, limit))
         };
         let after = "after must be two numbers as they stand in next, such as 7-12.".to_owned();
