@@ -94,9 +94,9 @@ impl Running {
         let listener = Listener::bind(config.listen, config.listener()).await?;
         let addr = listener.local_addr();
         let public_url = config.public_url_at(addr);
-        let onward = config.forwarding(&public_url);
-        let store = store::open(&store::Settings { onward, ..config.store() }).await?;
-        forward_pings::forget_others(&*store, &config.ping_targets).await?;
+        let forwarding = config.forwarding(&public_url);
+        let store = store::open(&store::Settings { forwarding, ..config.store() }).await?;
+        forward_pings::forget_other_targets(&*store, &config.ping_targets).await?;
         let admin_token = first_token(&*store, runner::now()).await?;
 
         let (event_log, event_log_writer) = EventLog::start(Arc::clone(&store));
@@ -231,7 +231,7 @@ impl Services {
 
     /// Starts a worker for each kind of job. They run until `shared.stop` is cancelled.
     fn spawn_workers(self, shared: Shared, config: &Config) -> JoinSet<()> {
-        let wake = shared.store.news();
+        let wake = shared.store.wake_signals();
         let verifier = VerificationJob::new(self.subscribe);
         let mut workers = Workers {
             tasks: JoinSet::new(),

@@ -1,10 +1,10 @@
-//! Where everybody tells what happened, and the one writer that keeps it for the log page.
+//! The event log: records what happened, and the one writer that stores it.
 //!
 //! What holds here, whatever happens:
 //!
-//! * Telling costs a place in a queue and never waits: the log serves the work, not the
-//!   other way round. What finds the queue full is lost, and the log says how many were.
-//! * Events are kept in batches, a moment after they happened.
+//! * Recording an event never waits, so that the event log cannot slow down the gateway. An
+//!   event that finds the queue full is lost, and the log says how many were.
+//! * Events are stored in batches, a moment after they happened.
 //! * One fan-out does not push everything else out of the log: of events that differ in
 //!   nothing but the callback, the first are lines of their own and the rest one line with
 //!   their number (`bursts`).
@@ -29,20 +29,19 @@ use feedgate_core::ports::Store;
 
 use bursts::Bursts;
 
-/// Events that may wait to be looked at: what a fan-out tells in the time that a busy
-/// machine may take to come back to them.
+/// The most events in the queue: what a fan-out records while a busy machine runs other tasks.
 const QUEUE: usize = 16 * 1_024;
-/// The most that wait to be kept, where the store is slow or fails.
+/// The most events that wait to be stored while the store is slow or fails.
 const MOST_WAITING: usize = 8 * 1_024;
-/// How long the first of a batch waits for others: short to whoever watches, long to a
-/// database.
+/// How long the first event of a batch waits for others: short for a person who watches the log,
+/// long for a database.
 const GATHER: Duration = Duration::from_millis(100);
-/// The most kept in one transaction.
+/// The most events stored in one transaction.
 const BATCH: usize = 500;
-/// How long a store is left alone that failed.
+/// The pause after the store failed.
 const RECOVERY: Duration = Duration::from_secs(1);
 
-/// Takes events. Clones write the same log.
+/// Records events. Clones write the same log.
 #[derive(Clone)]
 pub struct EventLog {
     queue: Option<mpsc::Sender<Event>>,
@@ -51,13 +50,13 @@ pub struct EventLog {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Events that found no place, and of which the log does not tell yet.
+    /// Events that were lost and have not been reported in the log yet.
     lost: AtomicU64,
-    /// The number of the newest event that this node kept.
+    /// The number of the newest event that this node stored.
     newest: watch::Sender<i64>,
 }
 
-/// The writer behind a [`EventLog`].
+/// The writer behind an [`EventLog`].
 #[derive(Debug)]
 pub struct Writer {
     stop: CancellationToken,
@@ -65,24 +64,23 @@ pub struct Writer {
 }
 
 impl EventLog {
-    /// One that keeps what it is told in `store`. Must be called within a runtime: the
-    /// writer runs beside it.
+    /// An event log in `store`. Must be called within a runtime: the writer is a task.
     pub fn start(store: Arc<dyn Store>) -> (EventLog, Writer) {
-        let (queue, told) = mpsc::channel(QUEUE);
+        let (queue, recorded) = mpsc::channel(QUEUE);
         let (rows, waiting) = mpsc::channel(MOST_WAITING);
         let (shared, stop) = (Arc::new(Shared::default()), CancellationToken::new());
-        let gather = gather(told, rows, Arc::clone(&shared), stop.clone());
-        let keep = keep(waiting, store, Arc::clone(&shared), stop.clone());
-        let tasks = [tokio::spawn(gather), tokio::spawn(keep)];
+        let gather = gather(recorded, rows, Arc::clone(&shared), stop.clone());
+        let write = write_batches(waiting, store, Arc::clone(&shared), stop.clone());
+        let tasks = [tokio::spawn(gather), tokio::spawn(write)];
         (EventLog { queue: Some(queue), shared }, Writer { stop, tasks })
     }
 
-    /// One that keeps nothing.
+    /// An event log that records nothing.
     pub fn off() -> EventLog {
         EventLog { queue: None, shared: Arc::default() }
     }
 
-    /// Takes an event. Does not wait.
+    /// Records an event, without waiting.
     pub fn record(&self, event: Event) {
         let Some(queue) = &self.queue else { return };
         if queue.try_send(event).is_err() {
@@ -90,27 +88,27 @@ impl EventLog {
         }
     }
 
-    /// Wakes whoever watches the log when this node has kept something.
+    /// Notifies the receiver when this node has stored events.
     pub fn watch(&self) -> watch::Receiver<i64> {
         self.shared.newest.subscribe()
     }
 }
 
 impl Writer {
-    /// Keeps what has been told so far, and ends.
+    /// Stores what was recorded so far, and ends.
     pub async fn close(self) {
         self.stop.cancel();
         for task in self.tasks {
             if let Err(err) = task.await {
-                error!(error = &err as &dyn Error, "the writer of the log had died");
+                error!(error = &err as &dyn Error, "the event-log writer panicked");
             }
         }
     }
 }
 
-/// Takes what is told and hands on what shall be lines.
+/// Collects recorded events, and passes on those that become lines.
 async fn gather(
-    mut told: mpsc::Receiver<Event>,
+    mut recorded: mpsc::Receiver<Event>,
     rows: mpsc::Sender<Event>,
     shared: Arc<Shared>,
     stop: CancellationToken,
@@ -120,7 +118,7 @@ async fn gather(
             shared.lost.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let (mut bursts, mut taken) = (Bursts::default(), Vec::new());
+    let (mut bursts, mut received) = (Bursts::default(), Vec::new());
     loop {
         let next = bursts.next_look();
         tokio::select! {
@@ -129,24 +127,24 @@ async fn gather(
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
                 bursts.settle(Instant::now()).into_iter().for_each(hand_on);
             }
-            many = told.recv_many(&mut taken, BATCH) => {
+            many = recorded.recv_many(&mut received, BATCH) => {
                 if many == 0 {
-                    break; // nobody is left who could tell anything
+                    break; // every sender was dropped
                 }
                 let now = Instant::now();
-                taken.drain(..).filter_map(|event| bursts.take(event, now)).for_each(hand_on);
+                received.drain(..).filter_map(|event| bursts.add(event, now)).for_each(hand_on);
             }
         }
     }
     let now = Instant::now();
-    while let Ok(event) = told.try_recv() {
-        bursts.take(event, now).into_iter().for_each(hand_on);
+    while let Ok(event) = recorded.try_recv() {
+        bursts.add(event, now).into_iter().for_each(hand_on);
     }
     bursts.end().into_iter().for_each(hand_on);
 }
 
-/// Keeps lines, many at a time, until there are no more.
-async fn keep(
+/// Stores lines in batches until there are no more.
+async fn write_batches(
     mut waiting: mpsc::Receiver<Event>,
     store: Arc<dyn Store>,
     shared: Arc<Shared>,
@@ -168,12 +166,17 @@ async fn keep(
             let at = batch.iter().map(|event| event.at).max();
             batch.extend(at.map(|at| gap(at, lost)));
         }
-        write(std::mem::take(&mut batch), &*store, &shared, &stop).await;
+        write_batch(std::mem::take(&mut batch), &*store, &shared, &stop).await;
     }
 }
 
-/// Keeps a batch, however long the store fails; not longer than until the end.
-async fn write(batch: Vec<Event>, store: &dyn Store, shared: &Shared, stop: &CancellationToken) {
+/// Stores a batch, and retries until it succeeds or the event log is closed.
+async fn write_batch(
+    batch: Vec<Event>,
+    store: &dyn Store,
+    shared: &Shared,
+    stop: &CancellationToken,
+) {
     let mut is_first = true;
     loop {
         match store.append_events(batch.clone()).await {
@@ -184,7 +187,11 @@ async fn write(batch: Vec<Event>, store: &dyn Store, shared: &Shared, stop: &Can
             Err(err) if is_first => {
                 is_first = false;
                 let cause: &dyn Error = &err;
-                warn!(error = cause, code = err.code(), "the log cannot be written; it waits");
+                warn!(
+                    error = cause,
+                    code = err.code(),
+                    "writing the event log failed; it will be retried"
+                );
             }
             Err(_) => {}
         }
@@ -195,9 +202,10 @@ async fn write(batch: Vec<Event>, store: &dyn Store, shared: &Shared, stop: &Can
     }
 }
 
-/// What stands in the log in place of what is missing.
+/// The event in place of those that were lost.
 fn gap(at: DateTime<Utc>, lost: u64) -> Event {
-    let why = format!("{lost} events came faster than they could be kept, and are not shown");
+    let why =
+        format!("{lost} events were lost because they arrived faster than they could be stored");
     let gap = Event::new(EventKind::Log, at).ended(EventOutcome::Failed, "events_lost", &why);
     Event { many: lost, ..gap }
 }

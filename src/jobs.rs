@@ -1,4 +1,4 @@
-//! The work that is done in the background: each job is claimed in the store, and may run twice.
+//! Background jobs: each item is claimed in the store, and may be processed twice.
 
 pub mod backfill;
 pub mod collect;

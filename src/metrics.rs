@@ -157,7 +157,7 @@ impl Metrics {
     }
 
     /// An upstream was asked to tell us. `result` is `ok` or why it does not.
-    pub fn upstream_asked(&self, protocol: &'static str, result: &'static str) {
+    pub fn upstream_requested(&self, protocol: &'static str, result: &'static str) {
         self.upstream_requests.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
     }
 

@@ -1,10 +1,10 @@
-//! The way out: a polite conditional client for topics, a plain one for callbacks,
-//! and the one guarded connector below both.
+//! Outgoing HTTP: conditional, rate-limited requests for topics, plain requests to callbacks, and
+//! the one guarded connector below both.
 //!
-//! [`HttpClient::get`] is in `get`, [`HttpClient::call`] in `call`; whatever leaves the process
-//! passes `egress`. Nothing here is remembered from one fetch to the next but open
-//! connections, whose turn it is, what names led to a moment ago and which servers cannot
-//! speak HTTP/2: what a resource's poller must know is handed in and given back.
+//! [`HttpClient::get`] is in `topic`, [`HttpClient::call`] in `callback`; every request goes through
+//! `guarded_client`. From one fetch to the next, only open connections, the turns of hosts, recent
+//! name lookups and servers that cannot speak HTTP/2 are remembered here. What a poller must
+//! remember is passed in and returned.
 
 mod address_rules;
 mod body;
@@ -39,61 +39,61 @@ pub use address_rules::{is_inner, is_metadata, is_public};
 pub use guarded_client::{Lookup, SystemLookup};
 pub use robots::RobotsResponse;
 
-/// What the operator decides about requests that go out.
+/// The operator's settings for outgoing requests.
 #[derive(Clone, Debug)]
 pub struct NetworkSettings {
     /// `feedgate/x.y (+URL`, without the closing bracket: subscribers and feed id are
-    /// appended per request (rule P34).
+    /// appended per request (P34).
     pub user_agent: String,
-    /// Networks that topics may lead to though they are not public.
+    /// Networks that are not public but may be contacted for topics.
     pub allow_topics: Vec<IpNet>,
-    /// Networks that callbacks may lead to though they are not public.
+    /// Networks that are not public but may be contacted for callbacks.
     pub allow_callbacks: Vec<IpNet>,
-    /// For one fetch, from the lookup of the name to the last byte (rule P42: 30 s). Its
+    /// For one fetch, from the lookup of the name to the last byte (P42: 30 s). Its
     /// steps have shares of it: a sixth for the lookup (5 s), half until a connection
     /// stands (15 s), five sixths until the headers are there (25 s), a third for a pause
     /// within the body (10 s), a sixth until a body may no longer be slow (5 s). Waiting
     /// for the host's turn does not count.
     pub fetch_timeout: Duration,
-    /// For one delivery or verification (rule D4: 10 s), half of it until a connection
+    /// For one delivery or verification (D4: 10 s), half of it until a connection
     /// stands.
     pub callback_timeout: Duration,
-    /// The longest body read, on the wire and decoded (rule P43: 10 MiB).
+    /// The longest body read, on the wire and decoded (P43: 10 MiB).
     pub body_limit_bytes: u64,
-    /// Between the starts of two fetches from one host (rule P41: 1 s).
+    /// Between the starts of two fetches from one host (P41: 1 s).
     pub host_spacing: Duration,
 }
 
-/// What an address is for: topics and callbacks may lead to different networks.
+/// The use of an address: topics and callbacks may be allowed different networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It is fetched.
     Topic,
-    /// It is called.
+    /// It receives requests.
     Callback,
 }
 
 /// A request for a topic.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchRequest<'a> {
-    /// Where.
+    /// The address.
     pub url: &'a str,
-    /// What to send for "not modified"; sent only to the URL they came from.
+    /// The validators for a conditional request; sent only to the URL they came from.
     pub validators: &'a Validators,
-    /// Live subscriptions, told to the publisher.
+    /// The number of live subscriptions, sent to the publisher in the user agent.
     pub subscribers: u32,
-    /// The resource's number, told to the publisher; `None` for own probes.
+    /// The number of the resource, sent to the publisher in the user agent; `None` for probes.
     pub feed_id: Option<i64>,
 }
 
-/// What came of a fetch, with everything that can be told about it.
+/// The result of a fetch, with all details.
 #[derive(Debug)]
 pub struct Fetched {
-    /// The answer.
+    /// The response.
     pub result: Result<FetchResponse, FetchError>,
-    /// Where the resource was found to be.
+    /// Where the resource was found.
     pub location: ResourceLocation,
-    /// Every hop on the way.
+    /// Every hop on the client.
     pub hops: Vec<Hop>,
     /// From the first lookup to the last byte.
     pub took: Duration,
@@ -103,7 +103,7 @@ pub struct Fetched {
 
 impl Fetched {
     /// Where the resource has moved for good, if it has: the end of the leading permanent
-    /// redirects (rule P19).
+    /// redirects (P19).
     pub fn moved_to(&self) -> Option<&Url> {
         match &self.location {
             ResourceLocation::Moved { to, .. } => Some(to),
@@ -114,25 +114,25 @@ impl Fetched {
     }
 }
 
-/// What the way to an answer tells of where a resource is (rule P19).
+/// Where a resource was found, judged by the redirects on the client to the response (P19).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceLocation {
-    /// Nothing: no answer came.
+    /// Unknown: there was no response.
     Unknown,
-    /// Where it was asked for.
+    /// At the requested address.
     Here,
-    /// Behind a redirect that is for now only.
+    /// Behind a temporary redirect.
     Elsewhere,
-    /// It has moved for good.
+    /// At another address, permanently.
     Moved {
-        /// To the end of the leading permanent redirects.
+        /// The end of the leading permanent redirects.
         to: Url,
-        /// Whether all redirects were permanent, so that this is what answered.
+        /// Whether all redirects were permanent, so that the response came from this address.
         for_good: bool,
     },
 }
 
-/// One request on the way and its answer, for `feedgate poll`.
+/// One request and its response, for `feedgate poll`.
 #[derive(Clone, Debug)]
 pub struct Hop {
     /// Where.
@@ -149,17 +149,17 @@ pub struct Hop {
     pub response: HeaderMap,
     /// Until the headers were there.
     pub took: Duration,
-    /// What went wrong below HTTP, exactly. For the operator only: it may tell a closed
-    /// port from a filtered one (rule S13).
+    /// The exact failure below HTTP. For the operator only: it distinguishes a closed port from
+    /// a filtered one (S13).
     pub failure: Option<String>,
 }
 
-/// A usable answer.
+/// A usable response.
 #[derive(Debug)]
 pub enum FetchResponse {
     /// 304 to a conditional request.
     NotModified {
-        /// Seconds for which this is good, if the answer said so (rule P15).
+        /// Seconds for which this is good, if the answer said so (P15).
         hint_s: Option<u32>,
     },
     /// A document.
@@ -177,12 +177,12 @@ pub struct FetchedDocument {
     pub body: Bytes,
     /// What to send next time.
     pub validators: Validators,
-    /// Seconds for which the headers say it is good (rule P12).
+    /// Seconds for which the headers say it is good (P12).
     pub hint_s: u32,
 }
 
 impl FetchedDocument {
-    /// What a reader of the body must know of it. `received_at` is when it came.
+    /// The context in which the body is parsed. `received_at` is when it arrived.
     pub fn context(&self, received_at: DateTime<Utc>) -> Context {
         let headers = self.headers.iter().map(|(name, value)| {
             let value = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
@@ -197,33 +197,32 @@ impl FetchedDocument {
     }
 }
 
-/// Why a fetch gave no document.
+/// Why a fetch returned no document.
 ///
-/// A failed fetch is asked what to put in the status ([`code`](Self::code)) and how
-/// long to stay away. Nobody matches on message text.
+/// Callers use [`code`](Self::code) and [`class`](Self::class), never the text of the message.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The name leads to an address we never connect to: loopback, private,
-    /// link-local and the like (`docs/contributing/adr/0003-egress-guard.md`).
-    #[error("{host} leads to an address that is not public")]
+    /// The name resolves to an address that is never contacted: loopback, private, link-local and
+    /// the like (`docs/contributing/adr/0003-egress-guard.md`).
+    #[error("{host} resolves to an address that is not public")]
     Forbidden {
         /// The name that was looked up.
         host: String,
     },
-    /// A port that belongs to another service than the web (rule S8).
-    #[error("port {port} is not a web server's")]
+    /// A port that belongs to a service other than the web (S8).
+    #[error("port {port} is reserved for another service than HTTP")]
     ForbiddenPort {
         /// The port asked for.
         port: u16,
     },
-    /// Nothing that can be fetched.
-    #[error("not a URL to fetch: {0}")]
+    /// The URL cannot be fetched.
+    #[error("the URL cannot be fetched: {0}")]
     BadUrl(String),
-    /// No complete answer in the time allowed.
-    #[error("no complete answer within {} s", .0.as_secs())]
+    /// No complete response in the time allowed.
+    #[error("no complete response within {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// The body is longer than we are willing to read.
-    #[error("body is longer than {limit_bytes} bytes")]
+    /// The body is longer than the limit.
+    #[error("the body is longer than {limit_bytes} bytes")]
     BodyTooLarge {
         /// The limit that was passed, in bytes.
         limit_bytes: u64,
@@ -236,16 +235,16 @@ pub enum FetchError {
         /// Seconds for which it asked to be left alone.
         retry_after_s: Option<u32>,
     },
-    /// The server's guard wants to see a browser before it lets anybody in.
-    #[error("the server answered {status}: its guard wants to see a browser")]
+    /// A bot-protection service refused the request unless it comes from a browser.
+    #[error("the server answered {status}: its bot protection requires a browser")]
     Blocked {
         /// Its status code.
         status: StatusCode,
     },
-    /// More redirects than we follow, or in a circle, or to nowhere.
-    #[error("redirects lead nowhere: {0}")]
+    /// Too many redirects, a redirect loop, or an invalid target.
+    #[error("invalid redirect: {0}")]
     Redirects(String),
-    /// The body does not decode as `Content-Encoding` says, or in no way we know.
+    /// The body cannot be decoded as `Content-Encoding` says, or the encoding is not supported.
     #[error("the body is not valid {0}")]
     Encoding(String),
     /// Something failed below HTTP: name lookup, connection, TLS.
@@ -253,8 +252,8 @@ pub enum FetchError {
     Unreachable {
         /// The server we tried to reach.
         host: String,
-        /// The class of the failure, `dns`, `connect`, `tls`, `h2` or `http`, and no more
-        /// words than a subscriber may read (rule S13).
+        /// The class of the failure, `dns`, `connect`, `tls`, `h2` or `http`, in words that a
+        /// subscriber may read (S13).
         detail: String,
         /// The same for the schedule.
         class: FailureClass,
@@ -262,8 +261,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// A word for logs, metrics and the status document. Never changes once
-    /// released; `docs/errors.md` lists them.
+    /// The stable code for logs, metrics and the status document, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Forbidden { .. } => "forbidden_address",
@@ -279,7 +277,7 @@ impl FetchError {
         }
     }
 
-    /// What it means for when to come again.
+    /// The kind of failure, which decides when the resource is polled again.
     pub fn class(&self) -> FailureClass {
         match self {
             Self::Forbidden { .. } | Self::ForbiddenPort { .. } | Self::BadUrl(_) => {
@@ -295,40 +293,40 @@ impl FetchError {
     }
 }
 
-/// A request to a callback. Redirects are not followed (rule D5).
+/// A request to a callback. Redirects are not followed (D5).
 #[derive(Clone, Debug)]
 pub struct CallbackRequest {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Where.
+    /// The address.
     pub url: Url,
-    /// With what headers; `User-Agent` is added.
+    /// The headers; `User-Agent` is added.
     pub headers: HeaderMap,
-    /// With what body.
+    /// The body.
     pub body: Bytes,
 }
 
-/// What a callback answered.
+/// The response of a callback.
 #[derive(Clone, Debug)]
 pub struct CallbackResponse {
     /// Its status code.
     pub status: StatusCode,
     /// Its headers.
     pub headers: HeaderMap,
-    /// The first 16 kB of its body (rule D4).
+    /// The first 16 kB of its body (D4).
     pub body: Bytes,
     /// Whether it came from a public address.
     pub is_public: bool,
 }
 
 impl CallbackResponse {
-    /// Its beginning, for people.
+    /// The beginning of the body, for people.
     pub fn excerpt(&self) -> AnswerExcerpt {
         AnswerExcerpt::new(&self.body, self.is_public)
     }
 }
 
-/// The client. Cheap to clone; clones share connections and turns.
+/// The HTTP client. Clones share connections and host turns.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     inner: Arc<Inner>,
@@ -337,7 +335,7 @@ pub struct HttpClient {
 #[derive(Debug)]
 struct Inner {
     settings: NetworkSettings,
-    /// For callbacks: complete, without counts.
+    /// The user agent for callbacks, without subscriber counts.
     user_agent: HeaderValue,
     topics: guarded_client::GuardedClient,
     callbacks: guarded_client::GuardedClient,
@@ -345,7 +343,7 @@ struct Inner {
 }
 
 impl HttpClient {
-    /// A client with these settings that asks the system what names lead to.
+    /// A client with these settings that uses the system's resolver.
     pub fn new(settings: NetworkSettings) -> HttpClient {
         HttpClient::with_lookup(
             settings,
@@ -353,7 +351,7 @@ impl HttpClient {
         )
     }
 
-    /// A client that asks `lookup` what names lead to.
+    /// A client that resolves names with `lookup`.
     pub fn with_lookup(settings: NetworkSettings, lookup: Arc<dyn Lookup>) -> HttpClient {
         let topics = guarded_client::ConnectTimeouts {
             lookup: settings.fetch_timeout / 6,
@@ -385,19 +383,18 @@ impl HttpClient {
         HttpClient { inner: Arc::new(inner) }
     }
 
-    /// Whether the callback at `url` is at the address `ip`, as far as the guard lets us
-    /// know.
-    pub async fn leads_to(&self, url: &Url, ip: IpAddr) -> bool {
-        self.inner.callbacks.leads_to(url, ip).await
+    /// Whether the host of the callback `url` resolves to `ip` and passes the guard.
+    pub async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
+        self.inner.callbacks.resolves_to(url, ip).await
     }
 
-    /// Why no request to `url` would ever be made, as far as the URL itself tells: by an
-    /// address in it, a name that is inner by its form, or its port. Nothing is looked up.
+    /// Why a request to `url` is always refused, judging by the URL alone: an address in it, a
+    /// name that is private by its form, or its port. No name is looked up.
     pub fn refuses(&self, url: &Url, purpose: Purpose) -> Option<FetchError> {
-        let way = match purpose {
+        let client = match purpose {
             Purpose::Topic => &self.inner.topics,
             Purpose::Callback => &self.inner.callbacks,
         };
-        way.check(url).err()
+        client.check(url).err()
     }
 }

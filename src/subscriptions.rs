@@ -149,7 +149,7 @@ impl SubscriptionService {
         metrics: Metrics,
         event_log: EventLog,
     ) -> SubscriptionService {
-        let hosts = VerificationLimits::new(store.news().intents);
+        let hosts = VerificationLimits::new(store.wake_signals().intents);
         SubscriptionService {
             store,
             fetch,

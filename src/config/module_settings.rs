@@ -36,7 +36,7 @@ impl Config {
             connections: self.database_connections,
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
             cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
-            onward: PingForwarding::default(),
+            forwarding: PingForwarding::default(),
         }
     }
 
@@ -92,8 +92,8 @@ impl Config {
     /// the operator names.
     pub fn forwarding(&self, public_url: &Url) -> PingForwarding {
         let stored = public_url.join("storage/").ok();
-        let asked = self.ping_forwarding.iter().cloned().chain(stored).collect();
-        PingForwarding { sinks: self.ping_targets.clone(), asked }
+        let prefixes = self.ping_forwarding.iter().cloned().chain(stored).collect();
+        PingForwarding { targets: self.ping_targets.clone(), prefixes }
     }
 
     /// For `maintenance`.

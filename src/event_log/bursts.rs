@@ -1,9 +1,9 @@
-//! Many events that say the same, told in few lines.
+//! Summarizes many similar events in a few lines.
 //!
 //! Events of one feed with the same kind, outcome, code and protocol are a burst as long as
 //! they follow each other closely: a fan-out, a hundred thousand leases that end together.
-//! The first of a burst are lines of their own, because whoever debugs a subscription looks
-//! for theirs; the rest are counted. Failures have more lines than successes.
+//! The first of a burst are lines of their own, because somebody who debugs a subscription looks
+//! for them; the rest are counted. Failures have more lines than successes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const FEW_GOOD: u64 = 25;
 const FEW_BAD: u64 = 100;
 /// A burst is over after this long without an event.
 const QUIET: Duration = Duration::from_secs(1);
-/// How long the rest of a burst is counted before it is told.
+/// How long the rest of a burst is counted before it becomes a line.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// What a burst is one of.
@@ -41,8 +41,8 @@ struct Burst {
 }
 
 impl Bursts {
-    /// Takes an event; it is given back if it is a line of its own.
-    pub(super) fn take(&mut self, event: Event, now: Instant) -> Option<Event> {
+    /// Adds an event; returns it if it is a line of its own.
+    pub(super) fn add(&mut self, event: Event, now: Instant) -> Option<Event> {
         let key =
             (event.kind, event.outcome, event.code.clone(), event.via.clone(), event.feed.clone());
         self.looked.get_or_insert(now);
@@ -95,19 +95,19 @@ impl Bursts {
     }
 }
 
-/// An event that stands for others besides.
+/// An event that also stands for others.
 fn anonymous(event: Event) -> Event {
     Event {
         callback: String::new(),
         account: None,
         detail: String::new(),
-        aside: String::new(),
+        private_detail: String::new(),
         ..event
     }
 }
 
 fn counted(rest: Event) -> Event {
-    let detail = format!("and {} more like these before it", rest.many);
+    let detail = format!("and {} more like it", rest.many);
     Event { detail, ..rest }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         let mut lines = Vec::new();
         for n in 0..100_000 {
             let now = began + Duration::from_micros(300 * n);
-            lines.extend(bursts.take(event(EventOutcome::Ok, "https://a.test/", n), now));
+            lines.extend(bursts.add(event(EventOutcome::Ok, "https://a.test/", n), now));
             if n % 1_000 == 0 {
                 lines.extend(bursts.settle(now));
             }
@@ -144,15 +144,15 @@ mod tests {
     fn what_differs_is_told_apart() {
         let (mut bursts, now) = (Bursts::default(), Instant::now());
         for n in 0..FEW_GOOD {
-            assert!(bursts.take(event(EventOutcome::Ok, "https://a.test/", n), now).is_some());
+            assert!(bursts.add(event(EventOutcome::Ok, "https://a.test/", n), now).is_some());
         }
-        assert!(bursts.take(event(EventOutcome::Ok, "https://a.test/", 99), now).is_none());
-        assert!(bursts.take(event(EventOutcome::Ok, "https://b.test/", 99), now).is_some());
+        assert!(bursts.add(event(EventOutcome::Ok, "https://a.test/", 99), now).is_none());
+        assert!(bursts.add(event(EventOutcome::Ok, "https://b.test/", 99), now).is_some());
         for n in 0..FEW_BAD {
-            assert!(bursts.take(event(EventOutcome::Failed, "https://a.test/", n), now).is_some());
+            assert!(bursts.add(event(EventOutcome::Failed, "https://a.test/", n), now).is_some());
         }
         assert_eq!(bursts.settle(now + QUIET).len(), 1);
         let later = now + QUIET + QUIET;
-        assert!(bursts.take(event(EventOutcome::Ok, "https://a.test/", 1), later).is_some());
+        assert!(bursts.add(event(EventOutcome::Ok, "https://a.test/", 1), later).is_some());
     }
 }

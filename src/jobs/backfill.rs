@@ -1,22 +1,21 @@
-//! Bringing in what a source published before it was watched, for subscribers who ask for
-//! it with `backfill=true` (RFC 5005; seed 004, "Consumers who wish to read the entire
-//! history").
+//! Fetches what a source published before its first subscription, for subscribers who ask for it
+//! with `backfill=true` (RFC 5005; seed 004, "Consumers who wish to read the entire history").
 //!
 //! ```text
-//! the resource ──prev-archive──► page ──► page ──► the first    each is laid aside
+//! the resource ──prev-archive──► page ──► page ──► the first    each page is staged
 //!                                                    │
 //! the log ◄──────── oldest first, as old records ────┘
 //! ```
 //!
-//! What holds here:
+//! What always holds:
 //!
-//! * All that is known stands in the store, page by page: a restart or another node goes
-//!   on where this one was, and a page that is read twice counts once.
-//! * A source is read one document at a time, with the pauses, the guard and the
-//!   `robots.txt` of any other fetch, and up to a limit. Credentials of a topic go to its
-//!   own server only (rule S49).
-//! * History is no news: its records reach nobody. PageFailure with the source ends the way
-//!   back, and what was got so far is kept.
+//! * All progress is in the store, page by page: after a restart, or on another node, a backfill
+//!   continues where it was, and a page that is read twice counts once.
+//! * A source is read one document at a time, with the pauses, the guard and the `robots.txt` of
+//!   any other fetch, and up to a limit. The credentials of a topic are sent only to its own
+//!   server (S49).
+//! * Old entries are not new: subscribers are not notified of them. A failure of the source ends
+//!   the backfill, and what was fetched so far is kept.
 
 mod events;
 mod page;
@@ -41,42 +40,42 @@ use feedgate_core::resource::Resource;
 
 use page::PageFailure;
 
-/// How long to wait before each further attempt at a document. Who asked waits for what
-/// comes after it, so there are few.
+/// How long to wait before each retry of a document. Few, because subscribers wait for what
+/// follows it.
 const WAITS: [Duration; 3] =
     [Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(5 * 60)];
-/// The longest that a server may ask us to wait, and be asked again.
+/// The longest `Retry-After` that is honoured before a document is retried.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-/// What the operator decides about histories.
+/// The operator's settings for backfills.
 #[derive(Clone, Copy, Debug)]
 pub struct BackfillSettings {
-    /// How long a claimed step belongs to this node; longer than any fetch.
+    /// How long this node owns a claimed step; longer than any fetch.
     pub claim: Duration,
-    /// How much is brought in.
+    /// The limits of one backfill.
     pub limits: BackfillLimits,
 }
 
-/// Brings in histories.
+/// Runs backfills.
 pub struct Backfiller {
     store: Arc<dyn Store>,
-    fetch: HttpClient,
-    ingest: Poller,
+    client: HttpClient,
+    poller: Poller,
     event_log: EventLog,
     settings: BackfillSettings,
     wake: Arc<Notify>,
 }
 
 impl Backfiller {
-    /// Puts the parts together.
+    /// A backfiller with these parts.
     pub fn new(
         store: Arc<dyn Store>,
-        fetch: HttpClient,
-        ingest: Poller,
+        client: HttpClient,
+        poller: Poller,
         event_log: EventLog,
         settings: BackfillSettings,
     ) -> Backfiller {
-        Backfiller { store, fetch, ingest, event_log, settings, wake: Arc::default() }
+        Backfiller { store, client, poller, event_log, settings, wake: Arc::default() }
     }
 
     /// Notified when the next step of a backfill may be due.
@@ -84,7 +83,7 @@ impl Backfiller {
         Arc::clone(&self.wake)
     }
 
-    /// Does one step: reads a document, or moves some of what was laid aside into the log.
+    /// Performs one step: reads a document, or moves staged entries into the log.
     async fn step(&self, due: DueBackfill) -> Result<(), StoreError> {
         let id = due.resource.id;
         if due.resource.subscribers == 0 {
@@ -102,13 +101,13 @@ impl Backfiller {
             pages = done.pages,
             entries = done.appended,
             ending = done.ending.as_ref().map(BackfillEnd::as_str),
-            "the history of a resource is in its log"
+            "backfill finished"
         );
         self.event_log.record(events::ended(&due.resource, &done, runner::now()));
         Ok(())
     }
 
-    /// Reads the next document and lays aside what it holds.
+    /// Reads the next document and stages its entries.
     async fn read(&self, due: DueBackfill) -> Result<(), StoreError> {
         let now = runner::now();
         let DueBackfill { backfill, resource } = due;
@@ -125,60 +124,69 @@ impl Backfiller {
         if let Some(until) = host.cool_until.filter(|until| *until > now) {
             return self.store.save_backfill(&backfill, until).await.map(drop);
         }
-        if !self.ingest.is_allowed(&url, now).await? {
+        if !self.poller.is_allowed(&url, now).await? {
             let ending = BackfillEnd::Broken("robots_disallowed".to_owned());
             return self.end(backfill, ending, now).await;
         }
-        match page::read(&self.fetch, (&backfill, &resource), &url, now).await {
+        match page::read(&self.client, &backfill, &resource, &url, now).await {
             Ok(page) => {
-                debug!(resource = resource.id.0, entries = page.entries.len(), "read a page");
+                debug!(
+                    resource = resource.id.0,
+                    entries = page.entries.len(),
+                    "backfill page read"
+                );
                 self.store.stage_backfill(&backfill, page, runner::now()).await.map(drop)
             }
-            Err(trouble) => {
-                self.report_refusal(&resource, &url, &trouble).await?;
-                self.stumble(backfill, &resource, trouble).await
+            Err(failure) => {
+                self.report_refusal(&resource, &url, &failure).await?;
+                self.retry_or_end(backfill, &resource, failure).await
             }
         }
     }
 
-    /// Keeps that the server asked us to slow down, if it did: its other resources are left
-    /// alone as well, as after a poll (rules P26 to P28).
+    /// Reports to the store that the server asked for fewer requests, if it did: the backoff then
+    /// applies to its other resources too, as after a poll (P26 to P28).
     async fn report_refusal(
         &self,
         resource: &Resource,
         url: &Url,
-        trouble: &PageFailure,
+        failure: &PageFailure,
     ) -> Result<(), StoreError> {
-        let Some(http_code @ (429 | 503)) = trouble.http_code else { return Ok(()) };
+        let Some(http_code @ (429 | 503)) = failure.http_code else { return Ok(()) };
         let refused = HostRefusal {
             group: self.store.group(url.as_str()),
             resource: resource.id,
             at: runner::now(),
             http_code,
-            retry_after_s: trouble.retry_after_s,
+            retry_after_s: failure.retry_after_s,
         };
         self.store.refuse(&refused).await.map(drop)
     }
 
-    /// Tries again later, or ends the way back.
-    async fn stumble(
+    /// Retries later, or ends the backfill.
+    async fn retry_or_end(
         &self,
         mut backfill: Backfill,
         resource: &Resource,
-        trouble: PageFailure,
+        failure: PageFailure,
     ) -> Result<(), StoreError> {
         let now = runner::now();
-        let wait = WAITS.get(backfill.attempts as usize).filter(|_| trouble.is_passing);
-        debug!(resource = backfill.resource.0, code = trouble.code, "a page could not be read");
+        let wait = WAITS.get(backfill.attempts as usize).filter(|_| failure.is_passing);
+        debug!(
+            resource = backfill.resource.0,
+            code = failure.code,
+            "reading a backfill page failed"
+        );
         match wait {
             Some(wait) => {
                 backfill.attempts += 1;
-                let asked = Duration::from_secs(trouble.retry_after_s.unwrap_or_default().into());
-                let due_at = now + asked.min(LONGEST_WAIT).max(*wait);
-                self.event_log.record(events::put_off(resource, (trouble.code, due_at), now));
+                let retry_after =
+                    Duration::from_secs(failure.retry_after_s.unwrap_or_default().into());
+                let due_at = now + retry_after.min(LONGEST_WAIT).max(*wait);
+                self.event_log.record(events::postponed(resource, failure.code, due_at, now));
                 self.store.save_backfill(&backfill, due_at).await.map(drop)
             }
-            None => self.end(backfill, BackfillEnd::Broken(trouble.code.to_owned()), now).await,
+            None => self.end(backfill, BackfillEnd::Broken(failure.code.to_owned()), now).await,
         }
     }
 
@@ -207,13 +215,13 @@ impl Job for Backfiller {
         let resource = due.resource.id.0;
         if let Err(err) = self.step(due).await {
             let cause: &dyn Error = &err;
-            error!(resource, error = cause, "a step of a backfill could not be kept");
+            error!(resource, error = cause, "the result of a backfill step was not stored");
         }
         self.wake.notify_one();
     }
 }
 
-/// The address with the credentials of `topic`, if it is its server's; with none otherwise.
+/// The URL with the credentials of `topic` if it has the same origin, without any otherwise.
 fn with_credentials(mut url: Url, topic: &Url) -> Option<Url> {
     let is_own = url.origin() == topic.origin();
     let name = if is_own { topic.username() } else { "" };

@@ -1,12 +1,12 @@
-//! From the logs of resources to the logs of the collections that they belong to.
+//! Copies records from the logs of resources to the logs of their collections.
 //!
 //! ```text
-//! claim ──► say where each entry is from ──► append, and move the cursor
+//! claim ──► add the source to each entry ──► append, and move the cursor
 //! ```
 //!
-//! What holds here: the order within a resource is kept, and between resources it is that of
-//! arrival, as far as one node sees it. A cursor moves in the transaction in which what stood
-//! behind it is appended, so a crash loses nothing and takes nothing in twice.
+//! What always holds: the order within a resource is preserved, and between resources it is the
+//! order of arrival at one node. A cursor moves in the transaction that appends the records behind
+//! it, so a crash neither loses nor duplicates any.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -25,32 +25,32 @@ use feedgate_core::record::RecordKind;
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::topic::Topic;
 
-/// Cursors moved on in one step. Each brings at most [`feedgate_store::COLLECTED_AT_ONCE`]
+/// The most cursors that are moved in one step. Each brings at most [`feedgate_store::COLLECTED_AT_ONCE`]
 /// records, so a step is little work however much there is to do.
 const BATCH: usize = 20;
 
-/// What the operator decides about collections.
+/// The operator's settings for collections.
 #[derive(Clone, Debug)]
 pub struct CollectionSettings {
-    /// The address others know us by.
+    /// The public address of this gateway.
     pub public_url: Url,
-    /// How long claimed work belongs to this node.
+    /// How long this node owns a claimed batch.
     pub claim: Duration,
     /// Whether there is a collection of everything that is public.
     pub all: bool,
-    /// The collections that the operator describes.
+    /// The collections in the operator's settings.
     pub named: Vec<ConfiguredCollection>,
 }
 
-/// Takes records into collections.
+/// Adds records to collections.
 pub struct Collector {
     store: Arc<dyn Store>,
     claim: Duration,
 }
 
 impl Collector {
-    /// Makes the collections that the operator wants, ends those that he wants no more, and
-    /// gives the work that fills them.
+    /// Creates the collections of the settings, closes all others, and returns the job that fills
+    /// them.
     pub async fn prepare(
         store: Arc<dyn Store>,
         settings: &CollectionSettings,
@@ -83,28 +83,28 @@ impl Collector {
         Ok(Collector { store, claim: settings.claim })
     }
 
-    async fn take_in(&self, batch: Vec<PendingCollection>) -> Result<(), StoreError> {
-        let said = batch.into_iter().map(|mut owing| {
+    async fn collect(&self, batch: Vec<PendingCollection>) -> Result<(), StoreError> {
+        let records = batch.into_iter().map(|mut owing| {
             for (record, _) in &mut owing.records {
-                // What takes an entry back names it, and no more.
+                // The record of a deletion holds only the id of the entry.
                 if record.kind != RecordKind::Deleted {
                     record.atom = sourced(&owing.member, &record.atom);
                 }
             }
             owing
         });
-        self.store.collect(said.collect(), runner::now()).await
+        self.store.collect(records.collect(), runner::now()).await
     }
 }
 
 impl CollectionSettings {
-    /// What a collection whose archive is in this folder goes by as a resource.
+    /// The topic of the collection whose archive is in this folder.
     fn topic(&self, folder: &[&str]) -> Topic {
         archive_topic(&self.public_url, folder)
     }
 }
 
-/// The address of the archive in this folder below our own, as a topic.
+/// The address of the archive in this folder of the gateway, as a topic.
 pub fn archive_topic(public_url: &Url, folder: &[&str]) -> Topic {
     let mut url = public_url.clone();
     if let Ok(mut path) = url.path_segments_mut() {
@@ -113,7 +113,7 @@ pub fn archive_topic(public_url: &Url, folder: &[&str]) -> Topic {
     Topic::parse(url.as_str()).expect("a host and a few short words make a web address")
 }
 
-/// The same, as nobody can name it who was not told.
+/// The same topic with a secret fragment, so that nobody can guess it.
 pub fn unguessable(topic: &Topic) -> Topic {
     let secret = format!("{}#{}", topic.as_str(), runner::nonce());
     Topic::parse(secret).expect("a web address with a short fragment is one")
@@ -131,9 +131,9 @@ impl Job for Collector {
     }
 
     async fn perform(&self, batch: Vec<PendingCollection>) {
-        if let Err(err) = self.take_in(batch).await {
+        if let Err(err) = self.collect(batch).await {
             let cause: &dyn Error = &err;
-            error!(error = cause, "records could not be collected; it will be tried again");
+            error!(error = cause, "adding records to collections failed; it will be retried");
         }
     }
 }

@@ -1,19 +1,19 @@
-//! From a cursor that lags to a callback that knows.
+//! Delivers records to callbacks: from a cursor that lags to a callback that is up to date.
 //!
 //! ```text
-//! claim ──► compose ──► send ──► verdict ──► settle
+//! claim ──► compose ──► send ──► verdict ──► record
 //!              │ rendered once        │
 //!              └ per log range        └ 2xx moves the cursor, nothing else does
 //! ```
 //!
-//! What holds here:
+//! What always holds:
 //!
-//! * Delivery is at least once, and in order per subscription: one attempt is in hand
-//!   at a time, and it brings everything since the cursor (rule D2).
-//! * A host has only so many attempts in hand, and all of them together only so many,
-//!   so that a slow callback delays its own host and nobody else (rule D3).
-//! * Whatever the callback answers, the subscription stays until its lease ends, its
-//!   owner ends it, or it says 410 (WebSub `#content-distribution`).
+//! * Delivery is at least once, and in order per subscription: one attempt runs at a time, and it
+//!   sends everything since the cursor (D2).
+//! * The concurrent attempts of each host, and of all hosts, are limited, so that a slow callback
+//!   delays only its own host (D3).
+//! * Whatever the callback responds, the subscription stays until its lease ends, its owner ends
+//!   it, or the callback responds with 410 (WebSub `#content-distribution`).
 
 mod compose;
 mod delivery_result_batcher;
@@ -41,23 +41,23 @@ use compose::{Composer, StatusInclusion};
 use delivery_result_batcher::DeliveryResultBatcher;
 use verdict::{DeliveryVerdict, HealthTransition};
 
-/// What the operator decides about deliveries.
+/// The operator's settings for deliveries.
 #[derive(Clone, Debug)]
 pub struct DeliverySettings {
-    /// The address others know us by: where the hub is.
+    /// The public address, below which the hub is.
     pub public_url: Url,
-    /// How long a claimed subscription belongs to this node; longer than any attempt.
+    /// How long this node owns a claimed subscription; longer than any attempt.
     pub claim: Duration,
-    /// Attempts in hand at once for one host.
+    /// Concurrent attempts for one host.
     pub per_host: usize,
     /// How bodies are signed.
     pub signature: SignatureMethod,
 }
 
-/// Brings records to callbacks.
+/// Delivers records to callbacks.
 pub struct Deliverer {
     store: Arc<dyn Store>,
-    fetch: HttpClient,
+    client: HttpClient,
     composer: Composer,
     results: DeliveryResultBatcher,
     permits: HostPermits,
@@ -66,16 +66,16 @@ pub struct Deliverer {
     settings: DeliverySettings,
 }
 
-/// An attempt that fails sooner than this failed to connect, as when the other side
-/// closed a connection that was kept open; it is made again at once.
-const AT_ONCE: Duration = Duration::from_secs(1);
+/// An attempt that fails sooner than this failed to connect, as when the other side closed an idle
+/// connection; it is repeated immediately.
+const CONNECT_FAILURE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Deliverer {
-    /// A worker on the subscriptions in `store`. Must be called within a runtime: what
-    /// settles deliveries runs beside it.
+    /// A job for the subscriptions in `store`. Must be called within a runtime: the results are
+    /// batched by a task.
     pub fn new(
         store: Arc<dyn Store>,
-        fetch: HttpClient,
+        client: HttpClient,
         metrics: Metrics,
         event_log: EventLog,
         settings: DeliverySettings,
@@ -83,16 +83,16 @@ impl Deliverer {
         Deliverer {
             composer: Composer::new(Arc::clone(&store), settings.public_url.clone()),
             results: DeliveryResultBatcher::start(Arc::clone(&store)),
-            permits: HostPermits::new(settings.per_host, store.news().subscriptions),
+            permits: HostPermits::new(settings.per_host, store.wake_signals().subscriptions),
             store,
-            fetch,
+            client,
             metrics,
             event_log,
             settings,
         }
     }
 
-    /// Makes one attempt and says how it ended. An error means the store failed; the
+    /// Makes one attempt and returns its result. An error means the store failed; the
     /// subscription is found again when its claim ends.
     async fn attempt(&self, due: &DueSubscription) -> Result<DeliveryResult, StoreError> {
         let subscription = &due.subscription;
@@ -106,7 +106,7 @@ impl Deliverer {
             StatusInclusion::WithEntries(rendered) | StatusInclusion::Only(rendered) => rendered,
         };
         if subscription.callback.is_null_device() {
-            return Ok(DeliveryVerdict::Told.settled(id, payload.last, status));
+            return Ok(DeliveryVerdict::Delivered.into_result(id, payload.last, status));
         }
         let call = message::call(subscription, &payload, &self.settings);
         let begun = Instant::now();
@@ -114,7 +114,7 @@ impl Deliverer {
         let took = begun.elapsed();
         let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter());
 
-        let result = verdict::word(&answer);
+        let result = verdict::result_code(&answer);
         self.metrics.delivered(subscription.protocol.as_str(), result, took);
         debug!(
             resource = id.resource.0,
@@ -123,18 +123,18 @@ impl Deliverer {
             last = payload.last.0,
             took_ms = took.as_millis() as u64,
             result,
-            "delivered"
+            "delivery attempted"
         );
-        tell(subscription, verdict, result);
+        log_health_transition(subscription, verdict, result);
         self.event_log.record(events::notified(subscription, &answer, verdict).lasting(took));
-        if verdict == DeliveryVerdict::Told
+        if verdict == DeliveryVerdict::Delivered
             && let Some(at) = payload.waiting_since
             && payload.first > due.told_before
         {
-            // What a replay brings again has not waited for us.
+            // Records of a replay have not waited for their first delivery.
             self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
         }
-        Ok(verdict.settled(id, payload.last, status))
+        Ok(verdict.into_result(id, payload.last, status))
     }
 
     async fn call(
@@ -142,42 +142,46 @@ impl Deliverer {
         call: CallbackRequest,
         begun: Instant,
     ) -> Result<CallbackResponse, FetchError> {
-        match self.fetch.call(call.clone()).await {
-            Err(FetchError::Unreachable { .. }) if begun.elapsed() < AT_ONCE => {
-                self.fetch.call(call).await
+        match self.client.call(call.clone()).await {
+            Err(FetchError::Unreachable { .. }) if begun.elapsed() < CONNECT_FAILURE_WITHIN => {
+                self.client.call(call).await
             }
             answer => answer,
         }
     }
 }
 
-/// Logs where a callback begins to fail and where it is back; nothing in between. Its
-/// host only: paths and queries of callbacks carry tokens.
-fn tell(subscription: &Subscription, verdict: DeliveryVerdict, result: &'static str) {
+/// Logs when a callback begins to fail and when it recovers, not each attempt in between. Only its
+/// host is logged, because paths and queries of callbacks carry tokens.
+fn log_health_transition(
+    subscription: &Subscription,
+    verdict: DeliveryVerdict,
+    result: &'static str,
+) {
     let (resource, number) = (subscription.id.resource.0, subscription.id.number);
     let host = subscription.callback.host();
-    match verdict::turn(subscription, verdict) {
-        Some(HealthTransition::Began(again_at)) => warn!(
+    match verdict::health_transition(subscription, verdict) {
+        Some(HealthTransition::Failing(retry_at)) => warn!(
             resource,
             subscription = number,
             host,
             code = result,
-            again_at = again_at.map(|at| at.to_rfc3339()),
-            "a callback has begun to fail; its deliveries are made again"
+            retry_at = retry_at.map(|at| at.to_rfc3339()),
+            "webhook delivery failed; it will be retried"
         ),
-        Some(HealthTransition::Back) => info!(
+        Some(HealthTransition::Recovered) => info!(
             resource,
             subscription = number,
             host,
             failures = subscription.failures,
-            "a callback takes deliveries again"
+            "webhook deliveries succeed again"
         ),
         Some(HealthTransition::Ended) => info!(
             resource,
             subscription = number,
             host,
             code = result,
-            "a callback has ended its subscription"
+            "the callback ended its subscription with 410"
         ),
         None => {}
     }
@@ -201,18 +205,18 @@ impl Job for Deliverer {
 
     async fn perform(&self, (due, permit): Self::Item) {
         let id = due.subscription.id;
-        let settled = self.attempt(&due).await;
+        let result = self.attempt(&due).await;
         drop(permit); // the host is free as soon as it has answered
-        let kept = match settled {
-            Ok(settled) => self.results.settle(settled).await,
+        let stored = match result {
+            Ok(result) => self.results.record(result).await,
             Err(err) => Err(Arc::new(err)),
         };
-        if let Err(err) = kept {
+        if let Err(err) = stored {
             error!(
                 resource = id.resource.0,
                 subscription = id.number,
                 error = &*err as &dyn Error,
-                "a delivery could not be kept; it will be made again"
+                "the result of a delivery was not stored; it will be delivered again"
             );
         }
     }

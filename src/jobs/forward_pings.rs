@@ -1,8 +1,8 @@
-//! Pings that go on: sinks are told of changes of resources whose owners asked for it.
+//! Forwards pings: notifies ping targets of changed resources.
 //!
-//! What is owed stands in the store, a row for each sink and resource, and is tried again
-//! until the sink has taken it or `STEPS_S` are used up. A host is asked few things at
-//! once, and all requests go through the guard.
+//! Waiting pings are rows in the store, one for each target and resource. A ping is retried until the
+//! target accepts it or `RETRY_STEPS_S` are used up. Each host receives few requests at the same
+//! time, and all of them through the guarded client.
 
 mod message;
 
@@ -23,39 +23,39 @@ use feedgate_core::topic;
 
 /// Longer than two requests and their answers can take.
 const CLAIM: Duration = Duration::from_secs(180);
-/// Requests at once to one host.
+/// Concurrent requests to one host.
 const PER_HOST: usize = 2;
-/// When a ping that was not taken is tried again, after the first failure, the second, …;
-/// then it is dropped: by the next day it is no news.
-const STEPS_S: [u64; 5] = [60, 300, 1_800, 7_200, 21_600];
+/// The waits before a failed ping is retried: after the first failure, the second, …; then it is
+/// dropped, because by the next day it is outdated.
+const RETRY_STEPS_S: [u64; 5] = [60, 300, 1_800, 7_200, 21_600];
 
-/// Tells sinks.
+/// Forwards pings to the configured targets.
 pub struct PingForwarder {
     store: Arc<dyn Store>,
-    fetch: HttpClient,
-    sinks: Vec<PingTarget>,
+    client: HttpClient,
+    targets: Vec<PingTarget>,
     permits: HostPermits,
     metrics: Metrics,
 }
 
-/// Why a sink did not take a ping.
+/// Why a target did not accept a ping.
 #[derive(Debug, thiserror::Error)]
-enum NotTaken {
-    /// It could not be asked.
+enum ForwardError {
+    /// The request failed.
     #[error(transparent)]
     HttpClient(#[from] FetchError),
-    /// It answered, but not with success.
-    #[error("the sink answered {0}")]
+    /// The response has an error status.
+    #[error("the target answered {0}")]
     Status(http::StatusCode),
-    /// It answered with success, but with nothing that says whether it has taken the ping.
-    #[error("the sink's answer is no XML-RPC: {0}")]
+    /// The response has a success status, but is not XML-RPC.
+    #[error("the response of the target is not XML-RPC: {0}")]
     Protocol(String),
-    /// It said no in the words of its protocol.
-    #[error("the sink refused: {0}")]
+    /// The target refused the ping in its protocol.
+    #[error("the target refused: {0}")]
     Refused(String),
 }
 
-impl NotTaken {
+impl ForwardError {
     /// A word for logs and metrics, listed in `docs/errors.md`.
     fn code(&self) -> &'static str {
         match self {
@@ -71,25 +71,25 @@ impl PingForwarder {
     /// Puts the parts together.
     pub fn new(
         store: Arc<dyn Store>,
-        fetch: HttpClient,
-        sinks: Vec<PingTarget>,
+        client: HttpClient,
+        targets: Vec<PingTarget>,
         metrics: Metrics,
     ) -> PingForwarder {
-        // Whoever waits for a place looks again by itself soon.
+        // No wake signal is needed: a worker that waits for a permit claims again soon.
         let permits = HostPermits::new(PER_HOST, Arc::default());
-        PingForwarder { store, fetch, sinks, permits, metrics }
+        PingForwarder { store, client, targets, permits, metrics }
     }
 
-    /// Tells a sink, and keeps how that ended.
-    async fn tell(&self, due: &DuePing) -> Result<(), StoreError> {
-        let Some(sink) = self.sinks.iter().find(|sink| sink.name() == due.sink) else {
+    /// Sends a ping, and records the result.
+    async fn forward(&self, due: &DuePing) -> Result<(), StoreError> {
+        let Some(target) = self.targets.iter().find(|target| target.name() == due.target) else {
             return self.store.finish_forwarded_ping(due, None, runner::now()).await;
         };
-        let told = message::send(&self.fetch, sink, due).await;
-        let result = told.as_ref().map_or_else(NotTaken::code, |()| "ok");
-        self.metrics.ping_forwarded(sink.means().as_str(), result);
+        let sent = message::send(&self.client, target, due).await;
+        let result = sent.as_ref().map_or_else(ForwardError::code, |()| "ok");
+        self.metrics.ping_forwarded(target.means().as_str(), result);
         let now = runner::now();
-        let retry_at = told.err().and_then(|why| {
+        let retry_at = sent.err().and_then(|why| {
             let retry_at = retry_at(due.attempts, now, runner::jitter());
             report(due, &why, retry_at);
             retry_at
@@ -98,41 +98,44 @@ impl PingForwarder {
     }
 }
 
-/// When a sink is told again that was told in vain so often before; `None` for never.
+/// When a ping is sent again after `attempts` failures; `None` for never.
 fn retry_at(attempts: u32, now: DateTime<Utc>, jitter: f64) -> Option<DateTime<Utc>> {
-    let step = STEPS_S.get(attempts as usize)?;
+    let step = RETRY_STEPS_S.get(attempts as usize)?;
     Some(now + Duration::from_secs(*step).mul_f64(0.8 + 0.4 * jitter))
 }
 
-/// The host only: addresses of sinks may hold keys.
-fn report(due: &DuePing, why: &NotTaken, retry_at: Option<DateTime<Utc>>) {
-    let (host, code, feed) = (host(&due.sink), why.code(), due.feed_url.as_str());
+/// Logs only the host of a target, because addresses of targets may hold API keys.
+fn report(due: &DuePing, why: &ForwardError, retry_at: Option<DateTime<Utc>>) {
+    let (host, code, feed) = (host(&due.target), why.code(), due.feed_url.as_str());
     let error = why as &dyn Error;
     match retry_at {
-        // Not at every attempt.
+        // A warning at the first attempt only.
         Some(_) if due.attempts == 0 => {
-            warn!(host, code, error, feed, "a ping was not taken; it is sent again");
+            warn!(host, code, error, feed, "forwarding a ping failed; it will be retried");
         }
-        Some(_) => debug!(host, code, error, feed, "a ping was not taken; it is sent again"),
-        None => warn!(host, code, error, feed, "a ping was never taken, and is dropped"),
+        Some(_) => debug!(host, code, error, feed, "forwarding a ping failed; it will be retried"),
+        None => warn!(
+            host,
+            code, error, feed, "forwarding a ping failed; it was dropped after the last attempt"
+        ),
     }
 }
 
-fn host(sink: &str) -> String {
-    let url = PingTarget::parse(sink).and_then(|sink| Url::parse(sink.url()).ok());
+fn host(target: &str) -> String {
+    let url = PingTarget::parse(target).and_then(|target| Url::parse(target.url()).ok());
     url.map(|url| topic::host(&url)).unwrap_or_default()
 }
 
 impl Job for PingForwarder {
     type Item = (DuePing, HostPermit);
 
-    const NAME: &'static str = "onward";
+    const NAME: &'static str = "ping forwarding";
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
         let mut jobs = Vec::new();
-        for sink in &self.sinks {
-            let (name, limits) = (sink.name(), self.permits.claim_limits(limit - jobs.len()));
+        for target in &self.targets {
+            let (name, limits) = (target.name(), self.permits.claim_limits(limit - jobs.len()));
             let host = host(&name);
             if limits.limit == 0 || limits.busy.contains(&host) {
                 continue;
@@ -145,28 +148,33 @@ impl Job for PingForwarder {
     }
 
     async fn perform(&self, (due, place): Self::Item) {
-        let told = self.tell(&due).await;
+        let sent = self.forward(&due).await;
         drop(place);
-        if let Err(err) = told {
-            let host = host(&due.sink);
+        if let Err(err) = sent {
+            let host = host(&due.target);
             error!(
                 host,
                 error = &err as &dyn Error,
-                "a ping could not be settled; it is sent again"
+                "the result of a forwarded ping was not stored; it will be sent again"
             );
         }
     }
 }
 
-/// Forgets what is owed to sinks that are not configured any more.
-pub async fn forget_others(store: &dyn Store, sinks: &[PingTarget]) -> Result<(), StoreError> {
-    let known: Vec<String> = sinks.iter().map(PingTarget::name).collect();
+/// Deletes waiting pings to targets that are no longer configured.
+pub async fn forget_other_targets(
+    store: &dyn Store,
+    targets: &[PingTarget],
+) -> Result<(), StoreError> {
+    let known: Vec<String> = targets.iter().map(PingTarget::name).collect();
     PingTargets::forget_other_targets(store, &known).await.map(drop)
 }
 
 impl std::fmt::Debug for PingForwarder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PingForwarder").field("sinks", &self.sinks.len()).finish_non_exhaustive()
+        f.debug_struct("PingForwarder")
+            .field("targets", &self.targets.len())
+            .finish_non_exhaustive()
     }
 }
 

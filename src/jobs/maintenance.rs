@@ -1,8 +1,8 @@
-//! Maintenance: what has to be done now and then, by one node at a time.
+//! Maintenance tasks: periodic work that one node does for all of them.
 //!
-//! Nothing waits for it: a subscription whose lease has ended gets no deliveries
-//! whether or not its row is gone. Each task may run twice, on two nodes or after a
-//! crash, without harm.
+//! Nothing depends on when a task runs: a subscription whose lease has ended gets no deliveries
+//! whether or not its row was deleted. Each task may run twice, on two nodes or after a crash,
+//! without harm.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -23,61 +23,61 @@ use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::schedule;
 
-/// How often to see what has to be done.
+/// How often to check which tasks are due.
 const TICK: Duration = Duration::from_secs(20);
 /// "The server drops a subscription after three consecutive errors, but it waits till
 /// the top of the hour" (seed 000).
 const MOST_ERRORS: u32 = 3;
 /// "We normally run maintenance at most every 24hour for each resource" (seed 003).
 const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
-/// How long fetch outcomes are kept: an operator looks back a week.
-const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// How long a resource is kept that nobody watches (rule S44): who subscribes again within
-/// it is not told of old entries.
-const KEEP_UNWATCHED: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// How long fetch outcomes are kept: operators look back a week.
+const OUTCOME_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long a resource without subscribers is kept (S44): somebody who subscribes again within
+/// that time is not notified of old entries.
+const UNWATCHED_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// One kind of upkeep.
+/// One maintenance task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
-    /// Forgets subscriptions whose lease has ended.
+    /// Deletes subscriptions whose lease has ended.
     Expire,
     /// Drops rssCloud subscriptions that keep failing, at the top of the hour.
     DropFailing,
     /// Brings velocity and counts up to date.
     Measure,
-    /// Keeps the hours of changes.xml that are over.
+    /// Stores the changes.xml documents of past hours.
     KeepHours,
-    /// Forgets old fetch outcomes, and old lines of changes.xml.
+    /// Deletes old fetch outcomes, and old lines of changes.xml.
     Prune,
-    /// Forgets resources that nobody watches any more.
+    /// Deletes resources that have had no subscriber for a month.
     Forget,
     /// Drops pages of archives that are no longer kept.
     Trim,
-    /// Turns the dial of the poll budget.
+    /// Adjusts the factor `k` of the schedule to the poll budget.
     Steer,
-    /// Keeps the log page from growing.
+    /// Deletes old events of the event log.
     ShortenLog,
 }
 
-/// All of them, and how often at most each is done in all nodes together.
-const TASKS: [(Task, Duration); 9] = [
-    (Task::Expire, Duration::from_secs(60)),
-    (Task::DropFailing, Duration::from_secs(30 * 60)),
-    (Task::Measure, Duration::from_secs(10 * 60)),
-    (Task::KeepHours, Duration::from_secs(5 * 60)),
-    (Task::Prune, Duration::from_secs(3_600)),
-    (Task::Forget, Duration::from_secs(3_600)),
-    (Task::Trim, Duration::from_secs(3_600)),
-    (Task::Steer, Duration::from_secs(60)),
-    (Task::ShortenLog, Duration::from_secs(60)),
+/// All tasks.
+const TASKS: [Task; 9] = [
+    Task::Expire,
+    Task::DropFailing,
+    Task::Measure,
+    Task::KeepHours,
+    Task::Prune,
+    Task::Forget,
+    Task::Trim,
+    Task::Steer,
+    Task::ShortenLog,
 ];
 
-/// What the operator decides about upkeep.
+/// The operator's settings for maintenance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaintenanceSettings {
-    /// Polls a second, of all nodes together.
+    /// Polls per second, across all nodes.
     pub polls_per_s: u32,
-    /// How the documents of hours count that are over.
+    /// The time unit in the documents of past hours.
     pub changes_unit: TimeUnit,
     /// How long pings are kept.
     pub keep_pings: Duration,
@@ -85,11 +85,11 @@ pub struct MaintenanceSettings {
     pub save_hours: Option<Duration>,
     /// How much of each archive is kept.
     pub retention: ArchiveRetention,
-    /// How much the log page holds.
+    /// How much the event log holds.
     pub events: EventRetention,
 }
 
-/// How much the log page holds.
+/// How much the event log holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRetention {
     /// How far it looks back.
@@ -98,7 +98,7 @@ pub struct EventRetention {
     pub of_a_kind: usize,
 }
 
-/// Keeps house until `stop` is cancelled.
+/// Runs the tasks until `stop` is cancelled.
 pub async fn run(
     store: Arc<dyn Store>,
     event_log: EventLog,
@@ -112,15 +112,14 @@ pub async fn run(
         if clock.look(began.elapsed(), now) != ClockReading::Steady
             && let Err(err) = set_back(&*store, now).await
         {
-            error!(error = &err as &dyn Error, "what a wrong clock left could not be mended");
+            error!(error = &err as &dyn Error, "repairing due times after a clock change failed");
         }
-        for (task, every) in TASKS {
+        for task in TASKS {
             if task.is_time(before, now)
-                && let Err(err) =
-                    task.take_turn((&*store, &event_log), &settings, (now, every)).await
+                && let Err(err) = task.run_if_due(&*store, &event_log, &settings, now).await
             {
                 let task = task.name();
-                error!(task, error = &err as &dyn Error, "a task of upkeep failed");
+                error!(task, error = &err as &dyn Error, "a maintenance task failed");
             }
         }
         before = now;
@@ -131,17 +130,20 @@ pub async fn run(
     }
 }
 
-/// Puts what was planned by a clock that was ahead where it belongs. One that was behind
-/// needs nothing: what it put off is overdue now.
+/// Repairs due times that were set while the clock was ahead. After a clock that was behind, nothing
+/// needs repair: what it postponed is overdue now.
 async fn set_back(store: &dyn Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     let resources = store.set_back(now).await?;
     if resources > 0 {
-        warn!(resources, "resources were polled in the future, by a clock that was wrong");
+        warn!(
+            resources,
+            "resources had poll times in the future, set by a wrong clock; they were repaired"
+        );
     }
     Ok(())
 }
 
-/// Turns the dial of the poll budget by what all resources together want.
+/// Adjusts the factor `k` of the schedule to the demand of all resources.
 async fn steer(store: &dyn Store, settings: &MaintenanceSettings) -> Result<u64, StoreError> {
     let k = store.k().await?;
     let planned = store.planned(k).await?;
@@ -151,12 +153,12 @@ async fn steer(store: &dyn Store, settings: &MaintenanceSettings) -> Result<u64,
     }
     if k == schedule::K_LEAST {
         let budget = settings.polls_per_s;
-        warn!(planned, budget, "the poll budget does not suffice; periods become longer");
+        warn!(planned, budget, "the poll budget is exceeded; poll periods become longer");
     }
     store.save_k(next).await.map(|()| 0)
 }
 
-/// Drops what has ended or keeps failing, and tells of each.
+/// Deletes subscriptions that ended or keep failing, and records each in the event log.
 async fn drop_all(
     task: Task,
     store: &dyn Store,
@@ -179,11 +181,8 @@ async fn drop_all(
                     (EventKind::Expire, "lease_ended", "its lease has ended".to_owned())
                 }
                 _ => {
-                    let why = format!(
-                        "{} changes could not be told, one after the other",
-                        dropped.errors
-                    );
-                    (EventKind::Drop, "kept_failing", why)
+                    let why = format!("{} consecutive notifications failed", dropped.errors);
+                    (EventKind::Drop, "too_many_failures", why)
                 }
             };
             let event = Event::new(kind, now).about_feed(&dropped.topic).to(&dropped.callback);
@@ -199,7 +198,7 @@ async fn shorten_log(
     settings: &MaintenanceSettings,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
-    // Quietly: it happens every minute.
+    // Not logged, because it happens every minute.
     store.trim_events(now - settings.events.age, settings.events.of_a_kind).await.map(|_| 0)
 }
 
@@ -210,7 +209,7 @@ async fn prune(
 ) -> Result<u64, StoreError> {
     let hours_before = settings.save_hours.map(|keep| now - keep);
     let lines = store.prune_changes(now - settings.keep_pings, hours_before).await?;
-    Ok(lines + store.prune(now - KEEP).await?)
+    Ok(lines + store.prune(now - OUTCOME_RETENTION).await?)
 }
 
 impl Task {
@@ -228,24 +227,40 @@ impl Task {
         }
     }
 
-    /// Whether it may be done `now`, if it was last thought of `before`.
+    /// The shortest time between two runs, across all nodes.
+    fn interval(self) -> Duration {
+        match self {
+            Task::Expire => Duration::from_secs(60),
+            Task::DropFailing => Duration::from_secs(30 * 60),
+            Task::Measure => Duration::from_secs(10 * 60),
+            Task::KeepHours => Duration::from_secs(5 * 60),
+            Task::Prune => Duration::from_secs(3_600),
+            Task::Forget => Duration::from_secs(3_600),
+            Task::Trim => Duration::from_secs(3_600),
+            Task::Steer => Duration::from_secs(60),
+            Task::ShortenLog => Duration::from_secs(60),
+        }
+    }
+
+    /// Whether the task may run `now`, if it was last considered at `before`.
     fn is_time(self, before: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         let hour = |at: DateTime<Utc>| (at.date_naive(), at.hour());
         self != Task::DropFailing || hour(before) != hour(now)
     }
 
-    /// Does it, if it is this node's turn.
-    async fn take_turn(
+    /// Runs the task, if it is due and no other node has claimed it.
+    async fn run_if_due(
         self,
-        (store, event_log): (&dyn Store, &EventLog),
+        store: &dyn Store,
+        event_log: &EventLog,
         settings: &MaintenanceSettings,
-        (now, every): (DateTime<Utc>, Duration),
+        now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        // Nodes may be told apart what to keep; the turn is for one that has something to do.
+        // Nodes may have different settings: a node that keeps everything leaves the task to another.
         if self == Task::Trim && settings.retention.keeps_all() {
             return Ok(());
         }
-        if !store.claim_maintenance_task(self.name(), now, every).await? {
+        if !store.claim_maintenance_task(self.name(), now, self.interval()).await? {
             return Ok(());
         }
         let done = match self {
@@ -255,12 +270,12 @@ impl Task {
             Task::Measure => store.measure(now - MEASURE_EVERY, now).await?,
             Task::KeepHours => store.save_hours(now, settings.changes_unit).await?,
             Task::Prune => prune(store, settings, now).await?,
-            Task::Forget => store.forget_unwatched(now - KEEP_UNWATCHED, now).await?,
+            Task::Forget => store.forget_unwatched(now - UNWATCHED_RETENTION, now).await?,
             Task::Trim => store.drop_pages(&settings.retention, now).await?,
             Task::Steer => steer(store, settings).await?,
         };
         if done > 0 {
-            info!(task = self.name(), done, "a task of upkeep is done");
+            info!(task = self.name(), done, "maintenance task finished");
         }
         Ok(())
     }

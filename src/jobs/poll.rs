@@ -115,7 +115,7 @@ impl Poller {
         settings: PollSettings,
     ) -> Poller {
         Poller {
-            permits: HostPermits::new(PER_HOST, store.news().resources),
+            permits: HostPermits::new(PER_HOST, store.wake_signals().resources),
             store,
             client,
             shared_documents: shared_documents::SharedDocuments::default(),

@@ -1,14 +1,14 @@
-//! UpstreamClient: subscribing where resources say that they tell of their changes, at hubs by
-//! WebSub, at clouds by rssCloud, and taking what they tell (rule P53).
+//! Upstreams: subscribes to the hubs (by WebSub) and clouds (by rssCloud) that resources
+//! advertise, and handles their notifications (P53).
 //!
-//! What holds here:
+//! What always holds:
 //!
-//! * All that is known stands in the store: whom to ask next, the address at which we are
-//!   told, the secret. A restart or another node goes on where this one was.
-//! * A hub is always given a secret. What it then sends is believed only if signed with
-//!   it; anything else is a hint to poll.
-//! * An upstream that fails is asked again ever later, and nothing else changes: the
-//!   resource is polled as if it had none.
+//! * All state is in the store: which upstream is due, the address for its notifications, the
+//!   secret. After a restart, or on another node, work continues where it was.
+//! * A hub always gets a secret. Its notifications are trusted only if signed with it; any other
+//!   notification is a hint to poll.
+//! * A failing upstream is retried at growing intervals, and nothing else changes: the resource is
+//!   polled as if it had none.
 
 mod request;
 
@@ -36,36 +36,47 @@ use feedgate_core::upstream::Upstream;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature;
 
-pub use request::{UpstreamError, UpstreamRequest, ask, classify};
+pub use request::{UpstreamError, UpstreamRequest, check_response, request_subscription};
 
-/// Longer than a request and its answer can take.
+/// Longer than a request and its response can take.
 const CLAIM: Duration = Duration::from_secs(120);
-/// Requests at once to one hub or cloud: one that does not answer must leave limits for others.
+/// Concurrent requests to one hub or cloud: one that does not respond must not occupy all slots.
 const PER_HOST: usize = 2;
-/// The least and the most that a hub's lease is believed to last.
+/// The shortest and the longest lease of a hub that is accepted, in seconds.
 const LEASES: (u64, u64) = (60, 366 * 86_400);
 
-/// What the operator decides about upstreams.
+/// The operator's settings for upstreams.
 #[derive(Clone, Debug)]
 pub struct UpstreamSettings {
-    /// Below it are the addresses at which we are told; others must be able to reach it.
+    /// The public address, below which are the addresses for notifications.
     pub public_url: Url,
-    /// Between two fetches of one resource because it was told of.
+    /// The shortest time between two fetches of one resource that pings caused.
     pub ping_spacing: Duration,
 }
 
-/// Asks upstreams, and takes what they tell.
+/// Subscribes to upstreams, and handles their notifications.
 pub struct UpstreamClient {
     parts: Parts,
     permits: HostPermits,
 }
 
-/// An upstream with which something is to be done, and until when it is ours.
+/// An upstream that is due, and until when this node owns it.
 #[derive(Debug)]
 pub struct ClaimedUpstream {
     upstream: Upstream,
     claimed_until: DateTime<Utc>,
     permit: HostPermit,
+}
+
+/// A notification of an upstream.
+#[derive(Debug)]
+pub struct Notification<'a> {
+    /// The value of `X-Hub-Signature`; empty if there is none.
+    pub signature: &'a str,
+    /// `Content-Type` as received, if any.
+    pub content_type: Option<String>,
+    /// The body.
+    pub body: Bytes,
 }
 
 /// What an [`UpstreamClient`] is made of.
@@ -91,23 +102,26 @@ impl UpstreamClient {
         UpstreamClient { permits: HostPermits::new(PER_HOST, Arc::default()), parts }
     }
 
-    /// Subscribes, renews, or leaves where nobody follows the resource any more.
-    async fn attend(&self, job: ClaimedUpstream) -> Result<(), StoreError> {
-        let ClaimedUpstream { mut upstream, claimed_until, permit: _permit } = job;
+    /// Subscribes, renews, or unsubscribes if the resource has no subscribers left.
+    async fn process(&self, item: ClaimedUpstream) -> Result<(), StoreError> {
+        let ClaimedUpstream { mut upstream, claimed_until, permit: _permit } = item;
         let protocol = &upstream.offer.protocol;
         if upstream.subscribers == 0 {
             if *protocol == Protocol::WebSub {
-                let left = self.ask(&upstream, "unsubscribe").await;
-                debug!(ok = left.is_ok(), "left the hub of a resource nobody follows");
+                let unsubscribed = self.request(&upstream, "unsubscribe").await;
+                debug!(
+                    ok = unsubscribed.is_ok(),
+                    "unsubscribed from the hub of a resource without subscribers"
+                );
             }
             return self.parts.store.end_upstream(&upstream).await;
         }
-        let asked = self.ask(&upstream, "subscribe").await;
-        let result = asked.as_ref().map_or_else(UpstreamError::code, |()| "ok");
-        self.parts.metrics.upstream_asked(protocol.as_str(), result);
+        let requested = self.request(&upstream, "subscribe").await;
+        let result = requested.as_ref().map_or_else(UpstreamError::code, |()| "ok");
+        self.parts.metrics.upstream_requested(protocol.as_str(), result);
         let now = runner::now();
-        let due_at = match asked {
-            // A cloud has verified us before it answers; a hub does so by and by.
+        let due_at = match requested {
+            // A cloud verifies the callback before it responds; a hub does so later.
             Ok(()) if protocol.is_rsscloud() => {
                 upstream.confirm(Lease::RSSCLOUD.end(now));
                 now + upstream.offer.renewal(Duration::from_secs(Lease::RSSCLOUD.as_secs()))
@@ -123,11 +137,11 @@ impl UpstreamClient {
         self.parts.store.save_upstream(upstream, claimed, due_at).await.map(drop)
     }
 
-    async fn ask(&self, upstream: &Upstream, mode: &str) -> Result<(), UpstreamError> {
+    async fn request(&self, upstream: &Upstream, mode: &str) -> Result<(), UpstreamError> {
         request::send(&self.parts.client, upstream, mode, &self.parts.settings.public_url).await
     }
 
-    /// Not at every attempt; hosts only, because addresses carry tokens.
+    /// Logs the first failure only, and only the host, because addresses carry tokens.
     fn report(&self, upstream: &Upstream, why: &UpstreamError) {
         if upstream.failures == 0 {
             let host = Url::parse(&upstream.offer.endpoint).map(|url| topic::host(&url));
@@ -136,29 +150,29 @@ impl UpstreamClient {
                 host = host.unwrap_or_default(),
                 code = why.code(),
                 error = why as &dyn Error,
-                "an upstream does not tell us; its resource is polled as before"
+                "subscribing to an upstream failed; its resource is polled as before"
             );
         }
     }
 
-    /// The upstream that tells us at the address with this token, and its resource; `None`
-    /// where nobody is told any more, which is to end it.
-    pub async fn known(&self, token: &str) -> Result<Option<(Upstream, Resource)>, StoreError> {
+    /// The upstream that sends notifications to the address with this token, and its resource;
+    /// `None` if it is unknown or the resource has no subscribers left, which ends it.
+    pub async fn find(&self, token: &str) -> Result<Option<(Upstream, Resource)>, StoreError> {
         let Some(upstream) = self.parts.store.upstream(token).await? else { return Ok(None) };
         let resource = self.parts.store.get(upstream.resource).await?;
         match resource.filter(|held| held.subscribers > 0) {
             Some(resource) => Ok(Some((upstream, resource))),
             None => {
-                // What it is told now ends it there, so it must not be relied on here.
+                // The response to this request ends the subscription at the upstream.
                 self.parts.store.end_upstream(&upstream).await?;
                 Ok(None)
             }
         }
     }
 
-    /// A hub verifies that we asked: whether we did, for this topic. If so, it holds for
-    /// `lease_s` from now.
-    pub async fn agree(
+    /// Confirms a subscription that a hub verifies, with a lease of `lease_s` from now. Returns
+    /// whether this gateway requested it, for this topic.
+    pub async fn confirm(
         &self,
         mut upstream: Upstream,
         topic: &str,
@@ -175,21 +189,22 @@ impl UpstreamClient {
         self.parts.store.save_upstream(&upstream, None, renewal).await
     }
 
-    /// A hub says that it will not tell us (WebSub `#subscription-validation`).
+    /// Records that a hub denied the subscription (WebSub `#subscription-validation`).
     pub async fn denied(&self, mut upstream: Upstream) -> Result<(), StoreError> {
         let due_at = runner::now() + upstream.refused(true);
         self.parts.store.save_upstream(&upstream, None, due_at).await.map(drop)
     }
 
-    /// An upstream tells of a change. What a hub sent and signed is taken as it is, unless
-    /// it comes sooner after the last than a ping may; everything is polled besides,
-    /// because a push may hold less than the document.
-    pub async fn told(
+    /// Handles a notification. A document that a hub sent and signed is appended as it is, unless
+    /// it arrives sooner after the last than a ping may; the resource is polled in any case,
+    /// because a push may hold less than the whole document.
+    pub async fn handle_notification(
         &self,
         upstream: &Upstream,
         resource: &Resource,
-        (signature, content_type, body): (&str, Option<String>, Bytes),
+        notification: Notification<'_>,
     ) -> Result<(), StoreError> {
+        let Notification { signature, content_type, body } = notification;
         let now = runner::now();
         let protocol = upstream.offer.protocol.as_str();
         let is_signed = upstream.offer.protocol == Protocol::WebSub
@@ -199,7 +214,7 @@ impl UpstreamClient {
         if is_signed && is_due {
             let pushed = PushedDocument { content_type, body };
             let new = self.parts.poller.push(resource, pushed, now).await?;
-            debug!(resource = resource.id.0, new, "an upstream sent what is new");
+            debug!(resource = resource.id.0, new, "an upstream sent new entries");
         }
         let result = if is_signed && is_due { "signed" } else { "hint" };
         self.parts.metrics.record_upstream_push(protocol, result);
@@ -240,10 +255,10 @@ impl Job for UpstreamClient {
         Ok(jobs.collect())
     }
 
-    async fn perform(&self, job: ClaimedUpstream) {
-        let resource = job.upstream.resource.0;
-        if let Err(err) = self.attend(job).await {
-            error!(resource, error = &err as &dyn Error, "an upstream could not be settled");
+    async fn perform(&self, item: ClaimedUpstream) {
+        let resource = item.upstream.resource.0;
+        if let Err(err) = self.process(item).await {
+            error!(resource, error = &err as &dyn Error, "the state of an upstream was not stored");
         }
     }
 }

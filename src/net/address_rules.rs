@@ -1,9 +1,9 @@
-//! Which addresses a request may go to: a table, and nothing else.
+//! The addresses that a request may be sent to.
 //!
-//! An address is judged in its canonical form, so `::ffff:127.0.0.1` is `127.0.0.1`.
-//! What wraps an IPv4 address in an IPv6 one by other means (NAT64, 6to4, Teredo,
-//! `::a.b.c.d`) is refused whole, because a relay would unwrap it behind our back.
-//! The tables are those of the IANA special-purpose registries (rules S1 and S7);
+//! An address is checked in its canonical form, so `::ffff:127.0.0.1` is `127.0.0.1`.
+//! All other IPv6 addresses that wrap an IPv4 address (NAT64, 6to4, Teredo, `::a.b.c.d`) are
+//! refused, because a relay would unwrap them where no check can see it. The tables are those
+//! of the IANA special-purpose registries (S1, S7);
 //! [`IpAddr::is_global`] would do some of it but is not stable.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -38,7 +38,7 @@ const INNER_V4: [Ipv4Net; 15] = [
     v4(240, 0, 0, 0, 4),     // reserved, and broadcast
 ];
 
-/// The only IPv6 network that is given out for public use …
+/// The only IPv6 network that is allocated for public use …
 const PUBLIC_V6: Ipv6Net = v6(0x2000, 0, 3);
 
 /// … less these parts of it.
@@ -49,9 +49,9 @@ const INNER_V6: [Ipv6Net; 4] = [
     v6(0x3fff, 0, 20),     // documentation
 ];
 
-/// Where clouds hand their secrets to whoever asks from inside, also where the
-/// address is a public one. An allowed network does not open these; only an entry for
-/// exactly this address does (rule S7).
+/// The metadata services of cloud providers, which disclose secrets to any internal client, also
+/// where the address is a public one. An allowed network does not include these; only an entry
+/// for exactly this address does (S7).
 const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // most clouds
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // credentials of Amazon's containers
@@ -62,12 +62,12 @@ const METADATA: [IpAddr; 7] = [
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)), // Google
 ];
 
-/// Whether a request may go to `ip`: it is public, or the operator listed it.
-pub(super) fn may_reach(ip: IpAddr, allowed: &[IpNet]) -> bool {
+/// Whether a request may be sent to `ip`: it is public, or the operator allowed it.
+pub(super) fn is_allowed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     is_listed(ip, allowed) || (is_public(ip) && !is_metadata(ip))
 }
 
-/// Whether the operator listed `ip`.
+/// Whether the operator allowed `ip`.
 pub(super) fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     let ip = ip.to_canonical();
     if is_metadata(ip) {
@@ -76,7 +76,7 @@ pub(super) fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     allowed.iter().any(|net| net.contains(&ip))
 }
 
-/// Whether `ip` is where a cloud hands out its secrets (rule S7).
+/// Whether `ip` is a cloud provider's metadata service (S7).
 pub fn is_metadata(ip: IpAddr) -> bool {
     METADATA.contains(&ip.to_canonical())
 }
@@ -89,16 +89,15 @@ pub fn is_public(ip: IpAddr) -> bool {
     }
 }
 
-/// Names that mean something only inside a network (rule S2). They may lead to networks
-/// that the operator listed and nowhere else.
+/// Whether a name has a meaning only inside a network (S2). Such names may only resolve to
+/// networks that the operator allowed.
 pub(super) fn is_inner_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();
     !name.contains('.') || matches!(last, "localhost" | "local" | "internal" | "onion")
 }
 
-/// Whether `url` leads into some inner network, as far as the URL itself tells: nobody is
-/// asked what its name leads to.
+/// Whether `url` points into a private network, judging by the URL alone: no name is looked up.
 pub fn is_inner(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => !is_public(ip.into()),
@@ -180,7 +179,7 @@ mod tests {
     fn only_public_addresses_are_reached() {
         for (text, want) in CASES {
             let ip: IpAddr = text.parse().unwrap();
-            assert_eq!(may_reach(ip, &[]), *want, "{text}");
+            assert_eq!(is_allowed(ip, &[]), *want, "{text}");
         }
     }
 
@@ -188,12 +187,12 @@ mod tests {
     fn metadata_services_must_be_named_singly() {
         let everything: Vec<IpNet> = vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
         for ip in METADATA {
-            assert!(!may_reach(ip, &[]), "{ip}");
-            assert!(!may_reach(ip, &everything), "{ip} opened by a network");
-            assert!(may_reach(ip, &[IpNet::from(ip)]), "{ip} not opened by name");
+            assert!(!is_allowed(ip, &[]), "{ip}");
+            assert!(!is_allowed(ip, &everything), "{ip} opened by a network");
+            assert!(is_allowed(ip, &[IpNet::from(ip)]), "{ip} not opened by name");
         }
         let mapped: IpAddr = "::ffff:168.63.129.16".parse().unwrap();
-        assert!(!may_reach(mapped, &everything));
+        assert!(!is_allowed(mapped, &everything));
     }
 
     #[test]
@@ -209,7 +208,7 @@ mod tests {
             ("fd13::1", false),
             ("8.8.8.8", true),
         ] {
-            assert_eq!(may_reach(text.parse().unwrap(), &lan), want, "{text}");
+            assert_eq!(is_allowed(text.parse().unwrap(), &lan), want, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a body with a limit on everything: length, pauses, speed and time.
+//! Reads a response body, with limits on its length, pauses, speed and time.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout_at};
 use super::FetchError;
 use super::failure;
 
-/// A body slower than this is not waited for (rule P42: 1 kB/s).
+/// A slower body is not waited for (P42: 1 kB/s).
 const SLOWEST_BYTES_PER_S: u128 = 1_000;
 
-/// What a body may cost.
+/// The limits of reading a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyLimits {
     /// The longest body, on the wire.
@@ -25,17 +25,16 @@ pub(super) struct BodyLimits {
     pub(super) deadline: (Instant, Duration),
 }
 
-/// Reads all of the body. `wire_bytes` counts what was received, also if that is not
-/// all of it. What is too long is refused unread where its length is told beforehand
-/// (rule P43).
+/// Reads the whole body. `wire_bytes` counts the received bytes, also of an incomplete body. A body
+/// whose announced length exceeds the limit is refused unread (P43).
 pub(super) async fn read(
     mut response: Response,
     limits: BodyLimits,
     wire_bytes: &mut u64,
 ) -> Result<Bytes, FetchError> {
-    let too_long = FetchError::BodyTooLarge { limit_bytes: limits.bytes };
-    if response.content_length().is_some_and(|told| told > limits.bytes) {
-        return Err(too_long);
+    let too_large = FetchError::BodyTooLarge { limit_bytes: limits.bytes };
+    if response.content_length().is_some_and(|length| length > limits.bytes) {
+        return Err(too_large);
     }
     let begun = Instant::now();
     let mut body = BytesMut::new();
@@ -50,7 +49,7 @@ pub(super) async fn read(
         };
         *wire_bytes += piece.len() as u64;
         if body.len() as u64 + piece.len() as u64 > limits.bytes {
-            return Err(too_long);
+            return Err(too_large);
         }
         body.extend_from_slice(&piece);
         let took = begun.elapsed();
@@ -67,8 +66,8 @@ fn soonest(limits: BodyLimits) -> (Instant, Duration) {
     if pause < limits.deadline.0 { (pause, limits.pause) } else { limits.deadline }
 }
 
-/// The first `limit_bytes` of the body, or what of them is there at `deadline`. The rest
-/// is not read, and the connection closed with it.
+/// The first `limit_bytes` of the body, or as many as arrived before `deadline`. The rest is not
+/// read, and the connection is closed.
 pub(super) async fn read_start(
     response: &mut Response,
     limit_bytes: usize,

@@ -1,4 +1,4 @@
-//! Calling a callback, once: no redirects, a short answer, little patience.
+//! Sends one request to a callback: no redirects, a short response, a short timeout.
 
 use http::header::USER_AGENT;
 use reqwest::Request;
@@ -7,16 +7,16 @@ use tokio::time::{Instant, timeout_at};
 use super::{CallbackRequest, CallbackResponse, FetchError, HttpClient, is_public};
 use super::{body, failure};
 
-/// The most that is read of an answer (rule D4).
+/// The longest response body that is read (D4).
 const LONGEST_REPLY_BYTES: usize = 16 * 1024;
 
 impl HttpClient {
-    /// Calls a callback, once. Any answer is a [`CallbackResponse`], whatever its status code; the
-    /// caller judges (rule D5). Once the status code is there the call has been
-    /// answered: a body that breaks off or takes too long is cut where it stopped.
+    /// Sends one request to a callback. Any response is a [`CallbackResponse`], whatever its status
+    /// code; the caller decides what it means (D5). Once the status code has arrived the request has
+    /// been answered: a body that breaks off or takes too long is truncated.
     ///
-    /// Connections to servers that are called often are kept and used again. The time
-    /// allowed counts from the lookup of the name to the last byte.
+    /// Connections to servers that receive requests often are kept alive and reused. The timeout
+    /// counts from the lookup of the name to the last byte.
     pub async fn call(&self, call: CallbackRequest) -> Result<CallbackResponse, FetchError> {
         let inner = &self.inner;
         inner.callbacks.check(&call.url)?;
@@ -31,7 +31,9 @@ impl HttpClient {
             *request.body_mut() = Some(call.body.into());
         }
 
-        let sent = timeout_at(deadline, inner.callbacks.client_once(&url).execute(request)).await;
+        let sent =
+            timeout_at(deadline, inner.callbacks.client_for_rare_server(&url).execute(request))
+                .await;
         let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| failure::from_client(&err, &url))?;
         let is_public = response.remote_addr().is_some_and(|peer| is_public(peer.ip()));

@@ -1,11 +1,11 @@
-//! User name and password that stand in a URL, which leave it before it is requested.
+//! User name and password in a URL, which are removed from it before it is requested.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::HeaderValue;
 use url::Url;
 
-/// User name and password in a URL, as a header.
+/// User name and password in a URL, as an `Authorization` header.
 pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -19,7 +19,7 @@ pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     Some(header)
 }
 
-/// Takes them out.
+/// Removes user name and password.
 pub(super) fn strip(url: &mut Url) {
     // These fail only for URLs without a host, which have no credentials either.
     url.set_username("").ok();

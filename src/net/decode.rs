@@ -1,13 +1,13 @@
-//! Content decoding that cannot be made to eat the machine (rules P37, P43, S18).
+//! Content decoding with bounded memory and time (P37, P43, S18).
 //!
-//! A bomb unfolds to thousands of times its size (measured: gzip 1,029:1, zstd
+//! A decompression bomb expands to thousands of times its size (measured: gzip 1,029:1, zstd
 //! 32,498:1, brotli 657,930:1), so decoding goes chunk by chunk and stops at a limit on
 //! the decoded bytes, at a limit on their ratio, and at a limit on the window of zstd.
-//! What passes a limit is an error, never a shortened document. One layer is undone; a
-//! second one is nobody's honest need.
+//! Exceeding a limit is an error, never a truncated document. One layer is decoded; no honest
+//! server sends two.
 //!
-//! A label that the bytes contradict is ignored: servers announce `gzip` over plain
-//! text more often than one would think.
+//! A `Content-Encoding` that the bytes contradict is ignored: many servers announce `gzip` for
+//! plain text.
 
 use std::io::{self, BufRead, Read};
 
@@ -44,8 +44,8 @@ pub(super) async fn decode(
     let Some(coding) = coding(headers)?.filter(|coding| coding.fits(&wire)) else {
         return Ok(wire);
     };
-    // It may take milliseconds, too long for a thread that serves others; and a decoder
-    // that panics takes only itself down (rule S47).
+    // Decoding may take milliseconds, too long for a thread that serves other tasks; and a
+    // panic in a decoder stays inside its task (S47).
     let decoded = tokio::task::spawn_blocking(move || undo(coding, &wire, limit_bytes)).await;
     decoded.unwrap_or_else(|_| Err(coding.broken()))
 }
@@ -170,7 +170,7 @@ enum Stopped {
     TooLong(u64),
 }
 
-/// How much may come out of so much.
+/// The limits of the decoded length.
 #[derive(Clone, Copy)]
 struct Cap {
     limit_bytes: u64,

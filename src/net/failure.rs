@@ -1,9 +1,8 @@
-//! What the HTTP client reports, in our words.
+//! Errors of the HTTP library, as errors of feedgate.
 //!
-//! The classes are as fine as a subscriber may know (rule S13): whether a port was
-//! closed, filtered or silent is one and the same "the connection failed", because the
-//! difference would map networks that only we can reach. The operator finds the exact
-//! cause in the trace of the hop ([`exact`]).
+//! The classes are as fine as a subscriber may know (S13): a closed, filtered or silent port is
+//! always "the connection failed", because the difference would map networks that only this
+//! gateway can reach. The operator finds the exact cause in the trace of the hop ([`exact`]).
 
 use std::error::Error;
 use std::io;
@@ -15,7 +14,7 @@ use super::FetchError;
 use super::guarded_client::LookupError;
 use feedgate_core::schedule::FailureClass;
 
-/// The error that `err` is on the way to `url`.
+/// The error for a request to `url` that failed with `err`.
 pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     let host = url.host_str().unwrap_or_default().to_owned();
     let causes = causes(err);
@@ -41,32 +40,32 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     } else if is_http2(err, url) {
         "h2: the server broke the HTTP/2 protocol".to_owned()
     } else if causes.iter().any(is_parse) {
-        "http: the answer is not HTTP".to_owned()
+        "http: the response is not HTTP".to_owned()
     } else {
-        "http: the connection broke off before the answer was complete".to_owned()
+        "http: the connection was closed before the response was complete".to_owned()
     };
     let class = if tls.is_some() { FailureClass::Tls } else { FailureClass::Network };
     FetchError::Unreachable { host, detail, class }
 }
 
-/// Every cause in one line, for the operator. The outermost says only that a request
-/// failed, and to where.
+/// All causes in one line, for the operator, except the outermost, which says only that a request
+/// to a URL failed.
 pub(super) fn exact(err: &reqwest::Error) -> String {
-    let mut told: Vec<String> = Vec::new();
+    let mut causes_text: Vec<String> = Vec::new();
     for cause in causes(err).into_iter().skip(1) {
         let text = cause.to_string();
-        if told.last().is_none_or(|last| !last.contains(&text)) {
-            told.push(text);
+        if causes_text.last().is_none_or(|last| !last.contains(&text)) {
+            causes_text.push(text);
         }
     }
-    told.join(": ")
+    causes_text.join(": ")
 }
 
-/// Whether the server at `url` broke the rules of HTTP/2, or does not want to speak it.
+/// Whether the server at `url` broke the HTTP/2 protocol, or refuses to speak it.
 ///
-/// A server may also end a new connection before our request is on its way, or while it
-/// is: then nothing is told but that it could not be sent, in one of four ways, by the
-/// moment at which the end was noticed.
+/// A server may also close a new connection before the request was sent, or meanwhile. The library
+/// then reports only that the request was not sent, in one of four ways, by the moment at which
+/// it noticed.
 pub(super) fn is_http2(err: &reqwest::Error, url: &Url) -> bool {
     let broken = |cause: &&(dyn Error + 'static)| {
         let never_sent = cause
@@ -77,8 +76,8 @@ pub(super) fn is_http2(err: &reqwest::Error, url: &Url) -> bool {
     url.scheme() == "https" && !err.is_connect() && causes(err).iter().any(broken)
 }
 
-/// Whether the connection ended before any answer began.
-pub(super) fn is_cut_off(err: &reqwest::Error) -> bool {
+/// Whether the connection was closed before the response began.
+pub(super) fn is_connection_closed(err: &reqwest::Error) -> bool {
     let closed = |cause: &&(dyn Error + 'static)| {
         is_reset(cause)
             || cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)

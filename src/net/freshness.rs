@@ -1,19 +1,19 @@
-//! What response headers say about when to come back: pure functions.
+//! What response headers say about when to fetch again: pure functions.
 //!
-//! A hint is a floor, never a wish to be polled sooner (rule P13). `received` is when
-//! the answer arrived by our clock; it is used only where the server did not tell its
-//! own time, so that a clock that is off on either side does no harm (rules P12, P47).
+//! A freshness hint is a lower bound of the period, never a request to be polled sooner (P13).
+//! `received` is when the response arrived by our clock; it is used only if the server did not send
+//! its own time, so that a wrong clock on either side does no harm (P12, P47).
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, LAST_MODIFIED, RETRY_AFTER};
 
-/// The most that headers are believed, in seconds: publishers misconfigure, and a day
-/// is the longest that a peer lets itself be held off (rules P13, P25).
+/// The longest freshness that is honoured, in seconds: servers are often misconfigured, and a day
+/// is the longest that other hubs wait (P13, P25).
 const LONGEST_S: u64 = 24 * 3_600;
 
-/// Seconds for which the answer is good; `None` if its headers do not say.
+/// For how many seconds the response is fresh; `None` if its headers do not say.
 ///
 /// `no-cache` and `no-store` say 0: they permit to poll, they do not ask for it.
 pub fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
@@ -22,7 +22,7 @@ pub fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     if value("no-cache").is_some() || value("no-store").is_some() {
         return Some(0);
     }
-    // We are a cache for many: what is meant for shared caches goes first.
+    // feedgate is a shared cache, so `s-maxage` takes precedence.
     let max_age = ["s-maxage", "max-age"].iter().find_map(|name| value(name)?.parse::<u64>().ok());
     if let Some(max_age) = max_age {
         let age = text(headers, AGE).and_then(|age| age.parse().ok()).unwrap_or(0);
@@ -38,8 +38,8 @@ pub fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     value("must-revalidate").map(|_| 0)
 }
 
-/// Seconds for which the server asks to be left alone, in either form of `Retry-After`;
-/// a time in the past is 0 (rules P24, P25).
+/// For how many seconds the server asks not to be contacted, in either form of `Retry-After`; a
+/// time in the past is 0 (P24, P25).
 pub fn retry_after_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     let value = text(headers, RETRY_AFTER)?;
     if let Ok(seconds) = value.parse::<i64>() {
@@ -51,7 +51,7 @@ pub fn retry_after_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
 }
 
 /// Whether `Last-Modified` lies so far in the future that the server would answer "not
-/// modified" for years (rule P9).
+/// modified" for years (P9).
 pub fn is_from_the_future(headers: &HeaderMap, received: SystemTime) -> bool {
     let Some(modified) = text(headers, LAST_MODIFIED) else { return false };
     let Ok(modified) = httpdate::parse_http_date(modified) else { return false };

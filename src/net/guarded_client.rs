@@ -1,16 +1,15 @@
-//! The one guarded way out. No other file may build an HTTP client; a test checks.
+//! The one guarded HTTP client. No other file may build an HTTP client; a test checks.
 //!
-//! A request is checked twice. [`GuardedClient::check`] looks at the URL of every hop: scheme,
-//! port, and the address where the URL has one instead of a name, because the client
-//! never asks a resolver for those (rule S3). [`Guard::resolve`] looks at what a name
-//! leads to: it is looked up once, refused whole if any of its addresses is forbidden,
-//! and only addresses that passed are handed to the connector, so that nothing can
-//! change between check and connection (rule S4). Why it is built like this:
+//! A request is checked twice. [`GuardedClient::check`] checks the URL of every hop: scheme, port,
+//! and the address where the URL has one instead of a name, because the client never resolves
+//! those (S3). [`Guard::resolve`] checks the addresses of a name: the name is looked up once, it is
+//! refused if any of its addresses is forbidden, and only the checked addresses are passed to the
+//! connector, so that nothing can change between check and connection (S4). Why it is built like this:
 //! `docs/contributing/adr/0003-egress-guard.md`.
 //!
 //! Deliberately absent: redirects (the caller follows them hop by hop), proxies from
-//! the environment (rule S10), cookies, a `Referer`, and a switch that turns the guard
-//! off (rule S12).
+//! the environment (S10), cookies, a `Referer`, and a switch that turns the guard
+//! off (S12).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,35 +27,34 @@ use tracing::warn;
 use url::{Host, Url};
 
 use super::FetchError;
-use super::address_rules::{is_inner_name, is_listed, may_reach};
+use super::address_rules::{is_allowed, is_inner_name, is_listed};
 use feedgate_core::topic::host;
 
 /// An idle connection is kept no longer than this, so that a name whose address has
-/// changed is looked up and checked again (rule S4).
+/// changed is looked up and checked again (S4).
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Servers whose connections are kept: those that were called more than once lately. A
-/// change that is told to ten thousand servers, each of them once, would else leave as many
-/// connections open that nobody needs, with their memory and their places in the system's
-/// table of open files.
-const KEPT_SERVERS: usize = 512;
+/// The most servers whose connections are kept alive: those that received more than one request
+/// recently. Otherwise one change delivered to ten thousand servers would leave as many unused
+/// connections open, with their memory and file descriptors.
+const KEEPALIVE_SERVERS: usize = 512;
 
-/// How long a server that broke the rules of HTTP/2 is not asked to speak it again. It is
-/// remembered by each node for itself: to forget it costs one failed request.
+/// How long HTTP/1.1 is used for a server that broke the HTTP/2 protocol. Each node remembers this
+/// for itself: forgetting it costs one failed request.
 const HTTP1_FOR: Duration = Duration::from_secs(24 * 3_600);
 
-/// Ports below 1024 that a web server may have; all others belong to services that
-/// could take an HTTP request for commands of their own (rule S8).
+/// Ports below 1024 that a web server may have; all others belong to services that could mistake
+/// an HTTP request for commands of their own (S8).
 const LOW_PORTS: [u16; 2] = [80, 443];
 
-/// Ports from 1024 on that such services have.
+/// Ports from 1024 on that belong to such services.
 #[rustfmt::skip]
 const OTHER_SERVICES: [u16; 25] = [
     1433, 1521, 1723, 2049, 2375, 2376, 2379, 3306, 3389, 3659, 4045, 5060, 5061,
     5432, 5672, 5900, 6000, 6379, 6566, 6667, 6697, 9042, 10_250, 11_211, 27_017,
 ];
 
-/// Looks up names. The system does it in production, a table in tests.
+/// Resolves names: the system's resolver in production, a table in tests.
 #[async_trait]
 pub trait Lookup: fmt::Debug + Send + Sync {
     /// All addresses of `name`.
@@ -75,92 +73,98 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// How long the steps towards a connection may take.
+/// The timeouts of the steps towards a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectTimeouts {
     /// Looking up the name.
     pub(super) lookup: Duration,
-    /// Everything until the connection stands: name, TCP and TLS.
+    /// Everything until the connection is established: name, TCP and TLS.
     pub(super) connect: Duration,
 }
 
-/// A way out: for topics or for callbacks, which may lead to different networks and
-/// share no connections.
+/// A client for topics or for callbacks, which may be allowed different networks and share no
+/// connections.
 #[derive(Debug)]
 pub(super) struct GuardedClient {
     guard: Arc<Guard>,
     client: reqwest::Client,
-    /// For servers that cannot speak HTTP/2, and until when each is believed not to.
-    http1: reqwest::Client,
-    old: Mutex<HashMap<String, Instant>>,
-    /// Keeps no connections.
-    once: reqwest::Client,
-    /// Who was called, and until when it is remembered.
-    called: Mutex<HashMap<String, Instant>>,
+    /// For servers that cannot speak HTTP/2.
+    http1_only: reqwest::Client,
+    /// Those servers, and until when they are remembered.
+    http1_servers: Mutex<HashMap<String, Instant>>,
+    /// Keeps no connection alive.
+    no_keepalive: reqwest::Client,
+    /// The servers that received requests recently, and until when they are remembered.
+    recent_servers: Mutex<HashMap<String, Instant>>,
 }
 
 impl GuardedClient {
-    /// A way out to public addresses and those in `allowed`.
+    /// A client for public addresses and those in `allowed`.
     pub(super) fn new(
         allowed: &[IpNet],
         lookup: Arc<dyn Lookup>,
-        patience: ConnectTimeouts,
+        timeouts: ConnectTimeouts,
         tls: ClientConfig,
     ) -> GuardedClient {
         let guard = Arc::new(Guard {
             allowed: allowed.to_vec(),
             lookup,
-            patience: patience.lookup,
+            timeout: timeouts.lookup,
             watched: Mutex::default(),
         });
-        let mut old_tls = tls.clone();
-        old_tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let http1 = client(Arc::clone(&guard), patience.connect, (old_tls, usize::MAX));
-        let once = client(Arc::clone(&guard), patience.connect, (tls.clone(), 0));
-        let client = client(Arc::clone(&guard), patience.connect, (tls, usize::MAX));
-        let (old, called) = (Mutex::default(), Mutex::default());
-        GuardedClient { guard, client, http1, old, once, called }
+        let mut http1_tls = tls.clone();
+        http1_tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let build =
+            |tls, max_idle| build_client(Arc::clone(&guard), timeouts.connect, tls, max_idle);
+        GuardedClient {
+            http1_only: build(http1_tls, usize::MAX),
+            no_keepalive: build(tls.clone(), 0),
+            client: build(tls, usize::MAX),
+            http1_servers: Mutex::default(),
+            recent_servers: Mutex::default(),
+            guard,
+        }
     }
 
     /// The client for a request to `url` that was checked with [`check`](Self::check).
     pub(super) fn client(&self, url: &Url) -> &reqwest::Client {
-        let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_old = !old.is_empty() && old.get(&host(url)).is_some_and(|u| *u > Instant::now());
-        if is_old { &self.http1 } else { &self.client }
+        let servers = self.http1_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_http1 = !servers.is_empty()
+            && servers.get(&host(url)).is_some_and(|until| *until > Instant::now());
+        if is_http1 { &self.http1_only } else { &self.client }
     }
 
-    /// The same for a request that may be the only one to its server for long. The first
-    /// connection is closed behind it; from the second request on they are kept.
-    pub(super) fn client_once(&self, url: &Url) -> &reqwest::Client {
+    /// The client for a request that may be the only one to its server for long. The connection
+    /// of the first request is closed after it; from the second request on it is kept alive.
+    pub(super) fn client_for_rare_server(&self, url: &Url) -> &reqwest::Client {
         let (now, host) = (Instant::now(), host(url));
-        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
-        if called.len() >= KEPT_SERVERS && !called.contains_key(&host) {
-            called.retain(|_, until| *until > now);
+        let mut servers = self.recent_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if servers.len() >= KEEPALIVE_SERVERS && !servers.contains_key(&host) {
+            servers.retain(|_, until| *until > now);
         }
-        let is_known = called.get(&host).is_some_and(|until| *until > now);
-        if is_known || called.len() < KEPT_SERVERS {
-            called.insert(host, now + IDLE);
+        let is_known = servers.get(&host).is_some_and(|until| *until > now);
+        if is_known || servers.len() < KEEPALIVE_SERVERS {
+            servers.insert(host, now + IDLE);
         }
-        drop(called);
-        if is_known { self.client(url) } else { &self.once }
+        drop(servers);
+        if is_known { self.client(url) } else { &self.no_keepalive }
     }
 
-    /// Speaks HTTP/1.1 to the server of `url` from now on (rule P38); `false` if that is
-    /// what was spoken already.
-    pub(super) fn give_up_http2(&self, url: &Url) -> bool {
+    /// Uses HTTP/1.1 for the server of `url` from now on (P38); `false` if it already was used.
+    pub(super) fn fall_back_to_http1(&self, url: &Url) -> bool {
         let now = Instant::now();
-        let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
-        old.retain(|_, until| *until > now);
-        old.insert(host(url), now + HTTP1_FOR).is_none()
+        let mut servers = self.http1_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.retain(|_, until| *until > now);
+        servers.insert(host(url), now + HTTP1_FOR).is_none()
     }
 
-    /// Refuses a URL that must not be requested, as far as the URL itself tells.
+    /// Refuses a URL that must not be requested, judging by the URL alone.
     pub(super) fn check(&self, url: &Url) -> Result<(), FetchError> {
         self.guard.check(url)
     }
 
-    /// Whether the host in `url` is at `ip`.
-    pub(super) async fn leads_to(&self, url: &Url, ip: IpAddr) -> bool {
+    /// Whether the host in `url` resolves to `ip`.
+    pub(super) async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
         match url.host() {
             Some(Host::Ipv4(own)) => IpAddr::V4(own) == ip.to_canonical(),
             Some(Host::Ipv6(own)) => IpAddr::V6(own).to_canonical() == ip.to_canonical(),
@@ -172,8 +176,8 @@ impl GuardedClient {
         }
     }
 
-    /// Notes what the name in `url` leads to until dropped, for traces.
-    pub(super) fn watch(&self, url: &Url) -> LookupTrace {
+    /// Records the addresses of the name in `url` until dropped, for traces.
+    pub(super) fn trace_lookup(&self, url: &Url) -> LookupTrace {
         let name = url.host_str().unwrap_or_default().to_owned();
         self.guard.watched().entry(name.clone()).or_default().watchers += 1;
         LookupTrace { guard: Arc::clone(&self.guard), name }
@@ -184,7 +188,7 @@ impl GuardedClient {
 struct Guard {
     allowed: Vec<IpNet>,
     lookup: Arc<dyn Lookup>,
-    patience: Duration,
+    timeout: Duration,
     watched: Mutex<HashMap<String, Watched>>,
 }
 
@@ -198,22 +202,22 @@ impl Guard {
     fn check(&self, url: &Url) -> Result<(), FetchError> {
         let bad = |why: &str| FetchError::BadUrl(why.to_owned());
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad("only http: and https: are fetched"));
+            return Err(bad("only http: and https: are supported"));
         }
         let port = url.port_or_known_default().unwrap_or_default();
         if !(LOW_PORTS.contains(&port) || (port >= 1024 && !OTHER_SERVICES.contains(&port))) {
             return Err(FetchError::ForbiddenPort { port });
         }
-        let ip = match url.host().ok_or_else(|| bad("there is no host in it"))? {
+        let ip = match url.host().ok_or_else(|| bad("it has no host"))? {
             Host::Ipv4(ip) => IpAddr::V4(ip),
             Host::Ipv6(ip) => IpAddr::V6(ip),
             Host::Domain(name) if is_inner_name(name) && self.allowed.is_empty() => {
-                // Not even looked up: the question itself would tell of inner names.
+                // Not even looked up: the query itself would disclose private names.
                 return Err(FetchError::Forbidden { host: name.to_owned() });
             }
             Host::Domain(_) => return Ok(()),
         };
-        if may_reach(ip, &self.allowed) {
+        if is_allowed(ip, &self.allowed) {
             Ok(())
         } else {
             Err(FetchError::Forbidden { host: ip.to_string() })
@@ -222,7 +226,7 @@ impl Guard {
 
     /// The addresses of `name`, all of them checked.
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, LookupError> {
-        let found = match timeout(self.patience, self.lookup.lookup(name)).await {
+        let found = match timeout(self.timeout, self.lookup.lookup(name)).await {
             Ok(Ok(found)) if found.is_empty() => return Err(LookupError::NoName),
             Ok(Ok(found)) => found,
             Ok(Err(err)) if is_unknown(&err) => return Err(LookupError::NoName),
@@ -235,7 +239,7 @@ impl Guard {
         let inner = is_inner_name(name);
         let passes = |ip: &IpAddr| match inner {
             true => is_listed(*ip, &self.allowed),
-            false => may_reach(*ip, &self.allowed),
+            false => is_allowed(*ip, &self.allowed),
         };
         if found.iter().all(passes) { Ok(found) } else { Err(LookupError::Forbidden) }
     }
@@ -254,24 +258,24 @@ pub(super) fn is_unknown(err: &io::Error) -> bool {
         .any(|words| text.contains(words))
 }
 
-/// Why a name led to no connection.
+/// Why a name was not resolved.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LookupError {
-    /// To an address that is neither public nor listed.
-    #[error("the name leads to an address that is not public")]
+    /// The name resolves to an address that is neither public nor allowed.
+    #[error("the name resolves to an address that is not public")]
     Forbidden,
-    /// There is no such name.
+    /// The name does not exist.
     #[error("dns: no such name")]
     NoName,
     /// The lookup failed.
     #[error("dns: the lookup failed")]
     Lookup(#[source] io::Error),
-    /// No answer in the time allowed.
-    #[error("dns: no answer in time")]
+    /// The lookup timed out.
+    #[error("dns: the lookup timed out")]
     LookupTimedOut,
 }
 
-/// What a name led to while this was held.
+/// The addresses that a name resolved to while this was held.
 #[derive(Debug)]
 pub(super) struct LookupTrace {
     guard: Arc<Guard>,
@@ -279,7 +283,7 @@ pub(super) struct LookupTrace {
 }
 
 impl LookupTrace {
-    /// The addresses of the last lookup; none if a connection was used again.
+    /// The addresses of the last lookup; none if a connection was reused.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.guard.watched().get(&self.name).map(|held| held.addresses.clone()).unwrap_or_default()
     }
@@ -311,10 +315,11 @@ impl Resolve for Resolver {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-fn client(
+fn build_client(
     guard: Arc<Guard>,
     connect: Duration,
-    (tls, kept): (ClientConfig, usize),
+    tls: ClientConfig,
+    max_idle: usize,
 ) -> reqwest::Client {
     reqwest::Client::builder()
         .dns_resolver(Arc::new(Resolver(guard)))
@@ -324,7 +329,7 @@ fn client(
         .tls_backend_preconfigured(tls)
         .connect_timeout(connect)
         .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(kept)
+        .pool_max_idle_per_host(max_idle)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
         .http1_ignore_invalid_headers_in_responses(true)
@@ -333,7 +338,7 @@ fn client(
         .expect("resolver and TLS are given, so nothing is read that could fail")
 }
 
-/// How TLS is spoken: certificates are verified against the system's roots (rule P39).
+/// The TLS settings: certificates are verified against the system's root certificates (P39).
 pub(super) fn tls() -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();
@@ -373,7 +378,7 @@ mod tests {
         Guard {
             allowed: allowed.iter().map(|net| net.parse().unwrap()).collect(),
             lookup: Arc::new(Table(answers)),
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
             watched: Mutex::default(),
         }
     }
@@ -423,18 +428,18 @@ mod tests {
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
         let second = Duration::from_secs(1);
-        let patience = ConnectTimeouts { lookup: second, connect: second };
-        let way = GuardedClient::new(&[], Arc::new(Table(&[])), patience, tls);
+        let timeouts = ConnectTimeouts { lookup: second, connect: second };
+        let client = GuardedClient::new(&[], Arc::new(Table(&[])), timeouts, tls);
         let is_kept = |n: usize| {
             let url = Url::parse(&format!("https://{n}.test/")).unwrap();
-            ptr::eq(way.client_once(&url), &raw const way.client)
+            ptr::eq(client.client_for_rare_server(&url), &raw const client.client)
         };
         assert_eq!([0, 0, 1, 0, 1].map(is_kept), [false, true, false, true, true]);
-        // A crowd comes by; nobody of it is called again.
-        let mut crowd = 2..10 * KEPT_SERVERS;
-        assert!(!crowd.any(is_kept));
-        assert!(way.called.lock().unwrap().len() <= KEPT_SERVERS);
-        assert!(is_kept(0), "who was there before is still known");
+        // Many servers receive one request each.
+        let mut others = 2..10 * KEEPALIVE_SERVERS;
+        assert!(!others.any(is_kept));
+        assert!(client.recent_servers.lock().unwrap().len() <= KEEPALIVE_SERVERS);
+        assert!(is_kept(0), "a server that was known before is still known");
     }
 
     #[tokio::test]

@@ -1,11 +1,10 @@
-//! One fetch at a time per host, with a pause between the starts of two (rule P41).
+//! Limits fetches to one at a time per host, with a pause between the starts of two (P41).
 //!
-//! Who waits is served in the order of arrival. A host is what a server is to its
-//! owner: name and port, so that `http` and `https` of one name do not wait for each
-//! other when one redirects to the other. Many hosts may share an address; how many of them
-//! are talked to at once is bounded too, from the second visit on, when the address is
-//! known. Callbacks do not pass here; deliveries are bounded where they are claimed (rule
-//! D3). What holds across nodes, and for groups of hosts, is kept in the store.
+//! Fetches of one host run in the order of arrival. A host is a name and a port, so that `http` and
+//! `https` of one name do not wait for each other when one redirects to the other. The number of
+//! concurrent fetches from one address is limited too, from the second fetch of a host on, when its
+//! address is known. Callbacks are not limited here but where deliveries are claimed (D3). Limits
+//! across nodes, and for groups of hosts, are kept in the store.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,7 +21,7 @@ const FORGET_FROM: usize = 4_096;
 /// of a large provider are more hosts than could be asked one after the other.
 const PER_ADDRESS: usize = 4;
 
-/// Hands out turns.
+/// Grants turns to fetch from hosts.
 #[derive(Debug)]
 pub(super) struct HostTurns {
     spacing: Duration,
@@ -32,21 +31,21 @@ pub(super) struct HostTurns {
     addresses: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
 }
 
-/// What is known of one host.
+/// The state of one host.
 #[derive(Debug)]
 struct Host {
     /// The earliest start of its next fetch.
     next: Instant,
-    /// Where it was found last.
+    /// Its address at the last fetch.
     address: Option<IpAddr>,
 }
 
-/// The right to talk to one host, until dropped.
+/// The right to send requests to one host, until dropped.
 #[derive(Debug)]
 pub(super) struct HostTurn {
     host: String,
     held: OwnedMutexGuard<Host>,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl HostTurns {
@@ -59,24 +58,24 @@ impl HostTurns {
     pub(super) async fn turn(&self, url: &Url) -> HostTurn {
         let host = host_of(url);
         let mut held = self.entry(&host).lock_owned().await;
-        let place = match held.address {
+        let permit = match held.address {
             // Nobody closes these semaphores.
-            Some(address) => self.places(address).acquire_owned().await.ok(),
+            Some(address) => self.address_permits(address).acquire_owned().await.ok(),
             None => None,
         };
         sleep_until(held.next).await;
         held.next = Instant::now() + self.spacing;
-        HostTurn { host, held, _place: place }
+        HostTurn { host, held, _permit: permit }
     }
 
-    /// The places at an address.
-    fn places(&self, address: IpAddr) -> Arc<Semaphore> {
+    /// The permits of an address.
+    fn address_permits(&self, address: IpAddr) -> Arc<Semaphore> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if addresses.len() >= FORGET_FROM && addresses.len() == addresses.capacity() {
-            addresses.retain(|_, places| Arc::strong_count(places) > 1);
+            addresses.retain(|_, permits| Arc::strong_count(permits) > 1);
         }
-        let places = addresses.entry(address);
-        Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(PER_ADDRESS))))
+        let permits = addresses.entry(address);
+        Arc::clone(permits.or_insert_with(|| Arc::new(Semaphore::new(PER_ADDRESS))))
     }
 
     fn entry(&self, host: &str) -> Arc<tokio::sync::Mutex<Host>> {
@@ -84,7 +83,7 @@ impl HostTurns {
         if hosts.len() >= FORGET_FROM && hosts.len() == hosts.capacity() {
             let now = Instant::now();
             hosts.retain(|_, host| {
-                // Somebody else holds it, or is about to.
+                // Another fetch holds the turn, or waits for it.
                 Arc::strong_count(host) > 1 || host.try_lock().is_ok_and(|host| host.next > now)
             });
         }
@@ -100,12 +99,12 @@ impl HostTurn {
         self.host == host_of(url)
     }
 
-    /// Notes the address at which the host was found.
-    pub(super) fn is_at(&mut self, address: IpAddr) {
+    /// Records the address of the host.
+    pub(super) fn set_address(&mut self, address: IpAddr) {
         self.held.address = Some(address);
     }
 
-    /// Lets the next one in without a pause.
+    /// Lets the next fetch start without a pause.
     pub(super) fn waive_pause(&mut self) {
         self.held.next = Instant::now();
     }
@@ -142,7 +141,7 @@ mod tests {
         let hosts = HostTurns::new(Duration::ZERO);
         let host = |n: usize| url(&format!("http://{n}.test/"));
         for n in 0..=PER_ADDRESS {
-            hosts.turn(&host(n)).await.is_at(IpAddr::from([192, 0, 2, 1]));
+            hosts.turn(&host(n)).await.set_address(IpAddr::from([192, 0, 2, 1]));
         }
         let mut turns = Vec::new();
         for n in 0..PER_ADDRESS {

@@ -1,10 +1,9 @@
-//! What names lead to, remembered for a minute (rule P49).
+//! Caches name lookups for a minute (P49).
 //!
-//! It is the system that is asked, because only it knows the hosts file, the search list
-//! and the resolvers of the place where it runs. It does not tell for how long an answer is
-//! good, so all are good for a minute, which is within what the rule allows (30 s to
-//! 10 min). The guard judges what comes from here as it judges every answer, at each
-//! connection.
+//! The system's resolver is used, because only it knows the hosts file, the search list and the
+//! local name servers. It does not return the TTL of a record, so every result is valid for a
+//! minute, which is within the allowed range (30 s to 10 min). The guard checks cached addresses
+//! like any others, at each connection.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,53 +16,54 @@ use tokio::time::Instant;
 
 use super::guarded_client::{Lookup, is_unknown};
 
-/// For how long an answer is good, and that there is no such name.
-const GOOD_FOR: Duration = Duration::from_secs(60);
+/// How long a result is valid, also that there is no such name.
+const VALID_FOR: Duration = Duration::from_secs(60);
 /// Below this many names none is forgotten before its time; one takes some hundred bytes.
 const FORGET_FROM: usize = 16_384;
 
-/// Asks another once a minute for each name. A lookup that failed is not remembered: the
-/// next may not.
+/// Resolves each name at most once a minute. A failed lookup is not cached: the next one may
+/// succeed.
 #[derive(Debug)]
 pub(super) struct CachingLookup {
-    asked: Arc<dyn Lookup>,
-    held: Mutex<HashMap<String, (Instant, Answer)>>,
+    resolver: Arc<dyn Lookup>,
+    entries: Mutex<HashMap<String, (Instant, Answer)>>,
 }
 
 /// Addresses, or why there are none.
 type Answer = Result<Vec<IpAddr>, String>;
 
 impl CachingLookup {
-    /// Remembers what `asked` answers.
-    pub(super) fn new(asked: Arc<dyn Lookup>) -> CachingLookup {
-        CachingLookup { asked, held: Mutex::default() }
+    /// Caches the results of `resolver`.
+    pub(super) fn new(resolver: Arc<dyn Lookup>) -> CachingLookup {
+        CachingLookup { resolver, entries: Mutex::default() }
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Answer)>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Answer)>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, name: &str, answer: Answer) {
+    fn insert(&self, name: &str, answer: Answer) {
         let now = Instant::now();
-        let mut held = self.held();
-        if held.len() >= FORGET_FROM && held.len() == held.capacity() {
-            held.retain(|_, (until, _)| *until > now);
+        let mut entries = self.entries();
+        if entries.len() >= FORGET_FROM && entries.len() == entries.capacity() {
+            entries.retain(|_, (until, _)| *until > now);
         }
-        held.insert(name.to_owned(), (now + GOOD_FOR, answer));
+        entries.insert(name.to_owned(), (now + VALID_FOR, answer));
     }
 }
 
 #[async_trait]
 impl Lookup for CachingLookup {
     async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let held = self.held().get(name).filter(|(until, _)| *until > Instant::now()).cloned();
-        if let Some((_, answer)) = held {
+        let entries =
+            self.entries().get(name).filter(|(until, _)| *until > Instant::now()).cloned();
+        if let Some((_, answer)) = entries {
             return answer.map_err(io::Error::other);
         }
-        let answer = self.asked.lookup(name).await;
+        let answer = self.resolver.lookup(name).await;
         match &answer {
-            Ok(found) => self.keep(name, Ok(found.clone())),
-            Err(err) if is_unknown(err) => self.keep(name, Err(err.to_string())),
+            Ok(found) => self.insert(name, Ok(found.clone())),
+            Err(err) if is_unknown(err) => self.insert(name, Err(err.to_string())),
             Err(_) => {}
         }
         answer
@@ -118,9 +118,9 @@ mod tests {
     async fn p49_names_whose_time_is_over_are_forgotten() {
         let names = CachingLookup::new(Arc::new(Counting::default()));
         for n in 0..3 * FORGET_FROM {
-            names.keep(&format!("{n}.test"), Ok(Vec::new()));
+            names.insert(&format!("{n}.test"), Ok(Vec::new()));
             tokio::time::advance(Duration::from_millis(10)).await;
         }
-        assert!(names.held().len() < 2 * FORGET_FROM, "{}", names.held().len());
+        assert!(names.entries().len() < 2 * FORGET_FROM, "{}", names.entries().len());
     }
 }

@@ -1,4 +1,4 @@
-//! Fetching `robots.txt`, a part of the visit in which it is needed.
+//! Fetches `robots.txt`, just before the resource for which it is needed.
 
 use http::{HeaderValue, StatusCode};
 use tokio::time::{Duration, timeout};
@@ -9,30 +9,30 @@ use super::topic::FetchSession;
 use super::{FetchError, FetchRequest, FetchResponse, HttpClient};
 use feedgate_core::poll::Validators;
 
-/// The most of it that is read (RFC 9309 `#limits`: "at least 500 kibibytes").
+/// The longest prefix that is read (RFC 9309 `#limits`: "at least 500 kibibytes").
 const MOST_BYTES: usize = 500 * 1_024;
-/// How long it may take: a server that keeps it back is asked for the topic all the same.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// It is a text, whatever it is called.
+/// How long the request may take; after that the topic is fetched anyway.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// `robots.txt` is text, whatever media type it is sent as.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain, */*;q=0.1");
 
-/// What became of asking for `robots.txt`.
+/// The response to a request for `robots.txt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsResponse {
-    /// It says this.
+    /// Its text.
     Text(String),
-    /// There is none, or we may not see it: it forbids nothing (RFC 9309
+    /// There is none, or it may not be read: nothing is disallowed (RFC 9309
     /// `#unavailable-status`).
     None,
-    /// The server is in trouble; what it said before still holds.
+    /// The server failed; the previous `robots.txt` still holds.
     Unavailable,
-    /// It was not reached.
+    /// The server was not reached.
     Unreached,
 }
 
 impl HttpClient {
-    /// Asks the server of `url` for its `robots.txt`. What is asked of the server next need
-    /// not wait for the usual pause (rule P41: both are one visit).
+    /// Fetches the `robots.txt` of the server of `url`. The next request to the server need not wait
+    /// for the usual pause, because both count as one visit (P41).
     pub async fn robots(&self, url: &Url) -> RobotsResponse {
         let Ok(place) = url.join("/robots.txt") else { return RobotsResponse::None };
         let validators = Validators::default();
@@ -46,8 +46,8 @@ impl HttpClient {
             return RobotsResponse::None;
         };
         session.accept = TEXT;
-        let answer = timeout(PATIENCE, session.run()).await;
-        session.is_part_of_a_visit();
+        let answer = timeout(TIMEOUT, session.run()).await;
+        session.skip_pause();
         match answer {
             Ok(Ok(FetchResponse::Document(document))) => {
                 let read = &document.body[..document.body.len().min(MOST_BYTES)];

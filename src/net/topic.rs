@@ -1,13 +1,12 @@
-//! Fetching a topic: redirects by hand, each hop through the guard.
+//! Fetches a topic: follows redirects itself, and sends each hop through the guard.
 //!
-//! What holds on the way:
+//! What always holds:
 //!
-//! * Validators go to the URL they came from and to no other, byte for byte (rules P1,
-//!   P3, P4); there are none but those handed in (rule P2).
+//! * Validators are sent only to the URL they came from, byte for byte (P1, P3, P4); there are
+//!   none but those passed in (P2).
 //! * Credentials in the topic's URL become an `Authorization` header, which is dropped
-//!   for good at the first change of origin (rules P18, S9).
-//! * There is never more than one request in flight, and never one without its host's
-//!   turn (rule P41).
+//!   for good at the first change of origin (P18, S9).
+//! * At most one request is in flight, and only during the turn of its host (P41).
 
 use std::time::{Duration, SystemTime};
 
@@ -28,20 +27,20 @@ use super::{
 use super::{body, credentials, decode, failure, freshness};
 use feedgate_core::poll::Validators;
 
-/// Redirects followed in one fetch (rule P18).
+/// Redirects followed in one fetch (P18).
 const MOST_REDIRECTS: usize = 5;
 
-/// What we can read, and like best (rule P36).
+/// The media types that feedgate reads, the preferred ones first (P36).
 const ACCEPTED: HeaderValue = HeaderValue::from_static(
     "application/atom+xml, application/rss+xml;q=0.9, application/feed+json;q=0.9, \
      application/rdf+xml;q=0.8, application/xml;q=0.7, text/xml;q=0.7, text/html;q=0.3, */*;q=0.1",
 );
 /// For servers that answer 406 to the above (`docs/contributing/polling.md`, "What answers come to").
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
-/// What `decode` undoes (rule P37).
+/// What `decode` undoes (P37).
 const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate");
 
-/// A validator longer than this was not meant to be sent back (rule S35).
+/// A validator longer than this was not meant to be sent back (S35).
 const LONGEST_VALIDATOR_BYTES: usize = 1_024;
 
 impl HttpClient {
@@ -82,7 +81,7 @@ pub(super) struct FetchSession<'a> {
     waited: Duration,
     wire_bytes: u64,
     /// Whether the last request ended without an answer on a connection that stood.
-    cut_off: bool,
+    connection_closed: bool,
     /// Whether it may have ended because the server cannot speak HTTP/2 after all.
     broke_http2: bool,
 }
@@ -111,22 +110,24 @@ impl<'a> FetchSession<'a> {
             begun: Instant::now(),
             waited: Duration::ZERO,
             wire_bytes: 0,
-            cut_off: false,
+            connection_closed: false,
             broke_http2: false,
         })
     }
 
-    /// Goes to the end.
+    /// Runs the fetch to its end.
     pub(super) async fn run(&mut self) -> Result<FetchResponse, FetchError> {
         loop {
             self.inner.topics.check(&self.at)?;
             self.take_turn().await;
             let conditional = self.validators();
             let response = match self.request(conditional).await {
-                // The server closed the connection just as we used it again.
+                // The server closed the connection just as it was reused.
                 Err(_) if self.was_stale() => continue,
-                // Now it is spoken to in HTTP/1.1.
-                Err(_) if self.broke_http2 && self.inner.topics.give_up_http2(&self.at) => continue,
+                // The next attempt uses HTTP/1.1.
+                Err(_) if self.broke_http2 && self.inner.topics.fall_back_to_http1(&self.at) => {
+                    continue;
+                }
                 result => result?,
             };
             let status = response.status();
@@ -135,7 +136,7 @@ impl<'a> FetchSession<'a> {
             } else if status == StatusCode::NOT_ACCEPTABLE && self.accept != ANYTHING {
                 self.accept = ANYTHING;
             } else {
-                return self.answer(response, conditional.is_some()).await;
+                return self.read_response(response, conditional.is_some()).await;
             }
         }
     }
@@ -152,14 +153,14 @@ impl<'a> FetchSession<'a> {
         self.waited += waiting.elapsed();
     }
 
-    /// Lets the next visitor of this server in without the usual pause.
-    pub(super) fn is_part_of_a_visit(&mut self) {
+    /// Lets the next request to this host start without the usual pause.
+    pub(super) fn skip_pause(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.waive_pause();
         }
     }
 
-    /// What the way tells of where the resource is.
+    /// Where the resource was found, judging by the redirects.
     fn location(&self) -> ResourceLocation {
         match (&self.moved_to, self.hops.first()) {
             (Some(to), _) => {
@@ -179,7 +180,7 @@ impl<'a> FetchSession<'a> {
         (self.begun + self.waited + allowed, allowed)
     }
 
-    /// What was handed in, if it belongs here and may stand in a header.
+    /// The validators that were passed in, if they came from this URL.
     fn validators(&self) -> Option<&'a Validators> {
         let held = self.ask.validators;
         (!held.is_empty() && held.url == self.at.as_str()).then_some(held)
@@ -193,14 +194,14 @@ impl<'a> FetchSession<'a> {
         if let Some((_, credentials)) = &self.credentials {
             headers.insert(AUTHORIZATION, credentials.clone());
         }
-        let mut put = |name: HeaderName, value: Option<&Vec<u8>>| {
+        let mut insert = |name: HeaderName, value: Option<&Vec<u8>>| {
             let value = value.filter(|value| value.len() <= LONGEST_VALIDATOR_BYTES);
             if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value)) {
                 headers.insert(name, value);
             }
         };
-        put(IF_NONE_MATCH, conditional.and_then(|held| held.etag.as_ref()));
-        put(IF_MODIFIED_SINCE, conditional.and_then(|held| held.last_modified.as_ref()));
+        insert(IF_NONE_MATCH, conditional.and_then(|held| held.etag.as_ref()));
+        insert(IF_MODIFIED_SINCE, conditional.and_then(|held| held.last_modified.as_ref()));
         headers
     }
 
@@ -209,7 +210,7 @@ impl<'a> FetchSession<'a> {
         let mut request = Request::new(Method::GET, self.at.clone());
         *request.headers_mut() = headers.clone();
 
-        let watch = self.inner.topics.watch(&self.at);
+        let watch = self.inner.topics.trace_lookup(&self.at);
         let sent_at = Instant::now();
         let (until, allowed) = self.deadline(5.0 / 6.0);
         let client = self.inner.topics.client(&self.at);
@@ -225,12 +226,12 @@ impl<'a> FetchSession<'a> {
             took: sent_at.elapsed(),
             failure: None,
         };
-        (self.cut_off, self.broke_http2) = (false, false);
+        (self.connection_closed, self.broke_http2) = (false, false);
         let result = match sent {
             Err(_) => Err(FetchError::TimedOut(allowed)),
             Ok(Err(err)) => {
                 hop.failure = Some(failure::exact(&err));
-                self.cut_off = failure::is_cut_off(&err);
+                self.connection_closed = failure::is_connection_closed(&err);
                 self.broke_http2 = failure::is_http2(&err, &self.at);
                 Err(failure::from_client(&err, &self.at))
             }
@@ -239,7 +240,7 @@ impl<'a> FetchSession<'a> {
                 hop.status = Some(response.status());
                 hop.response = response.headers().clone();
                 if let (Some(turn), Some(address)) = (&mut self.turn, response.remote_addr()) {
-                    turn.is_at(address.ip());
+                    turn.set_address(address.ip());
                 }
                 if hop.addresses.is_empty() {
                     hop.addresses.extend(response.remote_addr().map(|address| address.ip()));
@@ -256,7 +257,7 @@ impl<'a> FetchSession<'a> {
     /// Each such failure uses up one idle connection, so they come to an end.
     fn was_stale(&self) -> bool {
         let Some(hop) = self.hops.last() else { return false };
-        self.cut_off && hop.addresses.is_empty() && hop.url.domain().is_some()
+        self.connection_closed && hop.addresses.is_empty() && hop.url.domain().is_some()
     }
 
     fn follow(&mut self, status: StatusCode, mut target: Url) -> Result<(), FetchError> {
@@ -267,7 +268,7 @@ impl<'a> FetchSession<'a> {
         target.set_fragment(None);
         credentials::strip(&mut target);
         if self.hops.iter().any(|hop| hop.url == target) {
-            return Err(FetchError::Redirects(format!("in a circle, back to {target}")));
+            return Err(FetchError::Redirects(format!("in a loop, back to {target}")));
         }
         if !matches!(target.scheme(), "http" | "https") {
             return Err(FetchError::Redirects(format!("to a {}: URL", target.scheme())));
@@ -290,7 +291,7 @@ impl<'a> FetchSession<'a> {
         Ok(())
     }
 
-    async fn answer(
+    async fn read_response(
         &mut self,
         response: Response,
         conditional: bool,
@@ -329,7 +330,7 @@ impl<'a> FetchSession<'a> {
     }
 }
 
-/// Both as received, a missing one as missing (rule P5).
+/// Both as received, a missing one as missing (P5).
 fn validators(url: &Url, headers: &HeaderMap, received: SystemTime) -> Validators {
     let raw = |name: HeaderName| headers.get(name).map(|value| value.as_bytes().to_vec());
     let believable = !freshness::is_from_the_future(headers, received);
@@ -340,8 +341,8 @@ fn validators(url: &Url, headers: &HeaderMap, received: SystemTime) -> Validator
     }
 }
 
-/// Where the answer sends us, if it does. A 300 has a preferred choice in `Location`, or
-/// it is an answer like any other.
+/// The target of a redirect. A 300 has a preferred choice in `Location`, or it is a response like
+/// any other.
 fn redirect_target(response: &Response, at: &Url) -> Result<Option<Url>, FetchError> {
     let location = response.headers().get(LOCATION);
     let location = match (response.status().as_u16(), location) {
@@ -358,7 +359,7 @@ fn redirect_target(response: &Response, at: &Url) -> Result<Option<Url>, FetchEr
     target.map(Some).map_err(|err| FetchError::Redirects(format!("to no URL ({err})")))
 }
 
-/// Whether the server's guard wants to see a browser (Cloudflare's header for it).
+/// Whether a bot protection requires a browser (Cloudflare's header for it).
 fn is_challenge(headers: &HeaderMap) -> bool {
     headers.get("cf-mitigated").is_some_and(|value| value.as_bytes() == b"challenge")
 }

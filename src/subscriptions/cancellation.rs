@@ -132,7 +132,7 @@ impl SubscriptionService {
         };
         let url = callback.url();
         let is_own = match cancelled.caller {
-            Some(caller) => self.fetch.leads_to(&url, caller).await,
+            Some(caller) => self.fetch.resolves_to(&url, caller).await,
             None => false,
         };
         if !is_own {

@@ -69,7 +69,7 @@ impl Node {
             per_host,
             signature: SignatureMethod::Sha1,
         };
-        let news = store.news().subscriptions;
+        let news = store.wake_signals().subscriptions;
         let metrics = Metrics::new();
         let deliver =
             Deliverer::new(Arc::clone(&store), fetch, metrics.clone(), EventLog::off(), settings);
@@ -170,7 +170,7 @@ fn poll(kind: ResourceKind) -> Poll {
         feed_head: None,
         body: None,
         upstream: UpstreamFinding::Unknown,
-        meaning: None,
+        semantic_digest: None,
         found: NewContent::Nothing,
         silent: false,
         next_fetch: now + Duration::from_secs(3_600),

@@ -120,7 +120,7 @@ pub struct ChangeSet {
 
 impl ChangeSet {
     /// How many entries are news to everybody.
-    pub fn news(&self) -> usize {
+    pub fn new_records(&self) -> usize {
         self.count(
             |verdict| matches!(verdict, EntryChange::New(reach) if *reach != Audience::Nobody),
         )

@@ -1,9 +1,9 @@
-//! What happened, as the log page tells it: one event is one line.
+//! The events of the event log: one event is one line.
 //!
-//! Kinds, outcomes and codes are closed lists of words that programs may rely on; the
-//! sentence beside them is for people. Whoever makes an event need not think of what may
-//! be shown: a feed's credentials are gone once it is in here, and a callback is kept
-//! twice, whole for its owner and as anybody may see it (rules S48 and S54).
+//! Kinds, outcomes and codes are closed lists of words that programs can rely on; the sentence
+//! beside them is for people. Code that creates an event need not consider what may be shown:
+//! the credentials of a feed are removed here, and a callback is stored twice, in full for its
+//! owner and redacted for everybody else (S48, S54).
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -43,50 +43,50 @@ macro_rules! words {
 }
 
 words! {
-    /// What it was about.
+    /// What an event is about.
     EventKind {
-        /// Somebody asked to be told.
+        /// A subscription was requested.
         Subscribe = "subscribe",
-        /// Somebody asked to go on being told.
+        /// A subscription was renewed.
         Renew = "renew",
-        /// Somebody asked not to be told any more.
+        /// The end of a subscription was requested.
         Unsubscribe = "unsubscribe",
-        /// A callback was asked whether it agrees.
+        /// The intent of a callback was verified.
         Verify = "verify",
-        /// Somebody said that a resource changed.
+        /// A ping said that a resource changed.
         Ping = "ping",
         /// A resource was fetched.
         Fetch = "fetch",
-        /// What was published before was brought in.
+        /// Entries published before the first subscription were fetched.
         Backfill = "backfill",
-        /// A callback was told.
+        /// A notification was sent to a callback.
         Notify = "notify",
-        /// A subscription was dropped because its callback failed.
+        /// A subscription was removed because its callback kept failing.
         Drop = "drop",
-        /// A lease ended.
+        /// The lease of a subscription ended.
         Expire = "expire",
-        /// A request that could not be read as any of these.
+        /// A request could not be read as any of these.
         Request = "request",
-        /// Events that are not in the log.
+        /// Events are missing from the event log.
         Log = "log",
     }
 }
 
 words! {
-    /// How it ended.
+    /// How an event ended.
     EventOutcome {
-        /// As was asked.
+        /// It succeeded.
         Ok = "ok",
-        /// It has not ended: more will be told.
+        /// It has not ended; another event will follow.
         Pending = "pending",
-        /// feedgate said no.
+        /// feedgate refused it.
         Refused = "refused",
-        /// Somebody else did not do what they should.
+        /// It failed at the other side.
         Failed = "failed",
     }
 }
 
-/// The beginning of what a callback answered.
+/// The beginning of a callback's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerExcerpt {
     text: String,
@@ -94,45 +94,45 @@ pub struct AnswerExcerpt {
 }
 
 impl AnswerExcerpt {
-    /// Of an answer that came from a public address, or from an inner one that the operator
-    /// allows: its words are the operator's own affair (rule S13).
+    /// The excerpt of a response from a public address, or from a private one that the operator
+    /// allowed, which only the operator may read (S13).
     pub fn new(body: &[u8], is_public: bool) -> AnswerExcerpt {
         let text = String::from_utf8_lossy(body);
         AnswerExcerpt { text: redaction::line(&text, LONGEST_EXCERPT_CHARS), is_public }
     }
 }
 
-/// One event.
+/// One event of the event log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// When it happened.
     pub at: DateTime<Utc>,
-    /// What it was about.
+    /// What an event is about.
     pub kind: EventKind,
-    /// How it ended.
+    /// How an event ended.
     pub outcome: EventOutcome,
-    /// Why, as one of the words of `docs/errors.md` or of fetch outcomes; may be empty.
+    /// The reason, as a code of `docs/errors.md` or a poll outcome; may be empty.
     pub code: Cow<'static, str>,
-    /// The protocol of a subscription, or the door of a ping; may be empty.
+    /// The protocol of a subscription, or the source of a ping; may be empty.
     pub via: Cow<'static, str>,
-    /// The feed as anybody may see it; may be empty.
+    /// The address of the feed, without credentials; may be empty.
     pub feed: String,
-    /// The callback, whole; may be empty.
+    /// The callback in full; may be empty.
     pub callback: String,
-    /// Whose subscription it is; `None` for nobody's.
+    /// The account of the subscription, if it has one.
     pub account: Option<AccountId>,
-    /// How many events these are.
+    /// How many events this line stands for.
     pub many: u64,
     /// How long it took.
     pub took: Option<Duration>,
-    /// In words.
+    /// A sentence for people.
     pub detail: String,
-    /// What only some may read: an answer from an inner address.
-    pub aside: String,
+    /// What only the operator may read: the response of a private address.
+    pub private_detail: String,
 }
 
 impl Event {
-    /// One that went well, of which nothing else is known yet.
+    /// A successful event without further details.
     pub fn new(kind: EventKind, at: DateTime<Utc>) -> Event {
         Event {
             at,
@@ -146,17 +146,17 @@ impl Event {
             many: 1,
             took: None,
             detail: String::new(),
-            aside: String::new(),
+            private_detail: String::new(),
         }
     }
 
-    /// By this protocol or door.
+    /// With the protocol of the subscription or the source of the ping.
     #[must_use]
     pub fn via(self, via: &'static str) -> Event {
         Event { via: Cow::Borrowed(via), ..self }
     }
 
-    /// About the feed at this address, whatever somebody wrote.
+    /// About the feed at this address, which may be any text that a client sent.
     #[must_use]
     pub fn about_feed(self, feed: &str) -> Event {
         Event { feed: redaction::feed(feed), ..self }
@@ -168,26 +168,26 @@ impl Event {
         Event { callback: callback.to_owned(), ..self }
     }
 
-    /// Of this account's.
+    /// With the account that owns the subscription.
     #[must_use]
     pub fn owned_by(self, account: Option<AccountId>) -> Event {
         Event { account, ..self }
     }
 
-    /// That took so long.
+    /// With the time that it took.
     #[must_use]
     pub fn lasting(self, took: Duration) -> Event {
         Event { took: Some(took), ..self }
     }
 
-    /// That ended otherwise, with the reason as a word and in words. Where these say how the
-    /// callback is called, it is left out.
+    /// With another outcome, and the reason as a code and as a sentence. The address of the
+    /// callback is redacted from the sentence.
     #[must_use]
     pub fn ended(self, outcome: EventOutcome, code: &'static str, why: &str) -> Event {
         Event { outcome, code: Cow::Borrowed(code), ..self }.saying(why)
     }
 
-    /// With something to say.
+    /// With a sentence for people, from which the address of the callback is redacted.
     #[must_use]
     pub fn saying(mut self, what: &str) -> Event {
         let what = redaction::without(&redaction::line(what, LONGEST_DETAIL_CHARS), &self.callback);
@@ -195,14 +195,14 @@ impl Event {
         self
     }
 
-    /// With what was answered.
+    /// With the beginning of the response.
     #[must_use]
     pub fn answered(mut self, excerpt: &AnswerExcerpt) -> Event {
         let text = redaction::without(&excerpt.text, &self.callback);
         match (text.is_empty(), excerpt.is_public) {
             (true, _) => {}
-            (false, true) => self.detail = format!("{}; it said: {text}", self.detail),
-            (false, false) => self.aside = format!("it said: {text}"),
+            (false, true) => self.detail = format!("{}; response: {text}", self.detail),
+            (false, false) => self.private_detail = format!("response: {text}"),
         }
         self
     }
@@ -221,7 +221,7 @@ pub struct StoredEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventViewer {
     /// Anybody.
-    Stranger,
+    Anonymous,
     /// Who owns some of the subscriptions.
     Account(AccountId),
     /// The operator.
@@ -232,7 +232,7 @@ impl EventViewer {
     /// Whether the callback of `event` is theirs to see.
     pub fn owns(self, event: &Event) -> bool {
         match self {
-            EventViewer::Stranger => false,
+            EventViewer::Anonymous => false,
             EventViewer::Account(id) => event.account == Some(id),
             EventViewer::Admin => true,
         }
@@ -263,7 +263,7 @@ pub struct EventFilter {
 impl Default for EventFilter {
     fn default() -> EventFilter {
         EventFilter {
-            viewer: EventViewer::Stranger,
+            viewer: EventViewer::Anonymous,
             feed: String::new(),
             callback: String::new(),
             kind: None,
@@ -285,7 +285,7 @@ mod tests {
             .to("https://reader.test/hook/s3cret-token?k=hunter22")
             .ended(EventOutcome::Failed, "http_4xx", "no /hook/s3cret-token here")
             .answered(&AnswerExcerpt::new(b"Cannot POST /hook/s3cret-token?k=hunter22\n", true));
-        assert_eq!(event.detail, "no … here; it said: Cannot POST …");
+        assert_eq!(event.detail, "no … here; response: Cannot POST …");
     }
 
     #[test]
@@ -294,8 +294,8 @@ mod tests {
         let event =
             Event::new(EventKind::Verify, DateTime::UNIX_EPOCH).saying("404").answered(&said);
         assert_eq!(
-            (event.detail.as_str(), event.aside.as_str()),
-            ("404", "it said: <h1>printer</h1>")
+            (event.detail.as_str(), event.private_detail.as_str()),
+            ("404", "response: <h1>printer</h1>")
         );
     }
 

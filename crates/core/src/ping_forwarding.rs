@@ -1,11 +1,12 @@
-//! Ping sinks: who is told that a resource changed whose owner asked for it.
+//! Ping targets: the servers that are pinged when certain resources change.
 //!
-//! The owner asks by saving the feed here, below `/storage`, or by being named by the
-//! operator. Nobody else's resources are pinged onward: a ping speaks for its author.
+//! Pings are forwarded only for resources whose owner wants it: feeds that are saved here, below
+//! `/storage`, and addresses that the operator lists. A ping speaks for the author of a feed, so
+//! none is forwarded for other resources.
 
 use url::Url;
 
-/// How a sink is told.
+/// The method by which a target is pinged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingMethod {
     /// `weblogUpdates.extendedPing` or `weblogUpdates.ping` over XML-RPC.
@@ -24,7 +25,7 @@ impl PingMethod {
     }
 }
 
-/// Who is told, and how.
+/// A server that is pinged, and by which method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PingTarget {
     means: PingMethod,
@@ -32,8 +33,8 @@ pub struct PingTarget {
 }
 
 impl PingTarget {
-    /// Reads `xml-rpc=URL`, `get=URL` or `URL`, which is one for XML-RPC. In a URL to get,
-    /// `{name}`, `{url}` and `{feed}` are places to be filled.
+    /// Parses `xml-rpc=URL`, `get=URL` or `URL`, which uses XML-RPC. In a URL for `get`, `{name}`,
+    /// `{url}` and `{feed}` are placeholders.
     pub fn parse(text: &str) -> Option<PingTarget> {
         let given = [PingMethod::XmlRpc, PingMethod::Get].into_iter().find_map(|means| {
             let url = text.strip_prefix(means.as_str())?.strip_prefix('=')?;
@@ -45,35 +46,35 @@ impl PingTarget {
         is_web.then_some(PingTarget { means, url })
     }
 
-    /// How it is told.
+    /// The method by which it is pinged.
     pub fn means(&self) -> PingMethod {
         self.means
     }
 
-    /// Where it is; a template, if it is one to get.
+    /// Its address; a template for `get`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What tells it from the others, in the store: it reads back as the same sink.
+    /// Its key in the store, which parses to the same target.
     pub fn name(&self) -> String {
         format!("{}={}", self.means.as_str(), self.url)
     }
 }
 
-/// Which sinks are told of which resources.
+/// Which targets are pinged for which resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PingForwarding {
-    /// Whom to tell.
-    pub sinks: Vec<PingTarget>,
-    /// Resources below these addresses are told of.
-    pub asked: Vec<Url>,
+    /// The targets.
+    pub targets: Vec<PingTarget>,
+    /// Pings are forwarded for resources below these addresses.
+    pub prefixes: Vec<Url>,
 }
 
 impl PingForwarding {
-    /// Whether the owner of this topic asked for it.
-    pub fn is_asked(&self, topic: &str) -> bool {
-        !self.sinks.is_empty() && self.asked.iter().any(|prefix| is_below(topic, prefix))
+    /// Whether pings are forwarded for this topic.
+    pub fn applies_to(&self, topic: &str) -> bool {
+        !self.targets.is_empty() && self.prefixes.iter().any(|prefix| is_below(topic, prefix))
     }
 }
 
@@ -89,22 +90,22 @@ fn is_below(topic: &str, prefix: &Url) -> bool {
     topic.origin() == prefix.origin() && goes_on
 }
 
-/// A sink that has to be told of a change.
+/// A ping that is due to one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuePing {
     /// Its number in the store.
     pub id: i64,
-    /// The name of the sink.
-    pub sink: String,
-    /// What the weblog is called.
+    /// The key of the target.
+    pub target: String,
+    /// The name of the weblog.
     pub name: String,
     /// Its address.
     pub url: String,
     /// Its feed.
     pub feed_url: String,
-    /// How many changes it tells of so far: one that comes meanwhile is told of apart.
+    /// How many changes it covers so far: a change that arrives while it is sent is sent later.
     pub version: i64,
-    /// How often it was tried in vain.
+    /// How many attempts have failed.
     pub attempts: u32,
 }
 
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sinks_are_read_with_and_without_their_means() {
+    fn targets_are_read_with_and_without_their_means() {
         #[rustfmt::skip]
         let cases = [
             ("https://a.test/RPC2",             Some((PingMethod::XmlRpc, "https://a.test/RPC2"))),
@@ -124,20 +125,24 @@ mod tests {
             ("",                                None),
         ];
         for (text, want) in cases {
-            let sink = PingTarget::parse(text);
-            assert_eq!(sink.as_ref().map(|sink| (sink.means(), sink.url())), want, "{text}");
-            if let Some(sink) = sink {
-                assert_eq!(PingTarget::parse(&sink.name()), Some(sink), "{text}");
+            let target = PingTarget::parse(text);
+            assert_eq!(
+                target.as_ref().map(|target| (target.means(), target.url())),
+                want,
+                "{text}"
+            );
+            if let Some(target) = target {
+                assert_eq!(PingTarget::parse(&target.name()), Some(target), "{text}");
             }
         }
     }
 
     #[test]
-    fn an_owner_asks_for_what_is_below_an_address() {
-        let asked = ["https://a.test/blog", "https://b.test/", "https://c.test/?feed="];
-        let asked: Vec<Url> = asked.iter().map(|url| Url::parse(url).unwrap()).collect();
-        let sinks = vec![PingTarget::parse("https://sink.test/").unwrap()];
-        let onward = PingForwarding { sinks, asked };
+    fn pings_are_forwarded_for_what_is_below_an_address() {
+        let prefixes = ["https://a.test/blog", "https://b.test/", "https://c.test/?feed="];
+        let prefixes: Vec<Url> = prefixes.iter().map(|url| Url::parse(url).unwrap()).collect();
+        let targets = vec![PingTarget::parse("https://sink.test/").unwrap()];
+        let forwarding = PingForwarding { targets, prefixes };
         #[rustfmt::skip]
         let cases = [
             ("https://a.test/blog",          true),
@@ -153,9 +158,9 @@ mod tests {
             ("no address",                   false),
         ];
         for (topic, want) in cases {
-            assert_eq!(onward.is_asked(topic), want, "{topic}");
+            assert_eq!(forwarding.applies_to(topic), want, "{topic}");
         }
-        let nobody = PingForwarding { sinks: Vec::new(), ..onward };
-        assert!(!nobody.is_asked("https://b.test/"), "there is nobody to tell");
+        let nobody = PingForwarding { targets: Vec::new(), ..forwarding };
+        assert!(!nobody.applies_to("https://b.test/"), "there is no target");
     }
 }

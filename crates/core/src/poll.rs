@@ -79,9 +79,9 @@ pub struct Poll {
     pub body: Option<Body>,
     /// The hub or cloud that the resource advertises.
     pub upstream: UpstreamFinding,
-    /// What the body says; a body with the same meaning is no other (rule P11). `None`
+    /// The semantic digest of the body: a body with the same digest is unchanged (P11). `None`
     /// where every byte counts.
-    pub meaning: Option<Digest>,
+    pub semantic_digest: Option<Digest>,
     /// What may be new. What is already known is dropped by the store.
     pub found: NewContent,
     /// Whether nobody is to be told of these records, because they were there before

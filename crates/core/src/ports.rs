@@ -600,7 +600,7 @@ pub trait Maintenance: Send + Sync {
     async fn ready(&self) -> Result<(), StoreError>;
 
     /// What wakes the workers.
-    fn news(&self) -> WakeSignals;
+    fn wake_signals(&self) -> WakeSignals;
 
     /// Finishes what is written and closes; the store is of no use afterwards.
     async fn close(&self);

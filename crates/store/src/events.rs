@@ -51,7 +51,7 @@ impl Events for Db {
         const NEXT: &str = wanted!(" order by id limit $10");
         let (account, is_admin) = match wanted.viewer {
             // No account has this number, nor has what is nobody's.
-            EventViewer::Stranger => (-1, false),
+            EventViewer::Anonymous => (-1, false),
             EventViewer::Account(id) => (id.0, false),
             EventViewer::Admin => (-1, true),
         };
@@ -151,7 +151,7 @@ async fn keep(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreError> {
         ("count", ints(|event| i64::try_from(event.many).unwrap_or(i64::MAX))),
         ("took_ms", ints(|event| event.took.map_or(-1, |took| took.as_millis() as i64))),
         ("detail", texts(|event| without_nul(&event.detail))),
-        ("private_detail", texts(|event| without_nul(&event.aside))),
+        ("private_detail", texts(|event| without_nul(&event.private_detail))),
     ];
     tx.execute_rows(KEEP, &[], &columns).await?;
     Ok(last)
@@ -176,7 +176,7 @@ fn kept(mut row: Row) -> Result<StoredEvent, StoreError> {
         many: row.count()?,
         took: row.opt_int()?.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         detail: row.text()?,
-        aside: row.text()?,
+        private_detail: row.text()?,
     };
     Ok(StoredEvent { id, event })
 }

@@ -49,8 +49,8 @@ pub struct Settings {
     pub groups: HostGroups,
     /// How much a page of a log takes. All nodes should be given the same.
     pub cut: PageLimits,
-    /// Which changes are pinged onward, and to whom.
-    pub onward: PingForwarding,
+    /// Which changes are forwarded to ping targets, and to whom.
+    pub forwarding: PingForwarding,
 }
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.

@@ -152,7 +152,7 @@ impl Maintenance for Db {
         self.write(move |tx| Box::pin(migrate::check(tx, known))).await
     }
 
-    fn news(&self) -> WakeSignals {
+    fn wake_signals(&self) -> WakeSignals {
         self.news.clone()
     }
 

@@ -128,13 +128,13 @@ impl Resources for Db {
             return kept.ok_or_else(|| poll_result::missing(id));
         }
         let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
-        let onward = Arc::clone(&self.onward);
+        let forwarding = Arc::clone(&self.forwarding);
         let record = self.write(move |tx| {
             Box::pin(async move {
                 let (at, silent) = (poll.at, poll.silent);
                 let appended = append::record(tx, (&groups, &cut), id, poll).await?;
                 if appended.new > 0 && !silent {
-                    ping_forwarding::changed(tx, &onward, id, at).await?;
+                    ping_forwarding::queue_changed_resource(tx, &forwarding, id, at).await?;
                 }
                 Ok(appended)
             })
@@ -148,12 +148,12 @@ impl Resources for Db {
         document: FeedDocument,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
-        let (cut, onward) = (self.cut, Arc::clone(&self.onward));
+        let (cut, forwarding) = (self.cut, Arc::clone(&self.forwarding));
         let push = self.write(move |tx| {
             Box::pin(async move {
                 let appended = append::push(tx, &cut, id, (document, now)).await?;
                 if appended.new > 0 {
-                    ping_forwarding::changed(tx, &onward, id, now).await?;
+                    ping_forwarding::queue_changed_resource(tx, &forwarding, id, now).await?;
                 }
                 Ok(appended)
             })

@@ -89,7 +89,7 @@ impl Web {
         let failed = |reason: String| unreadable(&self.start, reason, true);
         match timeout(self.settings.fetch_timeout / 6, SystemLookup.lookup(name)).await {
             Ok(found) => found.map_err(|err| failed(err.to_string())),
-            Err(_) => Err(failed("dns: no answer in time".to_owned())),
+            Err(_) => Err(failed("dns: the lookup timed out".to_owned())),
         }
     }
 }

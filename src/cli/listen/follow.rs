@@ -115,7 +115,7 @@ impl FollowedFeed {
     pub(super) async fn ask(&self, fetch: &HttpClient, mode: &str) -> Result<(), UpstreamError> {
         let FollowedFeed { offer, secret, own, is_at_caller, .. } = self;
         let wanted = UpstreamRequest { offer, secret, own, is_at_caller: *is_at_caller };
-        upstream::ask(fetch, &wanted, mode).await
+        upstream::request_subscription(fetch, &wanted, mode).await
     }
 
     /// Ends the subscription; `false` if the hub will ask first whether we mean it. A cloud
@@ -142,7 +142,7 @@ impl FollowedFeed {
         let call = CallbackRequest { method: Method::POST, url, headers, body: body.into() };
         let reply = fetch.call(call).await.map_err(UpstreamError::Unreachable)?;
         match reply.status.is_success() {
-            true => upstream::classify(&form, &reply).map(|()| true),
+            true => upstream::check_response(&form, &reply).map(|()| true),
             false => Err(UpstreamError::Status(reply.status)),
         }
     }

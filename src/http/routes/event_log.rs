@@ -82,7 +82,7 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
     let viewer = match &access {
         Some(access) if access.rights.allow(Scope::Admin) => EventViewer::Admin,
         Some(access) if access.rights.allow(Scope::List) => EventViewer::Account(access.account),
-        Some(_) | None => EventViewer::Stranger,
+        Some(_) | None => EventViewer::Anonymous,
     };
     let networks = &gateway.settings.metrics_networks;
     let is_operator = viewer == EventViewer::Admin || request.is_from(networks);
@@ -174,10 +174,10 @@ impl LogView {
 
     /// What an event says to them.
     fn detail(&self, event: &Event) -> String {
-        match (self.is_operator, event.detail.is_empty(), event.aside.is_empty()) {
+        match (self.is_operator, event.detail.is_empty(), event.private_detail.is_empty()) {
             (false, ..) | (_, _, true) => event.detail.clone(),
-            (true, true, false) => event.aside.clone(),
-            (true, false, false) => format!("{}; {}", event.detail, event.aside),
+            (true, true, false) => event.private_detail.clone(),
+            (true, false, false) => format!("{}; {}", event.detail, event.private_detail),
         }
     }
 
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn what_is_wanted_is_read_from_the_query() {
         let read = |query: &str| {
-            parse_filter(&Form::from_urlencoded(query.as_bytes()).unwrap(), EventViewer::Stranger)
+            parse_filter(&Form::from_urlencoded(query.as_bytes()).unwrap(), EventViewer::Anonymous)
         };
         let all = read("kind=&feed=+&limit=5000").unwrap();
         assert_eq!(all, EventFilter { limit: MAX_EVENTS, ..EventFilter::default() });

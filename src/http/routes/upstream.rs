@@ -17,7 +17,7 @@ use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{empty, plain_text, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
-use crate::jobs::upstream::UpstreamClient;
+use crate::jobs::upstream::{Notification, UpstreamClient};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
 use feedgate_core::upstream::Upstream;
@@ -73,7 +73,7 @@ impl warp::reject::Reject for RejectedPush {}
 
 async fn find_pusher(gateway: &Gateway, token: &str) -> Result<Pusher, RejectedPush> {
     let upstreams = gateway.upstreams.as_ref().ok_or(RejectedPush::UnknownToken)?;
-    let known = upstreams.known(token).await.map_err(RejectedPush::Store)?;
+    let known = upstreams.find(token).await.map_err(RejectedPush::Store)?;
     let (upstream, resource) = known.ok_or(RejectedPush::UnknownToken)?;
     Ok(Pusher { upstreams: Arc::clone(upstreams), upstream, resource })
 }
@@ -92,7 +92,7 @@ async fn verify_intent(
     request: &Request,
     token: &str,
 ) -> Result<Response, StoreError> {
-    let known = upstreams.known(token).await?.map(|(upstream, _)| upstream);
+    let known = upstreams.find(token).await?.map(|(upstream, _)| upstream);
     let query = params::read_query(request);
     match query.get("hub.mode") {
         Some(mode) => verify_websub(upstreams, known, mode, &query).await,
@@ -114,7 +114,7 @@ async fn verify_websub(
         ("subscribe", Some(upstream)) => {
             let topic = query.get_verbatim("hub.topic").unwrap_or_default().to_owned();
             let lease_s = query.get("hub.lease_seconds").and_then(|text| text.parse().ok());
-            let agreed = upstreams.agree(upstream, &topic, lease_s).await?;
+            let agreed = upstreams.confirm(upstream, &topic, lease_s).await?;
             Ok(if agreed { echo() } else { not_requested() })
         }
         ("denied", Some(upstream)) => {
@@ -143,8 +143,9 @@ async fn take_push(request: &Request, pusher: Pusher) -> Result<Response, StoreE
     let content_type =
         content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let signature = request.header("x-hub-signature");
-    let push = (signature, content_type, request.body.clone());
-    upstreams.told(&upstream, &resource, push).await?;
+    let body = request.body.clone();
+    let notification = Notification { signature, content_type, body };
+    upstreams.handle_notification(&upstream, &resource, notification).await?;
     Ok(match &upstream.offer.protocol {
         Protocol::XmlRpc { .. } => {
             let body = xmlrpc::response(&XmlRpcValue::Boolean(true));

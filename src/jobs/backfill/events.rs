@@ -1,4 +1,4 @@
-//! What is told of histories, in the words of the log page.
+//! The event-log entries of backfills.
 
 use std::borrow::Cow;
 
@@ -8,27 +8,28 @@ use feedgate_core::backfill::{Backfill, BackfillEnd};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::resource::Resource;
 
-/// The first document is read next.
+/// The backfill started.
 pub(super) fn begun(resource: &Resource, at: DateTime<Utc>) -> Event {
-    about(resource, at).ended(EventOutcome::Pending, "", "its history is brought in from here on")
+    about(resource, at).ended(EventOutcome::Pending, "", "backfill started")
 }
 
-/// A document could not be read, and is asked for again.
-pub(super) fn put_off(
+/// A document could not be read, and will be retried.
+pub(super) fn postponed(
     resource: &Resource,
-    (code, again_at): (&'static str, DateTime<Utc>),
+    code: &'static str,
+    retry_at: DateTime<Utc>,
     at: DateTime<Utc>,
 ) -> Event {
-    let when = again_at.format("%H:%M:%S UTC");
-    let why = format!("a document of its history could not be read; tried again at {when}");
+    let when = retry_at.format("%H:%M:%S UTC");
+    let why = format!("reading an archive document failed, next attempt at {when}");
     about(resource, at).ended(EventOutcome::Pending, code, &why)
 }
 
-/// Its history is in the log, as far as it was found.
+/// The backfill ended, and its entries are in the log.
 pub(super) fn ended(resource: &Resource, done: &Backfill, at: DateTime<Utc>) -> Event {
     let ending = done.ending.as_ref().map_or("", BackfillEnd::as_str);
     let (pages, entries) = (counted(done.pages, "document"), counted(done.appended, "old entry"));
-    let event = about(resource, at).saying(&format!("{pages} read, {entries} in the log"));
+    let event = about(resource, at).saying(&format!("{pages} read, {entries} added to the log"));
     let outcome = match done.ending {
         Some(BackfillEnd::Broken(_)) => EventOutcome::Failed,
         _ => EventOutcome::Ok,
@@ -36,9 +37,9 @@ pub(super) fn ended(resource: &Resource, done: &Backfill, at: DateTime<Utc>) -> 
     Event { outcome, code: Cow::Owned(ending.to_owned()), ..event }
 }
 
-/// Nobody subscribes any more to what it is the history of.
+/// The resource has no subscribers left.
 pub(super) fn dropped(resource: &Resource, at: DateTime<Utc>) -> Event {
-    let why = "nobody subscribes to it any more: its history is not brought in";
+    let why = "backfill cancelled: the resource has no subscribers left";
     about(resource, at).ended(EventOutcome::Refused, "no_subscription", why)
 }
 
@@ -60,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_told_in_words() {
-        let told = [0_u32, 1, 2].map(|number| counted(number, "old entry"));
-        assert_eq!(told, ["0 old entries", "1 old entry", "2 old entries"]);
+    fn numbers_agree_with_their_nouns() {
+        let texts = [0_u32, 1, 2].map(|number| counted(number, "old entry"));
+        assert_eq!(texts, ["0 old entries", "1 old entry", "2 old entries"]);
         assert_eq!(counted(2_u32, "document"), "2 documents");
     }
 }

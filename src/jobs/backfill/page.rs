@@ -1,4 +1,4 @@
-//! One document of the past: where it is asked for, and what is found there.
+//! One document of a backfill: its address, and its entries.
 
 use chrono::{DateTime, Utc};
 use http::header::LINK;
@@ -21,13 +21,13 @@ use super::with_credentials;
 /// Why a document could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageFailure {
-    /// A word of `docs/errors.md`.
+    /// A code of `docs/errors.md`.
     pub(super) code: &'static str,
-    /// Whether it may be over soon.
+    /// Whether a retry may succeed.
     pub(super) is_passing: bool,
-    /// The status code of the answer, if that is what is wrong.
+    /// The status code of the response, if that is the failure.
     pub(super) http_code: Option<u16>,
-    /// For how many seconds the server asked to be left alone.
+    /// For how many seconds the server asked not to be contacted.
     pub(super) retry_after_s: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ impl PageFailure {
         PageFailure { code, is_passing: false, http_code: None, retry_after_s: None }
     }
 
-    fn of(err: &FetchError) -> PageFailure {
+    fn from_fetch_error(err: &FetchError) -> PageFailure {
         let (http_code, retry_after_s) = match err {
             FetchError::Status { status, retry_after_s, .. } => {
                 (Some(status.as_u16()), *retry_after_s)
@@ -51,7 +51,7 @@ impl PageFailure {
     }
 }
 
-/// Where the next document is asked for; `None` if that is no address of the web.
+/// The address of the next document; `None` if it is not a web address.
 pub(super) fn address(backfill: &Backfill, resource: &Resource) -> Option<Url> {
     // A part of a document has no history of its own.
     if resource.topic.fragment().is_some() {
@@ -65,22 +65,23 @@ pub(super) fn address(backfill: &Backfill, resource: &Resource) -> Option<Url> {
 
 /// Reads the document at `url`.
 pub(super) async fn read(
-    fetch: &HttpClient,
-    (backfill, resource): (&Backfill, &Resource),
+    client: &HttpClient,
+    backfill: &Backfill,
+    resource: &Resource,
     url: &Url,
     now: DateTime<Utc>,
 ) -> Result<PastPage, PageFailure> {
     let validators = Validators::default(); // each document is read once
     let (subscribers, feed_id) = (resource.subscribers, Some(resource.id.0));
-    let ask = FetchRequest { url: url.as_str(), validators: &validators, subscribers, feed_id };
-    let document = match fetch.get(ask).await.result {
+    let request = FetchRequest { url: url.as_str(), validators: &validators, subscribers, feed_id };
+    let document = match client.get(request).await.result {
         Ok(FetchResponse::Document(document)) => document,
         Ok(FetchResponse::NotModified { .. }) => return Err(PageFailure::lasting("http_status")),
-        Err(err) => return Err(PageFailure::of(&err)),
+        Err(err) => return Err(PageFailure::from_fetch_error(&err)),
     };
     let known_by = backfill.known_by.max(resource.polling.known_by);
     let context = Context { known_by, ..document.context(now) };
-    let (asked, chain) = (bare(url), backfill.chain);
+    let (requested, chain) = (bare(url), backfill.chain);
     let read = run_blocking(move || {
         let feed = parse::parse(&document.body, &context).ok()?;
         if feed.format == FeedFormat::HFeed || feed.moved_to.is_some() {
@@ -91,7 +92,7 @@ pub(super) async fn read(
         let link =
             link.and_then(|(chain, href)| Some((chain, bare(&document.url.join(&href).ok()?))));
         Some(PastPage {
-            urls: vec![asked, bare(&document.url)],
+            urls: vec![requested, bare(&document.url)],
             bytes: document.body.len() as u64,
             known_by: feed.known_by,
             entries: poll::candidates(&feed, now),
@@ -116,11 +117,11 @@ fn headers(document: &FetchedDocument) -> Vec<(String, String)> {
         .collect()
 }
 
-/// An address as it is kept and compared: without credentials and without a fragment.
+/// An address as it is stored and compared: without credentials and without a fragment.
 fn bare(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
-    // Only an address without a host takes none; it is refused when it is asked for.
+    // Only a URL without a host is an error, and it is refused when it is requested.
     let _ = url.set_username("").and_then(|()| url.set_password(None));
     url.into()
 }

@@ -20,7 +20,7 @@ use feedgate_core::subscription::{DueSubscription, Format, Statuses};
 use feedgate_feed::model::Link;
 use feedgate_feed::render;
 
-/// The most records in one delivery (rule D2); what is left is due again at once.
+/// The most records in one delivery (D2); what is left is due again at once.
 const MOST_RECORDS: usize = 100;
 /// What all cached bodies may take together.
 const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
@@ -102,7 +102,7 @@ struct BodyKey {
     least: Audience,
     is_open: bool,
     /// The version of the status that is owed at least; 0 where the body says none. A body
-    /// made when the status was another is not sent as if it said this one (rule P33).
+    /// made when the status was another is not sent as if it said this one (P33).
     status: i64,
     /// Which changes of the status that version counts.
     statuses: Statuses,
@@ -231,7 +231,7 @@ impl Composer {
         }))
     }
 
-    /// How the resource is, without entries (rule P33).
+    /// How the resource is, without entries (P33).
     fn status_only(&self, key: &BodyKey, resource: &Resource) -> Payload {
         let atom = document(resource, &[], &self.links(key));
         let (content_type, body) = match key.format {
@@ -333,7 +333,7 @@ mod tests {
             connections: 4,
             groups: HostGroups::new(Duration::ZERO),
             cut: PageLimits::default(),
-            onward: PingForwarding::default(),
+            forwarding: PingForwarding::default(),
         };
         let store = feedgate_store::open(&settings).await.unwrap();
         let topic = Topic::parse(TOPIC).unwrap();

@@ -1,7 +1,7 @@
-//! Keeps how deliveries ended, many in one transaction.
+//! Records the results of deliveries, many in one transaction.
 //!
-//! A commit costs the same for one delivery as for a hundred. Whoever settles waits
-//! until theirs is kept, so that a worker that has finished has finished.
+//! A commit costs the same for one delivery as for a hundred. A caller waits until its result is
+//! stored, so that a worker that has finished leaves nothing behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,53 +12,53 @@ use tokio::time::{Instant, timeout_at};
 use crate::jobs::runner;
 use feedgate_core::ports::{DeliveryResult, Store, StoreError};
 
-/// How long the first of a batch waits for others. Shorter than a commit.
+/// How long the first result of a batch waits for others; shorter than a commit.
 const GATHER: Duration = Duration::from_millis(3);
-/// The most that one transaction keeps.
-const MOST: usize = 500;
+/// The most results in one transaction.
+const BATCH: usize = 500;
 
-type Kept = Result<(), Arc<StoreError>>;
-type Ended = (DeliveryResult, oneshot::Sender<Kept>);
+type Stored = Result<(), Arc<StoreError>>;
+type PendingResult = (DeliveryResult, oneshot::Sender<Stored>);
 
-/// Takes what ended and keeps it.
+/// Collects results and records them.
 #[derive(Debug)]
 pub(super) struct DeliveryResultBatcher {
-    ended: mpsc::Sender<Ended>,
+    pending: mpsc::Sender<PendingResult>,
 }
 
 impl DeliveryResultBatcher {
-    /// Begins to keep what is handed in, until this is dropped.
+    /// Starts recording, until the batcher is dropped.
     pub(super) fn start(store: Arc<dyn Store>) -> DeliveryResultBatcher {
-        let (ended, taken) = mpsc::channel(MOST);
-        tokio::spawn(keep(store, taken));
-        DeliveryResultBatcher { ended }
+        let (pending, received) = mpsc::channel(BATCH);
+        tokio::spawn(record_batches(store, received));
+        DeliveryResultBatcher { pending }
     }
 
-    /// Keeps how one delivery ended; returns when that is done.
-    pub(super) async fn settle(&self, settled: DeliveryResult) -> Kept {
+    /// Records the result of one delivery; returns when it is stored.
+    pub(super) async fn record(&self, results: DeliveryResult) -> Stored {
         let closed = || Arc::new(StoreError::Closed);
-        let (told, kept) = oneshot::channel();
-        self.ended.send((settled, told)).await.map_err(|_| closed())?;
-        kept.await.unwrap_or_else(|_| Err(closed()))
+        let (done, stored) = oneshot::channel();
+        self.pending.send((results, done)).await.map_err(|_| closed())?;
+        stored.await.unwrap_or_else(|_| Err(closed()))
     }
 }
 
-async fn keep(store: Arc<dyn Store>, mut ended: mpsc::Receiver<Ended>) {
-    while let Some(first) = ended.recv().await {
+async fn record_batches(store: Arc<dyn Store>, mut pending: mpsc::Receiver<PendingResult>) {
+    while let Some(first) = pending.recv().await {
         let mut batch = vec![first];
         let until = Instant::now() + GATHER;
-        while batch.len() < MOST {
-            match timeout_at(until, ended.recv()).await {
+        while batch.len() < BATCH {
+            match timeout_at(until, pending.recv()).await {
                 Ok(Some(next)) => batch.push(next),
                 Ok(None) | Err(_) => break,
             }
         }
-        let (settled, told): (Vec<DeliveryResult>, Vec<oneshot::Sender<Kept>>) =
+        let (results, done): (Vec<DeliveryResult>, Vec<oneshot::Sender<Stored>>) =
             batch.into_iter().unzip();
-        let kept = store.settle(&settled, runner::now()).await.map_err(Arc::new);
-        for told in told {
-            // Nobody waits any more if the attempt was given up at shutdown.
-            told.send(kept.clone()).unwrap_or_default();
+        let stored = store.settle(&results, runner::now()).await.map_err(Arc::new);
+        for done in done {
+            // The receiver is gone if the attempt was aborted at shutdown.
+            done.send(stored.clone()).unwrap_or_default();
         }
     }
 }

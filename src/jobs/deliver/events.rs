@@ -1,4 +1,4 @@
-//! What is told of deliveries, in the words of the log page.
+//! The event-log entries of deliveries.
 
 use crate::jobs::runner;
 use crate::net::{CallbackResponse, FetchError};
@@ -7,7 +7,7 @@ use feedgate_core::subscription::Subscription;
 
 use super::verdict::{self, DeliveryVerdict};
 
-/// An attempt ended. `subscription` stands as before it.
+/// An attempt ended. `subscription` is as it was before it.
 pub(super) fn notified(
     subscription: &Subscription,
     answer: &Result<CallbackResponse, FetchError>,
@@ -19,19 +19,23 @@ pub(super) fn notified(
         .to(subscription.callback.as_str())
         .owned_by(subscription.account);
     let next = match verdict {
-        DeliveryVerdict::Told => return event,
+        DeliveryVerdict::Delivered => return event,
         DeliveryVerdict::Failed(Some(at)) => {
-            format!("tried again at {}", at.format("%H:%M:%S UTC"))
+            format!("next retry at {}", at.format("%H:%M:%S UTC"))
         }
-        DeliveryVerdict::Failed(None) => "tried again with the next change".to_owned(),
-        DeliveryVerdict::Ended => "which ends its subscription".to_owned(),
+        DeliveryVerdict::Failed(None) => "next retry with the next change".to_owned(),
+        DeliveryVerdict::Ended => "the subscription was ended".to_owned(),
     };
-    let code = verdict::word(answer);
+    let code = verdict::result_code(answer);
     match answer {
         Ok(reply) => {
-            let why = format!("it answered {}, {next}", reply.status);
+            let why = format!("webhook delivery failed: HTTP {}, {next}", reply.status);
             event.ended(EventOutcome::Failed, code, &why).answered(&reply.excerpt())
         }
-        Err(err) => event.ended(EventOutcome::Failed, code, &format!("{err}; {next}")),
+        Err(err) => event.ended(
+            EventOutcome::Failed,
+            code,
+            &format!("webhook delivery failed: {err}, {next}"),
+        ),
     }
 }

@@ -1,4 +1,4 @@
-//! The request that brings a payload to a callback, in the words of its protocol.
+//! The request that delivers a payload to a callback, in its protocol.
 
 use http::header::{CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -29,7 +29,7 @@ pub(super) fn call(
     let mut headers = rsscloud::headers(protocol, &url);
     let body = match protocol {
         Protocol::WebSub => {
-            put(&mut headers, CONTENT_TYPE, &payload.content_type);
+            insert_header(&mut headers, CONTENT_TYPE, &payload.content_type);
             push_websub(&mut headers, subscription, payload, settings);
             payload.body.clone()
         }
@@ -40,9 +40,8 @@ pub(super) fn call(
     CallbackRequest { method: Method::POST, url, headers, body }
 }
 
-/// What WebSub asks for (`#content-distribution`) and what Superfeedr's clients read
-/// (rows N-3 to N-8). The id is the same at every attempt to bring the same range
-/// (rule D10).
+/// The headers that WebSub requires (`#content-distribution`) and Superfeedr's clients read (N-3 to
+/// N-8). The webhook id is the same at every attempt to deliver the same range (D10).
 fn push_websub(
     headers: &mut HeaderMap,
     subscription: &Subscription,
@@ -51,31 +50,30 @@ fn push_websub(
 ) {
     let topic = subscription.topic.as_str();
     let hub = hub_url(&settings.public_url, subscription.account.is_none());
-    put(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
-    put(headers, X_TOPIC, topic);
-    put(headers, X_CALLBACK, subscription.callback.as_str());
+    insert_header(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
+    insert_header(headers, X_TOPIC, topic);
+    insert_header(headers, X_CALLBACK, subscription.callback.as_str());
     let what = match payload.status {
         StatusInclusion::Only(version) => format!("status-{version}"),
         StatusInclusion::None | StatusInclusion::WithEntries(_) => {
             let range = format!("{}-{}", payload.first, payload.last);
-            put(headers, X_SEQ, &range);
+            insert_header(headers, X_SEQ, &range);
             range
         }
     };
     let id = subscription.id;
-    put(headers, WEBHOOK_ID, &format!("{}.{}.{what}", id.resource, id.number));
+    insert_header(headers, WEBHOOK_ID, &format!("{}.{}.{what}", id.resource, id.number));
     if subscription.failures > 0 {
-        put(headers, X_RETRIED, &subscription.failures.to_string());
+        insert_header(headers, X_RETRIED, &subscription.failures.to_string());
     }
     if let Some(secret) = &subscription.secret {
         let signed = signature::sign(settings.signature, secret.expose(), &payload.body);
-        put(headers, X_HUB_SIGNATURE, &signed);
+        insert_header(headers, X_HUB_SIGNATURE, &signed);
     }
 }
 
-/// Sets a header. A topic or content type with bytes that no header can hold is left
-/// out: the body still arrives.
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+/// Sets a header. A value with bytes that no header can hold is left out: the body still arrives.
+fn insert_header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(name, value);
     }

@@ -1,4 +1,4 @@
-//! What a callback's answer means for its subscription: pure rules, no clock.
+//! What the response of a callback means for its subscription: pure functions, no clock.
 
 use std::time::Duration;
 
@@ -9,42 +9,41 @@ use feedgate_core::ports::DeliveryResult;
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Subscription, SubscriptionId};
 
-/// When a WebSub delivery that failed is tried again, after the first failure, the
-/// second, … (rule D6). The last step is repeated until the lease ends.
+/// The waits before a failed WebSub delivery is retried: after the first failure, the second, …
+/// (D6). The last wait is repeated until the lease ends.
 const WEBSUB_STEPS_S: [u64; 10] =
     [10, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 /// The same for rssCloud, whose subscriber can read the feed by itself: after these it
 /// waits for the next change. Three consecutive errors, and the subscription is
 /// dropped at the top of the hour (seed 000).
 const RSSCLOUD_STEPS_S: [u64; 2] = [10, 60];
-/// The least that a callback is left alone which is asked too much: 429, 503, 504 and
-/// timeouts.
+/// The shortest wait after a response of an overloaded callback: 429, 503, 504 and timeouts.
 const OVERLOADED_S: u64 = 60;
 
-/// What becomes of the subscription.
+/// The result of one attempt for its subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryVerdict {
-    /// The callback knows.
-    Told,
-    /// It does not; try again then, or with the next change.
+    /// The callback accepted the delivery.
+    Delivered,
+    /// The attempt failed; it is retried then, or with the next change.
     Failed(Option<DateTime<Utc>>),
-    /// It does not want to know any more.
+    /// The callback ended the subscription.
     Ended,
 }
 
 impl DeliveryVerdict {
-    /// As the store takes it: told up to `last`, and of `status`.
-    pub(super) fn settled(self, id: SubscriptionId, last: Seq, status: i64) -> DeliveryResult {
+    /// The result for the store: delivered up to `last`, with the version `status` of the status.
+    pub(super) fn into_result(self, id: SubscriptionId, last: Seq, status: i64) -> DeliveryResult {
         match self {
-            DeliveryVerdict::Told => DeliveryResult::Delivered { id, cursor: last, status },
+            DeliveryVerdict::Delivered => DeliveryResult::Delivered { id, cursor: last, status },
             DeliveryVerdict::Failed(retry_at) => DeliveryResult::Failed { id, retry_at },
             DeliveryVerdict::Ended => DeliveryResult::Ended { id },
         }
     }
 }
 
-/// Judges an answer. Only 2xx is success, and no redirect is followed (rule D5). `jitter`
-/// is random in 0 to 1.
+/// The verdict on a response. Only 2xx is success, and no redirect is followed (D5). `jitter` is
+/// random from 0 to 1.
 pub(super) fn classify(
     subscription: &Subscription,
     answer: &Result<CallbackResponse, FetchError>,
@@ -52,7 +51,7 @@ pub(super) fn classify(
     jitter: f64,
 ) -> DeliveryVerdict {
     match answer {
-        Ok(reply) if reply.status.is_success() => DeliveryVerdict::Told,
+        Ok(reply) if reply.status.is_success() => DeliveryVerdict::Delivered,
         Ok(reply) if reply.status.as_u16() == 410 => DeliveryVerdict::Ended,
         _ => {
             let wait = wait(subscription, answer, now);
@@ -61,33 +60,33 @@ pub(super) fn classify(
     }
 }
 
-/// What is new about a callback, for the operator.
+/// A change of a callback's health, for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HealthTransition {
-    /// It begins to fail, and is called again then, or with the next change.
-    Began(Option<DateTime<Utc>>),
-    /// It is back.
-    Back,
-    /// It wants no more.
+    /// It began to fail; the delivery is retried then, or with the next change.
+    Failing(Option<DateTime<Utc>>),
+    /// It recovered.
+    Recovered,
+    /// It ended the subscription.
     Ended,
 }
 
-/// What `verdict` changes; `None` if it is as it was. `subscription` stands as before the
+/// The health transition that `verdict` causes, if any. `subscription` is as it was before the
 /// attempt.
-pub(super) fn turn(
+pub(super) fn health_transition(
     subscription: &Subscription,
     verdict: DeliveryVerdict,
 ) -> Option<HealthTransition> {
     match (verdict, subscription.failures) {
-        (DeliveryVerdict::Failed(again_at), 0) => Some(HealthTransition::Began(again_at)),
-        (DeliveryVerdict::Told, 1..) => Some(HealthTransition::Back),
+        (DeliveryVerdict::Failed(again_at), 0) => Some(HealthTransition::Failing(again_at)),
+        (DeliveryVerdict::Delivered, 1..) => Some(HealthTransition::Recovered),
         (DeliveryVerdict::Ended, _) => Some(HealthTransition::Ended),
-        (DeliveryVerdict::Failed(_), _) | (DeliveryVerdict::Told, 0) => None,
+        (DeliveryVerdict::Failed(_), _) | (DeliveryVerdict::Delivered, 0) => None,
     }
 }
 
-/// A word for metrics.
-pub(super) fn word(answer: &Result<CallbackResponse, FetchError>) -> &'static str {
+/// The code of the result, for metrics and the event log.
+pub(super) fn result_code(answer: &Result<CallbackResponse, FetchError>) -> &'static str {
     match answer {
         Ok(reply) if reply.status.is_success() => "ok",
         Ok(reply) if reply.status.is_redirection() => "redirect",
@@ -98,13 +97,13 @@ pub(super) fn word(answer: &Result<CallbackResponse, FetchError>) -> &'static st
     }
 }
 
-/// How long to wait before the next attempt; `None` for until the next change.
+/// How long to wait before the next attempt; `None` waits for the next change.
 fn wait(
     subscription: &Subscription,
     answer: &Result<CallbackResponse, FetchError>,
     now: DateTime<Utc>,
 ) -> Option<Duration> {
-    let failures = subscription.failures as usize; // this one not yet counted
+    let failures = subscription.failures as usize; // without this one
     if subscription.protocol.is_rsscloud() {
         return RSSCLOUD_STEPS_S.get(failures).copied().map(Duration::from_secs);
     }
@@ -114,8 +113,8 @@ fn wait(
         wait_s = wait_s.max(OVERLOADED_S);
     }
     if let Ok(reply) = answer {
-        let asked_s = freshness::retry_after_s(&reply.headers, now.into());
-        wait_s = wait_s.max(asked_s.unwrap_or(0).into());
+        let retry_after_s = freshness::retry_after_s(&reply.headers, now.into());
+        wait_s = wait_s.max(retry_after_s.unwrap_or(0).into());
     }
     Some(Duration::from_secs(wait_s))
 }
@@ -175,9 +174,9 @@ mod tests {
     fn only_2xx_moves_the_cursor_and_only_410_ends() {
         #[rustfmt::skip]
         let cases = [
-            ("any success counts",        200, DeliveryVerdict::Told),
-            ("whatever it is called",     202, DeliveryVerdict::Told),
-            ("even without an answer",    204, DeliveryVerdict::Told),
+            ("any success counts",        200, DeliveryVerdict::Delivered),
+            ("whatever it is called",     202, DeliveryVerdict::Delivered),
+            ("even without an answer",    204, DeliveryVerdict::Delivered),
             ("410 is meant",              410, DeliveryVerdict::Ended),
             ("a redirect is a failure",   302, DeliveryVerdict::Failed(Some(at(10)))),
             ("307 too",                   307, DeliveryVerdict::Failed(Some(at(10)))),
@@ -247,16 +246,16 @@ mod tests {
         let at = Some(DateTime::UNIX_EPOCH);
         #[rustfmt::skip]
         let cases = [
-            (0, DeliveryVerdict::Told,         None),
-            (0, DeliveryVerdict::Failed(at),   Some(HealthTransition::Began(at))),
+            (0, DeliveryVerdict::Delivered,         None),
+            (0, DeliveryVerdict::Failed(at),   Some(HealthTransition::Failing(at))),
             (1, DeliveryVerdict::Failed(at),   None),
             (9, DeliveryVerdict::Failed(None), None),
-            (9, DeliveryVerdict::Told,         Some(HealthTransition::Back)),
+            (9, DeliveryVerdict::Delivered,         Some(HealthTransition::Recovered)),
             (0, DeliveryVerdict::Ended,        Some(HealthTransition::Ended)),
         ];
         for (failures, verdict, want) in cases {
             let before = subscription(Protocol::WebSub, failures);
-            assert_eq!(turn(&before, verdict), want, "{verdict:?} after {failures}");
+            assert_eq!(health_transition(&before, verdict), want, "{verdict:?} after {failures}");
         }
     }
 }

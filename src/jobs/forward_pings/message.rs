@@ -1,4 +1,4 @@
-//! The request that tells a sink, and what its answer means.
+//! The request of a forwarded ping, and what its response means.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -6,41 +6,42 @@ use http::{HeaderMap, HeaderValue, Method};
 use url::Url;
 use url::form_urlencoded::byte_serialize;
 
-use super::NotTaken;
+use super::ForwardError;
 use crate::net::{CallbackRequest, CallbackResponse, HttpClient};
 use feedgate_core::ping_forwarding::{DuePing, PingMethod, PingTarget};
 use feedgate_protocol::xmlrpc::{self, XmlRpcFault, XmlRpcValue};
 
-/// Tells a sink.
+/// Sends a ping to a target.
 pub(super) async fn send(
-    fetch: &HttpClient,
-    sink: &PingTarget,
+    client: &HttpClient,
+    target: &PingTarget,
     due: &DuePing,
-) -> Result<(), NotTaken> {
-    match sink.means() {
+) -> Result<(), ForwardError> {
+    match target.means() {
         PingMethod::Get => {
-            let url = address(&filled(sink.url(), due))?;
+            let url = address(&filled(target.url(), due))?;
             let (headers, body) = (HeaderMap::new(), Bytes::new());
-            success(fetch.call(CallbackRequest { method: Method::GET, url, headers, body }).await?)
+            success(client.call(CallbackRequest { method: Method::GET, url, headers, body }).await?)
                 .map(drop)
         }
         PingMethod::XmlRpc => {
-            let url = address(sink.url())?;
+            let url = address(target.url())?;
             if due.feed_url != due.url {
-                // The page that changed is as good as the weblog's own here.
-                let told = [&due.name, &due.url, &due.url, &due.feed_url];
-                match call(fetch, &url, "weblogUpdates.extendedPing", &told).await {
-                    // As WordPress does where an extended ping meets a fault.
-                    Err(NotTaken::Refused(_)) => {}
-                    told => return told,
+                // The address of the weblog serves as the address of the changed page.
+                let sent = [&due.name, &due.url, &due.url, &due.feed_url];
+                match call(client, &url, "weblogUpdates.extendedPing", &sent).await {
+                    // WordPress falls back to a plain ping in this case, too.
+                    Err(ForwardError::Refused(_)) => {}
+                    sent => return sent,
                 }
             }
-            call(fetch, &url, "weblogUpdates.ping", &[&due.name, &due.url]).await
+            call(client, &url, "weblogUpdates.ping", &[&due.name, &due.url]).await
         }
     }
 }
 
-/// A URL to get: places are filled; one without any is given what `/pingSiteForm` takes.
+/// The URL to get: placeholders are filled; a URL without any gets the parameters of
+/// `/pingSiteForm`.
 fn filled(template: &str, due: &DuePing) -> String {
     let escaped = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let places = [
@@ -59,51 +60,50 @@ fn filled(template: &str, due: &DuePing) -> String {
     format!("{template}{joint}{}", pairs.join("&"))
 }
 
-fn address(text: &str) -> Result<Url, NotTaken> {
-    Url::parse(text).map_err(|err| NotTaken::Refused(format!("{text} is no address: {err}")))
+fn address(text: &str) -> Result<Url, ForwardError> {
+    Url::parse(text).map_err(|err| ForwardError::Refused(format!("{text} is not a URL: {err}")))
 }
 
-fn success(reply: CallbackResponse) -> Result<CallbackResponse, NotTaken> {
-    if reply.status.is_success() { Ok(reply) } else { Err(NotTaken::Status(reply.status)) }
+fn success(reply: CallbackResponse) -> Result<CallbackResponse, ForwardError> {
+    if reply.status.is_success() { Ok(reply) } else { Err(ForwardError::Status(reply.status)) }
 }
 
 /// Calls a procedure.
 async fn call(
-    fetch: &HttpClient,
+    client: &HttpClient,
     url: &Url,
     procedure: &str,
     params: &[&String],
-) -> Result<(), NotTaken> {
+) -> Result<(), ForwardError> {
     let params: Vec<XmlRpcValue> =
         params.iter().map(|text| XmlRpcValue::Text((*text).clone())).collect();
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/xml"));
     let body = xmlrpc::call_with(procedure, &params).into();
-    let asked = CallbackRequest { method: Method::POST, url: url.clone(), headers, body };
-    let reply = fetch.call(asked).await?;
-    let said = xmlrpc::read_response(&reply.body).map(|answer| answer.and_then(judged));
-    match said {
-        // Some send the fault with a status of its own: it says more than that.
-        Ok(Err(fault)) => Err(NotTaken::Refused(fault.message)),
-        _ if !reply.status.is_success() => Err(NotTaken::Status(reply.status)),
+    let request = CallbackRequest { method: Method::POST, url: url.clone(), headers, body };
+    let reply = client.call(request).await?;
+    let result = xmlrpc::read_response(&reply.body).map(|answer| answer.and_then(check_flerror));
+    match result {
+        // Some targets send a fault with an error status; the fault says more.
+        Ok(Err(fault)) => Err(ForwardError::Refused(fault.message)),
+        _ if !reply.status.is_success() => Err(ForwardError::Status(reply.status)),
         Ok(Ok(())) => Ok(()),
-        Err(_) => Err(NotTaken::Protocol(kind(&reply))),
+        Err(_) => Err(ForwardError::Protocol(kind(&reply))),
     }
 }
 
-/// What an answer is that is no XML-RPC, as far as that can be told without its text.
+/// What a response that is not XML-RPC is, without quoting it.
 fn kind(reply: &CallbackResponse) -> String {
     let media_type = reply.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     match media_type.map(|value| value.split(';').next().unwrap_or_default().trim()) {
         _ if reply.body.is_empty() => "it is empty".to_owned(),
-        Some(media_type) if !media_type.is_empty() => format!("it is sent as {media_type}"),
-        Some(_) | None => "it does not say what it is".to_owned(),
+        Some(media_type) if !media_type.is_empty() => format!("its media type is {media_type}"),
+        Some(_) | None => "it has no media type".to_owned(),
     }
 }
 
-/// What an answer says: a struct whose `flerror` is set is a refusal (seed 002, "Ping
-/// Response").
-fn judged(answer: XmlRpcValue) -> Result<(), XmlRpcFault> {
+/// Reads a response: a struct whose `flerror` is set is a refusal (seed 002, "Ping Response").
+fn check_flerror(answer: XmlRpcValue) -> Result<(), XmlRpcFault> {
     let XmlRpcValue::Struct(members) = answer else { return Ok(()) };
     let member = |name: &str| members.iter().find(|(held, _)| held == name).map(|(_, v)| v);
     let is_error = match member("flerror") {
@@ -123,7 +123,7 @@ mod tests {
     fn places_in_a_url_are_filled_and_a_plain_one_is_asked_as_a_form() {
         let due = DuePing {
             id: 1,
-            sink: String::new(),
+            target: String::new(),
             name: "A & B".to_owned(),
             url: "http://a.test/?x=1".to_owned(),
             feed_url: "http://a.test/rss".to_owned(),

@@ -25,7 +25,7 @@ pub(super) struct Records {
     /// The new content, for the store.
     pub(super) found: poll::NewContent,
     /// The semantic digest of the body, if the document is a feed.
-    pub(super) meaning: Option<Digest>,
+    pub(super) semantic_digest: Option<Digest>,
     /// New entries, or a new revision.
     pub(super) new: usize,
     /// Known entries with changed content.
@@ -67,9 +67,9 @@ pub(super) async fn records_of_feed(
         let document = FeedDocument::from_feed(&owned, is_oldest_first(&owned), renamed, now);
         (semantic_digest::semantic_digest(&owned), document, owned)
     });
-    let Some((meaning, document, owned)) = read.await else { return Ok(None) };
+    let Some((digest, document, owned)) = read.await else { return Ok(None) };
     *feed = owned;
-    entries(store, resource, feed, document, meaning).await
+    entries(store, resource, feed, document, digest).await
 }
 
 /// The entries of a document. Only those that may be appended are rendered.
@@ -78,12 +78,12 @@ async fn entries(
     resource: &Resource,
     feed: &mut Feed,
     document: FeedDocument,
-    meaning: Digest,
+    digest: Digest,
 ) -> Result<Option<Records>, StoreError> {
     let known = store.known(resource.id, &document.keys()).await?;
     let standing = Baseline::from_stored(resource.kind, &resource.status, &resource.polling);
     let changes = change_detection::classify(&document, &known, &standing, document.at);
-    let (new, updated) = (changes.news(), changes.updated());
+    let (new, updated) = (changes.new_records(), changes.updated());
     let owned = std::mem::take(feed);
     let rendered = run_blocking(move || {
         let document = rendered(&owned, document, &changes);
@@ -92,7 +92,7 @@ async fn entries(
     let Some((document, owned)) = rendered.await else { return Ok(None) };
     *feed = owned;
     let found = poll::NewContent::Feed(document);
-    Ok(Some(Records { found, meaning: Some(meaning), new, updated }))
+    Ok(Some(Records { found, semantic_digest: Some(digest), new, updated }))
 }
 
 fn rendered(feed: &Feed, mut document: FeedDocument, changes: &ChangeSet) -> FeedDocument {

@@ -95,7 +95,7 @@ pub(super) fn report(
         feed_head: feed.as_deref().map(render::atom::stored_head),
         body: received.map(|received| received.body),
         upstream: UpstreamFinding::Unknown,
-        meaning: records.meaning,
+        semantic_digest: records.semantic_digest,
         found: records.found,
         silent: kind.is_some_and(|kind| kind != resource.kind),
         next_fetch,
@@ -402,7 +402,7 @@ mod tests {
         ];
         for (why, kind, found, want) in cases {
             let due = due(kind, Polling::default(), Status::default());
-            assert_eq!(told(&due, 0, found).silent, want, "{why} (rule N5)");
+            assert_eq!(told(&due, 0, found).silent, want, "{why} (N5)");
         }
     }
 

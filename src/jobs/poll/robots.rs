@@ -48,10 +48,10 @@ impl Poller {
             return Ok(Robots::default());
         }
         let held = self.store.robots(&origin).await?;
-        if let Some((robots, asked_at)) = &held
-            && now < *asked_at + VALID_FOR
+        if let Some((robots, fetched_at)) = &held
+            && now < *fetched_at + VALID_FOR
         {
-            self.robots_cache.update(origin, robots, *asked_at);
+            self.robots_cache.update(origin, robots, *fetched_at);
             return Ok(robots.clone());
         }
         let before = held.map(|(robots, _)| robots).unwrap_or_default();
@@ -78,22 +78,22 @@ const MAX_SERVERS: usize = 50_000;
 
 impl RobotsCache {
     fn contains(&self, origin: &str, now: DateTime<Utc>) -> bool {
-        self.lock().get(origin).is_some_and(|asked_at| now < *asked_at + VALID_FOR)
+        self.lock().get(origin).is_some_and(|fetched_at| now < *fetched_at + VALID_FOR)
     }
 
-    fn update(&self, origin: String, robots: &Robots, asked_at: DateTime<Utc>) {
+    fn update(&self, origin: String, robots: &Robots, fetched_at: DateTime<Utc>) {
         let mut held = self.lock();
         if *robots != Robots::default() {
             held.remove(&origin);
             return;
         }
         if held.len() >= MAX_SERVERS {
-            held.retain(|_, held| asked_at < *held + VALID_FOR);
+            held.retain(|_, held| fetched_at < *held + VALID_FOR);
         }
         if held.len() >= MAX_SERVERS {
             held.clear();
         }
-        held.insert(origin, asked_at);
+        held.insert(origin, fetched_at);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, DateTime<Utc>>> {

@@ -1,8 +1,8 @@
-//! Asking an upstream to tell us, in its protocol.
+//! Sends a subscription request to an upstream, in its protocol.
 //!
-//! A hub answers that it has heard, and verifies later (WebSub
-//! `#subscriber-sends-subscription-request`). A cloud calls the address it is given before
-//! it answers, and its answer says whether it will tell (seed 000, "REST interface").
+//! A hub accepts the request, and verifies it later (WebSub
+//! `#subscriber-sends-subscription-request`). A cloud calls the callback before it responds, and its
+//! response says whether the subscription succeeded (seed 000, "REST interface").
 
 use bytes::Bytes;
 use http::header::ACCEPT;
@@ -18,27 +18,27 @@ use feedgate_protocol::soap::{self, SoapParameter};
 use feedgate_protocol::xml;
 use feedgate_protocol::xmlrpc::{self, XmlRpcValue};
 
-/// What a cloud is to call where it wants the name of a procedure.
+/// The procedure that a cloud calls, for protocols that name one.
 const PROCEDURE: &str = "rssCloudNotify";
-/// What registers at a cloud whose publisher did not say.
+/// The procedure that registers at a cloud, if the feed does not name it.
 const REGISTER: &str = "rssCloud.pleaseNotify";
 
-/// Why an upstream does not tell us.
+/// Why a subscription at an upstream failed.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
-    /// No answer.
-    #[error("it could not be reached")]
+    /// The upstream did not respond.
+    #[error("the upstream could not be reached")]
     Unreachable(#[source] FetchError),
-    /// An answer that says no.
-    #[error("it answered {0}")]
+    /// The response has an error status.
+    #[error("the upstream responded with {0}")]
     Status(StatusCode),
-    /// No, in the words of its protocol.
-    #[error("it refused: {0}")]
+    /// The upstream refused in its protocol.
+    #[error("the upstream refused: {0}")]
     Refused(String),
 }
 
 impl UpstreamError {
-    /// A word for logs and metrics, listed in `docs/errors.md`.
+    /// The stable code for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             UpstreamError::Unreachable(err) => err.code(),
@@ -47,7 +47,7 @@ impl UpstreamError {
         }
     }
 
-    /// Whether it is a decision of the other side's, not an accident.
+    /// Whether the upstream decided it, so that a retry will not help soon.
     pub(super) fn is_final(&self) -> bool {
         match self {
             UpstreamError::Unreachable(FetchError::Forbidden { .. } | FetchError::BadUrl(_)) => {
@@ -62,35 +62,40 @@ impl UpstreamError {
     }
 }
 
-/// A subscription at a hub or a cloud, as it is asked for.
+/// A requested subscription at a hub or a cloud.
 #[derive(Clone, Copy, Debug)]
 pub struct UpstreamRequest<'a> {
-    /// Where, how, and to what.
+    /// The upstream, its protocol, and the topic.
     pub offer: &'a AdvertisedUpstream,
-    /// With what a hub is to sign.
+    /// The secret with which a hub signs.
     pub secret: &'a Secret,
-    /// The address at which to tell us.
+    /// The address for notifications.
     pub own: &'a Url,
-    /// Whether a cloud is to find the host by itself: it is where the request comes from.
+    /// Whether a cloud takes the host of the callback from the request's client address.
     pub is_at_caller: bool,
 }
 
 /// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs
 /// only) a subscription, with our address below `public_url`.
 pub(super) async fn send(
-    fetch: &HttpClient,
+    client: &HttpClient,
     upstream: &Upstream,
     mode: &str,
     public_url: &Url,
 ) -> Result<(), UpstreamError> {
     let own = address(public_url, &upstream.token);
     let (offer, secret) = (&upstream.offer, &upstream.secret);
-    ask(fetch, &UpstreamRequest { offer, secret, own: &own, is_at_caller: false }, mode).await
+    request_subscription(
+        client,
+        &UpstreamRequest { offer, secret, own: &own, is_at_caller: false },
+        mode,
+    )
+    .await
 }
 
-/// The same for any address of ours.
-pub async fn ask(
-    fetch: &HttpClient,
+/// Sends the same request for any callback address.
+pub async fn request_subscription(
+    client: &HttpClient,
     wanted: &UpstreamRequest<'_>,
     mode: &str,
 ) -> Result<(), UpstreamError> {
@@ -108,14 +113,14 @@ pub async fn ask(
         Protocol::Soap { procedure } => by_soap(wanted, procedure),
     };
     let call = CallbackRequest { method: Method::POST, url: endpoint, headers, body: body.into() };
-    let reply = fetch.call(call).await.map_err(UpstreamError::Unreachable)?;
+    let reply = client.call(call).await.map_err(UpstreamError::Unreachable)?;
     if !reply.status.is_success() {
         return Err(UpstreamError::Status(reply.status));
     }
-    classify(protocol, &reply)
+    check_response(protocol, &reply)
 }
 
-/// Where this upstream is to tell us.
+/// The address for notifications of this upstream.
 fn address(public_url: &Url, token: &str) -> Url {
     let mut own = public_url.clone();
     if let Ok(mut path) = own.path_segments_mut() {
@@ -202,9 +207,9 @@ fn by_soap(wanted: &UpstreamRequest<'_>, procedure: &str) -> String {
     soap::call_with(procedure, &params)
 }
 
-/// What a successful answer says. Hubs say it with the status code alone; clouds say
-/// `success="false"`, a fault or a false with one that is 200.
-pub fn classify(protocol: &Protocol, reply: &CallbackResponse) -> Result<(), UpstreamError> {
+/// Checks a response with a success status. Hubs refuse with the status code alone; clouds send
+/// `success="false"`, a fault or a false with status 200.
+pub fn check_response(protocol: &Protocol, reply: &CallbackResponse) -> Result<(), UpstreamError> {
     let refused = |why: String| Err(UpstreamError::Refused(why.chars().take(200).collect()));
     match protocol {
         Protocol::WebSub => Ok(()),
@@ -274,8 +279,8 @@ mod tests {
             (&soap, soap::fault(soap::SoapVersion::V12, "No."),                                                        Some("No.")),
         ];
         for (protocol, body, want) in cases {
-            let judged = classify(protocol, &reply(&body));
-            let refused = match &judged {
+            let checked = check_response(protocol, &reply(&body));
+            let refused = match &checked {
                 Err(UpstreamError::Refused(why)) => Some(why.as_str()),
                 _ => None,
             };

@@ -40,8 +40,8 @@ pub(crate) async fn write(
     let records: i64 = PAGE_RECORDS.parse()?;
     let (url, groups) = (database.to_owned(), HostGroups::new(Duration::ZERO));
     let cut = PageLimits { records, ..PageLimits::default() };
-    let onward = Default::default();
-    let settings = store::Settings { url, connections: 8, groups, cut, onward };
+    let forwarding = Default::default();
+    let settings = store::Settings { url, connections: 8, groups, cut, forwarding };
     let store = store::open(&settings).await?;
     let begin = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
     let topic = Topic::parse("https://archive.test/feed".to_owned())?;
@@ -96,7 +96,7 @@ fn poll(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Poll {
         feed_head: None,
         body: None,
         upstream: UpstreamFinding::Unknown,
-        meaning: None,
+        semantic_digest: None,
         found: poll::NewContent::Feed(Found { at, candidates, ..Found::default() }),
         silent: true,
         next_fetch: at + TimeDelta::days(1),

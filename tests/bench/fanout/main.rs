@@ -86,7 +86,8 @@ async fn measure(many: usize) -> Result<(), Trouble> {
 async fn subscribe(database: &str, sink: &Sink, many: usize) -> Result<(), Trouble> {
     let groups = HostGroups::new(Duration::ZERO);
     let (url, cut) = (database.to_owned(), PageLimits::default());
-    let settings = store::Settings { url, connections: 1, groups, cut, onward: Default::default() };
+    let settings =
+        store::Settings { url, connections: 1, groups, cut, forwarding: Default::default() };
     let store = store::open(&settings).await?;
     let now = feedgate::jobs::runner::now();
     let wishes = (1..many).map(|n| async move {

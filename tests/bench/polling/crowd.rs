@@ -106,7 +106,7 @@ impl Crowd {
             connections: 8,
             groups,
             cut: PageLimits::default(),
-            onward: Default::default(),
+            forwarding: Default::default(),
         })
         .await?;
         let settings =

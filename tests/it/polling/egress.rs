@@ -167,7 +167,7 @@ async fn a_name_that_does_not_exist_is_told_apart_from_a_lookup_that_failed() {
     let cases: [(Arc<dyn Lookup>, &str); 3] = [
         (Names::of(&[]), "dns: no such name"),
         (Arc::new(Broken), "dns: the lookup failed"),
-        (Arc::new(Silent), "dns: no answer in time"),
+        (Arc::new(Silent), "dns: the lookup timed out"),
     ];
     for (lookup, want) in cases {
         let fetch = HttpClient::with_lookup(hasty(), lookup);

@@ -31,7 +31,7 @@ async fn the_child_that_is_killed() {
         connections: 2,
         groups: HostGroups::new(Duration::ZERO),
         cut: PageLimits::default(),
-        onward: Default::default(),
+        forwarding: Default::default(),
     })
     .await
     .unwrap();

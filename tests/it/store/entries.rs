@@ -298,7 +298,7 @@ async fn n12_a_revision_is_news_if_the_body_is_another(database: Database) {
     {
         let mut poll = poll(at(seconds), &[]);
         poll.body = Some(Body { content_type: None, bytes: bytes.as_bytes().to_vec() });
-        poll.meaning = Some(Digest::from_parts(&[meaning]));
+        poll.semantic_digest = Some(Digest::from_parts(&[meaning]));
         let (entry_id, atom) = (format!("urn:sha:{meaning}"), "<entry/>".to_owned());
         poll.found = NewContent::Revision { entry_id, atom };
         assert_eq!(store.record(id, &poll).await.unwrap().head, Seq(head), "{seconds}");
@@ -314,7 +314,7 @@ async fn p11_a_body_that_says_the_same_is_no_other(database: Database) {
         let mut poll = poll(at(seconds), &[]);
         let body = Body { content_type: None, bytes: bytes.as_bytes().to_vec() };
         poll.body = Some(body.clone());
-        poll.meaning = Some(Digest::from_parts(&[meaning]));
+        poll.semantic_digest = Some(Digest::from_parts(&[meaning]));
         store.record(id, &poll).await.unwrap();
         assert_eq!(store.body(id).await.unwrap(), Some((version, body)), "the newest bytes");
         assert_eq!(resource(&store, id).await.body_version, version);

@@ -201,7 +201,7 @@ async fn gauges_count_what_there_is(database: Database) {
 
 async fn news_wake_who_waits(database: Database) {
     let store = database.open().await;
-    let news = store.news();
+    let news = store.wake_signals();
     let woken = news.resources.notified();
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     woken.await;

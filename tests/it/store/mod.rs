@@ -149,7 +149,7 @@ pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         feed_head: None,
         body: None,
         upstream: UpstreamFinding::Unknown,
-        meaning: None,
+        semantic_digest: None,
         found: document(at, ids.iter().map(|id| entry(id)).collect()),
         silent: false,
         next_fetch: at + Duration::from_secs(600),

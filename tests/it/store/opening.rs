@@ -48,7 +48,7 @@ async fn a_newer_schema_is_refused(database: Database) {
         connections: 2,
         groups,
         cut,
-        onward: Default::default(),
+        forwarding: Default::default(),
     };
     let Err(refused) = store::open(&settings).await else { panic!("it was opened") };
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
@@ -91,7 +91,7 @@ async fn nodes_that_start_together_migrate_once() {
 async fn nodes_on_one_server_wake_each_other() {
     let database = Database::new(Kind::Postgres).await;
     let (one, other) = (database.open().await, database.open().await);
-    let news = other.news();
+    let news = other.wake_signals();
     let woken = news.resources.notified();
     subscribe(&one, "a", "https://callback.test/").await;
     woken.await;

@@ -18,13 +18,13 @@ on_both_stores!(
 const SINKS: [&str; 2] = ["xml-rpc=https://one.test/RPC2", "get=https://two.test/"];
 
 async fn open(database: &Database) -> Arc<dyn Store> {
-    let sinks = SINKS.iter().map(|name| PingTarget::parse(name).unwrap()).collect();
-    let asked = vec![Url::parse("https://feeds.test/a").unwrap()];
-    database.open_telling(PingForwarding { sinks, asked }).await
+    let targets = SINKS.iter().map(|name| PingTarget::parse(name).unwrap()).collect();
+    let prefixes = vec![Url::parse("https://feeds.test/a").unwrap()];
+    database.open_telling(PingForwarding { targets, prefixes }).await
 }
 
-async fn due(store: &Arc<dyn Store>, sink: &str, seconds: i64) -> Vec<DuePing> {
-    store.claim_forwarded_pings(sink, at(seconds), at(seconds + 100), 9).await.unwrap()
+async fn due(store: &Arc<dyn Store>, target: &str, seconds: i64) -> Vec<DuePing> {
+    store.claim_forwarded_pings(target, at(seconds), at(seconds + 100), 9).await.unwrap()
 }
 
 async fn a_change_is_owed_to_every_sink_until_it_is_told(database: Database) {
@@ -36,21 +36,21 @@ async fn a_change_is_owed_to_every_sink_until_it_is_told(database: Database) {
         found.site_url = Some("https://site.test/".to_owned());
         store.record(id, &found).await.unwrap();
     }
-    for sink in SINKS {
-        let owed = due(&store, sink, 10).await;
-        let [owed] = owed.as_slice() else { panic!("{sink}: {owed:?}") };
-        let told = (owed.sink.as_str(), owed.name.as_str(), owed.url.as_str());
-        assert_eq!(told, (sink, "Tides", "https://site.test/"));
-        assert_eq!(owed.feed_url, "https://feeds.test/a", "nobody asked for the other");
-        assert_eq!(due(&store, sink, 20).await, [], "one at a time");
+    for target in SINKS {
+        let owed = due(&store, target, 10).await;
+        let [owed] = owed.as_slice() else { panic!("{target}: {owed:?}") };
+        let told = (owed.target.as_str(), owed.name.as_str(), owed.url.as_str());
+        assert_eq!(told, (target, "Tides", "https://site.test/"));
+        assert_eq!(owed.feed_url, "https://feeds.test/a", "nobody prefixes for the other");
+        assert_eq!(due(&store, target, 20).await, [], "one at a time");
 
         // In vain, twice; whoever had it last may have died.
         store.finish_forwarded_ping(owed, Some(at(60)), at(21)).await.unwrap();
-        assert_eq!(due(&store, sink, 59).await, []);
-        assert_eq!(due(&store, sink, 60).await[0].attempts, 1);
-        let again = due(&store, sink, 160).await;
+        assert_eq!(due(&store, target, 59).await, []);
+        assert_eq!(due(&store, target, 60).await[0].attempts, 1);
+        let again = due(&store, target, 160).await;
         store.finish_forwarded_ping(&again[0], None, at(161)).await.unwrap();
-        assert_eq!(due(&store, sink, 9_999).await, []);
+        assert_eq!(due(&store, target, 9_999).await, []);
     }
 }
 
@@ -69,7 +69,7 @@ async fn a_change_during_a_ping_is_told_of_again(database: Database) {
     store.finish_forwarded_ping(&again, None, at(7)).await.unwrap();
     assert_eq!(due(&store, SINKS[0], 9_999).await, []);
 
-    // A sink nobody names any more is owed nothing.
+    // A target nobody names any more is owed nothing.
     let known: Vec<String> = SINKS[..1].iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(store.forget_other_targets(&known).await.unwrap(), 1);
     assert_eq!(due(&store, SINKS[1], 9_999).await, []);

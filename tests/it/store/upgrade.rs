@@ -47,7 +47,7 @@ async fn open(url: &str, migrations: &[Migration]) -> Result<Arc<dyn Store>, Sto
         connections: 2,
         groups: HostGroups::new(Duration::ZERO),
         cut: PageLimits::default(),
-        onward: Default::default(),
+        forwarding: Default::default(),
     };
     store::open_with(&settings, migrations).await
 }

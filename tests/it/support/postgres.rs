@@ -152,15 +152,15 @@ impl Database {
 
     /// The same, with pages that take so much.
     pub(crate) async fn open_cut(&self, groups: HostGroups, cut: PageLimits) -> Arc<dyn Store> {
-        let onward = PingForwarding::default();
-        let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, onward };
+        let forwarding = PingForwarding::default();
+        let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, forwarding };
         store::open(&settings).await.unwrap()
     }
 
     /// The same, with sinks that are told of changes.
-    pub(crate) async fn open_telling(&self, onward: PingForwarding) -> Arc<dyn Store> {
+    pub(crate) async fn open_telling(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
         let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
-        let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, onward };
+        let settings = Settings { url: self.url.clone(), connections: 8, groups, cut, forwarding };
         store::open(&settings).await.unwrap()
     }
 }

@@ -17,7 +17,7 @@ use super::server::{Answer, Asked, Server, say};
 pub(crate) struct Publisher {
     server: Server,
     pages: Arc<Mutex<HashMap<String, Page>>>,
-    fetches: watch::Sender<Vec<HttpClient>>,
+    fetches: watch::Sender<Vec<Fetch>>,
 }
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ struct Page {
 
 /// A fetch as the publisher saw it.
 #[derive(Clone, Debug)]
-pub(crate) struct HttpClient {
+pub(crate) struct Fetch {
     /// The request.
     pub(crate) asked: Asked,
     /// The status code of the answer.
@@ -47,7 +47,7 @@ impl Publisher {
             let page = held.lock().unwrap().get(&asked.path).cloned();
             let answer = answer(&asked, page);
             let status = answer.status();
-            seen.send_modify(|fetches| fetches.push(HttpClient { asked, status }));
+            seen.send_modify(|fetches| fetches.push(Fetch { asked, status }));
             async move { answer }
         })
         .await;
@@ -91,14 +91,14 @@ impl Publisher {
     }
 
     /// The fetches of this page so far.
-    pub(crate) fn fetches(&self, path: &str) -> Vec<HttpClient> {
+    pub(crate) fn fetches(&self, path: &str) -> Vec<Fetch> {
         let fetches = self.fetches.borrow();
         fetches.iter().filter(|fetch| fetch.asked.path == path).cloned().collect()
     }
 
     /// Waits until this page was fetched `times` times.
     pub(crate) async fn fetched(&self, path: &str, times: usize) {
-        let of_page = |fetch: &&HttpClient| fetch.asked.path == path;
+        let of_page = |fetch: &&Fetch| fetch.asked.path == path;
         let mut fetches = self.fetches.subscribe();
         let enough = fetches.wait_for(|all| all.iter().filter(of_page).count() >= times);
         if timeout(PATIENCE, enough).await.is_err() {

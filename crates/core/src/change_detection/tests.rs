@@ -192,7 +192,7 @@ fn n05_out_of_a_flood_only_what_is_recent_is_sent() {
         let before = if standing.is_known { known_ones(10) } else { Vec::new() };
         let before = known(&document(before));
         let judgement = classify(&document(entries), &before, &standing, at(0));
-        assert_eq!((judgement.news(), judgement.old()), want, "{why}");
+        assert_eq!((judgement.new_records(), judgement.old()), want, "{why}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What may be asked of the pings that go on to sinks.
+//! The port of forwarded pings.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -7,25 +7,24 @@ use super::StoreError;
 use crate::ping::WeblogChange;
 use crate::ping_forwarding::DuePing;
 
-/// PingTargets that have to be told of changes, a row for each sink and resource.
+/// Pings that wait to be forwarded: a row for each target and resource.
 #[async_trait]
 pub trait PingTargets: Send + Sync {
-    /// Has all sinks told that a weblog changed, if the owner of its feed asked for it: one
-    /// that nobody here watches, and that is known to have changed.
+    /// Queues a ping of a changed weblog to all targets, if pings are forwarded for its feed. For
+    /// a weblog that nobody subscribes to, and that is known to have changed.
     async fn forward_ping(&self, weblog: &WeblogChange) -> Result<(), StoreError>;
 
-    /// Takes up to `limit` pings that are due to the sink of this name at `now`, and hides
-    /// them until `until`.
+    /// Claims up to `limit` pings that are due to the target with this key at `now`, until `until`.
     async fn claim_forwarded_pings(
         &self,
-        sink: &str,
+        target: &str,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DuePing>, StoreError>;
 
-    /// Keeps that a ping is to be sent again then, or that it is done with. If there was
-    /// another change meanwhile, it is due again `now`.
+    /// Records that a ping is to be sent again at `retry_at`, or that it is finished. If the weblog
+    /// changed again meanwhile, it is due again `now`.
     async fn finish_forwarded_ping(
         &self,
         due: &DuePing,
@@ -33,6 +32,6 @@ pub trait PingTargets: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError>;
 
-    /// Forgets what is owed to other sinks than those of these names. Returns how much.
+    /// Deletes the pings to targets other than these. Returns how many.
     async fn forget_other_targets(&self, known: &[String]) -> Result<u64, StoreError>;
 }

@@ -1,7 +1,7 @@
-//! PingTargets that have to be told of a change: a row for each sink and resource.
+//! Pings that wait to be forwarded: a row for each target and resource.
 //!
-//! A change that comes while a row waits is told of with it; one that comes while the sink
-//! is being told makes the row due again.
+//! A change that arrives while a row waits is covered by its ping; one that arrives while the ping
+//! is sent makes the row due again.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use feedgate_core::status::Status;
 #[async_trait]
 impl PingTargets for Db {
     async fn forward_ping(&self, weblog: &WeblogChange) -> Result<(), StoreError> {
-        let (weblog, onward) = (weblog.clone(), Arc::clone(&self.onward));
+        let (weblog, forwarding) = (weblog.clone(), Arc::clone(&self.forwarding));
         let told = self.write(move |tx| {
             Box::pin(async move {
                 let feed_url = weblog.feed_url.as_deref().unwrap_or(&weblog.url);
-                if !onward.is_asked(feed_url) || has_credentials(&weblog.url) {
+                if !forwarding.applies_to(feed_url) || has_credentials(&weblog.url) {
                     return Ok(());
                 }
-                keep(tx, &onward, [&weblog.name, &weblog.url, feed_url], weblog.at).await
+                queue_pings(tx, &forwarding, [&weblog.name, &weblog.url, feed_url], weblog.at).await
             })
         });
         told.await
@@ -38,7 +38,7 @@ impl PingTargets for Db {
 
     async fn claim_forwarded_pings(
         &self,
-        sink: &str,
+        target: &str,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
@@ -51,10 +51,10 @@ impl PingTargets for Db {
              limit $3
                {skip locked}";
         const CLAIM: &str = "update forwarded_pings set due_at = $1 from {rows} where forwarded_pings.id = given.id";
-        let sink = sink.to_owned();
+        let target = target.to_owned();
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                let rows = tx.query(DUE, params![sink, now, most(limit)]).await?;
+                let rows = tx.query(DUE, params![target, now, most(limit)]).await?;
                 let due = rows.into_iter().map(due).collect::<Result<Vec<_>, StoreError>>()?;
                 let ids = due.iter().map(|due| due.id).collect();
                 tx.execute_rows(CLAIM, params![until], &[("id", Value::Ints(ids))]).await?;
@@ -98,10 +98,10 @@ impl PingTargets for Db {
     }
 }
 
-/// Has all sinks told of a change of this resource, if its owner asked for it.
-pub(crate) async fn changed(
+/// Queues pings of a change of this resource, if pings are forwarded for it.
+pub(crate) async fn queue_changed_resource(
     tx: &Tx<'_>,
-    onward: &PingForwarding,
+    forwarding: &PingForwarding,
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
@@ -109,46 +109,46 @@ pub(crate) async fn changed(
         select r.topic, r.site_url, d.status
           from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1";
-    if onward.sinks.is_empty() {
+    if forwarding.targets.is_empty() {
         return Ok(());
     }
     let Some(mut row) = tx.first(WHOSE, params![id.0]).await? else { return Ok(()) };
     let (topic, site) = (row.text()?, row.opt_text()?);
     let status: Status = row.json()?;
     let url = site.unwrap_or_else(|| topic.clone());
-    if onward.is_asked(&topic) && !has_credentials(&topic) && !has_credentials(&url) {
-        keep(tx, onward, [&status.title, &url, &topic], now).await?;
+    if forwarding.applies_to(&topic) && !has_credentials(&topic) && !has_credentials(&url) {
+        queue_pings(tx, forwarding, [&status.title, &url, &topic], now).await?;
     }
     Ok(())
 }
 
-/// Has all sinks told of a weblog: its name, its address and its feed.
-async fn keep(
+/// Queues a ping of a weblog to all targets: its name, its address and its feed.
+async fn queue_pings(
     tx: &Tx<'_>,
-    onward: &PingForwarding,
+    forwarding: &PingForwarding,
     [name, url, feed_url]: [&str; 3],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    // What waits for a retry goes on waiting: the sink has its troubles.
+    // A ping that waits for a retry keeps waiting: the target is failing.
     const KEEP: &str = "
         insert into forwarded_pings (hash, target, name, url, feed_url, due_at)
         values ($1, $2, $3, $4, $5, $6)
             on conflict (hash) do update
            set name = excluded.name, url = excluded.url, feed_url = excluded.feed_url,
                version = forwarded_pings.version + 1";
-    for sink in &onward.sinks {
-        let sink = sink.name();
-        let params = params![hash(&sink, feed_url), sink, name, url, feed_url, now];
+    for target in &forwarding.targets {
+        let target = target.name();
+        let params = params![hash(&target, feed_url), target, name, url, feed_url, now];
         tx.execute(KEEP, params).await?;
     }
     Ok(())
 }
 
-/// What is told to whom; together they are longer than an index entry may be.
-fn hash(sink: &str, topic: &str) -> Vec<u8> {
+/// The hash of target and feed, which together are longer than an index entry may be.
+fn hash(target: &str, topic: &str) -> Vec<u8> {
     let mut hash = Sha256::new();
-    hash.update((sink.len() as u64).to_be_bytes());
-    hash.update(sink);
+    hash.update((target.len() as u64).to_be_bytes());
+    hash.update(target);
     hash.update(topic);
     hash.finalize().to_vec()
 }
@@ -160,7 +160,7 @@ fn has_credentials(url: &str) -> bool {
 fn due(mut row: Row) -> Result<DuePing, StoreError> {
     Ok(DuePing {
         id: row.int()?,
-        sink: row.text()?,
+        target: row.text()?,
         name: row.text()?,
         url: row.text()?,
         feed_url: row.text()?,

@@ -29,8 +29,8 @@ pub(crate) struct Db {
     pub(crate) groups: HostGroups,
     /// How much a page takes.
     pub(crate) cut: PageLimits,
-    /// Which changes are pinged onward.
-    pub(crate) onward: Arc<PingForwarding>,
+    /// Which changes are forwarded to ping targets.
+    pub(crate) forwarding: Arc<PingForwarding>,
 }
 
 enum Engine {
@@ -70,12 +70,12 @@ impl Db {
             }
         };
         let (groups, cut) = (settings.groups.clone(), settings.cut);
-        let onward = Arc::new(settings.onward.clone());
+        let forwarding = Arc::new(settings.forwarding.clone());
         let db = Arc::new_cyclic(|db| {
             let recorder = PollResultBatcher::start(Weak::clone(db));
             let schema_version = migrate::newest(migrations);
             let groups = groups.clone();
-            Db { engine, news, recorder, schema_version, groups, cut, onward }
+            Db { engine, news, recorder, schema_version, groups, cut, forwarding }
         });
         db.migrate(migrations.into()).await?;
         db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;

@@ -46,7 +46,7 @@ pub(crate) async fn record(
 ) -> Result<Appended, StoreError> {
     let before = lock(tx, id).await?;
     let body_version = match poll.body.take() {
-        Some(body) => keep_body(tx, id, before.body_version, (body, poll.meaning)).await?,
+        Some(body) => keep_body(tx, id, before.body_version, (body, poll.semantic_digest)).await?,
         None => before.body_version,
     };
     let mut after = match std::mem::take(&mut poll.found) {
@@ -225,7 +225,7 @@ async fn keep_body(
     tx: &Tx<'_>,
     id: ResourceId,
     version: i64,
-    (body, meaning): (Body, Option<Digest>),
+    (body, semantic_digest): (Body, Option<Digest>),
 ) -> Result<i64, StoreError> {
     const KEPT: &str =
         "select hash, coalesce(semantic_digest, hash) from bodies where resource_id = $1";
@@ -236,18 +236,19 @@ async fn keep_body(
            set version = excluded.version, content_type = excluded.content_type,
                hash = excluded.hash, semantic_digest = excluded.semantic_digest, bytes = excluded.bytes";
     let hash = Sha256::digest(&body.bytes).to_vec();
-    let meaning = meaning.map_or_else(|| hash.clone(), |meaning| meaning.0.to_vec());
+    let semantic_digest =
+        semantic_digest.map_or_else(|| hash.clone(), |semantic_digest| semantic_digest.0.to_vec());
     let mut now = version + 1;
     if let Some(mut kept) = tx.first(KEPT, params![id.0]).await? {
         let is_same = kept.blob()? == hash;
-        if is_same || kept.blob()? == meaning {
+        if is_same || kept.blob()? == semantic_digest {
             now = version;
         }
         if is_same {
             return Ok(version);
         }
     }
-    let params = params![id.0, now, body.content_type, hash, meaning, body.bytes];
+    let params = params![id.0, now, body.content_type, hash, semantic_digest, body.bytes];
     tx.execute(KEEP, params).await?;
     Ok(now)
 }
