@@ -29,7 +29,7 @@ static STYLESHEET_HASH: LazyLock<String> =
     LazyLock::new(|| STANDARD.encode(Sha256::digest(STYLESHEET.as_bytes())));
 
 /// A page.
-pub(crate) struct Page<'p> {
+pub(crate) struct HtmlPage<'p> {
     /// Its heading, and its title beside the name of the program.
     pub(crate) title: &'p str,
     /// How wide it may become.
@@ -84,10 +84,10 @@ impl Interaction {
     }
 }
 
-impl Page<'_> {
+impl HtmlPage<'_> {
     /// The whole document.
     pub(crate) fn document(&self) -> String {
-        let Page { title, width, interaction, content } = self;
+        let HtmlPage { title, width, interaction, content } = self;
         let document = html! {
             (DOCTYPE)
             html lang="en" {
@@ -132,9 +132,9 @@ pub(crate) fn restrict(response: &mut Response, policy: &str) {
 mod tests {
     use super::*;
 
-    fn page(interaction: Interaction) -> Page<'static> {
+    fn page(interaction: Interaction) -> HtmlPage<'static> {
         let content = html! { p { "<script>alert(1)</script>" } };
-        Page { title: "A < B", width: Width::Text, interaction, content }
+        HtmlPage { title: "A < B", width: Width::Text, interaction, content }
     }
 
     #[test]

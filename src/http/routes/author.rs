@@ -27,7 +27,7 @@ use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss;
 
-use page::{Author, Shown};
+use page::{AuthorPage, Shown};
 
 const ENDPOINT: Endpoint =
     Endpoint { name: "author", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
@@ -114,7 +114,7 @@ async fn show(
         Ok(shown) => shown,
         Err(err) => return unavailable(&err),
     };
-    let author = Author { form, why: reason.as_deref(), shown };
+    let author = AuthorPage { form, why: reason.as_deref(), shown };
     let mut response = author.page().reply(status);
     set_header(&mut response, header::CACHE_CONTROL, "no-store");
     response

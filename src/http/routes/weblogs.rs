@@ -16,7 +16,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
-use crate::http::kit::html::{Interaction, Page, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Width};
 use crate::http::kit::params::{self, BodyFormats};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
@@ -96,5 +96,5 @@ fn reject(rejection: &Rejection, is_direct: bool) -> Response {
 
 fn page(status: StatusCode, title: &str, content: Markup) -> Response {
     let interaction = Interaction::Forms;
-    Page { title, width: Width::Text, interaction, content }.reply(status)
+    HtmlPage { title, width: Width::Text, interaction, content }.reply(status)
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use url::form_urlencoded;
 
-use crate::http::kit::html::{Interaction, Page, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Width};
 use feedgate_feed::model::{Text, TextKind};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss::{OutlineLine, SHORT_CHARS};
@@ -16,7 +16,7 @@ const SHOWN_ITEMS: usize = 50;
 const SHOWN_DEPTH: usize = 8;
 
 /// What the page shows.
-pub(super) struct Author<'p> {
+pub(super) struct AuthorPage<'p> {
     /// What was sent: a post that was refused stays in the form.
     pub(super) form: &'p Form,
     /// Why the post was refused.
@@ -35,10 +35,10 @@ pub(super) struct Shown {
     pub(super) lines: Vec<OutlineLine>,
 }
 
-impl Author<'_> {
+impl AuthorPage<'_> {
     /// The page.
-    pub(super) fn page(&self) -> Page<'static> {
-        Page {
+    pub(super) fn page(&self) -> HtmlPage<'static> {
+        HtmlPage {
             title: "Write a post",
             width: Width::Text,
             interaction: Interaction::Forms,
@@ -211,7 +211,7 @@ mod tests {
         };
         let outline = |depths: &[usize]| {
             let lines: Vec<OutlineLine> = depths.iter().enumerate().map(line).collect();
-            let author = Author { form: &Form::default(), why: None, shown: None };
+            let author = AuthorPage { form: &Form::default(), why: None, shown: None };
             let items = author.items(&lines, 0).into_string();
             items.replace("<br><small></small>", "").replace("<li>", "(").replace("</li>", ")")
         };

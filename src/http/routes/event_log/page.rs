@@ -13,7 +13,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::{ENDPOINT, LogView, fresh};
-use crate::http::kit::html::{Interaction, Page, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Width};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::state::Gateway;
@@ -38,7 +38,7 @@ pub(super) async fn reply(gateway: &Gateway, view: LogView) -> Response {
     match content(gateway, &view).await {
         Ok(content) => {
             let interaction = Interaction::Script("log/live.js");
-            let page = Page { title: "Event log", width: Width::Table, interaction, content };
+            let page = HtmlPage { title: "Event log", width: Width::Table, interaction, content };
             fresh(page.reply(StatusCode::OK))
         }
         Err(err) => unavailable(&err),

@@ -11,7 +11,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
-use crate::http::kit::html::{Interaction, Page, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Width};
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::{Gateway, HttpSettings};
@@ -32,8 +32,8 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     about.or(addresses).unify().boxed()
 }
 
-fn page(settings: &HttpSettings, addresses: &str) -> Page<'static> {
-    Page {
+fn page(settings: &HttpSettings, addresses: &str) -> HtmlPage<'static> {
+    HtmlPage {
         title: "Why feedgate fetches from your server",
         width: Width::Text,
         interaction: Interaction::None,

@@ -6,14 +6,14 @@ use maud::{Markup, html};
 
 use super::TITLE_CHARS;
 use super::totals::{PROTOCOLS, StatsTotals, WINDOW_DAYS};
-use crate::http::kit::html::{Interaction, Page, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Width};
 use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
 
 /// The page.
-pub(super) fn page(totals: &StatsTotals) -> Page<'static> {
+pub(super) fn page(totals: &StatsTotals) -> HtmlPage<'static> {
     let at = totals.at.to_rfc3339_opts(SecondsFormat::Secs, true);
-    Page {
+    HtmlPage {
         title: "Statistics",
         width: Width::Table,
         interaction: Interaction::None,
