@@ -173,7 +173,7 @@ impl SubscriptionService {
         let of_collection = self.of_collection(intent).await?;
         let intent = of_collection.as_ref().unwrap_or(intent);
         if intent.mode == IntentMode::Subscribe
-            && let Err(why) = self.check(&intent.wish, of_collection.is_some())
+            && let Err(why) = self.check(&intent.request, of_collection.is_some())
         {
             self.event_log.record(events::refused(intent, &why, now));
             return Err(why);
@@ -193,13 +193,13 @@ impl SubscriptionService {
     /// The same for a collection, if its topic is one: that is nowhere to be fetched, so its
     /// new entries are what is sent of it as it is.
     async fn of_collection(&self, intent: &Intent) -> Result<Option<Intent>, StoreError> {
-        let found = self.store.find(intent.wish.topic.as_str()).await?;
+        let found = self.store.find(intent.request.topic.as_str()).await?;
         if found.is_none_or(|resource| resource.kind != ResourceKind::Collection) {
             return Ok(None);
         }
         let mut intent = intent.clone();
-        if intent.wish.format == Format::Raw {
-            intent.wish.format = Format::Atom;
+        if intent.request.format == Format::Raw {
+            intent.request.format = Format::Atom;
         }
         Ok(Some(intent))
     }
@@ -212,7 +212,7 @@ impl SubscriptionService {
         now: DateTime<Utc>,
     ) -> Result<(), SubscriptionRefusal> {
         let id = self.store.enqueue_intent(intent, now + verification_job::CLAIM).await?;
-        let visit = self.visit(&intent.wish.topic, &intent.wish.callback).await?;
+        let visit = self.visit(&intent.request.topic, &intent.request.callback).await?;
         if let Err(why) = self.verify(intent, visit).await {
             self.store.end_intent(id).await?;
             return Err(why.into());
@@ -225,21 +225,25 @@ impl SubscriptionService {
 
     /// Does at once what an account vouches for; what still waits to be verified is older.
     async fn vouched(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let wish = &intent.wish;
-        self.store.supersede(wish).await?;
+        let request = &intent.request;
+        self.store.supersede(request).await?;
         match intent.mode {
             IntentMode::Subscribe => {
                 self.look_for(intent, now).await?;
                 let held = match intent.backfill {
-                    true => self.store.subscribe_with_history(wish, now).await?,
-                    false => self.store.subscribe(wish, now).await?,
+                    true => self.store.subscribe_with_history(request, now).await?,
+                    false => self.store.subscribe(request, now).await?,
                 };
-                self.event_log.record(events::kept(wish, &held, now));
+                self.event_log.record(events::kept(request, &held, now));
             }
             IntentMode::Unsubscribe => {
                 let protocol = Some(Protocol::WebSub.as_str());
-                let ended =
-                    self.store.unsubscribe(wish.account, &wish.topic, &wish.callback, protocol);
+                let ended = self.store.unsubscribe(
+                    request.account,
+                    &request.topic,
+                    &request.callback,
+                    protocol,
+                );
                 let came = if ended.await? { EventArrival::Ended } else { EventArrival::Nothing };
                 self.event_log.record(events::settled(intent, Some(came), now));
             }
@@ -252,7 +256,7 @@ impl SubscriptionService {
     /// a name leads is told by the first request.
     fn check(
         &self,
-        wish: &SubscriptionRequest,
+        request: &SubscriptionRequest,
         is_collection: bool,
     ) -> Result<(), SubscriptionRefusal> {
         let refused = |url: &Url, purpose| match self.fetch.refuses(url, purpose) {
@@ -260,12 +264,12 @@ impl SubscriptionService {
             None => Ok(()),
         };
         if !is_collection {
-            refused(&wish.topic.fetch_url(), Purpose::Topic)?;
+            refused(&request.topic.fetch_url(), Purpose::Topic)?;
         }
-        check_part(&wish.topic)?;
-        match wish.callback.is_null_device() {
+        check_part(&request.topic)?;
+        match request.callback.is_null_device() {
             true => Ok(()),
-            false => refused(&wish.callback.url(), Purpose::Callback),
+            false => refused(&request.callback.url(), Purpose::Callback),
         }
     }
 
@@ -319,7 +323,7 @@ impl SubscriptionService {
     ) -> Result<(), NotVerified> {
         let (at, begun) = (runner::now(), Instant::now());
         let verified = match visit {
-            _ if intent.wish.callback.is_null_device() => Ok(()),
+            _ if intent.request.callback.is_null_device() => Ok(()),
             Some(visit) => {
                 let verified = verify::intent(&self.fetch, intent).await;
                 visit.ends(verified.is_ok());
@@ -329,7 +333,7 @@ impl SubscriptionService {
         };
         let result = verified.as_ref().map_or_else(NotVerified::code, |()| "ok");
         self.metrics.verified(intent.mode.as_str(), result);
-        let event = events::verified(&intent.wish, intent.mode.as_str(), &verified, at);
+        let event = events::verified(&intent.request, intent.mode.as_str(), &verified, at);
         self.event_log.record(event.lasting(begun.elapsed()));
         verified
     }
@@ -352,7 +356,7 @@ impl SubscriptionService {
     /// Looks at what an intent is about. What it holds now comes after its history, if that
     /// is asked for, and waits for it.
     async fn look_for(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let topic = &intent.wish.topic;
+        let topic = &intent.request.topic;
         if intent.backfill && backfill::is_unread(&self.store.ensure(topic, now).await?) {
             return Ok(());
         }

@@ -13,10 +13,10 @@ use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 const SUPERFEEDR: &str = "superfeedr";
 
 /// An event about what `wish` is about.
-pub(super) fn about(kind: EventKind, wish: &SubscriptionRequest, at: DateTime<Utc>) -> Event {
-    let via = if wish.account.is_some() { SUPERFEEDR } else { wish.protocol.as_str() };
-    let (topic, callback) = (wish.topic.as_str(), wish.callback.as_str());
-    Event::new(kind, at).via(via).about_feed(topic).to(callback).owned_by(wish.account)
+pub(super) fn about(kind: EventKind, request: &SubscriptionRequest, at: DateTime<Utc>) -> Event {
+    let via = if request.account.is_some() { SUPERFEEDR } else { request.protocol.as_str() };
+    let (topic, callback) = (request.topic.as_str(), request.callback.as_str());
+    Event::new(kind, at).via(via).about_feed(topic).to(callback).owned_by(request.account)
 }
 
 fn kind(mode: IntentMode) -> EventKind {
@@ -28,13 +28,13 @@ fn kind(mode: IntentMode) -> EventKind {
 
 /// It waits until the callback has been asked.
 pub(super) fn pending(intent: &Intent, at: DateTime<Utc>) -> Event {
-    let event = about(kind(intent.mode), &intent.wish, at);
+    let event = about(kind(intent.mode), &intent.request, at);
     event.ended(EventOutcome::Pending, "", "the callback is asked next")
 }
 
 /// It was not carried out.
 pub(super) fn refused(intent: &Intent, why: &SubscriptionRefusal, at: DateTime<Utc>) -> Event {
-    not_done(about(kind(intent.mode), &intent.wish, at), why)
+    not_done(about(kind(intent.mode), &intent.request, at), why)
 }
 
 /// `event` with why it came to nothing.
@@ -55,12 +55,12 @@ pub(super) fn not_done(event: Event, why: &SubscriptionRefusal) -> Event {
 
 /// The callback was asked whether it agrees.
 pub(super) fn verified(
-    wish: &SubscriptionRequest,
+    request: &SubscriptionRequest,
     mode: &'static str,
     verified: &Result<(), NotVerified>,
     at: DateTime<Utc>,
 ) -> Event {
-    judged(about(EventKind::Verify, wish, at), mode, verified)
+    judged(about(EventKind::Verify, request, at), mode, verified)
 }
 
 /// `event` with what the callback says to `mode`.
@@ -82,21 +82,25 @@ pub(super) fn judged(
 }
 
 /// A subscription was kept.
-pub(super) fn kept(wish: &SubscriptionRequest, held: &Subscription, now: DateTime<Utc>) -> Event {
+pub(super) fn kept(
+    request: &SubscriptionRequest,
+    held: &Subscription,
+    now: DateTime<Utc>,
+) -> Event {
     let kind = if held.created_at < now { EventKind::Renew } else { EventKind::Subscribe };
-    lasting(about(kind, wish, now), wish)
+    lasting(about(kind, request, now), request)
 }
 
 /// An intent was settled.
 pub(super) fn settled(intent: &Intent, came: Option<EventArrival>, now: DateTime<Utc>) -> Event {
-    let wish = &intent.wish;
+    let request = &intent.request;
     match came {
-        Some(EventArrival::Began) => lasting(about(EventKind::Subscribe, wish, now), wish),
-        Some(EventArrival::Renewed) => lasting(about(EventKind::Renew, wish, now), wish),
-        Some(EventArrival::Ended) => about(EventKind::Unsubscribe, wish, now),
+        Some(EventArrival::Began) => lasting(about(EventKind::Subscribe, request, now), request),
+        Some(EventArrival::Renewed) => lasting(about(EventKind::Renew, request, now), request),
+        Some(EventArrival::Ended) => about(EventKind::Unsubscribe, request, now),
         Some(EventArrival::Nothing) => {
             let why = "there is no such subscription";
-            about(EventKind::Unsubscribe, wish, now).ended(
+            about(EventKind::Unsubscribe, request, now).ended(
                 EventOutcome::Refused,
                 "no_subscription",
                 why,
@@ -106,8 +110,8 @@ pub(super) fn settled(intent: &Intent, came: Option<EventArrival>, now: DateTime
     }
 }
 
-fn lasting(event: Event, wish: &SubscriptionRequest) -> Event {
-    event.saying(&format!("for {} s", wish.lease.as_secs()))
+fn lasting(event: Event, request: &SubscriptionRequest) -> Event {
+    event.saying(&format!("for {} s", request.lease.as_secs()))
 }
 
 /// A ping was taken.

@@ -36,7 +36,7 @@ const MOST: usize = 10_000;
 pub(super) struct VerificationLimits {
     known: Arc<Mutex<HashMap<String, Host>>>,
     freed: Arc<Notify>,
-    news: Arc<Notify>,
+    wake_signals: Arc<Notify>,
 }
 
 /// What is known of one host.
@@ -92,8 +92,8 @@ impl Drop for VerificationPermit {
 
 impl VerificationLimits {
     /// `news` is notified when there is room for more.
-    pub(super) fn new(news: Arc<Notify>) -> VerificationLimits {
-        VerificationLimits { known: Arc::default(), freed: Arc::default(), news }
+    pub(super) fn new(wake_signals: Arc<Notify>) -> VerificationLimits {
+        VerificationLimits { known: Arc::default(), freed: Arc::default(), wake_signals }
     }
 
     /// How many questions may be claimed for one host.
@@ -167,7 +167,7 @@ impl VerificationLimits {
         drop(known);
         self.freed.notify_waiters();
         if was_busy {
-            self.news.notify_one();
+            self.wake_signals.notify_one();
         }
     }
 }

@@ -143,7 +143,7 @@ impl SubscriptionService {
         if !is_reachable && !self.is_renewal(&topic, &callback, &handler.protocol).await? {
             return Err(unreadable());
         }
-        let wish = SubscriptionRequest {
+        let request = SubscriptionRequest {
             account: None,
             topic,
             callback,
@@ -155,17 +155,18 @@ impl SubscriptionService {
             secret: None,
             lease: Lease::RSSCLOUD,
         };
-        let visit = self.visit(&wish.topic, &wish.callback).await?;
+        let visit = self.visit(&request.topic, &request.callback).await?;
         let begun = Instant::now();
-        let verified = self.verify_handler(handler, (&wish.callback, &wish.topic), visit).await;
+        let verified =
+            self.verify_handler(handler, (&request.callback, &request.topic), visit).await;
         let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
         self.metrics.verified("pleaseNotify", result);
-        let event = events::verified(&wish, "pleaseNotify", &verified, runner::now());
+        let event = events::verified(&request, "pleaseNotify", &verified, runner::now());
         self.event_log.record(event.lasting(begun.elapsed()));
         verified?;
 
-        let held = self.store.subscribe(&wish, now).await?;
-        self.event_log.record(events::kept(&wish, &held, now));
+        let held = self.store.subscribe(&request, now).await?;
+        self.event_log.record(events::kept(&request, &held, now));
         Ok(held.lease_until)
     }
 

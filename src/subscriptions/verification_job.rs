@@ -53,12 +53,12 @@ impl VerificationJob {
         let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
         if due.attempts == 0 || wait.is_none() {
             // Not at every attempt. Hosts only: callbacks carry tokens.
-            let wish = &due.intent.wish;
+            let request = &due.intent.request;
             warn!(
                 intent = due.id,
                 mode = due.intent.mode.as_str(),
-                topic_host = topic::host(&wish.topic.fetch_url()),
-                callback_host = wish.callback.host(),
+                topic_host = topic::host(&request.topic.fetch_url()),
+                callback_host = request.callback.host(),
                 code = why.code(),
                 attempts = due.attempts + 1,
                 again_in_s = wait.map(Duration::as_secs),
@@ -89,7 +89,7 @@ impl Job for VerificationJob {
             ClaimLimits { limit, per_host: VerificationLimits::portion(), busy: hosts.busy() };
         let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
         let visits = due.into_iter().map(|due| {
-            let visit = hosts.visit(&due.intent.wish.callback);
+            let visit = hosts.visit(&due.intent.request.callback);
             (due, visit)
         });
         Ok(visits.collect())

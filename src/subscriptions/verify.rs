@@ -78,11 +78,11 @@ impl NotVerified {
 /// pass (rule D13).
 pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), NotVerified> {
     let challenge = nonce();
-    let wish = &intent.wish;
-    let lease = wish.lease.as_secs().to_string();
-    let mut query = vec![("hub.mode", intent.mode.as_str()), ("hub.topic", wish.topic.as_str())];
-    if wish.account.is_some() {
-        query.push(("hub.callback", wish.callback.as_str())); // as Superfeedr does (row S-15)
+    let request = &intent.request;
+    let lease = request.lease.as_secs().to_string();
+    let mut query = vec![("hub.mode", intent.mode.as_str()), ("hub.topic", request.topic.as_str())];
+    if request.account.is_some() {
+        query.push(("hub.callback", request.callback.as_str())); // as Superfeedr does (row S-15)
     }
     query.push(("hub.challenge", &challenge));
     if intent.mode == IntentMode::Subscribe {
@@ -91,7 +91,7 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
     if let Some(token) = &intent.verify_token {
         query.push(("hub.verify_token", token));
     }
-    let reply = get(fetch, wish.callback.url(), &query).await?;
+    let reply = get(fetch, request.callback.url(), &query).await?;
     let body = reply.body.strip_suffix(b"\n").unwrap_or(&reply.body);
     let body = body.strip_suffix(b"\r").unwrap_or(body);
     match body == challenge.as_bytes() {
@@ -103,9 +103,9 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
 /// WebSub `#subscription-validation`: tells the callback that nothing will come of it.
 /// Whether it listens is its own affair.
 pub(super) async fn denied(fetch: &HttpClient, intent: &Intent, reason: &str) {
-    let topic = intent.wish.topic.as_str();
+    let topic = intent.request.topic.as_str();
     let query = [("hub.mode", "denied"), ("hub.topic", topic), ("hub.reason", reason)];
-    if let Err(err) = get(fetch, intent.wish.callback.url(), &query).await {
+    if let Err(err) = get(fetch, intent.request.callback.url(), &query).await {
         tracing::debug!(code = err.code(), "a denial did not get through");
     }
 }

@@ -144,7 +144,7 @@ async fn what_fits_is_told_when_there_is_something_to_send() {
 
     world.publisher.put("/", "application/rss+xml", rss("tides", 1..=1));
     world.publish(&topic).await;
-    world.subscriber.until("/raw", |told| told.len() == 2).await; // its first content is no news
+    world.subscriber.until("/raw", |told| told.len() == 2).await; // its first content is no wake_signals
     world.publisher.put("/", "application/rss+xml", rss("tides", 1..=2));
     world.publish(&topic).await;
     world.subscriber.until("/raw", |told| told.len() == 3).await;

@@ -42,19 +42,19 @@ async fn a_kill_loses_nothing(database: Database) {
     }
     subscribe(&gateway, &publisher, &subscriber).await;
 
-    let mut dice = Dice::thrown();
+    let mut jitter = Dice::thrown();
     let mut published = 0;
     let (kills, entries_per_feed) = (cases(KILLS), cases(ENTRIES_PER_FEED));
     for life in 1..=kills {
         let upto = FEEDS * entries_per_feed * life / kills;
-        let before_the_kill = published + dice.below((upto - published) as u64) as usize;
+        let before_the_kill = published + jitter.below((upto - published) as u64) as usize;
         while published < before_the_kill {
             published += 1;
             publish_next(&publisher, published);
             ping(&gateway, &publisher, published % FEEDS).await;
-            sleep(Duration::from_millis(dice.below(30))).await;
+            sleep(Duration::from_millis(jitter.below(30))).await;
         }
-        sleep(Duration::from_millis(dice.below(LONGEST_LIFE_MS))).await;
+        sleep(Duration::from_millis(jitter.below(LONGEST_LIFE_MS))).await;
         gateway.kill();
         while published < upto {
             published += 1;

@@ -67,7 +67,7 @@ fn table_after<'t>(page: &'t str, headline: &str) -> Vec<&'t str> {
 /// both databases is a function like any other.
 fn tests() -> Vec<String> {
     let mut names = Vec::new();
-    for folder in ["src", "tests"] {
+    for folder in ["src", "crates", "tests"] {
         for file in files(&root().join(folder), "rs") {
             names.extend(functions(&file));
         }

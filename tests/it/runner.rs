@@ -67,7 +67,7 @@ impl Job for Listed {
 
 struct Bench {
     work: Arc<Listed>,
-    news: Arc<Notify>,
+    wake_signals: Arc<Notify>,
     stop: CancellationToken,
     worker: JoinHandle<()>,
 }
@@ -76,9 +76,9 @@ impl Bench {
     fn start(jobs: impl IntoIterator<Item = Task>) -> Bench {
         let work = Arc::new(Listed::default());
         work.waiting.lock().unwrap().extend(jobs);
-        let (news, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let worker = run(Arc::clone(&work), CONFIG, Arc::clone(&news), stop.clone());
-        Bench { work, news, stop, worker: tokio::spawn(worker) }
+        let (wake_signals, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        let worker = run(Arc::clone(&work), CONFIG, Arc::clone(&wake_signals), stop.clone());
+        Bench { work, wake_signals, stop, worker: tokio::spawn(worker) }
     }
 
     async fn until(&self, enough: impl Fn(&Listed) -> bool) {
@@ -115,15 +115,15 @@ async fn no_more_jobs_are_in_hand_than_allowed() {
 async fn news_wake_it_and_so_does_the_clock() {
     let bench = Bench::start([]);
     bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
-    for (news, most) in [(true, Duration::from_secs(1)), (false, CONFIG.idle * 2)] {
+    for (wake_signals, most) in [(true, Duration::from_secs(1)), (false, CONFIG.idle * 2)] {
         let begun = Instant::now();
         let done = bench.work.done.load(Ordering::SeqCst);
         bench.work.waiting.lock().unwrap().push_back(free());
-        if news {
-            bench.news.notify_one();
+        if wake_signals {
+            bench.wake_signals.notify_one();
         }
         bench.until(|work| work.done.load(Ordering::SeqCst) == done + 1).await;
-        assert!(begun.elapsed() <= most, "{:?} with news: {news}", begun.elapsed());
+        assert!(begun.elapsed() <= most, "{:?} with wake_signals: {wake_signals}", begun.elapsed());
     }
 }
 

@@ -32,21 +32,21 @@ impl Dice {
 fn made_up() -> String {
     let mut text = String::from("# Made up by tests/it/simulate.rs.\nfeed,published\n");
     for feed in 0..40_u32 {
-        let mut dice = Dice(u64::from(feed) * 7_919 + 1);
+        let mut jitter = Dice(u64::from(feed) * 7_919 + 1);
         let per_day = 12.0 / 1.16_f64.powi(feed as i32);
         let dies_after_days = if feed % 7 == 6 { 25 } else { DAYS };
         let mut at = 0.0;
         loop {
-            at += -(1.0 - dice.roll()).ln() / per_day * 86_400.0;
+            at += -(1.0 - jitter.roll()).ln() / per_day * 86_400.0;
             if at >= (dies_after_days * 86_400) as f64 {
                 break;
             }
             // At night most of what would have come does not.
             let hour = (at as i64 / 3_600 + i64::from(feed)) % 24;
-            if hour < 7 && dice.roll() < 0.8 {
+            if hour < 7 && jitter.roll() < 0.8 {
                 continue;
             }
-            let burst = if dice.roll() < 0.1 { 3 } else { 1 };
+            let burst = if jitter.roll() < 0.1 { 3 } else { 1 };
             for n in 0..burst {
                 let second = START_S + at as i64 + n * 90;
                 let date = chrono::DateTime::from_timestamp(second, 0).unwrap();

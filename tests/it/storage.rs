@@ -227,7 +227,7 @@ async fn what_is_saved_is_saved_though_it_cannot_be_pinged(database: Database) {
     assert_eq!(saved.status(), StatusCode::CREATED);
     let text = saved.text().await.unwrap();
     assert!(text.starts_with(&gateway.url(path)), "{text}");
-    assert!(text.contains("nobody could be told"), "{text}");
+    assert!(text.contains("could not be notified now"), "{text}");
     assert_eq!(gateway.get(path).await.1, feed);
     let answer = call(&gateway, "rssCloud.saveRss", &["ada", PASSWORD, &rss("tides", 1..4)]).await;
     assert!(answer.contains(&gateway.url(path)) && !answer.contains("<fault>"), "{answer}");

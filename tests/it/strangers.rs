@@ -93,7 +93,7 @@ fn intent(topic: &str, callback: &str) -> Intent {
         secret: None,
         lease: Lease::WEBSUB,
     };
-    Intent { mode: IntentMode::Subscribe, wish, verify_token: None, backfill: false }
+    Intent { mode: IntentMode::Subscribe, request: wish, verify_token: None, backfill: false }
 }
 
 #[tokio::test]

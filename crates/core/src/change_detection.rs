@@ -122,7 +122,7 @@ impl ChangeSet {
     /// How many entries are news to everybody.
     pub fn new_records(&self) -> usize {
         self.count(
-            |verdict| matches!(verdict, EntryChange::New(reach) if *reach != Audience::Nobody),
+            |verdict| matches!(verdict, EntryChange::New(audience) if *audience != Audience::Nobody),
         )
     }
 
@@ -201,20 +201,20 @@ pub fn classify(
         && !standing.title.is_empty()
         && standing.title != document.title;
     let reaches = news::reaches(document, &matched, standing, is_another_feed);
-    let mut judgement = ChangeSet { is_another_feed, ..ChangeSet::default() };
-    for ((candidate, found), reach) in candidates.iter().zip(&matched).zip(reaches) {
-        judgement.verdicts.push(match found {
-            matching::Match::None => EntryChange::New(reach),
+    let mut changes = ChangeSet { is_another_feed, ..ChangeSet::default() };
+    for ((candidate, found), audience) in candidates.iter().zip(&matched).zip(reaches) {
+        changes.verdicts.push(match found {
+            matching::Match::None => EntryChange::New(audience),
             matching::Match::Repeated => EntryChange::Repeated,
             matching::Match::Renamed(known) => {
-                judgement.renamed += 1;
+                changes.renamed += 1;
                 EntryChange::Learnt(known.clone())
             }
             matching::Match::Same(known) => revised(candidate, known, now),
         });
     }
-    judgement.deleted = deleted(document, known);
-    judgement
+    changes.deleted = deleted(document, known);
+    changes
 }
 
 /// "At most 24 notified updates per entry" (rule N7), because a counter inside a text would
@@ -246,8 +246,8 @@ fn revised(candidate: &Candidate, known: &KnownEntry, now: DateTime<Utc>) -> Ent
     let is_fresh = candidate.updated.is_some_and(|updated| {
         known.updated.is_none_or(|before| updated > before) && updated >= now - FRESH
     });
-    let reach = if is_fresh { Audience::Fresh } else { Audience::Askers };
-    EntryChange::Updated(known.clone(), reach)
+    let audience = if is_fresh { Audience::Fresh } else { Audience::Askers };
+    EntryChange::Updated(known.clone(), audience)
 }
 
 /// The deletions of entries that are known and that the document does not hold besides.

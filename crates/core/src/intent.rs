@@ -36,7 +36,7 @@ pub struct Intent {
     /// What is wanted.
     pub mode: IntentMode,
     /// The subscription in question.
-    pub wish: SubscriptionRequest,
+    pub request: SubscriptionRequest,
     /// `hub.verify_token` of PubSubHubbub 0.3: echoed when verifying.
     pub verify_token: Option<String>,
     /// Whether what the topic's source published before is to be brought in as well.

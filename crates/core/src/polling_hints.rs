@@ -89,15 +89,15 @@ impl PollingHints {
 
     /// When to fetch after `now`: at the end of `period`, spread by `dice` (see
     /// [`Period::next`]), and not when the publisher does not want to be asked.
-    pub fn next(&self, period: Period, now: DateTime<Utc>, dice: f64) -> DateTime<Utc> {
-        let at = self.anchored(period, now, dice).unwrap_or_else(|| period.next(now, dice));
+    pub fn next(&self, period: Period, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
+        let at = self.anchored(period, now, jitter).unwrap_or_else(|| period.next(now, jitter));
         self.allowed_from(at)
     }
 
     /// Where `sy:updatePeriod` decided the period: the first `base + n * period` that is
     /// at least half a period away, and a little later, when the publisher will have
     /// written what it then writes (rule P17).
-    fn anchored(&self, period: Period, now: DateTime<Utc>, dice: f64) -> Option<DateTime<Utc>> {
+    fn anchored(&self, period: Period, now: DateTime<Utc>, jitter: f64) -> Option<DateTime<Utc>> {
         let secs = i64::from(period.as_secs());
         if period.reason() != PeriodReason::Syndication || period.as_secs() < SHORTEST_ANCHORED_S {
             return None;
@@ -106,7 +106,7 @@ impl PollingHints {
         let earliest = now + TimeDelta::seconds(secs / 2);
         let over = (earliest - base).num_seconds().rem_euclid(secs);
         let anchor = earliest + TimeDelta::seconds((secs - over) % secs);
-        let late = period.jitter_s() * dice.clamp(0.0, 1.0);
+        let late = period.jitter_s() * jitter.clamp(0.0, 1.0);
         Some(anchor + Duration::from_secs_f64(late))
     }
 
@@ -149,7 +149,7 @@ mod tests {
             ("the longest",                       PollingHints { headers_s: 60, ttl_s: 120, syndication_s: 90, ..none }, 0.1, 120),
         ];
         for (why, asked, per_hour, want) in cases {
-            let longest = asked.wishes(per_hour).into_iter().map(|wish| wish.secs).max();
+            let longest = asked.wishes(per_hour).into_iter().map(|request| request.secs).max();
             assert_eq!(longest, Some(want), "{why}");
         }
     }
@@ -167,7 +167,7 @@ mod tests {
             ("sy of one that does not",                syndication(), 0.6, 0),
         ];
         for (why, asked, per_hour, want) in cases {
-            let longest = asked.wishes(per_hour).into_iter().map(|wish| wish.secs).max();
+            let longest = asked.wishes(per_hour).into_iter().map(|request| request.secs).max();
             assert_eq!(longest, Some(want), "{why}");
         }
     }

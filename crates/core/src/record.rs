@@ -108,7 +108,7 @@ impl Audience {
     /// Reads the number kept in the store.
     pub fn from_number(number: i64) -> Option<Audience> {
         let all = [Audience::Nobody, Audience::Askers, Audience::Fresh, Audience::Everybody];
-        all.into_iter().find(|reach| reach.number() == number)
+        all.into_iter().find(|audience| audience.number() == number)
     }
 }
 

@@ -148,7 +148,7 @@ pub fn plan(
     found: &PollFinding,
     bounds: &ScheduleBounds,
     now: DateTime<Utc>,
-    dice: f64,
+    jitter: f64,
 ) -> PollPlan {
     let ScheduleInput { kind, subscribers, pushed, mut polling } = held;
     let is_first = polling.rate_at.is_none();
@@ -166,9 +166,9 @@ pub fn plan(
     }
     let (period, steps, demand) = steps.finish();
     let next_fetch = if is_first && polling.rate_at.is_some() {
-        polling.asked.allowed_from(period.next_after_first(now, dice))
+        polling.asked.allowed_from(period.next_after_first(now, jitter))
     } else {
-        polling.asked.next(period, now, dice)
+        polling.asked.next(period, now, jitter)
     };
     PollPlan { polling, period, steps, demand, next_fetch }
 }

@@ -176,8 +176,8 @@ impl Lease {
     pub const ACCOUNT: Lease = Lease(Duration::from_secs(315_359_999));
 
     /// The lease an open WebSub subscriber gets who asks for `asked_s` seconds.
-    pub fn websub(asked_s: Option<u64>) -> Lease {
-        let asked = asked_s.map_or(Self::WEBSUB.0, Duration::from_secs);
+    pub fn websub(requested_s: Option<u64>) -> Lease {
+        let asked = requested_s.map_or(Self::WEBSUB.0, Duration::from_secs);
         Lease(asked.clamp(Self::WEBSUB_SHORTEST.0, Self::WEBSUB.0))
     }
 

@@ -7,6 +7,7 @@
 mod check;
 mod edit;
 mod encoding;
+mod fault;
 mod item;
 mod scan;
 mod words;

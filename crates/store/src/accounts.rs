@@ -5,9 +5,9 @@ pub(crate) mod stored_files;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::engine::db::Db;
 use super::engine::sql::{Row, params};
 use super::engine::tx::Tx;
+use crate::Db;
 use feedgate_core::account::{
     Access, AccountId, AccountInfo, NewToken, Scopes, TokenHash, TokenInfo,
 };

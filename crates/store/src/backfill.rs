@@ -13,12 +13,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::delivery::subscriptions::subscribe;
 use super::engine::claims;
-use super::engine::db::Db;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::{Tx, Wake};
 use super::log::append;
-use super::log::most;
-use super::resources::{lock, resource, resource_columns};
+use crate::Db;
+use crate::log::row::most;
+use crate::resources::row::{lock, resource, resource_columns};
 use feedgate_core::backfill::{Backfill, BackfillEnd, Chain, PastPage};
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{Backfills, DueBackfill, StoreError};
@@ -45,13 +45,13 @@ macro_rules! backfill_columns {
 impl Backfills for Db {
     async fn subscribe_with_history(
         &self,
-        wish: &SubscriptionRequest,
+        request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
-        let (wish, groups) = (wish.clone(), self.groups.clone());
+        let (request, groups) = (request.clone(), self.groups.clone());
         let subscribed = self.write(move |tx| {
             Box::pin(async move {
-                let subscription = subscribe(tx, &groups, wish, now).await?;
+                let subscription = subscribe(tx, &groups, request, now).await?;
                 begin(tx, subscription.id.resource, now).await?;
                 Ok(subscription)
             })

@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use url::Url;
 
-use super::engine::db::Db;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
+use crate::Db;
 use feedgate_core::ping::{Ping, TimeUnit, WeblogChange, start_of_hour};
 use feedgate_core::ports::{ChangeLine, Changes, ChangesHour, ChangesWindow, StoreError};
 use feedgate_core::redaction;

@@ -4,17 +4,19 @@
 //! subscribes to is ever due, so it is never polled.
 
 pub(crate) mod collecting;
+pub(crate) mod enqueue;
 
 use std::collections::HashMap;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::engine::db::Db;
 use super::engine::sql::params;
 use super::engine::tx::{Tx, Wake};
 use super::resources::details;
-use super::resources::{self, ensure, resource, resource_columns};
+use crate::Db;
+use crate::resources::ensure::ensure;
+use crate::resources::row::{self, resource, resource_columns};
 use collecting::COLLECTED_AT_ONCE;
 use feedgate_core::collection::{Collection, CollectionKind, PendingCollection};
 use feedgate_core::host_groups::HostGroups;
@@ -197,7 +199,7 @@ async fn leave(tx: &Tx<'_>, id: ResourceId, member: i64) -> Result<(), StoreErro
     const LEAVE: &str =
         "delete from collection_members where resource_id = $1 and collection_id = $2";
     const COUNT: &str = "update resources set subscribers = subscribers - 1 where id = $1";
-    resources::lock(tx, vec![member]).await?;
+    row::lock(tx, vec![member]).await?;
     if tx.execute(LEAVE, params![member, id.0]).await? > 0 {
         tx.execute(COUNT, params![member]).await?;
     }

@@ -3,4 +3,6 @@
 pub(crate) mod deliveries;
 pub(crate) mod intents;
 pub(crate) mod ping_forwarding;
+pub(crate) mod row;
+pub(crate) mod subscriber_counts;
 pub(crate) mod subscriptions;

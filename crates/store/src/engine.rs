@@ -1,7 +1,6 @@
 //! The two databases, and how a statement gets there and back.
 
 pub(crate) mod claims;
-pub(crate) mod db;
 pub(crate) mod error;
 pub(crate) mod migrate;
 pub(crate) mod postgres;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::engine::db::Db;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
-use super::log::most;
+use crate::Db;
+use crate::log::row::most;
 use feedgate_core::account::AccountId;
 use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
 use feedgate_core::ports::{Events, StoreError};

@@ -12,9 +12,9 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::engine::claims::Picked;
-use super::engine::db::Db;
 use super::engine::sql::{self, Row, Value, params};
 use super::engine::tx::Tx;
+use crate::Db;
 use feedgate_core::host::{self, Host, HostBackoff, HostRefusal, RefusalEvidence};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{Hosts, StoreError};

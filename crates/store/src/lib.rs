@@ -25,7 +25,16 @@ mod log;
 mod maintenance;
 mod resources;
 
-use crate::engine::db;
+use crate::engine::migrate;
+use crate::engine::postgres::{self, Postgres};
+use crate::engine::sqlite::Sqlite;
+use crate::engine::tx::Tx;
+use crate::resources::poll_result_batcher::PollResultBatcher;
+use futures_util::future::BoxFuture;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Weak;
+
 use std::sync::Arc;
 
 use feedgate_core::host_groups::HostGroups;
@@ -34,7 +43,7 @@ use feedgate_core::ping_forwarding::PingForwarding;
 
 pub use crate::collections::collecting::COLLECTED_AT_ONCE;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::ports::{Store, StoreError, WakeSignals};
 
 /// Where the store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +73,161 @@ pub async fn open_with(
     settings: &Settings,
     migrations: &[Migration],
 ) -> Result<Arc<dyn Store>, StoreError> {
-    let db = db::Db::open(settings, migrations).await?;
+    let db = Db::open(settings, migrations).await?;
     Ok(db)
+}
+
+/// What [`open`] opens.
+pub(crate) struct Db {
+    engine: Engine,
+    pub(crate) wake_signals: WakeSignals,
+    pub(crate) poll_results: PollResultBatcher,
+    /// The version of the schema that this program works with.
+    pub(crate) schema_version: i64,
+    /// Which servers are limited together.
+    pub(crate) groups: HostGroups,
+    /// How much a page takes.
+    pub(crate) cut: PageLimits,
+    /// Which changes are forwarded to ping targets.
+    pub(crate) forwarding: Arc<PingForwarding>,
+}
+
+enum Engine {
+    Sqlite(Sqlite),
+    Postgres(Box<Postgres>),
+}
+
+impl Db {
+    /// Opens the database that `settings` name, and applies those `migrations` that it lacks.
+    pub(crate) async fn open(
+        settings: &Settings,
+        migrations: &[Migration],
+    ) -> Result<Arc<Db>, StoreError> {
+        Db::begin(settings, migrations).await.map_err(|err| match err {
+            StoreError::Database(err) => {
+                let place = match sqlite_path(&settings.url) {
+                    Some(path) => path.display().to_string(),
+                    None => postgres::place(&settings.url),
+                };
+                StoreError::Open { place, reason: reason(&*err) }
+            }
+            other => other,
+        })
+    }
+
+    async fn begin(settings: &Settings, migrations: &[Migration]) -> Result<Arc<Db>, StoreError> {
+        let wake_signals = WakeSignals::default();
+        let connections = settings.connections.max(1);
+        let engine = match sqlite_path(&settings.url) {
+            Some(path) => Engine::Sqlite(Sqlite::open(path, connections, wake_signals.clone())?),
+            None => {
+                let opened =
+                    Postgres::open(&settings.url, connections, wake_signals.clone()).await?;
+                Engine::Postgres(Box::new(opened))
+            }
+        };
+        let (groups, cut) = (settings.groups.clone(), settings.cut);
+        let forwarding = Arc::new(settings.forwarding.clone());
+        let db = Arc::new_cyclic(|db| {
+            let poll_results = PollResultBatcher::start(Weak::clone(db));
+            let schema_version = migrate::newest(migrations);
+            let groups = groups.clone();
+            Db { engine, wake_signals, poll_results, schema_version, groups, cut, forwarding }
+        });
+        db.migrate(migrations.into()).await?;
+        db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;
+        Ok(db)
+    }
+
+    async fn migrate(&self, migrations: Arc<[Migration]>) -> Result<(), StoreError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                sqlite.write(migrate::prepare).await?;
+                while sqlite.write(migrate::apply_next(&migrations)).await? {}
+            }
+            Engine::Postgres(postgres) => {
+                let mut migrating = postgres.begin_migrating().await?;
+                migrating.write(migrate::prepare).await?;
+                while migrating.write(migrate::apply_next(&migrations)).await? {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `op` in one transaction: all of it or, if it fails, nothing.
+    pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(op).await,
+            Engine::Postgres(postgres) => postgres.write(op).await,
+        }
+    }
+
+    /// Runs `op`, which writes nothing. Two of its statements may see two moments.
+    pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(op).await,
+            Engine::Postgres(postgres) => postgres.read(op).await,
+        }
+    }
+
+    /// Finishes what was begun and closes the database.
+    pub(crate) async fn shut(&self) {
+        self.poll_results.stop().await;
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Postgres(postgres) => postgres.close(),
+        }
+    }
+}
+
+/// An error with its causes. Some errors tell their cause themselves, which is not told
+/// twice.
+fn reason(err: &(dyn Error + 'static)) -> String {
+    let mut text = err.to_string().trim_end().to_owned();
+    let mut cause = err.source();
+    while let Some(err) = cause {
+        let told = err.to_string();
+        if !text.ends_with(told.trim_end()) {
+            text = format!("{text}: {}", told.trim_end());
+        }
+        cause = err.source();
+    }
+    text
+}
+
+/// The file that a database URL names: `sqlite:PATH` or just a path.
+fn sqlite_path(url: &str) -> Option<&Path> {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return None;
+    }
+    let path = url.strip_prefix("sqlite:").unwrap_or(url);
+    Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_a_file_or_a_server() {
+        let cases = [
+            ("sqlite:feedgate-data/feedgate.db", Some("feedgate-data/feedgate.db")),
+            ("sqlite:/var/lib/feedgate.db", Some("/var/lib/feedgate.db")),
+            ("sqlite:///var/lib/feedgate.db", Some("/var/lib/feedgate.db")),
+            ("feedgate.db", Some("feedgate.db")),
+            ("postgres://db/feedgate", None),
+            ("postgresql://db/feedgate", None),
+        ];
+        for (url, want) in cases {
+            assert_eq!(sqlite_path(url), want.map(Path::new), "{url}");
+        }
+    }
 }

@@ -5,25 +5,18 @@ pub(crate) mod entries;
 pub(crate) mod fan_out;
 pub(crate) mod pages;
 pub(crate) mod records;
+pub(crate) mod row;
 
 use async_trait::async_trait;
 
-use super::engine::db::Db;
 use super::engine::sql::{Row, Value, params};
+use crate::Db;
+use crate::log::row::{most, record, record_columns};
 use feedgate_core::change_detection::Known;
 use feedgate_core::ports::{EntryRange, Log, OwedRange, StoreError};
-use feedgate_core::record::{EntryKey, Record, RecordKind, Seq};
+use feedgate_core::record::{EntryKey, Record, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_feed::Body;
-
-/// The columns of a record `r`, as [`record`] reads them.
-macro_rules! record_columns {
-    () => {
-        "r.seq, r.appended_at, r.kind, r.predecessor, r.entry_id, r.atom"
-    };
-}
-
-pub(super) use record_columns;
 
 /// Records between two numbers that nothing has replaced: what has been is named by what
 /// replaced it.
@@ -134,21 +127,4 @@ impl Db {
         let params = params.to_vec();
         self.read(move |tx| Box::pin(async move { tx.query(sql, &params).await })).await
     }
-}
-
-/// A limit as the databases take it.
-pub(super) fn most(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// Reads [`record_columns`].
-pub(super) fn record(mut row: Row) -> Result<Record, StoreError> {
-    Ok(Record {
-        seq: Seq(row.int()?),
-        at: row.time()?,
-        kind: row.word(RecordKind::from_word)?,
-        predecessor: row.opt_int()?.map(Seq),
-        entry_id: row.text()?,
-        atom: row.text()?,
-    })
 }

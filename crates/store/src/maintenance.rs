@@ -7,12 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::delivery::subscriptions::{account, count_off};
-use super::engine::db::Db;
+use super::delivery::row::account;
+use super::delivery::subscriber_counts::count_off;
 use super::engine::migrate;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
-use super::resources::{self, details, forget};
+use super::resources::{details, forget, row};
+use crate::Db;
 use feedgate_core::ports::{DroppedSubscription, Gauges, Maintenance, StoreError, WakeSignals};
 use feedgate_core::status::Status;
 
@@ -153,7 +154,7 @@ impl Maintenance for Db {
     }
 
     fn wake_signals(&self) -> WakeSignals {
-        self.news.clone()
+        self.wake_signals.clone()
     }
 
     async fn close(&self) {
@@ -186,7 +187,7 @@ async fn drop_batch(
         on.push(row.int()?);
         ids.push(row.int()?);
     }
-    resources::lock(tx, on.clone()).await?;
+    row::lock(tx, on.clone()).await?;
     let mut topics = HashMap::new();
     for mut row in tx.query(TOPICS, &[Value::Ints(on.clone())]).await? {
         topics.insert(row.int()?, row.text()?);
@@ -228,7 +229,7 @@ async fn measure(
     let next = tx.query(NEXT, params![before, BATCH]).await?;
     let next = next.into_iter().map(|mut row| row.int());
     let next = next.collect::<Result<Vec<_>, StoreError>>()?;
-    resources::lock(tx, next.clone()).await?;
+    row::lock(tx, next.clone()).await?;
 
     let (mut ids, mut texts) = (Vec::new(), Vec::new());
     for mut row in tx.query(READ, &[Value::Ints(next.clone())]).await? {

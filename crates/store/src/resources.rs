@@ -1,11 +1,13 @@
 //! What is watched: finding, making and claiming resources.
 
 pub(crate) mod details;
+pub(crate) mod ensure;
 pub(crate) mod forget;
 pub(crate) mod moves;
 pub(crate) mod poll_result;
 pub(crate) mod poll_result_batcher;
 pub(crate) mod reschedule;
+pub(crate) mod row;
 pub(crate) mod schedule;
 pub(crate) mod survey;
 pub(crate) mod upstreams;
@@ -15,36 +17,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::changes::pings;
 use super::delivery::ping_forwarding;
 use super::engine::claims::{self, ClaimQueue};
-use super::engine::db::Db;
-use super::engine::sql::{Row, Value, params};
-use super::engine::tx::{Tx, Wake};
+use super::engine::sql::{Row, params};
+use super::engine::tx::Tx;
 use super::hosts;
 use super::log::append;
+use crate::Db;
+use ensure::ensure;
 use feedgate_core::change_detection::FeedDocument;
-use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::{Poll, Trigger};
 use feedgate_core::ports::{Appended, ClaimLimits, DueResource, Resources, StoreError};
-use feedgate_core::record::Seq;
-use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
-use feedgate_core::status::Status;
+use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::topic::Topic;
 use poll_result::PollResult;
-
-/// The columns of a resource `r` with its details `d`, as [`resource`] reads them.
-macro_rules! resource_columns {
-    () => {
-        "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, d.feed_head,
-         r.next_fetch, d.status, d.polling, r.poll_times, r.subscribers,
-         (select u.lease_until
-            from upstreams u
-           where u.resource_id = r.id and u.state = 'active' and u.is_trusted = 1),
-         r.delay_reason"
-    };
-}
-pub(super) use resource_columns;
+use row::{resource, resource_columns};
 
 #[async_trait]
 impl Resources for Db {
@@ -120,11 +107,11 @@ impl Resources for Db {
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
         if poll_result::is_all(poll) {
             if let Some(appended) =
-                self.recorder.record(PollResult::from_poll(id, poll, false)).await?
+                self.poll_results.record(PollResult::from_poll(id, poll, false)).await?
             {
                 return Ok(appended);
             }
-            let kept = self.recorder.record(PollResult::from_poll(id, poll, true)).await?;
+            let kept = self.poll_results.record(PollResult::from_poll(id, poll, true)).await?;
             return kept.ok_or_else(|| poll_result::missing(id));
         }
         let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
@@ -255,82 +242,8 @@ async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError
     tx.first(GET, params![id.0]).await?.as_mut().map(resource).transpose()
 }
 
-/// The resource with this topic, made if there is none, locked until the transaction
-/// ends.
-pub(super) async fn ensure(
-    tx: &Tx<'_>,
-    groups: &HostGroups,
-    topic: &Topic,
-    now: DateTime<Utc>,
-) -> Result<Resource, StoreError> {
-    const MAKE: &str = "
-        insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at)
-        values ($1, $2, $3, $4, $5, $5, $5)
-            on conflict (topic) do nothing
-        returning id";
-    const LOCK: &str = concat!(
-        "select ",
-        resource_columns!(),
-        " from resources r join resource_details d on d.resource_id = r.id
-         where r.topic = $1
-           {for update}"
-    );
-    let fetch_url = topic.fetch_url();
-    #[rustfmt::skip]
-    let params = params![
-        topic.as_str(), fetch_url.as_str(), groups.name(&fetch_url), ResourceKind::Unknown.as_str(), now,
-    ];
-    let made = tx.first(MAKE, params).await?.map(|mut row| row.int()).transpose()?;
-    if let Some(id) = made {
-        details::make(tx, id, &Status::default()).await?;
-    }
-    let locked = tx.first(LOCK, params![topic.as_str()]).await?;
-    let mut locked = locked.ok_or_else(|| StoreError::Corrupt("a resource vanished".to_owned()))?;
-    let resource = resource(&mut locked)?;
-    if made.is_some() {
-        pings::name(tx, resource.id, "topic", topic.as_str()).await?;
-        pings::name(tx, resource.id, "fetch", fetch_url.as_str()).await?;
-        tx.wake(Wake::Resources).await?;
-    }
-    Ok(resource)
-}
-
-/// Locks resources for writing, in the order that all who lock several keep to.
-pub(super) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreError> {
-    const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for update}";
-    ids.sort_unstable();
-    ids.dedup();
-    tx.query(LOCK, &[Value::Ints(ids)]).await.map(drop)
-}
-
 fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
     let resource = resource(&mut row)?;
     let trigger = if row.int()? > 0 { Trigger::Ping } else { Trigger::Schedule };
     Ok(DueResource { resource, trigger })
-}
-
-/// Reads `resource_columns!`. What was put off since its last poll tells why, and until
-/// when, in place of what that poll said.
-pub(super) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
-    let (id, topic) = (ResourceId(row.int()?), topic(row)?);
-    let (fetch_url, kind) = (row.text()?, row.word(ResourceKind::from_word)?);
-    let (head, body_version, feed_head) = (Seq(row.int()?), row.int()?, row.text()?);
-    let next_fetch = row.time()?;
-    let (mut status, polling) = details::read(row)?;
-    let (subscribers, pushed_until) = (row.small()?, row.opt_time()?);
-    if let Some(why) = row.opt_text()? {
-        status.next_fetch = Some(next_fetch);
-        status.period_reason = why;
-    }
-    #[rustfmt::skip]
-    let resource = Resource {
-        id, topic, fetch_url, kind, head, body_version, feed_head, next_fetch, status, polling,
-        subscribers, pushed_until,
-    };
-    Ok(resource)
-}
-
-/// Reads a topic.
-pub(super) fn topic(row: &mut Row) -> Result<Topic, StoreError> {
-    Topic::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
 }

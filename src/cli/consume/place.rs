@@ -5,7 +5,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::item::ArchiveItem;
-use super::walk::ReadPosition;
+
+/// What remembers the last entry that was taken.
+pub trait ReadPosition {
+    /// Which it is; `None` if none ever was.
+    fn mark(&self) -> Option<&LastEntry>;
+
+    /// Moves on.
+    fn keep(&mut self, mark: LastEntry) -> Result<(), BadPosition>;
+}
 
 /// Which entry was taken last, or which one that was taken back. Those that say the same to
 /// the letter under one id are one.

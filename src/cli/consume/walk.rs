@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use url::Url;
 
 use super::item::ArchiveItem;
-use super::place::{BadPosition, LastEntry};
+use super::place::{BadPosition, LastEntry, ReadPosition};
 
 /// Documents on the way back, at most: who leads anybody further means no good.
 const LONGEST_WAY: usize = 500_000;
@@ -51,15 +51,6 @@ pub trait EntryHandler {
     /// Takes one entry, or that it was taken back. Only when this has succeeded is it behind
     /// us.
     fn take(&self, item: &ArchiveItem) -> impl Future<Output = Result<(), Stopped>>;
-}
-
-/// What remembers the last entry that was taken.
-pub trait ReadPosition {
-    /// Which it is; `None` if none ever was.
-    fn mark(&self) -> Option<&LastEntry>;
-
-    /// Moves on.
-    fn keep(&mut self, mark: LastEntry) -> Result<(), BadPosition>;
 }
 
 /// How reading ended.

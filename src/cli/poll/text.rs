@@ -65,8 +65,8 @@ fn told(hop: &Hop, out: &mut String) {
         let _ = writeln!(out, "  < {version:?} {status} after {} ms", hop.took.as_millis());
     }
     headers('<', &hop.response, out);
-    if let Some(trouble) = &hop.failure {
-        let _ = writeln!(out, "  ! {}", tame(trouble));
+    if let Some(failure) = &hop.failure {
+        let _ = writeln!(out, "  ! {}", tame(failure));
     }
     out.push('\n');
 }

@@ -55,9 +55,9 @@ pub(super) fn play(trace: &PublicationTrace, policy: Policy, scale: f64, rules: 
         .iter()
         .enumerate()
         .map(|(n, times)| {
-            let dice = Dice(rules.seed.wrapping_mul(0x9e37_79b9).wrapping_add(n as u64));
+            let jitter = Dice(rules.seed.wrapping_mul(0x9e37_79b9).wrapping_add(n as u64));
             let polling = conditional();
-            let player = Player { policy, scale, rules, dice, polling, is_first: true };
+            let player = Player { policy, scale, rules, jitter, polling, is_first: true };
             player.play(times, (trace.start_s, trace.end_s))
         })
         .collect();
@@ -103,7 +103,7 @@ struct Player<'a> {
     policy: Policy,
     scale: f64,
     rules: &'a Rules,
-    dice: Dice,
+    jitter: Dice,
     polling: Polling,
     is_first: bool,
 }
@@ -136,18 +136,18 @@ impl Player<'_> {
 
     /// When to poll after a poll at `now_s` that found `new` entries.
     fn next_s(&mut self, seen: &[i64], new: usize, now_s: f64) -> f64 {
-        let dice = self.dice.roll();
+        let jitter = self.jitter.roll();
         let is_first = std::mem::take(&mut self.is_first);
         if self.policy == Policy::Ours {
-            return self.planned_s(seen, new, now_s, dice);
+            return self.planned_s(seen, new, now_s, jitter);
         }
         let period = self.policy.period_s(seen, self.rules.window, now_s as i64) * self.scale;
         // Theirs start somewhere within the first period, too.
-        let wait = if is_first { period * dice } else { period };
+        let wait = if is_first { period * jitter } else { period };
         now_s + wait.max(60.0)
     }
 
-    fn planned_s(&mut self, seen: &[i64], new: usize, now_s: f64, dice: f64) -> f64 {
+    fn planned_s(&mut self, seen: &[i64], new: usize, now_s: f64, jitter: f64) -> f64 {
         let document = &seen[seen.len().saturating_sub(self.rules.window)..];
         let is_first = self.polling.rate_at.is_none();
         let found = if new == 0 && !is_first {
@@ -169,7 +169,7 @@ impl Player<'_> {
         };
         let bounds =
             ScheduleBounds { min_period_s: self.rules.min_period_s, k: K_LEAST * self.scale };
-        let plan = schedule::plan(held, &found, &bounds, time(now_s), dice);
+        let plan = schedule::plan(held, &found, &bounds, time(now_s), jitter);
         self.polling = plan.polling;
         plan.next_fetch.timestamp_millis() as f64 / 1_000.0
     }

@@ -78,7 +78,7 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
     match gateway.subscribe.carry_out(&intent, verification, runner::now()).await {
         Ok(SubscribeOutcome::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);
-            let found = gateway.subscribe.offers(&intent.wish.topic, false).await;
+            let found = gateway.subscribe.offers(&intent.request.topic, false).await;
             discovered_feeds::announce(
                 &mut response,
                 &found.map_err(|err| Rejection::unavailable(&err))?,
@@ -135,7 +135,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         lease: Lease::websub(lease(form)?),
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
-    Ok(Intent { mode, wish: requested, verify_token, backfill: form.is_set("backfill") })
+    Ok(Intent { mode, request: requested, verify_token, backfill: form.is_set("backfill") })
 }
 
 /// An address that is required, without a fragment: a hub distributes whole topics.

@@ -75,11 +75,13 @@ fn paths(code: &str, module: &Module) -> Vec<Module> {
         rest = &rest[end..];
         if !is_inner && path.contains("::") {
             let start = absolute(path.trim_end_matches("::"), module);
-            for name in group.unwrap_or_default().split(',') {
+            for name in group.into_iter().flat_map(|group| group.split(',')) {
                 let first = name.trim().split("::").next().unwrap_or_default();
                 found.push([start.clone(), vec![first.to_owned()]].concat());
             }
-            found.push(start);
+            if group.is_none() {
+                found.push(start);
+            }
         }
         if rest.is_empty() {
             break;

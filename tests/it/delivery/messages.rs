@@ -99,8 +99,8 @@ async fn rsscloud_names_the_topic_in_three_ways(database: Database) {
     ];
     let mut resource = None;
     for (path, protocol, _) in &protocols {
-        let wish = |wish: &mut feedgate_core::subscription::SubscriptionRequest| {
-            wish.protocol = protocol.clone();
+        let wish = |request: &mut feedgate_core::subscription::SubscriptionRequest| {
+            request.protocol = protocol.clone();
         };
         resource = Some(node.subscribe(&subscriber.url(path), wish).await.id.resource);
     }

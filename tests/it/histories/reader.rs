@@ -6,10 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use feedgate::cli::consume::item::ArchiveItem;
-use feedgate::cli::consume::place::PositionFile;
-use feedgate::cli::consume::walk::{
-    ArchivePage, EntryHandler, PageSource, ReadPosition, Stopped, catch_up,
-};
+use feedgate::cli::consume::place::{PositionFile, ReadPosition};
+use feedgate::cli::consume::walk::{ArchivePage, EntryHandler, PageSource, Stopped, catch_up};
 use tokio::sync::Notify;
 use url::Url;
 

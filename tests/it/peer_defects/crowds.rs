@@ -99,7 +99,7 @@ async fn b12_a_registration_among_many_writes_no_more_than_one_among_few() {
     let more = format!(
         "with recursive n (n) as (select 1 union all select n + 1 from n where n < {MANY})
          insert into subscriptions (resource_id, account_id, callback, host, protocol, procedure,
-                                    format, updates, statuses, status_told, cursor, lease_until,
+                                    format, updates, statuses, acknowledged_status, cursor, lease_until,
                                     created_at)
          select {}, 0, 'https://' || n || '.test/', n || '.test:443', 'http-post', '', 'raw',
                 'fresh', 'never', 0, 0, 9000000000000000, 0

@@ -86,7 +86,7 @@ async fn whoever_looks_at_a_door_of_the_cloud_is_told_how_to_ask() {
     let cases = [
         ("/pleaseNotify",   "protocol"),
         ("/rsscloud/ping",  "wait=1"),
-        ("/cancel",         "no more"),
+        ("/cancel",         "stop notifications"),
         ("/RPC2",           "rssCloud.pleaseNotify"),
         ("/old/cloud.php",  "This is a cloud"),
     ];

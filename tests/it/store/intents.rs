@@ -21,7 +21,7 @@ on_both_stores!(
 fn intent(callback: &str) -> Intent {
     Intent {
         mode: IntentMode::Subscribe,
-        wish: wish("a", callback),
+        request: wish("a", callback),
         verify_token: None,
         backfill: false,
     }
@@ -30,9 +30,9 @@ fn intent(callback: &str) -> Intent {
 async fn an_intent_waits_until_it_is_ended(database: Database) {
     let store = database.open().await;
     let mut one = intent("https://one.test/");
-    one.wish.protocol = Protocol::Soap { procedure: "notify".to_owned() };
-    one.wish.secret = Secret::new("opensesame".to_owned());
-    one.wish.format = Format::Raw;
+    one.request.protocol = Protocol::Soap { procedure: "notify".to_owned() };
+    one.request.secret = Secret::new("opensesame".to_owned());
+    one.request.format = Format::Raw;
     one.verify_token = Some("token".to_owned());
     store.enqueue_intent(&one, at(1)).await.unwrap();
     store.enqueue_intent(&intent("https://two.test/"), at(2)).await.unwrap();
@@ -105,7 +105,7 @@ async fn an_intent_that_was_replaced_settles_nothing(database: Database) {
 
     // What an account vouches for is done at once, and is newer than what waits.
     let waiting = store.enqueue_intent(&unsubscribe, at(9)).await.unwrap();
-    store.supersede(&subscribe.wish).await.unwrap();
+    store.supersede(&subscribe.request).await.unwrap();
     assert!(store.complete_intent(waiting, &unsubscribe, at(10)).await.unwrap().is_none());
     assert_eq!(listed(&store).await.len(), 1);
 }
@@ -126,7 +126,7 @@ async fn an_intent_is_settled_once(database: Database) {
 /// The callbacks of what is claimed with this room.
 async fn claimed(store: &dyn Store, room: &ClaimLimits) -> Vec<String> {
     let due = store.claim_intents(at(500), at(999), room).await.unwrap();
-    due.into_iter().map(|due| due.intent.wish.callback.as_str().to_owned()).collect()
+    due.into_iter().map(|due| due.intent.request.callback.as_str().to_owned()).collect()
 }
 
 async fn s26_a_host_that_many_name_hides_no_other(database: Database) {
@@ -149,9 +149,9 @@ async fn s26_a_host_that_many_name_hides_no_other(database: Database) {
 async fn s26_who_renews_is_not_counted_with_the_host(database: Database) {
     let store = database.open().await;
     let river = intent("https://river.test/");
-    store.subscribe(&river.wish, at(0)).await.unwrap();
+    store.subscribe(&river.request, at(0)).await.unwrap();
     let mut other = river.clone();
-    other.wish.topic = super::topic("b");
+    other.request.topic = super::topic("b");
     store.enqueue_intent(&other, at(1)).await.unwrap();
     store.enqueue_intent(&river, at(2)).await.unwrap();
     let busy = ClaimLimits { busy: vec!["river.test".to_owned()], ..few(9) };

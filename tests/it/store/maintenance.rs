@@ -211,7 +211,7 @@ async fn news_wake_who_waits(database: Database) {
     let woken = news.intents.notified();
     let intent = feedgate_core::intent::Intent {
         mode: feedgate_core::intent::IntentMode::Subscribe,
-        wish: wish("a", "https://callback.test/"),
+        request: wish("a", "https://callback.test/"),
         verify_token: None,
         backfill: false,
     };

@@ -26,7 +26,7 @@ pub trait Backfills: Send + Sync {
     /// meanwhile, so that its history comes first.
     async fn subscribe_with_history(
         &self,
-        wish: &SubscriptionRequest,
+        request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError>;
 

@@ -50,25 +50,25 @@ impl Period {
 
     /// The next fetch after one at `now`. `dice` is random in 0 to 1: it spreads polls
     /// that were begun together (rule P44).
-    pub fn next(self, now: DateTime<Utc>, dice: f64) -> DateTime<Utc> {
+    pub fn next(self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let secs = f64::from(self.secs);
-        self.between(now, (secs - self.jitter_s, secs + self.jitter_s), dice)
+        self.between(now, (secs - self.jitter_s, secs + self.jitter_s), jitter)
     }
 
     /// The second fetch after a first one at `now`: anywhere from the floor to the end
     /// of the period, so that what was subscribed to together does not stay in step
     /// (rule P44, "initial phase").
-    pub fn next_after_first(self, now: DateTime<Utc>, dice: f64) -> DateTime<Utc> {
+    pub fn next_after_first(self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let secs = f64::from(self.secs);
         if self.is_promised() {
-            return self.next(now, dice);
+            return self.next(now, jitter);
         }
-        self.between(now, (0.0, secs), dice)
+        self.between(now, (0.0, secs), jitter)
     }
 
-    fn between(self, now: DateTime<Utc>, (from, to): (f64, f64), dice: f64) -> DateTime<Utc> {
+    fn between(self, now: DateTime<Utc>, (from, to): (f64, f64), jitter: f64) -> DateTime<Utc> {
         let from = from.max(f64::from(self.least_s));
-        now + Duration::from_secs_f64(from + (to - from).max(0.0) * dice.clamp(0.0, 1.0))
+        now + Duration::from_secs_f64(from + (to - from).max(0.0) * jitter.clamp(0.0, 1.0))
     }
 
     /// How much the next fetch is spread to either side, in seconds.

@@ -151,8 +151,8 @@ pub(super) fn steady(
     }
     steps.at_least(floor_s(kind), PeriodReason::Floor);
     be_polite(&mut steps, polling, bounds);
-    for wish in polling.asked.wishes(polling.entries_per_hour) {
-        steps.at_least(wish.secs, wish.reason);
+    for request in polling.asked.wishes(polling.entries_per_hour) {
+        steps.at_least(request.secs, request.reason);
     }
     steps
 }

@@ -52,7 +52,7 @@ fn p12_p13_the_period_follows_the_rate_and_wishes_lengthen_it() {
         ("a busy one is polled often",               steady(100.0),               BOUNDS,        (   335, "rate")),
         ("but not below a feed's floor",             steady(1e6),                 BOUNDS,        (    60, "floor")),
         ("nor below the operator's",                 steady(100.0),               operator(900), (   900, "min_period")),
-        ("a publisher's wish lengthens",             asking(3_600, 0),            BOUNDS,        ( 3_600, "cache_control")),
+        ("a publisher's request lengthens",             asking(3_600, 0),            BOUNDS,        ( 3_600, "cache_control")),
         ("the longest counts",                       asking(3_600, 7_200),        BOUNDS,        ( 7_200, "ttl")),
         ("but none shortens",                        asking(5, 0),                BOUNDS,        (   335, "rate")),
     ];
@@ -260,22 +260,23 @@ fn p31_a_broken_document_is_asked_for_again_within_six_hours() {
 
 #[test]
 fn p44_jitter_is_a_tenth_and_never_undercuts_a_promise() {
-    let next = |polling: &Polling, found: &PollFinding, dice| {
-        (plan(held(polling.clone()), found, &BOUNDS, at(0), dice).next_fetch - at(0)).num_seconds()
+    let next = |polling: &Polling, found: &PollFinding, jitter| {
+        (plan(held(polling.clone()), found, &BOUNDS, at(0), jitter).next_fetch - at(0))
+            .num_seconds()
     };
     let hourly = steady(K_LEAST * K_LEAST * 24.0);
     let asked = PollingHints { ttl_s: 3_600, ..PollingHints::default() };
     let promised = Polling { asked, ..steady(24.0) };
     let seldom = Polling { last_new: Some(at(-24 * 400)), ..steady(0.0) };
     let failing = Polling { failures: 3, ..steady(24.0) };
-    let trouble =
+    let failure =
         PollFinding::Failure(PollSetback { class: FailureClass::Server, retry_after_s: None });
     #[rustfmt::skip]
     let cases = [
         ("a tenth to either side",              &hourly,   &SAME,    (3_240, 3_960)),
         ("nothing below what a publisher asked", &promised, &SAME,   (3_600, 3_960)),
         ("half an hour at most",                &seldom,   &SAME,    (84_600, 88_200)),
-        ("p29 a fifth after failures",          &failing,  &trouble, (4_377, 6_566)),
+        ("p29 a fifth after failures",          &failing,  &failure, (4_377, 6_566)),
     ];
     for (why, polling, found, (first, last)) in cases {
         assert_eq!((next(polling, found, 0.0), next(polling, found, 1.0)), (first, last), "{why}");
@@ -293,12 +294,12 @@ fn p44_what_was_first_read_together_does_not_stay_in_step() {
         dates: vec![at(-24)],
     };
     let bounds = ScheduleBounds { min_period_s: 300, ..BOUNDS };
-    let next = |dice| {
+    let next = |jitter| {
         let held = ScheduleInput { kind: ResourceKind::Unknown, ..held(polling.clone()) };
-        plan(held, &PollFinding::NewRecords(news.clone()), &bounds, at(0), dice)
+        plan(held, &PollFinding::NewRecords(news.clone()), &bounds, at(0), jitter)
     };
     let period = i64::from(next(0.5).period.as_secs());
-    let span = |dice| (next(dice).next_fetch - at(0)).num_seconds();
+    let span = |jitter| (next(jitter).next_fetch - at(0)).num_seconds();
     assert_eq!((span(0.0), span(1.0)), (300, period), "from the floor to the whole period");
 }
 

@@ -11,6 +11,7 @@ use quick_xml::escape;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
 use super::encoding::decode;
+pub use super::fault::DocumentFault;
 use super::words::{attr_words, place, words};
 
 /// How deep elements may nest: as deep as `parse` follows them (rule S16).
@@ -49,38 +50,12 @@ pub struct CheckedDocument<'b> {
     pub is_utf8: bool,
 }
 
-/// What is wrong with a document, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {what}")]
-pub struct DocumentFault {
-    /// Counted from 1.
-    pub line: usize,
-    /// Characters from the start of the line, counted from 1.
-    pub column: usize,
-    /// A clause without a full stop.
-    pub what: String,
-}
-
 /// Checks a document.
 pub fn check(bytes: &[u8]) -> Result<CheckedDocument<'_>, DocumentFault> {
     let (text, is_utf8) = decode(bytes)?;
     let kind =
         Checker::new(&text).check().map_err(|(at, what)| DocumentFault::at(&text, at, what))?;
     Ok(CheckedDocument { kind, text, is_utf8 })
-}
-
-impl DocumentFault {
-    /// At this byte of the text.
-    pub(super) fn at(text: &str, at: usize, what: String) -> DocumentFault {
-        let mut at = at.min(text.len());
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        let before = &text[..at];
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        DocumentFault { line, column: before[start..].chars().count() + 1, what }
-    }
 }
 
 /// Where, and what.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8};
 
-use super::check::DocumentFault;
+use super::fault::DocumentFault;
 
 /// A text whose declaration says that it is UTF-8, which it is once it is sent as one:
 /// `saveRss` has a parameter of text, whatever its author's file was encoded in.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::engine::db::Db;
+use crate::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ports::{StoreError, StoredFiles};

@@ -103,10 +103,10 @@ pub(crate) async fn append_old(
     let recorded = recorded(tx, id, &document.candidates).await?;
     document.candidates.retain(|candidate| !recorded.contains(&candidate.id.0.to_vec()));
     let known = entries::known(tx, id, document.keys()).await?;
-    let mut judgement = change_detection::classify(&document, &known, &Baseline::default(), now);
+    let mut changes = change_detection::classify(&document, &known, &Baseline::default(), now);
     let mut records = Records::after(head);
-    let mut seqs = Vec::with_capacity(judgement.verdicts.len());
-    for (candidate, verdict) in document.candidates.iter_mut().zip(&mut judgement.verdicts) {
+    let mut seqs = Vec::with_capacity(changes.verdicts.len());
+    for (candidate, verdict) in document.candidates.iter_mut().zip(&mut changes.verdicts) {
         seqs.push(match verdict {
             EntryChange::New(_) => {
                 let entry = (candidate.entry_id.clone(), candidate.atom.take().unwrap_or_default());
@@ -121,10 +121,10 @@ pub(crate) async fn append_old(
     }
     let mut after = append(tx, cut, id, (now, records)).await?;
     after.body_version = body_version;
-    entries::learn(tx, id, &document, &judgement, &seqs).await?;
+    entries::learn(tx, id, &document, &changes, &seqs).await?;
     if after.head > head {
         tx.execute(GROW, params![id.0, after.head]).await?;
-        fan_out::tell(tx, id, (now, false), ((head, body_version), &after)).await?;
+        fan_out::mark_due(tx, id, (now, false), ((head, body_version), &after)).await?;
     }
     Ok(after.head - head)
 }

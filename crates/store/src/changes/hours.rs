@@ -11,8 +11,8 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
+use crate::Db;
 use crate::changes;
-use crate::engine::db::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ping::{HOUR, TimeUnit, WeblogChange, start_of_hour};

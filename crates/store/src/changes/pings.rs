@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::engine::db::Db;
+use crate::Db;
+use crate::changes;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
-use crate::{changes, resources};
+use crate::resources::row;
 use feedgate_core::ping::Ping;
 use feedgate_core::ports::{Pings, StoreError};
 use feedgate_core::resource::ResourceId;
@@ -50,7 +51,7 @@ async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, St
     let named = named.into_iter().map(|mut row| row.int());
     let named = named.collect::<Result<Vec<_>, StoreError>>()?;
     if !named.is_empty() {
-        resources::lock(tx, named.clone()).await?;
+        row::lock(tx, named.clone()).await?;
         let ids = Value::Ints(named.clone());
         let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
         tx.execute(DUE, params![ids, ping.at, spacing]).await?;

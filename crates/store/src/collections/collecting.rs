@@ -14,9 +14,9 @@ use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::log::fan_out;
 use crate::log::records::{Records, append};
-use crate::log::{record, record_columns};
+use crate::log::row::{record, record_columns};
 use crate::resources::details;
-use crate::resources::{self, resource, resource_columns};
+use crate::resources::row::{self, resource, resource_columns};
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::StoreError;
@@ -26,34 +26,6 @@ use feedgate_core::status::Status;
 
 /// Records taken in at once from the log of one resource.
 pub const COLLECTED_AT_ONCE: i64 = 50;
-
-/// Makes a cursor for each collection that takes in what was appended behind `before` and up
-/// to `head`.
-pub(crate) async fn enqueue(
-    tx: &Tx<'_>,
-    id: ResourceId,
-    (before, head): (i64, i64),
-    at: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    const OWE: &str = "
-        insert into collection_cursors (resource_id, collection_id, cursor, upto, due_at)
-        select cast($1 as bigint), those.id, cast($2 as bigint), cast($4 as bigint),
-               cast($3 as bigint)
-          from (select resource_id as id from collections where name = 'all' and is_open = 1
-                union
-                select c.resource_id
-                  from collections c
-                  join subscriptions s on s.account_id = c.account_id
-                 where c.account_id <> 0 and s.resource_id = $1 and s.lease_until > $3
-                union
-                select collection_id from collection_members where resource_id = $1) those
-         where true
-            on conflict (resource_id, collection_id) do update set upto = excluded.upto";
-    if tx.execute(OWE, params![id.0, before, at, head]).await? > 0 {
-        tx.wake(Wake::Collections).await?;
-    }
-    Ok(())
-}
 
 /// Hands out up to `limit` cursors that lag, longest due first, each with up to `most`
 /// records.
@@ -77,7 +49,7 @@ pub(crate) async fn claim(
            and collection_cursors.collection_id = given.collection_id";
     const ALL: &str = "select resource_id from collections where name = 'all'";
     let mut picked = Vec::new();
-    for mut row in tx.query(PICK, params![now, crate::log::most(limit)]).await? {
+    for mut row in tx.query(PICK, params![now, crate::log::row::most(limit)]).await? {
         picked.push(cursor(&mut row)?);
     }
     for cursor in &mut picked {
@@ -166,16 +138,16 @@ async fn owed(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<(i64, i64), Take
     );
     let mut owed: HashMap<_, Taken> = HashMap::new();
     for mut row in tx.query_rows(OWED, &[], &columns(picked)).await? {
-        let (key, reach) = ((row.int()?, row.int()?), reach(&mut row)?);
-        owed.entry(key).or_default().push((record(row)?, reach));
+        let (key, audience) = ((row.int()?, row.int()?), audience(&mut row)?);
+        owed.entry(key).or_default().push((record(row)?, audience));
     }
     Ok(owed)
 }
 
-fn reach(row: &mut Row) -> Result<Audience, StoreError> {
+fn audience(row: &mut Row) -> Result<Audience, StoreError> {
     let number = row.int()?;
     Audience::from_number(number)
-        .ok_or_else(|| StoreError::Corrupt(format!("{number} is no reach of a record")))
+        .ok_or_else(|| StoreError::Corrupt(format!("{number} is no audience of a record")))
 }
 
 /// Appends what was taken, and moves the cursors. What somebody else has taken in meanwhile
@@ -187,7 +159,7 @@ pub(crate) async fn collect(
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let both = |owing: &PendingCollection| [owing.collection.0, owing.member.id.0];
-    resources::lock(tx, taken.iter().flat_map(both).collect()).await?;
+    row::lock(tx, taken.iter().flat_map(both).collect()).await?;
     let taken = still_owed(tx, taken).await?;
     move_on(tx, &taken, now).await?;
     let mut by_collection: BTreeMap<ResourceId, Vec<PendingCollection>> = BTreeMap::new();
@@ -271,7 +243,7 @@ async fn take_in(
     let mut records = Records::after(head);
     for owing in taken {
         records.member = owing.member.id.0;
-        for (record, reach) in owing.records {
+        for (record, audience) in owing.records {
             let known = held.entry((owing.member.id.0, record.entry_id.clone())).or_default();
             if record.kind == RecordKind::Deleted && !known.goes_by_its_id {
                 continue; // it would take back what is not here, or another's
@@ -280,7 +252,7 @@ async fn take_in(
             known.goes_by_its_id |= record.kind == RecordKind::New && is_first;
             let predecessor = (record.kind != RecordKind::New).then_some(known.newest).flatten();
             let entry = (record.entry_id, record.atom);
-            let seq = records.push(record.kind, reach, predecessor, entry);
+            let seq = records.push(record.kind, audience, predecessor, entry);
             known.newest = Some(seq);
         }
     }

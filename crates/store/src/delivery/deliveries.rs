@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::subscriptions::{count_off, subscription, subscription_columns};
+use crate::delivery::row::{subscription, subscription_columns};
+use crate::delivery::subscriber_counts::count_off;
 use crate::engine::claims::{self, ClaimQueue};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
-use crate::resources;
+use crate::resources::row;
 use feedgate_core::ports::{ClaimLimits, DeliveryProgress, DeliveryResult, LogNumbers, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
@@ -247,7 +248,7 @@ async fn hold(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), StoreError>
     const HOLD: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
     let ids = settled.iter().map(|one| id_of(one).resource.0).collect::<Vec<_>>();
     if settled.iter().any(|one| matches!(one, DeliveryResult::Ended { .. })) {
-        return resources::lock(tx, ids).await;
+        return row::lock(tx, ids).await;
     }
     tx.query(HOLD, &[Value::Ints(ids)]).await.map(drop)
 }
@@ -325,7 +326,7 @@ pub(crate) async fn replay(
                replayed_upto = case when replayed_upto < cursor then cursor else replayed_upto end,
                due_at = case when claimed_until > $4 then due_at else $4 end
          where resource_id = $1 and id = $2 and cursor >= $3";
-    resources::lock(tx, vec![id.resource.0]).await?;
+    row::lock(tx, vec![id.resource.0]).await?;
     let params = params![id.resource.0, id.number, cursor.0.max(0), now];
     let done = tx.execute(REPLAY, params).await? > 0;
     if done {

@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
-use crate::delivery::subscriptions::{
-    account, callback, number, protocol, secret, subscribe, unsubscribe,
-};
+use crate::Db;
+use crate::backfill;
+use crate::delivery::row::{account, callback, number, protocol, secret};
+use crate::delivery::subscriptions::{subscribe, unsubscribe};
 use crate::engine::claims::{self, ClaimQueue, queue_of};
-use crate::engine::db::Db;
 use crate::engine::sql::{Row, params};
 use crate::engine::tx::{Tx, Wake};
-use crate::{backfill, resources};
+use crate::resources::row;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode};
 use feedgate_core::ports::{ClaimLimits, EventArrival, Intents, StoreError};
 use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
@@ -77,10 +77,10 @@ impl Intents for Db {
                 if tx.execute(END, params![id]).await? == 0 {
                     return Ok(None);
                 }
-                let wish = intent.wish;
+                let request = intent.request;
                 Ok(Some(match intent.mode {
                     IntentMode::Subscribe => {
-                        let held = subscribe(tx, &groups, wish, now).await?;
+                        let held = subscribe(tx, &groups, request, now).await?;
                         if intent.backfill {
                             backfill::begin(tx, held.id.resource, now).await?;
                         }
@@ -91,9 +91,9 @@ impl Intents for Db {
                         }
                     }
                     IntentMode::Unsubscribe => {
-                        let protocol = Some(wish.protocol.as_str());
-                        let named = (wish.topic.as_str(), wish.callback.as_str());
-                        match unsubscribe(tx, wish.account, named, protocol).await? {
+                        let protocol = Some(request.protocol.as_str());
+                        let named = (request.topic.as_str(), request.callback.as_str());
+                        match unsubscribe(tx, request.account, named, protocol).await? {
                             true => EventArrival::Ended,
                             false => EventArrival::Nothing,
                         }
@@ -110,8 +110,8 @@ impl Intents for Db {
         ended.await.map(drop)
     }
 
-    async fn supersede(&self, wish: &SubscriptionRequest) -> Result<(), StoreError> {
-        let hash = hash(wish);
+    async fn supersede(&self, request: &SubscriptionRequest) -> Result<(), StoreError> {
+        let hash = hash(request);
         let forgotten =
             self.write(move |tx| Box::pin(async move { tx.execute(FORGET, params![hash]).await }));
         forgotten.await.map(drop)
@@ -151,17 +151,17 @@ async fn enqueue_intent(
                verify_token = excluded.verify_token, backfill = excluded.backfill,
                attempts = 0, due_at = excluded.due_at
         returning id";
-    let wish = &intent.wish;
-    let hash = hash(wish);
+    let request = &intent.request;
+    let hash = hash(request);
     tx.execute(FORGET, params![hash.clone()]).await?;
     #[rustfmt::skip]
     let params = params![
-        hash, intent.mode.as_str(), number(wish.account), wish.topic.as_str(),
-        wish.callback.as_str(), wish.protocol.as_str(), wish.protocol.procedure(),
-        wish.format.as_str(), wish.updates.as_str(), wish.statuses.as_str(),
-        wish.secret.as_ref().map(Secret::expose),
-        i64::try_from(wish.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, due_at,
-        intent.backfill, wish.callback.host_name(),
+        hash, intent.mode.as_str(), number(request.account), request.topic.as_str(),
+        request.callback.as_str(), request.protocol.as_str(), request.protocol.procedure(),
+        request.format.as_str(), request.updates.as_str(), request.statuses.as_str(),
+        request.secret.as_ref().map(Secret::expose),
+        i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, due_at,
+        intent.backfill, request.callback.host_name(),
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
@@ -170,10 +170,10 @@ async fn enqueue_intent(
 
 /// What an intent is about: account, topic, callback and protocol. Together they are
 /// longer than an index entry may be.
-fn hash(wish: &SubscriptionRequest) -> Vec<u8> {
+fn hash(request: &SubscriptionRequest) -> Vec<u8> {
     let mut hash = Sha256::new();
-    hash.update(number(wish.account).to_be_bytes());
-    for part in [wish.topic.as_str(), wish.callback.as_str(), wish.protocol.as_str()] {
+    hash.update(number(request.account).to_be_bytes());
+    for part in [request.topic.as_str(), request.callback.as_str(), request.protocol.as_str()] {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
@@ -184,9 +184,9 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let id = row.int()?;
     let attempts = row.small()?;
     let mode = row.word(IntentMode::from_word)?;
-    let wish = SubscriptionRequest {
+    let request = SubscriptionRequest {
         account: account(&mut row)?,
-        topic: resources::topic(&mut row)?,
+        topic: row::topic(&mut row)?,
         callback: callback(&mut row)?,
         protocol: protocol(&mut row)?,
         format: row.word(Format::from_word)?,
@@ -195,6 +195,6 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
         secret: secret(&mut row)?,
         lease: Lease::from(Duration::from_secs(row.count()?)),
     };
-    let intent = Intent { mode, wish, verify_token: row.opt_text()?, backfill: row.int()? != 0 };
+    let intent = Intent { mode, request, verify_token: row.opt_text()?, backfill: row.int()? != 0 };
     Ok(DueIntent { id, attempts, intent })
 }

@@ -10,10 +10,10 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::engine::db::Db;
+use crate::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
-use crate::log::most;
+use crate::log::row::most;
 use feedgate_core::ping::WeblogChange;
 use feedgate_core::ping_forwarding::{DuePing, PingForwarding};
 use feedgate_core::ports::{PingTargets, StoreError};

@@ -6,12 +6,15 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
+use crate::Db;
 use crate::delivery::deliveries;
-use crate::engine::db::Db;
-use crate::engine::sql::{Row, Value, params};
+use crate::delivery::row::{number, subscription, subscription_columns};
+use crate::delivery::subscriber_counts::count_off;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
-use crate::log::most;
-use crate::resources::{ensure, resource, resource_columns, topic};
+use crate::log::row::most;
+use crate::resources::ensure::ensure;
+use crate::resources::row::{resource, resource_columns};
 use feedgate_core::account::AccountId;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{
@@ -21,31 +24,20 @@ use feedgate_core::ports::{
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::subscription::{
-    DueSubscription, Format, Secret, Statuses, Subscription, SubscriptionId, SubscriptionRequest,
-    Updates,
+    DueSubscription, Format, Secret, Subscription, SubscriptionId, SubscriptionRequest,
 };
 use feedgate_core::topic::{Callback, Topic};
-use feedgate_protocol::Protocol;
-
-/// The columns of a subscription `s` to a resource `r`, as [`subscription`] reads them.
-macro_rules! subscription_columns {
-    () => {
-        "s.resource_id, s.id, s.account_id, r.topic, s.callback, s.protocol, s.procedure,
-         s.format, s.updates, s.statuses, s.acknowledged_status, s.secret, s.cursor, s.failures,
-         s.failing_since, s.lease_until, s.created_at"
-    };
-}
-pub(crate) use subscription_columns;
 
 #[async_trait]
 impl Subscriptions for Db {
     async fn subscribe(
         &self,
-        wish: &SubscriptionRequest,
+        request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
-        let (wish, groups) = (wish.clone(), self.groups.clone());
-        self.write(move |tx| Box::pin(async move { subscribe(tx, &groups, wish, now).await })).await
+        let (request, groups) = (request.clone(), self.groups.clone());
+        self.write(move |tx| Box::pin(async move { subscribe(tx, &groups, request, now).await }))
+            .await
     }
 
     async fn unsubscribe(
@@ -117,7 +109,7 @@ impl Subscriptions for Db {
 pub(crate) async fn subscribe(
     tx: &Tx<'_>,
     groups: &HostGroups,
-    wish: SubscriptionRequest,
+    request: SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<Subscription, StoreError> {
     const FIND: &str = concat!(
@@ -128,16 +120,16 @@ pub(crate) async fn subscribe(
          where s.resource_id = $1 and s.account_id = $2 and s.callback = $3
            and s.protocol = $4"
     );
-    let resource = ensure(tx, groups, &wish.topic, now).await?;
+    let resource = ensure(tx, groups, &request.topic, now).await?;
     let named = params![
         resource.id.0,
-        number(wish.account),
-        wish.callback.as_str(),
-        wish.protocol.as_str()
+        number(request.account),
+        request.callback.as_str(),
+        request.protocol.as_str()
     ];
     match tx.first(FIND, named).await? {
-        Some(mut row) => renew(tx, &resource, &subscription(&mut row)?, &wish, now).await?,
-        None => make(tx, &resource, &wish, now).await?,
+        Some(mut row) => renew(tx, &resource, &subscription(&mut row)?, &request, now).await?,
+        None => make(tx, &resource, &request, now).await?,
     }
     let kept = tx.first(FIND, named).await?;
     subscription(&mut kept.ok_or_else(|| StoreError::Corrupt("a subscription vanished".into()))?)
@@ -176,7 +168,7 @@ fn end(resource: &Resource, format: Format) -> i64 {
 async fn make(
     tx: &Tx<'_>,
     resource: &Resource,
-    wish: &SubscriptionRequest,
+    request: &SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const MAKE: &str = "
@@ -191,11 +183,11 @@ async fn make(
          where id = $1 and kind <> 'collection'";
     #[rustfmt::skip]
     let params = params![
-        resource.id.0, number(wish.account), wish.callback.as_str(), wish.callback.host(),
-        wish.protocol.as_str(), wish.protocol.procedure(), wish.format.as_str(),
-        wish.updates.as_str(), wish.statuses.as_str(), wish.statuses.version(&resource.status),
-        wish.secret.as_ref().map(Secret::expose), end(resource, wish.format),
-        wish.lease.end(now), now,
+        resource.id.0, number(request.account), request.callback.as_str(), request.callback.host(),
+        request.protocol.as_str(), request.protocol.procedure(), request.format.as_str(),
+        request.updates.as_str(), request.statuses.as_str(), request.statuses.version(&resource.status),
+        request.secret.as_ref().map(Secret::expose), end(resource, request.format),
+        request.lease.end(now), now,
     ];
     tx.execute(MAKE, params).await?;
     tx.execute(COUNT, params![resource.id.0]).await?;
@@ -212,7 +204,7 @@ async fn renew(
     tx: &Tx<'_>,
     resource: &Resource,
     known: &Subscription,
-    wish: &SubscriptionRequest,
+    request: &SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const RENEW: &str = "
@@ -227,9 +219,9 @@ async fn renew(
                              when cast($6 as bigint) < cast($9 as bigint) then $8
                              when cast($13 as bigint) < cast($14 as bigint) then $8 end
          where resource_id = $1 and id = $2";
-    let owed = end(resource, wish.format);
+    let owed = end(resource, request.format);
     let behind = known.cursor.0 < end(resource, known.format);
-    let changed = (known.format == Format::Raw) != (wish.format == Format::Raw);
+    let changed = (known.format == Format::Raw) != (request.format == Format::Raw);
     // A cursor over records says nothing about bodies, nor the other way round: who
     // was behind in one is owed the latest of the other.
     let cursor = match (changed, behind) {
@@ -237,38 +229,19 @@ async fn renew(
         (true, true) => (owed - 1).max(0),
         (true, false) => owed,
     };
-    let status = wish.statuses.version(&resource.status);
-    let status_told = if known.statuses == wish.statuses { known.status_told } else { status };
+    let status = request.statuses.version(&resource.status);
+    let status_told = if known.statuses == request.statuses { known.status_told } else { status };
     #[rustfmt::skip]
     let params = params![
-        known.id.resource.0, known.id.number, wish.protocol.procedure(), wish.format.as_str(),
-        wish.secret.as_ref().map(Secret::expose), cursor, wish.lease.end(now), now, owed,
-        i64::from(changed), wish.updates.as_str(), wish.statuses.as_str(), status_told, status,
+        known.id.resource.0, known.id.number, request.protocol.procedure(), request.format.as_str(),
+        request.secret.as_ref().map(Secret::expose), cursor, request.lease.end(now), now, owed,
+        i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told, status,
     ];
     tx.execute(RENEW, params).await?;
     if cursor < owed || status_told < status {
         tx.wake(Wake::Subscriptions).await?;
     }
     Ok(())
-}
-
-/// Takes ended subscriptions off the counts of their resources, which are locked; a
-/// resource stands there once for each.
-pub(crate) async fn count_off(tx: &Tx<'_>, resources: &[i64]) -> Result<(), StoreError> {
-    const COUNT: &str = "
-        update resources
-           set subscribers = subscribers - given.gone
-          from {rows}
-         where resources.id = given.resource_id and resources.kind <> 'collection'";
-    let mut ended = std::collections::BTreeMap::new();
-    for id in resources {
-        *ended.entry(*id).or_insert(0) += 1;
-    }
-    let columns = [
-        ("resource_id", Value::Ints(ended.keys().copied().collect())),
-        ("gone", Value::Ints(ended.values().copied().collect())),
-    ];
-    tx.execute_rows(COUNT, &[], &columns).await.map(drop)
 }
 
 async fn list(
@@ -306,55 +279,4 @@ async fn list(
         })
     });
     Ok((listed.collect::<Result<_, StoreError>>()?, total))
-}
-
-/// An account as it is kept: open subscriptions are number 0's.
-pub(crate) fn number(account: Option<AccountId>) -> i64 {
-    account.unwrap_or(AccountId::NOBODY).0
-}
-
-/// Reads an account as it is kept.
-pub(crate) fn account(row: &mut Row) -> Result<Option<AccountId>, StoreError> {
-    let number = row.int()?;
-    Ok((number != 0).then_some(AccountId(number)))
-}
-
-/// Reads `subscription_columns!`.
-pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
-    Ok(Subscription {
-        id: SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? },
-        account: account(row)?,
-        topic: topic(row)?,
-        callback: callback(row)?,
-        protocol: protocol(row)?,
-        format: row.word(Format::from_word)?,
-        updates: row.word(Updates::from_word)?,
-        statuses: row.word(Statuses::from_word)?,
-        status_told: row.int()?,
-        secret: secret(row)?,
-        cursor: Seq(row.int()?),
-        failures: row.small()?,
-        failing_since: row.opt_time()?,
-        lease_until: row.time()?,
-        created_at: row.time()?,
-    })
-}
-
-/// Reads a callback.
-pub(crate) fn callback(row: &mut Row) -> Result<Callback, StoreError> {
-    Callback::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
-}
-
-/// Reads a protocol and its procedure.
-pub(crate) fn protocol(row: &mut Row) -> Result<Protocol, StoreError> {
-    let (word, procedure) = (row.text()?, row.text()?);
-    let protocol = Protocol::from_words(&word, &procedure);
-    protocol.ok_or_else(|| StoreError::Corrupt(format!("unknown protocol {word:?}")))
-}
-
-/// Reads a secret.
-pub(crate) fn secret(row: &mut Row) -> Result<Option<Secret>, StoreError> {
-    let Some(key) = row.opt_text()? else { return Ok(None) };
-    let secret = Secret::new(key).map(Some);
-    secret.ok_or_else(|| StoreError::Corrupt("a secret is too long".to_owned()))
 }

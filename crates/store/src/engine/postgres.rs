@@ -12,21 +12,18 @@
 
 mod listen;
 mod migration;
+pub(crate) mod row;
 mod tls;
 
 use crate::engine::error::store_error;
-use std::error::Error;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Config, NoTls};
 
-use crate::engine::sql::{Row, Value};
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
@@ -46,7 +43,7 @@ const SESSION: &str = "
 pub(crate) struct Postgres {
     connector: Connector,
     pool: Pool,
-    news: WakeSignals,
+    wake_signals: WakeSignals,
     listening: JoinHandle<()>,
 }
 
@@ -95,15 +92,15 @@ impl Postgres {
     pub(crate) async fn open(
         url: &str,
         connections: usize,
-        news: WakeSignals,
+        wake_signals: WakeSignals,
     ) -> Result<Postgres, StoreError> {
         let connector = Connector::new(url)?;
         let pool = connector.pool(connections, SESSION)?;
         // Say now, not at the first operation, that there is no server.
         drop(pool.get().await.map_err(store_error)?);
         let (config, tls) = (connector.config.clone(), connector.tls.clone());
-        let listening = tokio::spawn(listen::listen(config, tls, news.clone()));
-        Ok(Postgres { connector, pool, news, listening })
+        let listening = tokio::spawn(listen::listen(config, tls, wake_signals.clone()));
+        Ok(Postgres { connector, pool, wake_signals, listening })
     }
 
     /// Opens the connection that migrates the schema, once no other node does.
@@ -126,7 +123,7 @@ impl Postgres {
         };
         transaction.commit().await.map_err(store_error)?;
         // The server tells this node too, but not as soon.
-        woken.for_each(|whom: Wake| whom.tell(&self.news));
+        woken.for_each(|whom: Wake| whom.tell(&self.wake_signals));
         Ok(done)
     }
 
@@ -166,45 +163,4 @@ pub(crate) fn place(url: &str) -> String {
     let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(5432);
     let places = hosts.enumerate().map(|(n, host)| format!("{host}:{}", port(n)));
     format!("at {}", places.collect::<Vec<_>>().join(", "))
-}
-
-/// A row as the operations read it.
-pub(crate) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
-    let value = |n: usize| {
-        let column = row.columns()[n].type_();
-        Ok(match *column {
-            Type::INT8 => row.try_get::<_, Option<i64>>(n).map_err(store_error)?.into(),
-            Type::INT4 => {
-                row.try_get::<_, Option<i32>>(n).map_err(store_error)?.map(i64::from).into()
-            }
-            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(n).map_err(store_error)?.into(),
-            Type::VOID => Value::Null,
-            _ => row.try_get::<_, Option<String>>(n).map_err(store_error)?.into(),
-        })
-    };
-    (0..row.len()).map(value).collect::<Result<_, StoreError>>().map(Row::new)
-}
-
-impl ToSql for Value {
-    fn to_sql(
-        &self,
-        ty: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        match self {
-            Value::Null => Ok(IsNull::Yes),
-            Value::Int(number) => number.to_sql_checked(ty, out),
-            Value::Text(text) => text.to_sql_checked(ty, out),
-            Value::Blob(bytes) => bytes.to_sql_checked(ty, out),
-            Value::Ints(list) => list.to_sql_checked(ty, out),
-            Value::Texts(list) => list.to_sql_checked(ty, out),
-            Value::Blobs(list) => list.to_sql_checked(ty, out),
-        }
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true // each kind checks for itself
-    }
-
-    to_sql_checked!();
 }

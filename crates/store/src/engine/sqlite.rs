@@ -11,6 +11,7 @@
 //!   other finds the work at its next look.
 
 mod readers;
+pub(crate) mod statement;
 mod writer;
 
 use crate::engine::error::store_error;
@@ -21,11 +22,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Statement};
 
-use crate::engine::sql::{self, Columns, Row, Value};
 use crate::engine::tx::{Conn, Tx};
 use feedgate_core::ports::{StoreError, WakeSignals};
 use readers::SqliteReaders;
@@ -48,13 +47,13 @@ impl Sqlite {
     pub(crate) fn open(
         path: &Path,
         readers: usize,
-        news: WakeSignals,
+        wake_signals: WakeSignals,
     ) -> Result<Sqlite, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             if folder.is_file() {
                 let folder = folder.display();
-                let trouble = format!("{folder} is a file, not a folder; a database ends in .db");
-                return Err(StoreError::Database(trouble.into()));
+                let failure = format!("{folder} is a file, not a folder; a database ends in .db");
+                return Err(StoreError::Database(failure.into()));
             }
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|err| StoreError::Database(Box::new(err)))?;
@@ -74,7 +73,7 @@ impl Sqlite {
             Ok(reading)
         });
         let readers = SqliteReaders::new(readers.collect::<Result<_, StoreError>>()?);
-        Ok(Sqlite { writer: SqliteWriter::start(writing, news)?, readers })
+        Ok(Sqlite { writer: SqliteWriter::start(writing, wake_signals)?, readers })
     }
 
     /// Runs `op` on the writer's thread, all or nothing.
@@ -123,106 +122,4 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 /// Runs an operation to its end.
 fn drive<T>(op: BoxFuture<'_, T>) -> T {
     op.now_or_never().expect("an operation awaits statements only, and SQLite's are done at once")
-}
-
-/// The rows that a statement gives.
-pub(crate) fn query(
-    conn: &Connection,
-    sql: &str,
-    params: &[Value],
-    columns: &Columns<'_>,
-) -> Result<Vec<Row>, StoreError> {
-    let mut statement =
-        conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns)).map_err(store_error)?;
-    let width = statement.column_count();
-    let mut found = Vec::new();
-    for n in 0..turns(columns) {
-        bind(&mut statement, params, columns, n)?;
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next().map_err(store_error)? {
-            let values = (0..width).map(|column| value(row.get_ref(column).map_err(store_error)?));
-            found.push(Row::new(values.collect::<Result<_, StoreError>>()?));
-        }
-    }
-    Ok(found)
-}
-
-/// Runs a statement. Returns how many rows it changed.
-pub(crate) fn execute(
-    conn: &Connection,
-    sql: &str,
-    params: &[Value],
-    columns: &Columns<'_>,
-) -> Result<u64, StoreError> {
-    let mut statement =
-        conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns)).map_err(store_error)?;
-    let mut changed = 0;
-    for n in 0..turns(columns) {
-        bind(&mut statement, params, columns, n)?;
-        changed += statement.raw_execute().map_err(store_error)? as u64;
-    }
-    Ok(changed)
-}
-
-/// How often a statement is run: once, or once for each of its `{rows}`.
-fn turns(columns: &Columns<'_>) -> usize {
-    columns.first().map_or(1, |(_, list)| list.len())
-}
-
-fn bind(
-    statement: &mut Statement<'_>,
-    params: &[Value],
-    columns: &Columns<'_>,
-    n: usize,
-) -> Result<(), StoreError> {
-    for (at, param) in params.iter().enumerate() {
-        statement.raw_bind_parameter(at + 1, param).map_err(store_error)?;
-    }
-    for (at, (_, list)) in columns.iter().enumerate() {
-        statement
-            .raw_bind_parameter(params.len() + at + 1, nth(list, n).map_err(store_error)?)
-            .map_err(store_error)?;
-    }
-    Ok(())
-}
-
-/// One value of a list.
-fn nth(list: &Value, n: usize) -> rusqlite::Result<ToSqlOutput<'_>> {
-    Ok(match list {
-        Value::Ints(list) => ToSqlOutput::from(list[n]),
-        Value::Texts(list) => ToSqlOutput::from(list[n].as_str()),
-        Value::Blobs(list) => ToSqlOutput::from(list[n].as_slice()),
-        single => rusqlite::ToSql::to_sql(single)?,
-    })
-}
-
-fn value(found: ValueRef<'_>) -> Result<Value, StoreError> {
-    Ok(match found {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Int(number),
-        ValueRef::Real(_) => return Err(StoreError::Corrupt("a fraction".to_owned())),
-        ValueRef::Text(text) => match std::str::from_utf8(text) {
-            Ok(text) => Value::Text(text.to_owned()),
-            Err(err) => return Err(StoreError::Corrupt(err.to_string())),
-        },
-        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
-    })
-}
-
-impl rusqlite::ToSql for Value {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        use rusqlite::types::Value as Owned;
-        Ok(match self {
-            Value::Null => ToSqlOutput::Owned(Owned::Null),
-            Value::Int(number) => ToSqlOutput::Owned(Owned::Integer(*number)),
-            Value::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-            Value::Blob(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
-            Value::Ints(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
-            Value::Texts(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
-            Value::Blobs(list) => {
-                let list = list.iter().map(hex::encode).collect::<Vec<_>>();
-                ToSqlOutput::Owned(Owned::Text(sql::json(&list)))
-            }
-        })
-    }
 }

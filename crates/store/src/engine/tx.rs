@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_postgres::types::ToSql;
 
+use crate::engine::postgres::row;
 use crate::engine::sql::{self, Columns, Row, Value};
-use crate::engine::{postgres, sqlite};
+use crate::engine::sqlite::statement as sqlite;
 use feedgate_core::ports::{StoreError, WakeSignals};
 
 /// Where statements run.
@@ -60,12 +61,12 @@ impl Wake {
     }
 
     /// Wakes them on this node.
-    pub(crate) fn tell(self, news: &WakeSignals) {
+    pub(crate) fn tell(self, wake_signals: &WakeSignals) {
         match self {
-            Wake::Resources => news.resources.notify_waiters(),
-            Wake::Subscriptions => news.subscriptions.notify_waiters(),
-            Wake::Intents => news.intents.notify_waiters(),
-            Wake::Collections => news.collections.notify_waiters(),
+            Wake::Resources => wake_signals.resources.notify_waiters(),
+            Wake::Subscriptions => wake_signals.subscriptions.notify_waiters(),
+            Wake::Intents => wake_signals.intents.notify_waiters(),
+            Wake::Collections => wake_signals.collections.notify_waiters(),
         }
     }
 }
@@ -106,7 +107,9 @@ impl<'a> Tx<'a> {
             return Ok(Vec::new());
         }
         let rows = match self.conn {
-            Conn::Sqlite(conn) => return sqlite::query(&lock(conn), sql, params, columns),
+            Conn::Sqlite(conn) => {
+                return sqlite::query(&lock(conn), sql, params, columns);
+            }
             Conn::Client(client) => {
                 let text = sql::postgres(sql, params.len() + 1, columns);
                 let statement = client.prepare_cached(&text).await.map_err(store_error)?;
@@ -118,7 +121,7 @@ impl<'a> Tx<'a> {
                 transaction.query(&statement, &bind(params, columns)).await.map_err(store_error)?
             }
         };
-        rows.iter().map(postgres::row).collect()
+        rows.iter().map(row::row).collect()
     }
 
     /// Runs a statement for all `{rows}`. Returns how many rows it changed.

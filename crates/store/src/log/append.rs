@@ -13,7 +13,7 @@ use crate::changes::{self, pings};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::entries;
-use crate::log::fan_out::{Versions, tell};
+use crate::log::fan_out::{Versions, mark_due};
 use crate::log::records::{After, Records, append};
 use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
@@ -51,10 +51,10 @@ pub(crate) async fn record(
     };
     let mut after = match std::mem::take(&mut poll.found) {
         NewContent::Feed(mut document) => {
-            let (after, judgement) =
+            let (after, changes) =
                 keep_entries(tx, (cut, id), &before, &mut document, poll.at).await?;
-            entries::note(tx, id, &document, &judgement).await?;
-            judged(&judgement, &before, &mut poll);
+            entries::note(tx, id, &document, &changes).await?;
+            judged(&changes, &before, &mut poll);
             after
         }
         NewContent::Revision { entry_id, atom } if body_version > before.body_version => {
@@ -75,22 +75,25 @@ pub(crate) async fn record(
     if let Some(url) = &poll.site_url {
         pings::name(tx, id, "site", url).await?;
     }
-    if after.news > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
+    if after.wake_signals > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
         changes::seen(tx, id, &poll.status.title, poll.at).await?;
     }
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, poll.trigger), poll.at).await?;
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
-    tell(tx, id, (poll.at, poll.silent), (before.stands_at(), &after)).await?;
+    mark_due(tx, id, (poll.at, poll.silent), (before.stands_at(), &after)).await?;
     // Maintenance may have measured the resource since it was claimed.
     poll.status.last_maintenance_at = before.status.last_maintenance_at;
     poll.status.velocity = before.status.velocity;
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
     poll.status.entries_count_since_last_maintenance = entries;
-    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), before.held, after.news)])
-        .await?;
-    Ok(Appended { head: Seq(after.head), new: after.news })
+    poll_result::end(
+        tx,
+        &[(PollResult::from_poll(id, &poll, true), before.held, after.wake_signals)],
+    )
+    .await?;
+    Ok(Appended { head: Seq(after.head), new: after.wake_signals })
 }
 
 /// Keeps what an upstream sent: records, and nothing else of the resource changes but
@@ -111,12 +114,12 @@ pub(crate) async fn push(
         status.entries_count_since_last_maintenance += after.entries as u64;
         tx.execute(GROW, params![id.0, after.head]).await?;
         details::keep_status(tx, id, &status).await?;
-        tell(tx, id, (at, false), (before.stands_at(), &after)).await?;
+        mark_due(tx, id, (at, false), (before.stands_at(), &after)).await?;
     }
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
     }
-    Ok(Appended { head: Seq(after.head), new: after.news })
+    Ok(Appended { head: Seq(after.head), new: after.wake_signals })
 }
 
 impl Before {
@@ -160,16 +163,16 @@ async fn keep_entries(
 ) -> Result<(After, ChangeSet), StoreError> {
     let known = entries::known(tx, id, document.keys()).await?;
     let standing = Baseline::from_stored(before.kind, &before.status, &before.polling);
-    let mut judgement = change_detection::classify(document, &known, &standing, document.at);
+    let mut changes = change_detection::classify(document, &known, &standing, document.at);
 
     let mut records = Records::after(before.head);
-    let mut seqs = Vec::with_capacity(judgement.verdicts.len());
-    for (candidate, verdict) in document.candidates.iter_mut().zip(&judgement.verdicts) {
-        let (kind, reach, predecessor) = match verdict {
+    let mut seqs = Vec::with_capacity(changes.verdicts.len());
+    for (candidate, verdict) in document.candidates.iter_mut().zip(&changes.verdicts) {
+        let (kind, audience, predecessor) = match verdict {
             EntryChange::New(Audience::Nobody) => (RecordKind::Old, Audience::Nobody, None),
-            EntryChange::New(reach) => (RecordKind::New, *reach, None),
-            EntryChange::Updated(known, reach) => {
-                (RecordKind::Update, *reach, Some(known.newest.0))
+            EntryChange::New(audience) => (RecordKind::New, *audience, None),
+            EntryChange::Updated(known, audience) => {
+                (RecordKind::Update, *audience, Some(known.newest.0))
             }
             _ => {
                 seqs.push(None);
@@ -179,15 +182,15 @@ async fn keep_entries(
         // What was judged otherwise before it came here has not been rendered: the document
         // is read again.
         let atom = candidate.atom.take();
-        judgement.is_unrendered |= atom.is_none();
+        changes.is_unrendered |= atom.is_none();
         let rendered = atom.map(|atom| (candidate.entry_id.clone(), atom));
-        seqs.push(rendered.map(|entry| records.push(kind, reach, predecessor, entry)));
+        seqs.push(rendered.map(|entry| records.push(kind, audience, predecessor, entry)));
     }
     let (mut gone, mut gone_seqs) = (Vec::new(), Vec::new());
-    for (at, known) in &judgement.deleted {
+    for (at, known) in &changes.deleted {
         let deletion = &mut document.deletions[*at];
         let Some(atom) = deletion.atom.take() else {
-            judgement.is_unrendered = true;
+            changes.is_unrendered = true;
             continue;
         };
         let element = (deletion.entry_id.clone(), atom);
@@ -196,21 +199,21 @@ async fn keep_entries(
         gone_seqs.push(records.push(RecordKind::Deleted, Audience::Askers, predecessor, element));
     }
     let after = append(tx, cut, id, (at, records)).await?;
-    entries::learn(tx, id, document, &judgement, &seqs).await?;
+    entries::learn(tx, id, document, &changes, &seqs).await?;
     entries::mark_deleted(tx, id, gone, gone_seqs).await?;
-    Ok((after, judgement))
+    Ok((after, changes))
 }
 
 /// How long something that was put off waits: just longer than two updates must be apart.
 const PUT_OFF: chrono::TimeDelta = chrono::TimeDelta::seconds(61);
 
 /// Lets status and schedule know how the entries were judged.
-fn judged(judgement: &ChangeSet, before: &Before, poll: &mut Poll) {
-    if let Some(remark) = judgement.remark() {
+fn judged(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
+    if let Some(remark) = changes.remark() {
         poll.status.http_message = format!("{}; {remark}", poll.status.http_message);
     }
-    poll.status.bozo_rank = judgement.bozo_rank(poll.status.bozo_rank);
-    if judgement.is_put_off() {
+    poll.status.bozo_rank = changes.bozo_rank(poll.status.bozo_rank);
+    if changes.is_put_off() {
         // Validators go with what was kept of a body (rule P7), and not all of this was.
         poll.polling.validators = before.polling.validators.clone();
         poll.polling.body_hash.clone_from(&before.polling.body_hash);

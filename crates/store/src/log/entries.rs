@@ -117,7 +117,7 @@ pub(crate) async fn learn(
     tx: &Tx<'_>,
     id: ResourceId,
     document: &FeedDocument,
-    judgement: &ChangeSet,
+    changes: &ChangeSet,
     seqs: &[Option<i64>],
 ) -> Result<(), StoreError> {
     const NEW: &str = "
@@ -140,17 +140,16 @@ pub(crate) async fn learn(
          where entries.resource_id = $1 and entries.first_seq = given.first_seq";
     let (mut new, mut learnt) = (Columns::default(), Columns::default());
     let (mut revised, mut sent) = (Vec::new(), Vec::new());
-    for ((candidate, verdict), seq) in document.candidates.iter().zip(&judgement.verdicts).zip(seqs)
-    {
+    for ((candidate, verdict), seq) in document.candidates.iter().zip(&changes.verdicts).zip(seqs) {
         match (verdict, seq) {
             (EntryChange::New(_), Some(seq)) => new.push(*seq, *seq, candidate),
             (EntryChange::Learnt(known), _) => {
                 learnt.push(known.first.0, known.newest.0, candidate)
             }
-            (EntryChange::Updated(known, reach), Some(seq)) => {
+            (EntryChange::Updated(known, audience), Some(seq)) => {
                 learnt.push(known.first.0, *seq, candidate);
                 revised.push(known.first.0);
-                sent.push(i64::from(*reach != Audience::Nobody));
+                sent.push(i64::from(*audience != Audience::Nobody));
             }
             _ => {}
         }
@@ -159,7 +158,7 @@ pub(crate) async fn learn(
     tx.execute_rows(LEARNT, params![id.0], &learnt.named()).await?;
     let columns = [("first_seq", Value::Ints(revised)), ("sent", Value::Ints(sent))];
     tx.execute_rows(REVISED, params![id.0, document.at], &columns).await?;
-    keep_keys(tx, id, document, judgement, seqs).await
+    keep_keys(tx, id, document, changes, seqs).await
 }
 
 /// Keeps by what names the candidates go. A name that says nothing for sure goes to who
@@ -168,7 +167,7 @@ async fn keep_keys(
     tx: &Tx<'_>,
     id: ResourceId,
     document: &FeedDocument,
-    judgement: &ChangeSet,
+    changes: &ChangeSet,
     seqs: &[Option<i64>],
 ) -> Result<(), StoreError> {
     const IDS: &str = "
@@ -191,8 +190,7 @@ async fn keep_keys(
             on conflict (resource_id, key) do update set first_seq = excluded.first_seq";
     let (mut ids, mut aliases) = (Names::default(), Names::default());
     let (mut further, mut signs) = (Names::default(), Names::default());
-    for ((candidate, verdict), seq) in document.candidates.iter().zip(&judgement.verdicts).zip(seqs)
-    {
+    for ((candidate, verdict), seq) in document.candidates.iter().zip(&changes.verdicts).zip(seqs) {
         let entry = match (verdict, seq) {
             (EntryChange::New(_), Some(seq)) => *seq,
             (verdict, _) => match verdict.known() {
@@ -268,14 +266,14 @@ pub(crate) async fn note(
     tx: &Tx<'_>,
     id: ResourceId,
     document: &FeedDocument,
-    judgement: &ChangeSet,
+    changes: &ChangeSet,
 ) -> Result<(), StoreError> {
     const NOTED: &str = "
         select max(seen_at) from entries where resource_id = $1";
     const NOTE: &str = "
         update entries set seen_at = $2
          where resource_id = $1 and first_seq in ({ids $3}) and seen_at < $2";
-    let held: Vec<&KnownEntry> = judgement.verdicts.iter().filter_map(EntryChange::known).collect();
+    let held: Vec<&KnownEntry> = changes.verdicts.iter().filter_map(EntryChange::known).collect();
     if !is_to_note(&held, document.at) {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::collections::collecting;
+use crate::collections::enqueue;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::records::After;
@@ -22,7 +22,7 @@ macro_rules! least_reach {
 /// Makes due whom what was kept concerns, collections included, and moves the others past
 /// it. `head` and
 /// `body_version` are those before. Nobody is told if `silent`.
-pub(crate) async fn tell(
+pub(crate) async fn mark_due(
     tx: &Tx<'_>,
     id: ResourceId,
     (at, silent): (DateTime<Utc>, bool),
@@ -33,11 +33,11 @@ pub(crate) async fn tell(
         let there_before = if body_version == 0 { after.body_version } else { 0 };
         skip(tx, id, (head, body_version), (after.head, there_before)).await?;
     } else if after.head > head {
-        if after.reach < Audience::Everybody {
+        if after.audience < Audience::Everybody {
             advance_cursors(tx, id, head, after).await?;
         }
-        if after.reach > Audience::Nobody {
-            collecting::enqueue(tx, id, (head, after.head), at).await?;
+        if after.audience > Audience::Nobody {
+            enqueue::enqueue(tx, id, (head, after.head), at).await?;
         }
     }
     if after.head > head || after.body_version > body_version {
@@ -52,13 +52,13 @@ pub(crate) struct Versions {
     /// Into or out of error, to gone, or to another address.
     pub(crate) all: i64,
     /// So that it is news to those who want no false alarms.
-    pub(crate) news: i64,
+    pub(crate) wake_signals: i64,
 }
 
 impl Versions {
     /// Those of this status.
     pub(crate) fn from_status(status: &Status) -> Versions {
-        Versions { all: status.version, news: status.announced.version }
+        Versions { all: status.version, wake_signals: status.announced.version }
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn followers(
     at: DateTime<Utc>,
     (head, after): (i64, &After),
 ) -> Result<(), StoreError> {
-    if after.reach < Audience::Everybody {
+    if after.audience < Audience::Everybody {
         advance_cursors(tx, id, head, after).await?;
     }
     mark_subscriptions_due(tx, id, at, after).await
@@ -92,7 +92,7 @@ pub(crate) async fn mark_due_for_status(
     if before == after {
         return Ok(());
     }
-    if tx.execute(LAGGING, params![id.0, at, after.all, after.news]).await? > 0 {
+    if tx.execute(LAGGING, params![id.0, at, after.all, after.wake_signals]).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;
     }
     Ok(())
@@ -116,7 +116,7 @@ async fn mark_subscriptions_due(
         least_reach!(),
         " <= cast($5 as bigint) end"
     );
-    let params = params![id.0, at, after.head, after.body_version, after.reach.number()];
+    let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
     if tx.execute(BEHIND, params).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;
     }
@@ -139,7 +139,7 @@ async fn advance_cursors(
         least_reach!(),
         " > cast($4 as bigint)"
     );
-    let params = params![id.0, after.head, head, after.reach.number()];
+    let params = params![id.0, after.head, head, after.audience.number()];
     tx.execute(PASS, params).await.map(drop)
 }
 

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::engine::db::Db;
+use crate::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
-use crate::log::{most, record, record_columns};
-use crate::resources;
+use crate::log::row::{most, record, record_columns};
+use crate::resources::row;
 use feedgate_core::page::{ArchiveRetention, Archived, ArchivedId, LocatedPage, Page, PageLimits};
 use feedgate_core::ports::{Archives, StoreError};
 use feedgate_core::record::Seq;
@@ -215,7 +215,7 @@ async fn drop_some(
 ) -> Result<u64, StoreError> {
     const RECORDS: &str = "delete from records where resource_id = $1 and seq <= $2";
     const PAGES: &str = "delete from pages where resource_id = $1 and page <= $2";
-    resources::lock(tx, vec![id]).await?;
+    row::lock(tx, vec![id]).await?;
     let pages = find(tx, id, retention, now).await?;
     let Some(newest) = pages.last() else { return Ok(0) };
     tx.execute(RECORDS, params![id, newest.last.0]).await?;

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::log::most;
 use crate::log::pages;
+use crate::log::row::most;
 use feedgate_core::page::{ArchivedId, PageLimits};
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
@@ -21,18 +21,18 @@ pub(crate) struct After {
     /// The version of its newest body.
     pub(crate) body_version: i64,
     /// How many of the records are news: new entries, and updates of others.
-    pub(crate) news: usize,
+    pub(crate) wake_signals: usize,
     /// How many are new entries, or revisions of what is no feed.
     pub(crate) entries: usize,
     /// Whom they reach, those furthest that reach most.
-    pub(crate) reach: Audience,
+    pub(crate) audience: Audience,
 }
 
 /// Records to be appended, filled side by side.
 pub(crate) struct Records {
     next: i64,
-    reach: Audience,
-    news: usize,
+    audience: Audience,
+    wake_signals: usize,
     entries: usize,
     seq: Vec<i64>,
     kind: Vec<String>,
@@ -52,8 +52,8 @@ impl Records {
     pub(crate) fn after(head: i64) -> Records {
         Records {
             next: head + 1,
-            reach: Audience::Nobody,
-            news: 0,
+            audience: Audience::Nobody,
+            wake_signals: 0,
             entries: 0,
             seq: Vec::new(),
             kind: Vec::new(),
@@ -72,9 +72,9 @@ impl Records {
         After {
             head: self.next - 1,
             body_version: 0,
-            news: self.news,
+            wake_signals: self.wake_signals,
             entries: self.entries,
-            reach: self.reach,
+            audience: self.audience,
         }
     }
 
@@ -82,18 +82,18 @@ impl Records {
     pub(crate) fn push(
         &mut self,
         kind: RecordKind,
-        reach: Audience,
+        audience: Audience,
         predecessor: Option<i64>,
         (entry_id, atom): (String, String),
     ) -> i64 {
         let seq = self.next;
         self.next += 1;
-        self.reach = self.reach.max(reach);
-        self.news += usize::from(matches!(kind, RecordKind::New | RecordKind::Update));
+        self.audience = self.audience.max(audience);
+        self.wake_signals += usize::from(matches!(kind, RecordKind::New | RecordKind::Update));
         self.entries += usize::from(kind == RecordKind::New);
         self.seq.push(seq);
         self.kind.push(kind.as_str().to_owned());
-        self.reaches.push(reach.number());
+        self.reaches.push(audience.number());
         self.predecessor.push(predecessor.unwrap_or(0));
         self.hash.push(EntryKey::from_id(&entry_id).0.to_vec());
         self.entry_id.push(entry_id);

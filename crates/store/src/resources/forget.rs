@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::resources;
+use crate::resources::row;
 use feedgate_core::ports::StoreError;
 
 /// Resources dropped in one transaction: each may have thousands of records.
@@ -49,7 +49,7 @@ pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<
     if found.is_empty() {
         return Ok(0);
     }
-    resources::lock(tx, found.clone()).await?;
+    row::lock(tx, found.clone()).await?;
     tx.execute(NOTE, &[Value::from(now), Value::Ints(found)]).await
 }
 

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use url::Url;
 
+use crate::Db;
 use crate::changes::pings;
-use crate::engine::db::Db;
 use crate::engine::sql::{Row, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::details;

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, sleep};
 
-use crate::engine::db::Db;
+use crate::Db;
 use crate::engine::tx::lock;
 use crate::resources::poll_result::{self, PollResult, RecordOutcome};
 use feedgate_core::ports::StoreError;

@@ -4,10 +4,10 @@
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::engine::db::Db;
+use crate::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
-use crate::resources;
+use crate::resources::row;
 use feedgate_core::backlog_smoothing::{self, Overdue};
 use feedgate_core::ports::{Rescheduler, StoreError};
 use feedgate_core::resource::ResourceId;
@@ -63,7 +63,7 @@ impl Rescheduler for Db {
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         let hurried = self.write(move |tx| {
             Box::pin(async move {
-                resources::lock(tx, ids.clone()).await?;
+                row::lock(tx, ids.clone()).await?;
                 let hurried = tx.execute(HURRY, &[Value::from(at), Value::Ints(ids)]).await?;
                 tx.wake(Wake::Resources).await?;
                 Ok(hurried)
@@ -125,7 +125,7 @@ async fn put_at(
          where resources.id = {given id} and due_at <= $1
            and (claimed_until is null or claimed_until <= $1)";
     let ids: Vec<i64> = times.iter().map(|(id, _)| id.0).collect();
-    resources::lock(tx, ids.clone()).await?;
+    row::lock(tx, ids.clone()).await?;
     let columns = [
         ("id", Value::Ints(ids)),
         ("at", Value::Ints(times.iter().map(|(_, at)| at.timestamp_micros()).collect())),

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::engine::db::Db;
+use crate::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Wake;
 use feedgate_core::ports::{Schedule, StoreError};

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use crate::engine::db::Db;
+use crate::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
-use crate::log::most;
+use crate::log::row::most;
 use feedgate_core::ports::{
     OpenSubscription, OpenSubscriptions, StoreError, SubscriberGroup, SubscriptionCounts, Survey,
     WatchedResource,

@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::delivery::subscriptions::protocol;
+use crate::Db;
+use crate::delivery::row::protocol;
 use crate::engine::claims::{self, ClaimQueue, queue_of};
-use crate::engine::db::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::poll::Trigger;

@@ -52,7 +52,7 @@ pub(super) async fn carry_out(
             Ok(ApiReply::Empty(StatusCode::NO_CONTENT))
         }
         SubscribeOutcome::Now => {
-            let found = gateway.subscribe.offers(&intent.wish.topic, form.is_set("discover"));
+            let found = gateway.subscribe.offers(&intent.request.topic, form.is_set("discover"));
             let offers = found.await.map_err(|err| Rejection::unavailable(&err))?;
             let mut response = match form.is_set("retrieve") {
                 true => match retrieve::retrieve(gateway, request, form, access).await? {
@@ -97,7 +97,7 @@ async fn intent(
         lease: Lease::ACCOUNT,
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
-    Ok(Intent { mode, wish: requested, verify_token, backfill: form.is_set("backfill") })
+    Ok(Intent { mode, request: requested, verify_token, backfill: form.is_set("backfill") })
 }
 
 /// Sends the last entries once more (P-1).

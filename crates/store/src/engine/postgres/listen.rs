@@ -20,15 +20,15 @@ use feedgate_core::ports::{StoreError, WakeSignals};
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Listens for as long as the store is open.
-pub(super) async fn listen(config: Config, tls: Option<Tls>, news: WakeSignals) {
+pub(super) async fn listen(config: Config, tls: Option<Tls>, wake_signals: WakeSignals) {
     loop {
         let ended = match tls.clone() {
             Some(tls) => match config.connect(tls).await {
-                Ok((client, connection)) => hear(&client, connection, &news).await,
+                Ok((client, connection)) => hear(&client, connection, &wake_signals).await,
                 Err(err) => Err(store_error(err)),
             },
             None => match config.connect(NoTls).await {
-                Ok((client, connection)) => hear(&client, connection, &news).await,
+                Ok((client, connection)) => hear(&client, connection, &wake_signals).await,
                 Err(err) => Err(store_error(err)),
             },
         };
@@ -43,7 +43,7 @@ pub(super) async fn listen(config: Config, tls: Option<Tls>, news: WakeSignals) 
 async fn hear<S, T>(
     client: &Client,
     mut connection: Connection<S, T>,
-    news: &WakeSignals,
+    wake_signals: &WakeSignals,
 ) -> Result<(), StoreError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -58,7 +58,7 @@ where
             .map_err(store_error)?
             .get(0);
         // What was told before we listened is not told again.
-        Wake::ALL.into_iter().for_each(|whom| whom.tell(news));
+        Wake::ALL.into_iter().for_each(|whom| whom.tell(wake_signals));
         let _ = ours.set(schema);
         // The connection ends when its client does.
         std::future::pending::<Result<(), StoreError>>().await
@@ -69,7 +69,7 @@ where
             let Some((schema, word)) = told.payload().split_once(' ') else { continue };
             if ours.get().is_some_and(|ours| ours == schema) {
                 let whom = Wake::ALL.into_iter().find(|whom| whom.as_str() == word);
-                whom.into_iter().for_each(|whom| whom.tell(news));
+                whom.into_iter().for_each(|whom| whom.tell(wake_signals));
             }
         }
         Ok(())

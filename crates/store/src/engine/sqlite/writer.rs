@@ -33,10 +33,13 @@ pub(super) struct SqliteWriter {
 
 impl SqliteWriter {
     /// Starts the thread, which owns `conn` from now on.
-    pub(super) fn start(conn: Connection, news: WakeSignals) -> Result<SqliteWriter, StoreError> {
+    pub(super) fn start(
+        conn: Connection,
+        wake_signals: WakeSignals,
+    ) -> Result<SqliteWriter, StoreError> {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
-        let thread = thread.spawn(move || work(Mutex::new(conn), queue, &news));
+        let thread = thread.spawn(move || work(Mutex::new(conn), queue, &wake_signals));
         let thread = thread.map_err(|err| StoreError::Database(Box::new(err)))?;
         Ok(SqliteWriter { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
@@ -74,7 +77,7 @@ trait Job: Send {
     fn run(&mut self, conn: &Mutex<Connection>) -> bool;
 
     /// Answers whoever waits. `trouble` says why what it did is lost.
-    fn answer(self: Box<Self>, trouble: Option<&str>, news: &WakeSignals);
+    fn answer(self: Box<Self>, failure: Option<&str>, wake_signals: &WakeSignals);
 }
 
 struct Pending<T, F> {
@@ -94,38 +97,42 @@ where
         let tx = Tx::new(Conn::Sqlite(conn));
         // A panic is a bug, but no reason to stop writing what others bring.
         let ran = catch_unwind(AssertUnwindSafe(|| drive(op(&tx))));
-        let result = ran.unwrap_or_else(|_| Err(failure("an operation panicked")));
+        let result = ran.unwrap_or_else(|_| Err(write_failed("an operation panicked")));
         self.woken = tx.woken().collect();
         let fine = result.is_ok();
         self.result = Some(result);
         fine
     }
 
-    fn answer(self: Box<Self>, trouble: Option<&str>, news: &WakeSignals) {
-        let result = match (self.result, trouble) {
-            (Some(Ok(_)) | None, Some(trouble)) => Err(failure(trouble)),
+    fn answer(self: Box<Self>, failure: Option<&str>, wake_signals: &WakeSignals) {
+        let result = match (self.result, failure) {
+            (Some(Ok(_)) | None, Some(failure)) => Err(write_failed(failure)),
             (Some(result), _) => result,
-            (None, None) => Err(failure("an operation was not run")),
+            (None, None) => Err(write_failed("an operation was not run")),
         };
         if result.is_ok() {
-            self.woken.iter().for_each(|whom| whom.tell(news));
+            self.woken.iter().for_each(|whom| whom.tell(wake_signals));
         }
         // Whoever asked may have stopped waiting; what was written stays.
         let _ = self.reply.send(result);
     }
 }
 
-fn failure(trouble: &str) -> StoreError {
-    StoreError::Database(trouble.into())
+fn write_failed(failure: &str) -> StoreError {
+    StoreError::Database(failure.into())
 }
 
-fn work(conn: Mutex<Connection>, mut queue: mpsc::Receiver<Box<dyn Job>>, news: &WakeSignals) {
+fn work(
+    conn: Mutex<Connection>,
+    mut queue: mpsc::Receiver<Box<dyn Job>>,
+    wake_signals: &WakeSignals,
+) {
     while let Some(first) = queue.blocking_recv() {
         let mut taken = Vec::new();
         let outcome = commit_together(&conn, first, &mut queue, &mut taken);
-        let trouble = outcome.err().map(|err| err.to_string());
+        let failure = outcome.err().map(|err| err.to_string());
         for job in taken {
-            job.answer(trouble.as_deref(), news);
+            job.answer(failure.as_deref(), wake_signals);
         }
     }
     let conn = conn.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -220,7 +227,7 @@ mod tests {
         tx.execute("insert into kept (n) values ($1)", &[n.into()]).await?;
         match folly {
             "panic" => panic!("a bug"),
-            "refuse" => Err(failure("refused")),
+            "refuse" => Err(write_failed("refused")),
             "rollback" => tx.script("rollback").await.map(|()| n),
             _ => Ok(n),
         }

@@ -1,0 +1,74 @@
+//! Rows of subscriptions: their columns, and reading them.
+
+use crate::engine::sql::Row;
+use crate::resources::row::topic;
+use feedgate_core::account::AccountId;
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{
+    Format, Secret, Statuses, Subscription, SubscriptionId, Updates,
+};
+use feedgate_core::topic::Callback;
+use feedgate_protocol::Protocol;
+
+/// The columns of a subscription `s` to a resource `r`, as [`subscription`] reads them.
+macro_rules! subscription_columns {
+    () => {
+        "s.resource_id, s.id, s.account_id, r.topic, s.callback, s.protocol, s.procedure,
+         s.format, s.updates, s.statuses, s.acknowledged_status, s.secret, s.cursor, s.failures,
+         s.failing_since, s.lease_until, s.created_at"
+    };
+}
+pub(crate) use subscription_columns;
+
+/// An account as it is kept: open subscriptions are number 0's.
+pub(crate) fn number(account: Option<AccountId>) -> i64 {
+    account.unwrap_or(AccountId::NOBODY).0
+}
+
+/// Reads an account as it is kept.
+pub(crate) fn account(row: &mut Row) -> Result<Option<AccountId>, StoreError> {
+    let number = row.int()?;
+    Ok((number != 0).then_some(AccountId(number)))
+}
+
+/// Reads `subscription_columns!`.
+pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
+    Ok(Subscription {
+        id: SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? },
+        account: account(row)?,
+        topic: topic(row)?,
+        callback: callback(row)?,
+        protocol: protocol(row)?,
+        format: row.word(Format::from_word)?,
+        updates: row.word(Updates::from_word)?,
+        statuses: row.word(Statuses::from_word)?,
+        status_told: row.int()?,
+        secret: secret(row)?,
+        cursor: Seq(row.int()?),
+        failures: row.small()?,
+        failing_since: row.opt_time()?,
+        lease_until: row.time()?,
+        created_at: row.time()?,
+    })
+}
+
+/// Reads a callback.
+pub(crate) fn callback(row: &mut Row) -> Result<Callback, StoreError> {
+    Callback::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
+}
+
+/// Reads a protocol and its procedure.
+pub(crate) fn protocol(row: &mut Row) -> Result<Protocol, StoreError> {
+    let (word, procedure) = (row.text()?, row.text()?);
+    let protocol = Protocol::from_words(&word, &procedure);
+    protocol.ok_or_else(|| StoreError::Corrupt(format!("unknown protocol {word:?}")))
+}
+
+/// Reads a secret.
+pub(crate) fn secret(row: &mut Row) -> Result<Option<Secret>, StoreError> {
+    let Some(key) = row.opt_text()? else { return Ok(None) };
+    let secret = Secret::new(key).map(Some);
+    secret.ok_or_else(|| StoreError::Corrupt("a secret is too long".to_owned()))
+}

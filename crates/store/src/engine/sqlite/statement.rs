@@ -1,0 +1,110 @@
+//! Statements on one connection of SQLite: values bound, rows read.
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Statement};
+
+use crate::engine::error::store_error;
+use crate::engine::sql::{self, Columns, Row, Value};
+use feedgate_core::ports::StoreError;
+
+/// The rows that a statement gives.
+pub(crate) fn query(
+    conn: &Connection,
+    sql: &str,
+    params: &[Value],
+    columns: &Columns<'_>,
+) -> Result<Vec<Row>, StoreError> {
+    let mut statement =
+        conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns)).map_err(store_error)?;
+    let width = statement.column_count();
+    let mut found = Vec::new();
+    for n in 0..turns(columns) {
+        bind(&mut statement, params, columns, n)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(store_error)? {
+            let values = (0..width).map(|column| value(row.get_ref(column).map_err(store_error)?));
+            found.push(Row::new(values.collect::<Result<_, StoreError>>()?));
+        }
+    }
+    Ok(found)
+}
+
+/// Runs a statement. Returns how many rows it changed.
+pub(crate) fn execute(
+    conn: &Connection,
+    sql: &str,
+    params: &[Value],
+    columns: &Columns<'_>,
+) -> Result<u64, StoreError> {
+    let mut statement =
+        conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns)).map_err(store_error)?;
+    let mut changed = 0;
+    for n in 0..turns(columns) {
+        bind(&mut statement, params, columns, n)?;
+        changed += statement.raw_execute().map_err(store_error)? as u64;
+    }
+    Ok(changed)
+}
+
+/// How often a statement is run: once, or once for each of its `{rows}`.
+fn turns(columns: &Columns<'_>) -> usize {
+    columns.first().map_or(1, |(_, list)| list.len())
+}
+
+fn bind(
+    statement: &mut Statement<'_>,
+    params: &[Value],
+    columns: &Columns<'_>,
+    n: usize,
+) -> Result<(), StoreError> {
+    for (at, param) in params.iter().enumerate() {
+        statement.raw_bind_parameter(at + 1, param).map_err(store_error)?;
+    }
+    for (at, (_, list)) in columns.iter().enumerate() {
+        statement
+            .raw_bind_parameter(params.len() + at + 1, nth(list, n).map_err(store_error)?)
+            .map_err(store_error)?;
+    }
+    Ok(())
+}
+
+/// One value of a list.
+fn nth(list: &Value, n: usize) -> rusqlite::Result<ToSqlOutput<'_>> {
+    Ok(match list {
+        Value::Ints(list) => ToSqlOutput::from(list[n]),
+        Value::Texts(list) => ToSqlOutput::from(list[n].as_str()),
+        Value::Blobs(list) => ToSqlOutput::from(list[n].as_slice()),
+        single => rusqlite::ToSql::to_sql(single)?,
+    })
+}
+
+fn value(found: ValueRef<'_>) -> Result<Value, StoreError> {
+    Ok(match found {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Real(_) => return Err(StoreError::Corrupt("a fraction".to_owned())),
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(err) => return Err(StoreError::Corrupt(err.to_string())),
+        },
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    })
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        use rusqlite::types::Value as Owned;
+        Ok(match self {
+            Value::Null => ToSqlOutput::Owned(Owned::Null),
+            Value::Int(number) => ToSqlOutput::Owned(Owned::Integer(*number)),
+            Value::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Value::Blob(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            Value::Ints(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
+            Value::Texts(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
+            Value::Blobs(list) => {
+                let list = list.iter().map(hex::encode).collect::<Vec<_>>();
+                ToSqlOutput::Owned(Owned::Text(sql::json(&list)))
+            }
+        })
+    }
+}

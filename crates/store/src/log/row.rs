@@ -1,0 +1,31 @@
+//! Rows of records: their columns, and reading them.
+
+use crate::engine::sql::Row;
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::{Record, RecordKind, Seq};
+
+/// The columns of a record `r`, as [`record`] reads them.
+macro_rules! record_columns {
+    () => {
+        "r.seq, r.appended_at, r.kind, r.predecessor, r.entry_id, r.atom"
+    };
+}
+
+pub(crate) use record_columns;
+
+/// A limit as the databases take it.
+pub(crate) fn most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Reads [`record_columns`].
+pub(crate) fn record(mut row: Row) -> Result<Record, StoreError> {
+    Ok(Record {
+        seq: Seq(row.int()?),
+        at: row.time()?,
+        kind: row.word(RecordKind::from_word)?,
+        predecessor: row.opt_int()?.map(Seq),
+        entry_id: row.text()?,
+        atom: row.text()?,
+    })
+}

@@ -1,0 +1,56 @@
+//! Rows of resources: their columns, reading and locking them.
+
+use crate::engine::sql::{Row, Value};
+use crate::engine::tx::Tx;
+use crate::resources::details;
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::Seq;
+use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
+use feedgate_core::topic::Topic;
+
+/// The columns of a resource `r` with its details `d`, as [`resource`] reads them.
+macro_rules! resource_columns {
+    () => {
+        "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, d.feed_head,
+         r.next_fetch, d.status, d.polling, r.poll_times, r.subscribers,
+         (select u.lease_until
+            from upstreams u
+           where u.resource_id = r.id and u.state = 'active' and u.is_trusted = 1),
+         r.delay_reason"
+    };
+}
+pub(crate) use resource_columns;
+
+/// Locks resources for writing, in the order that all who lock several keep to.
+pub(crate) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreError> {
+    const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for update}";
+    ids.sort_unstable();
+    ids.dedup();
+    tx.query(LOCK, &[Value::Ints(ids)]).await.map(drop)
+}
+
+/// Reads `resource_columns!`. What was put off since its last poll tells why, and until
+/// when, in place of what that poll said.
+pub(crate) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
+    let (id, topic) = (ResourceId(row.int()?), topic(row)?);
+    let (fetch_url, kind) = (row.text()?, row.word(ResourceKind::from_word)?);
+    let (head, body_version, feed_head) = (Seq(row.int()?), row.int()?, row.text()?);
+    let next_fetch = row.time()?;
+    let (mut status, polling) = details::read(row)?;
+    let (subscribers, pushed_until) = (row.small()?, row.opt_time()?);
+    if let Some(why) = row.opt_text()? {
+        status.next_fetch = Some(next_fetch);
+        status.period_reason = why;
+    }
+    #[rustfmt::skip]
+    let resource = Resource {
+        id, topic, fetch_url, kind, head, body_version, feed_head, next_fetch, status, polling,
+        subscribers, pushed_until,
+    };
+    Ok(resource)
+}
+
+/// Reads a topic.
+pub(crate) fn topic(row: &mut Row) -> Result<Topic, StoreError> {
+    Topic::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
+}
