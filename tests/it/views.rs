@@ -254,7 +254,7 @@ async fn watch(database: &Database, topic: &str, title: &str) {
     database
         .run(&format!(
             "insert into resources (topic, fetch_url, host, kind, subscribers, next_fetch, due_at,
-                                    measured_at, period)
+                                    measured_at, period_s)
              values ('{topic}', '{topic}', '', 'feed', 1, {due}, {due}, {due}, 86400);
              insert into resource_details (resource_id, status, polling)
              select id, '{status}', '{{}}' from resources where topic = '{topic}'"
