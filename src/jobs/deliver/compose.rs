@@ -348,7 +348,7 @@ mod tests {
             id: SubscriptionId { resource, number },
             account: None,
             topic: Topic::parse(TOPIC).unwrap(),
-            callback: Callback::parse(&format!("https://reader.test/{number}")).unwrap(),
+            callback: Callback::parse(format!("https://reader.test/{number}")).unwrap(),
             protocol: Protocol::WebSub,
             format: Format::Json,
             updates: Updates::default(),

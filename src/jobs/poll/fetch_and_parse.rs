@@ -29,7 +29,7 @@ pub(super) async fn fetch_and_parse(
     let guard = match shared_documents.find_or_fetch(due, now).await {
         DocumentSource::Fetch(guard) => guard,
         DocumentSource::Shared(at, document) => {
-            let found = read(Ok(FetchResponse::Document(Box::new(document))), due, at).await;
+            let found = read(Ok(FetchResponse::Document(document)), due, at).await;
             let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
             return Observation { at, took, wire_bytes: 0, doubted: false, location, found };
         }

@@ -54,7 +54,7 @@ impl ByteSize for SharedDocument {
 #[derive(Debug)]
 pub(super) enum DocumentSource<'a> {
     /// Another part's poll fetched it at that time.
-    Shared(DateTime<Utc>, FetchedDocument),
+    Shared(DateTime<Utc>, Box<FetchedDocument>),
     /// This poll fetches it.
     Fetch(FetchGuard<'a>),
 }
@@ -95,7 +95,9 @@ impl SharedDocuments {
             is_newer && now < shared.fetched_at + period
         };
         match documents.get_or_guard(waited, is_usable).await {
-            Ok(shared) => DocumentSource::Shared(shared.fetched_at, (*shared.document).clone()),
+            Ok(shared) => {
+                DocumentSource::Shared(shared.fetched_at, Box::new((*shared.document).clone()))
+            }
             Err(guard) => DocumentSource::Fetch(FetchGuard { documents, url, guard: Some(guard) }),
         }
     }
@@ -179,7 +181,7 @@ mod tests {
 
     /// A resource that is due, was polled then, and is polled every minute.
     fn due(trigger: Trigger, fragment: &str, last_fetch: Option<i64>) -> DueResource {
-        let topic = Topic::parse(&format!("https://a.test/{fragment}")).unwrap();
+        let topic = Topic::parse(format!("https://a.test/{fragment}")).unwrap();
         let status = Status { last_fetch: last_fetch.map(at), period_s: 60, ..Status::default() };
         let resource = Resource {
             id: ResourceId(1),
