@@ -77,7 +77,8 @@ fn paths(code: &str, module: &Module) -> Vec<Module> {
             let start = absolute(path.trim_end_matches("::"), module);
             for name in group.into_iter().flat_map(|group| group.split(',')) {
                 let first = name.trim().split("::").next().unwrap_or_default();
-                found.push([start.clone(), vec![first.to_owned()]].concat());
+                let inner = (first != "self").then(|| first.to_owned());
+                found.push(start.iter().cloned().chain(inner).collect());
             }
             if group.is_none() {
                 found.push(start);

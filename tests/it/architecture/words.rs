@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::none;
-use super::sources::{Source, files, program, root};
+use super::sources::{Source, files, program, root, sources};
 
 /// Words that were dropped, and what is said instead. They are looked for in identifiers:
 /// `shelf` is found in `Shelf`, `SHELF_BYTES` and `on_the_shelf`.
@@ -114,9 +114,9 @@ fn functions_say_what_they_do_to_what() {
 }
 
 #[test]
-fn public_types_have_names_of_their_own() {
+fn public_types_of_the_crates_have_names_of_their_own() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for source in program() {
+    for source in sources("crates") {
         for (number, name) in public_types(&source) {
             places.entry(name).or_default().push(format!("{}:{number}", source.name));
         }

@@ -75,7 +75,7 @@ pub(crate) async fn record(
     if let Some(url) = &poll.site_url {
         pings::name(tx, id, "site", url).await?;
     }
-    if after.wake_signals > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
+    if after.new_records > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
         changes::seen(tx, id, &poll.status.title, poll.at).await?;
     }
     if after.entries > 0 {
@@ -90,10 +90,10 @@ pub(crate) async fn record(
     poll.status.entries_count_since_last_maintenance = entries;
     poll_result::end(
         tx,
-        &[(PollResult::from_poll(id, &poll, true), before.held, after.wake_signals)],
+        &[(PollResult::from_poll(id, &poll, true), before.held, after.new_records)],
     )
     .await?;
-    Ok(Appended { head: Seq(after.head), new: after.wake_signals })
+    Ok(Appended { head: Seq(after.head), new: after.new_records })
 }
 
 /// Keeps what an upstream sent: records, and nothing else of the resource changes but
@@ -119,7 +119,7 @@ pub(crate) async fn push(
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
     }
-    Ok(Appended { head: Seq(after.head), new: after.wake_signals })
+    Ok(Appended { head: Seq(after.head), new: after.new_records })
 }
 
 impl Before {

@@ -52,13 +52,13 @@ pub(crate) struct Versions {
     /// Into or out of error, to gone, or to another address.
     pub(crate) all: i64,
     /// So that it is news to those who want no false alarms.
-    pub(crate) wake_signals: i64,
+    pub(crate) announced: i64,
 }
 
 impl Versions {
     /// Those of this status.
     pub(crate) fn from_status(status: &Status) -> Versions {
-        Versions { all: status.version, wake_signals: status.announced.version }
+        Versions { all: status.version, announced: status.announced.version }
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn mark_due_for_status(
     if before == after {
         return Ok(());
     }
-    if tx.execute(LAGGING, params![id.0, at, after.all, after.wake_signals]).await? > 0 {
+    if tx.execute(LAGGING, params![id.0, at, after.all, after.announced]).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;
     }
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) struct After {
     /// The version of its newest body.
     pub(crate) body_version: i64,
     /// How many of the records are news: new entries, and updates of others.
-    pub(crate) wake_signals: usize,
+    pub(crate) new_records: usize,
     /// How many are new entries, or revisions of what is no feed.
     pub(crate) entries: usize,
     /// Whom they reach, those furthest that reach most.
@@ -32,7 +32,7 @@ pub(crate) struct After {
 pub(crate) struct Records {
     next: i64,
     audience: Audience,
-    wake_signals: usize,
+    new_records: usize,
     entries: usize,
     seq: Vec<i64>,
     kind: Vec<String>,
@@ -53,7 +53,7 @@ impl Records {
         Records {
             next: head + 1,
             audience: Audience::Nobody,
-            wake_signals: 0,
+            new_records: 0,
             entries: 0,
             seq: Vec::new(),
             kind: Vec::new(),
@@ -72,7 +72,7 @@ impl Records {
         After {
             head: self.next - 1,
             body_version: 0,
-            wake_signals: self.wake_signals,
+            new_records: self.new_records,
             entries: self.entries,
             audience: self.audience,
         }
@@ -89,7 +89,7 @@ impl Records {
         let seq = self.next;
         self.next += 1;
         self.audience = self.audience.max(audience);
-        self.wake_signals += usize::from(matches!(kind, RecordKind::New | RecordKind::Update));
+        self.new_records += usize::from(matches!(kind, RecordKind::New | RecordKind::Update));
         self.entries += usize::from(kind == RecordKind::New);
         self.seq.push(seq);
         self.kind.push(kind.as_str().to_owned());

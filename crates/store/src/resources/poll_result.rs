@@ -211,7 +211,7 @@ async fn lock(
     let read = |mut row: Row| {
         let (id, head) = (row.int()?, Seq(row.int()?));
         let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
-        let versions = Versions { all: row.int()?, wake_signals: row.int()? };
+        let versions = Versions { all: row.int()?, announced: row.int()? };
         let demand = demand(&mut row)?;
         Ok((id, (head, ResourceBefore { host, pinged, spacing_us, versions, demand })))
     };
@@ -277,7 +277,7 @@ async fn move_on(
            set poll_times = {given poll_times}, failing = {given failing},
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
                pinged = {given pinged}, fetched_at = {given at}, delay_reason = null,
-               status_version = {given version}, announced_status_version = {given wake_signals},
+               status_version = {given version}, announced_status_version = {given announced},
                period_s = {given period_s}
           {from rows}
          where resources.id = {given id}";
@@ -301,7 +301,7 @@ async fn move_on(
         ("pinged", Value::Ints(pinged.collect())),
         ("at", ints(|ending| ending.at.timestamp_micros())),
         ("version", ints(|ending| ending.versions.all)),
-        ("news", ints(|ending| ending.versions.wake_signals)),
+        ("announced", ints(|ending| ending.versions.announced)),
         ("period_s", ints(|ending| ending.period_s.into())),
     ];
     tx.execute_rows(MOVE_ON, params![], &columns).await.map(drop)
@@ -376,7 +376,7 @@ async fn keep_outcomes(
         ("wire_bytes", ints(|ending| ending.wire_bytes.try_into().unwrap_or(i64::MAX))),
         (
             "appended",
-            Value::Ints(ended.iter().map(|(.., wake_signals)| *wake_signals as i64).collect()),
+            Value::Ints(ended.iter().map(|(.., new_records)| *new_records as i64).collect()),
         ),
     ];
     tx.execute_rows(KEEP, params![], &columns).await.map(drop)
