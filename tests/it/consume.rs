@@ -235,5 +235,5 @@ async fn s3_an_inner_archive_does_not_lead_to_other_inner_addresses() {
     let folder = tempfile::tempdir().unwrap();
     let refused = consume(folder.path(), &server.url("/recent"), &[]).await;
     let said = complaint(&refused);
-    assert!(!refused.status.success() && said.contains("127.0.0.2 leads to"), "{refused:?}");
+    assert!(!refused.status.success() && said.contains("127.0.0.2 resolves to"), "{refused:?}");
 }

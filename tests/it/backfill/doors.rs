@@ -95,9 +95,9 @@ async fn told(gateway: &Gateway, outcome: &str) -> Vec<(String, String, String)>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_page_tells_when_a_history_begins_and_how_it_ends() {
-    let begun = ("pending", "", "its history is brought in from here on");
+    let begun = ("pending", "", "backfill started");
     let cases = [
-        (false, ("ok", "complete", "2 documents read, 7 old entries in the log")),
+        (false, ("ok", "complete", "2 documents read, 7 old entries added to the log")),
         (true, ("failed", "http_status", "1 document read, 2 old entries in the log")),
     ];
     for (is_gone, ended) in cases {
