@@ -78,7 +78,7 @@ begins      <rss version=\"2.0\" xmlns:sy=\"http://purl.org/rss/1.0/modules/synd
 validators  its ETag is sent back next time, so that it need not be sent if nothing changed
 took        … ms
 feed        rss2.0, 1 entries, titled \"Tides\"
-wake_signals        nobody is told of what a first poll finds; later ones tell what is new since
+news        nobody is told of what a first poll finds; later ones tell what is new since
 entry       2002-09-07T00:00:01+00:00  Spring tide
 hint        headers say it is good for 600 s
 hint        ttl asks for 7200 s
