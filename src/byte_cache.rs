@@ -6,7 +6,7 @@
 //!   of it is not stored. Values that are asked for again stay longer than others.
 //! * Whoever asks for a value that is being made waits for it. If its maker fails or is
 //!   cancelled, the next in line makes it. A failure is not stored.
-//! * Nobody waits longer than [`LONGEST_WAIT`]: a caller that has waited so long makes the
+//! * Nobody waits longer than `LONGEST_WAIT`: a caller that has waited so long makes the
 //!   value itself, so that callers never queue up behind one maker after the other fails.
 //!
 //! How long a value may be used is for the owner of the cache to say, who tells it at each

@@ -20,7 +20,7 @@ pub(super) const FAILURE_JITTER: f64 = 0.2;
 
 /// Seconds between two polls of the same resource.
 ///
-/// Never below the floor of the resource's [`ResourceKind`]. The floors are the ones
+/// Never below the floor of the resource's `ResourceKind`. The floors are the ones
 /// Superfeedr's status schema gives for `period`: 60 s for feeds, 300 s for
 /// arbitrary content (seed 003).
 #[derive(Clone, Copy, Debug, PartialEq)]
