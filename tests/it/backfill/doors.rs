@@ -98,7 +98,7 @@ async fn the_log_page_tells_when_a_history_begins_and_how_it_ends() {
     let begun = ("pending", "", "backfill started");
     let cases = [
         (false, ("ok", "complete", "2 documents read, 7 old entries added to the log")),
-        (true, ("failed", "http_status", "1 document read, 2 old entries in the log")),
+        (true, ("failed", "http_status", "1 document read, 2 old entries added to the log")),
     ];
     for (is_gone, ended) in cases {
         let world = World::with_history(7).await;
