@@ -23,7 +23,7 @@ use std::str::FromStr;
 use chrono::TimeDelta;
 use tokio::net::TcpListener;
 
-use self::crowd::{Course, Crowd, Trouble};
+use self::crowd::{Course, Crowd, Trouble, WorkTime};
 
 /// Resources that become due in an hour.
 const MANY: usize = 100_000;
@@ -106,10 +106,10 @@ async fn two_rounds(
     let apart = within.to_std()? / u32::try_from(many)?;
     crowd.watch("", (many, many.div_ceil(ON_A_HOST)), apart).await?;
     let begin = crowd::start();
-    tell(name, "documents", &crowd.pass(begin, begin + hour).await?);
+    tell(name, "documents", &crowd.pass(begin, begin + hour, WorkTime::Counted).await?);
     // Each asked to be left alone for an hour, and is spread over a tenth more.
     let end = begin + hour + within + TimeDelta::minutes(7);
-    tell(name, "\"not modified\"", &crowd.pass(begin + hour, end).await?);
+    tell(name, "\"not modified\"", &crowd.pass(begin + hour, end, WorkTime::Counted).await?);
     Ok(())
 }
 
