@@ -56,7 +56,7 @@ settings! {
         /// limits: rssCloud notifications are sent to the address that a request came from.
         FEEDGATE_TRUSTED_PROXIES = "" => trusted_proxies: Vec<IpNet>, NETWORKS;
 
-        /// The number of connections open at once. Further connections wait.
+        /// The maximum number of open connections. Further connections wait.
         FEEDGATE_MAX_CONNECTIONS = "4096" => max_connections: usize, number("", 1..=1_000_000);
 
         /// How long a client may take to send the headers of a request, and how long an idle
@@ -70,24 +70,26 @@ settings! {
     "Database" {
         /// Where all state is stored: a folder, a SQLite file or a PostgreSQL database. Several
         /// nodes may share a PostgreSQL database. Several processes on one machine may share a
-        /// SQLite database, but each notices new work of another only when it polls for it, up to
-        /// half a second later.
+        /// SQLite database, but each discovers the new work of another only when it checks for it,
+        /// up to half a second later.
         FEEDGATE_DATABASE = "sqlite:feedgate-data" => database: String, DATABASE, secret;
 
-        /// The number of connections to PostgreSQL, or of readers of SQLite.
+        /// The number of connections to PostgreSQL, or of read connections to SQLite.
         FEEDGATE_DATABASE_CONNECTIONS = "8" => database_connections: usize, number("", 1..=1_000);
 
-        /// How long a job belongs to the node that claimed it. If that node dies, another takes
+        /// How long a job belongs to the node that claimed it. If that node fails, another takes
         /// over after this time. It must be longer than `FEEDGATE_FETCH_TIMEOUT_S` and
         /// `FEEDGATE_DELIVERY_TIMEOUT_S`.
         FEEDGATE_JOB_LEASE_S = "60" => job_lease: Duration, seconds(1..=3_600);
     }
 
     "Outgoing requests" {
-        /// Networks that topics may resolve to although they are not public.
+        /// Private networks from which topics may be fetched. Without it, only public addresses are
+        /// allowed.
         FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS = "" => allow_topics: Vec<IpNet>, NETWORKS;
 
-        /// Networks that callbacks may resolve to although they are not public.
+        /// Private networks in which callbacks may be called. Without it, only public addresses are
+        /// allowed.
         FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS = "" => allow_callbacks: Vec<IpNet>, NETWORKS;
 
         /// How the owner of a polled server can contact you: an e-mail address, a URL or any text.
@@ -95,19 +97,19 @@ settings! {
         FEEDGATE_CONTACT = "" => contact: Option<String>, TEXT;
 
         /// The networks that your requests come from, shown at `/bot-ips.txt`. With them, the owner
-        /// of a server can tell your requests from those of an impostor.
+        /// of a server can verify that a request is yours.
         FEEDGATE_BOT_ADDRESSES = "" => bot_addresses: Vec<IpNet>, NETWORKS;
     }
 
     "Polling" {
-        /// The number of polls in progress at once. A host never has more than one of them.
+        /// The maximum number of concurrent polls. A host is never polled more than once at a time.
         FEEDGATE_FETCH_CONCURRENCY = "64" => fetch_concurrency: usize, number("", 1..=10_000);
 
         /// The time limit for one fetch, from the DNS lookup to the last byte.
         FEEDGATE_FETCH_TIMEOUT_S = "30" => fetch_timeout: Duration, seconds(1..=300);
 
-        /// The size limit for fetched documents. It applies both to what is received and to what
-        /// that decompresses to.
+        /// The size limit for fetched documents. It applies both to the bytes received and to the
+        /// decompressed document.
         FEEDGATE_BODY_LIMIT_BYTES = "10485760" => body_limit_bytes: u64,
             number("bytes", 1_024..=1 << 30);
 
@@ -121,15 +123,15 @@ settings! {
         FEEDGATE_HOST_RATE_GROUPS = "" => host_rate_groups: Vec<(String, Option<Duration>)>,
             HOST_GROUPS;
 
-        /// The shortest period between two polls of a resource that nobody pings. A server that
-        /// never answers "not modified" is polled three times less often, twelve times less often
-        /// if the document is large. Nothing is polled more than once a minute, and what is not a
-        /// feed not more than once in five minutes.
+        /// The shortest period between two polls of a resource, unless it is pinged. A server that
+        /// never responds with "not modified" is polled three times less often, twelve times less
+        /// often if the document is large. No resource is polled more than once a minute, and one
+        /// that is not a feed not more than once in five minutes.
         FEEDGATE_MIN_PERIOD_S = "300" => min_period_s: u32, number("seconds", 1..=86_400);
 
-        /// The poll budget: polls per second of all nodes together. If it does not suffice, all
-        /// periods become longer until it does, those of resources with many subscribers by less.
-        /// A budget larger than needed is not used up.
+        /// The poll budget: polls per second of all nodes together. If it is too small for all
+        /// resources, periods become longer, those of resources with many subscribers by less. A
+        /// budget larger than needed is not used up.
         FEEDGATE_POLLS_PER_S = "50" => polls_per_s: u32, number("polls", 1..=1_000_000);
 
         /// Whether the status of a feed includes the estimate `pornRank`.
@@ -137,8 +139,8 @@ settings! {
     }
 
     "Backfill" {
-        /// The number of documents that are read at most to load the history of a source. With 0,
-        /// no history is loaded. See [backfill](backfill.md).
+        /// The maximum number of documents that a backfill reads. With 0, backfills are disabled.
+        /// See [backfill](backfill.md).
         FEEDGATE_BACKFILL_PAGES = "500" => backfill_pages: u32, number("documents", 0..=100_000);
 
         /// The number of entries after which a backfill ends.
@@ -151,52 +153,53 @@ settings! {
     }
 
     "Pings" {
-        /// The minimum interval between two fetches of one resource that are caused by pings.
+        /// The minimum interval between two fetches of one resource that pings cause.
         FEEDGATE_PING_MIN_INTERVAL_MS = "1000" => ping_min_interval: Duration,
             milliseconds(0..=3_600_000);
 
         /// Whether the response to an rssCloud ping waits until all subscribers have been notified.
-        /// A ping with `wait=1` or `wait=0`, in its form or its query, decides for itself.
+        /// `wait=1` or `wait=0`, in the form or the query of a ping, takes precedence.
         FEEDGATE_PING_WAIT = "off" => ping_wait: bool, SWITCH;
 
-        /// The time limit for such a wait. Notifications continue after it.
+        /// The longest time that the response to a ping waits. Notifications continue after it.
         FEEDGATE_PING_WAIT_S = "10" => ping_wait_limit: Duration, seconds(1..=600);
 
-        /// Where pings are forwarded to when a resource changes whose owner asked for it: a URL is
-        /// called over XML-RPC, `get=URL` is requested with GET. In the latter, `{name}`, `{url}`
-        /// and `{feed}` are replaced; without them, the parameters of `/pingSiteForm` are added. In
-        /// the TOML file also `ping_targets = [{ url = "…", protocol = "get" }]`.
+        /// The servers that are pinged when a resource of `FEEDGATE_PING_FORWARDING` or a stored
+        /// feed changes: a URL is called over XML-RPC, `get=URL` is requested with GET. In the
+        /// latter, `{name}`, `{url}` and `{feed}` are replaced; without them, the parameters of
+        /// `/pingSiteForm` are added. In the TOML file also `ping_targets = [{ url = "…", protocol
+        /// = "get" }]`.
         FEEDGATE_PING_TARGETS = "" => ping_targets: Vec<PingTarget>, PING_TARGETS;
 
-        /// Sites whose changes are forwarded to the ping targets, because their owners asked for
-        /// it: URLs, each standing for everything below it. What is stored below `/storage` is
-        /// always forwarded. Other resources are forwarded only while they have a subscription,
-        /// since nothing else is polled; the callback `…/dev/null` is enough.
+        /// The sites whose changes are forwarded to the ping targets, which should be done only at
+        /// the request of their owners. A URL includes everything below it. Feeds stored below
+        /// `/storage` are always forwarded. Other resources are forwarded only while they have a
+        /// subscription, since nothing else is polled; the callback `…/dev/null` is enough.
         FEEDGATE_PING_FORWARDING = "" => ping_forwarding: Vec<Url>, URLS;
     }
 
     "rssCloud" {
-        /// Additional paths for rssCloud requests, as the `<cloud>` elements of your publishers name
-        /// them. What follows `=` says what a form posted there means: `register` (the default),
-        /// `ping`, `cancel`, or `call` for XML-RPC and SOAP only, which are accepted at all of
-        /// them.
+        /// Additional paths for rssCloud requests, as the `<cloud>` elements of your publishers
+        /// name them. The word after `=` selects how a form posted there is interpreted: `register`
+        /// (the default), `ping` or `cancel`; with `call`, no forms are accepted. XML-RPC and SOAP
+        /// are accepted at all of these paths.
         FEEDGATE_RSSCLOUD_PATHS = "" => rsscloud_paths: CloudAliases, RSSCLOUD_PATHS;
 
         /// Additional names for rssCloud procedures. Names that end in `pleaseNotify`,
         /// `rssPleaseNotify` or `ping` are recognized without being listed.
         FEEDGATE_RSSCLOUD_PROCEDURES = "" => rsscloud_procedures: CloudAliases, RSSCLOUD_PROCEDURES;
 
-        /// Whether the response to a registration has an attribute `expires`. Switch it off for
+        /// Whether the response to a registration has an attribute `expires`. Turn it off for
         /// clients that compare the whole response.
         FEEDGATE_RSSCLOUD_TELL_EXPIRY = "on" => rsscloud_tell_expiry: bool, SWITCH;
     }
 
     "Delivery" {
-        /// The number of deliveries in progress at once.
+        /// The maximum number of concurrent deliveries.
         FEEDGATE_DELIVERY_CONCURRENCY = "512" => delivery_concurrency: usize,
             number("", 1..=100_000);
 
-        /// The number of deliveries in progress at once to one host.
+        /// The maximum number of concurrent deliveries to one host.
         FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST = "8" => delivery_concurrency_per_host: usize,
             number("", 1..=100_000);
 
@@ -204,16 +207,16 @@ settings! {
         FEEDGATE_DELIVERY_TIMEOUT_S = "10" => delivery_timeout: Duration, seconds(1..=60);
 
         /// The hash function of `X-Hub-Signature`. `sha1` is the only one that every Superfeedr
-        /// client can check.
+        /// client can verify.
         FEEDGATE_SIGNATURE = "sha1" => signature: SignatureMethod, SIGNATURE;
     }
 
     "Archives and collections" {
-        /// The number of records in one archive document, at most. A change applies to new records
-        /// only: a document that is full never changes. All nodes should have the same value.
+        /// The maximum number of records in one archive document. A change applies to new records
+        /// only: a full document never changes. All nodes should have the same value.
         FEEDGATE_PAGE_RECORDS = "50" => page_records: i64, number("records", 1..=1_000);
 
-        /// The size of all records in one archive document, at most. A longer record gets a
+        /// The maximum total size of the records in one archive document. A longer record gets a
         /// document of its own.
         FEEDGATE_PAGE_BYTES = "1048576" => page_bytes: i64, number("bytes", 1_024..=1 << 26);
 
@@ -223,12 +226,12 @@ settings! {
         FEEDGATE_ARCHIVE_RETENTION_DAYS = "0" => archive_retention_days: Option<u32>,
             limit("days", 0..=u32::MAX as u64);
 
-        /// The number of documents kept of each archive; 0 keeps all.
+        /// The number of documents to keep of each archive; 0 keeps all.
         FEEDGATE_ARCHIVE_RETENTION_PAGES = "0" => archive_retention_pages: Option<u32>,
             limit("documents", 0..=u32::MAX as u64);
 
-        /// The memory for archive documents that were requested recently, compressed forms
-        /// included. See [archives](archives.md).
+        /// The size of the memory cache for archive documents, compressed forms included. See
+        /// [archives](archives.md).
         FEEDGATE_ARCHIVE_CACHE_BYTES = "67108864" => archive_cache_bytes: usize,
             number("bytes", 0..=1 << 40);
 
@@ -244,12 +247,12 @@ settings! {
     }
 
     "changes.xml" {
-        /// The unit of `when` in changes.xml and the documents like it. The description of 2007 has
-        /// minutes; the first one had seconds, which older readers expect. A request can choose
-        /// with `?when=`. Documents of past hours stay as they were.
+        /// The unit of `when` in changes.xml and similar documents. The specification of 2007 uses
+        /// minutes; the original used seconds, which older readers expect. A request can choose
+        /// with `?when=`. Documents of past hours do not change.
         FEEDGATE_CHANGES_WHEN_UNIT = "minutes" => changes_when_unit: TimeUnit, WHEN_UNIT;
 
-        /// How long pings are kept. Hourly documents do not need them.
+        /// How long pings are kept. Hourly documents do not depend on it.
         FEEDGATE_PING_RETENTION_H = "168" => ping_retention: Duration, hours(2..=1_000_000);
 
         /// How long the hourly documents `/YYYY/MM/DD/HH.xml` are kept; 0 keeps them forever.
@@ -263,41 +266,42 @@ settings! {
         FEEDGATE_STORAGE_FILE_BYTES = "1048576" => storage_file_bytes: usize,
             number("bytes", 1_024..=1 << 26);
 
-        /// The number of feeds that one account may store.
+        /// The maximum number of feeds that one account may store.
         FEEDGATE_STORAGE_FILES = "20" => storage_files: usize, number("feeds", 1..=100_000);
 
-        /// The total size of the feeds that one account may store.
+        /// The maximum total size of the feeds that one account may store.
         FEEDGATE_STORAGE_BYTES = "10485760" => storage_bytes: usize,
             number("bytes", 1_024..=1 << 40);
 
-        /// The password with which `feedgate post --cloud` signs in. Without it, the first line of
-        /// standard input is used.
+        /// The password with which `feedgate post --cloud` signs in. Without it, the password is
+        /// the first line of standard input.
         FEEDGATE_PASSWORD = "" => password: Option<Password>, PASSWORD, secret;
     }
 
     "Access" {
         /// The number of requests without an account that one public address may make per minute:
         /// registrations, subscriptions and pings. An IPv6 /64 counts as one address, and each URL
-        /// in a request counts as one request. Requests beyond it are rejected in the words of
-        /// their protocol. Addresses that are not public have no limit: behind a proxy, set
+        /// in a request counts as one request. Requests beyond it are rejected with an error of
+        /// their protocol. Private addresses have no limit: behind a proxy, set
         /// `FEEDGATE_TRUSTED_PROXIES`.
         FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN = "600" => anonymous_requests_per_min: usize,
             number("requests", 1..=1_000_000);
 
         /// Networks that may read `/metrics`. A client behind one of `FEEDGATE_TRUSTED_PROXIES` is
         /// identified by the address that the proxy reports; a client behind any other proxy is
-        /// refused. So are requests that a page of another site makes through a browser in these
-        /// networks.
+        /// refused. Requests that a page of another site makes through a browser in these networks
+        /// are refused as well.
         FEEDGATE_METRICS_NETWORKS =
             "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
             => metrics_networks: Vec<IpNet>, NETWORKS;
 
-        /// Whether anybody may see what is subscribed to. See [public views](#public-views).
+        /// Whether everybody may see which resources are polled, and for whom. See [public
+        /// views](#public-views).
         FEEDGATE_PUBLIC_VIEWS = "on" => public_views: bool, SWITCH;
     }
 
     "Logs" {
-        /// What is logged: a level, or one level for each part of the program.
+        /// The log level, or one level for each part of the program.
         FEEDGATE_LOG = "info" => log: String, LOG_FILTER;
 
         /// The format of log lines on standard error. `json` writes one object per line.
@@ -306,7 +310,7 @@ settings! {
         /// How long the event log (`/viewLog`) keeps events.
         FEEDGATE_EVENT_RETENTION_DAYS = "14" => event_retention: Duration, days(1..=3_650);
 
-        /// The number of events of each kind that the event log keeps. A flood of pings thus
+        /// The maximum number of events of each kind in the event log. A flood of pings thus
         /// replaces only older pings.
         FEEDGATE_MAX_EVENTS_PER_KIND = "20000" => max_events_per_kind: usize,
             number("events", 1..=10_000_000);
