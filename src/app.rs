@@ -95,7 +95,7 @@ impl Running {
         let addr = listener.local_addr();
         let public_url = config.public_url_at(addr);
         let forwarding = config.forwarding(&public_url);
-        let store = store::open(&store::Settings { forwarding, ..config.store() }).await?;
+        let store = store::open(&store::StoreSettings { forwarding, ..config.store() }).await?;
         forward_pings::forget_other_targets(&*store, &config.ping_targets).await?;
         let admin_token = first_token(&*store, runner::now()).await?;
 

@@ -26,12 +26,12 @@ use feedgate_store as store;
 impl Config {
     /// For `store`. A SQLite path that ends in `.db` is the database itself, any other is the
     /// folder that contains it.
-    pub fn store(&self) -> store::Settings {
+    pub fn store(&self) -> store::StoreSettings {
         let mut url = self.database.clone();
         if url.starts_with("sqlite:") && !url.ends_with(".db") {
             url = format!("{}/feedgate.db", url.trim_end_matches('/'));
         }
-        store::Settings {
+        store::StoreSettings {
             url,
             connections: self.database_connections,
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),

@@ -25,7 +25,7 @@ use feedgate_core::record::RecordKind;
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::topic::Topic;
 
-/// The most cursors that are moved in one step. Each brings at most [`feedgate_store::COLLECTED_AT_ONCE`]
+/// The most cursors that are moved in one step. Each brings at most [`feedgate_store::COLLECT_BATCH`]
 /// records, so a step is little work however much there is to do.
 const BATCH: usize = 20;
 

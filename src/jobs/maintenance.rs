@@ -109,7 +109,7 @@ pub async fn run(
     let (began, mut clock) = (Instant::now(), ClockWatch::default());
     loop {
         let now = runner::now();
-        if clock.look(began.elapsed(), now) != ClockReading::Steady
+        if clock.check(began.elapsed(), now) != ClockReading::Steady
             && let Err(err) = set_back(&*store, now).await
         {
             error!(error = &err as &dyn Error, "repairing due times after a clock change failed");

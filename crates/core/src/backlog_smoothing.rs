@@ -1,5 +1,5 @@
-//! After a standstill: what is overdue is not asked for all at once (rule P46), and a clock
-//! that was set does not leave it waiting for days (rule P47).
+//! Recovery after a standstill: overdue polls are spread out so that they do not all start at
+//! once (P46), and a clock that was set does not leave resources waiting for days (P47).
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::resource_id::ResourceId;
 
-/// So many may be overdue without being a herd.
+/// Up to this many overdue resources are polled without being spread out.
 pub const FEW: usize = 100;
-/// A herd is let go at this rate at least, polls a second: a small gateway has a normal
-/// rate that would take it hours.
+/// A backlog is released at this rate at least, in polls per second, because the normal rate of
+/// a small gateway would take hours.
 const LEAST_PER_S: f64 = 10.0;
-/// The clock was set if it went on by this much more, or less, than time did.
+/// The clock was set if it advanced by this much more, or less, than the time that passed.
 const JUMP: TimeDelta = TimeDelta::minutes(5);
 
 /// A resource whose time has come and gone.
@@ -65,20 +65,20 @@ pub struct ClockWatch {
     last: Option<(Duration, DateTime<Utc>)>,
 }
 
-/// What a look at the clock tells.
+/// The result of [`ClockWatch::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockReading {
-    /// It is the first look: nobody knows how long we stood still.
+    /// The first check, before which the process may have stood still for any time.
     First,
-    /// It goes as it should.
+    /// The clock advanced by as much time as passed.
     Steady,
-    /// It was set, or we were asleep.
+    /// The clock was set, or the machine was suspended.
     Jumped,
 }
 
 impl ClockWatch {
-    /// Looks at it: `passed` is the time since some moment that stays the same.
-    pub fn look(&mut self, passed: Duration, now: DateTime<Utc>) -> ClockReading {
+    /// Compares `now` with the last check. `passed` is the monotonic time since a fixed moment.
+    pub fn check(&mut self, passed: Duration, now: DateTime<Utc>) -> ClockReading {
         let Some((passed_then, then)) = self.last.replace((passed, now)) else {
             return ClockReading::First;
         };
@@ -103,12 +103,12 @@ mod tests {
 
     #[test]
     fn p46_the_pinged_and_the_most_urgent_go_first() {
-        let mut herd: Vec<Overdue> = (100..300).map(|id| overdue(id, 60, 3_600, 1)).collect();
-        herd.push(overdue(1, 3_600, 3_600, 1));
-        herd.push(overdue(2, 3_600, 600, 1)); // missed six polls
-        herd.push(overdue(3, 3_600, 3_600, 1_000));
-        herd.push(Overdue { pinged: true, ..overdue(4, 1, 3_600, 1) });
-        let released = release(herd, 0.0, at(0));
+        let mut backlog: Vec<Overdue> = (100..300).map(|id| overdue(id, 60, 3_600, 1)).collect();
+        backlog.push(overdue(1, 3_600, 3_600, 1));
+        backlog.push(overdue(2, 3_600, 600, 1)); // missed six polls
+        backlog.push(overdue(3, 3_600, 3_600, 1_000));
+        backlog.push(Overdue { pinged: true, ..overdue(4, 1, 3_600, 1) });
+        let released = release(backlog, 0.0, at(0));
         let first: Vec<i64> = released.iter().take(4).map(|(id, _)| id.0).collect();
         assert_eq!(first, [4, 2, 3, 1]);
         assert_eq!(released.len(), 204, "one poll for each, however many it missed");
@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn p46_no_more_than_twice_the_normal_rate_is_let_go() {
-        let herd = |many: i64| (0..many).map(|id| overdue(id, 60, 3_600, 1)).collect::<Vec<_>>();
+        let backlog = |many: i64| (0..many).map(|id| overdue(id, 60, 3_600, 1)).collect::<Vec<_>>();
         let normal = 24.0 * 20_000.0; // polls a day of 20,000 resources: 5.6 a second
-        let last = |many, normal| release(herd(many), normal, at(0)).last().unwrap().1;
+        let last = |many, normal| release(backlog(many), normal, at(0)).last().unwrap().1;
         assert_eq!((last(20_000, normal) - at(0)).num_seconds(), 1_799, "in half an hour");
         assert_eq!((last(6_000, 100.0) - at(0)).num_seconds(), 599, "a small one in ten minutes");
-        assert_eq!(release(herd(100), normal, at(0)), [], "few are no herd");
+        assert_eq!(release(backlog(100), normal, at(0)), [], "a few are no backlog");
     }
 
     #[test]
@@ -136,8 +136,8 @@ mod tests {
         ];
         for (why, passed, wall, want) in cases {
             let mut clock = ClockWatch::default();
-            assert_eq!(clock.look(Duration::from_secs(5), at(0)), ClockReading::First);
-            assert_eq!(clock.look(Duration::from_secs(5 + passed), at(wall)), want, "{why}");
+            assert_eq!(clock.check(Duration::from_secs(5), at(0)), ClockReading::First);
+            assert_eq!(clock.check(Duration::from_secs(5 + passed), at(wall)), want, "{why}");
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
             ("and on",           80,    80, ClockReading::Steady),
         ];
         for (why, passed, wall, want) in looks {
-            assert_eq!(clock.look(Duration::from_secs(passed), at(wall)), want, "{why}");
+            assert_eq!(clock.check(Duration::from_secs(passed), at(wall)), want, "{why}");
         }
     }
 }

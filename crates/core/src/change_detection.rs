@@ -17,7 +17,7 @@
 mod candidate;
 mod known;
 mod matching;
-mod news;
+mod new_entries;
 #[cfg(test)]
 mod tests;
 
@@ -200,9 +200,9 @@ pub fn classify(
         && is_crowd(unknown)
         && !standing.title.is_empty()
         && standing.title != document.title;
-    let reaches = news::reaches(document, &matched, standing, is_another_feed);
+    let audiences = new_entries::audiences(document, &matched, standing, is_another_feed);
     let mut changes = ChangeSet { is_another_feed, ..ChangeSet::default() };
-    for ((candidate, found), audience) in candidates.iter().zip(&matched).zip(reaches) {
+    for ((candidate, found), audience) in candidates.iter().zip(&matched).zip(audiences) {
         changes.verdicts.push(match found {
             matching::Match::None => EntryChange::New(audience),
             matching::Match::Repeated => EntryChange::Repeated,
@@ -256,8 +256,9 @@ fn deleted(document: &FeedDocument, known: &Known) -> Vec<(usize, KnownEntry)> {
     let is_held = |key: EntryKey| document.candidates.iter().any(|held| held.id == key);
     let deletions = document.deletions.iter().enumerate().filter_map(|(at, deletion)| {
         let entry = known.get(deletion.id)?;
-        let is_news = !entry.is_deleted && !is_held(deletion.id) && gone.insert(entry.first);
-        is_news.then(|| (at, entry.clone()))
+        let is_new_deletion =
+            !entry.is_deleted && !is_held(deletion.id) && gone.insert(entry.first);
+        is_new_deletion.then(|| (at, entry.clone()))
     });
     deletions.collect()
 }

@@ -290,9 +290,9 @@ mod tests {
 
     #[test]
     fn s13_what_an_inner_server_said_is_set_aside() {
-        let said = AnswerExcerpt::new(b"<h1>printer</h1>", false);
+        let response = AnswerExcerpt::new(b"<h1>printer</h1>", false);
         let event =
-            Event::new(EventKind::Verify, DateTime::UNIX_EPOCH).saying("404").answered(&said);
+            Event::new(EventKind::Verify, DateTime::UNIX_EPOCH).saying("404").answered(&response);
         assert_eq!(
             (event.detail.as_str(), event.private_detail.as_str()),
             ("404", "response: <h1>printer</h1>")

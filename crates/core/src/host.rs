@@ -15,8 +15,8 @@ use super::resource_id::ResourceId;
 const SLOW_DOWN: Duration = Duration::from_secs(600);
 /// … and twice as long each time it says so again, up to this.
 const LONGEST_SLOW_DOWN: Duration = Duration::from_secs(6 * 3_600);
-/// No server holds us off for longer than a day (rule P25).
-const LONGEST_ASKED: Duration = Duration::from_secs(24 * 3_600);
+/// A server's `Retry-After` is followed for a day at most (P25).
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Refusals this close together belong together (rule P27).
 pub const TOGETHER: Duration = Duration::from_secs(600);
 /// So many different URLs make trouble the server's own (rule P27).
@@ -105,11 +105,11 @@ impl Host {
         if !is_slow_down && !is_busy {
             return None;
         }
-        // Who says zero asks for no rest, which no refusal means (rule P26).
-        let asked = refused.retry_after_s.filter(|secs| *secs > 0);
-        let asked = asked.map(|secs| Duration::from_secs(secs.into()));
+        // A refusal with `Retry-After: 0` is treated as one without the header (P26).
+        let retry_after = refused.retry_after_s.filter(|secs| *secs > 0);
+        let retry_after = retry_after.map(|secs| Duration::from_secs(secs.into()));
         let doubled = SLOW_DOWN * 2_u32.pow(self.slow_downs.min(10));
-        let pause = asked.unwrap_or(doubled.min(LONGEST_SLOW_DOWN)).min(LONGEST_ASKED);
+        let pause = retry_after.unwrap_or(doubled.min(LONGEST_SLOW_DOWN)).min(LONGEST_RETRY_AFTER);
         let until = (refused.at + pause).max(self.cool_until.unwrap_or(refused.at));
         let spacing = self.spacing_at(least, refused.at).max(FIRST_SPACING) * 2;
         let host = Host {
@@ -154,7 +154,7 @@ fn why(
 /// other, so that they do not all meet again (rule P27).
 pub fn resume_at(until: DateTime<Utc>, n: usize, spacing: Duration) -> DateTime<Utc> {
     let steps = spacing.max(FIRST_SPACING).saturating_mul(u32::try_from(n).unwrap_or(u32::MAX));
-    until + TimeDelta::from_std(steps.min(LONGEST_ASKED)).unwrap_or_default()
+    until + TimeDelta::from_std(steps.min(LONGEST_RETRY_AFTER)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -113,12 +113,12 @@ mod tests {
     fn after(
         fetches: impl IntoIterator<Item = FetchOutcome>,
     ) -> (OutageDetector, Option<OutageChange>) {
-        let mut lookback = OutageDetector::default();
+        let mut detector = OutageDetector::default();
         let mut change = None;
         for fetch in fetches {
-            change = lookback.saw(fetch).or(change);
+            change = detector.saw(fetch).or(change);
         }
-        (lookback, change)
+        (detector, change)
     }
 
     #[test]
@@ -137,25 +137,25 @@ mod tests {
             ("good before, failing now",  every(0, 30, None).chain(every(60, 30, lookup)).collect(), true),
         ];
         for (why, fetches, want) in cases {
-            let (lookback, change) = after(fetches);
+            let (detector, change) = after(fetches);
             assert_eq!(matches!(change, Some(OutageChange::CutOff(_))), want, "{why}");
-            assert_eq!(lookback.explains(FailureClass::Lookup), want, "{why}");
-            assert!(!lookback.explains(FailureClass::Server), "{why}");
+            assert_eq!(detector.explains(FailureClass::Lookup), want, "{why}");
+            assert!(!detector.explains(FailureClass::Server), "{why}");
         }
     }
 
     #[test]
     fn p32_it_is_over_when_answers_come_again() {
         let down = (0..30).map(|n| fetch(0, n, Some(FailureClass::Network)));
-        let (mut lookback, change) = after(down);
+        let (mut detector, change) = after(down);
         let Some(OutageChange::CutOff(failed)) = change else { panic!("{change:?}") };
         assert_eq!(failed.len(), 20, "those that failed before it was known");
         for n in 0..9 {
-            assert_eq!(lookback.saw(fetch(60, n, None)), None, "some answer: not yet");
+            assert_eq!(detector.saw(fetch(60, n, None)), None, "some answer: not yet");
         }
         let mut back = None;
         for n in 9..30 {
-            back = back.or(lookback.saw(fetch(60, n, None)).map(|change| (n, change)));
+            back = back.or(detector.saw(fetch(60, n, None)).map(|change| (n, change)));
         }
         assert_eq!(back, Some((14, OutageChange::Back)), "half of them");
 

@@ -52,8 +52,8 @@ pub struct Polling {
     pub entries_per_hour: f64,
     /// When that average was last brought up to date.
     pub rate_at: Option<DateTime<Utc>>,
-    /// What the publisher asked for with the last usable answer.
-    pub asked: PollingHints,
+    /// The publisher's polling hints in the last usable response.
+    pub hints: PollingHints,
     /// Consecutive answers of 410.
     pub gone: u32,
     /// Consecutive answers of 429 (rule P26).

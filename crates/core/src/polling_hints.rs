@@ -1,9 +1,9 @@
-//! What a publisher asks for: how long to wait, and when not to come.
+//! Polling hints of a publisher: how long to wait between polls, and when not to poll.
 //!
-//! The wishes come from response headers and from the document, and are kept with the
-//! resource, because an answer of "not modified" repeats none of them. They are a floor
-//! below the period that follows from what was seen, never a reason to poll sooner
-//! (rule P13). Headers are read in `fetch`, documents in `parse`.
+//! Hints come from response headers and from the document, and are stored with the resource,
+//! because a response of "not modified" repeats none of them. They are a floor below the period
+//! that follows from what was seen, never a reason to poll sooner (P13). Headers are read in
+//! `fetch`, documents in `parse`.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const LONGEST_S: u32 = 24 * 3_600;
 /// in the hour a feed is polled makes no difference worth having.
 const SHORTEST_ANCHORED_S: u32 = 3_600;
 
-/// Everything a publisher asked for with the last usable answer.
+/// The hints in the last usable response of a publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PollingHints {
@@ -31,9 +31,9 @@ pub struct PollingHints {
     pub syndication_s: u32,
     /// `sy:updateBase`.
     pub syndication_base: Option<DateTime<Utc>>,
-    /// Hours of the day, GMT, in which it does not want to be asked.
+    /// Hours of the day, GMT, in which the publisher does not want to be polled.
     pub skip_hours: Vec<u8>,
-    /// Days of the week, Monday is 0, on which it does not want to be asked.
+    /// Days of the week, Monday is 0, on which the publisher does not want to be polled.
     pub skip_days: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ pub struct HintFloor {
 }
 
 impl PollingHints {
-    /// What the headers and the document of one answer ask for.
+    /// The hints in the headers and the document of one response.
     pub fn from_document(headers_s: u32, hints: &Hints) -> PollingHints {
         let capped = |secs: u32| secs.min(LONGEST_S);
         PollingHints {
@@ -71,13 +71,12 @@ impl PollingHints {
         self.headers_s = self.headers_s.min(headers_s.unwrap_or(u32::MAX));
     }
 
-    /// The wishes, of which the longest counts (rule P12), for a resource with
-    /// `per_hour` new entries. Of equals the first is told: headers are closest to the
-    /// wire.
+    /// The floors, of which the longest counts (P12), for a resource with `per_hour` new
+    /// entries. Of equal floors the first is reported, because headers are closest to the wire.
     ///
     /// `sy:updatePeriod` is often a default that nobody chose, so it counts only while
     /// the feed keeps to it; `ttl` counts always, which seed 002 makes a duty (P14).
-    pub fn wishes(&self, per_hour: f64) -> [HintFloor; 3] {
+    pub fn floors(&self, per_hour: f64) -> [HintFloor; 3] {
         let keeps_to_it = per_hour * f64::from(self.syndication_s) <= 3_600.0;
         let syndication_s = if keeps_to_it { self.syndication_s } else { 0 };
         [
@@ -87,8 +86,8 @@ impl PollingHints {
         ]
     }
 
-    /// When to fetch after `now`: at the end of `period`, spread by `dice` (see
-    /// [`Period::next`]), and not when the publisher does not want to be asked.
+    /// When to fetch after `now`: at the end of `period`, spread by `jitter` (see
+    /// [`Period::next`]), and not when the publisher does not want to be polled.
     pub fn next(&self, period: Period, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let at = self.anchored(period, now, jitter).unwrap_or_else(|| period.next(now, jitter));
         self.allowed_from(at)
@@ -148,8 +147,8 @@ mod tests {
             ("the syndication module",            PollingHints { syndication_s: 7_200, ..none.clone() },     0.1, 7_200),
             ("the longest",                       PollingHints { headers_s: 60, ttl_s: 120, syndication_s: 90, ..none }, 0.1, 120),
         ];
-        for (why, asked, per_hour, want) in cases {
-            let longest = asked.wishes(per_hour).into_iter().map(|request| request.secs).max();
+        for (why, hints, per_hour, want) in cases {
+            let longest = hints.floors(per_hour).into_iter().map(|floor| floor.secs).max();
             assert_eq!(longest, Some(want), "{why}");
         }
     }
@@ -166,8 +165,8 @@ mod tests {
             ("sy of a feed that keeps to it",          syndication(), 0.5, 7_200),
             ("sy of one that does not",                syndication(), 0.6, 0),
         ];
-        for (why, asked, per_hour, want) in cases {
-            let longest = asked.wishes(per_hour).into_iter().map(|request| request.secs).max();
+        for (why, hints, per_hour, want) in cases {
+            let longest = hints.floors(per_hour).into_iter().map(|floor| floor.secs).max();
             assert_eq!(longest, Some(want), "{why}");
         }
     }
@@ -177,8 +176,8 @@ mod tests {
         let week = 7 * 24 * 3_600;
         let hints =
             Hints { ttl_min: Some(u32::MAX), update_period_s: Some(week), ..Hints::default() };
-        let asked = PollingHints::from_document(week, &hints);
-        assert_eq!((asked.headers_s, asked.ttl_s, asked.syndication_s), (86_400, 86_400, 86_400));
+        let hints = PollingHints::from_document(week, &hints);
+        assert_eq!((hints.headers_s, hints.ttl_s, hints.syndication_s), (86_400, 86_400, 86_400));
     }
 
     #[test]
@@ -186,10 +185,10 @@ mod tests {
         for (before, told, want) in
             [(600, None, 600), (600, Some(60), 60), (600, Some(6_000), 600), (0, Some(60), 0)]
         {
-            let mut asked =
+            let mut hints =
                 PollingHints { headers_s: before, ttl_s: 7_200, ..PollingHints::default() };
-            asked.not_modified(told);
-            assert_eq!((asked.headers_s, asked.ttl_s), (want, 7_200), "{before} {told:?}");
+            hints.not_modified(told);
+            assert_eq!((hints.headers_s, hints.ttl_s), (want, 7_200), "{before} {told:?}");
         }
     }
 
@@ -210,8 +209,8 @@ mod tests {
         ];
         for (why, hours, days, want) in cases {
             let (skip_hours, skip_days) = (hours.to_vec(), days.to_vec());
-            let asked = PollingHints { skip_hours, skip_days, ..PollingHints::default() };
-            assert_eq!(asked.allowed_from(at(3, 20)), want, "{why}");
+            let hints = PollingHints { skip_hours, skip_days, ..PollingHints::default() };
+            assert_eq!(hints.allowed_from(at(3, 20)), want, "{why}");
         }
         let midnight = PollingHints { skip_hours: vec![24], ..PollingHints::default() };
         assert_eq!(midnight.allowed_from(at(0, 5)), at(1, 5), "24 is 0");
@@ -220,7 +219,7 @@ mod tests {
     #[test]
     fn p17_polls_follow_the_base_of_long_syndication_periods() {
         let base = Some(at(-5, 10)); // some day before, ten past
-        let asked = |syndication_s, ttl_s| PollingHints {
+        let hints = |syndication_s, ttl_s| PollingHints {
             syndication_s,
             ttl_s,
             syndication_base: base,
@@ -228,16 +227,16 @@ mod tests {
         };
         #[rustfmt::skip]
         let cases = [
-            ("at the next anchor",                   asked(7_200, 0),      at(1, 30), at(3, 10)),
-            ("not one that is too near",             asked(7_200, 0),      at(0, 30), at(3, 10)),
-            ("exactly one period later",             asked(7_200, 0),      at(3, 10), at(5, 10)),
-            ("not where something else decides",     asked(7_200, 10_800), at(1, 30), at(4, 30)),
-            ("nor for short periods",                asked(1_800, 0),      at(1, 30), at(2, 0)),
+            ("at the next anchor",                   hints(7_200, 0),      at(1, 30), at(3, 10)),
+            ("not one that is too near",             hints(7_200, 0),      at(0, 30), at(3, 10)),
+            ("exactly one period later",             hints(7_200, 0),      at(3, 10), at(5, 10)),
+            ("not where something else decides",     hints(7_200, 10_800), at(1, 30), at(4, 30)),
+            ("nor for short periods",                hints(1_800, 0),      at(1, 30), at(2, 0)),
         ];
-        for (why, asked, now, want) in cases {
+        for (why, hints, now, want) in cases {
             // Often enough to be polled more often, seldom enough to keep to the wish.
             let polling =
-                Polling { asked, rate_at: Some(now), entries_per_hour: 0.3, ..Polling::default() };
+                Polling { hints, rate_at: Some(now), entries_per_hour: 0.3, ..Polling::default() };
             let held =
                 ScheduleInput { kind: ResourceKind::Feed, subscribers: 1, pushed: false, polling };
             let bounds = ScheduleBounds { min_period_s: 60, k: K_LEAST };

@@ -118,8 +118,8 @@ mod tests {
         assert_eq!(callback(""), "");
     }
 
-    fn hash_of(shown: &str) -> String {
-        shown.chars().rev().take(HASH_DIGITS).collect::<Vec<_>>().into_iter().rev().collect()
+    fn hash_of(redacted: &str) -> String {
+        redacted.chars().rev().take(HASH_DIGITS).collect::<Vec<_>>().into_iter().rev().collect()
     }
 
     #[test]

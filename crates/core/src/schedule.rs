@@ -90,8 +90,8 @@ pub enum PollFinding {
 pub struct NewRecords {
     /// What it has turned out to be.
     pub kind: ResourceKind,
-    /// What its publisher asks for.
-    pub asked: PollingHints,
+    /// The publisher's polling hints.
+    pub hints: PollingHints,
     /// How many entries it holds.
     pub entries: usize,
     /// How many records are new.
@@ -108,7 +108,7 @@ impl NewRecords {
         let dates = dates.map(|date| date.to_utc()).filter(|date| *date < at - A_MOMENT);
         NewRecords {
             kind: ResourceKind::Feed,
-            asked: PollingHints::from_document(hint_s, &feed.hints),
+            hints: PollingHints::from_document(hint_s, &feed.hints),
             entries: feed.entries.len(),
             new,
             dates: dates.collect(),
@@ -119,7 +119,7 @@ impl NewRecords {
     pub fn of_other(hint_s: u32, new: usize) -> NewRecords {
         NewRecords {
             kind: ResourceKind::Other,
-            asked: PollingHints::from_document(hint_s, &feedgate_feed::model::Hints::default()),
+            hints: PollingHints::from_document(hint_s, &feedgate_feed::model::Hints::default()),
             entries: 0,
             new,
             dates: Vec::new(),
@@ -142,7 +142,7 @@ pub struct PollPlan {
     pub next_fetch: DateTime<Utc>,
 }
 
-/// What to do after a fetch that ended `now`. `dice` is random in 0 to 1.
+/// What to do after a fetch that ended `now`. `jitter` is random in 0 to 1.
 pub fn plan(
     held: ScheduleInput,
     found: &PollFinding,
@@ -154,7 +154,7 @@ pub fn plan(
     let is_first = polling.rate_at.is_none();
     learn(&mut polling, kind, found, now);
     let kind = match found {
-        PollFinding::NewRecords(news) => news.kind,
+        PollFinding::NewRecords(document) => document.kind,
         _ => kind,
     };
     let mut steps = steps::steady(kind, subscribers, &polling, bounds, now);
@@ -166,9 +166,9 @@ pub fn plan(
     }
     let (period, steps, demand) = steps.finish();
     let next_fetch = if is_first && polling.rate_at.is_some() {
-        polling.asked.allowed_from(period.next_after_first(now, jitter))
+        polling.hints.allowed_from(period.next_after_first(now, jitter))
     } else {
-        polling.asked.next(period, now, jitter)
+        polling.hints.next(period, now, jitter)
     };
     PollPlan { polling, period, steps, demand, next_fetch }
 }
@@ -179,22 +179,22 @@ fn learn(polling: &mut Polling, kind: ResourceKind, found: &PollFinding, now: Da
     let mut new = 0;
     match found {
         PollFinding::NotModified { hint_s } => {
-            polling.asked.not_modified(*hint_s);
+            polling.hints.not_modified(*hint_s);
             polling.resent = false;
         }
         PollFinding::Same { hint_s } => {
-            polling.asked.same_again(*hint_s);
+            polling.hints.same_again(*hint_s);
             polling.resent = true;
         }
-        PollFinding::NewRecords(news) => {
-            polling.asked = news.asked.clone();
-            polling.window = news.entries.try_into().unwrap_or(u32::MAX);
-            if news.new > 0 {
+        PollFinding::NewRecords(document) => {
+            polling.hints = document.hints.clone();
+            polling.window = document.entries.try_into().unwrap_or(u32::MAX);
+            if document.new > 0 {
                 let is_known = !is_first && kind == ResourceKind::Feed;
-                let overlaps = news.new < news.entries;
+                let overlaps = document.new < document.entries;
                 polling.overrun = is_known && !overlaps && polling.window >= steps::LEAST_WINDOW;
             }
-            new = news.new;
+            new = document.new;
         }
         PollFinding::Failure(setback) => {
             backoff::count(polling, setback, now);
@@ -202,7 +202,7 @@ fn learn(polling: &mut Polling, kind: ResourceKind, found: &PollFinding, now: Da
         }
     }
     let dates = match found {
-        PollFinding::NewRecords(news) if is_first => news.dates.as_slice(),
+        PollFinding::NewRecords(document) if is_first => document.dates.as_slice(),
         _ => &[],
     };
     if is_first {

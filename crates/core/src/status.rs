@@ -91,11 +91,12 @@ const FAILING_FOR: Duration = Duration::from_secs(6 * 3_600);
 const MESSAGE_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
 impl AnnouncedHealth {
-    /// Takes in how the resource is `now`; it grows if that is to be told. What is not
-    /// told because something else was lately is told later, if it still holds.
+    /// Considers the health of the resource at `now`; the version grows if subscribers are to
+    /// receive it. A change within a day of the last message is announced later, if
+    /// it still holds.
     pub fn consider(&mut self, state: ResourceHealth, now: DateTime<Utc>) {
-        let is_news = state != self.state || self.moved;
-        if is_news && self.at.is_none_or(|at| now >= at + MESSAGE_EVERY) {
+        let has_changed = state != self.state || self.moved;
+        if has_changed && self.at.is_none_or(|at| now >= at + MESSAGE_EVERY) {
             let version = self.version + 1;
             *self = AnnouncedHealth { version, state, at: Some(now), moved: false };
         }

@@ -175,10 +175,10 @@ impl Lease {
     /// clients have seen (315359999 s), because their owner can end them at any time.
     pub const ACCOUNT: Lease = Lease(Duration::from_secs(315_359_999));
 
-    /// The lease an open WebSub subscriber gets who asks for `asked_s` seconds.
+    /// The lease of an open WebSub subscription that requests `requested_s` seconds.
     pub fn websub(requested_s: Option<u64>) -> Lease {
-        let asked = requested_s.map_or(Self::WEBSUB.0, Duration::from_secs);
-        Lease(asked.clamp(Self::WEBSUB_SHORTEST.0, Self::WEBSUB.0))
+        let requested = requested_s.map_or(Self::WEBSUB.0, Duration::from_secs);
+        Lease(requested.clamp(Self::WEBSUB_SHORTEST.0, Self::WEBSUB.0))
     }
 
     /// In seconds, as `hub.lease_seconds` has it.
@@ -297,8 +297,8 @@ mod tests {
     fn a_websub_lease_is_kept_within_bounds() {
         let cases =
             [(None, 864_000), (Some(5), 300), (Some(3_600), 3_600), (Some(u64::MAX), 864_000)];
-        for (asked, want) in cases {
-            assert_eq!(Lease::websub(asked).as_secs(), want, "{asked:?}");
+        for (requested, want) in cases {
+            assert_eq!(Lease::websub(requested).as_secs(), want, "{requested:?}");
         }
     }
 

@@ -2,9 +2,9 @@
 //! its changes, and how far we can rely on it (rule P53).
 //!
 //! ```text
-//! wanted ──► asked ──► active ──► (renewed) ──► active …
-//!    ▲          │          │
-//!    └── retry ─┘          └──► doubted ── a week ──► wanted
+//! wanted ──► requested ──► active ──► (renewed) ──► active …
+//!    ▲           │           │
+//!    └── retry ──┘           └──► doubted ── a week ──► wanted
 //! ```
 //!
 //! An offer is taken as a promise that has to be kept: polls become rare only while what
@@ -20,11 +20,11 @@ use chrono::{DateTime, Utc};
 
 pub use advertised::AdvertisedUpstream;
 
-/// A hub that does not answer is asked again after this, doubled each time …
+/// A request to a hub that does not respond is retried after this, doubled each time …
 const RETRY_FIRST: Duration = Duration::from_secs(5 * 60);
 /// … up to a day.
 const RETRY_LONGEST: Duration = Duration::from_secs(24 * 3_600);
-/// One that refuses is asked again in a week, as one that is doubted.
+/// A hub that refused, or is doubted, gets the next request after a week.
 const MUCH_LATER: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long a hub may take to verify what it has accepted.
 const VERIFIES_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -59,13 +59,13 @@ pub enum UpstreamFinding {
 /// How far a subscription at an upstream has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
-    /// It is still to be asked.
+    /// No subscription request has been sent yet.
     Wanted,
-    /// It accepted the request and has not verified it yet.
-    Asked,
-    /// It is to tell us of changes.
+    /// The upstream accepted the request and has not verified it yet.
+    Requested,
+    /// The subscription is verified: the upstream notifies us of changes.
     Active,
-    /// It refused, or polls found most of what was new first.
+    /// The upstream refused, or polls found most new entries first.
     Doubted,
 }
 
@@ -74,7 +74,7 @@ impl UpstreamState {
     pub fn as_str(self) -> &'static str {
         match self {
             UpstreamState::Wanted => "wanted",
-            UpstreamState::Asked => "asked",
+            UpstreamState::Requested => "requested",
             UpstreamState::Active => "active",
             UpstreamState::Doubted => "doubted",
         }
@@ -84,14 +84,15 @@ impl UpstreamState {
     pub fn from_word(word: &str) -> Option<UpstreamState> {
         let all = [
             UpstreamState::Wanted,
-            UpstreamState::Asked,
+            UpstreamState::Requested,
             UpstreamState::Active,
             UpstreamState::Doubted,
         ];
         all.into_iter().find(|state| state.as_str() == word)
     }
 
-    /// Whether we asked for what a hub now verifies. It may do so before it answers.
+    /// Whether a verification by the hub is expected. A hub may verify before it responds to the
+    /// request.
     pub fn is_asking(self) -> bool {
         self != UpstreamState::Doubted
     }
@@ -161,11 +162,11 @@ impl Upstream {
         self.failures = 0;
     }
 
-    /// It has heard us and will verify. Returns how long to wait for that; until then it
-    /// counts as a failure.
+    /// Records that the upstream accepted the request and will verify. Returns how long to wait
+    /// for the verification; until then the request counts as a failure.
     pub fn accepted(&mut self) -> Duration {
         if self.state != UpstreamState::Active {
-            self.state = UpstreamState::Asked;
+            self.state = UpstreamState::Requested;
         }
         let wait = self.retry().max(VERIFIES_WITHIN);
         self.failures = self.failures.saturating_add(1);
@@ -238,12 +239,16 @@ mod tests {
             assert_eq!(silent.refused(false).as_secs(), secs, "{failures}");
             assert_eq!((silent.state, silent.failures), (UpstreamState::Wanted, failures + 1));
         }
-        let mut no = upstream(0, UpstreamState::Asked);
+        let mut no = upstream(0, UpstreamState::Requested);
         assert_eq!((no.refused(true), no.state), (MUCH_LATER, UpstreamState::Doubted));
 
-        let mut heard = upstream(0, UpstreamState::Wanted);
-        assert_eq!(heard.accepted(), VERIFIES_WITHIN);
-        assert_eq!((heard.state, heard.failures), (UpstreamState::Asked, 1), "until it verifies");
+        let mut accepted = upstream(0, UpstreamState::Wanted);
+        assert_eq!(accepted.accepted(), VERIFIES_WITHIN);
+        assert_eq!(
+            (accepted.state, accepted.failures),
+            (UpstreamState::Requested, 1),
+            "until it verifies"
+        );
         let mut renewed = upstream(0, UpstreamState::Active);
         renewed.accepted();
         assert_eq!(renewed.state, UpstreamState::Active, "the old lease goes on");

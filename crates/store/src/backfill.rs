@@ -87,7 +87,7 @@ impl Backfills for Db {
         let settled = self.write(move |tx| {
             Box::pin(async move {
                 lock(tx, vec![backfill.resource.0]).await?;
-                keep(tx, &backfill, backfill.pages, due_at).await
+                save_progress(tx, &backfill, backfill.pages, due_at).await
             })
         });
         settled.await
@@ -236,15 +236,15 @@ async fn stage_backfill(
     };
     let pages = backfill.pages;
     backfill.walked(&page, new, was_seen);
-    keep(tx, &backfill, pages, now).await
+    save_progress(tx, &backfill, pages, now).await
 }
 
 fn hash(url: &str) -> Vec<u8> {
     EntryKey::from_id(url).0.to_vec()
 }
 
-/// Keeps where a backfill stands and when it is due, if it still stands at page `pages`.
-async fn keep(
+/// Saves the progress of a backfill and when it is due, if it is still at page `pages`.
+async fn save_progress(
     tx: &Tx<'_>,
     backfill: &Backfill,
     pages: u32,

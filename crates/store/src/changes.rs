@@ -141,7 +141,7 @@ pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<()
         tx.execute(SAME, params![Value::Ints(named.to_vec()), since, ping.at]).await?;
     }
     match line_of(ping, whose) {
-        Some(change) => keep(tx, &change, ping.source.as_str(), first).await,
+        Some(change) => insert_change(tx, &change, ping.source.as_str(), first).await,
         None => Ok(()),
     }
 }
@@ -161,10 +161,10 @@ pub(super) async fn seen(
         return Ok(());
     }
     let change = WeblogChange { at, name: title.to_owned(), url, feed_url: Some(topic) };
-    keep(tx, &change, SEEN, Some(id.0)).await
+    insert_change(tx, &change, SEEN, Some(id.0)).await
 }
 
-async fn keep(
+async fn insert_change(
     tx: &Tx<'_>,
     change: &WeblogChange,
     source: &'static str,

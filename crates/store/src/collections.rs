@@ -17,7 +17,7 @@ use super::resources::details;
 use crate::Db;
 use crate::resources::ensure::ensure;
 use crate::resources::row::{self, resource, resource_columns};
-use collecting::COLLECTED_AT_ONCE;
+use collecting::COLLECT_BATCH;
 use feedgate_core::collection::{Collection, CollectionKind, PendingCollection};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{Collections, StoreError};
@@ -99,10 +99,8 @@ impl Collections for Db {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<PendingCollection>, StoreError> {
-        self.write(move |tx| {
-            Box::pin(collecting::claim(tx, (now, until), limit, COLLECTED_AT_ONCE))
-        })
-        .await
+        self.write(move |tx| Box::pin(collecting::claim(tx, (now, until), limit, COLLECT_BATCH)))
+            .await
     }
 
     async fn collect(

@@ -43,7 +43,7 @@ macro_rules! wanted {
 #[async_trait]
 impl Events for Db {
     async fn append_events(&self, events: Vec<Event>) -> Result<i64, StoreError> {
-        self.write(move |tx| Box::pin(keep(tx, events))).await
+        self.write(move |tx| Box::pin(insert_events(tx, events))).await
     }
 
     async fn events(&self, wanted: &EventFilter) -> Result<Vec<StoredEvent>, StoreError> {
@@ -118,8 +118,8 @@ fn holding(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| format!("%{escaped}%"))
 }
 
-/// Returns the number of the last of them.
-async fn keep(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreError> {
+/// Inserts `events` and returns the number of the last one.
+async fn insert_events(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreError> {
     const NUMBER: &str = "
         insert into counters (name, count) values ('events', $1)
             on conflict (name) do update set count = counters.count + excluded.count

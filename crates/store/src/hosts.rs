@@ -85,9 +85,9 @@ async fn save_robots(
     tx.execute(KEEP, params![origin, now, sql::json(robots)]).await.map(drop)
 }
 
-/// Takes the groups of what was picked, until `alone` if that is given; what belongs to a
-/// group that somebody else has taken meanwhile is left out.
-pub(super) async fn hold(
+/// Claims the host groups of the picked jobs, until `alone` if that is given. Jobs of a group
+/// that another node has claimed meanwhile are left out.
+pub(super) async fn claim_groups(
     tx: &Tx<'_>,
     groups: &HostGroups,
     picked: Vec<Picked>,
@@ -123,8 +123,8 @@ pub(super) async fn hold(
     Ok(picked.into_iter().filter(|job| held.contains(&job.host)).collect())
 }
 
-/// Takes the group of one resource that is polled whether or not it is its turn.
-pub(super) async fn hold_for(
+/// Claims the host group of one resource that is polled whether or not it is its turn.
+pub(super) async fn claim_group_for(
     tx: &Tx<'_>,
     groups: &HostGroups,
     id: ResourceId,

@@ -41,13 +41,13 @@ use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 
-pub use crate::collections::collecting::COLLECTED_AT_ONCE;
+pub use crate::collections::collecting::COLLECT_BATCH;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
 use feedgate_core::ports::{Store, StoreError, WakeSignals};
 
-/// Where the store is.
+/// Where the store is, and the rules that it applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct StoreSettings {
     /// `sqlite:PATH` or a path, or `postgres://USER@HOST/DATABASE`. A search path is
     /// given as `?options=-c%20search_path%3DNAME`, TLS as `?sslmode=require`.
     pub url: String,
@@ -63,14 +63,14 @@ pub struct Settings {
 }
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.
-pub async fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
+pub async fn open(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
     open_with(settings, MIGRATIONS).await
 }
 
 /// The same with other migrations, which begin with all of [`MIGRATIONS`]: what a later version
 /// of this program does to a database.
 pub async fn open_with(
-    settings: &Settings,
+    settings: &StoreSettings,
     migrations: &[Migration],
 ) -> Result<Arc<dyn Store>, StoreError> {
     let db = Db::open(settings, migrations).await?;
@@ -100,7 +100,7 @@ enum Engine {
 impl Db {
     /// Opens the database that `settings` name, and applies those `migrations` that it lacks.
     pub(crate) async fn open(
-        settings: &Settings,
+        settings: &StoreSettings,
         migrations: &[Migration],
     ) -> Result<Arc<Db>, StoreError> {
         Db::begin(settings, migrations).await.map_err(|err| match err {
@@ -115,7 +115,10 @@ impl Db {
         })
     }
 
-    async fn begin(settings: &Settings, migrations: &[Migration]) -> Result<Arc<Db>, StoreError> {
+    async fn begin(
+        settings: &StoreSettings,
+        migrations: &[Migration],
+    ) -> Result<Arc<Db>, StoreError> {
         let wake_signals = WakeSignals::default();
         let connections = settings.connections.max(1);
         let engine = match sqlite_path(&settings.url) {

@@ -70,7 +70,7 @@ impl Resources for Db {
             Box::pin(async move {
                 let picked = claims::pick(tx, &QUEUE, now, &room).await?;
                 let alone = (room.per_host == 1).then_some(until);
-                let picked = hosts::hold(tx, &groups, picked, (now, alone)).await?;
+                let picked = hosts::claim_groups(tx, &groups, picked, (now, alone)).await?;
                 tx.execute_rows(CLAIM, params![until], &claims::columns(&picked)).await?;
                 let rows = tx.query_rows(CLAIMED, &[], &claims::columns(&picked)).await?;
                 Ok(claims::read(rows, &picked, due_resource, |due| due.resource.id.0))
@@ -97,7 +97,7 @@ impl Resources for Db {
                 if tx.execute(CLAIM_ONE, params![id.0, now, until]).await? == 0 {
                     return Ok(None);
                 }
-                hosts::hold_for(tx, &groups, id, (now, until)).await?;
+                hosts::claim_group_for(tx, &groups, id, (now, until)).await?;
                 get(tx, id).await
             })
         });

@@ -121,7 +121,7 @@ fn schedule(polled: &Polled<'_>) -> Value {
         json!({ "bound": bound, "secs": step.secs, "code": code, "reason": reason })
     });
     json!({
-        "asked": plan.polling.asked,
+        "hints": plan.polling.hints,
         "entries_per_hour": plan.polling.entries_per_hour,
         "steps": steps.collect::<Vec<_>>(),
         "period_s": plan.period.as_secs(),

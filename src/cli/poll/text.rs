@@ -145,26 +145,26 @@ fn other(content: &DocumentContent, why: Option<&NotAFeed>, out: &mut String) {
 }
 
 fn schedule(polled: &Polled<'_>, out: &mut String) {
-    let Polling { asked, entries_per_hour, .. } = &polled.plan.polling;
-    let [headers, ttl, syndication] = asked.wishes(*entries_per_hour);
-    let wishes = [
-        ("headers say it is good for", asked.headers_s, headers),
-        ("ttl asks for", asked.ttl_s, ttl),
-        ("sy:updatePeriod asks for", asked.syndication_s, syndication),
+    let Polling { hints, entries_per_hour, .. } = &polled.plan.polling;
+    let [headers, ttl, syndication] = hints.floors(*entries_per_hour);
+    let floors = [
+        ("headers say it is good for", hints.headers_s, headers),
+        ("ttl asks for", hints.ttl_s, ttl),
+        ("sy:updatePeriod asks for", hints.syndication_s, syndication),
     ];
-    for (what, secs, counted) in wishes {
+    for (what, secs, counted) in floors {
         let ignored = if counted.secs < secs { ", not followed: it publishes faster" } else { "" };
         if secs > 0 {
             line(out, "hint", &format!("{what} {secs} s{ignored}"));
         }
     }
-    if !asked.skip_hours.is_empty() {
-        let hours: Vec<_> = asked.skip_hours.iter().map(ToString::to_string).collect();
+    if !hints.skip_hours.is_empty() {
+        let hours: Vec<_> = hints.skip_hours.iter().map(ToString::to_string).collect();
         line(out, "hint", &format!("skipHours: {} (GMT)", hours.join(", ")));
     }
-    if !asked.skip_days.is_empty() {
+    if !hints.skip_days.is_empty() {
         let name = |day: &u8| DAYS.get(usize::from(*day)).copied().unwrap_or("no day");
-        let days: Vec<_> = asked.skip_days.iter().map(name).collect();
+        let days: Vec<_> = hints.skip_days.iter().map(name).collect();
         line(out, "hint", &format!("skipDays: {} (GMT)", days.join(", ")));
     }
     for step in &polled.plan.steps {

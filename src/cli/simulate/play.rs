@@ -155,7 +155,7 @@ impl Player<'_> {
         } else {
             PollFinding::NewRecords(NewRecords {
                 kind: ResourceKind::Feed,
-                asked: PollingHints::default(),
+                hints: PollingHints::default(),
                 entries: document.len(),
                 new: new.min(document.len()),
                 dates: document.iter().map(|at| time(*at as f64)).collect(),

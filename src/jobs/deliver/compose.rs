@@ -328,7 +328,7 @@ mod tests {
 
     /// A composer on a store with one resource.
     async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
-        let settings = feedgate_store::Settings {
+        let settings = feedgate_store::StoreSettings {
             url: format!("sqlite:{}", folder.join("feedgate.db").display()),
             connections: 4,
             groups: HostGroups::new(Duration::ZERO),

@@ -46,18 +46,18 @@ impl Poller {
     /// Corrects the due times in the store before anything is claimed, if this node has just
     /// started or its clock was set (P46, P47).
     pub(super) async fn check_clock(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let look = {
+        let check = {
             let mut clock = self.health.clock.lock().unwrap_or_else(PoisonError::into_inner);
-            clock.look(self.health.started.elapsed(), now)
+            clock.check(self.health.started.elapsed(), now)
         };
-        let slack = match look {
+        let slack = match check {
             ClockReading::Steady => return Ok(()),
             ClockReading::First => LONGEST_SKIP,
             ClockReading::Jumped => TimeDelta::zero(),
         };
         let advanced = self.store.shorten_waits(now, slack).await?;
         let smoothed = self.store.release_backlog(now).await?;
-        if look == ClockReading::Jumped {
+        if check == ClockReading::Jumped {
             warn!(advanced, smoothed, "the system clock was set by more than five minutes");
         } else if smoothed > 0 {
             info!(smoothed, "overdue polls were spread over the coming minutes");

@@ -87,7 +87,7 @@ async fn subscribe(database: &str, sink: &Sink, many: usize) -> Result<(), Troub
     let groups = HostGroups::new(Duration::ZERO);
     let (url, cut) = (database.to_owned(), PageLimits::default());
     let settings =
-        store::Settings { url, connections: 1, groups, cut, forwarding: Default::default() };
+        store::StoreSettings { url, connections: 1, groups, cut, forwarding: Default::default() };
     let store = store::open(&settings).await?;
     let now = feedgate::jobs::runner::now();
     let wishes = (1..many).map(|n| async move {

@@ -110,7 +110,7 @@ impl Crowd {
     /// A node on the database `url`, for resources of a server at `port`.
     pub(crate) async fn gather(url: String, port: u16) -> Result<Crowd, Trouble> {
         let groups = HostGroups::new(Duration::from_secs(1));
-        let store = store::open(&store::Settings {
+        let store = store::open(&store::StoreSettings {
             url,
             connections: 8,
             groups,

@@ -122,8 +122,8 @@ async fn programs_are_told_the_same_in_json() {
     assert_eq!(told["hops"][0]["status"], 200);
     assert_eq!(told["feed"]["format"], "rss2.0");
     assert_eq!(told["feed"]["entries"].as_array().unwrap().len(), 1);
-    assert_eq!(told["schedule"]["asked"]["headers_s"], 60);
-    assert_eq!(told["schedule"]["asked"]["ttl_s"], 7_200);
+    assert_eq!(told["schedule"]["hints"]["headers_s"], 60);
+    assert_eq!(told["schedule"]["hints"]["ttl_s"], 7_200);
 }
 
 #[tokio::test]

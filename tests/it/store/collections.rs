@@ -16,7 +16,7 @@ use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Lease, SubscriptionRequest};
 use feedgate_core::topic::Topic;
 use feedgate_feed::model::Element;
-use feedgate_store::COLLECTED_AT_ONCE;
+use feedgate_store::COLLECT_BATCH;
 use futures_util::stream::{self, StreamExt};
 
 use super::{at, document, entry, on_both_stores, poll, resource, room, topic, wish};
@@ -85,7 +85,7 @@ async fn settle(store: &Arc<dyn Store>, second: i64) -> usize {
             return steps;
         }
         for owing in &claimed {
-            assert!(owing.records.len() <= COLLECTED_AT_ONCE as usize);
+            assert!(owing.records.len() <= COLLECT_BATCH as usize);
         }
         store.collect(claimed, at(second)).await.unwrap();
     }
@@ -116,7 +116,7 @@ async fn what_members_publish_is_collected_once_and_in_order(database: Database)
     assert_eq!(settle(&store, 8).await, 0, "nothing is left");
 
     // What is more than one step takes is taken in by several.
-    let many: Vec<String> = (0..COLLECTED_AT_ONCE + 10).map(|n| format!("many{n}")).collect();
+    let many: Vec<String> = (0..COLLECT_BATCH + 10).map(|n| format!("many{n}")).collect();
     for some in many.chunks(10) {
         publish(&store, "a", 9, &some.iter().map(String::as_str).collect::<Vec<_>>()).await;
     }

@@ -9,7 +9,7 @@ use feedgate_core::page::PageLimits;
 use feedgate_core::record::Seq;
 use feedgate_feed::Body;
 use feedgate_store as store;
-use feedgate_store::Settings;
+use feedgate_store::StoreSettings;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe};
 use crate::support::postgres::Database;
@@ -26,7 +26,7 @@ const ENTRIES: i64 = 5;
 async fn the_child_that_is_killed() {
     #[expect(clippy::disallowed_methods, reason = "it is our own parent that sets it")]
     let Ok(url) = std::env::var(CHILD) else { return };
-    let store = store::open(&Settings {
+    let store = store::open(&StoreSettings {
         url,
         connections: 2,
         groups: HostGroups::new(Duration::ZERO),

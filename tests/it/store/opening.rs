@@ -8,7 +8,7 @@ use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::StoreError;
 use feedgate_store as store;
-use feedgate_store::{MIGRATIONS, Settings};
+use feedgate_store::{MIGRATIONS, StoreSettings};
 
 use super::{at, on_both_stores, subscribe, topic};
 use crate::support::postgres::{Database, Kind};
@@ -43,7 +43,7 @@ async fn a_newer_schema_is_refused(database: Database) {
     let running = database.open().await;
     database.run("insert into migrations (version, name) values (99, 'from the future')").await;
     let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
-    let settings = Settings {
+    let settings = StoreSettings {
         url: database.url.clone(),
         connections: 2,
         groups,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{Store, StoreError};
-use feedgate_store::{self as store, MIGRATIONS, Migration, Settings};
+use feedgate_store::{self as store, MIGRATIONS, Migration, StoreSettings};
 
 use super::{at, on_both_stores, topic};
 use crate::support::postgres::{Database, Kind};
@@ -42,7 +42,7 @@ fn and(later: &[Migration]) -> Vec<Migration> {
 
 /// Opens the database as a version with these migrations would.
 async fn open(url: &str, migrations: &[Migration]) -> Result<Arc<dyn Store>, StoreError> {
-    let settings = Settings {
+    let settings = StoreSettings {
         url: url.to_owned(),
         connections: 2,
         groups: HostGroups::new(Duration::ZERO),

@@ -50,7 +50,7 @@ async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
     store.record(id, &offering(1, proposal("hub", "t1"))).await.unwrap();
     let due = store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap();
     assert_eq!((due.len(), due[0].token.as_str(), due[0].subscribers), (1, "t1", 1));
-    assert_eq!(due[0].state, UpstreamState::Asked, "a hub may verify before it answers");
+    assert_eq!(due[0].state, UpstreamState::Requested, "a hub may verify before it answers");
     assert_eq!(store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap(), [], "it is claimed");
     assert_eq!(store.claim_upstreams(at(9), at(19), &few(5)).await.unwrap(), due, "its taker died");
 

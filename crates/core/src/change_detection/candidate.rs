@@ -67,9 +67,10 @@ impl Candidate {
         let text = text_of(entry);
         let link = first(&entry.links, "alternate").map(plain_link);
         let enclosures: Vec<&str> = hrefs(&entry.links, "enclosure").collect();
-        let mut said = vec![folded(&title), without_space(&text), link.clone().unwrap_or_default()];
-        said.extend(enclosures.into_iter().map(str::to_owned));
-        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        let mut parts =
+            vec![folded(&title), without_space(&text), link.clone().unwrap_or_default()];
+        parts.extend(enclosures.into_iter().map(str::to_owned));
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         Candidate {
             id: EntryKey::from_id(&entry.id),
             bare: bare(&entry.id),
@@ -77,7 +78,7 @@ impl Candidate {
             text: fingerprint(&title, &text),
             renamed: None,
             title: Digest::from_parts(&[&folded(&title)]),
-            digest: Digest::from_parts(&said),
+            digest: Digest::from_parts(&parts),
             published: stated(entry, entry.published),
             updated: stated(entry, entry.updated),
             entry_id: entry.id.clone(),

@@ -73,11 +73,11 @@ fn standing() -> Baseline {
 }
 
 /// A letter for each entry of `after`: New, Old, Renamed, Updated, Waiting, Known.
-fn judged(before: Vec<Entry>, after: Vec<Entry>) -> String {
+fn classified(before: Vec<Entry>, after: Vec<Entry>) -> String {
     letters(&classify(&document(after), &known(&document(before)), &standing(), at(0)))
 }
 
-fn letters(judgement: &ChangeSet) -> String {
+fn letters(changes: &ChangeSet) -> String {
     let letter = |verdict: &EntryChange| match verdict {
         EntryChange::New(Audience::Nobody) => 'O',
         EntryChange::New(_) => 'N',
@@ -87,7 +87,7 @@ fn letters(judgement: &ChangeSet) -> String {
         EntryChange::Known(_) => 'K',
         EntryChange::Repeated => '2',
     };
-    judgement.verdicts.iter().map(letter).collect()
+    changes.verdicts.iter().map(letter).collect()
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn n01_what_bears_a_known_id_is_known_whatever_else_changed() {
         ("another id, and all else",      entry("http://a.test/2", "http://a.test/2", "ebb", Some(-1)), "N"),
     ];
     for (why, after, want) in cases {
-        assert_eq!(judged(vec![one()], vec![after]), want, "{why}");
+        assert_eq!(classified(vec![one()], vec![after]), want, "{why}");
     }
 }
 
@@ -131,7 +131,7 @@ fn n03_an_entry_under_another_id_is_known_by_what_else_it_has() {
         ("a date is another day than none",   undated(), entry("urn:2", link, "tides", Some(-9)),                        "N"),
     ];
     for (why, before, after, want) in cases {
-        assert_eq!(judged(vec![before], vec![after]), want, "{why}");
+        assert_eq!(classified(vec![before], vec![after]), want, "{why}");
     }
 }
 
@@ -139,9 +139,9 @@ fn n03_an_entry_under_another_id_is_known_by_what_else_it_has() {
 fn n03_what_several_share_says_nothing() {
     let home = "https://a.test/";
     let same = |id| entry(id, home, "tides", Some(-9));
-    assert_eq!(judged(vec![same("1")], vec![same("1"), same("2")]), "KN", "both are there");
-    assert_eq!(judged(vec![same("1")], vec![same("2"), same("3")]), "NN", "which of the two?");
-    assert_eq!(judged(vec![same("1")], vec![same("2"), same("2")]), "N2", "d: one id, twice");
+    assert_eq!(classified(vec![same("1")], vec![same("1"), same("2")]), "KN", "both are there");
+    assert_eq!(classified(vec![same("1")], vec![same("2"), same("3")]), "NN", "which of the two?");
+    assert_eq!(classified(vec![same("1")], vec![same("2"), same("2")]), "N2", "d: one id, twice");
 }
 
 #[test]
@@ -153,11 +153,11 @@ fn n04_where_nearly_all_have_other_ids_the_ids_have_changed() {
         entry
     };
     let after = |all: std::ops::Range<usize>| all.map(|n| moved(n, "y")).collect::<Vec<_>>();
-    assert_eq!(judged(before(), after(0..10)), "RRRRRRRRRR", "all of them");
-    assert_eq!(judged(before(), after(1..11)), "RRRRRRRRRN", "and a new one");
+    assert_eq!(classified(before(), after(0..10)), "RRRRRRRRRR", "all of them");
+    assert_eq!(classified(before(), after(1..11)), "RRRRRRRRRN", "and a new one");
     let half = (0..5).map(|n| nth(n, Some(-200))).chain(after(5..10)).collect();
-    assert_eq!(judged(before(), half), "KKKKKNNNNN", "half of them: who knows");
-    assert_eq!(judged(before(), after(0..4)), "NNNN", "too few to tell");
+    assert_eq!(classified(before(), half), "KKKKKNNNNN", "half of them: who knows");
+    assert_eq!(classified(before(), after(0..4)), "NNNN", "too few to tell");
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn n05_out_of_a_flood_only_what_is_recent_is_sent() {
     for (why, entries, standing, want) in cases {
         let before = if standing.is_known { known_ones(10) } else { Vec::new() };
         let before = known(&document(before));
-        let judgement = classify(&document(entries), &before, &standing, at(0));
-        assert_eq!((judgement.new_records(), judgement.old()), want, "{why}");
+        let changes = classify(&document(entries), &before, &standing, at(0));
+        assert_eq!((changes.new_records(), changes.old()), want, "{why}");
     }
 }
 
@@ -201,7 +201,7 @@ fn n05_of_half_a_long_document_nothing_is_thought() {
     let before: Vec<_> = (0..40).map(|n| nth(n, Some(-500))).collect();
     let mut after = before.clone();
     after.extend((100..140).map(|n| nth(n, Some(-400))));
-    assert_eq!(judged(before, after).matches('N').count(), 40);
+    assert_eq!(classified(before, after).matches('N').count(), 40);
 }
 
 #[test]
@@ -210,13 +210,13 @@ fn n05_another_feed_at_the_same_place_is_no_news() {
     let mut after: Vec<_> = (100..105).map(|n| nth(n, Some(-400))).collect();
     after.push(nth(105, Some(-1)));
     let (mut document, known) = (document(after), known(&document(before)));
-    let judgement = classify(&document, &known, &standing(), at(0));
-    assert_eq!(letters(&judgement), "NNNNNN", "the same title: a quick feed");
+    let changes = classify(&document, &known, &standing(), at(0));
+    assert_eq!(letters(&changes), "NNNNNN", "the same title: a quick feed");
     document.title = "Casino".to_owned();
-    let judgement = classify(&document, &known, &standing(), at(0));
-    assert_eq!(letters(&judgement), "OOOOON", "case j");
+    let changes = classify(&document, &known, &standing(), at(0));
+    assert_eq!(letters(&changes), "OOOOON", "case j");
     let remark = "feed identity changed; 5 old entries were not sent";
-    assert_eq!(judgement.remark().as_deref(), Some(remark));
+    assert_eq!(changes.remark().as_deref(), Some(remark));
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn n06_what_slides_in_at_the_far_end_is_old() {
         ("or in between",                   with(9, Some(-200), 1), "KNKK"),
     ];
     for (why, after, want) in cases {
-        assert_eq!(judged(before(), after), want, "{why}");
+        assert_eq!(classified(before(), after), want, "{why}");
     }
 }
 
@@ -270,13 +270,13 @@ fn n07_an_update_reaches_whom_it_concerns() {
         let known = KnownEntry { revised, revised_at, ..before.clone() };
         let document = document(vec![entry]);
         let known = Known::from_iter([(document.candidates[0].id, known)]);
-        let judgement = classify(&document, &known, &standing(), at(0));
-        let reach = match &judgement.verdicts[0] {
-            EntryChange::Updated(_, reach) => Some(*reach),
+        let changes = classify(&document, &known, &standing(), at(0));
+        let audience = match &changes.verdicts[0] {
+            EntryChange::Updated(_, audience) => Some(*audience),
             _ => None,
         };
-        assert_eq!(reach, want, "{why}");
-        assert_eq!(judgement.is_put_off(), why.contains("waits"), "{why}");
+        assert_eq!(audience, want, "{why}");
+        assert_eq!(changes.is_put_off(), why.contains("waits"), "{why}");
     }
 }
 
@@ -316,19 +316,19 @@ fn n08_what_is_taken_back_is_told_once() {
         ..Element::default()
     };
     let before = known(&document(vec![nth(1, None), nth(2, None)]));
-    let judged = |entries: Vec<Entry>, gone: &[&str], known: &Known| {
+    let classified = |entries: Vec<Entry>, gone: &[&str], known: &Known| {
         let extensions = gone.iter().map(|id| tombstone(id)).collect();
         let feed = Feed { entries, extensions, ..Feed::default() };
         let document = FeedDocument::from_feed(&feed, true, None, at(0));
-        let judgement = classify(&document, known, &standing(), at(0));
-        judgement.deleted.iter().map(|(_, known)| known.first.0).collect::<Vec<_>>()
+        let changes = classify(&document, known, &standing(), at(0));
+        changes.deleted.iter().map(|(_, known)| known.first.0).collect::<Vec<_>>()
     };
     let both = ["urn:x:1", "urn:x:1", "urn:x:7"];
-    assert_eq!(judged(vec![nth(2, None)], &both, &before), [1], "known, and once");
-    assert_eq!(judged(vec![nth(1, None)], &both, &before), [0; 0], "it is still there");
+    assert_eq!(classified(vec![nth(2, None)], &both, &before), [1], "known, and once");
+    assert_eq!(classified(vec![nth(1, None)], &both, &before), [0; 0], "it is still there");
     let gone = KnownEntry { is_deleted: true, ..first_of(&before) };
     let gone = Known::from_iter([(EntryKey::from_id("urn:x:1"), gone)]);
-    assert_eq!(judged(vec![], &both, &gone), [0; 0], "it was told before");
+    assert_eq!(classified(vec![], &both, &gone), [0; 0], "it was told before");
     let back = classify(&document(vec![nth(1, None)]), &gone, &standing(), at(0));
     assert_eq!(letters(&back), "U", "it is back");
     assert_eq!(letters(&classify(&document(vec![]), &before, &standing(), at(0))), "", "absence");

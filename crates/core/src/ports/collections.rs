@@ -40,7 +40,7 @@ pub trait Collections: Send + Sync {
     ) -> Result<u64, StoreError>;
 
     /// Takes up to `limit` cursors of collections that lag, longest due first, and hides them
-    /// until `until`. Each brings at most `feedgate_store::COLLECTED_AT_ONCE` records.
+    /// until `until`. Each brings at most `feedgate_store::COLLECT_BATCH` records.
     async fn claim_collecting(
         &self,
         now: DateTime<Utc>,

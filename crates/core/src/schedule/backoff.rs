@@ -92,15 +92,14 @@ pub fn is_gone(polling: &Polling, now: DateTime<Utc>) -> bool {
     polling.gone >= GONE_TIMES && now >= since + GONE_FOR
 }
 
-/// Seconds for which the server is to be left alone whatever it is asked for; 0 for
-/// none.
+/// Seconds during which nothing at all is requested from the server; 0 for none.
 fn leave_alone_s(polling: &Polling, setback: &PollSetback) -> u32 {
-    let asked = setback.retry_after_s.unwrap_or(0).min(LONGEST_RETRY_AFTER_S);
+    let requested_s = setback.retry_after_s.unwrap_or(0).min(LONGEST_RETRY_AFTER_S);
     if setback.class != FailureClass::SlowDown {
-        return asked;
+        return requested_s;
     }
     let times = polling.slow_downs.saturating_sub(1).min(16);
-    asked.max((SLOW_DOWN_S << times).min(LONGEST_SLOW_DOWN_S))
+    requested_s.max((SLOW_DOWN_S << times).min(LONGEST_SLOW_DOWN_S))
 }
 
 /// Lengthens the period of what has failed. `polling` has counted this setback.

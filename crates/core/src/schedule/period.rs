@@ -48,7 +48,7 @@ impl Period {
         self.least_s >= self.secs
     }
 
-    /// The next fetch after one at `now`. `dice` is random in 0 to 1: it spreads polls
+    /// The next fetch after one at `now`. `jitter` is random in 0 to 1: it spreads polls
     /// that were begun together (rule P44).
     pub fn next(self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let secs = f64::from(self.secs);

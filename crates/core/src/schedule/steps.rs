@@ -151,8 +151,8 @@ pub(super) fn steady(
     }
     steps.at_least(floor_s(kind), PeriodReason::Floor);
     be_polite(&mut steps, polling, bounds);
-    for request in polling.asked.wishes(polling.entries_per_hour) {
-        steps.at_least(request.secs, request.reason);
+    for floor in polling.hints.floors(polling.entries_per_hour) {
+        steps.at_least(floor.secs, floor.reason);
     }
     steps
 }
@@ -198,8 +198,8 @@ fn be_polite(steps: &mut PeriodSteps, polling: &Polling, bounds: &ScheduleBounds
     steps.at_least(least, PeriodReason::MinPeriod);
     let is_known = polling.rate_at.is_some();
     let is_cheap = !polling.validators.is_empty() && !polling.resent;
-    // Who says "good for a minute" expects to be asked every minute.
-    let consents = polling.asked.headers_s > 0 && polling.asked.headers_s <= least;
+    // A publisher whose headers say "good for a minute" expects a request every minute.
+    let consents = polling.hints.headers_s > 0 && polling.hints.headers_s <= least;
     if !is_known || is_cheap || consents {
         return;
     }

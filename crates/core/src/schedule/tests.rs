@@ -41,7 +41,7 @@ fn period(polling: Polling, bounds: &ScheduleBounds) -> (u32, &'static str) {
 #[test]
 fn p12_p13_the_period_follows_the_rate_and_wishes_lengthen_it() {
     let asking = |headers_s, ttl_s| Polling {
-        asked: PollingHints { headers_s, ttl_s, ..PollingHints::default() },
+        hints: PollingHints { headers_s, ttl_s, ..PollingHints::default() },
         ..steady(100.0)
     };
     let operator = |min_period_s| ScheduleBounds { min_period_s, ..BOUNDS };
@@ -98,10 +98,10 @@ fn what_is_silent_for_half_a_year_is_polled_once_a_day() {
 
 #[test]
 fn a_window_that_overran_is_looked_at_sooner() {
-    let news = |entries, new| {
+    let document = |entries, new| {
         PollFinding::NewRecords(NewRecords {
             kind: ResourceKind::Feed,
-            asked: PollingHints::default(),
+            hints: PollingHints::default(),
             entries,
             new,
             dates: Vec::new(),
@@ -109,24 +109,24 @@ fn a_window_that_overran_is_looked_at_sooner() {
     };
     #[rustfmt::skip]
     let cases = [
-        ("something known is left",            ResourceKind::Feed,    news(10, 9), 1.0, (2_437, "rate")),
-        ("everything is new",                  ResourceKind::Feed,    news(10, 10), 1.0, (1_187, "window_overrun")),
-        ("two entries are no window",          ResourceKind::Feed,    news(2, 2),  1.0, (3_061, "rate")),
-        ("the first document is all new",      ResourceKind::Unknown, news(10, 10), 1.0, (2_375, "rate")),
-        ("so few that they are soon gone",     ResourceKind::Feed,    news(10, 0), 240.0 * 24.0, (60, "floor")),
-        ("as few, less fast",                  ResourceKind::Feed,    news(3, 0), 24.0 * 24.0, (140, "rate")),
-        ("as few, very fast",                  ResourceKind::Feed,    news(3, 0), 24.0 * 50.0, (72, "window")),
+        ("something known is left",            ResourceKind::Feed,    document(10, 9), 1.0, (2_437, "rate")),
+        ("everything is new",                  ResourceKind::Feed,    document(10, 10), 1.0, (1_187, "window_overrun")),
+        ("two entries are no window",          ResourceKind::Feed,    document(2, 2),  1.0, (3_061, "rate")),
+        ("the first document is all new",      ResourceKind::Unknown, document(10, 10), 1.0, (2_375, "rate")),
+        ("so few that they are soon gone",     ResourceKind::Feed,    document(10, 0), 240.0 * 24.0, (60, "floor")),
+        ("as few, less fast",                  ResourceKind::Feed,    document(3, 0), 24.0 * 24.0, (140, "rate")),
+        ("as few, very fast",                  ResourceKind::Feed,    document(3, 0), 24.0 * 50.0, (72, "window")),
     ];
     for (why, kind, found, per_day, want) in cases {
         let held = ScheduleInput { kind, ..held(steady(per_day)) };
         let plan = plan(held, &found, &BOUNDS, at(0), 0.5);
         assert_eq!((plan.period.as_secs(), plan.period.reason().word()), want, "{why}");
     }
-    let overrun = planned(steady(1.0), &news(10, 10));
+    let overrun = planned(steady(1.0), &document(10, 10));
     assert!(overrun.polling.overrun, "it is remembered");
     let after = planned(overrun.polling, &SAME);
     assert!(after.polling.overrun, "until it is known to be over");
-    assert!(!planned(after.polling, &news(10, 1)).polling.overrun);
+    assert!(!planned(after.polling, &document(10, 1)).polling.overrun);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
     let resent = Polling { resent: true, ..steady(1e6) };
     let large = Polling { body_bytes: 300_000, ..whole.clone() };
     let consents = Polling {
-        asked: PollingHints { headers_s: 60, ..PollingHints::default() },
+        hints: PollingHints { headers_s: 60, ..PollingHints::default() },
         ..whole.clone()
     };
     #[rustfmt::skip]
@@ -265,8 +265,8 @@ fn p44_jitter_is_a_tenth_and_never_undercuts_a_promise() {
             .num_seconds()
     };
     let hourly = steady(K_LEAST * K_LEAST * 24.0);
-    let asked = PollingHints { ttl_s: 3_600, ..PollingHints::default() };
-    let promised = Polling { asked, ..steady(24.0) };
+    let hints = PollingHints { ttl_s: 3_600, ..PollingHints::default() };
+    let promised = Polling { hints, ..steady(24.0) };
     let seldom = Polling { last_new: Some(at(-24 * 400)), ..steady(0.0) };
     let failing = Polling { failures: 3, ..steady(24.0) };
     let failure =
@@ -286,9 +286,9 @@ fn p44_jitter_is_a_tenth_and_never_undercuts_a_promise() {
 #[test]
 fn p44_what_was_first_read_together_does_not_stay_in_step() {
     let polling = Polling { validators: steady(1.0).validators, ..Polling::default() };
-    let news = NewRecords {
+    let document = NewRecords {
         kind: ResourceKind::Feed,
-        asked: PollingHints::default(),
+        hints: PollingHints::default(),
         entries: 1,
         new: 1,
         dates: vec![at(-24)],
@@ -296,7 +296,7 @@ fn p44_what_was_first_read_together_does_not_stay_in_step() {
     let bounds = ScheduleBounds { min_period_s: 300, ..BOUNDS };
     let next = |jitter| {
         let held = ScheduleInput { kind: ResourceKind::Unknown, ..held(polling.clone()) };
-        plan(held, &PollFinding::NewRecords(news.clone()), &bounds, at(0), jitter)
+        plan(held, &PollFinding::NewRecords(document.clone()), &bounds, at(0), jitter)
     };
     let period = i64::from(next(0.5).period.as_secs());
     let span = |jitter| (next(jitter).next_fetch - at(0)).num_seconds();

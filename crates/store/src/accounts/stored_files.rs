@@ -33,7 +33,7 @@ impl StoredFiles for Db {
                 if !has_room(tx, (account, &name), content.body.len(), quota).await? {
                     return Ok(SaveOutcome::Full);
                 }
-                keep(tx, (account, &name), &content, now).await?;
+                save_file(tx, (account, &name), &content, now).await?;
                 Ok(match held {
                     None => SaveOutcome::Made,
                     Some(tag) if tag == content.tag() => SaveOutcome::Same,
@@ -118,7 +118,7 @@ async fn has_room(
     Ok(files < quota.files as u64 && held + bytes as u64 <= quota.bytes as u64)
 }
 
-async fn keep(
+async fn save_file(
     tx: &Tx<'_>,
     (account, name): (i64, &PathSegment),
     content: &FileContent,

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::log::records::{Records, append};
+use crate::log::records::{RecordBatch, append};
 use crate::log::{entries, fan_out};
 use feedgate_core::change_detection::{self, Baseline, Candidate, EntryChange, FeedDocument};
 use feedgate_core::page::PageLimits;
@@ -104,7 +104,7 @@ pub(crate) async fn append_old(
     document.candidates.retain(|candidate| !recorded.contains(&candidate.id.0.to_vec()));
     let known = entries::known(tx, id, document.keys()).await?;
     let mut changes = change_detection::classify(&document, &known, &Baseline::default(), now);
-    let mut records = Records::after(head);
+    let mut records = RecordBatch::after(head);
     let mut seqs = Vec::with_capacity(changes.verdicts.len());
     for (candidate, verdict) in document.candidates.iter_mut().zip(&mut changes.verdicts) {
         seqs.push(match verdict {

@@ -62,7 +62,8 @@ pub(crate) async fn open(tx: &Tx<'_>) -> Result<Option<DateTime<Utc>>, StoreErro
     Ok(first.map(start_of_hour))
 }
 
-/// Keeps what is over at `now`. Where nothing was ever listed, the last hour is the first.
+/// Saves the hours that are over at `now`. Where no change was ever listed, the last hour is the
+/// first.
 pub(crate) async fn keep_all(
     db: &Db,
     now: DateTime<Utc>,
@@ -72,14 +73,14 @@ pub(crate) async fn keep_all(
     let mut hour = db.open_hour().await?.unwrap_or(settled - HOUR);
     let mut kept = 0;
     while hour < settled && kept < MOST_HOURS {
-        keep(db, hour, unit).await?;
+        save_hour(db, hour, unit).await?;
         hour += HOUR;
         kept += 1;
     }
     Ok(kept)
 }
 
-async fn keep(db: &Db, hour: DateTime<Utc>, unit: TimeUnit) -> Result<(), StoreError> {
+async fn save_hour(db: &Db, hour: DateTime<Utc>, unit: TimeUnit) -> Result<(), StoreError> {
     const KEEP: &str = "
         insert into change_hours (hour, unit, count, parts) values ($1, $2, $3, $4)
             on conflict (hour) do nothing";

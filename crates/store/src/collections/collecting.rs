@@ -13,7 +13,7 @@ use crate::engine::claims;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::log::fan_out;
-use crate::log::records::{Records, append};
+use crate::log::records::{RecordBatch, append};
 use crate::log::row::{record, record_columns};
 use crate::resources::details;
 use crate::resources::row::{self, resource, resource_columns};
@@ -24,8 +24,8 @@ use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::status::Status;
 
-/// Records taken in at once from the log of one resource.
-pub const COLLECTED_AT_ONCE: i64 = 50;
+/// The most records of one resource that are collected in one transaction.
+pub const COLLECT_BATCH: i64 = 50;
 
 /// Hands out up to `limit` cursors that lag, longest due first, each with up to `most`
 /// records.
@@ -240,7 +240,7 @@ async fn take_in(
     let (head, mut status): (i64, Status) = (stands.int()?, stands.json()?);
     let mut held = held(tx, id, &taken).await?;
     let mut here: HashSet<String> = held.keys().map(|(_, entry_id)| entry_id.clone()).collect();
-    let mut records = Records::after(head);
+    let mut records = RecordBatch::after(head);
     for owing in taken {
         records.member = owing.member.id.0;
         for (record, audience) in owing.records {

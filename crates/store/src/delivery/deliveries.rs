@@ -120,7 +120,7 @@ pub(crate) async fn settle(
     settled: Vec<DeliveryResult>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    hold(tx, &settled).await?;
+    lock_resources(tx, &settled).await?;
     let (mut delivered, mut waiting, mut failed, mut ended) =
         (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for one in settled {
@@ -242,9 +242,9 @@ const WAITING: &str = failed!(
 const FAILED: &str =
     failed!("replay_from is not null or claimed_upto < ", owed!(), " then cast($1 as bigint)");
 
-/// Locks the resources: for writing if their subscribers are to be counted anew, else
-/// so that many may settle side by side.
-async fn hold(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), StoreError> {
+/// Locks the resources of the results: for writing if their subscribers are to be counted anew,
+/// in share mode if not, so that results can be stored concurrently.
+async fn lock_resources(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), StoreError> {
     const HOLD: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
     let ids = settled.iter().map(|one| id_of(one).resource.0).collect::<Vec<_>>();
     if settled.iter().any(|one| matches!(one, DeliveryResult::Ended { .. })) {

@@ -249,17 +249,17 @@ async fn list(
     filter: SubscriptionFilter,
 ) -> Result<(Vec<ListedSubscription>, u64), StoreError> {
     const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
-    // Only what is asked for stands in the statement, so that its index is used.
+    // The statement contains only the given conditions, so that the index on them is used.
     let mut from = "from subscriptions s join resources r on r.id = s.resource_id
                             join resource_details d on d.resource_id = r.id"
         .to_owned();
     let mut params = Vec::new();
-    let asked = [
+    let conditions = [
         ("s.account_id", filter.account.map(|account| Value::from(account.0))),
         ("r.topic", filter.topic.map(Value::from)),
         ("s.callback", filter.callback.map(Value::from)),
     ];
-    for (column, value) in asked {
+    for (column, value) in conditions {
         let Some(value) = value else { continue };
         let word = if params.is_empty() { "where" } else { "and" };
         params.push(value);

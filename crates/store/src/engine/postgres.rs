@@ -123,7 +123,7 @@ impl Postgres {
         };
         transaction.commit().await.map_err(store_error)?;
         // The server tells this node too, but not as soon.
-        woken.for_each(|whom: Wake| whom.tell(&self.wake_signals));
+        woken.for_each(|whom: Wake| whom.notify(&self.wake_signals));
         Ok(done)
     }
 

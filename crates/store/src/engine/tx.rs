@@ -50,7 +50,7 @@ impl Wake {
     pub(crate) const ALL: [Wake; 4] =
         [Wake::Resources, Wake::Subscriptions, Wake::Intents, Wake::Collections];
 
-    /// The word by which nodes tell each other.
+    /// The word that nodes send to each other.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Wake::Resources => "resources",
@@ -60,8 +60,8 @@ impl Wake {
         }
     }
 
-    /// Wakes them on this node.
-    pub(crate) fn tell(self, wake_signals: &WakeSignals) {
+    /// Wakes the waiting workers of this node.
+    pub(crate) fn notify(self, wake_signals: &WakeSignals) {
         match self {
             Wake::Resources => wake_signals.resources.notify_waiters(),
             Wake::Subscriptions => wake_signals.subscriptions.notify_waiters(),

@@ -14,7 +14,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::entries;
 use crate::log::fan_out::{Versions, mark_due};
-use crate::log::records::{After, Records, append};
+use crate::log::records::{After, RecordBatch, append};
 use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
 use feedgate_core::change_detection::{self, Baseline, ChangeSet, EntryChange, FeedDocument};
@@ -58,11 +58,13 @@ pub(crate) async fn record(
             after
         }
         NewContent::Revision { entry_id, atom } if body_version > before.body_version => {
-            let mut records = Records::after(before.head);
+            let mut records = RecordBatch::after(before.head);
             records.push(RecordKind::New, Audience::Everybody, None, (entry_id, atom));
             append(tx, cut, id, (poll.at, records)).await?
         }
-        NewContent::Revision { .. } | NewContent::Nothing => Records::after(before.head).appended(),
+        NewContent::Revision { .. } | NewContent::Nothing => {
+            RecordBatch::after(before.head).appended()
+        }
     };
     after.body_version = body_version;
     if poll.fetch_url.is_some() {
@@ -165,7 +167,7 @@ async fn keep_entries(
     let standing = Baseline::from_stored(before.kind, &before.status, &before.polling);
     let mut changes = change_detection::classify(document, &known, &standing, document.at);
 
-    let mut records = Records::after(before.head);
+    let mut records = RecordBatch::after(before.head);
     let mut seqs = Vec::with_capacity(changes.verdicts.len());
     for (candidate, verdict) in document.candidates.iter_mut().zip(&changes.verdicts) {
         let (kind, audience, predecessor) = match verdict {

@@ -12,8 +12,8 @@ use feedgate_core::record::Audience;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 
-/// The least reach of the records that a subscription is sent (`Updates::least`).
-macro_rules! least_reach {
+/// The least audience of the records that a subscription is sent (`Updates::least`).
+macro_rules! least_audience {
     () => {
         "case updates when 'always' then 1 when 'fresh' then 2 else 3 end"
     };
@@ -113,7 +113,7 @@ async fn mark_subscriptions_due(
           where resource_id = $1 and due_at is null and lease_until > $2
             and case when format = 'raw' then cursor < $4
                      else cursor < $3 and ",
-        least_reach!(),
+        least_audience!(),
         " <= cast($5 as bigint) end"
     );
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
@@ -136,7 +136,7 @@ async fn advance_cursors(
             set cursor = $2
           where resource_id = $1 and due_at is null and format <> 'raw' and cursor >= $3
             and ",
-        least_reach!(),
+        least_audience!(),
         " > cast($4 as bigint)"
     );
     let params = params![id.0, after.head, head, after.audience.number()];

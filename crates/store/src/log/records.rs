@@ -28,15 +28,15 @@ pub(crate) struct After {
     pub(crate) audience: Audience,
 }
 
-/// Records to be appended, filled side by side.
-pub(crate) struct Records {
+/// Records to be appended to a log, one list per column.
+pub(crate) struct RecordBatch {
     next: i64,
     audience: Audience,
     new_records: usize,
     entries: usize,
     seq: Vec<i64>,
     kind: Vec<String>,
-    reaches: Vec<i64>,
+    audiences: Vec<i64>,
     /// 0: none.
     predecessor: Vec<i64>,
     hash: Vec<Vec<u8>>,
@@ -47,17 +47,17 @@ pub(crate) struct Records {
     members: Vec<i64>,
 }
 
-impl Records {
+impl RecordBatch {
     /// None yet, behind this head.
-    pub(crate) fn after(head: i64) -> Records {
-        Records {
+    pub(crate) fn after(head: i64) -> RecordBatch {
+        RecordBatch {
             next: head + 1,
             audience: Audience::Nobody,
             new_records: 0,
             entries: 0,
             seq: Vec::new(),
             kind: Vec::new(),
-            reaches: Vec::new(),
+            audiences: Vec::new(),
             predecessor: Vec::new(),
             hash: Vec::new(),
             entry_id: Vec::new(),
@@ -93,7 +93,7 @@ impl Records {
         self.entries += usize::from(kind == RecordKind::New);
         self.seq.push(seq);
         self.kind.push(kind.as_str().to_owned());
-        self.reaches.push(audience.number());
+        self.audiences.push(audience.number());
         self.predecessor.push(predecessor.unwrap_or(0));
         self.hash.push(EntryKey::from_id(&entry_id).0.to_vec());
         self.entry_id.push(entry_id);
@@ -108,7 +108,7 @@ pub(crate) async fn append(
     tx: &Tx<'_>,
     cut: &PageLimits,
     id: ResourceId,
-    (at, records): (DateTime<Utc>, Records),
+    (at, records): (DateTime<Utc>, RecordBatch),
 ) -> Result<After, StoreError> {
     const RECORDS: &str = "
         insert into records (resource_id, seq, appended_at, kind, audience, predecessor,
@@ -127,7 +127,7 @@ pub(crate) async fn append(
     let columns = [
         ("seq", Value::Ints(records.seq)),
         ("kind", Value::Texts(records.kind)),
-        ("audience", Value::Ints(records.reaches)),
+        ("audience", Value::Ints(records.audiences)),
         ("predecessor", Value::Ints(records.predecessor)),
         ("entry_hash", Value::Blobs(records.hash)),
         ("entry_id", Value::Texts(records.entry_id)),
@@ -146,7 +146,7 @@ pub(crate) async fn append(
 async fn names(
     tx: &Tx<'_>,
     id: ResourceId,
-    records: &Records,
+    records: &RecordBatch,
 ) -> Result<(Vec<i64>, Vec<String>), StoreError> {
     const SAME: &str = "
         select entry_id from records

@@ -56,20 +56,21 @@ impl Rescheduler for Db {
     }
 
     async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError> {
-        const HURRY: &str = "
+        const RESCHEDULE_NOW: &str = "
             update resources
                set due_at = $1, next_fetch = $1
              where id in ({ids $2}) and claimed_until is null and due_at > $1";
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-        let hurried = self.write(move |tx| {
+        let rescheduled = self.write(move |tx| {
             Box::pin(async move {
                 row::lock(tx, ids.clone()).await?;
-                let hurried = tx.execute(HURRY, &[Value::from(at), Value::Ints(ids)]).await?;
+                let rescheduled =
+                    tx.execute(RESCHEDULE_NOW, &[Value::from(at), Value::Ints(ids)]).await?;
                 tx.wake(Wake::Resources).await?;
-                Ok(hurried)
+                Ok(rescheduled)
             })
         });
-        hurried.await
+        rescheduled.await
     }
 }
 

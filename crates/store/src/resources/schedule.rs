@@ -67,13 +67,13 @@ impl Schedule for Db {
              where fetched_at > $2";
         const CLAIMED: &str = "
             update resources set due_at = $1, claimed_until = null where claimed_until > $2";
-        const CHORES: &str =
+        const MAINTENANCE_TASKS: &str =
             "update maintenance_tasks set claimed_until = $1 where claimed_until > $2";
         let mended = self.write(move |tx| {
             Box::pin(async move {
                 let polled = tx.execute(POLLED, params![now, now + TOLERANCE]).await?;
                 let claimed = tx.execute(CLAIMED, params![now, now + LONGEST_HOLD]).await?;
-                tx.execute(CHORES, params![now, now + LONGEST_HOLD]).await?;
+                tx.execute(MAINTENANCE_TASKS, params![now, now + LONGEST_HOLD]).await?;
                 if polled + claimed > 0 {
                     tx.wake(Wake::Resources).await?;
                 }

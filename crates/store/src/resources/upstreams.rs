@@ -48,14 +48,15 @@ impl Upstreams for Db {
               join upstreams u on u.resource_id = given.resource_id
               join resources r on r.id = u.resource_id"
         );
-        // It is asked for from now on: a hub may verify before it answers. Who gets another
-        // chance begins anew. A row that was made before hosts were kept is given its own.
+        // The state is `requested` from now on, because a hub may verify before it responds. An
+        // upstream that gets another chance starts with no proof. A row that was created before
+        // hosts were stored is given its host.
         const CLAIM: &str = "
             update upstreams
                set due_at = $1, host = {given host},
                    pushed = case when state = 'doubted' then 0 else pushed end,
                    missed = case when state = 'doubted' then 0 else missed end,
-                   state = case when state = 'active' then state else 'asked' end
+                   state = case when state = 'active' then state else 'requested' end
               {from rows}
              where upstreams.resource_id = {given resource_id}";
         let room = room.clone();
@@ -66,7 +67,7 @@ impl Upstreams for Db {
                 let rows = tx.query_rows(DUE, &[], &[ids]).await?;
                 let mut due = claims::read(rows, &picked, read, |due| due.resource.0);
                 for upstream in due.iter_mut().filter(|held| held.state != UpstreamState::Active) {
-                    upstream.state = UpstreamState::Asked;
+                    upstream.state = UpstreamState::Requested;
                 }
                 // What cannot be read is put off as well, or it would stand in the way.
                 let ids = picked.iter().map(|job| job.resource).collect();

@@ -58,7 +58,7 @@ where
             .map_err(store_error)?
             .get(0);
         // What was told before we listened is not told again.
-        Wake::ALL.into_iter().for_each(|whom| whom.tell(wake_signals));
+        Wake::ALL.into_iter().for_each(|whom| whom.notify(wake_signals));
         let _ = ours.set(schema);
         // The connection ends when its client does.
         std::future::pending::<Result<(), StoreError>>().await
@@ -69,7 +69,7 @@ where
             let Some((schema, word)) = told.payload().split_once(' ') else { continue };
             if ours.get().is_some_and(|ours| ours == schema) {
                 let whom = Wake::ALL.into_iter().find(|whom| whom.as_str() == word);
-                whom.into_iter().for_each(|whom| whom.tell(wake_signals));
+                whom.into_iter().for_each(|whom| whom.notify(wake_signals));
             }
         }
         Ok(())

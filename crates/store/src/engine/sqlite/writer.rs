@@ -50,12 +50,12 @@ impl SqliteWriter {
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
     {
-        let (reply, answer) = oneshot::channel();
+        let (reply, send_reply) = oneshot::channel();
         let job = Pending { op: Some(op), result: None, woken: Vec::new(), reply };
         let jobs = lock(&self.jobs).clone().ok_or(StoreError::Closed)?;
         jobs.send(Box::new(job)).await.map_err(|_| StoreError::Closed)?;
         drop(jobs);
-        answer.await.map_err(|_| StoreError::Closed)?
+        send_reply.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Takes nothing more, and returns when all that was taken is written.
@@ -73,11 +73,11 @@ impl SqliteWriter {
 
 /// An operation that waits.
 trait Job: Send {
-    /// Runs it; `false` if it failed and must be undone.
+    /// Runs the operation; `false` if it failed and must be undone.
     fn run(&mut self, conn: &Mutex<Connection>) -> bool;
 
-    /// Answers whoever waits. `trouble` says why what it did is lost.
-    fn answer(self: Box<Self>, failure: Option<&str>, wake_signals: &WakeSignals);
+    /// Sends the result to the caller. `failure` is why the transaction was lost, if it was.
+    fn send_reply(self: Box<Self>, failure: Option<&str>, wake_signals: &WakeSignals);
 }
 
 struct Pending<T, F> {
@@ -104,16 +104,16 @@ where
         fine
     }
 
-    fn answer(self: Box<Self>, failure: Option<&str>, wake_signals: &WakeSignals) {
+    fn send_reply(self: Box<Self>, failure: Option<&str>, wake_signals: &WakeSignals) {
         let result = match (self.result, failure) {
             (Some(Ok(_)) | None, Some(failure)) => Err(write_failed(failure)),
             (Some(result), _) => result,
             (None, None) => Err(write_failed("an operation was not run")),
         };
         if result.is_ok() {
-            self.woken.iter().for_each(|whom| whom.tell(wake_signals));
+            self.woken.iter().for_each(|whom| whom.notify(wake_signals));
         }
-        // Whoever asked may have stopped waiting; what was written stays.
+        // The caller may have stopped waiting; what was written stays.
         let _ = self.reply.send(result);
     }
 }
@@ -132,7 +132,7 @@ fn work(
         let outcome = commit_together(&conn, first, &mut queue, &mut taken);
         let failure = outcome.err().map(|err| err.to_string());
         for job in taken {
-            job.answer(failure.as_deref(), wake_signals);
+            job.send_reply(failure.as_deref(), wake_signals);
         }
     }
     let conn = conn.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -222,8 +222,8 @@ mod tests {
         SqliteWriter::start(conn, WakeSignals::default()).unwrap()
     }
 
-    /// Keeps `n`, then does something foolish if told to.
-    async fn keep(tx: &Tx<'_>, n: i64, folly: &str) -> Result<i64, StoreError> {
+    /// Inserts `n`, then does what `folly` names.
+    async fn insert_then(tx: &Tx<'_>, n: i64, folly: &str) -> Result<i64, StoreError> {
         tx.execute("insert into kept (n) values ($1)", &[n.into()]).await?;
         match folly {
             "panic" => panic!("a bug"),
@@ -244,14 +244,14 @@ mod tests {
         let follies = ["", "panic", "", "refuse", ""];
         let running = follies.into_iter().zip(0..).map(|(folly, n)| {
             // Together in the queue, so together in a transaction.
-            writer.run(move |tx| Box::pin(keep(tx, n, folly)))
+            writer.run(move |tx| Box::pin(insert_then(tx, n, folly)))
         });
         let results = futures_util::future::join_all(running).await;
         for (folly, result) in follies.iter().zip(&results) {
             assert_eq!(result.is_ok(), folly.is_empty(), "{folly}: {result:?}");
         }
         assert_eq!(kept(&writer).await, [0, 2, 4]);
-        let again = writer.run(|tx| Box::pin(keep(tx, 4, ""))).await;
+        let again = writer.run(|tx| Box::pin(insert_then(tx, 4, ""))).await;
         assert!(again.is_err(), "a statement that fails is undone too");
         assert_eq!(kept(&writer).await, [0, 2, 4]);
     }
@@ -262,7 +262,7 @@ mod tests {
         let running = ["", "rollback", ""]
             .into_iter()
             .zip(0..)
-            .map(|(folly, n)| writer.run(move |tx| Box::pin(keep(tx, n, folly))));
+            .map(|(folly, n)| writer.run(move |tx| Box::pin(insert_then(tx, n, folly))));
         let results = futures_util::future::join_all(running).await;
         let told: Vec<_> = results.into_iter().filter_map(Result::ok).collect();
         assert_eq!(kept(&writer).await, told);
@@ -271,9 +271,10 @@ mod tests {
     #[tokio::test]
     async fn what_was_begun_is_finished_before_it_stops() {
         let writer = writer();
-        let (kept, ()) = tokio::join!(writer.run(|tx| Box::pin(keep(tx, 1, ""))), writer.stop());
+        let (kept, ()) =
+            tokio::join!(writer.run(|tx| Box::pin(insert_then(tx, 1, ""))), writer.stop());
         assert_eq!(kept.unwrap(), 1);
-        let late = writer.run(|tx| Box::pin(keep(tx, 2, ""))).await;
+        let late = writer.run(|tx| Box::pin(insert_then(tx, 2, ""))).await;
         assert!(matches!(late, Err(StoreError::Closed)));
     }
 }

@@ -1,4 +1,4 @@
-//! Which unknown entries are news, and which are old (rule N5).
+//! Tells unknown entries that are new from old ones that were not known (N5).
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -17,16 +17,16 @@ const LIVELY: f64 = 4.0;
 /// An average over longer than this says nothing of a number.
 const LONGEST_HOURS: f64 = 24.0 * 30.0;
 
-/// Whom each candidate reaches, if it is new.
-pub(super) fn reaches(
+/// The audience of each candidate, if it is new.
+pub(super) fn audiences(
     document: &FeedDocument,
     matched: &[Match],
     standing: &Baseline,
     is_another_feed: bool,
 ) -> Vec<Audience> {
     let candidates = &document.candidates;
-    let mut reaches = vec![Audience::Everybody; candidates.len()];
-    let (true, Some(last_good)) = (standing.is_known, standing.last_good) else { return reaches };
+    let mut audiences = vec![Audience::Everybody; candidates.len()];
+    let (true, Some(last_good)) = (standing.is_known, standing.last_good) else { return audiences };
     let is_new = |at: usize| matched[at] == Match::None;
     let is_old =
         |candidate: &Candidate| candidate.date().is_some_and(|date| date < last_good - GRACE);
@@ -41,19 +41,19 @@ pub(super) fn reaches(
                 undated > MOST_UNDATED && (!standing.is_failing || is_another_feed)
             };
             if is_old(&candidates[at]) || is_crowded {
-                reaches[at] = Audience::Nobody;
+                audiences[at] = Audience::Nobody;
             }
         }
-        return reaches;
+        return audiences;
     }
     // Where newer ones were taken out, older ones slide in at the far end.
     let far_end = matched.iter().take_while(|found| **found == Match::None).count();
     if far_end < candidates.len() {
         for at in (0..far_end).filter(|at| is_old(&candidates[*at])) {
-            reaches[at] = Audience::Nobody;
+            audiences[at] = Audience::Nobody;
         }
     }
-    reaches
+    audiences
 }
 
 /// "max(25, half of the document)", or what a feed that is as lively as this one may have
