@@ -28,7 +28,7 @@ use feedgate_feed::model::Text;
 use feedgate_feed::normalize;
 use feedgate_protocol::rss::{self, BadFeed, DocumentFault};
 
-pub use enclosure::look;
+pub use enclosure::inspect_enclosure;
 pub use post::{Draft, Posted, new_id};
 pub use sign_in::hash_password;
 
@@ -36,7 +36,7 @@ use sign_in::SignIn;
 
 /// What the operator decides.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AuthoringSettings {
     /// The address others know us by: what the addresses of files begin with.
     pub public_url: Url,
     /// How much one account may store.
@@ -51,7 +51,7 @@ pub struct AuthoringService {
     subscribe: Arc<SubscriptionService>,
     fetch: HttpClient,
     sign_in: SignIn,
-    settings: Settings,
+    settings: AuthoringSettings,
 }
 
 /// Somebody who has signed in; made nowhere else.
@@ -153,7 +153,7 @@ impl AuthoringService {
         store: Arc<dyn Store>,
         subscribe: Arc<SubscriptionService>,
         fetch: HttpClient,
-        settings: Settings,
+        settings: AuthoringSettings,
     ) -> AuthoringService {
         AuthoringService {
             sign_in: SignIn::new(Arc::clone(&store)),
@@ -193,18 +193,18 @@ impl AuthoringService {
             SaveOutcome::NoAccount => return Err(AuthoringRefusal::WrongPassword),
         }
         let url = self.url(&author.login, name);
-        let news = Some(&content.body[..]).filter(|_| kept != SaveOutcome::Same);
-        let is_told = self.announce(&url, news, now).await;
+        let changed_feed = Some(&content.body[..]).filter(|_| kept != SaveOutcome::Same);
+        let is_told = self.announce(&url, changed_feed, now).await;
         Ok(SavedFeed { url, is_new: kept == SaveOutcome::Made, tag: content.tag(), is_told })
     }
 
-    /// Has everybody told who wants to be, of the feed too if it is `news`; whether that can
-    /// be relied on.
-    async fn announce(&self, url: &str, news: Option<&[u8]>, now: DateTime<Utc>) -> bool {
+    /// Pings the stored feed, and forwards the ping if the feed changed; `false` if the ping could
+    /// not be stored.
+    async fn announce(&self, url: &str, changed_feed: Option<&[u8]>, now: DateTime<Utc>) -> bool {
         let announced = async {
             // Also where nothing changed: the ping before this may have been lost.
             self.ping(url, now).await?;
-            match news {
+            match changed_feed {
                 Some(feed) => self.forward_ping(url, feed, now).await,
                 None => Ok(()),
             }

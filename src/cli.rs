@@ -1,7 +1,7 @@
 //! The command line: one file per command, and what they share.
 //!
-//! What a command answers goes to standard output through `say`; logs and faults
-//! go to standard error, so that answers can be piped.
+//! The output of a command goes to standard output through `print_line`; logs and errors go to
+//! standard error, so that the output can be piped.
 
 mod account;
 mod check_config;
@@ -39,19 +39,19 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Args),
-    Demo(demo::Args),
-    Normalize(normalize::Args),
-    Poll(poll::Args),
-    Post(Box<post::Args>),
-    Consume(consume::Args),
-    Listen(listen::Args),
-    SimulateSchedule(simulate::Args),
-    Token(token::Args),
-    Account(account::Args),
-    Migrate(migrate::Args),
-    CheckConfig(check_config::Args),
-    Healthcheck(healthcheck::Args),
+    Serve(serve::ServeArgs),
+    Demo(demo::DemoArgs),
+    Normalize(normalize::NormalizeArgs),
+    Poll(poll::PollArgs),
+    Post(Box<post::PostArgs>),
+    Consume(consume::ConsumeArgs),
+    Listen(listen::ListenArgs),
+    SimulateSchedule(simulate::SimulateArgs),
+    Token(token::TokenArgs),
+    Account(account::AccountArgs),
+    Migrate(migrate::MigrateArgs),
+    CheckConfig(check_config::CheckConfigArgs),
+    Healthcheck(healthcheck::HealthcheckArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -79,7 +79,7 @@ pub async fn run() -> ExitCode {
 
 /// Where the settings come from; shared by the commands that need any.
 #[derive(Debug, Args)]
-pub(crate) struct Settings {
+pub(crate) struct SettingsArgs {
     /// Read settings from this TOML file.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
@@ -87,7 +87,7 @@ pub(crate) struct Settings {
     database: Option<String>,
 }
 
-impl Settings {
+impl SettingsArgs {
     /// Reads them, with further options that were given on the command line.
     pub(crate) fn load(
         &self,
@@ -101,9 +101,9 @@ impl Settings {
     }
 }
 
-/// Prints one line, or several, of a command's answer. Whoever stops reading early,
-/// as `head` does, is not an error.
-pub(crate) fn say(text: impl AsRef<str>) {
+/// Prints one line, or several, of a command's output. A reader that stops early, as `head` does,
+/// is no error.
+pub(crate) fn print_line(text: impl AsRef<str>) {
     writeln!(io::stdout().lock(), "{}", text.as_ref()).unwrap_or_default();
 }
 

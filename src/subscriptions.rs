@@ -329,7 +329,7 @@ impl SubscriptionService {
                 visit.ends(verified.is_ok());
                 verified
             }
-            None => Err(NotVerified::Busy),
+            None => Err(NotVerified::RateLimited),
         };
         let result = verified.as_ref().map_or_else(NotVerified::code, |()| "ok");
         self.metrics.verified(intent.mode.as_str(), result);
@@ -353,14 +353,14 @@ impl SubscriptionService {
         Ok(came.is_some())
     }
 
-    /// Looks at what an intent is about. What it holds now comes after its history, if that
-    /// is asked for, and waits for it.
+    /// Polls the resource of an intent, unless its history was requested: the current entries come
+    /// after the history and wait for it.
     async fn look_for(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
         let topic = &intent.request.topic;
         if intent.backfill && backfill::is_unread(&self.store.ensure(topic, now).await?) {
             return Ok(());
         }
-        self.look(topic, now).await.map(drop)
+        self.ensure_read(topic, now).await.map(drop)
     }
 
     /// Whether a resource is not read yet because its history comes first.
@@ -372,8 +372,8 @@ impl SubscriptionService {
         Ok(found.iter().any(|backfill| backfill.holds && backfill.ended_at.is_none()))
     }
 
-    /// Makes sure of the resource, and reads it unless it is being watched already.
-    async fn look(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
+    /// Stores the resource if it is unknown, and polls it unless it is polled already.
+    async fn ensure_read(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
         let resource = self.store.ensure(topic, now).await?;
         let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
         if is_watched || resource.kind == ResourceKind::Collection {

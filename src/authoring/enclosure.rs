@@ -29,9 +29,10 @@ const BY_END: [(&str, &str); 12] = [
     (".pdf", "application/pdf"),
 ];
 
-/// Asks the server of `url`, through the guarded client; what it does not say is guessed,
-/// and that it cannot be reached hinders nobody from writing.
-pub async fn look(fetch: &HttpClient, url: &Url) -> Enclosure {
+/// Reads type and length of an enclosure from its server, through the guarded client. What the
+/// server does not state is guessed, and a server that cannot be reached is no error, because the
+/// post can be published without it.
+pub async fn inspect_enclosure(fetch: &HttpClient, url: &Url) -> Enclosure {
     let mut at = url.clone();
     for _ in 0..=MOST_REDIRECTS {
         let call = CallbackRequest {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use super::enclosure::look;
+use super::enclosure::inspect_enclosure;
 use super::{Author, AuthoringRefusal, AuthoringService, SavedFeed, SubmittedFeed};
 use feedgate_core::stored_file::{PathSegment, WriteCondition};
 use feedgate_protocol::rss::{self, ChannelInfo, FeedEdit, Post};
@@ -48,7 +48,7 @@ impl AuthoringService {
         now: DateTime<Utc>,
     ) -> Result<Posted, AuthoringRefusal> {
         let enclosure = match &draft.enclosure {
-            Some(url) => Some(look(&self.fetch, url).await),
+            Some(url) => Some(inspect_enclosure(&self.fetch, url).await),
             None => None,
         };
         let post = Post {

@@ -15,8 +15,8 @@ use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
 use feedgate_core::ports::Store;
 use feedgate_core::stored_file::PathSegment;
 
-/// Passwords hashed at once: half of a small machine, and 40 MiB.
-const AT_ONCE: usize = 2;
+/// Passwords that are hashed concurrently: half of a small machine, and 40 MiB.
+const HASHING_CONCURRENCY: usize = 2;
 /// How many may wait for that; some two seconds' worth.
 const WAITING: usize = 64;
 
@@ -29,7 +29,7 @@ pub(super) struct SignIn {
 
 impl SignIn {
     pub(super) fn new(store: Arc<dyn Store>) -> SignIn {
-        let places = Arc::new(Semaphore::new(AT_ONCE));
+        let places = Arc::new(Semaphore::new(HASHING_CONCURRENCY));
         SignIn { store, places, waiting: Semaphore::new(WAITING) }
     }
 

@@ -16,16 +16,16 @@ use feedgate_core::password::Password;
 use feedgate_core::ports::Store;
 use feedgate_core::stored_file::PathSegment;
 
-use super::{Outcome, Settings, say};
+use super::{Outcome, SettingsArgs, print_line};
 
 /// What stands above the columns of the list.
 const HEADER: &str = "LOGIN\tMADE\tPASSWORD\tTOKENS\tFILES\tBYTES";
 
 /// Make, list and close accounts with passwords.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct AccountArgs {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArgs,
     #[command(subcommand)]
     what: What,
 }
@@ -56,7 +56,7 @@ struct Whose {
     generate: bool,
 }
 
-pub(super) async fn run(args: Args) -> Outcome {
+pub(super) async fn run(args: AccountArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
     // Asked for before the store is opened: a password that is none changes nothing.
     let password = match &args.what {
@@ -72,7 +72,7 @@ pub(super) async fn run(args: Args) -> Outcome {
 async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, bool)>) -> Outcome {
     let now = runner::now();
     match (what, password) {
-        (What::Add(whose), Some((password, shown))) => {
+        (What::Add(whose), Some((password, is_generated))) => {
             let hash = hash_password(&password).map_err(StartError::Random)?;
             if !store.create_account(&whose.login, &hash, now).await? {
                 let login = &whose.login;
@@ -80,20 +80,20 @@ async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, b
                     "there is an account {login}; \"passwd\" changes its password"
                 ));
             }
-            told(&whose.login, &password, shown, "is made");
+            report(&whose.login, &password, is_generated, "is made");
         }
-        (What::Passwd(whose), Some((password, shown))) => {
+        (What::Passwd(whose), Some((password, is_generated))) => {
             let hash = hash_password(&password).map_err(StartError::Random)?;
             if !store.set_password(&whose.login, &hash).await? {
                 return fail(&format!("there is no account {}", whose.login));
             }
-            told(&whose.login, &password, shown, "has another password");
+            report(&whose.login, &password, is_generated, "has another password");
         }
         (What::Remove { login }, _) => {
             if !store.close_account(login, now).await? {
                 return fail(&format!("there is no account {login}"));
             }
-            say(format!("account {login} is closed"));
+            print_line(format!("account {login} is closed"));
         }
         (What::List | What::Add(_) | What::Passwd(_), _) => list(store).await?,
     }
@@ -102,27 +102,27 @@ async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, b
 
 async fn list(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
     let accounts = store.list_accounts().await?;
-    say(if accounts.is_empty() { "no accounts" } else { HEADER });
+    print_line(if accounts.is_empty() { "no accounts" } else { HEADER });
     for account in accounts {
         let made = account.created_at.format("%Y-%m-%d");
         let password = if account.has_password { "yes" } else { "no" };
         let (login, tokens) = (account.login, account.tokens);
         let (files, bytes) = (account.files, account.bytes);
-        say(format!("{login}\t{made}\t{password}\t{tokens}\t{files}\t{bytes}"));
+        print_line(format!("{login}\t{made}\t{password}\t{tokens}\t{files}\t{bytes}"));
     }
     Ok(())
 }
 
-/// A password that was made up is shown, one that was given is not.
-fn told(login: &str, password: &Password, shown: bool, what: &str) {
-    match shown {
-        true => say(format!("{login}:{}", password.reveal())),
-        false => say(format!("account {login} {what}")),
+/// Prints a generated password, or that the account was changed.
+fn report(login: &str, password: &Password, is_generated: bool, what: &str) {
+    match is_generated {
+        true => print_line(format!("{login}:{}", password.reveal())),
+        false => print_line(format!("account {login} {what}")),
     }
 }
 
 fn fail(why: &str) -> Outcome {
-    say(why);
+    print_line(why);
     Ok(ExitCode::FAILURE)
 }
 

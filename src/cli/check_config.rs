@@ -2,22 +2,22 @@
 
 use std::process::ExitCode;
 
-use super::{Outcome, Settings, say};
+use super::{Outcome, SettingsArgs, print_line};
 use crate::config::reference;
 
 /// Print the settings as they take effect, and where each was set. Secrets are masked.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = reference::help())]
-pub(super) struct Args {
+pub(super) struct CheckConfigArgs {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &CheckConfigArgs) -> Outcome {
     let (_, effective) = args.settings.load(&[])?;
     for setting in effective {
         let assignment = format!("{}={}", setting.name, setting.value);
-        say(format!("{assignment:<60} # {}", setting.origin.as_str()));
+        print_line(format!("{assignment:<60} # {}", setting.origin.as_str()));
     }
     Ok(ExitCode::SUCCESS)
 }

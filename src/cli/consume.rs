@@ -30,7 +30,7 @@ use walk::{CaughtUp, Stopped};
 /// Read an archive entry by entry, each once and in order. Ends with 1 if an entry was
 /// not taken; the next run begins with that entry.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ConsumeArgs {
     /// The recent document of the archive.
     url: Url,
     /// Begin behind the newest entry with this id. Without it, or a place kept by --state, begin
@@ -70,7 +70,7 @@ enum Format {
     Atom,
 }
 
-pub(super) async fn run(args: Args) -> Outcome {
+pub(super) async fn run(args: ConsumeArgs) -> Outcome {
     let order = order(&args);
     let (config, _) = Config::load(args.config, &[])?;
     let mut web = Web::new(&config, &args.url, order)?;
@@ -96,7 +96,8 @@ pub(super) async fn run(args: Args) -> Outcome {
 }
 
 /// In which order each document lists its entries.
-fn order(args: &Args) -> Order {
-    let is_said = args.url.query_pairs().any(|(name, value)| name == "order" && value == "asc");
-    if args.oldest_first || is_said { Order::OldestFirst } else { Order::NewestFirst }
+fn order(args: &ConsumeArgs) -> Order {
+    let is_ascending =
+        args.url.query_pairs().any(|(name, value)| name == "order" && value == "asc");
+    if args.oldest_first || is_ascending { Order::OldestFirst } else { Order::NewestFirst }
 }

@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-use super::{Outcome, say};
+use super::{Outcome, print_line};
 
 use samples::SAMPLES;
 use stage::Stage;
 use subscribers::ReceivedCall;
-use tally::{DeliveryTally, Received, shown};
+use tally::{DeliveryTally, Received, milliseconds};
 
 /// Between two entries.
 const PUBLISH_EVERY: Duration = Duration::from_millis(1_200);
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Run a gateway, a publisher and subscribers of every kind, and watch.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct DemoArgs {
     /// End after this long, such as 20s or 2m. Without it, Ctrl-C ends the demo.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     lasts: Option<Duration>,
@@ -43,16 +43,16 @@ pub(super) struct Args {
 }
 
 /// Runs the demo. It fails if anybody was not told of something.
-pub(super) async fn run(args: &Args) -> Outcome {
+pub(super) async fn run(args: &DemoArgs) -> Outcome {
     let mut stage = Stage::set(args.database.as_deref()).await?;
-    say(stage.describe());
+    print_line(stage.describe());
     let tally = play(&mut stage, args.lasts).await;
-    say(format!("\n{}", tally.table()));
+    print_line(format!("\n{}", tally.table()));
     stage.strike().await;
     if tally.missing() == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    say(format!("\n{} notifications did not arrive.", tally.missing()));
+    print_line(format!("\n{} notifications did not arrive.", tally.missing()));
     Ok(ExitCode::FAILURE)
 }
 
@@ -76,13 +76,13 @@ async fn play(stage: &mut Stage, lasts: Option<Duration>) -> DeliveryTally {
                 stage.publish(sample, number);
             }
             Some(told) = stage.told.recv() => match told {
-                ReceivedCall::Entries(heard) => hear(&mut tally, start, &heard),
+                ReceivedCall::Entries(received) => record_received(&mut tally, start, &received),
                 ReceivedCall::Changed { way, at, topic } => {
                     let Some(sample) = stage.sample(&topic) else { continue };
-                    stage.look_up(way, sample, at, tally.heard(way, sample));
+                    stage.look_up(way, sample, at, tally.received(way, sample));
                 }
             },
-            Some(heard) = stage.heard.recv() => hear(&mut tally, start, &heard),
+            Some(received) = stage.received.recv() => record_received(&mut tally, start, &received),
             () = until(curtain), if end.is_none() => end = Some(start + lasts.unwrap_or_default()),
             _ = tokio::signal::ctrl_c(), if end.is_none() => end = Some(Instant::now() + PATIENCE),
             () = until(end), if end.is_some() => break,
@@ -91,16 +91,16 @@ async fn play(stage: &mut Stage, lasts: Option<Duration>) -> DeliveryTally {
     tally
 }
 
-fn hear(tally: &mut DeliveryTally, start: Instant, heard: &Received) {
-    for (number, took) in tally.hear(heard) {
-        print(start, heard.way.name(), heard.sample, number, &shown(Some(took)));
+fn record_received(tally: &mut DeliveryTally, start: Instant, received: &Received) {
+    for (number, took) in tally.record(received) {
+        print(start, received.way.name(), received.sample, number, &milliseconds(Some(took)));
     }
 }
 
 fn print(start: Instant, what: &str, sample: usize, number: u32, took: &str) {
     let at = start.elapsed().as_secs_f64();
     let name = SAMPLES[sample].name;
-    say(format!("{at:6.2} s  {what:20}{name:12}entry {number:<5}{took:>9}").trim_end());
+    print_line(format!("{at:6.2} s  {what:20}{name:12}entry {number:<5}{took:>9}").trim_end());
 }
 
 /// Waits until then; for ever, if there is no then.

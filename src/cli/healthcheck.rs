@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::net::{CallbackRequest, HttpClient};
 
-use super::{Outcome, Settings, say};
+use super::{Outcome, SettingsArgs, print_line};
 
 /// How long to wait for the answer: longer than the gateway takes to find out that it is
 /// not ready.
@@ -18,15 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(4);
 
 /// FetchRequest the gateway that runs with these settings whether it is ready.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct HealthcheckArgs {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArgs,
     /// FetchRequest here instead of where the settings say that it listens.
     #[arg(long, value_name = "URL")]
     url: Option<Url>,
 }
 
-pub(super) async fn run(args: Args) -> Outcome {
+pub(super) async fn run(args: HealthcheckArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
     let url = args.url.unwrap_or_else(|| match config.has_tls() {
         // The certificate is for the public name.
@@ -45,6 +45,6 @@ pub(super) async fn run(args: Args) -> Outcome {
         body: Default::default(),
     };
     let reply = HttpClient::new(settings).call(call).await?;
-    say(format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body).trim()));
+    print_line(format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body).trim()));
     Ok(if reply.status.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,7 +5,7 @@
 //! client as those of `serve`: inner addresses are reached only if
 //! `FEEDGATE_EGRESS_ALLOW_…_CIDRS` list them.
 
-mod door;
+mod callback;
 mod follow;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -28,23 +28,23 @@ use crate::net::HttpClient;
 use feedgate_protocol::Protocol;
 
 use super::serve::Signals;
-use super::{Outcome, say};
+use super::{Outcome, print_line};
 
-use door::{ExpectedCallback, ListenEvent};
+use callback::{ExpectedCallback, ListenEvent};
 use follow::{FollowedFeed, RegistrationMethod};
 
-/// What is said of a first registration, during which a cloud tests where it is to tell us.
+/// The word for a first registration, during which a cloud tests the callback.
 const REGISTERED: &str = "registered";
-/// What arrived and is not printed yet: notifications may hold whole documents. Whoever tells
-/// more is asked to come again.
+/// The most events that wait to be printed: notifications may hold whole documents. When the
+/// queue is full, callers are told to retry later.
 const EVENTS: usize = 32;
-/// How long a hub may take to ask whether we really want to leave.
+/// How long a hub may take to verify an unsubscription.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
 /// FetchRequest a cloud or a hub to tell of changes of feeds, and print what it tells. Ends when it
 /// is interrupted.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ListenArgs {
     /// The cloud's or the hub's address. Without it, what each feed names.
     #[arg(long, value_name = "URL")]
     cloud: Option<Url>,
@@ -100,7 +100,7 @@ impl Spoken {
     }
 }
 
-pub(super) async fn run(args: &Args) -> Outcome {
+pub(super) async fn run(args: &ListenArgs) -> Outcome {
     let (config, _) = Config::load(args.config.clone(), &[])?;
     let mut signals = Signals::new()?;
     let addr = SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port));
@@ -115,16 +115,16 @@ pub(super) async fn run(args: &Args) -> Outcome {
     }
     let topics = followed.iter().map(|one| one.offer().topic.clone()).collect();
     let agreed = Arc::new(ExpectedCallback::to(topics));
-    let (events, heard) = mpsc::channel(EVENTS);
+    let (sender, events) = mpsc::channel(EVENTS);
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(listener.serve(door::routes(events, &agreed), stop.clone()));
+    let serving = tokio::spawn(listener.serve(callback::routes(sender, &agreed), stop.clone()));
     let scheme = if args.protocol == Spoken::HttpsPost { "https" } else { "http" };
     for (n, one) in followed.iter_mut().enumerate() {
         let host = args.domain.clone().unwrap_or_else(|| host_towards(one.endpoint()));
         one.be_at(Url::parse(&format!("{scheme}://{host}:{port}/{n}"))?, args.domain.is_none());
     }
 
-    let mut session = Session { fetch, followed, agreed, renew: args.renew, heard };
+    let mut session = Session { fetch, followed, agreed, renew: args.renew, events };
     session.begin().await;
     session.listen(&mut signals).await;
     session.leave().await;
@@ -134,7 +134,7 @@ pub(super) async fn run(args: &Args) -> Outcome {
 }
 
 /// How the feeds are to be followed; `None` if they say so themselves.
-fn way(args: &Args) -> Option<RegistrationMethod> {
+fn way(args: &ListenArgs) -> Option<RegistrationMethod> {
     let mut cloud = args.cloud.clone()?;
     if cloud.path() == "/" && cloud.query().is_none() {
         cloud.set_path(args.protocol.usual_path());
@@ -159,33 +159,33 @@ struct Session {
     followed: Vec<FollowedFeed>,
     agreed: Arc<ExpectedCallback>,
     renew: Option<u64>,
-    heard: mpsc::Receiver<ListenEvent>,
+    events: mpsc::Receiver<ListenEvent>,
 }
 
 impl Session {
     async fn begin(&mut self) {
         for n in 0..self.followed.len() {
             self.register(n, REGISTERED).await;
-            // Where many feeds are followed, the last ones need a place too when they are tested.
-            while let Ok(event) = self.heard.try_recv() {
-                self.tell_of(event).await;
+            // Printing frees the queue, which the tests of the last feeds need as well.
+            while let Ok(event) = self.events.try_recv() {
+                self.handle_event(event).await;
             }
         }
     }
 
-    /// Asks for a subscription, or for more of it.
+    /// Requests a subscription, or its renewal.
     async fn register(&mut self, n: usize, word: &str) {
         self.agreed.asks(word == REGISTERED);
-        let asked = self.followed[n].ask(&self.fetch, "subscribe").await;
+        let requested = self.followed[n].ask(&self.fetch, "subscribe").await;
         self.agreed.asks(false);
         let one = &mut self.followed[n];
-        let renewal = match asked {
+        let renewal = match requested {
             Ok(()) => {
-                tell(word, &one.offer().topic, one.by());
+                print_event(word, &one.offer().topic, one.by());
                 one.renewal()
             }
             Err(why) => {
-                tell("refused", &one.offer().topic, &reason(&why));
+                print_event("refused", &one.offer().topic, &reason(&why));
                 follow::AGAIN
             }
         };
@@ -199,13 +199,13 @@ impl Session {
             let Some((n, renew_at)) = next.map(|(n, one)| (n, one.renew_at)) else { return };
             tokio::select! {
                 () = signals.next() => return,
-                Some(event) = self.heard.recv() => self.tell_of(event).await,
+                Some(event) = self.events.recv() => self.handle_event(event).await,
                 () = sleep_until(renew_at) => self.register(n, "renewed").await,
             }
         }
     }
 
-    async fn tell_of(&mut self, event: ListenEvent) {
+    async fn handle_event(&mut self, event: ListenEvent) {
         let Some(one) = self.followed.get_mut(event.n()) else { return };
         match event {
             ListenEvent::Verified { lease_s, .. } => {
@@ -216,51 +216,53 @@ impl Session {
                     one.renew_at = Instant::now() + renewal;
                 }
                 let lasts = lease_s.map(|lease_s| format!("for {lease_s} s")).unwrap_or_default();
-                tell("verified", &one.offer().topic, &lasts);
+                print_event("verified", &one.offer().topic, &lasts);
             }
-            ListenEvent::Denied { reason, .. } => tell("denied", &one.offer().topic, &reason),
-            ListenEvent::Left { .. } => tell("left", &one.offer().topic, ""),
+            ListenEvent::Denied { reason, .. } => {
+                print_event("denied", &one.offer().topic, &reason)
+            }
+            ListenEvent::Left { .. } => print_event("left", &one.offer().topic, ""),
             ListenEvent::Notification(told) => {
                 let word = if told.is_test { "tested" } else { "notified" };
-                let (topic, how) = one.judge(&told);
-                tell(word, &topic, &how);
+                let (topic, how) = one.describe_notification(&told);
+                print_event(word, &topic, &how);
                 if told.is_test {
-                    return; // nobody said yet that there is anything new
+                    return; // a test of the callback does not mean that anything is new
                 }
                 for entry in one.what_is_new(&self.fetch, &told).await {
-                    tell("new", &topic, &entry);
+                    print_event("new", &topic, &entry);
                 }
             }
         }
     }
 
-    /// Wants to be told no more, wherever that can be said.
+    /// Ends the subscriptions, where the protocol can.
     async fn leave(&mut self) {
         self.agreed.leaves();
-        let (mut asked, mut left) = (0, 0);
+        let (mut unconfirmed, mut left) = (0, 0);
         for one in &self.followed {
             let topic = &one.offer().topic;
             match one.leave(&self.fetch).await {
                 Ok(is_done) => {
-                    asked += usize::from(!is_done);
-                    tell("cancelled", topic, "");
+                    unconfirmed += usize::from(!is_done);
+                    print_event("cancelled", topic, "");
                 }
                 Err(why) => {
-                    tell("refused", topic, &format!("{}; it ends by itself", reason(&why)));
+                    print_event("refused", topic, &format!("{}; it ends by itself", reason(&why)));
                 }
             }
-            while let Ok(event) = self.heard.try_recv() {
+            while let Ok(event) = self.events.try_recv() {
                 left += usize::from(matches!(event, ListenEvent::Left { .. }));
             }
         }
         let others = async {
-            while left < asked {
-                let Some(event) = self.heard.recv().await else { return };
+            while left < unconfirmed {
+                let Some(event) = self.events.recv().await else { return };
                 left += usize::from(matches!(event, ListenEvent::Left { .. }));
             }
         };
         if timeout(LEAVES_WITHIN, others).await.is_err() {
-            tell("silent", "", "a hub did not ask whether we want to leave");
+            print_event("silent", "", "a hub did not ask whether we want to leave");
         }
     }
 }
@@ -276,11 +278,11 @@ fn reason(err: &dyn std::error::Error) -> String {
     text
 }
 
-/// One line: when, what, of which feed, and how. Nothing that a terminal would obey (rule
-/// S42).
-fn tell(what: &str, topic: &str, how: &str) {
+/// Prints one line: when, what, of which feed, and how. Control characters are replaced, so that
+/// no sender can control the terminal (S42).
+fn print_event(what: &str, topic: &str, how: &str) {
     let at = runner::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     let line = format!("{at}  {what:<10} {topic}  {how}");
     let line = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    say(line.collect::<String>().trim_end());
+    print_line(line.collect::<String>().trim_end());
 }

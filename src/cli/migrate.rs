@@ -5,20 +5,20 @@ use std::process::ExitCode;
 
 use crate::app::open_store;
 
-use super::{Outcome, Settings, say};
+use super::{Outcome, SettingsArgs, print_line};
 
 /// Bring the database's schema up to date. Every start does this too.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct MigrateArgs {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArgs,
 }
 
-pub(super) async fn run(args: Args) -> Outcome {
+pub(super) async fn run(args: MigrateArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
     let store = open_store(&config).await?;
     store.ready().await?;
     store.close().await;
-    say("the schema is up to date");
+    print_line("the schema is up to date");
     Ok(ExitCode::SUCCESS)
 }

@@ -14,11 +14,11 @@ use feedgate_feed::Context;
 use feedgate_feed::explain;
 use feedgate_feed::normalize;
 
-use super::{Outcome, say};
+use super::{Outcome, print_line};
 
 /// Turn any feed into Atom or JSON, reading a file and using neither network nor store.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct NormalizeArgs {
     /// The document. - is standard input, as is none if something is piped into it.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -54,7 +54,7 @@ enum Format {
     Json,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &NormalizeArgs) -> Outcome {
     if let (Some(manifest), Some(folder)) = (&args.batch, &args.out) {
         return batch::run(manifest, folder, args);
     }
@@ -76,12 +76,16 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let context = context(args.url.clone(), &args.content_type, headers);
     let written = written(&bytes, &context, args)?;
-    say(written.trim_end());
+    print_line(written.trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the options ask for, of one document.
-fn written(bytes: &[u8], context: &Context, args: &Args) -> Result<String, Box<dyn error::Error>> {
+fn written(
+    bytes: &[u8],
+    context: &Context,
+    args: &NormalizeArgs,
+) -> Result<String, Box<dyn error::Error>> {
     if args.explain {
         let mut explained = explain(bytes, context)?;
         if args.detect_language {

@@ -16,7 +16,7 @@ use http::HeaderValue;
 use http::header::{HeaderName, SET_COOKIE};
 use url::Url;
 
-use super::{Outcome, say};
+use super::{Outcome, print_line};
 use crate::config::Config;
 use crate::jobs::poll::{self, ParsedDocument};
 use crate::jobs::runner;
@@ -30,7 +30,7 @@ use feedgate_core::schedule::{
 /// HttpClient a URL once and tell what happened on the way, what was understood, and when it
 /// would be fetched again. Ends with 1 if the fetch failed.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct PollArgs {
     /// What to poll.
     url: String,
     /// Tell it in JSON.
@@ -61,7 +61,7 @@ impl Polled<'_> {
     }
 }
 
-pub(super) async fn run(args: &Args) -> Outcome {
+pub(super) async fn run(args: &PollArgs) -> Outcome {
     let (config, _) = Config::load(args.config.clone(), &[])?;
     let own = format!("http://{}/", config.listen);
     let public_url = config.public_url.clone().map_or_else(|| Url::parse(&own), Ok)?;
@@ -72,7 +72,7 @@ pub(super) async fn run(args: &Args) -> Outcome {
         FetchRequest { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
     let fetched = fetch.get(ask).await;
     let polled = read(&fetched, &args.url, &config.bounds(), runner::now());
-    say(if args.json { json::tell(&polled) } else { text::tell(&polled) });
+    print_line(if args.json { json::report(&polled) } else { text::report(&polled) });
     Ok(if fetched.result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -121,8 +121,8 @@ fn read<'a>(
     Polled { fetched, read, plan: plan(0.0), latest }
 }
 
-/// A header as it may be shown: secrets masked, and nothing that a terminal would obey.
-fn shown(name: &HeaderName, value: &HeaderValue) -> String {
+/// The value of a header with secrets masked and control characters replaced.
+fn redacted_header(name: &HeaderName, value: &HeaderValue) -> String {
     if value.is_sensitive() || *name == SET_COOKIE {
         return "***".to_owned();
     }

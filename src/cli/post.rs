@@ -16,7 +16,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use url::Url;
 
 use crate::app::StartError;
-use crate::authoring::{look, new_id};
+use crate::authoring::{inspect_enclosure, new_id};
 use crate::config::Config;
 use crate::jobs::runner;
 use crate::net::HttpClient;
@@ -24,13 +24,13 @@ use feedgate_core::password::Password;
 use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::rss::{FeedEdit, Post, SHORT_CHARS};
 
-use super::{Outcome, Settings, say};
+use super::{Outcome, SettingsArgs, print_line};
 
 /// Add a post to a feed, and tell those who watch it.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct PostArgs {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArgs,
     /// What to say; "-" reads it from standard input.
     text: String,
     /// A title, for what is longer than a line.
@@ -71,12 +71,12 @@ pub(super) struct Args {
     feed_title: Option<String>,
 }
 
-pub(super) async fn run(args: Args) -> Outcome {
+pub(super) async fn run(args: PostArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
     let fetch = client(&config, args.cloud.as_ref())?;
-    let text = said(&args.text)?;
+    let text = text_or_stdin(&args.text)?;
     let enclosure = match &args.enclosure {
-        Some(url) => Some(look(&fetch, url).await),
+        Some(url) => Some(inspect_enclosure(&fetch, url).await),
         None => None,
     };
     let post = Post {
@@ -103,7 +103,7 @@ pub(super) async fn run(args: Args) -> Outcome {
         }
         (None, ..) => return Err("say where to: --feed FILE, or --cloud URL --user LOGIN".into()),
     }
-    say(&post.id);
+    print_line(&post.id);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,7 +118,7 @@ fn client(config: &Config, cloud: Option<&Url>) -> Result<HttpClient, url::Parse
     Ok(HttpClient::new(settings))
 }
 
-fn said(text: &str) -> io::Result<String> {
+fn text_or_stdin(text: &str) -> io::Result<String> {
     let mut read = String::new();
     if text != "-" {
         return Ok(text.to_owned());

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use crate::app::Running;
 use crate::config::{Config, FEEDGATE_LISTEN, LogFormat, reference};
 
-use super::{Outcome, Settings, say};
+use super::{Outcome, SettingsArgs, print_line};
 
 /// A feed that is there for trying things out.
 const SAMPLE: &str = "https://www.rssboard.org/files/sample-rss-2.xml";
@@ -17,20 +17,20 @@ const SAMPLE: &str = "https://www.rssboard.org/files/sample-rss-2.xml";
 /// Run the gateway. Nothing needs to be configured.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = reference::help())]
-pub(super) struct Args {
+pub(super) struct ServeArgs {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArgs,
     #[arg(long, value_name = "ADDRESS:PORT", help = FEEDGATE_LISTEN.option_help())]
     listen: Option<String>,
 }
 
-pub(super) async fn run(args: Args) -> Outcome {
+pub(super) async fn run(args: ServeArgs) -> Outcome {
     let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
     let (config, _) = args.settings.load(&listen)?;
     log(&config);
     let mut signals = Signals::new()?;
     let mut running = Running::start(config).await?;
-    say(greeting(&running));
+    print_line(greeting(&running));
 
     tokio::select! {
         () = signals.next() => {}
@@ -39,7 +39,7 @@ pub(super) async fn run(args: Args) -> Outcome {
             return Ok(ExitCode::FAILURE);
         }
     }
-    say("stopping: finishing what is in hand; once more to end at once");
+    print_line("stopping: finishing what is in hand; once more to end at once");
     tokio::select! {
         () = running.stop() => Ok(ExitCode::SUCCESS),
         () = signals.next() => Ok(ExitCode::FAILURE),

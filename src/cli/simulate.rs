@@ -2,7 +2,7 @@
 //! publication times, and what other programs' formulas would.
 //!
 //! Ours is played by the code that `serve` runs, with the settings that `serve` would
-//! have; time is simulated, nothing is fetched. The dice are seeded, so the same trace
+//! have; time is simulated, nothing is fetched. The jitter is seeded, so the same trace
 //! gives the same table.
 
 mod play;
@@ -12,7 +12,7 @@ mod trace;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::{Outcome, say};
+use super::{Outcome, print_line};
 use crate::config::Config;
 use feedgate_core::schedule::K_LEAST;
 
@@ -26,7 +26,7 @@ use policy::Policy;
 /// lines that begin with # are passed over. Prints, for each policy, how often it polls
 /// and how long after their publication entries are found.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct SimulateArgs {
     /// The trace.
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// Entries that a feed's document holds.
     #[arg(long, value_name = "ENTRIES", default_value_t = 20)]
     window: usize,
-    /// Seeds the dice.
+    /// Seeds the jitter.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Read settings from this TOML file.
@@ -52,7 +52,7 @@ pub(super) struct Args {
 /// How often a policy is scaled anew to meet a budget.
 const ROUNDS: usize = 12;
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &SimulateArgs) -> Outcome {
     let (config, _) = Config::load(args.config.clone(), &[])?;
     let text = std::fs::read_to_string(&args.file)
         .map_err(|err| format!("cannot read {}: {err}", args.file.display()))?;
@@ -69,32 +69,32 @@ pub(super) fn run(args: &Args) -> Outcome {
         seed: args.seed,
     };
     let entries: usize = trace.feeds.iter().map(Vec::len).sum();
-    say(format!(
+    print_line(format!(
         "{} feeds, {entries} entries, {days:.1} days, of which {warm_up:.1} are not measured",
         trace.feeds.len()
     ));
 
-    say("\nas their authors set them");
-    say(headings());
+    print_line("\nas their authors set them");
+    print_line(headings());
     let mut ours = 0.0;
     for policy in Policy::ALL {
         let score = play::play(&trace, policy, 1.0, &rules);
         if policy == Policy::Ours {
             ours = score.polls_a_day;
         }
-        say(row(policy, &score));
+        print_line(row(policy, &score));
     }
     let budget = args.budget.unwrap_or(ours);
-    say(format!("\nscaled to {budget:.1} polls per feed and day"));
-    say(headings());
+    print_line(format!("\nscaled to {budget:.1} polls per feed and day"));
+    print_line(headings());
     for policy in Policy::ALL {
-        say(row(
+        print_line(row(
             policy,
             &scaled(policy, budget, |scale| play::play(&trace, policy, scale, &rules)),
         ));
     }
     if budget > ours * 1.01 {
-        say(format!(
+        print_line(format!(
             "\nours stays at k = {K_LEAST}, which polls {ours:.1} times: more would not be spent"
         ));
     }

@@ -8,16 +8,16 @@ use crate::app::{create_token, open_store};
 use crate::jobs::runner;
 use feedgate_core::account::{Scope, Scopes};
 
-use super::{Outcome, Settings, say};
+use super::{Outcome, SettingsArgs, print_line};
 
 /// What stands above the columns of the list.
 const HEADER: &str = "NUMBER\tLOGIN\tNAME\tRIGHTS\tMADE\tSTATE";
 
 /// Make, list and revoke tokens.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct TokenArgs {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArgs,
     #[command(subcommand)]
     what: What,
 }
@@ -45,7 +45,7 @@ enum What {
     },
 }
 
-pub(super) async fn run(args: Args) -> Outcome {
+pub(super) async fn run(args: TokenArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
     let store = open_store(&config).await?;
     let now = runner::now();
@@ -53,11 +53,11 @@ pub(super) async fn run(args: Args) -> Outcome {
     match args.what {
         What::Create { login, name, rights } => {
             let (token, _) = create_token(&*store, (&login, &name), rights, now).await?;
-            say(format!("{login}:{token}"));
+            print_line(format!("{login}:{token}"));
         }
         What::List => {
             let tokens = store.list_tokens().await?;
-            say(if tokens.is_empty() { "no tokens" } else { HEADER });
+            print_line(if tokens.is_empty() { "no tokens" } else { HEADER });
             for token in tokens {
                 let made = token.created_at.format("%Y-%m-%d");
                 let state = match token.revoked_at {
@@ -65,14 +65,17 @@ pub(super) async fn run(args: Args) -> Outcome {
                     None => "live".to_owned(),
                 };
                 let (id, login, name) = (token.id, token.login, token.name);
-                say(format!("{id}\t{login}\t{name}\t{}\t{made}\t{state}", token.rights.to_words()));
+                print_line(format!(
+                    "{id}\t{login}\t{name}\t{}\t{made}\t{state}",
+                    token.rights.to_words()
+                ));
             }
         }
         What::Revoke { id } => {
             if store.revoke_token(id, now).await? {
-                say(format!("token {id} is revoked"));
+                print_line(format!("token {id} is revoked"));
             } else {
-                say(format!("there is no live token {id}"));
+                print_line(format!("there is no live token {id}"));
                 code = ExitCode::FAILURE;
             }
         }

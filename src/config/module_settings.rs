@@ -131,8 +131,8 @@ impl Config {
     }
 
     /// For `authoring`.
-    pub fn authoring(&self, public_url: &Url) -> authoring::Settings {
-        authoring::Settings {
+    pub fn authoring(&self, public_url: &Url) -> authoring::AuthoringSettings {
+        authoring::AuthoringSettings {
             public_url: public_url.clone(),
             quota: Quota {
                 file_bytes: self.storage_file_bytes,

@@ -56,7 +56,7 @@ use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::upstream::UpstreamFinding;
 
 use observation::{Failure, Found, Observation};
-use records::Records;
+use records::PollRecords;
 use report::{PollReport, ReportInputs};
 
 pub use observation::links;
@@ -169,11 +169,11 @@ impl Poller {
         resource: &Resource,
         observation: &mut Observation,
         now: DateTime<Utc>,
-    ) -> Result<Records, StoreError> {
+    ) -> Result<PollRecords, StoreError> {
         let records = records::records(&*self.store, resource, &mut observation.found, now).await?;
         Ok(records.unwrap_or_else(|| {
             observation.found = Found::Failure(Failure::parser_panicked());
-            Records::default()
+            PollRecords::default()
         }))
     }
 

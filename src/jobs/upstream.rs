@@ -68,9 +68,9 @@ pub struct ClaimedUpstream {
     permit: HostPermit,
 }
 
-/// A notification of an upstream.
+/// A notification sent by an upstream.
 #[derive(Debug)]
-pub struct Notification<'a> {
+pub struct UpstreamNotification<'a> {
     /// The value of `X-Hub-Signature`; empty if there is none.
     pub signature: &'a str,
     /// `Content-Type` as received, if any.
@@ -202,9 +202,9 @@ impl UpstreamClient {
         &self,
         upstream: &Upstream,
         resource: &Resource,
-        notification: Notification<'_>,
+        notification: UpstreamNotification<'_>,
     ) -> Result<(), StoreError> {
-        let Notification { signature, content_type, body } = notification;
+        let UpstreamNotification { signature, content_type, body } = notification;
         let now = runner::now();
         let protocol = upstream.offer.protocol.as_str();
         let is_signed = upstream.offer.protocol == Protocol::WebSub

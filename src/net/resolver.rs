@@ -103,14 +103,14 @@ mod tests {
         for (why, name, want) in cases {
             let counting = Arc::new(Counting::default());
             let names = CachingLookup::new(counting.clone());
-            let mut asked = Vec::new();
+            let mut lookups = Vec::new();
             for pause in [0, 59, 2] {
                 tokio::time::advance(Duration::from_secs(pause)).await;
                 let answer = names.lookup(name).await;
                 assert_eq!(answer.is_ok(), name == "a.test", "{why}");
-                asked.push(counting.0.load(Ordering::SeqCst));
+                lookups.push(counting.0.load(Ordering::SeqCst));
             }
-            assert_eq!(asked, want, "{why}");
+            assert_eq!(lookups, want, "{why}");
         }
     }
 

@@ -197,18 +197,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn s26_who_never_agrees_is_asked_once_a_minute() {
         let hosts = VerificationLimits::new(Arc::default());
-        let mut asked = 0;
+        let mut visits = 0;
         for minute in 0..60 {
             for port in 1_000..1_020 {
                 let victim = callback(&format!("https://victim.test:{port}/{minute}"));
                 if let Some(visit) = hosts.try_visit(&victim) {
                     visit.ends(false);
-                    asked += 1;
+                    visits += 1;
                 }
             }
             advance(BACK_IN).await;
         }
-        assert_eq!(asked, PLACES + 59);
+        assert_eq!(visits, PLACES + 59);
         assert!(hosts.try_visit(&callback("https://other.test/")).is_some());
     }
 

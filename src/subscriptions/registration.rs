@@ -24,9 +24,9 @@ use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, 
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
-/// Resources of one registration looked at side by side: one caller does not make us
-/// knock at one handler a hundred times at once (rule S26).
-const AT_ONCE: usize = 4;
+/// Resources of one registration that are processed concurrently, so that one caller cannot make
+/// us send a hundred simultaneous requests to one handler (S26).
+const REGISTRATION_CONCURRENCY: usize = 4;
 /// Subscriptions of one handler to one resource that are looked at: nobody's, in each
 /// protocol, and some of accounts.
 const MOST_OF_ONE: usize = 20;
@@ -94,7 +94,7 @@ impl SubscriptionService {
     ) -> Result<DateTime<Utc>, SubscriptionRefusal> {
         let each = urls.iter().map(|url| self.register_one(handler, url, (spacing, now)).boxed());
         let each: Vec<_> = each.collect();
-        let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
+        let done: Vec<_> = stream::iter(each).buffered(REGISTRATION_CONCURRENCY).collect().await;
         let (mut ends, mut first_refusal) = (Vec::new(), None);
         for done in done {
             match done {
@@ -138,7 +138,7 @@ impl SubscriptionService {
         super::check_part(&topic)?;
         let callback = handler.callback().ok_or(SubscriptionRefusal::NoHandler)?;
 
-        let resource = self.look(&topic, now).await?;
+        let resource = self.ensure_read(&topic, now).await?;
         let is_reachable = self.is_reachable(&resource, spacing, now).await?;
         if !is_reachable && !self.is_renewal(&topic, &callback, &handler.protocol).await? {
             return Err(unreadable());
@@ -218,7 +218,7 @@ impl SubscriptionService {
         (callback, topic): (&Callback, &Topic),
         visit: Option<VerificationPermit>,
     ) -> Result<(), verify::NotVerified> {
-        let Some(visit) = visit else { return Err(verify::NotVerified::Busy) };
+        let Some(visit) = visit else { return Err(verify::NotVerified::RateLimited) };
         let (url, topic) = (callback.url(), topic.as_str());
         let verified = match (&handler.domain, &handler.protocol) {
             (Some(_), Protocol::HttpPost) => verify::challenged(&self.fetch, url, topic).await,

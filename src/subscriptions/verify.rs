@@ -17,22 +17,22 @@ use feedgate_protocol::{rsscloud, soap, xmlrpc};
 /// Why a callback is taken not to have agreed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotVerified {
-    /// It was not asked: too much is being asked there, or was in vain.
-    #[error("its host is being asked too much already")]
-    Busy,
-    /// No answer.
+    /// No request was sent: too many verifications are in progress at its host, or failed there.
+    #[error("too many verifications are in progress at its host, or failed there")]
+    RateLimited,
+    /// The callback could not be reached.
     #[error("it could not be reached: {0}")]
     Unreachable(#[source] FetchError),
-    /// An answer that is no agreement.
+    /// The status of the response is not 2xx.
     #[error("it answered {0} instead of 2xx")]
     Status(StatusCode, AnswerExcerpt),
-    /// It agreed to something else.
+    /// The body of the response is not the challenge.
     #[error("its answer is not exactly the challenge")]
     Challenge(AnswerExcerpt),
     /// The procedure that was called reported a fault.
     #[error("it answered with a fault: {0}")]
     Fault(String),
-    /// It does not speak the protocol it is registered with.
+    /// The response is not valid in the protocol of the registration.
     #[error("its answer is no valid {0} answer")]
     Protocol(&'static str),
 }
@@ -41,7 +41,7 @@ impl NotVerified {
     /// A word for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Busy => "callback_busy",
+            Self::RateLimited => "rate_limited",
             Self::Unreachable(err) => err.code(),
             Self::Status(..) => "callback_status",
             Self::Challenge(_) => "challenge_mismatch",
@@ -50,11 +50,11 @@ impl NotVerified {
         }
     }
 
-    /// What it answered instead.
+    /// The beginning of a response that does not verify the intent.
     pub(super) fn excerpt(&self) -> Option<&AnswerExcerpt> {
         match self {
             Self::Status(_, excerpt) | Self::Challenge(excerpt) => Some(excerpt),
-            Self::Busy | Self::Unreachable(_) | Self::Fault(_) | Self::Protocol(_) => None,
+            Self::RateLimited | Self::Unreachable(_) | Self::Fault(_) | Self::Protocol(_) => None,
         }
     }
 
@@ -62,7 +62,7 @@ impl NotVerified {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(FetchError::Forbidden { .. }) => false,
-            Self::Busy | Self::Unreachable(_) => true,
+            Self::RateLimited | Self::Unreachable(_) => true,
             Self::Status(status, _) => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }

@@ -5,6 +5,7 @@
 //! tries to be clever.
 
 mod circles;
+mod code_only;
 mod sources;
 mod words;
 

@@ -25,7 +25,7 @@ use crate::body::Body;
 use crate::context::Context;
 use crate::hex;
 use crate::parse::decode_text;
-use crate::parse::html::{HtmlElement, HtmlPage};
+use crate::parse::html::{HtmlElement, ParsedHtml};
 
 /// The longest part that is cut out, in bytes; several elements or values together.
 const LONGEST_BYTES: usize = 10 * 1024 * 1024;
@@ -94,8 +94,8 @@ impl std::error::Error for FragmentError {}
 /// A document, by its kind.
 enum Document {
     Json(Value),
-    Page(HtmlPage),
-    Xml(HtmlPage),
+    Page(ParsedHtml),
+    Xml(ParsedHtml),
     Text,
     Binary,
 }
@@ -129,11 +129,11 @@ impl Document {
         if start.starts_with('<') && !is_page && !is_called_page {
             let is_xml = head.starts_with("<?xml") || label.contains("xml");
             if is_xml {
-                return Document::Xml(HtmlPage::read_xml(text));
+                return Document::Xml(ParsedHtml::read_xml(text));
             }
         }
         match start.starts_with('<') || is_page || is_called_page {
-            true => Document::Page(HtmlPage::read(text)),
+            true => Document::Page(ParsedHtml::read(text)),
             false if bytes.contains(&0) => Document::Binary,
             false => Document::Text,
         }

@@ -35,7 +35,7 @@ impl Form {
     /// replaced; anything can be read.
     pub fn from_urlencoded(bytes: &[u8]) -> Result<Form, BadForm> {
         let pairs = form_urlencoded::parse(bytes).filter(|(name, _)| !name.is_empty());
-        Form::of(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())))
+        Form::from_pairs(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())))
     }
 
     /// Reads a JSON object: `{"hub.mode": "subscribe", "hub.topic": ["a", "b"]}`.
@@ -51,11 +51,11 @@ impl Form {
         };
         let mut pairs = Vec::new();
         members.into_iter().for_each(|(name, value)| flatten(name, value, &mut pairs));
-        Form::of(pairs.into_iter())
+        Form::from_pairs(pairs.into_iter())
     }
 
-    /// These names and values.
-    pub fn of(pairs: impl Iterator<Item = (String, String)>) -> Result<Form, BadForm> {
+    /// A form of these names and values.
+    pub fn from_pairs(pairs: impl Iterator<Item = (String, String)>) -> Result<Form, BadForm> {
         let pairs: Vec<_> = pairs.take(MOST_PARAMETERS + 1).collect();
         if pairs.len() > MOST_PARAMETERS {
             return Err(BadForm::TooMany);
@@ -141,13 +141,14 @@ fn flatten(name: String, value: Value, pairs: &mut Vec<(String, String)>) {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Form {
+    fn parsed(text: &str) -> Form {
         Form::from_urlencoded(text.as_bytes()).unwrap()
     }
 
     #[test]
     fn a_query_is_read_as_clients_write_it() {
-        let form = of("hub.mode=subscribe&hub.topic=http%3A%2F%2Fa.test%2F%3Fx%3D1&&empty=&flag&");
+        let form =
+            parsed("hub.mode=subscribe&hub.topic=http%3A%2F%2Fa.test%2F%3Fx%3D1&&empty=&flag&");
         assert_eq!(form.get("hub.mode"), Some("subscribe"));
         assert_eq!(form.get("hub.topic"), Some("http://a.test/?x=1"));
         assert_eq!(form.get("empty"), None);
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn repeated_names_keep_their_order() {
-        let form = of("hub.url=a&hub.url[]=b&hub.url%5B1%5D=+c+&hub.urls=d");
+        let form = parsed("hub.url=a&hub.url[]=b&hub.url%5B1%5D=+c+&hub.urls=d");
         assert_eq!(form.all("hub.url").collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!(form.get_verbatim("hub.url[1]"), Some(" c "));
     }

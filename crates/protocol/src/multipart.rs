@@ -17,7 +17,7 @@ pub fn read(content_type: &str, body: &Bytes) -> Result<Form, BadForm> {
     let reading = fields(Multipart::new(whole, boundary)).now_or_never();
     // The reader waits for bytes only, and all of them are there.
     let pairs = reading.unwrap_or(Err(Error::IncompleteStream)).map_err(reason)?;
-    Form::of(pairs.into_iter())
+    Form::from_pairs(pairs.into_iter())
 }
 
 /// The text fields, and no more of them than show that there are too many.

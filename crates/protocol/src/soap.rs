@@ -5,7 +5,7 @@
 //! the method element may be qualified or not; prefixes and schema years are as every
 //! toolkit likes them. Only local names count.
 
-use super::xml::{self, BadXml, XmlElement, escaped, is_name};
+use super::xml::{self, BadXml, MessageElement, escaped, is_name};
 
 /// Which SOAP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl SoapVersion {
         }
     }
 
-    /// That of an envelope, by the namespace that its prefix stands for.
-    fn of(envelope: &XmlElement) -> SoapVersion {
+    /// The version of an envelope, by the namespace that its prefix stands for.
+    fn from_envelope(envelope: &MessageElement) -> SoapVersion {
         let declared = match envelope.prefix.as_str() {
             "" => envelope.attribute("xmlns"),
             prefix => envelope.attribute(prefix),
@@ -119,7 +119,7 @@ pub fn is_envelope(bytes: &[u8]) -> bool {
 
 /// Which SOAP a message is in, though it may be no call.
 pub fn version(bytes: &[u8]) -> SoapVersion {
-    xml::read(bytes).map_or(SoapVersion::V11, |root| SoapVersion::of(&root))
+    xml::read(bytes).map_or(SoapVersion::V11, |root| SoapVersion::from_envelope(&root))
 }
 
 /// Reads a call.
@@ -168,25 +168,25 @@ pub fn call_with(procedure: &str, params: &[(&str, SoapParameter)]) -> String {
 /// The answer to a call of `method`: a boolean.
 pub fn response(version: SoapVersion, method: &str, result: bool) -> String {
     let result = u8::from(result);
-    answer(version, method, &format!("<result xsi:type=\"xsd:boolean\">{result}</result>"))
+    method_response(version, method, &format!("<result xsi:type=\"xsd:boolean\">{result}</result>"))
 }
 
 /// The answer to a call of `method`: a text.
 pub fn text_response(version: SoapVersion, method: &str, result: &str) -> String {
-    answer(version, method, &text("result", result))
+    method_response(version, method, &text("result", result))
 }
 
 /// The answer to a call of `method`: a list of texts.
 pub fn list_response(version: SoapVersion, method: &str, result: &[&str]) -> String {
     let items: String = result.iter().map(|item| text("item", item)).collect();
-    answer(version, method, &format!("<result>{items}</result>"))
+    method_response(version, method, &format!("<result>{items}</result>"))
 }
 
 /// The answer to `weblogUpdates.ping`: its two members.
 pub fn flerror_response(version: SoapVersion, method: &str, error: bool, message: &str) -> String {
     let (error, message) = (u8::from(error), text("message", message));
     let flerror = format!("<flerror xsi:type=\"xsd:boolean\">{error}</flerror>");
-    answer(version, method, &format!("<Result>{flerror}{message}</Result>"))
+    method_response(version, method, &format!("<Result>{flerror}{message}</Result>"))
 }
 
 /// An answer that reports an error of the caller's. It is sent with status 500 in SOAP 1.1
@@ -210,7 +210,7 @@ fn text(name: &str, text: &str) -> String {
     format!("<{name} xsi:type=\"xsd:string\">{}</{name}>", escaped(text))
 }
 
-fn answer(version: SoapVersion, method: &str, inside: &str) -> String {
+fn method_response(version: SoapVersion, method: &str, inside: &str) -> String {
     let method = if is_name(method) { method } else { "call" };
     envelope(version, &format!("<{method}Response>{inside}</{method}Response>"))
 }
@@ -230,19 +230,19 @@ fn envelope(version: SoapVersion, body: &str) -> String {
     )
 }
 
-fn read_body(bytes: &[u8]) -> Result<(SoapVersion, XmlElement), BadSoap> {
+fn read_body(bytes: &[u8]) -> Result<(SoapVersion, MessageElement), BadSoap> {
     let root = xml::read(bytes)?;
     if root.name != "Envelope" {
         return Err(BadSoap::Missing("Envelope"));
     }
-    let version = SoapVersion::of(&root);
+    let version = SoapVersion::from_envelope(&root);
     let body = root.children.into_iter().find(|child| child.name == "Body");
     Ok((version, body.ok_or(BadSoap::Missing("Body"))?))
 }
 
 /// What a parameter holds; `href="#id"` leads to an element of the body with that id,
 /// as section 5 encoding writes arrays.
-fn parameter(body: &XmlElement, param: &XmlElement) -> SoapParameter {
+fn parameter(body: &MessageElement, param: &MessageElement) -> SoapParameter {
     let aim = param.attribute("href").and_then(|href| href.strip_prefix('#'));
     let aim = aim.and_then(|id| body.children.iter().find(|at| at.attribute("id") == Some(id)));
     let param = aim.unwrap_or(param);
@@ -286,11 +286,11 @@ mod tests {
         assert_eq!(read.param(&["url"], 0).unwrap().text(), "http://a.test/?x=1&y=2");
 
         for version in [SoapVersion::V11, SoapVersion::V12] {
-            let answer = response(version, "a.b", true);
-            assert_eq!(read_response(answer.as_bytes()), Ok(Ok(())), "{answer}");
+            let reply = response(version, "a.b", true);
+            assert_eq!(read_response(reply.as_bytes()), Ok(Ok(())), "{reply}");
             let faulty = fault(version, "a < b");
             assert_eq!(read_response(faulty.as_bytes()), Ok(Err("a < b".to_owned())), "{faulty}");
-            assert_eq!([answer, faulty].map(|held| super::version(held.as_bytes())), [version; 2]);
+            assert_eq!([reply, faulty].map(|held| super::version(held.as_bytes())), [version; 2]);
         }
         assert!(read_call(call("x><y", "u").as_bytes()).is_ok());
     }

@@ -19,7 +19,7 @@ const MOST_ELEMENTS: usize = 8_192;
 /// An element of a message. Namespaces are not looked at: message formats are told apart
 /// by local names, and real callers get namespaces wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct XmlElement {
+pub struct MessageElement {
     /// The local name.
     pub name: String,
     /// The prefix of the name; empty if there is none.
@@ -29,17 +29,17 @@ pub struct XmlElement {
     /// All text directly inside, joined, not trimmed.
     pub text: String,
     /// Elements inside, in order.
-    pub children: Vec<XmlElement>,
+    pub children: Vec<MessageElement>,
 }
 
-impl XmlElement {
+impl MessageElement {
     /// The first child of this name.
-    pub fn child(&self, name: &str) -> Option<&XmlElement> {
+    pub fn child(&self, name: &str) -> Option<&MessageElement> {
         self.children.iter().find(|child| child.name == name)
     }
 
     /// All children of this name.
-    pub fn children_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a XmlElement> {
+    pub fn children_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a MessageElement> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
@@ -67,7 +67,7 @@ pub enum BadXml {
 }
 
 /// Reads a message and returns its root element.
-pub fn read(bytes: &[u8]) -> Result<XmlElement, BadXml> {
+pub fn read(bytes: &[u8]) -> Result<MessageElement, BadXml> {
     let text = decode(bytes);
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if text.is_empty() {
@@ -133,13 +133,13 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
 
 #[derive(Default)]
 struct Tree {
-    open: Vec<XmlElement>,
-    root: Option<XmlElement>,
+    open: Vec<MessageElement>,
+    root: Option<MessageElement>,
     elements: usize,
 }
 
 impl Tree {
-    fn read(mut self, text: &str) -> Result<XmlElement, BadXml> {
+    fn read(mut self, text: &str) -> Result<MessageElement, BadXml> {
         let mut reader = Reader::from_str(text);
         reader.config_mut().allow_dangling_amp = true;
         loop {
@@ -182,7 +182,7 @@ impl Tree {
             (local(attribute.key.0).to_owned(), value)
         });
         let attributes = attributes.collect();
-        self.open.push(XmlElement { name, prefix, attributes, ..XmlElement::default() });
+        self.open.push(MessageElement { name, prefix, attributes, ..MessageElement::default() });
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 
 use base64::Engine;
 
-use super::xml::{self, BadXml, XmlElement, escaped};
+use super::xml::{self, BadXml, MessageElement, escaped};
 
 /// The most parameters of a call (rule S20).
 pub const MOST_PARAMETERS: usize = 20;
@@ -144,7 +144,7 @@ pub fn read_long_call(bytes: &[u8], longest: usize) -> Result<XmlRpcCall, BadXml
     }
     let method = root.child("methodName").ok_or(BadXmlRpc::Missing("methodName"))?;
     let params = root.child("params").map(|params| params.children_named("param"));
-    let params: Vec<&XmlElement> = params.into_iter().flatten().collect();
+    let params: Vec<&MessageElement> = params.into_iter().flatten().collect();
     if params.len() > MOST_PARAMETERS {
         return Err(BadXmlRpc::TooMuch("it has too many parameters"));
     }
@@ -218,11 +218,11 @@ fn as_fault(value: &XmlRpcValue) -> XmlRpcFault {
 }
 
 /// The value in a `param` or `fault`; some callers leave `value` out.
-fn read_param(param: &XmlElement, longest: usize) -> Result<XmlRpcValue, BadXmlRpc> {
+fn read_param(param: &MessageElement, longest: usize) -> Result<XmlRpcValue, BadXmlRpc> {
     read_value(param.child("value").unwrap_or(param), longest)
 }
 
-fn read_value(value: &XmlElement, longest: usize) -> Result<XmlRpcValue, BadXmlRpc> {
+fn read_value(value: &MessageElement, longest: usize) -> Result<XmlRpcValue, BadXmlRpc> {
     let Some(typed) = value.children.first() else { return read_text(&value.text, longest) };
     let text = typed.text.trim();
     let bad = |kind| BadXmlRpc::Value { kind, text: text.chars().take(40).collect() };

@@ -32,7 +32,7 @@ impl CommandHandler {
 }
 
 impl EntryHandler for CommandHandler {
-    async fn take(&self, item: &ArchiveItem) -> Result<(), Stopped> {
+    async fn handle(&self, item: &ArchiveItem) -> Result<(), Stopped> {
         let text = self.text(item);
         let taken = match &self.command {
             Some(command) => run(command, item, &text).await,

@@ -25,7 +25,7 @@ pub enum ArchiveItem {
 impl ArchiveItem {
     /// An entry that has nothing from its document.
     #[cfg(test)]
-    pub(super) fn of(entry: Entry) -> ArchiveItem {
+    pub(super) fn from_entry(entry: Entry) -> ArchiveItem {
         let hash = hash(&entry);
         ArchiveItem::Entry { entry: Box::new(entry), hash }
     }

@@ -187,11 +187,11 @@ mod tests {
         let body = format!("<feed xmlns='http://www.w3.org/2005/Atom'>{links}{entries}</feed>");
         let context = Context::new(Url::parse("https://a.test/recent").unwrap());
         let page = read(body.as_bytes(), &context, order).unwrap();
-        let said = |item: &ArchiveItem| match item {
+        let id_of = |item: &ArchiveItem| match item {
             ArchiveItem::Entry { entry, .. } => entry.id.clone(),
             ArchiveItem::Deleted(gone) => format!("-{}", gone.entry_id),
         };
-        (page.items.iter().map(said).collect(), page.prev.map(String::from))
+        (page.items.iter().map(id_of).collect(), page.prev.map(String::from))
     }
 
     fn entry(id: &str, title: &str) -> String {

@@ -11,8 +11,8 @@ pub trait ReadPosition {
     /// Which it is; `None` if none ever was.
     fn mark(&self) -> Option<&LastEntry>;
 
-    /// Moves on.
-    fn keep(&mut self, mark: LastEntry) -> Result<(), BadPosition>;
+    /// Saves the position of the last entry that was handled.
+    fn save(&mut self, mark: LastEntry) -> Result<(), BadPosition>;
 }
 
 /// Which entry was taken last, or which one that was taken back. Those that say the same to
@@ -26,8 +26,8 @@ pub struct LastEntry {
 }
 
 impl LastEntry {
-    /// Marks `item`.
-    pub fn of(item: &ArchiveItem) -> LastEntry {
+    /// The position at `item`.
+    pub fn from_item(item: &ArchiveItem) -> LastEntry {
         LastEntry { id: item.id().to_owned(), hash: Some(item.hash()) }
     }
 
@@ -44,7 +44,7 @@ impl LastEntry {
 
     /// Whether it is this that is marked; without a hash, any that has the id.
     pub(super) fn is_of(&self, item: &ArchiveItem) -> bool {
-        self.id == item.id() && (self.hash.is_none() || *self == LastEntry::of(item))
+        self.id == item.id() && (self.hash.is_none() || *self == LastEntry::from_item(item))
     }
 
     /// Reads a line with the id and, unless only that was named, one with the hash.
@@ -94,7 +94,7 @@ impl ReadPosition for PositionFile {
         self.mark.as_ref()
     }
 
-    fn keep(&mut self, mark: LastEntry) -> Result<(), BadPosition> {
+    fn save(&mut self, mark: LastEntry) -> Result<(), BadPosition> {
         let mark = self.mark.insert(mark);
         match &self.path {
             Some(path) => {
@@ -129,7 +129,7 @@ mod tests {
 
     fn entry(title: &str) -> ArchiveItem {
         let title = Some(Text::plain(title.to_owned()));
-        ArchiveItem::of(Entry { id: ID.to_owned(), title, ..Entry::default() })
+        ArchiveItem::from_entry(Entry { id: ID.to_owned(), title, ..Entry::default() })
     }
 
     fn taken_back() -> ArchiveItem {
@@ -151,20 +151,21 @@ mod tests {
         let from = || Some("from".to_owned());
         let mut place = PositionFile::open(path.clone(), from()).unwrap();
         assert_eq!(place.mark().unwrap().id, "from");
-        place.keep(LastEntry::of(&entry("first"))).unwrap();
-        place.keep(LastEntry::of(&entry("second"))).unwrap();
+        place.save(LastEntry::from_item(&entry("first"))).unwrap();
+        place.save(LastEntry::from_item(&entry("second"))).unwrap();
         let again = PositionFile::open(path, from()).unwrap();
-        assert_eq!(again.mark(), Some(&LastEntry::of(&entry("second"))));
+        assert_eq!(again.mark(), Some(&LastEntry::from_item(&entry("second"))));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
         assert_eq!(PositionFile::open(None, None).unwrap().mark(), None);
     }
 
     #[test]
     fn n7_a_mark_tells_an_entry_from_its_updates_and_its_end_and_a_mere_id_does_not() {
-        let marked = LastEntry::of(&entry("first"));
+        let marked = LastEntry::from_item(&entry("first"));
         assert!(marked.is_of(&entry("first")) && !marked.is_of(&entry("second")));
         assert!(
-            !marked.is_of(&taken_back()) && !LastEntry::of(&taken_back()).is_of(&entry("first"))
+            !marked.is_of(&taken_back())
+                && !LastEntry::from_item(&taken_back()).is_of(&entry("first"))
         );
         for text in ["tag:a.test:1", "tag:a.test:1\n", "tag:a.test:1\r\n"] {
             let named = LastEntry::read(text).unwrap();

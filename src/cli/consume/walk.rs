@@ -48,9 +48,8 @@ pub trait PageSource {
 
 /// What takes entries.
 pub trait EntryHandler {
-    /// Takes one entry, or that it was taken back. Only when this has succeeded is it behind
-    /// us.
-    fn take(&self, item: &ArchiveItem) -> impl Future<Output = Result<(), Stopped>>;
+    /// Handles one entry, or its deletion. The position moves past it only after this succeeded.
+    fn handle(&self, item: &ArchiveItem) -> impl Future<Output = Result<(), Stopped>>;
 }
 
 /// How reading ended.
@@ -118,8 +117,8 @@ impl Stopped {
 }
 
 fn lost_with(gone: Option<&Url>) -> String {
-    let said = |url| format!(": {url} is no longer kept, and what was in it is lost");
-    gone.map(said).unwrap_or_default()
+    let notice = |url| format!(": {url} is no longer kept, and what was in it is lost");
+    gone.map(notice).unwrap_or_default()
 }
 
 /// Takes all that is behind the place, oldest first.
@@ -160,8 +159,8 @@ async fn take_all<P: ReadPosition, T: EntryHandler>(
     taker: &T,
 ) -> Result<usize, Stopped> {
     for item in items.iter().rev() {
-        taker.take(item).await?;
-        place.keep(LastEntry::of(item))?;
+        taker.handle(item).await?;
+        place.save(LastEntry::from_item(item))?;
     }
     Ok(items.len())
 }
@@ -219,7 +218,7 @@ async fn go_back<S: PageSource>(
     let mut namesake: Option<(Way, usize)> = None;
     let mut url = recent.clone();
     let mut page = pages.get(recent).await.map_err(not_there)?;
-    let bottom = page.items.last().map(LastEntry::of);
+    let bottom = page.items.last().map(LastEntry::from_item);
     loop {
         let found = mark.and_then(|mark| mark.newest_in(&page.items));
         let is_behind_seam = seam.is_some_and(|seam| seam.is_before(&page));
@@ -329,7 +328,7 @@ mod tests {
             let (from, to) = ((number - 1) * self.size, (number * self.size).min(self.head));
             let entry = |n: usize| {
                 let (id, title) = (format!("e{}", n % self.ids), Text::plain(n.to_string()));
-                ArchiveItem::of(Entry { id, title: Some(title), ..Entry::default() })
+                ArchiveItem::from_entry(Entry { id, title: Some(title), ..Entry::default() })
             };
             Ok(ArchivePage {
                 items: (from + 1..=to).rev().map(entry).collect(),
@@ -346,7 +345,7 @@ mod tests {
             self.0.as_ref()
         }
 
-        fn keep(&mut self, mark: LastEntry) -> Result<(), BadPosition> {
+        fn save(&mut self, mark: LastEntry) -> Result<(), BadPosition> {
             self.0 = Some(mark);
             Ok(())
         }
@@ -354,7 +353,10 @@ mod tests {
 
     /// Behind an entry that says nothing.
     fn marked(id: &str) -> LastEntry {
-        LastEntry::of(&ArchiveItem::of(Entry { id: id.to_owned(), ..Entry::default() }))
+        LastEntry::from_item(&ArchiveItem::from_entry(Entry {
+            id: id.to_owned(),
+            ..Entry::default()
+        }))
     }
 
     /// Takes entries; every `stumbles`-th attempt fails.
@@ -365,7 +367,7 @@ mod tests {
     }
 
     impl EntryHandler for Taker {
-        async fn take(&self, item: &ArchiveItem) -> Result<(), Stopped> {
+        async fn handle(&self, item: &ArchiveItem) -> Result<(), Stopped> {
             *self.attempts.borrow_mut() += 1;
             if self.attempts.borrow().is_multiple_of(self.stumbles) {
                 let (id, reason) = (item.id().to_owned(), "it stumbled".to_owned());

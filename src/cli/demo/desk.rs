@@ -89,8 +89,8 @@ impl Desk {
             ("hub.verify", "sync"),
             ("format", "json"),
         ];
-        let door = if token.is_some() { "" } else { "hub" };
-        self.post(door, &form, token).await.map(|_| ())
+        let endpoint = if token.is_some() { "" } else { "hub" };
+        self.post(endpoint, &form, token).await.map(|_| ())
     }
 
     /// rssCloud: many resources at once.
@@ -115,10 +115,10 @@ impl Desk {
         if is_registered { Ok(()) } else { Err(answer.into()) }
     }
 
-    /// Posts a form to a door and returns what it answers.
+    /// Posts a form to `path` of the gateway and returns the body of the response.
     pub(super) async fn post(
         &self,
-        door: &str,
+        path: &str,
         form: &[(&str, &str)],
         token: Option<&str>,
     ) -> Result<String, Failure> {
@@ -129,7 +129,7 @@ impl Desk {
             headers.insert(AUTHORIZATION, HeaderValue::try_from(format!("Basic {packed}"))?);
         }
         let body = Serializer::new(String::new()).extend_pairs(form).finish();
-        let (method, url) = (Method::POST, self.gateway.join(door)?);
+        let (method, url) = (Method::POST, self.gateway.join(path)?);
         let reply = self
             .fetch
             .call(CallbackRequest { method, url, headers, body: Bytes::from(body) })
@@ -138,6 +138,6 @@ impl Desk {
         if reply.status.is_success() {
             return Ok(text);
         }
-        Err(format!("/{door} answered {}: {text}", reply.status).into())
+        Err(format!("/{path} answered {}: {text}", reply.status).into())
     }
 }

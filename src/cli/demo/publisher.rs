@@ -33,12 +33,12 @@ impl Publisher {
             .and(warp::get())
             .and(warp::header::optional("if-none-match"))
             .map(move |name: String, known: Option<String>| {
-                publisher.answer(&name, known.as_deref())
+                publisher.respond(&name, known.as_deref())
             })
             .boxed()
     }
 
-    fn answer(&self, name: &str, known: Option<&str>) -> warp::reply::Response {
+    fn respond(&self, name: &str, known: Option<&str>) -> warp::reply::Response {
         let Some(at) = SAMPLES.iter().position(|sample| sample.name == name) else {
             return reply(StatusCode::NOT_FOUND, &[], Vec::new());
         };
@@ -64,9 +64,9 @@ pub(super) fn topic(publisher: &Url, sample: &Sample) -> String {
 }
 
 fn reply(status: StatusCode, headers: &[(&str, &str)], body: Vec<u8>) -> warp::reply::Response {
-    let mut answer = Response::builder().status(status);
+    let mut respond = Response::builder().status(status);
     for (name, value) in headers {
-        answer = answer.header(*name, *value);
+        respond = respond.header(*name, *value);
     }
-    answer.body(body.into()).expect("names and values are ours")
+    respond.body(body.into()).expect("names and values are ours")
 }

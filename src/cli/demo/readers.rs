@@ -61,27 +61,35 @@ impl DemoReader {
         found
     }
 
-    /// Walks the archives of `topics` for ever, and tells what is new.
-    pub(super) async fn walk_archives(self, topics: Vec<String>, heard: UnboundedSender<Received>) {
+    /// Walks the archives of `topics` for ever, and sends the new entries to `received`.
+    pub(super) async fn walk_archives(
+        self,
+        topics: Vec<String>,
+        received: UnboundedSender<Received>,
+    ) {
         let mut known = vec![Vec::new(); topics.len()];
         loop {
             for (sample, topic) in topics.iter().enumerate() {
-                let news = self.entries(topic, &known[sample]).await;
-                if news.is_empty() {
+                let new = self.entries(topic, &known[sample]).await;
+                if new.is_empty() {
                     continue;
                 }
-                known[sample].extend(&news);
-                let (at, news) = (Instant::now(), DemoEvent::Entries(news));
-                heard
-                    .send(Received { way: Channel::Archive, sample, at, news })
+                known[sample].extend(&new);
+                let (at, event) = (Instant::now(), DemoEvent::Entries(new));
+                received
+                    .send(Received { way: Channel::Archive, sample, at, event })
                     .unwrap_or_default();
             }
             sleep(LOOK_EVERY).await;
         }
     }
 
-    /// Reads changes.xml for ever, and tells how often each of `topics` stands there.
-    pub(super) async fn read_changes(self, topics: Vec<String>, heard: UnboundedSender<Received>) {
+    /// Reads changes.xml for ever, and sends how often it lists each of `topics` to `received`.
+    pub(super) async fn read_changes(
+        self,
+        topics: Vec<String>,
+        received: UnboundedSender<Received>,
+    ) {
         let Ok(address) = self.gateway.join("changes.xml") else { return };
         let mut validators = Validators::default();
         loop {
@@ -90,9 +98,9 @@ impl DemoReader {
                 let lines = weblogs(&document.body);
                 for (sample, topic) in topics.iter().enumerate() {
                     let times = lines.get(topic).copied().unwrap_or_default();
-                    let (at, news) = (Instant::now(), DemoEvent::Times(times));
-                    heard
-                        .send(Received { way: Channel::Changes, sample, at, news })
+                    let (at, event) = (Instant::now(), DemoEvent::Times(times));
+                    received
+                        .send(Received { way: Channel::Changes, sample, at, event })
                         .unwrap_or_default();
                 }
             }

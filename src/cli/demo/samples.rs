@@ -110,11 +110,11 @@ impl Sample {
         let before = self.before.as_bytes();
         let mut windows = self.document.windows(before.len());
         let at = windows.position(|window| window == before).unwrap_or(self.document.len());
-        let mut news = String::new();
+        let mut entries = String::new();
         for n in numbers.iter().rev() {
-            news.write_str(&(self.entry)(*n)).unwrap_or_default(); // a String takes all
+            entries.write_str(&(self.entry)(*n)).unwrap_or_default(); // a String takes all
         }
-        [&self.document[..at], news.as_bytes(), &self.document[at..]].concat()
+        [&self.document[..at], entries.as_bytes(), &self.document[at..]].concat()
     }
 }
 

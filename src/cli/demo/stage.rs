@@ -14,7 +14,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::app::Running;
-use crate::cli::say;
+use crate::cli::print_line;
 use crate::config::Config;
 use crate::http::serve::listener::{Listener, ListenerSettings};
 use crate::net::HttpClient;
@@ -44,7 +44,7 @@ pub(super) struct Stage {
     /// What callbacks were told.
     pub(super) told: UnboundedReceiver<ReceivedCall>,
     /// What readers found.
-    pub(super) heard: UnboundedReceiver<Received>,
+    pub(super) received: UnboundedReceiver<Received>,
     found: UnboundedSender<Received>,
     gateway: Running,
     publisher: Publisher,
@@ -83,10 +83,10 @@ impl Stage {
         let topics: Vec<String> =
             SAMPLES.iter().map(|sample| topic(&publisher_url, sample)).collect();
         desk.begin_all(&**gateway.store(), &topics).await?;
-        let (found, heard) = mpsc::unbounded_channel();
+        let (found, received) = mpsc::unbounded_channel();
         let stage = Stage {
             told,
-            heard,
+            received,
             found,
             gateway,
             publisher,
@@ -139,7 +139,7 @@ impl Stage {
                 }
             };
             if let Err(err) = pinged {
-                say(format!("the gateway did not take a ping: {err}"));
+                print_line(format!("the gateway did not take a ping: {err}"));
             }
         });
     }
@@ -150,15 +150,15 @@ impl Stage {
         let (reader, found) = (self.reader.clone(), self.found.clone());
         let topic = self.topics[sample].clone();
         self.spawn(async move {
-            let news = DemoEvent::Entries(reader.entries(&topic, &known).await);
-            found.send(Received { way, sample, at, news }).unwrap_or_default();
+            let event = DemoEvent::Entries(reader.entries(&topic, &known).await);
+            found.send(Received { way, sample, at, event }).unwrap_or_default();
         });
     }
 
     /// Ends the subscriptions, stops everything, and leaves nothing behind.
     pub(super) async fn strike(self) {
         if let Err(err) = self.desk.end_all(&**self.gateway.store(), &self.topics).await {
-            say(format!("the subscriptions of the demo could not be ended: {err}"));
+            print_line(format!("the subscriptions of the demo could not be ended: {err}"));
         }
         self.stop.cancel();
         self.gateway.stop().await;

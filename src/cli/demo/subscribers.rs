@@ -64,8 +64,8 @@ pub(super) fn routes(told: UnboundedSender<ReceivedCall>) -> BoxedFilter<(Respon
             let Some((_, way)) = CALLBACKS.iter().find(|(word, _)| *word == way) else {
                 return StatusCode::NOT_FOUND.into_response();
             };
-            if let Some(news) = read(*way, sample, at, &body) {
-                told.send(news).unwrap_or_default(); // the demo is over
+            if let Some(event) = read(*way, sample, at, &body) {
+                told.send(event).unwrap_or_default(); // the demo is over
             }
             StatusCode::OK.into_response()
         });
@@ -91,8 +91,8 @@ fn read(way: Channel, sample: Option<usize>, at: Instant, body: &[u8]) -> Option
         Channel::XmlRpc => xmlrpc::read_call(body).ok()?.params.first()?.text()?,
         Channel::Soap => soap::read_call(body).ok()?.param(&["url"], 0)?.text().to_owned(),
         _ => {
-            let news = DemoEvent::Entries(numbers_in(&String::from_utf8_lossy(body)));
-            return Some(ReceivedCall::Entries(Received { way, sample: sample?, at, news }));
+            let event = DemoEvent::Entries(numbers_in(&String::from_utf8_lossy(body)));
+            return Some(ReceivedCall::Entries(Received { way, sample: sample?, at, event }));
         }
     };
     Some(ReceivedCall::Changed { way, at, topic })

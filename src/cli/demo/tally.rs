@@ -1,11 +1,11 @@
-//! Who was told of what, and how long it took.
+//! Which channel received which entry, and how long it took.
 //!
-//! Every entry is expected by every way. A way hears of an entry once; what it hears
-//! again does not count, because delivery is at least once.
+//! Every entry is expected on every channel. An entry that a channel receives again does not
+//! count, because delivery is at least once.
 
 use std::time::{Duration, Instant};
 
-/// How news travels from the gateway.
+/// How entries travel from the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channel {
     /// A WebSub notification, unauthenticated and signed.
@@ -50,20 +50,20 @@ impl Channel {
     }
 }
 
-/// What somebody was told.
+/// What arrived on a channel.
 #[derive(Debug)]
 pub(super) struct Received {
-    /// By which way.
+    /// The channel.
     pub(super) way: Channel,
-    /// Of which sample.
+    /// The number of the sample.
     pub(super) sample: usize,
-    /// When.
+    /// When it arrived.
     pub(super) at: Instant,
-    /// What exactly.
-    pub(super) news: DemoEvent,
+    /// What arrived.
+    pub(super) event: DemoEvent,
 }
 
-/// What exactly.
+/// New entries, or a count of changes.
 #[derive(Debug)]
 pub(super) enum DemoEvent {
     /// These entries are there.
@@ -75,7 +75,7 @@ pub(super) enum DemoEvent {
 struct Entry {
     sample: usize,
     published: Instant,
-    heard: [Option<Duration>; Channel::ALL.len()],
+    received: [Option<Duration>; Channel::ALL.len()],
 }
 
 /// The entries published so far; the first has number 1.
@@ -87,39 +87,40 @@ pub(super) struct DeliveryTally {
 impl DeliveryTally {
     /// Expects a new entry of `sample` from now on, and returns its number.
     pub(super) fn publish(&mut self, sample: usize, now: Instant) -> u32 {
-        self.entries.push(Entry { sample, published: now, heard: Default::default() });
+        self.entries.push(Entry { sample, published: now, received: Default::default() });
         self.entries.len() as u32
     }
 
-    /// Notes what was heard, and returns what of it was news, with how long it took.
-    pub(super) fn hear(&mut self, heard: &Received) -> Vec<(u32, Duration)> {
-        let mut news = Vec::new();
+    /// Records what was received, and returns the entries that are new to the channel, with how
+    /// long each took.
+    pub(super) fn record(&mut self, received: &Received) -> Vec<(u32, Duration)> {
+        let mut new_entries = Vec::new();
         let all = (1..).zip(&mut self.entries);
-        let of_sample = all.filter(|(_, entry)| entry.sample == heard.sample);
+        let of_sample = all.filter(|(_, entry)| entry.sample == received.sample);
         for (nth, (number, entry)) in (1..).zip(of_sample) {
-            let meant = match &heard.news {
+            let meant = match &received.event {
                 DemoEvent::Entries(numbers) => numbers.contains(&number),
                 DemoEvent::Times(times) => nth <= *times,
             };
-            let slot = &mut entry.heard[heard.way as usize];
+            let slot = &mut entry.received[received.way as usize];
             if meant && slot.is_none() {
-                let took = heard.at.saturating_duration_since(entry.published);
+                let took = received.at.saturating_duration_since(entry.published);
                 *slot = Some(took);
-                news.push((number, took));
+                new_entries.push((number, took));
             }
         }
-        news
+        new_entries
     }
 
-    /// The entries of `sample` that were heard of by `way`.
-    pub(super) fn heard(&self, way: Channel, sample: usize) -> Vec<u32> {
+    /// The entries of `sample` that the channel `way` has received.
+    pub(super) fn received(&self, way: Channel, sample: usize) -> Vec<u32> {
         let all = (1..).zip(&self.entries).filter(|(_, entry)| entry.sample == sample);
-        all.filter(|(_, entry)| entry.heard[way as usize].is_some()).map(|(n, _)| n).collect()
+        all.filter(|(_, entry)| entry.received[way as usize].is_some()).map(|(n, _)| n).collect()
     }
 
-    /// How many times somebody should have been told and was not.
+    /// How many entries are still expected, over all channels.
     pub(super) fn missing(&self) -> usize {
-        let slots = self.entries.iter().flat_map(|entry| entry.heard);
+        let slots = self.entries.iter().flat_map(|entry| entry.received);
         slots.filter(Option::is_none).count()
     }
 
@@ -130,7 +131,7 @@ impl DeliveryTally {
             "way", "told", "missing", "p50", "p95", "max"
         );
         for way in Channel::ALL {
-            let told = self.entries.iter().filter_map(|entry| entry.heard[way as usize]);
+            let told = self.entries.iter().filter_map(|entry| entry.received[way as usize]);
             let mut took: Vec<Duration> = told.collect();
             took.sort_unstable();
             table.push_str(&format!(
@@ -138,9 +139,9 @@ impl DeliveryTally {
                 way.name(),
                 took.len(),
                 self.entries.len() - took.len(),
-                shown(percentile(&took, 50)),
-                shown(percentile(&took, 95)),
-                shown(percentile(&took, 100)),
+                milliseconds(percentile(&took, 50)),
+                milliseconds(percentile(&took, 95)),
+                milliseconds(percentile(&took, 100)),
             ));
         }
         table
@@ -154,7 +155,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> Option<Duration> {
 }
 
 /// A duration in milliseconds.
-pub(super) fn shown(took: Option<Duration>) -> String {
+pub(super) fn milliseconds(took: Option<Duration>) -> String {
     took.map_or_else(|| "-".to_owned(), |took| format!("{} ms", took.as_millis()))
 }
 
@@ -172,14 +173,16 @@ mod tests {
         let other = tally.publish(4, later(0));
         assert_eq!(tally.missing(), 3 * Channel::ALL.len());
 
-        let heard = |way, sample, at, news| Received { way, sample, at: later(at), news };
+        let received = |way, sample, at, event| Received { way, sample, at: later(at), event };
         let all = DemoEvent::Entries(vec![first, second, other]);
-        let told = tally.hear(&heard(Channel::WebSub, 3, 150, all));
+        let told = tally.record(&received(Channel::WebSub, 3, 150, all));
         assert_eq!(told, [(1, Duration::from_millis(150)), (2, Duration::from_millis(50))]);
         assert!(
-            tally.hear(&heard(Channel::WebSub, 3, 200, DemoEvent::Entries(vec![first]))).is_empty()
+            tally
+                .record(&received(Channel::WebSub, 3, 200, DemoEvent::Entries(vec![first])))
+                .is_empty()
         );
-        let told = tally.hear(&heard(Channel::Changes, 3, 200, DemoEvent::Times(1)));
+        let told = tally.record(&received(Channel::Changes, 3, 200, DemoEvent::Times(1)));
         assert_eq!(told, [(1, Duration::from_millis(200))]);
         assert_eq!(tally.missing(), 3 * Channel::ALL.len() - 3);
     }

@@ -1,5 +1,5 @@
-//! What clouds and hubs ask of an aggregator, and what it answers: to each feed belongs an
-//! address of its own, `/0`, `/1` and so on.
+//! The callbacks at which clouds and hubs verify subscriptions and deliver notifications. Each
+//! feed has a callback of its own: `/0`, `/1` and so on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use feedgate_protocol::{soap, xmlrpc};
 /// The longest notification read: hubs send whole documents.
 const BODY_LIMIT_BYTES: usize = 10 * 1024 * 1024;
 
-/// What we agree to.
+/// What the callbacks agree to.
 #[derive(Debug)]
 pub(super) struct ExpectedCallback {
     topics: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct ExpectedCallback {
 }
 
 impl ExpectedCallback {
-    /// To being told of these.
+    /// Agrees to notifications of these topics.
     pub(super) fn to(topics: Vec<String>) -> ExpectedCallback {
         ExpectedCallback {
             topics,
@@ -38,32 +38,33 @@ impl ExpectedCallback {
         }
     }
 
-    /// Whether a request of ours is in hand: what comes now may be a test.
+    /// Sets whether a subscription request is in progress, during which a notification may be a
+    /// test of the callback.
     pub(super) fn asks(&self, is_asking: bool) {
         self.is_asking.store(is_asking, Ordering::SeqCst);
     }
 
-    /// From now on, to being told no more.
+    /// Agrees to unsubscriptions, and to nothing else, from now on.
     pub(super) fn leaves(&self) {
         self.is_leaving.store(true, Ordering::SeqCst);
     }
 }
 
-/// What happened at the address of the feed `n`.
+/// What happened at the callback of the feed `n`.
 #[derive(Debug)]
 pub(super) enum ListenEvent {
-    /// We proved that we asked; a hub says for how long.
+    /// The subscription was verified; a hub names its lease.
     Verified { n: usize, lease_s: Option<u64> },
-    /// A hub says that it will not tell us.
+    /// A hub denied the subscription.
     Denied { n: usize, reason: String },
-    /// We agreed to be told no more.
+    /// The unsubscription was verified.
     Left { n: usize },
-    /// We were told something.
-    Notification(Notification),
+    /// A notification arrived.
+    Notification(ReceivedNotification),
 }
 
 impl ListenEvent {
-    /// Of which feed.
+    /// The number of its feed.
     pub(super) fn n(&self) -> usize {
         match self {
             ListenEvent::Verified { n, .. }
@@ -74,10 +75,10 @@ impl ListenEvent {
     }
 }
 
-/// A notification.
+/// A notification as it was received.
 #[derive(Debug)]
-pub(super) struct Notification {
-    /// Of which feed.
+pub(super) struct ReceivedNotification {
+    /// The number of its feed.
     pub(super) n: usize,
     /// Whether it came while we were registering.
     pub(super) is_test: bool,
@@ -89,12 +90,12 @@ pub(super) struct Notification {
     pub(super) body: Bytes,
 }
 
-/// All there is to ask; what is told goes to `events`.
+/// The routes of the callbacks, which send to `events` what happens.
 pub(super) fn routes(
     events: Sender<ListenEvent>,
     agreed: &Arc<ExpectedCallback>,
 ) -> BoxedFilter<(Response,)> {
-    let (asked, told) = (Arc::clone(agreed), Arc::clone(agreed));
+    let (verify_expected, told) = (Arc::clone(agreed), Arc::clone(agreed));
     let sent = events.clone();
     let ask = warp::path!(usize)
         .and(warp::get())
@@ -102,7 +103,7 @@ pub(super) fn routes(
         .map(move |n, query: String| {
             let query = Form::from_urlencoded(query.as_bytes()).unwrap_or_default();
             let Some(place) = place(&sent) else { return busy() };
-            let (reply, event) = answer(&asked, n, &query);
+            let (reply, event) = answer_verification(&verify_expected, n, &query);
             if let Some((place, event)) = place.zip(event) {
                 place.send(event);
             }
@@ -115,16 +116,16 @@ pub(super) fn routes(
         .then(move |n, headers, body| {
             let (events, told) = (events.clone(), Arc::clone(&told));
             async move {
-                // Before it is read: so much may be in memory, and no more.
+                // The place is reserved before the body is read, which bounds the bodies in memory.
                 let Some(place) = place(&events) else { return busy() };
                 let body = match body::read(body, BODY_LIMIT_BYTES, None).await {
                     Ok(body) => body,
                     Err(unread) => return unread.rejection.to_response(),
                 };
                 let is_test = told.is_asking.load(Ordering::SeqCst);
-                let (reply, named) = take(&headers, &body);
+                let (reply, named) = read_notification(&headers, &body);
                 if let Some(place) = place {
-                    place.send(ListenEvent::Notification(Notification {
+                    place.send(ListenEvent::Notification(ReceivedNotification {
                         n,
                         is_test,
                         named,
@@ -139,8 +140,7 @@ pub(super) fn routes(
     ask.or(tell).unify().or(nothing).unify().boxed()
 }
 
-/// A place for an event; `None` if there is none now. It leads nowhere if nobody listens any
-/// more.
+/// A place in the queue of events; `None` if the queue is full, `Some(None)` if it is closed.
 fn place(events: &Sender<ListenEvent>) -> Option<Option<Permit<'_, ListenEvent>>> {
     match events.try_reserve() {
         Ok(place) => Some(Some(place)),
@@ -154,8 +154,12 @@ fn busy() -> Response {
     warp::reply::with_header(reply, header::RETRY_AFTER, "10").into_response()
 }
 
-/// A hub or a cloud asks whether we want what we asked for.
-fn answer(agreed: &ExpectedCallback, n: usize, query: &Form) -> (Response, Option<ListenEvent>) {
+/// Responds to a hub or a cloud that verifies a subscription or its end.
+fn answer_verification(
+    agreed: &ExpectedCallback,
+    n: usize,
+    query: &Form,
+) -> (Response, Option<ListenEvent>) {
     let echo = |name| query.get_verbatim(name).unwrap_or_default().to_owned().into_response();
     let no = || (StatusCode::NOT_FOUND.into_response(), None);
     let Some(topic) = agreed.topics.get(n) else { return no() };
@@ -182,8 +186,8 @@ fn answer(agreed: &ExpectedCallback, n: usize, query: &Form) -> (Response, Optio
     }
 }
 
-/// Takes a notification: the answer in its own protocol, and what it names.
-fn take(headers: &HeaderMap, body: &Bytes) -> (Response, Option<String>) {
+/// Reads a notification. Returns the response in its own protocol, and the URL that it names.
+fn read_notification(headers: &HeaderMap, body: &Bytes) -> (Response, Option<String>) {
     let typed = |text: String, content_type: &'static str| {
         warp::reply::with_header(text, header::CONTENT_TYPE, content_type).into_response()
     };
@@ -191,13 +195,13 @@ fn take(headers: &HeaderMap, body: &Bytes) -> (Response, Option<String>) {
         && let Ok(call) = soap::read_call(body)
     {
         let named = call.param(&["url"], 0).map(|url| url.text().to_owned());
-        let answer = soap::response(call.version, &call.method, true);
-        return (typed(answer, call.version.content_type()), named);
+        let answer_verification = soap::response(call.version, &call.method, true);
+        return (typed(answer_verification, call.version.content_type()), named);
     }
     if let Ok(call) = xmlrpc::read_call(body) {
         let named = call.params.first().and_then(XmlRpcValue::text);
-        let answer = xmlrpc::response(&XmlRpcValue::Boolean(true));
-        return (typed(answer, "text/xml; charset=utf-8"), named);
+        let answer_verification = xmlrpc::response(&XmlRpcValue::Boolean(true));
+        return (typed(answer_verification, "text/xml; charset=utf-8"), named);
     }
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_form = content_type.is_some_and(|value| value.contains("form-urlencoded"));
@@ -215,7 +219,7 @@ mod tests {
         let agreed = ExpectedCallback::to(vec!["http://a.test/".to_owned()]);
         let status = |n, query: &str| {
             let query = Form::from_urlencoded(query.as_bytes()).unwrap();
-            answer(&agreed, n, &query).0.status().as_u16()
+            answer_verification(&agreed, n, &query).0.status().as_u16()
         };
         let ours = "http%3A%2F%2Fa.test%2F";
         let subscribe = format!("hub.mode=subscribe&hub.topic={ours}&hub.challenge=c");
@@ -235,14 +239,14 @@ mod tests {
 
     #[test]
     fn only_so_much_is_held_that_nobody_has_read_yet() {
-        let (events, mut heard) = tokio::sync::mpsc::channel(1);
+        let (events, mut received) = tokio::sync::mpsc::channel(1);
         let first = place(&events).flatten().unwrap();
         assert!(place(&events).is_none());
         first.send(ListenEvent::Left { n: 0 });
         assert!(place(&events).is_none());
-        assert!(heard.try_recv().is_ok());
+        assert!(received.try_recv().is_ok());
         assert!(place(&events).flatten().is_some());
-        drop(heard);
+        drop(received);
         assert!(place(&events).unwrap().is_none(), "it is taken and dropped");
     }
 }

@@ -24,7 +24,7 @@ use feedgate_feed::model::Feed;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::{rsscloud, signature};
 
-use super::door::Notification;
+use super::callback::ReceivedNotification;
 
 /// How long to wait before asking again who refused.
 pub(super) const AGAIN: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ pub(super) struct FollowedFeed {
     secret: Secret,
     own: Url,
     is_at_caller: bool,
-    /// The entries that are no news.
+    /// The ids of entries that are known already.
     known: HashSet<String>,
     /// When to ask for more time.
     pub(super) renew_at: Instant,
@@ -147,8 +147,8 @@ impl FollowedFeed {
         }
     }
 
-    /// What was told: of which topic, and how that is to be taken.
-    pub(super) fn judge(&self, told: &Notification) -> (String, String) {
+    /// The topic of a notification, and a description of it.
+    pub(super) fn describe_notification(&self, told: &ReceivedNotification) -> (String, String) {
         if let Some(named) = &told.named {
             return (named.clone(), self.by().to_owned());
         }
@@ -160,11 +160,11 @@ impl FollowedFeed {
         (self.offer.topic.clone(), format!("{}, {length} bytes, {word}", self.by()))
     }
 
-    /// The entries that are new: in what was told, or in the feed, which is read then.
+    /// The entries that are new in the notification, or in the feed that it names.
     pub(super) async fn what_is_new(
         &mut self,
         fetch: &HttpClient,
-        told: &Notification,
+        told: &ReceivedNotification,
     ) -> Vec<String> {
         let feed = match &told.named {
             Some(_) => get(fetch, &self.feed).await.ok().as_ref().and_then(read),

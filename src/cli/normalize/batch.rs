@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use url::Url;
 
-use super::super::{Outcome, say};
-use super::{Args, context, read, written};
+use super::super::{Outcome, print_line};
+use super::{NormalizeArgs, context, read, written};
 
 /// One line of the manifest.
 #[derive(Debug, Deserialize)]
@@ -30,7 +30,7 @@ struct Job {
 }
 
 /// Normalizes every document of `manifest`. A manifest that cannot be read ends it.
-pub(super) fn run(manifest: &Path, folder: &Path, args: &Args) -> Outcome {
+pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outcome {
     let text =
         fs::read_to_string(manifest).map_err(|err| format!("{}: {err}", manifest.display()))?;
     fs::create_dir_all(folder)?;
@@ -52,12 +52,12 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &Args) -> Outcome {
             }
         }
     }
-    say(format!("{done} normalized, {failed} failed"));
+    print_line(format!("{done} normalized, {failed} failed"));
     Ok(ExitCode::SUCCESS)
 }
 
 /// A panic is a bug, but one that must not take the other documents with it.
-fn normalized(job: &Job, args: &Args) -> Result<String, String> {
+fn normalized(job: &Job, args: &NormalizeArgs) -> Result<String, String> {
     let bytes = read(&job.file)?;
     let content_type = job.content_type.as_deref().unwrap_or_default();
     let url = Url::parse(&job.url).map_err(|err| format!("{}: {err}", job.url))?;

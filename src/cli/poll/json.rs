@@ -5,7 +5,7 @@ use chrono::SecondsFormat;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::{Polled, beginning, shown};
+use super::{Polled, beginning, redacted_header};
 use crate::jobs::poll::ParsedDocument;
 use crate::net::{FetchResponse, Fetched, FetchedDocument, Hop};
 use feedgate_core::schedule::PeriodBound;
@@ -13,8 +13,8 @@ use feedgate_feed::NotAFeed;
 use feedgate_feed::documents::DocumentContent;
 use feedgate_feed::model::Feed;
 
-/// The whole story, indented.
-pub(super) fn tell(polled: &Polled<'_>) -> String {
+/// The report on a poll as indented JSON.
+pub(super) fn report(polled: &Polled<'_>) -> String {
     let fetched = polled.fetched;
     let result = match &fetched.result {
         Ok(FetchResponse::Document(document)) => json!({ "document": body(fetched, document) }),
@@ -53,7 +53,10 @@ fn told(hop: &Hop) -> Value {
 }
 
 fn headers(headers: &HeaderMap) -> Value {
-    headers.iter().map(|(name, value)| json!([name.as_str(), shown(name, value)])).collect()
+    headers
+        .iter()
+        .map(|(name, value)| json!([name.as_str(), redacted_header(name, value)]))
+        .collect()
 }
 
 fn body(fetched: &Fetched, document: &FetchedDocument) -> Value {

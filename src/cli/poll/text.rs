@@ -5,7 +5,7 @@ use std::fmt::Write;
 use chrono::SecondsFormat;
 use http::HeaderMap;
 
-use super::{Polled, beginning, shown, tame};
+use super::{Polled, beginning, redacted_header, tame};
 use crate::jobs::poll::ParsedDocument;
 use crate::net::{FetchError, FetchResponse, FetchedDocument, Hop};
 use feedgate_core::poll::Polling;
@@ -20,8 +20,8 @@ const MOST_LISTED: usize = 10;
 const DAYS: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// The whole story.
-pub(super) fn tell(polled: &Polled<'_>) -> String {
+/// The report on a poll as text.
+pub(super) fn report(polled: &Polled<'_>) -> String {
     let mut out = String::new();
     for hop in &polled.fetched.hops {
         told(hop, &mut out);
@@ -73,7 +73,7 @@ fn told(hop: &Hop, out: &mut String) {
 
 fn headers(direction: char, headers: &HeaderMap, out: &mut String) {
     for (name, value) in headers {
-        let _ = writeln!(out, "  {direction} {name}: {}", shown(name, value));
+        let _ = writeln!(out, "  {direction} {name}: {}", redacted_header(name, value));
     }
 }
 

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use url::{Url, form_urlencoded};
 
-use super::{Args, note};
+use super::{PostArgs, note};
 use crate::jobs::runner::nonce;
 use crate::net::{CallbackRequest, HttpClient};
 use feedgate_protocol::rss::{self, ChannelInfo, EditedFeed, FeedEdit};
@@ -32,7 +32,7 @@ struct Untold {
 pub(super) async fn post(
     path: &Path,
     change: &FeedEdit<'_>,
-    args: &Args,
+    args: &PostArgs,
     fetch: &HttpClient,
 ) -> Result<(), Box<dyn Error>> {
     let feed = write(path, |held| {
@@ -60,7 +60,7 @@ pub(super) async fn post(
             let at = call.url.to_string();
             let untold = |why: String| Untold { url: at.clone(), why };
             let reply = fetch.call(call).await.map_err(|err| untold(err.to_string()))?;
-            judge(reply.status.is_success(), &reply.body).map_err(untold)?;
+            check_ping_response(reply.status.is_success(), &reply.body).map_err(untold)?;
         }
         None => note("nobody was told: the feed names no cloud; --cloud URL adds one"),
     }
@@ -169,8 +169,8 @@ fn call(url: Url, body: String, content_type: &'static str) -> Option<CallbackRe
     Some(CallbackRequest { method: Method::POST, url, headers, body: Bytes::from(body) })
 }
 
-/// Whether a cloud has taken a ping: it says so in the words of its protocol.
-fn judge(is_success: bool, body: &[u8]) -> Result<(), String> {
+/// Checks whether a cloud accepted a ping, which it states in the words of its protocol.
+fn check_ping_response(is_success: bool, body: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(body);
     let refused = ["success=\"false\"", "\"success\":false", "<fault>", ":Fault>"];
     if is_success && !refused.iter().any(|words| text.contains(words)) {
@@ -219,7 +219,7 @@ mod tests {
             (true, "<methodResponse><fault>", false),
             (false, "", false),
         ] {
-            assert_eq!(judge(is_success, body.as_bytes()).is_ok(), want, "{body}");
+            assert_eq!(check_ping_response(is_success, body.as_bytes()).is_ok(), want, "{body}");
         }
     }
 

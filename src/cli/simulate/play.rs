@@ -21,7 +21,7 @@ pub(super) struct Rules {
     pub(super) window: usize,
     /// The operator's shortest period.
     pub(super) min_period_s: u32,
-    /// Seeds the dice.
+    /// Seeds the jitter.
     pub(super) seed: u64,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn play(trace: &PublicationTrace, policy: Policy, scale: f64, rules: 
         .iter()
         .enumerate()
         .map(|(n, times)| {
-            let jitter = Dice(rules.seed.wrapping_mul(0x9e37_79b9).wrapping_add(n as u64));
+            let jitter = JitterSource(rules.seed.wrapping_mul(0x9e37_79b9).wrapping_add(n as u64));
             let polling = conditional();
             let player = Player { policy, scale, rules, jitter, polling, is_first: true };
             player.play(times, (trace.start_s, trace.end_s))
@@ -103,7 +103,7 @@ struct Player<'a> {
     policy: Policy,
     scale: f64,
     rules: &'a Rules,
-    jitter: Dice,
+    jitter: JitterSource,
     polling: Polling,
     is_first: bool,
 }
@@ -136,7 +136,7 @@ impl Player<'_> {
 
     /// When to poll after a poll at `now_s` that found `new` entries.
     fn next_s(&mut self, seen: &[i64], new: usize, now_s: f64) -> f64 {
-        let jitter = self.jitter.roll();
+        let jitter = self.jitter.next_value();
         let is_first = std::mem::take(&mut self.is_first);
         if self.policy == Policy::Ours {
             return self.planned_s(seen, new, now_s, jitter);
@@ -179,12 +179,12 @@ fn time(secs: f64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis((secs * 1_000.0) as i64).unwrap_or_default()
 }
 
-/// Numbers that look random and are the same every time (SplitMix64).
-struct Dice(u64);
+/// Pseudorandom numbers that are the same for the same seed (SplitMix64).
+struct JitterSource(u64);
 
-impl Dice {
+impl JitterSource {
     /// The next number, in 0 to 1.
-    fn roll(&mut self) -> f64 {
+    fn next_value(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -27,17 +27,17 @@ use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss;
 
-use page::{AuthorPage, Shown};
+use page::{AuthorFeed, AuthorPage};
 
 const ENDPOINT: Endpoint =
     Endpoint { name: "author", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
 
 /// The routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    ENDPOINT.route(gateway, warp::path!("author").boxed(), answer)
+    ENDPOINT.route(gateway, warp::path!("author").boxed(), respond)
 }
 
-async fn answer(gateway: Arc<Gateway>, request: Request) -> Response {
+async fn respond(gateway: Arc<Gateway>, request: Request) -> Response {
     let form = match params::read(&request, BodyFormats::Forms) {
         Ok(form) => form,
         Err(rejection) => return rejection.to_response(),
@@ -110,25 +110,25 @@ async fn show(
     (status, reason): (StatusCode, Option<String>),
 ) -> Response {
     let user = form.get("user").unwrap_or_default().trim();
-    let shown = match shown(gateway, user).await {
-        Ok(shown) => shown,
+    let feed = match load_feed(gateway, user).await {
+        Ok(feed) => feed,
         Err(err) => return unavailable(&err),
     };
-    let author = AuthorPage { form, why: reason.as_deref(), shown };
+    let author = AuthorPage { form, why: reason.as_deref(), feed };
     let mut response = author.page().reply(status);
     set_header(&mut response, header::CACHE_CONTROL, "no-store");
     response
 }
 
 /// The feed of this account, if it has one.
-async fn shown(gateway: &Gateway, user: &str) -> Result<Option<Shown>, StoreError> {
+async fn load_feed(gateway: &Gateway, user: &str) -> Result<Option<AuthorFeed>, StoreError> {
     let place = PathSegment::login(user).ok().zip(PathSegment::file(DEFAULT_NAME));
     let Some((login, name)) = place else { return Ok(None) };
     let Some(file) = gateway.publish.file(&login, &name).await? else { return Ok(None) };
     // What is stored was sound; the page does without what is not.
     let Ok(checked) = rss::check(&file.content.body) else { return Ok(None) };
     let (title, lines) = rss::lines(&checked.text);
-    Ok(Some(Shown { url: gateway.publish.url(&login, &name), title, lines }))
+    Ok(Some(AuthorFeed { url: gateway.publish.url(&login, &name), title, lines }))
 }
 
 fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {

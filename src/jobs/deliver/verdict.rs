@@ -46,15 +46,15 @@ impl DeliveryVerdict {
 /// random from 0 to 1.
 pub(super) fn classify(
     subscription: &Subscription,
-    answer: &Result<CallbackResponse, FetchError>,
+    response: &Result<CallbackResponse, FetchError>,
     now: DateTime<Utc>,
     jitter: f64,
 ) -> DeliveryVerdict {
-    match answer {
+    match response {
         Ok(reply) if reply.status.is_success() => DeliveryVerdict::Delivered,
         Ok(reply) if reply.status.as_u16() == 410 => DeliveryVerdict::Ended,
         _ => {
-            let wait = wait(subscription, answer, now);
+            let wait = wait(subscription, response, now);
             DeliveryVerdict::Failed(wait.map(|wait| now + wait.mul_f64(0.8 + 0.4 * jitter)))
         }
     }
@@ -86,8 +86,8 @@ pub(super) fn health_transition(
 }
 
 /// The code of the result, for metrics and the event log.
-pub(super) fn result_code(answer: &Result<CallbackResponse, FetchError>) -> &'static str {
-    match answer {
+pub(super) fn result_code(response: &Result<CallbackResponse, FetchError>) -> &'static str {
+    match response {
         Ok(reply) if reply.status.is_success() => "ok",
         Ok(reply) if reply.status.is_redirection() => "redirect",
         Ok(reply) if reply.status.as_u16() == 410 => "gone",
@@ -100,7 +100,7 @@ pub(super) fn result_code(answer: &Result<CallbackResponse, FetchError>) -> &'st
 /// How long to wait before the next attempt; `None` waits for the next change.
 fn wait(
     subscription: &Subscription,
-    answer: &Result<CallbackResponse, FetchError>,
+    response: &Result<CallbackResponse, FetchError>,
     now: DateTime<Utc>,
 ) -> Option<Duration> {
     let failures = subscription.failures as usize; // without this one
@@ -109,18 +109,18 @@ fn wait(
     }
     let last = WEBSUB_STEPS_S.len() - 1;
     let mut wait_s = WEBSUB_STEPS_S[failures.min(last)];
-    if is_overloaded(answer) {
+    if is_overloaded(response) {
         wait_s = wait_s.max(OVERLOADED_S);
     }
-    if let Ok(reply) = answer {
+    if let Ok(reply) = response {
         let retry_after_s = freshness::retry_after_s(&reply.headers, now.into());
         wait_s = wait_s.max(retry_after_s.unwrap_or(0).into());
     }
     Some(Duration::from_secs(wait_s))
 }
 
-fn is_overloaded(answer: &Result<CallbackResponse, FetchError>) -> bool {
-    match answer {
+fn is_overloaded(response: &Result<CallbackResponse, FetchError>) -> bool {
+    match response {
         Ok(reply) => matches!(reply.status.as_u16(), 429 | 503 | 504),
         Err(err) => matches!(err, FetchError::TimedOut(_)),
     }
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    fn answer(status: u16, retry_after: Option<&str>) -> Result<CallbackResponse, FetchError> {
+    fn response(status: u16, retry_after: Option<&str>) -> Result<CallbackResponse, FetchError> {
         let mut headers = HeaderMap::new();
         if let Some(value) = retry_after {
             headers.insert(RETRY_AFTER, value.parse().unwrap());
@@ -186,7 +186,7 @@ mod tests {
         ];
         for (why, status, want) in cases {
             let got =
-                classify(&subscription(Protocol::WebSub, 0), &answer(status, None), at(0), 0.5);
+                classify(&subscription(Protocol::WebSub, 0), &response(status, None), at(0), 0.5);
             assert_eq!(got, want, "{why}");
         }
     }
@@ -211,14 +211,14 @@ mod tests {
         ];
         for (why, protocol, failures, status, retry_after, want) in cases {
             let subscription = subscription(protocol, failures);
-            let got = classify(&subscription, &answer(status, retry_after), at(0), 0.5);
+            let got = classify(&subscription, &response(status, retry_after), at(0), 0.5);
             assert_eq!(got, DeliveryVerdict::Failed(want.map(at)), "{why}");
         }
     }
 
     #[test]
     fn a_callback_whose_clock_is_off_is_understood() {
-        let mut reply = answer(503, Some("Thu, 01 Jan 1970 05:02:00 GMT"));
+        let mut reply = response(503, Some("Thu, 01 Jan 1970 05:02:00 GMT"));
         if let Ok(reply) = &mut reply {
             let date = "Thu, 01 Jan 1970 05:00:00 GMT"; // it is midnight
             reply.headers.insert(DATE, date.parse().unwrap());

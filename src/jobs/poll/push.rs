@@ -17,7 +17,7 @@ use feedgate_feed::model::FeedFormat;
 use super::Poller;
 use super::read_document::parse_in_background;
 use super::records;
-use super::records::Records;
+use super::records::PollRecords;
 
 /// A document, as an upstream sent it.
 #[derive(Clone, Debug)]
@@ -56,7 +56,9 @@ impl Poller {
             return Ok(0);
         }
         let records = records::records_of_feed(&*self.store, resource, &mut feed, now).await?;
-        let Some(Records { found: NewContent::Feed(document), .. }) = records else { return Ok(0) };
+        let Some(PollRecords { found: NewContent::Feed(document), .. }) = records else {
+            return Ok(0);
+        };
         let appended = self.store.push(resource.id, document, now).await?;
         self.metrics.fetched(0, appended.new);
         Ok(appended.new)

@@ -21,7 +21,7 @@ use super::semantic_digest;
 
 /// The records of a poll, and how many of them are new.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct PollRecords {
     /// The new content, for the store.
     pub(super) found: poll::NewContent,
     /// The semantic digest of the body, if the document is a feed.
@@ -38,17 +38,17 @@ pub(super) async fn records(
     resource: &Resource,
     found: &mut Found,
     now: DateTime<Utc>,
-) -> Result<Option<Records>, StoreError> {
+) -> Result<Option<PollRecords>, StoreError> {
     match found {
         Found::Feed { feed, .. } => records_of_feed(store, resource, feed, now).await,
         Found::Other(received) => {
             let found = revision(resource, received, now);
-            Ok(Some(Records { found, new: 1, ..Records::default() }))
+            Ok(Some(PollRecords { found, new: 1, ..PollRecords::default() }))
         }
         Found::NotModified { .. }
         | Found::Same(_)
         | Found::FragmentMissing(_)
-        | Found::Failure(_) => Ok(Some(Records::default())),
+        | Found::Failure(_) => Ok(Some(PollRecords::default())),
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn records_of_feed(
     resource: &Resource,
     feed: &mut Feed,
     now: DateTime<Utc>,
-) -> Result<Option<Records>, StoreError> {
+) -> Result<Option<PollRecords>, StoreError> {
     let known_by = resource.polling.known_by;
     let owned = std::mem::take(feed);
     let read = run_blocking(move || {
@@ -79,7 +79,7 @@ async fn entries(
     feed: &mut Feed,
     document: FeedDocument,
     digest: Digest,
-) -> Result<Option<Records>, StoreError> {
+) -> Result<Option<PollRecords>, StoreError> {
     let known = store.known(resource.id, &document.keys()).await?;
     let standing = Baseline::from_stored(resource.kind, &resource.status, &resource.polling);
     let changes = change_detection::classify(&document, &known, &standing, document.at);
@@ -92,7 +92,7 @@ async fn entries(
     let Some((document, owned)) = rendered.await else { return Ok(None) };
     *feed = owned;
     let found = poll::NewContent::Feed(document);
-    Ok(Some(Records { found, semantic_digest: Some(digest), new, updated }))
+    Ok(Some(PollRecords { found, semantic_digest: Some(digest), new, updated }))
 }
 
 fn rendered(feed: &Feed, mut document: FeedDocument, changes: &ChangeSet) -> FeedDocument {

@@ -22,7 +22,7 @@ use feedgate_feed::render;
 use feedgate_feed::repair;
 
 use super::observation::{FRAGMENT_NOT_FOUND, Found, FragmentMissing, Observation, ReceivedBody};
-use super::records::Records;
+use super::records::PollRecords;
 
 /// The note in the status when every entry of a document is new.
 const WINDOW_OVERRUN: &str = "; window overrun: all are new, and some may have been missed";
@@ -53,7 +53,7 @@ pub(super) struct ReportInputs {
 pub(super) fn report(
     due: &DueResource,
     observation: Observation,
-    records: Records,
+    records: PollRecords,
     terms: &ReportInputs,
 ) -> PollReport {
     let resource = &due.resource;
@@ -108,7 +108,7 @@ pub(super) fn report(
 }
 
 /// The stable code of the outcome.
-fn outcome(found: &Found, records: &Records) -> &'static str {
+fn outcome(found: &Found, records: &PollRecords) -> &'static str {
     match found {
         Found::NotModified { .. } => "not_modified",
         Found::Same(_) => "ok_same",
@@ -350,7 +350,7 @@ mod tests {
     }
 
     fn told(due: &DueResource, hours: i64, found: Found) -> Poll {
-        report(due, observation(hours, found), Records::default(), &INPUTS).poll
+        report(due, observation(hours, found), PollRecords::default(), &INPUTS).poll
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 const MANY: &str = "1,100,1000,5000,10000,100000";
 /// Subscriptions made side by side, so that they are committed together.
-const SUBSCRIBED_AT_ONCE: usize = 200;
+const SUBSCRIBE_CONCURRENCY: usize = 200;
 /// The longest that a fan-out is waited for.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -110,7 +110,7 @@ async fn subscribe(database: &str, sink: &Sink, many: usize) -> Result<(), Troub
         Ok::<_, Trouble>(())
     });
     let mut subscribing =
-        futures_util::stream::iter(subscribing).buffer_unordered(SUBSCRIBED_AT_ONCE);
+        futures_util::stream::iter(subscribing).buffer_unordered(SUBSCRIBE_CONCURRENCY);
     while let Some(subscribed) = subscribing.next().await {
         subscribed?;
     }

@@ -34,7 +34,7 @@ const CLAIM: Duration = Duration::from_secs(60);
 /// Polls at once, as `FEEDGATE_FETCH_CONCURRENCY` is by default.
 const AT_ONCE: usize = 64;
 /// Subscriptions made side by side, so that they are committed together.
-const SUBSCRIBED_AT_ONCE: usize = 200;
+const SUBSCRIBE_CONCURRENCY: usize = 200;
 
 /// Whether the clock goes on while there is work. A benchmark wants the lateness that work
 /// causes; a test wants what does not depend on how busy the machine is.
@@ -151,7 +151,7 @@ impl Crowd {
             Ok::<_, Trouble>(())
         });
         let mut watching =
-            futures_util::stream::iter(watching).buffer_unordered(SUBSCRIBED_AT_ONCE);
+            futures_util::stream::iter(watching).buffer_unordered(SUBSCRIBE_CONCURRENCY);
         while let Some(watched) = watching.next().await {
             watched?;
         }

@@ -68,7 +68,7 @@ struct Clerk<'a> {
 }
 
 impl EntryHandler for Clerk<'_> {
-    async fn take(&self, item: &ArchiveItem) -> Result<(), Stopped> {
+    async fn handle(&self, item: &ArchiveItem) -> Result<(), Stopped> {
         self.life.step().await;
         let what = match item {
             ArchiveItem::Entry { entry, .. } => entry.title.as_ref().unwrap().to_plain(),

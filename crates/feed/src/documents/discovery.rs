@@ -9,7 +9,7 @@ use url::Url;
 
 use super::discovered_feed::{DiscoveredFeed, feed_media_type};
 use crate::context::Context;
-use crate::parse::html::{HtmlElement, HtmlPage};
+use crate::parse::html::{HtmlElement, ParsedHtml};
 
 /// Feeds found on one page.
 const MAX_FEEDS: usize = 20;
@@ -28,7 +28,7 @@ pub const WELL_KNOWN_PATHS: [&str; 9] = [
 ];
 
 /// The feeds that a page links to.
-pub(super) fn find_feeds(page: &HtmlPage, context: &Context) -> Vec<DiscoveredFeed> {
+pub(super) fn find_feeds(page: &ParsedHtml, context: &Context) -> Vec<DiscoveredFeed> {
     let base = page.base(&context.base());
     let mut found = FeedLinks { base: &base, feeds: Vec::new(), known: HashSet::new() };
     for element in page.named("link") {
@@ -93,7 +93,7 @@ mod tests {
 
     fn found(html: &str) -> Vec<(String, String, String)> {
         let context = Context::new(Url::parse("https://tides.test/blog/").unwrap());
-        let feeds = find_feeds(&HtmlPage::read(html), &context);
+        let feeds = find_feeds(&ParsedHtml::read(html), &context);
         feeds.into_iter().map(|feed| (feed.href, feed.mime, feed.title)).collect()
     }
 

@@ -44,9 +44,9 @@ const ELEMENT_BYTES: usize = 16;
 /// parser compares each of them with all before it.
 const SEPARATORS: usize = 16 * 1024;
 
-/// A page.
+/// A parsed HTML document.
 #[derive(Debug)]
-pub(crate) struct HtmlPage {
+pub(crate) struct ParsedHtml {
     html: Html,
     /// Whether it was not read to its end.
     pub(crate) is_cut: bool,
@@ -67,9 +67,9 @@ pub(crate) enum Descend {
     Stop,
 }
 
-impl HtmlPage {
+impl ParsedHtml {
     /// Reads a page, as much of it as there may be.
-    pub(crate) fn read(text: &str) -> HtmlPage {
+    pub(crate) fn read(text: &str) -> ParsedHtml {
         let tree = HtmlTreeSink::new(Html::new_document());
         let mut parser = driver::parse_document(tree, ParseOpts::default());
         let mut meter = Meter::default();
@@ -84,7 +84,7 @@ impl HtmlPage {
                 break;
             }
         }
-        HtmlPage { html: parser.finish(), is_cut }
+        ParsedHtml { html: parser.finish(), is_cut }
     }
 
     /// The `html` element.
@@ -306,7 +306,7 @@ mod tests {
             ("too long",                    " ".repeat(PAGE_BYTES + 1),          true),
         ];
         for (why, html, want) in cases {
-            let page = HtmlPage::read(&html);
+            let page = ParsedHtml::read(&html);
             assert_eq!(page.is_cut, want, "{why}");
             let deepest = page.html.tree.nodes().map(|node| node.ancestors().count()).max();
             assert!(deepest < Some(2 * DEPTH), "{why}: {deepest:?}");

@@ -222,12 +222,12 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::html::HtmlPage;
+    use super::super::html::ParsedHtml;
     use super::*;
 
     /// The first item of a page.
     fn with_item<T>(html: &str, look: impl FnOnce(MicroformatItem<'_>) -> T) -> T {
-        let page = HtmlPage::read(html);
+        let page = ParsedHtml::read(html);
         look(outermost(page.root().unwrap())[0])
     }
 

@@ -102,7 +102,7 @@ mod tests {
         Node::Element(Element { namespace, name, children, ..Element::default() })
     }
 
-    fn said(namespace: &str, name: &str, text: &str) -> Node {
+    fn text_element(namespace: &str, name: &str, text: &str) -> Node {
         element(namespace, name, vec![Node::Text(text.to_owned())])
     }
 
@@ -121,9 +121,11 @@ mod tests {
     #[test]
     fn a_place_in_any_form_becomes_a_point() {
         let (geo, icbm) = (PAIRS[0].0, PAIRS[1].0);
-        let two = |space, lat, long| vec![said(space, lat, " 47.6"), said(space, long, "-122.1")];
+        let two = |space, lat, long| {
+            vec![text_element(space, lat, " 47.6"), text_element(space, long, "-122.1")]
+        };
         let gml = |position| {
-            let point = element(GML, "Point", vec![said(GML, "pos", position)]);
+            let point = element(GML, "Point", vec![text_element(GML, "pos", position)]);
             vec![element(GEORSS, "where", vec![point])]
         };
         #[rustfmt::skip]
@@ -132,11 +134,11 @@ mod tests {
             ("geo, in a Point", vec![element(geo, "Point", two(geo, "lat", "long"))],     vec!["47.6 -122.1"]),
             ("ICBM",            two(icbm, "latitude", "longitude"),                       vec!["47.6 -122.1"]),
             ("GML",             gml("47.6\n -122.1"),                                     vec!["47.6 -122.1"]),
-            ("a point",         vec![said(GEORSS, "point", "1 2")],                       vec!["1 2"]),
-            ("half of one",     vec![said(geo, "lat", "47.6")],                           vec![]),
+            ("a point",         vec![text_element(GEORSS, "point", "1 2")],                       vec!["1 2"]),
+            ("half of one",     vec![text_element(geo, "lat", "47.6")],                           vec![]),
             ("nowhere",         gml("470.6 -122.1"),                                      vec![]),
             ("no numbers",      gml("here there"),                                        vec![]),
-            ("a line",          vec![said(GEORSS, "line", "1 2 3 4")],                    vec![]),
+            ("a line",          vec![text_element(GEORSS, "line", "1 2 3 4")],                    vec![]),
         ];
         for (why, held, want) in cases {
             assert_eq!(points(held), want, "{why}");

@@ -201,7 +201,11 @@ mod tests {
         DocumentState { version: version.to_owned(), is_archived }
     }
 
-    async fn put(cache: &ArchiveDocumentCache, number: i64, bytes: usize) -> Arc<CachedDocument> {
+    async fn insert_document(
+        cache: &ArchiveDocumentCache,
+        number: i64,
+        bytes: usize,
+    ) -> Arc<CachedDocument> {
         let render = async { Ok::<_, StoreError>("x".repeat(bytes)) };
         cache.get_or_render(key(number), state("mark", true), render).await.unwrap()
     }
@@ -213,23 +217,23 @@ mod tests {
     #[tokio::test]
     async fn it_never_holds_more_than_it_may_and_what_is_requested_stays() {
         let cache = ArchiveDocumentCache::new(100_000);
-        put(&cache, 0, 5_000).await;
+        insert_document(&cache, 0, 5_000).await;
         for number in 1..200 {
-            let document = put(&cache, number, 5_000).await;
+            let document = insert_document(&cache, number, 5_000).await;
             cache.encode(key(number), &document, ContentCoding::Gzip).await;
             assert!(has(&cache, 0), "requested all the time, {number}");
             let bytes = cache.documents.bytes();
             assert!(bytes <= 100_000, "{number}: {bytes}");
         }
         assert!(!has(&cache, 100) && has(&cache, 198));
-        put(&cache, 500, 60_000).await;
+        insert_document(&cache, 500, 60_000).await;
         assert!(!has(&cache, 500), "larger than all others may be together");
     }
 
     #[tokio::test]
     async fn encodings_count_towards_what_a_document_takes() {
         let cache = ArchiveDocumentCache::new(100_000);
-        let document = put(&cache, 1, 5_000).await;
+        let document = insert_document(&cache, 1, 5_000).await;
         let plain = cache.documents.bytes();
         let (_, gzip) = cache.encode(key(1), &document, ContentCoding::Gzip).await;
         assert_eq!(cache.documents.bytes(), plain + gzip.len());
@@ -240,14 +244,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_document_is_trusted_for_a_while_after_it_was_confirmed() {
         let cache = ArchiveDocumentCache::new(100_000);
-        put(&cache, 1, 10).await;
+        insert_document(&cache, 1, 10).await;
         let render = async { Ok::<_, StoreError>(String::new()) };
         cache.get_or_render(key(2), state("mark", false), render).await.unwrap();
         assert!(cache.get_trusted(&key(1)).is_some());
         assert!(cache.get_trusted(&key(2)).is_none() && has(&cache, 2), "it may change");
         advance(TRUST).await;
         assert!(cache.get_trusted(&key(1)).is_none() && has(&cache, 1));
-        put(&cache, 1, 10).await;
+        insert_document(&cache, 1, 10).await;
         assert!(cache.get_trusted(&key(1)).is_some());
     }
 
@@ -277,7 +281,7 @@ mod tests {
     #[tokio::test]
     async fn each_encoding_is_made_once() {
         let cache = ArchiveDocumentCache::new(100_000);
-        let document = put(&cache, 1, 1_000).await;
+        let document = insert_document(&cache, 1, 1_000).await;
         for coding in [ContentCoding::Gzip, ContentCoding::Brotli] {
             let (first, second) = tokio::join!(
                 cache.encode(key(1), &document, coding),

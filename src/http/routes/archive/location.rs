@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn only_published_paths_name_an_archive() {
         let feed = |number| Some((ArchiveOwner::Feed(ResourceId(7)), number));
-        let news = ArchiveOwner::Named(CollectionName::parse("news").unwrap());
+        let named = ArchiveOwner::Named(CollectionName::parse("news").unwrap());
         #[rustfmt::skip]
         let cases = [
             ("feeds/7/recent",            feed(None)),
@@ -185,7 +185,7 @@ mod tests {
             ("all/recent",                Some((ArchiveOwner::All, None))),
             ("all/documents/1",           Some((ArchiveOwner::All, Some(1)))),
             ("all/",                      None),
-            ("collections/news/recent",   Some((news, None))),
+            ("collections/news/recent",   Some((named, None))),
             ("collections/News/recent",   None),
             ("accounts/a%40b/recent",     Some((ArchiveOwner::Account("a@b".to_owned()), None))),
             ("accounts/recent",           None),

@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(archived(ARCHIVE.topic, &update), update.record.atom);
         update.is_again = true;
         let own = |seq| entry_id(ARCHIVE.topic, Seq(seq));
-        let said = format!("isVersionOf xmlns:dcterms=\"{TERMS}\">urn:x:5&amp;</dcterms:");
+        let version_of = format!("isVersionOf xmlns:dcterms=\"{TERMS}\">urn:x:5&amp;</dcterms:");
         let cases = [
             (ArchivedId::Source("urn:x:5&".to_owned()), "urn:x:5&amp;".to_owned()),
             (ArchivedId::Own(Seq(4)), own(4)),
@@ -355,7 +355,7 @@ mod tests {
             let text = archived(ARCHIVE.topic, &update);
             assert!(text.contains(&format!("\">\n<id>{}</id>\n<link", own(5))), "{text}");
             let link = format!("<link rel=\"predecessor-version\" href=\"{href}\"/>\n");
-            assert!(text.contains(&link) && text.contains(&said), "{text}");
+            assert!(text.contains(&link) && text.contains(&version_of), "{text}");
         }
         update.record.kind = RecordKind::Deleted;
         assert_eq!(archived(ARCHIVE.topic, &update), update.record.atom);

@@ -8,12 +8,12 @@ use feedgate_feed::model::{Text, TextKind};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss::{OutlineLine, SHORT_CHARS};
 
-/// How much of an item is shown, in characters.
-const SHOWN_CHARS: usize = 300;
-/// How many items are shown.
-const SHOWN_ITEMS: usize = 50;
+/// The most characters of an item on the page.
+const MAX_ITEM_CHARS: usize = 300;
+/// The most items on the page.
+const MAX_ITEMS: usize = 50;
 /// How far items are indented, at most.
-const SHOWN_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// What the page shows.
 pub(super) struct AuthorPage<'p> {
@@ -22,11 +22,11 @@ pub(super) struct AuthorPage<'p> {
     /// Why the post was refused.
     pub(super) why: Option<&'p str>,
     /// The author's feed.
-    pub(super) shown: Option<Shown>,
+    pub(super) feed: Option<AuthorFeed>,
 }
 
-/// A feed that is shown.
-pub(super) struct Shown {
+/// The feed of the author, as far as the page displays it.
+pub(super) struct AuthorFeed {
     /// Its public address.
     pub(super) url: String,
     /// Its title.
@@ -116,7 +116,7 @@ impl AuthorPage<'_> {
     /// The item that the post replies to.
     fn parent(&self) -> Markup {
         let parent = self.value("parent");
-        let mut lines = self.shown.iter().flat_map(|shown| &shown.lines);
+        let mut lines = self.feed.iter().flat_map(|feed| &feed.lines);
         let found = lines.find(|line| line.id == parent);
         html! {
             @if !parent.is_empty() {
@@ -132,10 +132,10 @@ impl AuthorPage<'_> {
     /// The feed as it is.
     fn feed(&self) -> Markup {
         html! {
-            @if let Some(Shown { url, title, lines }) = &self.shown {
+            @if let Some(AuthorFeed { url, title, lines }) = &self.feed {
                 h2 { (title) }
                 p { a href=(url) { (url) } }
-                ul.posts { (self.items(&lines[..lines.len().min(SHOWN_ITEMS)], 0)) }
+                ul.posts { (self.items(&lines[..lines.len().min(MAX_ITEMS)], 0)) }
             } @else {
                 h2 { "Your feed" }
                 p {
@@ -149,7 +149,7 @@ impl AuthorPage<'_> {
     /// Items in the order of the feed, each with the replies to it as a list inside.
     fn items(&self, lines: &[OutlineLine], level: usize) -> Markup {
         html! {
-            @for (line, replies) in threads(lines, level < SHOWN_DEPTH) {
+            @for (line, replies) in threads(lines, level < MAX_DEPTH) {
                 li {
                     (self.item(line))
                     @if !replies.is_empty() { ul { (self.items(replies, level + 1)) } }
@@ -186,15 +186,15 @@ fn threads(mut lines: &[OutlineLine], nests: bool) -> Vec<(&OutlineLine, &[Outli
     threads
 }
 
-/// The text of an item, cut to what is shown.
+/// The text of an item, cut to [`MAX_ITEM_CHARS`].
 fn plain(line: &OutlineLine) -> String {
     let html = Text { kind: TextKind::Html, value: line.text.clone(), ..Text::default() };
     let text = html.to_plain();
-    let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
+    let mut excerpt: String = text.chars().take(MAX_ITEM_CHARS).collect();
+    if excerpt.len() < text.len() {
+        excerpt.push('…');
     }
-    shown
+    excerpt
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
         };
         let outline = |depths: &[usize]| {
             let lines: Vec<OutlineLine> = depths.iter().enumerate().map(line).collect();
-            let author = AuthorPage { form: &Form::default(), why: None, shown: None };
+            let author = AuthorPage { form: &Form::default(), why: None, feed: None };
             let items = author.items(&lines, 0).into_string();
             items.replace("<br><small></small>", "").replace("<li>", "(").replace("</li>", ")")
         };
@@ -226,6 +226,6 @@ mod tests {
             assert_eq!(outline(depths), want, "{depths:?}");
         }
         let deepest = outline(&(0..20).collect::<Vec<_>>());
-        assert_eq!(deepest.matches("<ul>").count(), SHOWN_DEPTH, "{deepest}");
+        assert_eq!(deepest.matches("<ul>").count(), MAX_DEPTH, "{deepest}");
     }
 }

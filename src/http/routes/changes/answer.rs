@@ -73,7 +73,7 @@ pub(super) async fn reply(
         },
         Some(text) => with_content_type(StatusCode::OK, XML, text.clone()),
         None => match Arc::clone(&cache.readers).try_acquire_owned() {
-            Ok(place) => streamed(Pages::of(&gateway.store, edition.clone()), is_zipped, place),
+            Ok(place) => streamed(Pages::read(&gateway.store, edition.clone()), is_zipped, place),
             Err(_) => return too_many(),
         },
     };

@@ -196,7 +196,7 @@ impl RenderedChanges {
 /// Renders an edition, as far as it can be stored.
 async fn render(store: &Arc<dyn Store>, edition: Edition) -> Result<RenderedChanges, StoreError> {
     let rendered_at = Instant::now();
-    let mut pages = Pages::of(store, edition.clone());
+    let mut pages = Pages::read(store, edition.clone());
     let mut text = String::new();
     while let Some(page) = pages.next().await? {
         text.push_str(&page);

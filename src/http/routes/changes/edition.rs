@@ -75,8 +75,8 @@ enum Place {
 }
 
 impl Pages {
-    /// From the beginning.
-    pub(super) fn of(store: &Arc<dyn Store>, edition: Edition) -> Pages {
+    /// Reads `edition` from the beginning.
+    pub(super) fn read(store: &Arc<dyn Store>, edition: Edition) -> Pages {
         Pages { store: Arc::clone(store), edition, at: Place::Head, lines: 0 }
     }
 

@@ -187,7 +187,7 @@ fn holds(condition: &Condition, listed: &ListedSubscription) -> bool {
 mod tests {
     use super::*;
 
-    fn of(query: &str) -> Vec<Condition> {
+    fn conditions_of(query: &str) -> Vec<Condition> {
         SubscriptionSearch::from_form(&Form::from_urlencoded(query.as_bytes()).unwrap()).conditions
     }
 
@@ -200,10 +200,10 @@ mod tests {
             "search%5Bfeed%5D%5Burl%5D=http%3A%2F%2Fa.test%2F",
             "search%5Bfeed.url%5D=http%3A%2F%2Fa.test%2F",
         ] {
-            assert_eq!(of(query), want, "{query}");
+            assert_eq!(conditions_of(query), want, "{query}");
         }
-        assert_eq!(of("search[feed][colour]=red"), [Condition::Nothing]);
-        assert_eq!(of("page=1"), []);
+        assert_eq!(conditions_of("search[feed][colour]=red"), [Condition::Nothing]);
+        assert_eq!(conditions_of("page=1"), []);
     }
 
     #[test]

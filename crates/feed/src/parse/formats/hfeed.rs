@@ -16,7 +16,7 @@ mod place;
 use url::Url;
 
 use crate::model::{Attribute, Element, Entry, Feed, FeedFormat, Generator, Link, Node, Text};
-use crate::parse::html::{Descend, HtmlElement, HtmlPage};
+use crate::parse::html::{Descend, HtmlElement, ParsedHtml};
 use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute, outermost};
 use crate::parse::texts::line;
 use crate::parse::trace::{SourceTrace, Traceable};
@@ -55,7 +55,7 @@ pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<
     if !(text.contains("h-entry") || text.contains("hentry")) {
         return None;
     }
-    let page = HtmlPage::read(text);
+    let page = ParsedHtml::read(text);
     let root = page.root()?;
     let base = page.base(url);
     let mut found = Vec::new();
@@ -145,7 +145,7 @@ impl Reading<'_> {
     }
 
     /// What the head of the page says.
-    fn describe_page(&mut self, feed: &mut Feed, page: &HtmlPage, url: &Url) {
+    fn describe_page(&mut self, feed: &mut Feed, page: &ParsedHtml, url: &Url) {
         if feed.title.is_none() {
             let titles = page.named("title").into_iter().map(|tag| (tag, tag.text()));
             let mut titles = titles.into_iter().filter(|(_, title)| !title.is_empty());

@@ -83,10 +83,10 @@ fn is_made_up(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::HtmlPage;
+    use super::super::ParsedHtml;
 
     fn normal(html: &str) -> String {
-        HtmlPage::read(html).root().unwrap().comparable()
+        ParsedHtml::read(html).root().unwrap().comparable()
     }
 
     #[test]

@@ -18,7 +18,7 @@ use selectors::matching::{ElementSelectorFlags, MatchingContext, MatchingMode, m
 use selectors::parser::{ParseRelative, SelectorList};
 use selectors::{Element, OpaqueElement};
 
-use super::{HtmlElement, HtmlPage};
+use super::{HtmlElement, ParsedHtml};
 
 /// Steps taken in one page: well under a second, and a hundred for each element of a very
 /// long page.
@@ -41,7 +41,7 @@ impl Css {
 
     /// The elements it selects, in order, without those that lie in others it selects;
     /// `None` if telling takes too long.
-    pub(crate) fn select<'p>(&self, page: &'p HtmlPage) -> Option<Vec<HtmlElement<'p>>> {
+    pub(crate) fn select<'p>(&self, page: &'p ParsedHtml) -> Option<Vec<HtmlElement<'p>>> {
         let left = Cell::new(STEPS);
         let mut caches = SelectorCaches::default();
         let mut found = Vec::new();
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn selectors_find_elements_in_order_and_each_once() {
-        let page = HtmlPage::read(
+        let page = ParsedHtml::read(
             "<ul class=a><li id=1>x<li id=2 class='b c'>y</ul><div><div class=b>z</div></div>",
         );
         #[rustfmt::skip]
@@ -285,18 +285,18 @@ mod tests {
 
     #[test]
     fn a_page_and_a_selector_made_for_each_other_are_given_up_on() {
-        let page = HtmlPage::read(&"<i>".repeat(500));
+        let page = ParsedHtml::read(&"<i>".repeat(500));
         let deep = Css::parse("u ~ i i i i i i, i:not(i u ~ i)").unwrap().select(&page);
         assert!(deep.is_some(), "what looks bad and is not is done");
 
-        let wide = HtmlPage::read(&"<p></p>".repeat(30_000));
+        let wide = ParsedHtml::read(&"<p></p>".repeat(30_000));
         for selector in ["u ~ p", "p:has(~ u)"] {
             assert!(Css::parse(selector).unwrap().select(&wide).is_none(), "{selector}");
         }
         let many = format!("{}u", "u,".repeat(250));
         assert!(Css::parse(&many).unwrap().select(&wide).is_none(), "many selectors");
 
-        let long = HtmlPage::read(&format!("<p a='{}'>", "x".repeat(1_000_000)));
+        let long = ParsedHtml::read(&format!("<p a='{}'>", "x".repeat(1_000_000)));
         assert!(Css::parse("[a*=xy], [a*=y i]").unwrap().select(&long).is_some());
         let slow = format!("[a*={}y i]", "x".repeat(200));
         assert!(Css::parse(&slow).unwrap().select(&long).is_none(), "a long attribute");

@@ -9,18 +9,18 @@ use html5ever::{Attribute, LocalName, QualName, ns};
 use scraper::node::{Element, Text};
 use scraper::{Html, Node};
 
-use super::{DEPTH, HtmlPage, NODES};
+use super::{DEPTH, NODES, ParsedHtml};
 use crate::parse::tree::{self, XmlChild, XmlElement};
 
-impl HtmlPage {
+impl ParsedHtml {
     /// Reads XML, as many elements of it as a page may have.
-    pub(crate) fn read_xml(text: &str) -> HtmlPage {
+    pub(crate) fn read_xml(text: &str) -> ParsedHtml {
         let tidy = tree::tidy(Cow::Borrowed(text), &mut Vec::new());
         let tree = tree::build(&tidy, &mut Vec::new());
-        HtmlPage::from_tree(tree.document())
+        ParsedHtml::from_tree(tree.document())
     }
 
-    fn from_tree(document: XmlElement<'_>) -> HtmlPage {
+    fn from_tree(document: XmlElement<'_>) -> ParsedHtml {
         let mut html = Html::new_document();
         let mut is_cut = false;
         let mut waiting = vec![(document, html.tree.root().id(), 0)];
@@ -41,7 +41,7 @@ impl HtmlPage {
                 }
             }
         }
-        HtmlPage { html, is_cut }
+        ParsedHtml { html, is_cut }
     }
 }
 

@@ -134,7 +134,7 @@ fn in_24_hours(piece: &str) -> String {
 mod tests {
     use super::*;
     use crate::parse::dates;
-    use crate::parse::html::HtmlPage;
+    use crate::parse::html::ParsedHtml;
     use crate::parse::microformats::outermost;
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
             ("abbreviated",      "<abbr class=dt-x title=2002-09-07>then</abbr>",                   "2002-09-07T00:00:00+00:00"),
         ];
         for (why, html, want) in cases {
-            let page = HtmlPage::read(&format!("<div class=h-entry>{html}</div>"));
+            let page = ParsedHtml::read(&format!("<div class=h-entry>{html}</div>"));
             let item = outermost(page.root().unwrap())[0];
             let date = item.properties()[0].date();
             let read = dates::parse(&date).map(|date| date.to_rfc3339());
@@ -175,7 +175,7 @@ mod tests {
         ];
         let base = Url::parse("https://a.test/").unwrap();
         for (html, text, address) in cases {
-            let page = HtmlPage::read(&format!("<div class=h-entry>{html}</div>"));
+            let page = ParsedHtml::read(&format!("<div class=h-entry>{html}</div>"));
             let property = outermost(page.root().unwrap())[0].properties()[0];
             assert_eq!(property.text(), text, "{html}");
             assert_eq!(property.address(&base).as_deref(), Some(address), "{html}");

@@ -393,7 +393,7 @@ fn index(at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::Tree;
-    use super::super::element::Step;
+    use super::super::element::WalkStep;
     use super::*;
 
     /// The tree in brackets: `a(b("x"))`.
@@ -402,9 +402,9 @@ mod tests {
         let mut out = String::new();
         while let Some(step) = walk.next() {
             match step {
-                Step::Enter(element) => out += &format!("{}(", element.name()),
-                Step::Text(text) => out += &format!("{text:?}"),
-                Step::Leave(_) => out.push(')'),
+                WalkStep::Enter(element) => out += &format!("{}(", element.name()),
+                WalkStep::Text(text) => out += &format!("{text:?}"),
+                WalkStep::Leave(_) => out.push(')'),
             }
         }
         out

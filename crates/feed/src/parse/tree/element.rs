@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use super::super::vocabulary::{ATOM, ATOM03, RSS, Vocabulary};
 use super::spaces::Namespace;
-pub(super) use walk::Step;
 use walk::Walk;
+pub(super) use walk::WalkStep;
 
 use super::{Kind, LONGEST_TAG_BYTES, NONE, Node, Scope, Tree, XmlAttribute, offset};
 
@@ -138,8 +138,8 @@ impl<'t> XmlElement<'t> {
         std::iter::from_fn(move || {
             loop {
                 match walk.next()? {
-                    Step::Enter(element) => return Some(element),
-                    Step::Text(_) | Step::Leave(_) => {}
+                    WalkStep::Enter(element) => return Some(element),
+                    WalkStep::Text(_) | WalkStep::Leave(_) => {}
                 }
             }
         })
@@ -155,7 +155,7 @@ impl<'t> XmlElement<'t> {
         let mut walk = self.walk();
         let mut found = Vec::new();
         while let Some(step) = walk.next() {
-            if let Step::Enter(element) = step
+            if let WalkStep::Enter(element) = step
                 && wanted(element)
             {
                 walk.skip(element);
@@ -229,7 +229,7 @@ impl<'t> XmlElement<'t> {
         let mut walk = self.walk();
         let mut text = Cow::Borrowed("");
         while let Some(step) = walk.next() {
-            if let Step::Text(piece) = step {
+            if let WalkStep::Text(piece) = step {
                 if text.is_empty() {
                     text = Cow::Borrowed(piece);
                 } else {

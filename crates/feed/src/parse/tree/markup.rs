@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use quick_xml::escape::{escape, partial_escape};
 
 use super::super::vocabulary::{ATOM, RSS, XHTML, XML, spelled};
-use super::element::Step;
+use super::element::WalkStep;
 use super::{XmlAttribute, XmlElement};
 use crate::model::{Attribute, Element, Node};
 
@@ -95,19 +95,19 @@ impl<'t> XmlElement<'t> {
         let mut walk = self.walk();
         while let Some(step) = walk.next() {
             match step {
-                Step::Enter(element) if items == Items::Read && is_item(element) => {
+                WalkStep::Enter(element) if items == Items::Read && is_item(element) => {
                     walk.skip(element);
                     walk.next(); // what is skipped is left all the same
                 }
-                Step::Enter(_) if stack.len() >= KEPT_DEPTH => too_deep += 1,
-                Step::Enter(element) => stack.push(shell(element)),
-                Step::Text(text) => {
+                WalkStep::Enter(_) if stack.len() >= KEPT_DEPTH => too_deep += 1,
+                WalkStep::Enter(element) => stack.push(shell(element)),
+                WalkStep::Text(text) => {
                     bytes += text.len();
                     let top = stack.last_mut()?;
                     top.children.push(Node::Text(text.to_owned()));
                 }
-                Step::Leave(_) if too_deep > 0 => too_deep -= 1,
-                Step::Leave(_) => {
+                WalkStep::Leave(_) if too_deep > 0 => too_deep -= 1,
+                WalkStep::Leave(_) => {
                     let mut done = stack.pop()?;
                     tidy_space(&mut done);
                     stack.last_mut()?.children.push(Node::Element(done));
@@ -189,13 +189,13 @@ impl<'t> Writer<'t, '_> {
         let mut too_deep = 0;
         while let Some(step) = walk.next() {
             match step {
-                Step::Text(text) => self.out.push_str(&partial_escape(text)),
-                Step::Enter(element) if !is_name(element.name()) => walk.skip(element),
-                Step::Enter(_) if self.open.len() >= KEPT_DEPTH => too_deep += 1,
-                Step::Enter(element) => self.start(element),
-                Step::Leave(element) if !is_name(element.name()) => {}
-                Step::Leave(_) if too_deep > 0 => too_deep -= 1,
-                Step::Leave(element) => self.end(element),
+                WalkStep::Text(text) => self.out.push_str(&partial_escape(text)),
+                WalkStep::Enter(element) if !is_name(element.name()) => walk.skip(element),
+                WalkStep::Enter(_) if self.open.len() >= KEPT_DEPTH => too_deep += 1,
+                WalkStep::Enter(element) => self.start(element),
+                WalkStep::Leave(element) if !is_name(element.name()) => {}
+                WalkStep::Leave(_) if too_deep > 0 => too_deep -= 1,
+                WalkStep::Leave(element) => self.end(element),
             }
         }
         let trimmed = self.out.trim();

@@ -5,7 +5,7 @@ use super::XmlElement;
 
 /// One step of a [`Walk`].
 #[derive(Clone, Copy, Debug)]
-pub(in crate::parse::tree) enum Step<'t> {
+pub(in crate::parse::tree) enum WalkStep<'t> {
     Enter(XmlElement<'t>),
     Text(&'t str),
     Leave(XmlElement<'t>),
@@ -30,7 +30,7 @@ impl<'t> Walk<'t> {
         self.leaving = true;
     }
 
-    pub(in crate::parse::tree) fn next(&mut self) -> Option<Step<'t>> {
+    pub(in crate::parse::tree) fn next(&mut self) -> Option<WalkStep<'t>> {
         let tree = self.top.tree;
         if self.at == NONE || self.at == self.top.at {
             return None;
@@ -44,18 +44,18 @@ impl<'t> Walk<'t> {
         match &node.kind {
             Kind::Text(text) => {
                 move_on(self);
-                Some(Step::Text(text))
+                Some(WalkStep::Text(text))
             }
             Kind::Element { .. } if self.leaving => {
                 move_on(self);
-                Some(Step::Leave(here))
+                Some(WalkStep::Leave(here))
             }
             Kind::Element { .. } => {
                 self.leaving = node.first == NONE;
                 if !self.leaving {
                     self.at = node.first;
                 }
-                Some(Step::Enter(here))
+                Some(WalkStep::Enter(here))
             }
         }
     }
