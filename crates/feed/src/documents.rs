@@ -1,11 +1,11 @@
 //! HTML pages, XML, JSON and other documents that are not feeds.
 //!
-//! [`read`] tells what a document is, digests what of it counts when it is compared with an
-//! earlier version, finds the feeds that a page links to, and cuts out the part that a
-//! fragment names: `#.price` selects elements of a page, `#$.store.price` a value in JSON.
+//! [`read`] detects the kind of a document, computes a digest of its significant content, finds the
+//! feeds that a page links to, and extracts the part that a fragment selects: `#.price` selects
+//! elements of a page, `#$.store.price` a value in JSON.
 //!
-//! The kind of a document is told by its contents, and by its label only where these leave
-//! a choice (P50).
+//! The kind is detected from the contents. The declared media type decides only between kinds that
+//! the contents leave open (rule P50).
 
 mod discovered_feed;
 mod discovery;
@@ -27,46 +27,46 @@ use crate::hex;
 use crate::parse::decode_text;
 use crate::parse::html::{HtmlElement, ParsedHtml};
 
-/// The longest part that is cut out, in bytes; several elements or values together.
+/// The maximum length of an extracted part, in bytes. Several elements or values count together.
 const LONGEST_BYTES: usize = 10 * 1024 * 1024;
 
-/// A document that is not a feed, or a part of it.
+/// The result of reading a document that is not a feed, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentContent {
-    /// What the document is, in words: `an HTML page`.
+    /// The kind of the document, as words for people: `an HTML page`.
     pub kind: &'static str,
-    /// SHA-256, in hex, of what counts in the document or its part: equal for versions that
-    /// differ only in white space, comments, scripts, one-time tokens or the order of JSON
-    /// members.
+    /// The SHA-256 of the significant content, in lower-case hex. Versions that differ only in
+    /// white space, comments, scripts, one-time tokens or the order of JSON members have equal
+    /// digests.
     pub digest: String,
-    /// The part that the fragment names, if one was given.
+    /// The part that the fragment selects, if a fragment was given.
     pub part: Option<Body>,
-    /// The feeds that a page links to; empty where a fragment was given.
+    /// The feeds that a page links to; empty if a fragment was given.
     pub feeds: Vec<DiscoveredFeed>,
 }
 
-/// Why the part that a fragment names cannot be cut out.
+/// The reason why a fragment selects no part of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FragmentError {
-    /// Nothing in the document matches it.
+    /// Nothing in the document matches the fragment.
     NotFound {
-        /// What the document is.
+        /// The kind of the document, as words for people.
         kind: &'static str,
         /// The fragment.
         fragment: String,
     },
-    /// It selects parts of documents of another kind.
+    /// The fragment selects parts of documents of another kind.
     Unsupported {
-        /// What the document is.
+        /// The kind of the document, as words for people.
         kind: &'static str,
         /// The fragment.
         fragment: String,
-        /// What would select a part of this document, as a sentence.
+        /// A sentence that says which fragments select a part of this document.
         hint: &'static str,
     },
-    /// Finding the part takes too long, or the part is too large.
+    /// Evaluating the fragment takes too long, or the selected part is too large.
     TooCostly {
         /// The fragment.
         fragment: String,
@@ -91,7 +91,7 @@ impl fmt::Display for FragmentError {
 
 impl std::error::Error for FragmentError {}
 
-/// A document, by its kind.
+/// A document, parsed according to its kind.
 enum Document {
     Json(Value),
     Page(ParsedHtml),
@@ -100,7 +100,8 @@ enum Document {
     Binary,
 }
 
-/// Reads a document that is not a feed: the part that `fragment` names, or the whole.
+/// Reads a document that is not a feed. Returns the part that `fragment` selects, or the whole
+/// document if there is no fragment.
 pub fn read(
     bytes: &[u8],
     context: &Context,
@@ -149,7 +150,7 @@ impl Document {
         }
     }
 
-    /// The whole document.
+    /// Returns the digest and the linked feeds of the whole document.
     fn whole(self, bytes: &[u8], context: &Context) -> DocumentContent {
         let kind = self.kind();
         let (compared, feeds) = match self {
@@ -213,7 +214,8 @@ impl Document {
     }
 }
 
-/// The serializer writes HTML, whose one name for a character is unknown to XML.
+/// Rewrites serialized HTML as XML: `&nbsp;`, the one named entity that the serializer writes, is
+/// not defined in XML.
 fn as_xml(markup: String) -> String {
     markup.replace("&nbsp;", "&#160;")
 }
@@ -222,7 +224,7 @@ fn json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// JSON without white space, members in the order of their names.
+/// Serializes JSON without white space, with members sorted by name.
 fn canonical(mut value: Value) -> String {
     value.sort_all_objects();
     value.to_string()
@@ -232,7 +234,7 @@ fn comparable(root: Option<HtmlElement<'_>>) -> String {
     root.map(HtmlElement::comparable).unwrap_or_default()
 }
 
-/// The media type of a label, without parameters, if it is of this kind.
+/// Returns the media type of a `Content-Type` without its parameters, if it is of this kind.
 fn essence<'l>(label: Option<&'l str>, kind: &str) -> Option<&'l str> {
     let essence = label?.split(';').next()?.trim();
     essence.to_ascii_lowercase().ends_with(kind).then_some(essence)

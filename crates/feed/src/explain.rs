@@ -1,12 +1,12 @@
-//! Where every value of a normalized feed came from, and what was done to it.
+//! Explanations: where every value of a normalized feed came from, and which steps changed it.
 //!
 //! ```text
 //! parse_with_trace ──► pass ──► compare ──► pass ──► compare ──► …
 //! ```
 //!
-//! The passes do not report what they do. After each of them all fields are compared with
-//! what they were: what changed was changed by that pass, what appeared was made by it. Items
-//! of lists are identified by their trace ids, so a pass may drop any of them.
+//! Passes do not report their changes. All fields are compared before and after each pass, and
+//! every difference is attributed to that pass. Items of lists are identified by their trace ids,
+//! so a pass may drop any of them.
 
 mod fields;
 mod json;
@@ -25,8 +25,8 @@ use crate::repair;
 use fields::{Field, FieldKey};
 use steps::Step;
 
-/// The name of language detection in an explanation. It is not a pass, because a program
-/// that polls runs it for new entries only.
+/// The name of language detection in an explanation. Language detection is not a pass, because a
+/// polling program runs it for new entries only.
 const DETECTION: &str = "guess";
 
 /// Normalizes a feed as [`normalize`](crate::normalize()) does, and explains where each field
@@ -63,40 +63,40 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The feed, as [`normalize`](crate::normalize()) returns it.
+    /// Returns the feed, as [`normalize`](crate::normalize()) returns it.
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
 
-    /// How unreliable the feed is, from 0 to 1: see [`repair::bozo_rank`].
+    /// Returns how unreliable the feed is, from 0 to 1: see [`repair::bozo_rank`].
     pub fn bozo_rank(&self) -> f64 {
         repair::bozo_rank(&self.feed.repairs, self.feed.entries.len())
     }
 
-    /// Detects the language of entries that declare none, as one more step.
+    /// Detects the language of entries that declare none, and records it as a further step.
     #[cfg(feature = "language")]
     pub fn detect_languages(&mut self) {
         self.feed.entries.iter_mut().for_each(passes::detect_language);
         self.history.compare(DETECTION, &self.feed, &self.context);
     }
 
-    /// The explanation in JSON: for each field where it came `from` and which `steps`
+    /// Returns the explanation as JSON: for each field its origin (`from`) and the `steps` that
     /// changed it, and the list of repairs.
     pub fn to_json(&self) -> Value {
         json::explanation(self)
     }
 
-    /// What was done to a field since it was read.
+    /// Returns the steps that changed a field after it was parsed.
     fn steps(&self, field: &Field) -> &[Step] {
         self.history.steps.get(&field.key).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What the passes have done.
+/// The changes made by the passes.
 #[derive(Debug)]
 struct History {
     steps: HashMap<FieldKey, Vec<Step>>,
-    /// The fingerprints of all fields after the last pass.
+    /// The fingerprint of every field after the last pass.
     last: HashMap<FieldKey, u64>,
 }
 
@@ -107,7 +107,7 @@ impl History {
         History { steps: HashMap::new(), last }
     }
 
-    /// Compares all fields with what they were before `pass`.
+    /// Records the fields that `pass` changed.
     fn compare(&mut self, pass: &'static str, feed: &Feed, context: &Context) {
         let fields = fields::all(feed);
         let mut now = HashMap::with_capacity(fields.len());

@@ -1,22 +1,21 @@
-//! Addresses as text: told apart, joined and made fit for a document.
+//! Addresses (IRIs) as text: parsing, resolving and escaping.
 //!
-//! An address of a source is kept as its publisher wrote it, because ids and links
-//! are compared as text; so nothing here changes the case of a host, decodes, or
-//! turns letters beyond ASCII into anything else.
+//! Ids and links are compared as text, so an address stays as its publisher wrote it: nothing in
+//! this module changes the case of a host, decodes, or converts letters beyond ASCII.
 
 use std::borrow::Cow;
 
-/// Whether `text` begins with a scheme (RFC 3986 `#section-3.1`).
+/// Returns whether `text` begins with a scheme (RFC 3986 `#section-3.1`).
 pub fn is_absolute(text: &str) -> bool {
     scheme(text).is_some()
 }
 
-/// Whether `text` has a scheme and something behind it.
+/// Returns whether `text` is a scheme followed by something.
 pub fn is_complete(text: &str) -> bool {
     scheme(text).is_some_and(|scheme| text.len() > scheme.len() + 1)
 }
 
-/// The scheme, without its colon.
+/// Returns the scheme, without its colon.
 pub fn scheme(text: &str) -> Option<&str> {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-');
     let end = text.bytes().position(|byte| !part(byte))?;
@@ -24,7 +23,7 @@ pub fn scheme(text: &str) -> Option<&str> {
     sound.then(|| &text[..end])
 }
 
-/// `text` with what may not stand in an IRI percent-encoded.
+/// Percent-encodes the characters of `text` that are not allowed in an IRI.
 pub fn encode(text: &str) -> Cow<'_, str> {
     if !text.bytes().all(|byte| PLAIN[usize::from(byte)]) && text.contains(is_forbidden) {
         Cow::Owned(percent_encode(text, |c| !is_forbidden(c)))
@@ -35,7 +34,7 @@ pub fn encode(text: &str) -> Cow<'_, str> {
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// `text` with every character that `keep` does not keep percent-encoded as UTF-8.
+/// Percent-encodes, as UTF-8, every character of `text` for which `keep` returns `false`.
 pub fn percent_encode(text: &str, keep: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -51,21 +50,21 @@ pub fn percent_encode(text: &str, keep: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// `text`, which is no address, as a URN in which it can be recognized. What RFC 2141
-/// has no place for is percent-encoded, `/` and `~` too: checkers know no later rules.
+/// Wraps `text`, which is not an IRI, in a URN in which it stays recognizable. All characters that
+/// RFC 2141 does not allow are percent-encoded, including `/` and `~`, because validators do not
+/// know the later rules.
 pub fn urn(kind: &str, text: &str) -> String {
     let keep = |c: char| (is_unreserved(c) && c != '~') || matches!(c, ':' | '@');
     format!("urn:{kind}:{}", percent_encode(text, keep))
 }
 
-/// Whether it means itself wherever it stands in an address (RFC 3986
-/// `#section-2.3`).
+/// Returns whether `c` is an unreserved character (RFC 3986 `#section-2.3`).
 pub fn is_unreserved(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~')
 }
 
-/// The ASCII characters that may stand in an IRI. Every address goes through here, most
-/// of them several times.
+/// The ASCII characters that are allowed in an IRI, as a table: every address is checked, most of
+/// them several times.
 const PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = b'!';
@@ -78,18 +77,18 @@ const PLAIN: [bool; 256] = {
     plain
 };
 
-/// Whether it may not stand in an IRI at all, reserved or not.
+/// Returns whether `c` is never allowed in an IRI.
 fn is_forbidden(c: char) -> bool {
     c.is_control()
         || c.is_whitespace()
         || matches!(c, '<' | '>' | '"' | '{' | '}' | '|' | '\\' | '^' | '`')
-        || matches!(c, '\u{fdd0}'..='\u{fdef}' | '\u{fffe}' | '\u{ffff}') // no characters
+        || matches!(c, '\u{fdd0}'..='\u{fdef}' | '\u{fffe}' | '\u{ffff}') // noncharacters
 }
 
-/// `reference` as seen from `base` (RFC 3986 `#section-5.2`), fit for a document.
+/// Resolves `reference` against `base` (RFC 3986 `#section-5.2`) and escapes the result.
 ///
-/// An absolute reference stays as it is, and so does any if the base is no place
-/// from which to go on, such as a `urn:`.
+/// An absolute reference is returned unchanged. So is any reference if `base` is not hierarchical,
+/// such as a `urn:`.
 pub fn join<'a>(base: &str, reference: &'a str) -> Cow<'a, str> {
     let reference = reference.trim();
     if is_absolute(reference) {
@@ -124,7 +123,7 @@ pub fn join<'a>(base: &str, reference: &'a str) -> Cow<'a, str> {
     Cow::Owned(encode(&out).into_owned())
 }
 
-/// What a hierarchical address is made of, without its fragment.
+/// The components of a hierarchical address, without its fragment.
 struct Parts<'a> {
     scheme: Option<&'a str>,
     authority: Option<&'a str>,
@@ -148,12 +147,12 @@ impl Parts<'_> {
     }
 }
 
-/// What is before the first `mark`, and what after it.
+/// Splits `text` at the first `mark`.
 fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
     text.split_once(mark).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
-/// `path` without `.` and `..` (RFC 3986 `#section-5.2.4`).
+/// Returns `path` without the segments `.` and `..` (RFC 3986 `#section-5.2.4`).
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut steps = path.split('/').skip(1).peekable();
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn references_are_joined_as_rfc_3986_has_it() {
-        // From RFC 3986 `#section-5.4`, with its base.
+        // The examples of RFC 3986 `#section-5.4`, with their base.
         let cases = [
             ("g:h", "g:h"),
             ("g", "http://a/b/c/g"),

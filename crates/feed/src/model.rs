@@ -1,14 +1,13 @@
-//! A parsed document: feed metadata and entries, before anything is stored.
+//! The model of a feed: metadata and entries, independent of any storage.
 //!
-//! The shape is Atom's (RFC 4287), because that is the single schema; what has no
-//! home in Atom is kept as [`Element`]s, so that nothing the source said is lost.
+//! The structure follows Atom (RFC 4287). Everything without a counterpart in Atom is kept as
+//! [`Element`]s, so that nothing in the source is lost.
 //!
-//! What `parse` hands over: ids as the source wrote them, trimmed, empty where there is
-//! none; addresses made absolute wherever an `xml:base` was in force, else as written,
-//! to be resolved against the document's own URL; in `base`, the absolute `xml:base` in
-//! force for what has addresses inside its value, `None` where that is the document's
-//! own URL. `normalize` makes every address absolute; a `base` that differs from what
-//! surrounds it stays, because readers may ask for it.
+//! The state after `parse`: ids as the source wrote them, trimmed, empty if missing; addresses
+//! absolute if an `xml:base` applied, otherwise as written and relative to the URL of the document;
+//! `base` is the absolute `xml:base` that applies to the addresses inside a value, `None` if only
+//! the URL of the document applies. `normalize` makes every address absolute; a `base` that differs
+//! from the surrounding one is kept for readers that need it.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -21,13 +20,13 @@ pub use crate::trace_id::TraceId;
 pub use format::{FeedFormat, UnknownFeedFormat};
 pub use tombstone::{TOMBSTONES, deleted_entry_id};
 
-/// A feed.
+/// A feed, in the structure of Atom.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Feed {
-    /// The format of the document.
+    /// The format of the source document.
     pub format: FeedFormat,
-    /// `atom:id`, once settled.
+    /// `atom:id`; never empty after normalization.
     pub id: String,
     /// `atom:title`.
     pub title: Option<Text>,
@@ -55,47 +54,48 @@ pub struct Feed {
     pub lang: Option<String>,
     /// The `xml:base` in force, absolute.
     pub base: Option<String>,
-    /// Everything without a home in Atom.
+    /// The elements without a counterpart in Atom.
     pub extensions: Vec<Element>,
     /// The entries in document order.
     pub entries: Vec<Entry>,
-    /// For each `at:deleted-entry` among the extensions (RFC 6721), in their order: how many
-    /// entries stand before it.
+    /// The position of each `at:deleted-entry` among the extensions (RFC 6721), in their order: the
+    /// number of entries before it.
     pub taken_back: Vec<usize>,
-    /// What the document says about when to come back.
+    /// The polling hints of the document.
     pub hints: Hints,
-    /// What its entries are to be known by from now on (rule N2).
+    /// How the entries are to be identified from now on (rule N2).
     pub known_by: KnownBy,
-    /// Where the document says it has moved (`<redirect><newLocation>`, seed 002);
-    /// an empty text says that it is gone.
+    /// The new address of the feed (`<redirect><newLocation>`, seed 002). An empty text means that
+    /// the feed is gone.
     pub moved_to: Option<String>,
-    /// What was wrong with the document and had to be mended, as stable codes.
+    /// The faults of the document that were repaired.
     pub repairs: Vec<Repair>,
-    /// Where it stood in the document; set only in an explanation.
+    /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
 }
 
-/// What the entries of a feed are known by (rule N2). A feed only climbs.
+/// The property that identifies the entries of a feed (rule N2). A feed may change from `Id` to `Link`,
+/// never back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum KnownBy {
-    /// Their ids; where one has none, its link, and so on.
+    /// The id; for an entry without one, its link, and so on.
     #[default]
     Id,
-    /// Their links, because ids repeat or are missing; where several have one link, what
-    /// they say.
+    /// The link, because ids are repeated or missing; entries that share a link are told apart by
+    /// their content.
     Link,
 }
 
-/// An entry.
+/// An entry of a feed.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Entry {
-    /// `atom:id`, once settled.
+    /// `atom:id`; never empty after normalization.
     pub id: String,
-    /// Whether the id had to be made up (rule N1).
+    /// Whether the id was generated (rule N1).
     pub id_generated: bool,
     /// `atom:title`.
     pub title: Option<Text>,
@@ -109,7 +109,7 @@ pub struct Entry {
     pub published: Option<DateTime<FixedOffset>>,
     /// `atom:updated`.
     pub updated: Option<DateTime<FixedOffset>>,
-    /// Whether its dates had to be made up (rule N9).
+    /// Whether the date was assumed because the source has none (rule N9).
     pub date_assumed: bool,
     /// `atom:author`.
     pub authors: Vec<Person>,
@@ -119,23 +119,23 @@ pub struct Entry {
     pub links: Vec<Link>,
     /// `atom:category`.
     pub categories: Vec<Category>,
-    /// `atom:source`: a feed without entries.
+    /// `atom:source`: the feed that the entry was copied from, without entries.
     pub source: Option<Box<Feed>>,
-    /// Which of the feed's entries it stands under in an outline, by its place among them;
-    /// that one comes first (seed 000, `rssCloud:item`).
+    /// The index of the entry that this one is nested in, in an outline. A parent precedes its
+    /// children (seed 000, `rssCloud:item`).
     pub under: Option<usize>,
     /// `xml:lang`.
     pub lang: Option<String>,
     /// The `xml:base` in force, absolute.
     pub base: Option<String>,
-    /// Everything without a home in Atom.
+    /// The elements without a counterpart in Atom.
     pub extensions: Vec<Element>,
-    /// Where it stood in the document; set only in an explanation.
+    /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
 }
 
-/// How a text construct is to be read (RFC 4287 `#rfc.section.3.1.1`).
+/// The type of a text construct (RFC 4287 `#rfc.section.3.1.1`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -143,34 +143,34 @@ pub enum TextKind {
     /// Plain text.
     #[default]
     Text,
-    /// HTML, as a string.
+    /// HTML, as a string of markup.
     Html,
-    /// XHTML: the value is the serialized inside of the `div`, well-formed.
+    /// XHTML: the value is the serialized content of the `div`, well-formed.
     Xhtml,
 }
 
-/// A text construct.
+/// A text construct (RFC 4287 `#rfc.section.3.1`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Text {
-    /// How to read the value.
+    /// The type that the value is to be read as.
     pub kind: TextKind,
-    /// The text itself.
+    /// The text or markup.
     pub value: String,
-    /// `xml:lang`, where it differs from what surrounds it.
+    /// `xml:lang`, if it differs from the surrounding language.
     pub lang: Option<String>,
-    /// The `xml:base` in force for addresses inside the value, absolute.
+    /// The absolute `xml:base` that applies to addresses in the value.
     pub base: Option<String>,
 }
 
-/// The content of an entry.
+/// The content of an entry (RFC 4287 `#rfc.section.4.1.3`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Content {
     /// A text construct.
     Text(Text),
-    /// Of another media type, inline: text as it is, anything else in base64.
+    /// Inline content of another media type: text as it is, anything else in base64.
     Media {
         /// The media type.
         mime: String,
@@ -183,19 +183,19 @@ pub enum Content {
         mime: String,
         /// The serialized children.
         value: String,
-        /// The `xml:base` in force for addresses inside the value, absolute.
+        /// The absolute `xml:base` that applies to addresses in the value.
         base: Option<String>,
     },
-    /// Somewhere else.
+    /// Content at another address.
     Src {
-        /// The media type, if told.
+        /// The media type, if declared.
         mime: Option<String>,
-        /// Its address.
+        /// The address of the content.
         href: String,
     },
 }
 
-/// Somebody.
+/// A person construct (RFC 4287 `#rfc.section.3.2`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Person {
@@ -205,110 +205,110 @@ pub struct Person {
     pub email: Option<String>,
     /// `atom:uri`.
     pub uri: Option<String>,
-    /// Everything without a home in Atom.
+    /// The elements without a counterpart in Atom.
     pub extensions: Vec<Element>,
-    /// Where it stood in the document; set only in an explanation.
+    /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
 }
 
-/// A link.
+/// A link (RFC 4287 `#rfc.section.4.2.7`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Link {
-    /// Where it leads; absolute, once settled.
+    /// The target; absolute after normalization.
     pub href: String,
-    /// The relation; `alternate` where the source names none.
+    /// The relation; `alternate` if the source declares none.
     pub rel: String,
-    /// The media type of what is there.
+    /// The media type of the target.
     pub mime: Option<String>,
-    /// Its language.
+    /// The language of the target.
     pub hreflang: Option<String>,
-    /// A title.
+    /// The title of the link.
     pub title: Option<String>,
-    /// The length in bytes, as the source wrote it.
+    /// The length of the target in bytes, as the source wrote it.
     pub length: Option<String>,
-    /// Foreign attributes, such as `thr:count`.
+    /// Attributes of other namespaces, such as `thr:count`.
     pub attributes: Vec<Attribute>,
-    /// What stands inside it.
+    /// The elements inside the link.
     pub extensions: Vec<Element>,
-    /// Where it stood in the document; set only in an explanation.
+    /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
 }
 
-/// A category.
+/// A category (RFC 4287 `#rfc.section.4.2.2`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Category {
     /// The keyword.
     pub term: String,
-    /// Whose vocabulary it is from.
+    /// The IRI of the vocabulary that the keyword belongs to.
     pub scheme: Option<String>,
-    /// What to show.
+    /// The label for people.
     pub label: Option<String>,
-    /// Where it stood in the document; set only in an explanation.
+    /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
 }
 
-/// What made the feed.
+/// The software that generated the feed (RFC 4287 `#rfc.section.4.2.4`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Generator {
-    /// Its name.
+    /// The name of the software.
     pub name: String,
-    /// Its address.
+    /// The address of the software.
     pub uri: Option<String>,
-    /// Its version.
+    /// The version of the software.
     pub version: Option<String>,
 }
 
-/// An element without a home in Atom, kept whole.
+/// An element without a counterpart in Atom, kept with all its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Element {
-    /// The namespace's URI; empty for none.
+    /// The URI of the namespace; empty if the element is in none.
     pub namespace: String,
-    /// The prefix it is written with; empty for a default namespace.
+    /// The prefix in the source; empty for a default namespace.
     pub prefix: String,
     /// The local name.
     pub name: String,
-    /// Its attributes.
+    /// The attributes.
     pub attributes: Vec<Attribute>,
-    /// What it holds, in order.
+    /// The children, in order.
     pub children: Vec<Node>,
-    /// Where it stood in the document; set only in an explanation.
+    /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
 }
 
-/// One thing inside an [`Element`].
+/// A child of an [`Element`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Node {
-    /// Text.
+    /// Character data.
     Text(String),
-    /// An element.
+    /// A child element.
     Element(Element),
 }
 
-/// An attribute of an [`Element`] or a foreign one of a [`Link`].
+/// An attribute of an [`Element`], or an attribute of another namespace on a [`Link`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Attribute {
-    /// The namespace's URI; empty for none.
+    /// The URI of the namespace; empty if the attribute is in none.
     pub namespace: String,
-    /// The prefix it is written with.
+    /// The prefix in the source.
     pub prefix: String,
     /// The local name.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
 }
 
-/// What a document says about when to come back (seed 002, "Syndication Hints").
+/// The polling hints of a document (seed 002, "Syndication Hints").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Hints {
@@ -316,7 +316,7 @@ pub struct Hints {
     pub ttl_min: Option<u32>,
     /// `skipHours`: hours of the day, GMT, 0 to 23.
     pub skip_hours: Vec<u8>,
-    /// `skipDays`: days of the week, Monday is 0.
+    /// `skipDays`: days of the week, where 0 is Monday.
     pub skip_days: Vec<u8>,
     /// `sy:updatePeriod` divided by `sy:updateFrequency`, in seconds.
     pub update_period_s: Option<u32>,
@@ -325,14 +325,14 @@ pub struct Hints {
 }
 
 impl Text {
-    /// Plain text.
+    /// Creates a text construct of plain text.
     pub fn plain(value: impl Into<String>) -> Text {
         Text { value: value.into(), ..Text::default() }
     }
 }
 
 impl Element {
-    /// The text it holds, without the elements in it.
+    /// Returns the character data of the element and its descendants.
     pub fn text(&self) -> String {
         let texts = self.children.iter().filter_map(|node| match node {
             Node::Text(text) => Some(text.as_str()),
@@ -343,7 +343,7 @@ impl Element {
 }
 
 impl Feed {
-    /// The web site it belongs to: the first page it names.
+    /// Returns the address of the web site of the feed: its first `alternate` link to a page.
     pub fn site_url(&self) -> Option<String> {
         let mut pages = self.links.iter().filter(|link| {
             let is_html = link.mime.as_deref().is_none_or(|mime| mime.contains("html"));
@@ -352,7 +352,7 @@ impl Feed {
         pages.next().map(|link| link.href.clone())
     }
 
-    /// Whether ids of entries had to be made up.
+    /// Returns whether the id of any entry was generated.
     pub fn has_generated_ids(&self) -> bool {
         self.entries.iter().any(|entry| entry.id_generated)
     }

@@ -39,7 +39,7 @@ pub struct Normalized {
 }
 
 impl Normalized {
-    /// The feed.
+    /// Returns the feed.
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
@@ -59,7 +59,7 @@ impl Normalized {
         render::atom::feed(&self.feed)
     }
 
-    /// The feed in JSON, with the field names of Superfeedr.
+    /// Returns the feed in JSON, with the field names of Superfeedr.
     pub fn to_json(&self) -> serde_json::Value {
         render::json::feed(&self.feed)
     }
@@ -71,7 +71,7 @@ impl Normalized {
         self.feed.entries.iter_mut().for_each(passes::detect_language);
     }
 
-    /// The feed, by value.
+    /// Returns the feed, by value.
     pub fn into_feed(self) -> Feed {
         self.feed
     }

@@ -41,16 +41,16 @@ use crate::context::Context;
 use crate::model::Feed;
 use crate::repair::Repair;
 
-/// Entries read from one document (S16).
+/// The maximum number of entries read from one document (rule S16).
 const MAX_ENTRIES: usize = 5000;
 
-/// Why a document is not a feed.
+/// The reason why a document is not a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotAFeed {
     /// The document is empty.
     Empty,
-    /// It is something else, in words: `an HTML page`.
+    /// The document is of another kind, as words for people: `an HTML page`.
     Other(&'static str),
 }
 
@@ -65,8 +65,7 @@ impl fmt::Display for NotAFeed {
 
 impl std::error::Error for NotAFeed {}
 
-/// What is collected while a document is read: what was repaired, and where each value
-/// stood.
+/// The findings collected while a document is read: its repairs, and the location of each value.
 #[derive(Debug)]
 struct Notes<'n> {
     repairs: &'n mut Vec<Repair>,
@@ -79,13 +78,14 @@ impl Notes<'_> {
     }
 }
 
-/// Reads any feed as the document has it. Most programs want [`normalize`](crate::normalize()),
-/// which also gives every entry an id, a date and absolute addresses.
+/// Parses any feed without changing what it says. Most programs want
+/// [`normalize`](crate::normalize()), which also gives every entry an id, a date and absolute
+/// addresses.
 pub fn parse(bytes: &[u8], context: &Context) -> Result<Feed, NotAFeed> {
     read(bytes, context, &mut SourceTrace::default())
 }
 
-/// Reads any feed, and records where every value of it came from.
+/// Parses any feed, and records the location of every value.
 pub(crate) fn parse_with_trace(
     bytes: &[u8],
     context: &Context,
@@ -95,7 +95,7 @@ pub(crate) fn parse_with_trace(
     Ok((feed, trace))
 }
 
-/// The text of a document, by its bytes and its `Content-Type`.
+/// Decodes the text of a document, by its bytes and its `Content-Type`.
 #[cfg(feature = "html")]
 pub(crate) fn decode_text<'b>(bytes: &'b [u8], content_type: Option<&str>) -> Cow<'b, str> {
     decode::decode(bytes, content_type, &mut Vec::new())
@@ -130,7 +130,7 @@ fn read_markup(text: &str, context: &Context, mut notes: Notes<'_>) -> Result<Fe
     let bases = bases::Bases { url: &url, known: &bases::KnownBases::default() };
     match formats::read(&tree, bases, notes.reborrow()) {
         Ok(feed) => {
-            // Offsets are reported in the text as it was before it was tidied.
+            // Offsets are reported in the text before `tidy` changed it.
             let offsets = tree::OriginalOffsets::new(text, &tidy);
             let repairs = notes.repairs[after_tidy..].iter_mut();
             let bytes = repairs.filter_map(|repair| repair.byte.as_mut());
@@ -138,7 +138,7 @@ fn read_markup(text: &str, context: &Context, mut notes: Notes<'_>) -> Result<Fe
             Ok(feed)
         }
         Err(not_a_feed) => {
-            // What is wrong with a page as XML may be right in HTML.
+            // Repairs of the XML reading do not apply to a page, which is read as HTML.
             notes.repairs.truncate(before_tidy);
             formats::read_page(text, &url, notes).ok_or(not_a_feed)
         }
@@ -158,7 +158,7 @@ mod tests {
         Context::new(Url::parse("https://tides.test/feed").unwrap())
     }
 
-    /// Pieces of documents, sound and broken.
+    /// Fragments of documents, valid and malformed, that the property tests combine.
     #[rustfmt::skip]
     const PIECES: [&str; 52] = [
         "<?xml version='1.0' encoding='koi8-r'?>", "<rss version='2.0'>", "<channel>", "<item>",

@@ -1,8 +1,8 @@
-//! The steps of normalization, in their order.
+//! The passes of normalization, in their order.
 //!
-//! A pass takes a feed and returns one. It may rely on the passes before it and on nothing
-//! else. Running all of them twice changes nothing; a test checks every fixture. What a pass
-//! had to repair it adds to the feed's repairs.
+//! A pass takes a feed and returns one. A pass may rely on those before it and on nothing else.
+//! Running all passes twice changes nothing, which a test checks for every fixture. Each pass
+//! records what it repaired in the feed's repairs.
 
 mod activity;
 mod dates;
@@ -25,7 +25,7 @@ use crate::model::{Feed, KnownBy};
 #[cfg(feature = "language")]
 pub use detect_language::detect_language;
 
-/// A pass, under the name by which an explanation calls it.
+/// A pass with its name in explanations.
 type Pass = (&'static str, fn(Feed, &Context) -> Feed);
 
 /// All passes.
@@ -64,8 +64,8 @@ pub(crate) fn run_observed(
     })
 }
 
-/// The ids that the entries of a normalized feed would have if they were known by something
-/// else (N2), in their order.
+/// Returns the ids that the entries of a normalized feed would have if they were identified by
+/// another property (rule N2), in their order.
 pub fn entry_ids(feed: &Feed, by: KnownBy) -> Vec<String> {
     identity::entry_ids(feed, by)
 }

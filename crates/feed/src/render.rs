@@ -1,4 +1,4 @@
-//! Feeds and entries as Atom, JSON and OPML, and XML in general.
+//! Output of feeds and entries as Atom, JSON and OPML, and XML in general.
 
 pub mod atom;
 pub mod json;

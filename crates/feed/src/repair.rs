@@ -1,7 +1,7 @@
-//! What was wrong with a document and was mended, and what that says of whoever wrote it.
+//! Repairs: the faults of a document that were repaired, and the reliability they indicate.
 //!
-//! Codes never change once released. `docs/normalizer.md` lists them with their weights;
-//! a test compares the two.
+//! Codes never change once released. `docs/normalizer.md` lists them with their weights; a test
+//! compares the two.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,49 +9,49 @@ use std::str::FromStr;
 
 use crate::trace_id::TraceId;
 
-/// Something that was wrong with a document and was mended.
+/// A fault of a document that was repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Repair {
-    /// What kind of thing it was.
+    /// The kind of fault.
     pub code: RepairCode,
-    /// What it was, in a few words.
+    /// Details of the fault, in a few words.
     pub detail: String,
-    /// The byte of the text at which it was first met, where that is known.
+    /// The byte offset of the first occurrence in the text, if known.
     pub byte: Option<usize>,
-    /// What it was found in; set only in an explanation.
+    /// The value in which the fault was found; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
 }
 
 impl Repair {
-    /// A repair of the document as a whole.
+    /// Creates a repair of the document as a whole.
     pub fn new(code: RepairCode, detail: impl Into<String>) -> Repair {
         Repair { code, detail: detail.into(), byte: None, trace_id: TraceId::default() }
     }
 
-    /// The same, met first at this byte of the text.
+    /// Returns the repair with the byte offset of its first occurrence.
     pub fn at(self, byte: usize) -> Repair {
         Repair { byte: Some(byte), ..self }
     }
 
-    /// The same, found in the value with this trace id.
+    /// Returns the repair with the trace id of the value it was found in.
     pub fn within(self, trace_id: TraceId) -> Repair {
         Repair { trace_id, ..self }
     }
 }
 
-/// How a repair counts towards the bozo rank.
+/// The weight of a kind of repair in the bozo rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RepairWeight {
-    /// Once for the document, however often it occurs: 0 to 1.
+    /// Counts once for the document, however often it occurs: 0 to 1.
     Once(f64),
-    /// By the share of entries it occurs in: 0 to 1 if it is in all of them.
+    /// Counts by the share of affected entries: 0 to 1 if all entries are affected.
     Share(f64),
 }
 
-/// One line for each kind: its name here, its code, its weight.
+/// Declares one kind per line: its variant, its code and its weight.
 macro_rules! codes {
     ($($name:ident $code:literal $weight:ident($heavy:literal),)*) => {
         /// The kinds of repairs.
@@ -62,17 +62,17 @@ macro_rules! codes {
         }
 
         impl RepairCode {
-            /// All there are, in the order of `docs/normalizer.md`.
+            /// All kinds, in the order of `docs/normalizer.md`.
             pub const ALL: &[RepairCode] = &[$(RepairCode::$name,)*];
 
-            /// The stable word for it.
+            /// Returns the stable code.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(RepairCode::$name => $code,)*
                 }
             }
 
-            /// How it counts towards the bozo rank.
+            /// Returns the weight in the bozo rank.
             pub const fn weight(self) -> RepairWeight {
                 match self {
                     $(RepairCode::$name => RepairWeight::$weight($heavy),)*
@@ -82,10 +82,10 @@ macro_rules! codes {
     };
 }
 
-// The rank is about what a feed means: "probably valid syntactically but likely invalid
-// semantically" (seed 003, "bozo_rank"). So slips of the pen weigh little, ids and dates
-// that cannot be relied on weigh much, and what a format does not ask for or what our own
-// limits did weighs nothing.
+// The rank measures whether the content of a feed can be relied on: "probably valid syntactically
+// but likely invalid semantically" (seed 003, "bozo_rank"). So syntax errors weigh little,
+// unreliable ids and dates weigh much, and missing optional elements and the limits of this program
+// weigh nothing.
 codes! {
     WrongCharset "wrong_charset" Once(0.05),
     BadBytes "bad_bytes" Once(0.1),
@@ -125,7 +125,7 @@ codes! {
     AuthorMissing "author_missing" Once(0.0),
 }
 
-/// The word is not the code of a repair.
+/// The error of a word that is not the code of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownRepairCode;
 
@@ -151,11 +151,11 @@ impl fmt::Display for RepairCode {
     }
 }
 
-/// The bozo rank of a feed of so many entries: 0 to 1, in steps of 0.01 (seed 003). The
-/// greater it is, the less is what the feed says to be relied on.
+/// Returns the bozo rank of a feed with this many entries: 0 to 1, in steps of 0.01 (seed 003). The
+/// greater it is, the less reliable the feed.
 ///
-/// Each kind of repair takes its weight off what is left of 1. So nothing that is wrong
-/// counts for nothing because something else is worse, and nothing goes beyond 1.
+/// Each kind of repair takes its weight off the remainder to 1, so every fault counts, however
+/// grave the others are, and the rank never exceeds 1.
 pub fn bozo_rank(repairs: &[Repair], entries: usize) -> f64 {
     let mut counts: BTreeMap<RepairCode, usize> = BTreeMap::new();
     for repair in repairs {

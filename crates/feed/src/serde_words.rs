@@ -1,4 +1,4 @@
-//! Serializes types that have one stable word for each value as that word.
+//! Serialization of enums as their stable words.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 

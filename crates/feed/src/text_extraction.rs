@@ -1,14 +1,14 @@
-//! The characters a reader sees of a text, whatever it is written in.
+//! Extraction of the visible text from markup.
 //!
-//! Made for titles, comparing and guessing the language; it does not lay out and it
-//! does not sanitize. It never fails: what is no tag is text.
+//! Extraction serves titles, comparison and language detection; it neither lays out nor sanitizes.
+//! It never fails: anything that is not a tag is text.
 
 use std::borrow::Cow;
 
 use super::model::{Text, TextKind};
 
 impl Text {
-    /// The text without markup, white space collapsed.
+    /// Returns the text without markup, with white space collapsed.
     pub fn to_plain(&self) -> String {
         match self.kind {
             TextKind::Text => collapse(&self.value),
@@ -17,10 +17,10 @@ impl Text {
     }
 }
 
-/// HTML or XHTML → its text, white space collapsed.
+/// Extracts the text of HTML or XHTML, with white space collapsed.
 pub fn plain(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
-    // Behind the last `>` there is no tag, and none is looked for.
+    // There is no tag after the last `>`.
     let (mut rest, after) = html.split_at(html.rfind('>').map_or(0, |at| at + 1));
     while let Some(at) = rest.find('<') {
         push_decoded(&mut out, &rest[..at]);
@@ -48,7 +48,7 @@ pub fn plain(html: &str) -> String {
     collapse(&out)
 }
 
-/// `text` without the characters that no XML document may hold (XML 1.0 `#charsets`).
+/// Returns `text` without the characters that no XML document may contain (XML 1.0 `#charsets`).
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !may_be_unprintable(text) || text.chars().all(is_printable) {
         return Cow::Borrowed(text);
@@ -56,26 +56,26 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().filter(|c| is_printable(*c)).collect())
 }
 
-/// Bytes that are looked at together, see [`may_be_unprintable`].
+/// The number of bytes examined together, see [`may_be_unprintable`].
 const RUN_BYTES: usize = 64;
 
-/// Whether a closer look at `text` is needed to tell that XML allows all of it.
+/// Returns whether `text` may contain characters that XML forbids, and so needs a full check.
 ///
-/// What it forbids lies below the space or begins with the byte 0xEF. Every text comes
-/// through here several times, so it has to be quick: the bytes of a run are all looked
-/// at before any is judged, which compilers do sixteen at a time.
+/// Forbidden characters are below the space or begin with the byte 0xEF. Every text is checked
+/// several times, so the check must be fast: all bytes of a run are examined before the result is
+/// used, which compilers vectorize.
 pub fn may_be_unprintable(text: &str) -> bool {
     let odd = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0xef;
     let mut runs = text.as_bytes().chunks(RUN_BYTES);
     runs.any(|run| run.iter().fold(false, |found, byte| found | odd(*byte)))
 }
 
-/// Whether an XML document may hold it.
+/// Returns whether an XML document may contain `c`.
 pub fn is_printable(c: char) -> bool {
     !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// `text` with references to characters replaced by the characters.
+/// Decodes the character references in `text`.
 pub fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
@@ -85,7 +85,7 @@ pub fn decode(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `text` trimmed, each run of white space and control characters one space.
+/// Trims `text` and collapses each run of white space and control characters into a space.
 pub fn collapse(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let words = text.split(|c: char| c.is_whitespace() || c.is_control() || !is_printable(c));
@@ -98,12 +98,13 @@ pub fn collapse(text: &str) -> String {
     out
 }
 
-/// How far a `>` in quotes is told from one that ends a tag, in bytes. Beyond, the next
-/// one ends it: text that is full of quotes must not be read over and over.
+/// The maximum distance, in bytes, within which a `>` in quotes is distinguished from one that ends
+/// a tag. Beyond it the next `>` ends the tag, because a text full of quotes must not be read over
+/// and over.
 const LONGEST_QUOTED: usize = 2_048;
 
-/// Where the tag, comment or declaration at the start of `text` ends; `None` if
-/// there is none.
+/// Returns the end of the tag, comment or declaration at the start of `text`; `None` if there is
+/// none.
 fn tag_end(text: &str) -> Option<usize> {
     if text.starts_with("<!--") {
         return Some(text.find("-->").map_or(text.len(), |at| at + 3));
@@ -119,7 +120,7 @@ fn tag_end(text: &str) -> Option<usize> {
             _ => {}
         }
     }
-    // A quote that is never closed: take the first `>` there is.
+    // The closing quote is missing, so the first `>` ends the tag.
     text.find('>').map(|at| at + 1)
 }
 
@@ -129,7 +130,7 @@ fn tag_name(tag: &str) -> String {
     name[..end].to_ascii_lowercase()
 }
 
-/// Whether text on both sides of the tag is one word.
+/// Returns whether the element is inline, so that it does not separate words.
 fn is_inline(name: &str) -> bool {
     matches!(
         name,
@@ -163,7 +164,7 @@ fn is_inline(name: &str) -> bool {
     )
 }
 
-/// What follows the end of a `script` or `style` element.
+/// Returns the text after the end of a `script` or `style` element.
 fn skip_raw<'a>(text: &'a str, name: &str) -> &'a str {
     let mut from = 0;
     while let Some(at) = text[from..].find("</") {
@@ -195,9 +196,9 @@ fn push_decoded(out: &mut String, text: &str) {
     out.push_str(rest);
 }
 
-/// The reference at the start of `text`, and how long it is.
+/// Returns the reference at the start of `text`, and its length.
 fn reference(text: &str) -> Option<(Cow<'static, str>, usize)> {
-    // The longest name HTML knows has 31 letters.
+    // The longest name in HTML has 31 letters.
     let end = text.bytes().take(40).position(|byte| byte == b';')?;
     let name = &text[1..end];
     let decoded = match name.strip_prefix('#') {

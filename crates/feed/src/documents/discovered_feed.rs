@@ -4,21 +4,21 @@ use url::Url;
 
 use crate::text_extraction::collapse;
 
-/// A feed that a page links to (P52), described by that link alone: it may turn out not to be
-/// a feed.
+/// A feed that a page links to (rule P52), as described by the link. Nothing is fetched, so the linked
+/// document may turn out not to be a feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
 pub struct DiscoveredFeed {
-    /// Its address, absolute.
+    /// The absolute address of the feed.
     pub href: String,
-    /// The media type that the page gives it; empty if it gives none.
+    /// The media type that the page declares; empty if it declares none.
     pub mime: String,
-    /// The title that the page gives it, on one line; empty if it gives none.
+    /// The title that the page declares, on one line; empty if it declares none.
     pub title: String,
 }
 
-/// Media types of feeds. `application/json` is that of most other things as well.
+/// The media types of feeds. `application/json` is left out, because most JSON is not a feed.
 const TYPES: [&str; 6] = [
     "application/atom+xml",
     "application/rss+xml",
@@ -27,21 +27,21 @@ const TYPES: [&str; 6] = [
     "application/xml",
     "text/xml",
 ];
-/// The longest address of a feed, in bytes: as long as a topic may be (Superfeedr's API:
-/// "2048 chars").
+/// The maximum length of a feed's address, in bytes: the maximum length of a topic (Superfeedr's
+/// API: "2048 chars").
 const LONGEST_HREF_BYTES: usize = 2_048;
-/// A title longer than this is cut.
+/// The maximum length of a title, in characters. Longer titles are cut.
 const TITLE_CHARS: usize = 100;
 
-/// The media type in a Content-Type, if it is one of feeds.
+/// Returns the media type in a `Content-Type` if it is one of the media types of feeds.
 pub fn feed_media_type(label: &str) -> Option<&'static str> {
     let essence = label.split(';').next().unwrap_or_default().trim();
     TYPES.into_iter().find(|known| essence.eq_ignore_ascii_case(known))
 }
 
 impl DiscoveredFeed {
-    /// A feed at `href`, which may be relative to `base`. `None` if `href` is not an HTTP
-    /// address, is too long to be a topic, or is WordPress's interface for programs.
+    /// Creates a link to the feed at `href`, which may be relative to `base`. Returns `None` if
+    /// `href` is not an HTTP address, is too long to be a topic, or is the REST API of WordPress.
     pub fn new(base: &Url, href: &str, mime: &str, title: &str) -> Option<DiscoveredFeed> {
         let mut url = base.join(href.trim()).ok()?;
         url.set_fragment(None);
@@ -57,10 +57,10 @@ impl DiscoveredFeed {
     }
 }
 
-/// Feeds named in one sentence.
+/// The maximum number of feeds that [`describe_feeds`] lists.
 const MOST_NAMED: usize = 3;
 
-/// A sentence that names the feeds a page links to; `None` if there are none.
+/// Returns a sentence that lists the feeds a page links to; `None` if there are none.
 pub fn describe_feeds(feeds: &[DiscoveredFeed]) -> Option<String> {
     let named: Vec<&str> = feeds.iter().take(MOST_NAMED).map(|feed| feed.href.as_str()).collect();
     let rest = match feeds.len() - named.len() {

@@ -1,7 +1,7 @@
-//! The feeds that a page links to (P52).
+//! Discovery of the feeds that a page links to (rule P52).
 //!
-//! First those in its `link` elements; if it has none, its links to what looks like a feed,
-//! which have no media type. Nothing is fetched here, and nothing is chosen.
+//! Feeds in `link` elements come first. A page without any is searched for anchors that look like
+//! links to feeds; these have no media type. Nothing is fetched, and no feed is preferred.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use super::discovered_feed::{DiscoveredFeed, feed_media_type};
 use crate::context::Context;
 use crate::parse::html::{HtmlElement, ParsedHtml};
 
-/// Feeds found on one page.
+/// The maximum number of feeds returned for one page.
 const MAX_FEEDS: usize = 20;
 
-/// Paths at which many servers have a feed, relative to the page.
+/// Paths, relative to the page, at which many servers publish a feed.
 pub const WELL_KNOWN_PATHS: [&str; 9] = [
     "feed/",
     "feed.xml",
@@ -27,7 +27,7 @@ pub const WELL_KNOWN_PATHS: [&str; 9] = [
     "rss/feed.xml",
 ];
 
-/// The feeds that a page links to.
+/// Returns the feeds that a page links to.
 pub(super) fn find_feeds(page: &ParsedHtml, context: &Context) -> Vec<DiscoveredFeed> {
     let base = page.base(&context.base());
     let mut found = FeedLinks { base: &base, feeds: Vec::new(), known: HashSet::new() };
@@ -57,7 +57,7 @@ impl FeedLinks<'_> {
         }
     }
 
-    /// A link to what looks like a feed, on the same server.
+    /// Adds the target of an anchor that looks like a link to a feed on the same server.
     fn add_anchor(&mut self, element: HtmlElement<'_>) {
         let Some(href) = element.attr("href") else { return };
         let Ok(url) = self.base.join(href) else { return };

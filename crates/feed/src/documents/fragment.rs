@@ -1,9 +1,9 @@
-//! The part of a document that a fragment names (S-18).
+//! Fragments that select a part of a document (rule S-18).
 //!
-//! A fragment is parsed before the kind of the document is known, so it may be a CSS
-//! selector, for pages and XML, or a JSONPath, for JSON, or both: `store.price` is an
-//! element of the class `price` on a page and a member of `store` in JSON. The kind of the
-//! document decides which of them is used.
+//! A fragment is parsed before the kind of the document is known, so it may be a CSS selector (for
+//! HTML and XML), a JSONPath (for JSON), or both: `store.price` is an element of the class `price`
+//! in a page and a member of `store` in JSON. The kind of the document decides which reading is
+//! used.
 
 use std::fmt;
 
@@ -12,14 +12,15 @@ use percent_encoding::percent_decode_str;
 use super::json_path::Path;
 use crate::parse::html::Css;
 
-/// Brackets inside each other. Both parsers take longer with each, and no real fragment has
-/// more.
+/// The maximum nesting of brackets. Parsing time grows with the nesting in both parsers, and no
+/// real fragment nests deeper.
 const DEPTH: usize = 8;
 
-/// Characters of a fragment, decoded. Each selector in it takes time on every element.
+/// The maximum length of a decoded fragment, in characters. Every selector in it is tried on every
+/// element.
 const LONGEST: usize = 512;
 
-/// A fragment, parsed: a CSS selector, a JSONPath, or both.
+/// A parsed fragment: a CSS selector, a JSONPath, or both.
 #[derive(Debug)]
 pub struct Fragment {
     text: String,
@@ -27,17 +28,17 @@ pub struct Fragment {
     pub(super) path: Option<Path>,
 }
 
-/// Why a text is not a fragment.
+/// The reason why a text is not a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidFragment {
-    /// It begins with `$` and is not a JSONPath; with the parser's message.
+    /// The text begins with `$` but is not a JSONPath; holds the parser's message.
     JsonPath(String),
-    /// It is neither a CSS selector nor a JSONPath.
+    /// The text is neither a CSS selector nor a JSONPath.
     Neither,
-    /// It has too many brackets inside each other.
+    /// The brackets of the text are nested too deeply.
     TooDeep,
-    /// It is too long.
+    /// The text is too long.
     TooLong,
 }
 
@@ -59,7 +60,7 @@ impl fmt::Display for InvalidFragment {
 impl std::error::Error for InvalidFragment {}
 
 impl Fragment {
-    /// Reads a fragment, percent-encoded or not.
+    /// Parses a fragment, percent-encoded or not.
     pub fn parse(fragment: &str) -> Result<Fragment, InvalidFragment> {
         let text = percent_decode_str(fragment).decode_utf8_lossy().trim().to_owned();
         if text.chars().nth(LONGEST).is_some() {
@@ -79,13 +80,13 @@ impl Fragment {
         }
     }
 
-    /// The fragment as text, decoded.
+    /// Returns the decoded text of the fragment.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it may be only a position to scroll to, as browsers append it to addresses. In
-    /// the address of a feed it names no part.
+    /// Returns whether the fragment may be a mere scroll position, as browsers append it to
+    /// addresses. Such a fragment in the address of a feed selects nothing.
     pub fn is_anchor(&self) -> bool {
         self.text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
     }

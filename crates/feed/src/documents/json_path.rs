@@ -1,44 +1,43 @@
-//! JSONPath (RFC 9535) on a document, within bounds.
+//! JSONPath (RFC 9535) with bounded cost.
 //!
-//! Path and document both come from outside. The crate that evaluates paths cannot be
-//! stopped, so the cost of a path is estimated beforehand from its shape and the size of the
-//! document, and a path that may cost too much is not evaluated. Filters within filters,
-//! which take long to parse, are refused by [`super::fragment`]. A value may be found many
-//! times over, and within others that are found, so the length of all of them together is
-//! measured before any is copied.
+//! Both the path and the document are untrusted. Evaluation cannot be interrupted, so the cost of a
+//! path is estimated beforehand from its shape and the size of the document, and a path that may
+//! cost too much is refused. Nested filters, which are slow to parse, are refused by
+//! [`super::fragment`]. A path may select the same value many times, and values inside selected
+//! values, so the total length of the result is measured before anything is copied.
 
 use std::io;
 
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
-/// Nodes looked at in one document: about a second.
+/// The maximum number of nodes visited in one document: about a second of work.
 const STEPS: u64 = 10_000_000;
 
-/// A pattern is compiled for each node it is tried on, which takes as long as looking at
-/// so many nodes.
+/// The cost of matching a pattern against one node, in visited nodes: the pattern is compiled anew
+/// each time.
 const PATTERN_STEPS: u64 = 100_000;
 
-/// A path.
+/// A parsed JSONPath.
 #[derive(Debug)]
 pub(super) struct Path {
     path: JsonPath,
-    /// As it was read.
+    /// The path in the notation of RFC 9535.
     text: String,
 }
 
 impl Path {
-    /// Parses a path. Forms of older descriptions of JSONPath are translated into those of
-    /// RFC 9535. The error is the parser's message.
+    /// Parses a path. Notations that predate RFC 9535 are translated. The error is the parser's
+    /// message.
     pub(super) fn parse(text: &str) -> Result<Path, String> {
         let text = to_rfc_9535(text);
         let path = JsonPath::parse(&text).map_err(|err| err.to_string())?;
         Ok(Path { path, text })
     }
 
-    /// The values it selects: the value itself if the path can select one only, else an
-    /// array; `None` if there are none. It is an error if evaluating may take too long, or if
-    /// the values are longer than `longest` bytes together.
+    /// Returns the selected values: the value itself if the path can select at most one, otherwise
+    /// an array; `None` if nothing matches. Fails if evaluation may take too long, or if the values
+    /// exceed `longest` bytes together.
     pub(super) fn select(
         &self,
         document: &Value,
@@ -62,11 +61,11 @@ impl Path {
     }
 }
 
-/// Evaluating the path would take too long, or the values are too long to be copied.
+/// The error of a path that would take too long to evaluate, or that selects too much to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooCostly;
 
-/// A writer that keeps nothing and fails once more than this many bytes were written.
+/// A writer that discards its input and fails after this many bytes.
 struct LengthLimit(usize);
 
 impl io::Write for LengthLimit {
@@ -80,8 +79,8 @@ impl io::Write for LengthLimit {
     }
 }
 
-/// Goessner's JSONPath lets the root go without `$`, and counts from the end with a
-/// script: `[(@.length-1)]`.
+/// Translates Goessner's notation of JSONPath, which allows omitting the root `$` and counts from
+/// the end with a script: `[(@.length-1)]`.
 fn to_rfc_9535(text: &str) -> String {
     let text = text.trim();
     let rooted = match text.chars().next() {
@@ -106,7 +105,7 @@ fn to_rfc_9535(text: &str) -> String {
     out
 }
 
-/// How many values there are in a document, and how deep they lie.
+/// Returns the number of values in a document and their maximum depth.
 fn measure(document: &Value) -> (u64, u64) {
     let (mut nodes, mut deepest) = (0, 1);
     let mut waiting = vec![(document, 1)];
@@ -124,18 +123,18 @@ fn measure(document: &Value) -> (u64, u64) {
     (nodes, deepest)
 }
 
-/// What of a path makes it costly.
+/// The properties of a path that determine its cost.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Shape {
-    /// `..`: each further one visits a node once for each node around it.
+    /// The number of `..` segments. Each one after the first visits a node once per ancestor.
     descents: u32,
-    /// Questions about the whole document within a filter.
+    /// The number of queries from the root (`$`) inside filters.
     absolutes: u32,
-    /// How often selectors that are listed side by side may repeat a node.
+    /// The factor by which selectors listed side by side may repeat a node.
     repeats: u64,
-    /// Functions that take a pattern.
+    /// The number of functions that match patterns.
     patterns: u32,
-    /// Whether it can lead to one value only.
+    /// Whether the path selects at most one value.
     is_singular: bool,
 }
 
@@ -178,7 +177,7 @@ impl Shape {
         shape
     }
 
-    /// The most nodes looked at in a document of so many, so deep.
+    /// Returns the maximum number of nodes visited in a document of this many nodes and this depth.
     fn max_steps(&self, nodes: u64, depth: u64) -> u64 {
         let patterns = if self.patterns > 0 { PATTERN_STEPS } else { 1 };
         nodes
@@ -189,7 +188,7 @@ impl Shape {
     }
 }
 
-/// Whether what follows a `$` names one value: names and numbers and no choice.
+/// Returns whether the text after a `$` selects exactly one value: only names and indices.
 fn is_singular_query(rest: &str) -> bool {
     let end = rest.find(|c: char| !(c.is_alphanumeric() || "_.[]'\"-".contains(c)));
     let path = &rest[..end.unwrap_or(rest.len())];

@@ -1,14 +1,14 @@
-//! All fields of a feed, by their names in an explanation.
+//! The fields of a feed, by their names in an explanation.
 //!
-//! Everything that `render` writes must be here: a test compares the two.
+//! Every field that `render` writes must be listed here; a test compares the two.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::model::TraceId;
 use crate::model::{Entry, Feed};
 
-/// Identifies a field, whatever a pass does to others: by its owner, its name and, in a list,
-/// its trace id or, without one, its number among those without.
+/// A key for a field that stays valid when a pass changes other fields: its owner, its name and, in
+/// a list, its trace id, or its index among the items without a trace id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FieldKey {
     owner: Option<usize>,
@@ -22,36 +22,36 @@ enum Item {
     Untraced(usize),
 }
 
-/// A field with a value.
+/// A field that has a value.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) key: FieldKey,
-    /// Its name in the output: `title`; in lists with its index: `links[0]`.
+    /// The name of the field in the output: `title`; in lists with the index: `links[0]`.
     pub(super) label: String,
-    /// Its name in the trace, if it is not in a list; and its owner there.
+    /// The name of the field in the trace and its owner there; `None` for items of lists.
     pub(super) scalar: Option<&'static str>,
     pub(super) owner: TraceId,
-    /// The entry it is in; none is the feed.
+    /// The entry that the field belongs to; unset for a field of the feed.
     pub(super) entry: TraceId,
-    /// Its own trace id, in lists.
+    /// The trace id of the item, in lists.
     pub(super) trace_id: TraceId,
-    /// A hash of its value.
+    /// A hash of the value.
     pub(super) fingerprint: u64,
 }
 
 impl Field {
-    /// The name without `source.` and without an index.
+    /// Returns the name without `source.` and without an index.
     pub(super) fn name(&self) -> &'static str {
         self.key.name.rsplit('.').next().unwrap_or_default()
     }
 
-    /// Whether it is one of the feed that an entry comes from.
+    /// Returns whether the field belongs to the `atom:source` of an entry.
     pub(super) fn is_of_source(&self) -> bool {
         self.key.name.starts_with("source.")
     }
 }
 
-/// All fields of a feed; those of entries with the index of the entry.
+/// Returns all fields of a feed; fields of entries with the index of the entry.
 pub(super) fn all(feed: &Feed) -> Vec<(Option<usize>, Field)> {
     let of_feed = of_feed(feed).into_iter().map(|field| (None, field));
     let entries = feed.entries.iter().enumerate();
@@ -60,7 +60,7 @@ pub(super) fn all(feed: &Feed) -> Vec<(Option<usize>, Field)> {
     of_feed.chain(of_entries).collect()
 }
 
-/// The fields of a feed itself.
+/// Returns the fields of the feed itself.
 pub(super) fn of_feed(feed: &Feed) -> Vec<Field> {
     let mut fields =
         Fields { owner: TraceId::default(), traced_owner: feed.trace_id, found: Vec::new() };
@@ -68,7 +68,7 @@ pub(super) fn of_feed(feed: &Feed) -> Vec<Field> {
     fields.found
 }
 
-/// The fields of an entry.
+/// Returns the fields of an entry.
 pub(super) fn of_entry(entry: &Entry) -> Vec<Field> {
     let mut fields =
         Fields { owner: entry.trace_id, traced_owner: entry.trace_id, found: Vec::new() };
@@ -93,7 +93,7 @@ pub(super) fn of_entry(entry: &Entry) -> Vec<Field> {
     fields.found
 }
 
-/// Names of the fields of a feed, in the order in which [`Fields::feed`] comes to them.
+/// The names of a feed's fields, in the order in which [`Fields::feed`] visits them.
 type Names = [&'static str; 15];
 
 const OF_FEED: Names = [
@@ -133,9 +133,9 @@ const OF_SOURCE: Names = [
 ];
 
 struct Fields {
-    /// Whose fields they are.
+    /// The owner of the fields.
     owner: TraceId,
-    /// The owner in the trace.
+    /// The owner of the fields in the trace.
     traced_owner: TraceId,
     found: Vec<Field>,
 }

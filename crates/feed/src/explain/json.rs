@@ -1,4 +1,4 @@
-//! An explanation as JSON: `feedgate normalize --explain`.
+//! The JSON form of an explanation, printed by `feedgate normalize --explain`.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::lines::LineIndex;
 use crate::parse::SourceLocation;
 use crate::repair::Repair;
 
-/// The whole explanation.
+/// Returns the whole explanation.
 pub(super) fn explanation(explained: &Explanation) -> Value {
     let writer = Writer { explained, lines: LineIndex::new(explained.trace.text()) };
     let feed = &explained.feed;
@@ -40,14 +40,14 @@ impl Writer<'_> {
     fn fields(&self, fields: &[Field]) -> Value {
         let described = fields.iter().map(|field| (field.label.clone(), self.field(field)));
         let mut object: Map<String, Value> = described.collect();
-        // Atom requires a title, so an empty one is written where there is none.
+        // Atom requires a title, so an empty title is written if the feed has none.
         object
             .entry("title")
             .or_insert_with(|| json!({ "steps": [{ "pass": "write", "how": "left_empty" }] }));
         Value::Object(object)
     }
 
-    /// Where a field came from, if it is of the document, and what was done to it.
+    /// Returns the origin of a field, if it came from the document, and the steps that changed it.
     fn field(&self, field: &Field) -> Value {
         let mut object = Map::new();
         let trace = &self.explained.trace;
@@ -55,7 +55,7 @@ impl Writer<'_> {
             Some(name) => trace.field(field.owner, name),
             None => trace.item(field.trace_id),
         };
-        // Of a source that is one line, that line is all there is.
+        // A one-line `source` has no elements, so all of its fields come from that line.
         let line = || trace.field(field.entry, "source").filter(|_| field.is_of_source());
         let place = place.or_else(line);
         if let Some(place) = place {
@@ -77,7 +77,7 @@ impl Writer<'_> {
         object
     }
 
-    /// What was mended, and where: at a place in the text, or in what is at a place.
+    /// Returns the code, the detail and the position of a repair.
     fn repair(&self, repair: &Repair) -> Value {
         let mut object = json!({ "code": repair.code.as_str(), "detail": repair.detail });
         self.locate(&mut object, repair.byte);

@@ -1,27 +1,27 @@
-//! Bytes of a text → lines and columns.
+//! Conversion of byte offsets into lines and columns.
 
-/// Of so many bytes each it is known how many characters come before: whole documents
-/// may be one line.
+/// The distance between cached character counts, in bytes. A whole document may be one line, so
+/// counting from the start of the line would be too slow.
 const BLOCK_BYTES: usize = 1024;
 
-/// A text in which places are looked up.
+/// A text with an index of its lines.
 #[derive(Debug)]
 pub(super) struct LineIndex<'t> {
     text: &'t str,
-    /// Where lines begin.
+    /// The byte offsets at which lines begin.
     begins: Vec<usize>,
-    /// How many characters begin before each block.
+    /// The number of characters before each block.
     characters: Vec<usize>,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
-    /// From 1.
+    /// The line, from 1.
     pub(super) line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub(super) column: usize,
-    /// In bytes, from 0.
+    /// The offset in bytes, from 0.
     pub(super) byte: usize,
 }
 
@@ -44,7 +44,7 @@ impl<'t> LineIndex<'t> {
         Position { line, column: self.before(byte) - self.before(begin) + 1, byte }
     }
 
-    /// How many characters begin before a byte.
+    /// Returns the number of characters that begin before a byte offset.
     fn before(&self, byte: usize) -> usize {
         let block = byte / BLOCK_BYTES;
         let known = self.characters.get(block).copied().unwrap_or_default();
@@ -52,7 +52,7 @@ impl<'t> LineIndex<'t> {
     }
 }
 
-/// How many characters begin in these bytes.
+/// Returns the number of characters that begin in `bytes`.
 fn starts(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }

@@ -1,4 +1,4 @@
-//! What a pass did to a field, in one stable word.
+//! The effect of a pass on a field, as one stable word.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use crate::context::Context;
 use crate::model::{Entry, Feed};
 use crate::repair::RepairCode;
 
-/// Something that a pass did to a field.
+/// A change that a pass made to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Which pass.
+    /// The name of the pass.
     pub(super) pass: &'static str,
-    /// What it did.
+    /// The kind of change.
     pub(super) how: &'static str,
 }
 
@@ -37,8 +37,8 @@ impl<'f> AfterPass<'f> {
         AfterPass { pass, feed, context, codes }
     }
 
-    /// What the pass did to a field of the feed or of one of its entries; `is_new` says
-    /// that there was no such field before.
+    /// Returns how the pass changed a field of the feed or of one of its entries. `is_new` means
+    /// that the field had no value before the pass.
     pub(super) fn describe(
         &self,
         entry: Option<usize>,
@@ -68,7 +68,7 @@ impl<'f> AfterPass<'f> {
         vec![how]
     }
 
-    /// Where `updated` is from, if not from the document.
+    /// Returns the origin of `updated` where it did not come from the document.
     fn describe_date(&self, entry: Option<&Entry>) -> &'static str {
         let received = self.context.received_at.map(|at| at.fixed_offset());
         let epoch = |of: &Feed| of.updated.is_some_and(|date| date.timestamp() == 0);
@@ -84,7 +84,7 @@ impl<'f> AfterPass<'f> {
         }
     }
 
-    /// Which ways of finding an id (N1) were used for an entry.
+    /// Returns the methods by which the id of an entry was derived (rule N1).
     fn describe_id(&self, entry: &Entry) -> Vec<&'static str> {
         let codes = entry.trace_id.number().and_then(|id| self.codes.get(&id));
         let words = codes.into_iter().flatten().filter_map(|code| match code {

@@ -3,24 +3,24 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// One line for each format: its name here, its word, what it is.
+/// Declares one format per line: its variant, its stable word and its description.
 macro_rules! formats {
     ($($name:ident $word:literal $doc:literal,)*) => {
-        /// The format that a feed was written in, told by its contents.
+        /// The format that a feed was written in, detected from its contents.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum FeedFormat {
-            /// Not read from a document; the word is empty.
+            /// Not read from a document; its stable word is empty.
             #[default]
             Unknown,
             $(#[doc = concat!($doc, ": `", $word, "`.")] $name,)*
         }
 
         impl FeedFormat {
-            /// All formats that are read.
+            /// All formats that can be read.
             pub const ALL: &[FeedFormat] = &[$(FeedFormat::$name,)*];
 
-            /// The stable word for the format, such as `rss2.0`.
+            /// Returns the stable word for the format, such as `rss2.0`.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     FeedFormat::Unknown => "",
@@ -56,7 +56,7 @@ impl fmt::Display for FeedFormat {
     }
 }
 
-/// The word is not the name of a feed format.
+/// The error of a word that is not the name of a feed format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownFeedFormat;
 

@@ -1,11 +1,11 @@
-//! Entries that a publisher has taken back (RFC 6721, "The Atom 'deleted-entry' Element").
+//! Tombstones: deleted entries (RFC 6721, "The Atom 'deleted-entry' Element").
 
 use super::Element;
 
 /// The namespace of tombstones.
 pub const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
 
-/// The Atom id of the entry that this element takes back; `None` for any other element.
+/// Returns the Atom id of the deleted entry; `None` if the element is not a tombstone.
 pub fn deleted_entry_id(element: &Element) -> Option<&str> {
     let is_deletion = element.namespace == TOMBSTONES && element.name == "deleted-entry";
     let mut attributes = element.attributes.iter().filter(|_| is_deletion);

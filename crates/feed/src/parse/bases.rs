@@ -1,6 +1,6 @@
-//! The base of relative addresses in a document.
+//! Resolution of the base of relative addresses in a document.
 //!
-//! An `xml:base` may be relative to the one around it, and so on. Resolved bases are cached,
+//! An `xml:base` may be relative to the enclosing one, and so on. Resolved bases are cached,
 //! because every address below needs them.
 
 use std::cell::RefCell;
@@ -11,20 +11,20 @@ use url::Url;
 use super::tree::XmlElement;
 use crate::context::LONGEST_BASE_BYTES;
 
-/// Bases that are cached. A page of a feed has a few; a malicious document has one in every
-/// element, and each is as long as all around it together.
+/// The maximum number of cached bases. A page of a feed has a few; a malicious document has one in
+/// every element, each as long as all enclosing ones together.
 const CACHED: usize = 256;
 
-/// The bases of a document.
+/// The bases that apply in a document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bases<'c> {
-    /// The URL the document came from.
+    /// The URL of the document.
     pub(super) url: &'c Url,
-    /// The bases that were resolved before.
+    /// The cache of resolved bases.
     pub(super) known: &'c KnownBases,
 }
 
-/// The absolute `xml:base` of elements, by their numbers.
+/// A cache of absolute `xml:base` values, by element number.
 #[derive(Debug, Default)]
 pub(super) struct KnownBases(RefCell<HashMap<usize, Url>>);
 
@@ -43,7 +43,7 @@ impl KnownBases {
 }
 
 impl Bases<'_> {
-    /// The `xml:base` in force at `element`, absolute; `None` where there is none.
+    /// Returns the absolute `xml:base` that applies to `element`; `None` if there is none.
     pub(super) fn base(&self, element: XmlElement<'_>) -> Option<Url> {
         let mut around = None;
         let mut unknown = Vec::new();

@@ -1,27 +1,25 @@
-//! Dates, in every form that feeds have them.
+//! Parsing of dates in every form that occurs in feeds.
 //!
-//! [`parse`] reads the forms of RFC 822 and its successors, ISO 8601 and its
-//! profiles, C's `asctime`, counts from 1970, and what people write in their own
-//! language, with all the ways programs get them wrong. It does not try one form
-//! after another: `reader` walks through the text once and gives each word and
-//! each number its meaning. What always holds:
+//! [`parse`] reads the forms of RFC 822 and its successors, ISO 8601 and its profiles, C's
+//! `asctime`, counts from 1970, and dates written for people in many languages, including the
+//! common mistakes of programs. The parser does not try a list of formats: `reader` walks through
+//! the text once and gives each word and each number its meaning. Invariants:
 //!
-//! * Any text is taken, and none makes it panic or take more than linear time.
-//! * A date without a zone is in UTC, and so is one whose zone is not known.
-//! * A date that cannot be (31 February, 25:00) is no date; nothing is rolled over
-//!   but 24:00 and leap seconds.
-//! * A weekday is never checked: when it is wrong, the day of the month is right.
-//! * Plain ASCII is read without allocating.
+//! * Any text is accepted as input, and none causes a panic or takes more than linear time.
+//! * A date without a zone, or with an unknown zone, is in UTC.
+//! * An impossible date (31 February, 25:00) is rejected. Only 31 June and the like, 24:00 and leap
+//!   seconds are carried over (see `parts`).
+//! * Weekdays are not checked: where the two disagree, the day of the month is right.
+//! * ASCII text is parsed without allocating.
 //!
 //! ```text
 //! fold ──► reader ──► parts ──► instant
 //!            │  words: names, zones
-//!            └─ figures: numeric, clock      epoch: the whole text is one number
+//!            └─ figures: numeric, clock     epoch: the whole text is one number
 //! ```
 //!
-//! Which of two readings we take where there are two is said in the file that
-//! decides: `numeric` (which figure is the month), `zones` (what `CST` is), `names`
-//! (what `listopad` is), `epoch` (which unit).
+//! Ambiguous forms are resolved in the file that reads them: `numeric` (which number is the month),
+//! `zones` (which zone `CST` is), `names` (which month `listopad` is), `epoch` (which unit).
 
 mod clock;
 mod cursor;
@@ -39,13 +37,14 @@ mod tests;
 use chrono::DateTime;
 use chrono::FixedOffset;
 
-/// Longer texts are prose, not dates; the longest form with a comment in it is half
-/// as long.
+/// The maximum length of a date, in bytes. The longest form with a comment is half as long; longer
+/// texts are prose.
 const LONGEST_BYTES: usize = 200;
 
-/// The instant that `text` names, with the offset it was written with.
+/// Parses a date, with the offset that it was written with.
 ///
-/// The year is 1 to 9999, also in UTC. `None` if it is no date, or an impossible one.
+/// The year is 1 to 9999, also in UTC. Returns `None` if the text is not a date, or an impossible
+/// one.
 pub(super) fn parse(text: &str) -> Option<DateTime<FixedOffset>> {
     let text = text.trim();
     if text.is_empty() || text.len() > LONGEST_BYTES {
@@ -57,7 +56,7 @@ pub(super) fn parse(text: &str) -> Option<DateTime<FixedOffset>> {
     read(fold::fold(text).trim())
 }
 
-/// Reads text that is ASCII or has been folded.
+/// Parses text that is ASCII or has been folded.
 fn read(text: &str) -> Option<DateTime<FixedOffset>> {
     epoch::read(text).or_else(|| reader::read(text)?.instant())
 }

@@ -1,14 +1,14 @@
-//! Bytes and their labels → text.
+//! Decoding of bytes into text.
 //!
-//! Labels lie more often than bytes do (rule P51), so the order is: byte order mark,
-//! the shape of UTF-16, UTF-32 and ISO-2022-JP, valid UTF-8 whatever is declared, *mostly* valid
-//! UTF-8 with its few bad bytes read as windows-1252, the HTTP charset, the XML
-//! declaration or a page's `meta`, and detection at the very end. What claims to be
-//! Latin-1 is read as windows-1252 (encoding_rs does so by itself). Known are the
-//! encodings of the web and no others: EBCDIC, UTF-7 and the code pages of DOS but 866
-//! are in no browser either, and what is written in them is told as no feed.
+//! Declared encodings are wrong more often than bytes are (rule P51), so the order of evidence is:
+//! byte order mark; the shape of UTF-16, UTF-32 and ISO-2022-JP; valid UTF-8, whatever is declared;
+//! *mostly* valid UTF-8, with its invalid bytes read as windows-1252; the HTTP charset; the XML
+//! declaration or the `meta` of a page; and statistical detection. Declared Latin-1 is read as
+//! windows-1252, as encoding_rs does. Only the encodings of the web are supported: no browser
+//! supports EBCDIC, UTF-7 or the DOS code pages other than 866, and documents in them are reported
+//! as not a feed.
 //!
-//! What comes out holds no byte order mark and no character that XML forbids.
+//! The resulting text has no byte order mark and no character that XML forbids.
 
 use std::borrow::Cow;
 
@@ -18,18 +18,18 @@ use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252
 use crate::repair::{Repair, RepairCode};
 use crate::text_extraction::may_be_unprintable;
 
-/// How far into a document its XML declaration is looked for: some have a comment, a
-/// blank page or a warning of their server before it.
+/// The number of bytes at the start of a document in which its XML declaration is searched: some
+/// declarations follow a comment, blank lines or a warning of the server.
 const DECLARATION_WITHIN_BYTES: usize = 2048;
 
-/// A declaration is no longer than this.
+/// The maximum length of a declaration, in bytes.
 const DECLARATION_BYTES: usize = 256;
 
-/// From one good multi-byte character per this many bad bytes on, a text is UTF-8
-/// with accidents rather than something else.
+/// The maximum ratio of invalid bytes to valid multi-byte characters in a text that is still read
+/// as UTF-8.
 const GOOD_PER_BAD: usize = 4;
 
-/// Reads `bytes` as text; `content_type` is the HTTP header's value.
+/// Decodes `bytes`. `content_type` is the value of the HTTP header.
 pub(super) fn decode<'b>(
     bytes: &'b [u8],
     content_type: Option<&str>,
@@ -68,7 +68,7 @@ fn to_text<'b>(
         return Cow::Owned(mend(bytes));
     }
     for encoding in labels.iter().flatten().filter_map(|label| encoding_of(label)) {
-        // UTF-16 was told by its zeros above, or it is none.
+        // UTF-16 would have been detected above by its zeros, so this declaration is wrong.
         if [UTF_8, UTF_16LE, UTF_16BE].contains(&encoding) {
             continue;
         }
@@ -81,25 +81,25 @@ fn to_text<'b>(
     encoding.decode_without_bom_handling(bytes).0
 }
 
-/// ISO-2022-JP, told by how it begins to speak Japanese: it has seven bits, so it is valid
-/// UTF-8 too, but that escape has no place in any other text.
+/// Decodes ISO-2022-JP, detected by its escape sequences: the encoding has seven bits, so the bytes
+/// are valid UTF-8 too, but no other text contains these sequences.
 fn shifted(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let begins = |window: &[u8]| matches!(window, [0x1b, b'$', b'B' | b'@']);
-    // Looking for the escape alone is fast, and few documents have one.
+    // Searching for the escape character is fast, and few documents contain one.
     if !(bytes.contains(&0x1b) && bytes.windows(3).any(begins)) {
         return None;
     }
     ISO_2022_JP.decode_without_bom_handling_and_without_replacement(bytes)
 }
 
-/// UTF-16 and UTF-32, told by their byte order mark or by where their zeros are.
+/// Decodes UTF-16 and UTF-32, detected by their byte order mark or by the position of zeros.
 fn wide(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match bytes {
         [0, 0, 0xfe, 0xff, rest @ ..] => Some(utf32(rest, u32::from_be_bytes)),
         [0xff, 0xfe, 0, 0, rest @ ..] => Some(utf32(rest, u32::from_le_bytes)),
         [0, 0, 0, b'<', ..] => Some(utf32(bytes, u32::from_be_bytes)),
         [b'<', 0, 0, 0, ..] => Some(utf32(bytes, u32::from_le_bytes)),
-        // A mark, but the text after it is plain: someone prepended it.
+        // A byte order mark of UTF-16 before plain ASCII: it was prepended by mistake.
         [0xfe, 0xff, b'<', b'?' | b'a'..=b'z' | b'A'..=b'Z', rest @ ..] if !rest.contains(&0) => {
             None
         }
@@ -120,7 +120,7 @@ fn utf32(bytes: &[u8], read: fn([u8; 4]) -> u32) -> Cow<'_, str> {
     Cow::Owned(text.collect())
 }
 
-/// The label in the first XML declaration, if there is one.
+/// Returns the encoding declared in the first XML declaration, if there is one.
 fn declaration_label(bytes: &[u8]) -> Option<&str> {
     let head = &bytes[..bytes.len().min(DECLARATION_WITHIN_BYTES)];
     let start = head.windows(5).position(|window| window == b"<?xml")?;
@@ -133,8 +133,8 @@ fn declaration_label(bytes: &[u8]) -> Option<&str> {
     value[1..].split(quote).next()
 }
 
-/// The label in the first `meta` of a page that has one, as `charset` or in the words of
-/// a Content-Type (HTML `#determining-the-character-encoding`).
+/// Returns the encoding declared in the first `meta` of a page that declares one, as `charset` or
+/// in a `Content-Type` (HTML `#determining-the-character-encoding`).
 fn meta_label(bytes: &[u8]) -> Option<&str> {
     let head = &bytes[..bytes.len().min(DECLARATION_WITHIN_BYTES)];
     let lower = head.to_ascii_lowercase();
@@ -157,7 +157,7 @@ fn meta_label(bytes: &[u8]) -> Option<&str> {
     None
 }
 
-/// The `charset` of a Content-Type.
+/// Returns the `charset` of a `Content-Type`.
 fn charset_of(content_type: &str) -> Option<&str> {
     content_type.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -165,7 +165,7 @@ fn charset_of(content_type: &str) -> Option<&str> {
     })
 }
 
-/// The encoding of a label, or of what is usually meant by it.
+/// Returns the encoding for a label, or for what the label usually stands for.
 fn encoding_of(label: &str) -> Option<&'static Encoding> {
     let label = label.trim();
     Encoding::for_label_no_replacement(label.as_bytes()).or_else(|| {
@@ -193,7 +193,7 @@ fn encoding_of(label: &str) -> Option<&'static Encoding> {
     })
 }
 
-/// `win1252`, `cp1252`, `iso885915` and the like, spelled out.
+/// Returns the standard spelling of `win1252`, `cp1252`, `iso885915` and the like.
 fn numbered(plain: &str) -> Option<String> {
     for prefix in ["windows", "win", "cp", "ms", "ansi", ""] {
         if let Some(page) = plain.strip_prefix(prefix).filter(|page| page.starts_with("125")) {
@@ -204,18 +204,19 @@ fn numbered(plain: &str) -> Option<String> {
     Some(format!("iso-8859-{part}"))
 }
 
-/// Whether there are more bad bytes than sound multi-byte characters, told without
-/// taking the text apart: there are too few bytes that continue a character.
+/// Returns whether there are more invalid bytes than valid multi-byte characters, judged by byte
+/// counts alone: too few continuation bytes.
 ///
-/// Each sound character has at least one of those and one more byte than of those, so
-/// sound ones hold at most twice as many bytes as there are; what is beyond is bad.
+/// Each valid multi-byte character consists of one leading byte and at least one continuation byte,
+/// so valid characters take at most twice as many bytes as there are continuation bytes. Any
+/// further bytes are invalid.
 fn is_hardly_utf8(bytes: &[u8]) -> bool {
     let beyond = bytes.iter().filter(|byte| !byte.is_ascii()).count();
     let continuing = bytes.iter().filter(|byte| matches!(byte, 0x80..=0xbf)).count();
     beyond > 3 * continuing
 }
 
-/// How many multi-byte characters are sound UTF-8, and how many bytes are not.
+/// Counts the valid multi-byte characters and the invalid bytes of UTF-8.
 fn census(bytes: &[u8]) -> (usize, usize) {
     bytes.utf8_chunks().fold((0, 0), |(good, bad), chunk| {
         let continued = chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
@@ -223,7 +224,7 @@ fn census(bytes: &[u8]) -> (usize, usize) {
     })
 }
 
-/// UTF-8 whose bad bytes are read as windows-1252.
+/// Decodes UTF-8, reading invalid bytes as windows-1252.
 fn mend(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 16);
     for chunk in bytes.utf8_chunks() {
@@ -239,7 +240,7 @@ fn detect(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Takes out the characters that XML 1.0 forbids.
+/// Removes the characters that XML 1.0 forbids.
 fn without_forbidden<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) -> Cow<'b, str> {
     if !may_be_unprintable(&text) {
         return text;
@@ -253,8 +254,8 @@ fn without_forbidden<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) -> Cow<'
     Cow::Owned(kept)
 }
 
-/// Whether XML 1.0 allows `c`, and it says something: byte order marks inside a text
-/// are leftovers of files glued together.
+/// Returns whether XML 1.0 allows `c`. Byte order marks are excluded, because inside a text they
+/// are leftovers of concatenated files.
 pub(super) fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
 }

@@ -1,5 +1,5 @@
-//! The formats a feed can be written in, and how they are told apart: by what is in the
-//! document and never by its label, because labels are often wrong (P50).
+//! The feed formats, and their detection: by the contents of the document and never by its media
+//! type, which is often wrong (rule P50).
 
 mod atom;
 mod cdf;
@@ -25,8 +25,8 @@ use super::{MAX_ENTRIES, NotAFeed, Notes};
 use crate::model::Feed;
 use crate::repair::{Repair, RepairCode};
 
-/// What reads the elements of a vocabulary: a format, if it is one of its own, else a
-/// module. `None` if all of its elements are kept as they are.
+/// Returns the reader for elements of a vocabulary: a format, if it belongs to one, otherwise a
+/// module. `None` if all its elements are kept as extensions.
 fn reader_of(vocabulary: &'static Vocabulary) -> Option<ElementReader> {
     let is = |known: &'static Vocabulary| std::ptr::eq(known, vocabulary);
     if is(&ATOM) || is(&ATOM03) {
@@ -41,7 +41,7 @@ fn reader_of(vocabulary: &'static Vocabulary) -> Option<ElementReader> {
     modules::reader_of(vocabulary)
 }
 
-/// Reads an element that is not of the format's own vocabulary.
+/// Reads an element of a vocabulary other than the format's own.
 fn read_foreign(element: XmlElement<'_>, target: &mut Target<'_>) {
     target.read_or_keep(element, |element, target| {
         let reader = element.namespace().vocabulary().and_then(reader_of);
@@ -49,7 +49,7 @@ fn read_foreign(element: XmlElement<'_>, target: &mut Target<'_>) {
     });
 }
 
-/// A `body` among the elements of an entry is its content.
+/// Reads a `body` among the elements of an entry as its content. Returns whether it was one.
 fn read_xhtml(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     if !(element.named("body") || element.named("div")) {
         return false;
@@ -58,7 +58,7 @@ fn read_xhtml(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     target.set_content(content)
 }
 
-/// What is read, and what is told about it.
+/// The state of reading one document: its base addresses and the findings so far.
 #[derive(Debug)]
 struct Reading<'r> {
     bases: Bases<'r>,
@@ -67,7 +67,7 @@ struct Reading<'r> {
 }
 
 impl Reading<'_> {
-    /// A feed or an entry to read elements into.
+    /// Returns a target for reading elements into a feed or an entry.
     fn target<'h>(&'h mut self, object: FeedOrEntry<'h>) -> Target<'h> {
         Target { object, bases: self.bases, repairs: self.repairs, trace: self.trace }
     }
@@ -79,7 +79,7 @@ pub(super) fn read_page(_: &str, _: &url::Url, _: Notes<'_>) -> Option<Feed> {
     None
 }
 
-/// Reads the feed in a tree, wherever it is.
+/// Reads the feed in a tree, at whatever depth it begins.
 pub(super) fn read(tree: &Tree<'_>, bases: Bases<'_>, notes: Notes<'_>) -> Result<Feed, NotAFeed> {
     let mut reading = Reading { bases, repairs: notes.repairs, trace: notes.trace };
     let document = tree.document();
@@ -110,8 +110,8 @@ pub(super) fn read(tree: &Tree<'_>, bases: Bases<'_>, notes: Notes<'_>) -> Resul
     }
 }
 
-/// The items of a document, wherever they lie, but not those inside other items. What
-/// was cut off in the middle is left out, unless nothing else is there.
+/// Returns the items of a document, at any depth, except items nested in other items. An item that
+/// is cut off by the end of the document is left out, unless it is the only one.
 fn items<'t>(
     tree: &'t Tree<'t>,
     is_item: impl Fn(XmlElement<'t>) -> bool,

@@ -1,21 +1,21 @@
-//! What RSS says about when to come back: `ttl`, `skipHours`, `skipDays` (seed 002,
-//! "Syndication Hints"). The elements themselves are kept beside that.
+//! The polling hints of RSS: `ttl`, `skipHours` and `skipDays` (seed 002, "Syndication Hints"). The
+//! elements are kept as extensions as well.
 
 use super::target::Target;
 use super::tree::XmlElement;
 
-/// Days of the week as RSS names them; Monday is 0.
+/// The days of the week as RSS names them; index 0 is Monday.
 const DAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-/// Hears what an element of a channel says.
+/// Reads the polling hint in an element of a channel.
 pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) {
     let Some(hints) = target.hints() else { return };
     if element.named("ttl") {
         hints.ttl_min = element.text().parse().ok();
     } else if element.named("skipHours") {
         let hours = element.elements().filter_map(|hour| hour.text().parse::<u8>().ok());
-        // Some count the hours from 1 to 24, as 0.91 said.
+        // Feeds after RSS 0.91 count hours from 1 to 24, so 24 is accepted as 0.
         hints.skip_hours = hours.filter(|hour| *hour <= 24).map(|hour| hour % 24).collect();
         hints.skip_hours.sort_unstable();
         hints.skip_hours.dedup();

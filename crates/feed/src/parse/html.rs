@@ -1,13 +1,12 @@
-//! HTML pages, read as browsers read them.
+//! HTML pages, parsed as browsers parse them.
 //!
-//! The tree of [`super::tree`] is for XML that is broken; HTML has rules of its own for
-//! what ends what, and a parser that knows them. This is the only place that knows that
-//! parser. What holds here:
+//! The tree of [`super::tree`] is made for broken XML. HTML has its own rules for implied end tags,
+//! and html5ever implements them; no other module depends on that parser. Invariants:
 //!
-//! * Nothing recurses over a page: nodes lie in one vector, and walks are loops.
-//! * The parser takes quadratic time for some pages made to hurt it. It is fed in small
-//!   pieces and stopped as soon as a page goes beyond what any real one has.
-//! * Scripts are not run and not read; what is in a `template` is not in the page.
+//! * Nothing recurses over a page: nodes are stored in one vector, and traversals are loops.
+//! * The parser takes quadratic time for some hostile pages. Input is fed in small pieces, and
+//!   parsing stops as soon as the page exceeds a limit that no real page reaches.
+//! * Scripts are neither run nor read, and the content of a `template` is not part of the page.
 
 mod comparable;
 mod css;
@@ -25,30 +24,31 @@ use url::Url;
 use super::tree::LONGEST_TAG_BYTES;
 use crate::context::is_base;
 
-/// Elements inside each other; browsers do not nest deeper either.
+/// The maximum nesting of elements; browsers have the same limit.
 const DEPTH: usize = 512;
 
-/// Elements, texts and comments of one page: ten times a very long one.
+/// The maximum number of elements, texts and comments of one page: ten times a very long page.
 const NODES: usize = 200_000;
 
-/// What is read of a page: the longest real ones have a quarter.
+/// The maximum length of a page, in bytes; the longest real pages have a quarter of it.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Pieces in which the parser is fed, small enough that little can go wrong in one.
+/// The length of the pieces in which the parser is fed, in bytes: small enough to bound the work
+/// between two checks.
 const PIECE_BYTES: usize = 1024;
 
-/// What an element counts for beside texts.
+/// The size that an element counts for in [`HtmlElement::size`], in bytes.
 const ELEMENT_BYTES: usize = 16;
 
-/// Attributes that one tag may have, as far as that can be told before it ends: the
-/// parser compares each of them with all before it.
+/// The maximum number of attribute separators in one tag, counted before the tag ends: the parser
+/// compares each attribute with all before it.
 const SEPARATORS: usize = 16 * 1024;
 
-/// A parsed HTML document.
+/// A parsed page.
 #[derive(Debug)]
 pub(crate) struct ParsedHtml {
     html: Html,
-    /// Whether it was not read to its end.
+    /// Whether a limit ended parsing before the end of the page.
     pub(crate) is_cut: bool,
 }
 
@@ -56,10 +56,10 @@ pub(crate) struct ParsedHtml {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HtmlElement<'p>(ElementRef<'p>);
 
-/// Whatever is in a page: elements, texts, comments.
+/// A node of a page: an element, a text or a comment.
 type HtmlNode<'p> = <ElementRef<'p> as Deref>::Target;
 
-/// How a walk goes on from an element: to what is inside it, past it, or not at all.
+/// How a traversal continues after an element: into it, past it, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Descend {
     Enter,
@@ -68,7 +68,7 @@ pub(crate) enum Descend {
 }
 
 impl ParsedHtml {
-    /// Reads a page, as much of it as there may be.
+    /// Parses a page, up to the limits of this module.
     pub(crate) fn read(text: &str) -> ParsedHtml {
         let tree = HtmlTreeSink::new(Html::new_document());
         let mut parser = driver::parse_document(tree, ParseOpts::default());
@@ -87,24 +87,24 @@ impl ParsedHtml {
         ParsedHtml { html: parser.finish(), is_cut }
     }
 
-    /// The `html` element.
+    /// Returns the `html` element.
     pub(crate) fn root(&self) -> Option<HtmlElement<'_>> {
         self.html.tree.root().children().find_map(ElementRef::wrap).map(HtmlElement)
     }
 
-    /// The element that says what addresses in the page are relative to.
+    /// Returns the `base` element with an address, if there is one.
     pub(crate) fn tells_base(&self) -> Option<HtmlElement<'_>> {
         self.named("base").into_iter().find(|tag| tag.attr("href").is_some())
     }
 
-    /// What addresses in the page are relative to: its `base`, or its own.
+    /// Returns the base of relative addresses in the page: its `base` element, or `url`.
     pub(crate) fn base(&self, url: &Url) -> Url {
         let told = self.tells_base().and_then(|tag| tag.attr("href"));
         let base = told.and_then(|href| url.join(href.trim()).ok());
         base.filter(is_base).unwrap_or_else(|| url.clone())
     }
 
-    /// All elements of this name.
+    /// Returns all elements with this name.
     pub(crate) fn named(&self, name: &str) -> Vec<HtmlElement<'_>> {
         let mut found = Vec::new();
         if let Some(root) = self.root() {
@@ -119,7 +119,7 @@ impl ParsedHtml {
     }
 }
 
-/// What the parser has made so far.
+/// The size of the tree built so far.
 #[derive(Debug, Default)]
 struct Meter {
     nodes: usize,
@@ -128,7 +128,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// Whether the parser may go on after `piece`.
+    /// Returns whether the limits allow parsing to continue after `piece`.
     fn allows(&mut self, parser: &Parser<HtmlTreeSink>, piece: &str) -> bool {
         let html = parser.tokenizer.sink.sink.0.borrow();
         let nodes = html.tree.nodes().len();
@@ -137,7 +137,7 @@ impl Meter {
             Some(Node::Text(text)) => text.len(),
             _ => 0,
         };
-        // Inside a tag, nothing is made until it ends.
+        // The parser creates nothing while it is inside a tag.
         let grown = made > 0 || text_bytes != self.text_bytes;
         let between = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'"' | b'\'');
         let separators = piece.as_bytes().iter().filter(|byte| between(byte)).count();
@@ -151,54 +151,54 @@ impl Meter {
 }
 
 impl<'p> HtmlElement<'p> {
-    /// The name, in lower case.
+    /// Returns the name, in lower case.
     pub(crate) fn name(self) -> &'p str {
         self.0.value().name()
     }
 
-    /// The trimmed value of an attribute.
+    /// Returns the trimmed value of an attribute.
     pub(crate) fn attr(self, name: &str) -> Option<&'p str> {
         self.0.value().attr(name).map(str::trim)
     }
 
-    /// The words of an attribute.
+    /// Returns the space-separated words of an attribute.
     pub(crate) fn words(self, name: &str) -> impl Iterator<Item = &'p str> + use<'p> {
         self.attr(name).unwrap_or_default().split_ascii_whitespace()
     }
 
-    /// Whether it has this class.
+    /// Returns whether the element has this class.
     pub(crate) fn has_class(self, class: &str) -> bool {
         self.words("class").any(|held| held == class)
     }
 
-    /// Its number: no other element of the page has it.
+    /// Returns a number that identifies the element in its page.
     pub(crate) fn number(self) -> usize {
         std::ptr::from_ref(self.0.value()).addr()
     }
 
-    /// The element around it.
+    /// Returns the parent element.
     pub(crate) fn parent(self) -> Option<HtmlElement<'p>> {
         self.0.parent().and_then(ElementRef::wrap).map(HtmlElement)
     }
 
-    /// The elements in it, in order.
+    /// Returns the child elements, in order.
     pub(crate) fn elements(self) -> impl Iterator<Item = HtmlElement<'p>> + use<'p> {
         self.0.children().filter_map(ElementRef::wrap).map(HtmlElement)
     }
 
-    /// The element in it, if there is no other.
+    /// Returns the only child element; `None` if there are several.
     pub(crate) fn only_element(self) -> Option<HtmlElement<'p>> {
         let mut elements = self.elements();
         elements.next().filter(|_| elements.next().is_none())
     }
 
-    /// The element of this name in it, if there is no other of this name.
+    /// Returns the only child element with this name; `None` if there are several.
     pub(crate) fn only_named(self, name: &str) -> Option<HtmlElement<'p>> {
         let mut named = self.elements().filter(|tag| tag.name() == name);
         named.next().filter(|_| named.next().is_none())
     }
 
-    /// The nearest element, itself or around it, that tells its language.
+    /// Returns the nearest element with a `lang` attribute: this element or an ancestor.
     pub(crate) fn tells_lang(self) -> Option<HtmlElement<'p>> {
         let around = self.0.ancestors().filter_map(ElementRef::wrap);
         std::iter::once(self.0)
@@ -207,23 +207,23 @@ impl<'p> HtmlElement<'p> {
             .find(|tag| tag.attr("lang").is_some())
     }
 
-    /// The language in force, as written.
+    /// Returns the language that applies to the element, as written.
     pub(crate) fn lang(self) -> Option<&'p str> {
         let told = self.tells_lang().and_then(|tag| tag.attr("lang"));
         told.filter(|lang| lang.len() <= LONGEST_TAG_BYTES)
     }
 
-    /// What is inside, as HTML.
+    /// Returns the inner HTML.
     pub(crate) fn markup(self) -> String {
         self.0.inner_html().trim().to_owned()
     }
 
-    /// The element itself with all in it, as HTML.
+    /// Returns the outer HTML.
     pub(crate) fn outer_html(self) -> String {
         self.0.html()
     }
 
-    /// What is read of it: its text on one line, pictures by what stands for them.
+    /// Returns the text of the element on one line, with images replaced by their alternative text.
     pub(crate) fn text(self) -> String {
         let mut text = String::new();
         self.visit(|node| {
@@ -244,8 +244,8 @@ impl<'p> HtmlElement<'p> {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// How much is inside, in bytes of its texts and some for each element; nobody counts
-    /// on from `most`.
+    /// Returns the size of the content, in bytes of its texts plus a constant for each element.
+    /// Counting stops at `most`.
     pub(crate) fn size(self, most: usize) -> usize {
         let mut size = 0;
         self.visit(|node| {
@@ -259,7 +259,8 @@ impl<'p> HtmlElement<'p> {
         size.min(most)
     }
 
-    /// Comes to the elements below, in order, and inside those for which `at` says so.
+    /// Visits the descendants in document order. `at` decides whether the traversal enters an
+    /// element.
     pub(crate) fn walk(self, mut at: impl FnMut(HtmlElement<'p>) -> Descend) {
         self.visit(|node| {
             ElementRef::wrap(node).map_or(Descend::Enter, |element| at(HtmlElement(element)))

@@ -1,9 +1,9 @@
-//! JSON that is almost JSON.
+//! Repair of malformed JSON.
 //!
-//! Real feeds have line ends and other control characters inside strings, a comma before
-//! the closing bracket, a call of a function around the whole (JSONP).
+//! Real feeds contain line ends and other control characters in strings, trailing commas, and
+//! function calls around the document (JSONP).
 
-/// Repairs the faults listed above; everything else stays as it is.
+/// Repairs the faults listed above and leaves everything else unchanged.
 pub(super) fn repair_json(text: &str) -> String {
     let text = text.trim().trim_end_matches([';', ')']);
     let mut out = String::with_capacity(text.len());
@@ -29,7 +29,7 @@ pub(super) fn repair_json(text: &str) -> String {
     out
 }
 
-/// The argument of a JSONP call such as `feed({…});`; `None` if the text is not one.
+/// Returns the argument of a JSONP call such as `feed({…});`; `None` if the text is not one.
 pub(super) fn jsonp_argument(text: &str) -> Option<&str> {
     let (name, rest) = text.trim_start().split_once('(')?;
     let is_name = !name.is_empty()

@@ -1,12 +1,11 @@
-//! Microformats in a page: microformats2, and the classic ones it came from.
+//! Microformats in a page: microformats2 and the classic microformats before it.
 //!
-//! An item is an element with a class such as `h-entry`; its properties are the elements
-//! in it with a class such as `p-name`, but not those of items inside it. Nothing is read
-//! before somebody asks for it, so an item inside an item costs nothing and nothing here
-//! recurses. The rules are those of the microformats2 parsing specification.
+//! An item is an element with a class such as `h-entry`. Its properties are the elements in it with
+//! a class such as `p-name`, except those inside nested items. Items are read on demand, so nested
+//! items cost nothing until they are used, and nothing recurses. The rules are those of the
+//! microformats2 parsing specification.
 //!
-//! Only the names of real kinds of items count: `h-full` and `h-auto` are no items but
-//! what style sheets call a height.
+//! Only known kinds of items count: `h-full` and `h-auto` are CSS utility classes for heights.
 
 mod classic;
 mod value;
@@ -15,33 +14,34 @@ pub(super) use value::absolute;
 
 use super::html::{Descend, HtmlElement};
 
-/// The kinds of items there are.
+/// The known kinds of items.
 #[rustfmt::skip]
 const KINDS: [&str; 15] = [
     "h-adr", "h-app", "h-card", "h-cite", "h-entry", "h-event", "h-feed", "h-geo", "h-item",
     "h-listing", "h-product", "h-recipe", "h-resume", "h-review", "h-x-app",
 ];
 
-/// Properties of one item: as much as several people would ever write into one.
+/// The maximum number of properties of one item: more than several people would ever write.
 const PROPERTIES: usize = 256;
 
-/// How often properties may hold what is in their item: in each other, or several on one
-/// element. What does not fit is left out; three times is usual.
+/// How many times over the properties of an item may hold its content, by nesting or by several
+/// properties on one element. The rest is left out; three times is usual.
 const OFTEN: usize = 8;
 
-/// Beside that, an item may hold so much in any case.
+/// The minimum total size of property values that every item may have, in bytes, however small its
+/// content is.
 const ROOM_BYTES: usize = 64 * 1024;
 
-/// An item.
+/// An item of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MicroformatItem<'p> {
     /// The element that is the item.
     pub(super) tag: HtmlElement<'p>,
-    /// Whether it is written in the names of before microformats2.
+    /// Whether the item is marked up with classic microformats.
     pub(super) is_classic: bool,
 }
 
-/// How the value of a property is to be read.
+/// The form in which the value of a property is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueForm {
     /// `p-`: text.
@@ -57,18 +57,18 @@ pub(super) enum ValueForm {
 /// A property of an item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Property<'p> {
-    /// Its name, without the prefix.
+    /// The name, without the prefix.
     pub(super) name: &'p str,
-    /// How to read it.
+    /// The form of the value.
     pub(super) form: ValueForm,
-    /// Where its value is.
+    /// The element that holds the value.
     pub(super) tag: HtmlElement<'p>,
-    /// The item that is its value, if it is one.
+    /// The item that is the value, if it is one.
     pub(super) item: Option<MicroformatItem<'p>>,
 }
 
 impl<'p> MicroformatItem<'p> {
-    /// The item that an element is.
+    /// Returns the item that an element is.
     pub(super) fn at(tag: HtmlElement<'p>) -> Option<MicroformatItem<'p>> {
         if tag.words("class").any(|class| KINDS.contains(&class)) {
             return Some(MicroformatItem { tag, is_classic: false });
@@ -76,19 +76,19 @@ impl<'p> MicroformatItem<'p> {
         classic::is_item(tag).then_some(MicroformatItem { tag, is_classic: true })
     }
 
-    /// Whether it is of this kind.
+    /// Returns whether the item is of this kind.
     pub(super) fn is(self, kind: &str) -> bool {
         if self.is_classic { classic::is(self.tag, kind) } else { self.tag.has_class(kind) }
     }
 
-    /// The items of this kind in it, but not those in other items.
+    /// Returns the items of this kind in the item, except those inside other items.
     pub(super) fn items(self, kind: &str) -> Vec<MicroformatItem<'p>> {
         let mut found = outermost(self.tag);
         found.retain(|item| item.is(kind));
         found
     }
 
-    /// Its properties, in order.
+    /// Returns the properties, in document order.
     pub(super) fn properties(self) -> Vec<Property<'p>> {
         let mut found = Vec::new();
         let mut room = OFTEN * self.tag.size(usize::MAX) + ROOM_BYTES;
@@ -103,7 +103,7 @@ impl<'p> MicroformatItem<'p> {
                     room -= size;
                     found.push(Property { name, form, tag, item });
                 } else {
-                    room /= 2; // so that not even looking costs much
+                    room /= 2; // bounds the cost of measuring, too
                 }
             };
             if self.is_classic {
@@ -116,8 +116,8 @@ impl<'p> MicroformatItem<'p> {
         found
     }
 
-    /// What it is called although no property says so: only where nothing else in it has
-    /// a text of its own.
+    /// Returns the implied name of an item without a `name` property: its text, if no other
+    /// property has a text.
     pub(super) fn implied_name(self, properties: &[Property<'p>]) -> Option<String> {
         let told = |held: &Property<'_>| matches!(held.form, ValueForm::Text | ValueForm::Markup);
         if self.is_classic || properties.iter().any(told) || self.has_items() {
@@ -133,7 +133,7 @@ impl<'p> MicroformatItem<'p> {
         own.or_else(|| Some(self.tag.text())).filter(|name| !name.is_empty())
     }
 
-    /// Where it leads although no property says so.
+    /// Returns the implied address of an item without a `url` property.
     pub(super) fn implied_url(self, properties: &[Property<'p>]) -> Option<&'p str> {
         let addressed = |held: &Property<'_>| held.form == ValueForm::Address;
         if self.is_classic || properties.iter().any(addressed) || self.has_items() {
@@ -142,7 +142,7 @@ impl<'p> MicroformatItem<'p> {
         self.only(&["a", "area"]).and_then(|tag| tag.attr("href"))
     }
 
-    /// Its picture although no property says so.
+    /// Returns the implied picture of an item without a `photo` property.
     pub(super) fn implied_photo(self, properties: &[Property<'p>]) -> Option<&'p str> {
         let addressed = |held: &Property<'_>| held.form == ValueForm::Address;
         if self.is_classic || properties.iter().any(addressed) || self.has_items() {
@@ -152,18 +152,18 @@ impl<'p> MicroformatItem<'p> {
         tag.attr(if tag.name() == "img" { "src" } else { "data" })
     }
 
-    /// Whether there are items in it: then nothing is implied.
+    /// Returns whether the item contains items. Nothing is implied for such an item.
     fn has_items(self) -> bool {
         !outermost(self.tag).is_empty()
     }
 
-    /// The element itself and the only ones inside it, two deep.
+    /// Returns the element and its only descendants, two levels deep.
     fn alone(self) -> Vec<HtmlElement<'p>> {
         std::iter::successors(Some(self.tag), |tag| tag.only_element()).take(3).collect()
     }
 
-    /// The element of one of these names: itself, the only one of its name in it, or the
-    /// only one in the only element in it.
+    /// Returns the element that has one of these names: the item itself, the only element of that
+    /// name in it, or the only one in its only child.
     fn only(self, names: &[&str]) -> Option<HtmlElement<'p>> {
         if names.contains(&self.tag.name()) {
             return Some(self.tag);
@@ -176,7 +176,7 @@ impl<'p> MicroformatItem<'p> {
     }
 }
 
-/// The items below an element, but not those in other items.
+/// Returns the items below an element, except those inside other items.
 pub(super) fn outermost(top: HtmlElement<'_>) -> Vec<MicroformatItem<'_>> {
     let mut found = Vec::new();
     top.walk(|tag| match MicroformatItem::at(tag) {
@@ -189,7 +189,7 @@ pub(super) fn outermost(top: HtmlElement<'_>) -> Vec<MicroformatItem<'_>> {
     found
 }
 
-/// The properties that an element is by the names of microformats2.
+/// Adds the properties that an element is in microformats2.
 fn modern<'p>(tag: HtmlElement<'p>, add: &mut impl FnMut(ValueForm, &'p str)) {
     let mut seen: Vec<&str> = Vec::new();
     for class in tag.words("class").take(PROPERTIES) {
@@ -208,7 +208,8 @@ fn modern<'p>(tag: HtmlElement<'p>, add: &mut impl FnMut(ValueForm, &'p str)) {
     }
 }
 
-/// Whether this names a property: `p-4` is what style sheets call a distance.
+/// Returns whether a class suffix can be the name of a property: `p-4` is a CSS utility class for a
+/// padding.
 fn is_name(name: &str) -> bool {
     let letters = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase());
     let vendor = |word: &str| {
@@ -225,7 +226,7 @@ mod tests {
     use super::super::html::ParsedHtml;
     use super::*;
 
-    /// The first item of a page.
+    /// Parses a page and calls `look` with its first item.
     fn with_item<T>(html: &str, look: impl FnOnce(MicroformatItem<'_>) -> T) -> T {
         let page = ParsedHtml::read(html);
         look(outermost(page.root().unwrap())[0])

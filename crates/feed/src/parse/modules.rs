@@ -1,6 +1,6 @@
-//! The modules that feeds carry. A module with elements that have a counterpart in Atom has
-//! one file here, which reads them, and one line in [`READERS`]. Elements of every other
-//! module are kept as they are; its namespace is one line in `vocabulary::known`.
+//! The extension modules of feeds. A module with elements that have a counterpart in Atom has one
+//! file here, which reads them, and one line in [`READERS`]. The elements of all other modules are
+//! kept as they are; such a module is one line in `vocabulary::known`.
 
 mod content;
 mod dc;
@@ -14,11 +14,11 @@ use super::target::Target;
 use super::tree::XmlElement;
 use super::vocabulary::{CONTENT, DC, DCTERMS, GOOGLEPLAY, ITUNES, MEDIA, SY, Vocabulary};
 
-/// Reads an element into a feed or entry. `false` says that it has no counterpart in Atom,
-/// so the caller keeps it as an extension.
+/// Reads an element into a feed or entry. Returns `false` if the element has no counterpart in
+/// Atom, so that the caller keeps it as an extension.
 pub(super) type ElementReader = fn(XmlElement<'_>, &mut Target<'_>) -> bool;
 
-/// The modules whose elements are read, most frequent first.
+/// The readers of modules, most frequent first.
 static READERS: [(&Vocabulary, ElementReader); 7] = [
     (&DC, dc::read),
     (&CONTENT, content::read),
@@ -29,7 +29,7 @@ static READERS: [(&Vocabulary, ElementReader); 7] = [
     (&GOOGLEPLAY, googleplay::read),
 ];
 
-/// What reads the elements of a vocabulary; `None` if all of them are kept as they are.
+/// Returns the reader for the elements of a vocabulary; `None` if all of them are kept as they are.
 pub(super) fn reader_of(vocabulary: &'static Vocabulary) -> Option<ElementReader> {
     READERS.iter().find(|(known, _)| std::ptr::eq(*known, vocabulary)).map(|(_, read)| *read)
 }

@@ -1,16 +1,16 @@
-//! Names of people, as feeds write them.
+//! Parsing of persons written as one text.
 //!
-//! RSS has one text for a person where Atom has three elements. The forms are
-//! `a@b.test (Name)`, `Name (a@b.test)`, `Name <a@b.test>`, the address alone, the name
-//! alone, and any of these with a web address instead.
+//! RSS has one text for a person where Atom has three elements. The forms are `a@b.test (Name)`,
+//! `Name (a@b.test)`, `Name <a@b.test>`, the address alone, the name alone, and any of these with a
+//! web address instead.
 
 use crate::model::Person;
 
-/// Brackets and what is left of separators around a name.
+/// Brackets and separators to trim from a name.
 const AROUND: [char; 15] =
     ['(', ')', '<', '>', '[', ']', '"', ',', ';', ':', '（', '）', '<', '>', '\u{a0}'];
 
-/// Reads a person out of a text; `None` if it names nobody.
+/// Parses a person; `None` if the text names nobody.
 pub(super) fn person(text: &str) -> Option<Person> {
     let text = text.trim();
     let mut person = Person::default();
@@ -32,7 +32,7 @@ pub(super) fn person(text: &str) -> Option<Person> {
     somebody.then_some(person)
 }
 
-/// What is around an address: only one side of it holds a name, mostly.
+/// Joins the texts before and after an address; usually only one of them is a name.
 fn join(before: &str, after: &str) -> String {
     let (before, after) = (before.trim(), after.trim());
     if before.is_empty() || after.is_empty() {
@@ -41,13 +41,13 @@ fn join(before: &str, after: &str) -> String {
     format!("{before} {after}")
 }
 
-/// A name without the brackets that an address left behind.
+/// Returns a name without the brackets around the removed address.
 fn bare(text: &str) -> String {
     let text = text.replace("()", "").replace("<>", "").replace("[]", "");
     text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(&c)).to_owned()
 }
 
-/// Where an e-mail address stands in a text.
+/// Returns the range of an e-mail address in a text.
 fn email(text: &str) -> Option<(usize, usize)> {
     let local = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c);
     let domain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
@@ -66,7 +66,7 @@ fn email(text: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// Where a web address stands in a text.
+/// Returns the range of a web address in a text.
 fn address(text: &str) -> Option<(usize, usize)> {
     let from = text.find("http://").or_else(|| text.find("https://"))?;
     let end = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '(' | ')' | '"' | ',');

@@ -1,7 +1,7 @@
-//! What elements are read into: a feed or an entry.
+//! The target that elements are read into: a feed or an entry.
 //!
-//! Formats and modules fill the same fields through here. The first to fill a field keeps
-//! it, so a format reads its own elements before those of modules.
+//! Formats and modules fill the same fields through this type. The first to fill a field wins, so a
+//! format reads its own elements before those of modules.
 
 use crate::model::{Category, Content, Element, Entry, Feed, Hints, Link, Node, Person, Text};
 use crate::parse::bases::Bases;
@@ -12,7 +12,7 @@ use crate::parse::tree::{Items, XmlElement};
 use crate::repair::{Repair, RepairCode};
 use chrono::{DateTime, FixedOffset};
 
-/// Elements whose text is an address, by their prefix.
+/// Elements whose text is an address, by prefix and name.
 const ADDRESSES: [(&str, &str); 6] = [
     ("rss", "docs"),
     ("rss", "comments"),
@@ -22,8 +22,8 @@ const ADDRESSES: [(&str, &str); 6] = [
     ("wfw", "commentRss"),
 ];
 
-/// Authors or contributors of one feed or entry: each is compared with those before it.
-/// Who is beyond is kept as an extension.
+/// The maximum number of authors or contributors of one feed or entry: each is compared with those
+/// before it. Any more are kept as extensions.
 const PEOPLE: usize = 256;
 
 /// A feed or an entry.
@@ -33,7 +33,7 @@ pub(super) enum FeedOrEntry<'h> {
     Entry(&'h mut Entry),
 }
 
-/// What is being filled.
+/// A feed or entry that is being filled.
 #[derive(Debug)]
 pub(super) struct Target<'h> {
     pub(super) object: FeedOrEntry<'h>,
@@ -42,7 +42,7 @@ pub(super) struct Target<'h> {
     pub(super) trace: &'h mut SourceTrace,
 }
 
-/// One field of a feed or an entry.
+/// Implements access to a field that feeds and entries share.
 macro_rules! slots {
     ($($name:ident: $kind:ty;)*) => {
         $(
@@ -70,7 +70,7 @@ impl Target<'_> {
         extensions: Vec<Element>;
     }
 
-    /// The entry, if it is one.
+    /// Returns the entry, if the target is one.
     pub(super) fn entry(&mut self) -> Option<&mut Entry> {
         match &mut self.object {
             FeedOrEntry::Entry(entry) => Some(entry),
@@ -78,7 +78,7 @@ impl Target<'_> {
         }
     }
 
-    /// The feed, if it is one.
+    /// Returns the feed, if the target is one.
     pub(super) fn feed(&mut self) -> Option<&mut Feed> {
         match &mut self.object {
             FeedOrEntry::Feed(feed) => Some(feed),
@@ -86,7 +86,7 @@ impl Target<'_> {
         }
     }
 
-    /// What becomes of items inside an element that is kept: those of a feed are read.
+    /// Returns how items inside a kept element are treated: items of a feed are read as entries.
     pub(super) fn items(&self) -> Items {
         match self.object {
             FeedOrEntry::Feed(_) => Items::Read,
@@ -94,12 +94,12 @@ impl Target<'_> {
         }
     }
 
-    /// What says when to come back.
+    /// Returns the polling hints.
     pub(super) fn hints(&mut self) -> Option<&mut Hints> {
         self.feed().map(|feed| &mut feed.hints)
     }
 
-    /// The shorter text: `summary` of an entry, `subtitle` of a feed.
+    /// Returns the short text: `summary` of an entry, `subtitle` of a feed.
     pub(super) fn about(&mut self) -> &mut Option<Text> {
         match &mut self.object {
             FeedOrEntry::Feed(feed) => &mut feed.subtitle,
@@ -107,8 +107,8 @@ impl Target<'_> {
         }
     }
 
-    /// What is read from now on comes from inside `element`; `xml:lang` and `xml:base` may
-    /// come from around it.
+    /// Starts the feed or entry at `element`. `xml:lang` and `xml:base` may be inherited from its
+    /// ancestors.
     pub(super) fn begin(&mut self, element: XmlElement<'_>) {
         let owner = match &mut self.object {
             FeedOrEntry::Feed(feed) => {
@@ -127,7 +127,7 @@ impl Target<'_> {
         }
     }
 
-    /// Reads an element by `read`: what that fills came from there.
+    /// Calls `read` on an element, and traces the fields that it fills to that element.
     pub(super) fn reading(&mut self, element: XmlElement<'_>, read: impl FnOnce(&mut Target<'_>)) {
         let before = match &mut self.object {
             FeedOrEntry::Feed(feed) => self.trace.snapshot(*feed),
@@ -140,8 +140,8 @@ impl Target<'_> {
         }
     }
 
-    /// Reads an element by `read`, and keeps it as an extension if that returns `false`: it
-    /// then has no counterpart in Atom.
+    /// Calls `read` on an element, and keeps the element as an extension if `read` returns `false`
+    /// because the element has no counterpart in Atom.
     pub(super) fn read_or_keep<'t>(
         &mut self,
         element: XmlElement<'t>,
@@ -173,8 +173,7 @@ impl Target<'_> {
         self.repairs.push(Repair { byte: element.start(), ..repair });
     }
 
-    /// Makes addresses that are the text of an element absolute, where an `xml:base`
-    /// says how.
+    /// Resolves addresses that are the text of a kept element, where an `xml:base` applies.
     fn absolute(&self, element: XmlElement<'_>, kept: &mut Element) {
         let Some(base) = self.bases.base(element) else { return };
         let resolve = |element: &mut Element| {
@@ -197,22 +196,22 @@ impl Target<'_> {
         }
     }
 
-    /// Sets the title, unless there is one. `false` says that there was another.
+    /// Sets the title if it is unset. Returns whether it was.
     pub(super) fn set_title(&mut self, text: Text) -> bool {
         fill(self.title(), text)
     }
 
-    /// Sets the summary or subtitle, unless there is one.
+    /// Sets the summary or subtitle if it is unset. Returns whether it was.
     pub(super) fn set_about(&mut self, text: Text) -> bool {
         fill(self.about(), text)
     }
 
-    /// Sets the rights, unless there are.
+    /// Sets the rights if they are unset. Returns whether they were.
     pub(super) fn set_rights(&mut self, text: Text) -> bool {
         fill(self.rights(), text)
     }
 
-    /// Sets the content of an entry, unless it has one.
+    /// Sets the content of an entry if it is unset. Returns whether it was.
     pub(super) fn set_content(&mut self, content: Content) -> bool {
         match self.entry() {
             Some(entry) if entry.content.is_none() => {
@@ -224,12 +223,13 @@ impl Target<'_> {
         }
     }
 
-    /// Adds an author, unless it is there.
+    /// Adds an author, unless it is listed already. Returns `false` if the element must be kept.
     pub(super) fn add_author(&mut self, person: Option<Person>) -> bool {
         add_person(self.authors(), person)
     }
 
-    /// Adds a contributor, unless it is there.
+    /// Adds a contributor, unless it is listed already. Returns `false` if the element must be
+    /// kept.
     pub(super) fn add_contributor(&mut self, person: Option<Person>) -> bool {
         add_person(self.contributors(), person)
     }
@@ -252,7 +252,7 @@ impl Target<'_> {
         true
     }
 
-    /// Reads the date in an element; a bad one is told.
+    /// Reads the date in an element. An invalid date is reported as a repair.
     pub(super) fn date(&mut self, element: XmlElement<'_>) -> Option<DateTime<FixedOffset>> {
         let text = element.text();
         let date = dates::parse(&text);
@@ -263,13 +263,14 @@ impl Target<'_> {
         date
     }
 
-    /// Sets `updated` from an element, unless it is set. `false`: keep the element.
+    /// Sets `updated` from an element if it is unset. Returns `false` if the element must be kept.
     pub(super) fn set_updated(&mut self, element: XmlElement<'_>) -> bool {
         let Some(date) = self.date(element) else { return element.text().is_empty() };
         *self.updated().get_or_insert(date) == date
     }
 
-    /// Sets `published` of an entry from an element, unless it is set; a feed has none.
+    /// Sets `published` of an entry from an element if it is unset; feeds have no such field.
+    /// Returns `false` if the element must be kept.
     pub(super) fn set_published(&mut self, element: XmlElement<'_>) -> bool {
         let Some(date) = self.date(element) else { return element.text().is_empty() };
         match &mut self.object {

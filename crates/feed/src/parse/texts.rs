@@ -1,4 +1,4 @@
-//! Text constructs: what a text is told by its label, or by evidence where it has none.
+//! Text constructs: their type is the declared one, or is detected if none is declared.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,12 @@ use super::vocabulary::{ATOM03, XHTML};
 use crate::model::{Text, TextKind};
 
 impl Bases<'_> {
-    /// An address that stands at `element`: absolute where an `xml:base` says how.
+    /// Returns the address at `element`, absolute if an `xml:base` applies.
     pub(super) fn href(&self, element: XmlElement<'_>, address: &str) -> String {
         self.resolved(element, address).unwrap_or_else(|| address.trim().to_owned())
     }
 
-    /// The same, `None` if nothing is to be changed.
+    /// Returns the resolved address; `None` if it stays as it is.
     fn resolved(&self, element: XmlElement<'_>, address: &str) -> Option<String> {
         let address = address.trim();
         let base = self.base(element)?;
@@ -28,12 +28,12 @@ impl Bases<'_> {
         base.join(address).ok().map(String::from)
     }
 
-    /// What is inside `element`, as XHTML.
+    /// Returns the content of `element` as XHTML.
     pub(super) fn xhtml(&self, element: XmlElement<'_>) -> String {
         element.xhtml(&|at, address| self.resolved(at, address))
     }
 
-    /// What is inside `element`, as XML that can stand anywhere.
+    /// Returns the content of `element` as XML that is self-contained.
     pub(super) fn xml(&self, element: XmlElement<'_>) -> String {
         element.xml(&|at, address| self.resolved(at, address))
     }
@@ -49,7 +49,7 @@ impl Bases<'_> {
         }
     }
 
-    /// A text of RSS that is nominally plain, and HTML if it looks like it.
+    /// Reads a text of RSS that is nominally plain, but HTML if it looks like HTML.
     pub(super) fn plain(&self, element: XmlElement<'_>) -> Text {
         if element.has_elements() {
             return self.inline(element);
@@ -59,7 +59,7 @@ impl Bases<'_> {
         self.text_of(kind, value, element)
     }
 
-    /// A text of RSS that is nominally HTML, and plain if it can be nothing else.
+    /// Reads a text of RSS that is nominally HTML, but plain if it cannot be HTML.
     pub(super) fn html(&self, element: XmlElement<'_>) -> Text {
         if element.has_elements() {
             return self.inline(element);
@@ -69,7 +69,7 @@ impl Bases<'_> {
         self.text_of(kind, value, element)
     }
 
-    /// A text with real elements in it where escaped markup was due.
+    /// Reads a text with real elements where escaped markup is expected.
     fn inline(&self, element: XmlElement<'_>) -> Text {
         let escaped = element.children().any(|child| {
             matches!(child, XmlChild::Text(text) if text.contains("</") || text.contains("/>"))
@@ -78,7 +78,7 @@ impl Bases<'_> {
         self.text_of(TextKind::Html, value, element)
     }
 
-    /// Markup that is half real, half escaped: all of it is meant.
+    /// Returns markup that is partly elements and partly escaped, as one text.
     fn unescaped(&self, element: XmlElement<'_>) -> String {
         let mut text = String::new();
         let written = self.xhtml(element);
@@ -102,7 +102,7 @@ impl Bases<'_> {
         text
     }
 
-    /// A text construct of Atom: `type`, and `mode` before 1.0.
+    /// Reads an Atom text construct, by `type`, and by `mode` before Atom 1.0.
     pub(super) fn atom(&self, element: XmlElement<'_>) -> Text {
         let label = element.attr("type").unwrap_or_default();
         let kind = kind_of(label);
@@ -113,7 +113,7 @@ impl Bases<'_> {
         match (kind, element.has_elements()) {
             (Some(TextKind::Html), true) => self.inline(wrapper(element).unwrap_or(element)),
             (_, true) => self.markup(element),
-            // Escaped, by somebody who did not know better.
+            // `type="xhtml"` without elements: the markup was escaped by mistake.
             (Some(TextKind::Xhtml), false) => self.html(element),
             (kind, false) => {
                 self.text_of(kind.unwrap_or_default(), element.text().into_owned(), element)
@@ -121,7 +121,7 @@ impl Bases<'_> {
         }
     }
 
-    /// A text construct with elements inside: XHTML, whatever its label says.
+    /// Reads a text construct with child elements as XHTML, whatever its type is.
     fn markup(&self, element: XmlElement<'_>) -> Text {
         let inside = wrapper(element).unwrap_or(element);
         let mut text = self.text_of(TextKind::Xhtml, self.xhtml(inside), element);
@@ -134,8 +134,8 @@ impl Bases<'_> {
     }
 }
 
-/// The text of a construct in base64: as Atom 0.3 says by `mode`, or by a label that is
-/// neither text nor XML.
+/// Returns the decoded text of a construct in base64, declared by `mode` in Atom 0.3 or by a type
+/// that is neither text nor XML.
 fn unpacked(element: XmlElement<'_>, label: &str) -> Option<String> {
     let packed = match element.attr("mode") {
         Some(mode) => mode.eq_ignore_ascii_case("base64"),
@@ -147,8 +147,8 @@ fn unpacked(element: XmlElement<'_>, label: &str) -> Option<String> {
     packed.then(|| decoded(&element.text()))?
 }
 
-/// The `div` that must surround XHTML in Atom 1.0 (RFC 4287 `#rfc.section.3.1.1.3`) and
-/// is no part of it; before, it was.
+/// Returns the `div` that must enclose XHTML in Atom 1.0 and is not part of the content (RFC 4287
+/// `#rfc.section.3.1.1.3`). Before Atom 1.0 it was part of the content.
 fn wrapper(element: XmlElement<'_>) -> Option<XmlElement<'_>> {
     if element.is_in(&ATOM03) {
         return None;
@@ -161,7 +161,7 @@ fn wrapper(element: XmlElement<'_>) -> Option<XmlElement<'_>> {
     (alone && (plain || only.is_in(&XHTML))).then_some(only)
 }
 
-/// What a `type` says of a text construct; `None` if it says something else.
+/// Returns the type of text construct that a `type` declares; `None` if it declares something else.
 pub(super) fn kind_of(label: &str) -> Option<TextKind> {
     let label = label.split(';').next().unwrap_or_default().trim();
     let is = |names: &[&str]| names.iter().any(|name| label.eq_ignore_ascii_case(name));
@@ -176,13 +176,13 @@ pub(super) fn kind_of(label: &str) -> Option<TextKind> {
     }
 }
 
-/// Base64, as text.
+/// Decodes base64 into text.
 pub(super) fn decoded(text: &str) -> Option<String> {
     let packed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     String::from_utf8(STANDARD.decode(packed).ok()?).ok()
 }
 
-/// Elements of HTML that occur in texts of feeds.
+/// The HTML elements that occur in texts of feeds.
 #[rustfmt::skip]
 const HTML_NAMES: [&str; 77] = [
     "a", "abbr", "acronym", "address", "article", "aside", "audio", "b", "bdi", "bdo", "big",
@@ -194,27 +194,27 @@ const HTML_NAMES: [&str; 77] = [
     "th", "thead", "tr", "tt", "u", "ul", "var",
 ];
 
-/// Whether a text is HTML by all evidence: it holds an end tag or an entity, and no tag
-/// or entity that HTML does not have.
+/// Returns whether a text appears to be HTML: it has an end tag or an entity, and no tag or entity
+/// unknown to HTML.
 pub(super) fn looks_like_html(text: &str) -> bool {
     let tags = Tags::count(text);
     let (entities, unknown) = entities(text);
     (tags.ends > 0 || tags.closed > 0 || entities > 0) && tags.foreign == 0 && unknown == 0
 }
 
-/// Whether a text would lose something if it were read as HTML, and nothing if not: there
-/// is a `<` in it, but nothing that could be a tag.
+/// Returns whether reading a text as HTML would only lose content: it has a `<`, but nothing that
+/// could be a tag.
 fn is_no_html(text: &str) -> bool {
     let tag = |inside: &str| {
         inside.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?'))
     };
     let Some(first) = memchr(b'<', text.as_bytes()) else { return false };
-    // Behind the last `>` there is no tag.
+    // There is no tag after the last `>`.
     let end = text.rfind('>').unwrap_or(first);
     !memchr_iter(b'<', &text.as_bytes()[..end]).any(|at| tag(&text[at + 1..]))
 }
 
-/// What in a text looks like tags.
+/// The number of HTML tags and of other tags in a text.
 #[derive(Debug, Default)]
 struct Tags {
     known: usize,
@@ -226,7 +226,7 @@ struct Tags {
 impl Tags {
     fn count(text: &str) -> Tags {
         let mut tags = Tags::default();
-        let mut close = 0; // the next `>`, found once for all tags before it
+        let mut close = 0; // the next `>`, searched once for all tags before it
         for at in memchr_iter(b'<', text.as_bytes()) {
             let inside = &text[at + 1..];
             let end = inside.starts_with('/');
@@ -252,7 +252,7 @@ impl Tags {
     }
 }
 
-/// How many references a text holds that HTML knows, and how many that it does not.
+/// Returns the number of entities known to HTML in a text, and the number of unknown ones.
 fn entities(text: &str) -> (usize, usize) {
     let mut found = (0, 0);
     for at in memchr_iter(b'&', text.as_bytes()) {
@@ -271,7 +271,7 @@ fn entities(text: &str) -> (usize, usize) {
     found
 }
 
-/// Collapses runs of white space, for what must be one line.
+/// Collapses runs of white space, for values that must be one line.
 pub(super) fn line(text: &str) -> Cow<'_, str> {
     if !text.contains(['\n', '\t', '\r']) && !text.contains("  ") {
         return Cow::Borrowed(text);

@@ -1,10 +1,9 @@
-//! Which place of the document each value came from, for explanations.
+//! The trace of a document: which location each value came from, for explanations.
 //!
-//! Formats and modules do not report what they read an element into. The trace compares a
-//! feed or an entry before and after an element is read, and what has changed came from
-//! that element: so nothing that a format or a module does can be left out. Scalar fields
-//! are recorded by their owner and name, items of lists carry a [`TraceId`], which stays with
-//! them through all passes.
+//! Formats and modules do not report which fields they fill. The trace compares a feed or an entry
+//! before and after an element is read, and attributes every change to that element, so no format
+//! or module can forget to report. Scalar fields are recorded by owner and name. Items of lists
+//! carry a [`TraceId`], which stays with them through all passes.
 //!
 //! A trace that does not record costs one comparison for each element.
 
@@ -19,19 +18,19 @@ pub(super) use snapshot::{Snapshot, Traceable};
 
 use crate::model::TraceId;
 
-/// A place in a document.
+/// A location in a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceLocation {
     /// The name of the element as written, or of the field of a JSON object.
     pub(crate) name: String,
-    /// The path to it: `/rss/channel/item[2]/title` in XML, a JSON pointer (RFC 6901), or a
-    /// CSS selector in a page.
+    /// The path: `/rss/channel/item[2]/title` in XML, a JSON pointer (RFC 6901), or a CSS selector
+    /// in a page.
     pub(crate) path: String,
-    /// The byte of the decoded text at which it begins; not known in JSON and pages.
+    /// The byte offset in the decoded text; unknown in JSON and pages.
     pub(crate) byte: Option<usize>,
 }
 
-/// Where each value of a feed came from.
+/// The locations of all values of a feed.
 #[derive(Debug, Default)]
 pub(crate) struct SourceTrace {
     is_recording: bool,
@@ -46,44 +45,44 @@ pub(crate) struct SourceTrace {
 }
 
 impl SourceTrace {
-    /// Where the value with this trace id came from.
+    /// Returns the location of the value with this trace id.
     pub(crate) fn item(&self, id: TraceId) -> Option<&SourceLocation> {
         self.locations.get(*self.items.get(id.number()?.checked_sub(1)?)?)
     }
 
-    /// Where a scalar field of the feed, entry or source with this trace id came from.
+    /// Returns the location of a scalar field of the feed, entry or source with this trace id.
     pub(crate) fn field(&self, owner: TraceId, name: &'static str) -> Option<&SourceLocation> {
         self.locations.get(*self.fields.get(&(owner.number(), name))?)
     }
 
-    /// The document as text, in which the bytes of locations count.
+    /// Returns the decoded text that the byte offsets refer to.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// A trace that records; the default one does not.
+    /// Creates a trace that records; the default trace does not.
     pub(super) fn recording() -> SourceTrace {
         SourceTrace { is_recording: true, ..SourceTrace::default() }
     }
 
-    /// Keeps the text of the document.
+    /// Stores the text of the document.
     pub(super) fn set_text(&mut self, text: &str) {
         if self.is_recording {
             text.clone_into(&mut self.text);
         }
     }
 
-    /// The offsets of all locations, to be changed.
+    /// Returns the byte offsets of all locations, for adjustment.
     pub(super) fn offsets_mut(&mut self) -> impl Iterator<Item = &mut usize> {
         self.locations.iter_mut().filter_map(|location| location.byte.as_mut())
     }
 
-    /// The state of a feed or entry before something is read into it.
+    /// Returns the state of a feed or entry before an element is read into it.
     pub(super) fn snapshot(&self, owner: &mut impl Traceable) -> Option<Snapshot> {
         self.is_recording.then(|| Snapshot::new(owner))
     }
 
-    /// Records that everything read into `owner` since `before` came from `element`.
+    /// Records that all changes of `owner` since `before` came from `element`.
     pub(super) fn record_changes(
         &mut self,
         before: Option<Snapshot>,
@@ -102,7 +101,7 @@ impl SourceTrace {
         });
     }
 
-    /// Gives a feed or entry, which begins at `element`, its trace id.
+    /// Assigns a trace id to a feed or entry that begins at `element`.
     pub(super) fn begin(&mut self, owner: &mut impl Traceable, element: impl Locate) {
         if self.is_recording {
             let location = self.add_location(element);
@@ -111,7 +110,7 @@ impl SourceTrace {
         }
     }
 
-    /// Records where a scalar field of this owner came from.
+    /// Records the location of a scalar field of this owner.
     pub(super) fn record_field(
         &mut self,
         owner: TraceId,

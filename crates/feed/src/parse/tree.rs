@@ -1,10 +1,10 @@
-//! A document as a tree, however broken it was.
+//! The tree of an XML document, sound or broken.
 //!
-//! Nodes lie in one vector and point at each other by index, and nothing here recurses:
-//! a document can be neither deep nor wide enough to exhaust the stack, not even when
-//! the tree is dropped. Names and most texts are slices of the document.
+//! Nodes are stored in one vector and refer to each other by index, and nothing here recurses: no
+//! document is deep or wide enough to exhaust the stack, not even when the tree is dropped. Names
+//! and most texts are slices of the document.
 //!
-//! [`build()`] makes it, [`XmlElement`] is how everybody else looks at it.
+//! [`build()`] creates the tree, and [`XmlElement`] is the interface to it.
 
 mod attributes;
 mod build;
@@ -27,38 +27,38 @@ pub(super) use markup::{Items, is_item};
 use spaces::Namespace;
 pub(super) use tidy::{OriginalOffsets, tidy};
 
-/// The root of every tree: no element, it holds whatever lies at the top.
+/// The index of the root node. It is not an element, and holds the top-level nodes.
 const DOCUMENT: u32 = 0;
 const NONE: u32 = u32::MAX;
 
-/// The longest tag of a language that is one, in bytes: each entry has it, and a document
-/// may hold thousands (rule S16).
+/// The maximum length of a language tag, in bytes: each entry repeats it, and a document may have
+/// thousands of entries (rule S16).
 pub(super) const LONGEST_TAG_BYTES: usize = 64;
 
-/// A tree over a document's text.
+/// The tree of a document, borrowing from its text.
 #[derive(Debug)]
 pub(super) struct Tree<'t> {
     text: &'t str,
     nodes: Vec<Node<'t>>,
     attributes: Vec<XmlAttribute<'t>>,
     spaces: Vec<Namespace<'t>>,
-    /// The item that was open when the document broke off in the middle of it.
+    /// The item that was open when the document ended prematurely.
     cut: Option<u32>,
 }
 
-/// Which elements tell the `xml:base` (or `base`) and the `xml:lang` in force at an element:
-/// itself or the nearest around it. Who looks for them goes from one to the next of those
-/// and not through all that is around, which may be much.
+/// The nearest elements (an element itself or an ancestor) that declare the `xml:base` (or `base`)
+/// and the `xml:lang` in force. Look-ups follow these references from one declaring element to the
+/// next, because visiting all ancestors could take long.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
     base: u32,
     lang: u32,
-    /// How many tell a base.
+    /// The number of enclosing elements that declare a base.
     bases: u32,
 }
 
 impl Scope {
-    /// That of a document.
+    /// The scope of the document node.
     const NONE: Scope = Scope { base: NONE, lang: NONE, bases: 0 };
 }
 
@@ -78,7 +78,7 @@ enum Kind<'t> {
 }
 
 impl<'t> Kind<'t> {
-    /// The local name as written.
+    /// Returns the local name as written.
     fn name(&self) -> &'t str {
         match self {
             Kind::Element { name, .. } => name,
@@ -87,7 +87,7 @@ impl<'t> Kind<'t> {
     }
 }
 
-/// An attribute; namespace declarations are none.
+/// An attribute. Namespace declarations are not attributes here.
 #[derive(Debug)]
 pub(super) struct XmlAttribute<'t> {
     pub(super) prefix: &'t str,
@@ -107,18 +107,18 @@ impl XmlAttribute<'_> {
 }
 
 impl<'t> Tree<'t> {
-    /// The node that holds everything.
+    /// Returns the root node.
     pub(super) fn document(&'t self) -> XmlElement<'t> {
         XmlElement { tree: self, at: DOCUMENT }
     }
 
-    /// The item in the middle of which the document ends.
+    /// Returns the item that the end of the document cut off.
     pub(super) fn cut(&'t self) -> Option<XmlElement<'t>> {
         self.cut.map(|at| XmlElement { tree: self, at })
     }
 }
 
-/// Where a slice of `text` begins in it.
+/// Returns the offset of `slice` in `text`; `None` if it is not a slice of it.
 fn offset(text: &str, slice: &str) -> Option<usize> {
     let at = slice.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     (at + slice.len() <= text.len()).then_some(at)

@@ -1,7 +1,7 @@
-//! The namespaces of feeds: the URIs under which each is found, and its usual prefix.
+//! The vocabularies of feeds: the namespace URIs of each, and its usual prefix.
 //!
-//! These are data only. What is done with the elements of a namespace is decided by the
-//! formats and modules above (`formats::read_foreign`).
+//! This module holds data only. The formats and modules above (`formats::read_foreign`) decide how
+//! the elements of a vocabulary are read.
 
 mod known;
 
@@ -14,21 +14,20 @@ pub(super) use known::*;
 /// A namespace that occurs in feeds.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
-    /// The usual prefix: what it means where no document declares it, and what it is
-    /// written with.
+    /// The usual prefix: assumed where a document does not declare it, and used for output.
     pub(super) prefix: &'static str,
-    /// Its URI, then others under which it is found, compared as [`by_uri`] does.
+    /// The standard URI, followed by variants in use. URIs are compared as in [`by_uri`].
     pub(super) uris: &'static [&'static str],
 }
 
 impl Vocabulary {
-    /// The right URI.
+    /// Returns the standard URI.
     pub(super) fn uri(&self) -> &'static str {
         self.uris.first().copied().unwrap_or_default()
     }
 }
 
-/// The vocabulary of a URI, whatever its scheme, case and trailing `/` or `#`.
+/// Returns the vocabulary of a URI, ignoring its scheme, case and trailing `/` or `#`.
 pub(super) fn by_uri(uri: &str) -> Option<&'static Vocabulary> {
     if uri.is_empty() {
         return None;
@@ -38,8 +37,8 @@ pub(super) fn by_uri(uri: &str) -> Option<&'static Vocabulary> {
     known.or_else(|| essence.ends_with("rsscloud").then_some(&RSSCLOUD))
 }
 
-/// All vocabularies by the part of their URIs that is compared. A table, because every
-/// document declares several namespaces.
+/// All vocabularies by the significant part of their URIs; a hash table, because every document
+/// declares several namespaces.
 static BY_URI: LazyLock<HashMap<String, &'static Vocabulary>> = LazyLock::new(|| {
     let mut found = HashMap::new();
     for known in ALL {
@@ -50,12 +49,12 @@ static BY_URI: LazyLock<HashMap<String, &'static Vocabulary>> = LazyLock::new(||
     found
 });
 
-/// What a prefix usually stands for.
+/// Returns the vocabulary that a prefix usually stands for.
 pub(super) fn by_prefix(prefix: &str) -> Option<&'static Vocabulary> {
     ALL.iter().copied().find(|known| known.prefix.eq_ignore_ascii_case(prefix))
 }
 
-/// Names with capitals in them, to correct other spellings.
+/// Names in mixed case, for correcting other spellings.
 #[rustfmt::skip]
 const SPELLED: [(&str, &str); 14] = [
     ("rss", "textInput"), ("rss", "skipHours"), ("rss", "skipDays"), ("rss", "pubDate"),
@@ -65,8 +64,7 @@ const SPELLED: [(&str, &str); 14] = [
     ("feedburner", "origLink"),
 ];
 
-/// The right spelling of a name of a vocabulary. A name written all in capitals becomes
-/// lower case.
+/// Returns the standard spelling of a name in a vocabulary. A name in capitals becomes lower case.
 pub(super) fn spelled<'n>(known: Option<&Vocabulary>, name: &'n str) -> Cow<'n, str> {
     let Some(known) = known else { return Cow::Borrowed(name) };
     let right = SPELLED
@@ -81,7 +79,7 @@ pub(super) fn spelled<'n>(known: Option<&Vocabulary>, name: &'n str) -> Cow<'n, 
     }
 }
 
-/// The part of a URI that is compared.
+/// Returns the significant part of a URI.
 fn essence(uri: &str) -> &str {
     let uri = uri.trim().trim_end_matches(['/', '#']);
     let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);

@@ -1,6 +1,7 @@
-//! Every entry dated, and no date that cannot be meant (rule N9).
+//! Dates: every entry gets one, and implausible dates are replaced (rule N9).
 //!
-//! Dates are for showing. Order is the log's: nothing here may move an entry.
+//! Dates are for display. The order of entries is that of the log, so nothing here may move an
+//! entry.
 
 use chrono::{DateTime, Datelike, FixedOffset, TimeDelta, Utc};
 
@@ -8,23 +9,24 @@ use crate::context::Context;
 use crate::model::{Attribute, Element, Entry, Feed, Node};
 use crate::repair::{Repair, RepairCode};
 
-/// "Published in the future by > 10 min ⇒ display date = discovery time" (rule N9):
-/// clocks differ, so a little ahead is not ahead.
+/// The tolerance for clocks that differ: "Published in the future by > 10 min ⇒ display date =
+/// discovery time" (rule N9).
 const AHEAD: TimeDelta = TimeDelta::minutes(10);
 
-/// "> 24 h future ⇒ treat as absent" (rule N9): the date of an event, or no date at all.
+/// The distance at which a future date is discarded, because it is the date of an event, or
+/// invalid: "> 24 h future ⇒ treat as absent" (rule N9).
 const FAR: TimeDelta = TimeDelta::hours(24);
 
-/// "before 1990 ⇒ treat as absent" (rule N9): no feed is that old, so it is the default
-/// of some program.
+/// The first plausible year. Earlier dates are defaults of programs, because no feed is that old:
+/// "before 1990 ⇒ treat as absent" (rule N9).
 const FIRST_YEAR: i32 = 1990;
 
-/// Where a date is kept that is not shown.
+/// The namespace of extensions that hold discarded dates.
 pub(super) const NAMESPACE: &str = "tag:feedgate,2026:entry";
 
-/// Settles the dates of the feed and its entries.
+/// Completes the dates of the feed and its entries.
 ///
-/// Future and ancient dates are told by the time of receipt; where that is not known,
+/// Future and ancient dates are recognized relative to the time of receipt. If that is unknown,
 /// dates stay as the source has them.
 pub(super) fn complete_dates(mut feed: Feed, context: &Context) -> Feed {
     let mut repairs = Vec::new();
@@ -37,7 +39,7 @@ pub(super) fn complete_dates(mut feed: Feed, context: &Context) -> Feed {
                 [("published", &mut entry.published), ("updated", &mut entry.updated)]
             {
                 let Some((repair, absurd)) = drop_absurd(date, now) else { continue };
-                // A clock that is wrong by hours belongs to something that is there now.
+                // A clock that is off by hours still means an entry that exists now.
                 if absurd > now && absurd <= now + FAR {
                     *date = Some(now.fixed_offset());
                 }
@@ -63,8 +65,8 @@ pub(super) fn complete_dates(mut feed: Feed, context: &Context) -> Feed {
     feed
 }
 
-/// Dates that had to be made up, "in document order, 1 ms apart" (rule N9): readers order
-/// by them, and feeds list the newest first (rule N10).
+/// Spaces assumed dates "in document order, 1 ms apart" (rule N9), because readers sort by date,
+/// and feeds list the newest entry first (rule N10).
 pub(super) fn order_undated(mut feed: Feed, context: &Context) -> Feed {
     let Some(received) = context.received_at else { return feed };
     let assumed = feed.entries.iter_mut().filter(|entry| entry.date_assumed);
@@ -74,7 +76,7 @@ pub(super) fn order_undated(mut feed: Feed, context: &Context) -> Feed {
     feed
 }
 
-/// Takes a date away that cannot be meant, and returns it with what is told of it.
+/// Removes an implausible date. Returns the date and the repair to report.
 fn drop_absurd(
     date: &mut Option<DateTime<FixedOffset>>,
     now: DateTime<Utc>,
@@ -84,7 +86,7 @@ fn drop_absurd(
     Some((Repair::new(code, absurd.to_rfc3339()), absurd))
 }
 
-/// The date as the source had it, as an extension.
+/// Returns an extension that holds the date as the source had it.
 fn kept(name: &str, date: DateTime<FixedOffset>) -> Element {
     let attribute = |name: &str, value: String| Attribute {
         name: name.to_owned(),

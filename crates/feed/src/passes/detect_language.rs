@@ -4,22 +4,22 @@ use whatlang::Lang;
 
 use crate::model::{Content, Entry, Text};
 
-/// Characters of text that are examined. Detection takes 111 µs per KB, ten times as long
-/// as parsing; more text rarely changes the result.
+/// The maximum length of the examined text, in characters. Detection takes 111 µs per KB, ten times
+/// as long as parsing, and more text rarely changes the result.
 const PREFIX: usize = 400;
 
-/// Characters of text below which the result is unreliable.
+/// The minimum length of the text, in characters. The result for shorter texts is unreliable.
 const ENOUGH: usize = 40;
 
-/// The least confidence that is accepted. The crate's own `is_reliable` refuses ordinary
+/// The minimum confidence of an accepted result. `is_reliable` of the crate rejects ordinary
 /// sentences in English and French.
 const CONFIDENT: f64 = 0.5;
 
-/// Detects the language of an entry that declares none; an entry with too little text stays
-/// without. "the longer the content, the more relevant" (seed 003)
+/// Detects the language of an entry that declares none. An entry with too little text stays
+/// without: "the longer the content, the more relevant" (seed 003).
 ///
-/// This takes longer than all other steps together, so a program that polls calls it for new
-/// entries only.
+/// Detection takes longer than all passes together, so a polling program calls it for new entries
+/// only.
 pub fn detect_language(entry: &mut Entry) {
     if entry.lang.as_deref().is_some_and(|lang| !lang.is_empty()) {
         return;
@@ -43,20 +43,20 @@ pub fn detect_language(entry: &mut Entry) {
     entry.lang = found.and_then(|found| two_letters(found.lang())).map(str::to_owned);
 }
 
-/// The text without markup, of at most a few times what is examined.
+/// Returns the text without markup, with at most a few times the examined length.
 fn beginning(text: &Text) -> String {
     let end = text.value.char_indices().nth(PREFIX * 8).map_or(text.value.len(), |(at, _)| at);
     Text { value: text.value[..end].to_owned(), ..Text { kind: text.kind, ..Text::default() } }
         .to_plain()
 }
 
-/// The ISO 639-1 code of a language of the crate; `None` where there is none.
+/// Returns the ISO 639-1 code of a language of the crate; `None` if there is none.
 fn two_letters(lang: Lang) -> Option<&'static str> {
     let code = lang.code();
     CODES.iter().find(|(three, _)| *three == code).map(|(_, two)| *two)
 }
 
-/// ISO 639-3, which the crate uses, and ISO 639-1, which BCP 47 prefers.
+/// The mapping from ISO 639-3, which the crate uses, to ISO 639-1, which BCP 47 prefers.
 #[rustfmt::skip]
 const CODES: &[(&str, &str)] = &[
     ("afr", "af"), ("aka", "ak"), ("amh", "am"), ("ara", "ar"), ("aze", "az"),

@@ -1,22 +1,22 @@
-//! Where something is: the point that subscribers look for.
+//! The `georss:point` of entries that have a location.
 //!
-//! Seed 003 names one form, `georss:point` with latitude and longitude. Feeds use five
-//! others; an entry that has one of them and no point gets the point beside it. What the
-//! source wrote stays, and so do lines, boxes and polygons, which no point stands for.
+//! Subscribers read one form, `georss:point` with latitude and longitude (seed 003). Feeds use five
+//! others; an entry with one of these and no point gets a point as well. The elements of the source
+//! are kept. Lines, boxes and polygons have no point.
 
 use crate::model::{Element, Entry, Feed, Node};
 
 const GEORSS: &str = "http://www.georss.org/georss";
 const GML: &str = "http://www.opengis.net/gml";
 
-/// Elements with a latitude and a longitude beside each other: namespace and names.
+/// Vocabularies with separate elements for latitude and longitude: namespace and names.
 const PAIRS: [(&str, &str, &str); 3] = [
     ("http://www.w3.org/2003/01/geo/wgs84_pos#", "lat", "long"),
     ("http://postneo.com/icbm", "latitude", "longitude"),
     ("http://geourl.org/rss/module/", "latitude", "longitude"),
 ];
 
-/// Gives every entry with a place a point.
+/// Adds a point to every entry that has a location.
 pub(super) fn add_points(mut feed: Feed) -> Feed {
     feed.entries.iter_mut().for_each(add_point);
     feed
@@ -42,7 +42,7 @@ fn add_point(entry: &mut Entry) {
     }
 }
 
-/// Latitude and longitude in two elements.
+/// Returns the point of separate elements for latitude and longitude.
 fn pair<'e>(beside: impl Iterator<Item = &'e Element> + Clone) -> Option<String> {
     PAIRS.iter().find_map(|(space, latitude, longitude)| {
         let find = |name| beside.clone().find(|element| is(element, space, name)).map(text);
@@ -50,7 +50,7 @@ fn pair<'e>(beside: impl Iterator<Item = &'e Element> + Clone) -> Option<String>
     })
 }
 
-/// `georss:where` around a `gml:Point` around a `gml:pos`.
+/// Returns the point of a `gml:pos` in a `gml:Point` in a `georss:where`.
 fn gml_point(around: &Element) -> Option<String> {
     let held = elements(around).find(|element| is(element, GML, "Point"))?;
     let position = text(elements(held).find(|element| is(element, GML, "pos"))?);
@@ -59,7 +59,7 @@ fn gml_point(around: &Element) -> Option<String> {
     let (first, second) = (number()?, number()?);
     let system = held.attributes.iter().find(|attribute| attribute.name == "srsName");
     match system.map(|attribute| attribute.value.as_str()) {
-        // GeoRSS: WGS 84, latitude first, unless something else is said.
+        // The default of GeoRSS is WGS 84 with the latitude first.
         None => point(first, second),
         Some(name) if name.ends_with("4326") => point(first, second),
         Some(name) if name.ends_with("CRS84") => point(second, first),
@@ -67,7 +67,7 @@ fn gml_point(around: &Element) -> Option<String> {
     }
 }
 
-/// `georss:point`, if there can be such a place.
+/// Returns a `georss:point`, if the coordinates are valid.
 fn point(latitude: &str, longitude: &str) -> Option<String> {
     let within = |text: &str, limit: f64| text.parse::<f64>().is_ok_and(|n| n.abs() <= limit);
     let (latitude, longitude) = (latitude.trim(), longitude.trim());

@@ -1,14 +1,13 @@
-//! Addresses inside HTML.
+//! Resolution of relative addresses inside HTML.
 //!
-//! What holds here: only the values of attributes that hold an address change, and
-//! only if they are relative. Every other byte stays as the source wrote it, so broken
-//! markup is no more broken than before.
+//! Only relative addresses in attribute values change. Every other byte stays as the source wrote
+//! it, so broken markup is not broken further.
 
 use memchr::memchr;
 
 use crate::{iri, text_extraction};
 
-/// Attributes that hold one address, whatever the element.
+/// Attributes that hold one address, on any element.
 const ADDRESSES: &[&str] = &[
     "action",
     "background",
@@ -25,7 +24,7 @@ const ADDRESSES: &[&str] = &[
     "usemap",
 ];
 
-/// `html` with its relative addresses made absolute; `None` if there are none.
+/// Returns `html` with its relative addresses made absolute; `None` if there are none.
 pub(super) fn make_absolute(html: &str, base: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
@@ -53,12 +52,12 @@ pub(super) fn make_absolute(html: &str, base: &str) -> Option<String> {
     Some(out)
 }
 
-/// The new value of an attribute; `None` leaves it.
+/// Returns the new value of an attribute; `None` leaves it unchanged.
 fn resolved(name: &str, value: &str, base: &str) -> Option<String> {
     let known = |held: &str| held.eq_ignore_ascii_case(name);
     if ADDRESSES.iter().any(|held| known(held)) {
         let decoded = text_extraction::decode(value.trim());
-        // `#x` alone leads to a place in the same text, wherever that is shown.
+        // `#x` alone refers to a position in the same text, wherever it is displayed.
         let relative = !iri::is_absolute(&decoded) && !decoded.is_empty();
         return relative.then(|| iri::join(base, &decoded).into_owned());
     }
@@ -71,7 +70,7 @@ fn resolved(name: &str, value: &str, base: &str) -> Option<String> {
     None
 }
 
-/// One candidate of a `srcset`: an address and perhaps a width or density.
+/// Resolves one candidate of a `srcset`: an address with an optional width or density.
 fn candidate(text: &str, base: &str) -> String {
     let text = text.trim();
     let (address, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
@@ -97,7 +96,7 @@ fn push_quoted(out: &mut String, value: &str, is_quoted: bool) {
     out.push_str(mark);
 }
 
-/// A start tag that is being read, from behind its name.
+/// A start tag that is being read, from the end of its name.
 struct Tag<'a> {
     html: &'a str,
     at: usize,
@@ -105,13 +104,13 @@ struct Tag<'a> {
 
 struct Attribute<'a> {
     name: &'a str,
-    /// Where the value begins and ends, without quotes.
+    /// The range of the value, without quotes.
     value: (usize, usize),
     is_quoted: bool,
 }
 
 impl<'a> Tag<'a> {
-    /// The next attribute that has a value; `None` behind the end of the tag.
+    /// Returns the next attribute that has a value; `None` at the end of the tag.
     fn next_attribute(&mut self) -> Option<Attribute<'a>> {
         loop {
             self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
@@ -121,7 +120,7 @@ impl<'a> Tag<'a> {
             }
             let length = name_length(rest);
             if length == 0 {
-                // Not a name: a stray quote or equals sign.
+                // A stray quote or equals sign is not a name.
                 self.at += rest.chars().next().map_or(0, char::len_utf8);
                 continue;
             }
@@ -151,7 +150,7 @@ impl<'a> Tag<'a> {
         Some(((from, self.at), false))
     }
 
-    /// Passes over bytes, which must be ASCII.
+    /// Skips bytes that satisfy `what`, which must be ASCII.
     fn skip(&mut self, what: impl Fn(u8) -> bool) {
         let rest = &self.html.as_bytes()[self.at..];
         self.at += rest.iter().position(|byte| !what(*byte)).unwrap_or(rest.len());

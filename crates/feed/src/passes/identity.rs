@@ -1,20 +1,20 @@
-//! Every entry an id, by which it is known for ever (rules N1, N2).
+//! Identity: every entry gets a permanent id (rules N1, N2).
 //!
-//! | the source has | the id is |
+//! | source | id |
 //! | --- | --- |
-//! | an id that is an IRI | that, byte for byte |
-//! | an id that is none | `urn:guid:` and the id, percent-encoded; a bare UUID as `urn:uuid:` |
-//! | no id, but a link no other entry has | the link |
-//! | neither, but it stands under another in an outline | that one's id, and a hash of what it says |
-//! | neither | `tag:feedgate,2026:` and a hash of title, content and enclosure; flagged |
-//! | an id that several entries have | the oldest keeps it, the others get a hash behind it |
+//! | an id that is an IRI | that id, byte for byte |
+//! | an id that is not an IRI | `urn:guid:` and the id, percent-encoded; a bare UUID as `urn:uuid:` |
+//! | no id, but a link that no other entry has | the link |
+//! | neither, but a parent in an outline | the parent's id and a hash of the content |
+//! | neither | `tag:feedgate,2026:` and a hash of title, content and enclosure; flagged as generated |
+//! | an id that several entries share | the oldest keeps it, the others get a hash appended |
 //!
-//! A feed whose ids repeat, or are there in part only, is known by its links from then on
-//! ([`KnownBy`]): an id that several entries had at one time says nothing at another.
+//! A feed whose ids are repeated or partly missing is identified by its links from then on
+//! ([`KnownBy`]), because an id that several entries shared once identifies none of them later.
 //!
-//! What holds here: an id depends on nothing but the entry and the entries beside it:
-//! not on the time, the gateway, the feed's address or the order of the document. Dates
-//! are never part of it, because they drift.
+//! An id depends only on the entry and the other entries of the document: not on the time, the
+//! gateway, the address of the feed or the order of the document. Dates are never part of an id,
+//! because they change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -28,11 +28,11 @@ use crate::repair::{Repair, RepairCode};
 
 use super::outline;
 
-/// How a generated id begins (RFC 4151). The name is the program's and not the
-/// gateway's, so that moving a gateway makes nothing new.
+/// The prefix of generated ids (RFC 4151). It names the program, not the gateway, so that entries
+/// stay known when a gateway moves.
 const GENERATED: &str = "tag:feedgate,2026:";
 
-/// Gives the feed and each entry an id.
+/// Assigns an id to the feed and to each entry.
 pub(super) fn assign_ids(mut feed: Feed, context: &Context) -> Feed {
     feed.id = feed_id(&feed, context);
     for entry in &mut feed.entries {
@@ -53,8 +53,8 @@ pub(super) fn assign_ids(mut feed: Feed, context: &Context) -> Feed {
     feed
 }
 
-/// The ids that the entries of a normalized feed have when they are known by something
-/// else, in their order.
+/// Returns the ids that the entries of a normalized feed would have if they were identified by
+/// another property, in their order.
 pub(super) fn entry_ids(feed: &Feed, by: KnownBy) -> Vec<String> {
     let mut entries = feed.entries.clone();
     if by == KnownBy::Link {
@@ -65,7 +65,7 @@ pub(super) fn entry_ids(feed: &Feed, by: KnownBy) -> Vec<String> {
     entries.into_iter().map(|entry| entry.id).collect()
 }
 
-/// Gives each entry its id, whoever else has it; says what had to be mended.
+/// Assigns each entry an id without regard to duplicates. Returns the repairs.
 fn assign_independent(entries: &mut [Entry], links: &HashMap<String, usize>) -> Vec<Repair> {
     let mut repairs = Vec::new();
     for at in 0..entries.len() {
@@ -81,11 +81,13 @@ fn assign_independent(entries: &mut [Entry], links: &HashMap<String, usize>) -> 
     repairs
 }
 
-/// "> 5 % (and ≥ 2) of a document's guids are empty or repeat" (rule N2).
+/// The number and the share of missing or repeated ids above which ids are unreliable, as a minimum
+/// and a divisor: "> 5 % (and ≥ 2) of a document's guids are empty or repeat" (rule N2).
 const DOUBTFUL: (usize, usize) = (2, 20);
 
-/// What the entries of a document are best known by. Where none has an id, nothing is lost
-/// by waiting for one. What stands in an outline rarely has one, and does without.
+/// Returns the property that identifies the entries of a document best. A document without any ids
+/// keeps `Id`, because ids may appear later at no loss. Entries in an outline rarely have ids, and
+/// are not counted.
 fn known_by(entries: &[Entry]) -> KnownBy {
     let mut ids: HashMap<&str, Vec<&Entry>> = HashMap::new();
     for entry in entries.iter().filter(|entry| entry.under.is_none()) {
@@ -95,7 +97,7 @@ fn known_by(entries: &[Entry]) -> KnownBy {
     if ids.is_empty() {
         return KnownBy::Id;
     }
-    // The same twice is a repetition and no other entry.
+    // An identical entry is a repetition, not another entry.
     let others = |same: &Vec<&Entry>| same[1..].iter().filter(|entry| **entry != same[0]).count();
     let doubtful = empty + ids.values().map(others).sum::<usize>();
     let (least, share) = DOUBTFUL;
@@ -103,14 +105,14 @@ fn known_by(entries: &[Entry]) -> KnownBy {
     if is_doubtful { KnownBy::Link } else { KnownBy::Id }
 }
 
-/// The feed's own id, else its own address.
+/// Returns the id of the feed, or its address if it has none.
 fn feed_id(feed: &Feed, context: &Context) -> String {
     let itself = feed.links.iter().find(|link| link.rel == "self").map(|link| link.href.as_str());
     let stated = as_iri(&feed.id).or_else(|| itself.and_then(as_iri));
     stated.unwrap_or_else(|| context.url.to_string())
 }
 
-/// `id` as an IRI: as it is if it is one, else wrapped; `None` if it is empty.
+/// Returns `id` as an IRI, wrapped if it is not one; `None` if it is empty.
 fn as_iri(id: &str) -> Option<String> {
     let id = id.trim();
     if id.is_empty() {
@@ -132,8 +134,8 @@ fn is_uuid(text: &str) -> bool {
         && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
-/// The id of an entry, whatever the other entries' are; `above` is that of the one it
-/// stands under.
+/// Returns the id of an entry without regard to the other entries. `above` is the id of its parent
+/// in an outline.
 fn entry_id(
     entry: &Entry,
     above: Option<&str>,
@@ -153,7 +155,7 @@ fn entry_id(
     (id, generated)
 }
 
-/// How many entries have each link.
+/// Returns the number of entries that have each link.
 fn link_counts(entries: &[Entry]) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     for link in entries.iter().filter_map(permalink) {
@@ -164,9 +166,8 @@ fn link_counts(entries: &[Entry]) -> HashMap<String, usize> {
 
 /// Makes ids unique within the document.
 ///
-/// The oldest of those that share an id keeps it, because it is the one that may be
-/// known under it already; a newer one that took it over would be dropped as known.
-/// An entry that says what another says to the letter is dropped.
+/// The oldest of the entries that share an id keeps it, because subscribers may already know it by
+/// that id; a newer entry with that id would be dropped as known. Identical entries are dropped.
 fn make_distinct(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
     let mut seen = HashSet::with_capacity(entries.len());
     if entries.iter().all(|entry| seen.insert(entry.id.as_str())) {
@@ -180,11 +181,11 @@ fn make_distinct(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
         Taken { ids: sharing.keys().map(|id| (*id).to_owned()).collect(), ..Taken::default() };
     let mut groups: Vec<Vec<usize>> = sharing.into_values().filter(|at| at.len() > 1).collect();
     groups.sort_unstable();
-    // In the order of the document, so that the same input gives the same repairs.
+    // Sorted by position, so that the same input gives the same repairs.
     let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
     let mut repeated: BTreeSet<usize> = BTreeSet::new();
     for at in groups {
-        // Feeds are newest first unless their dates say otherwise.
+        // Feeds list the newest entry first, unless their dates say otherwise.
         let oldest = at.iter().rev().min_by_key(|at| date(&entries[**at]));
         let keeper = oldest.copied().unwrap_or(at[0]);
         let keys: HashMap<usize, String> =
@@ -212,17 +213,17 @@ fn make_distinct(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
     outline::remove_repeated(entries, &repeated);
 }
 
-/// The ids that entries have.
+/// The ids in use.
 #[derive(Default)]
 struct Taken {
     ids: HashSet<String>,
-    /// How many tried each id that was made.
+    /// The number of attempts for each generated id.
     tried: HashMap<String, usize>,
 }
 
 impl Taken {
-    /// An id made of `id` and a mark that nobody has; of several with one mark, or with
-    /// none, each gets its number.
+    /// Returns an unused id made of `id` and a mark. Entries with the same mark, or without one,
+    /// are numbered.
     fn another(&mut self, id: &str, mark: Option<&str>) -> String {
         let made = mark.map_or_else(|| id.to_owned(), |mark| marked(id, mark));
         let tried = self.tried.entry(made.clone()).or_insert(1);
@@ -238,8 +239,8 @@ impl Taken {
     }
 }
 
-/// `id` with a mark behind it that leaves it sound: a URN had no fragments before RFC
-/// 8141, and checkers allow none; a UUID has a fixed length, so it is wrapped.
+/// Appends a mark to `id` such that the result is valid: before RFC 8141 a URN had no fragment, and
+/// validators allow none; a UUID has a fixed length, so it is wrapped.
 fn marked(id: &str, mark: &str) -> String {
     let scheme = id.get(..9).unwrap_or(id).to_ascii_lowercase();
     if id.contains('#') {
@@ -253,8 +254,8 @@ fn marked(id: &str, mark: &str) -> String {
     }
 }
 
-/// What tells an entry from `keeper`, which has the same id: its link, else what it says,
-/// if that is another; its `key`.
+/// Returns what distinguishes an entry from `keeper`, which has the same id: its link, its content
+/// if it differs, or its `key`.
 fn mark(entry: &Entry, keeper: &Entry, key: Option<&str>) -> Option<String> {
     let link = permalink(entry).filter(|link| Some(*link) != permalink(keeper));
     let mark = link.map(|link| hash(&[link])).or_else(|| key.map(str::to_owned))?;
@@ -285,7 +286,7 @@ fn title(entry: &Entry) -> String {
     entry.title.as_ref().map(Text::to_plain).unwrap_or_default()
 }
 
-/// The text of the content, else of the summary.
+/// Returns the text of the content, or of the summary if there is no content.
 fn body(entry: &Entry) -> String {
     match &entry.content {
         Some(Content::Text(text)) => text.to_plain(),
@@ -295,7 +296,7 @@ fn body(entry: &Entry) -> String {
     }
 }
 
-/// 128 bits of a SHA-256 over the parts, in hex.
+/// Returns 128 bits of the SHA-256 over the parts, in hex.
 fn hash(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {

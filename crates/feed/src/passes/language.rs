@@ -3,12 +3,12 @@
 use crate::context::Context;
 use crate::model::{Content, Feed, Link, Text};
 
-/// Writes language tags as BCP 47 has them, and sets the feed's on each entry, because
-/// entries are stored and sent without their feed. A feed that declares no language gets
-/// that of its `Content-Language`, if the header names one and not several.
+/// Writes language tags in the form of BCP 47, and sets the language of the feed on each entry,
+/// because entries are stored and sent without their feed. A feed that declares no language gets
+/// that of `Content-Language`, if the header names exactly one.
 ///
-/// An empty tag says that the language is unknown, whatever is declared around it (XML 1.0
-/// `#sec-lang-tag`); it stays where a language is declared around it.
+/// An empty tag declares the language to be unknown, overriding the enclosing declaration (XML 1.0
+/// `#sec-lang-tag`); it is kept if there is an enclosing declaration.
 pub(super) fn complete_languages(mut feed: Feed, context: &Context) -> Feed {
     tidy_tag(&mut feed.lang);
     if feed.lang.as_deref().is_none_or(str::is_empty) {
@@ -54,13 +54,13 @@ fn tidy_texts(texts: [&mut Option<Text>; 3], outer: Option<&str>) {
     texts.into_iter().flatten().for_each(|text| tidy_text(text, outer));
 }
 
-/// A text says its language only where that differs from what is around it.
+/// Removes the language of a text if it equals the surrounding one.
 fn tidy_text(text: &mut Text, outer: Option<&str>) {
     tidy_tag(&mut text.lang);
     text.lang.take_if(|lang| lang.as_str() == outer.unwrap_or_default());
 }
 
-/// `en_US` is meant as `en-US`; what is no tag at all says nothing.
+/// Corrects `en_US` to `en-US`, and removes what is not a language tag.
 fn tidy_tag(tag: &mut Option<String>) {
     let Some(held) = tag.take() else { return };
     let tidy = held.trim().replace('_', "-");

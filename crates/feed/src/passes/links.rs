@@ -1,9 +1,8 @@
-//! Every address absolute: links, icons, people, and those inside texts.
+//! Resolution of addresses: links, icons, people, and addresses inside texts.
 //!
-//! `parse` has joined what stood below an `xml:base`; the rest is relative to the
-//! document (see [`Context::base`]). Afterwards nothing depends on a base any more. Those
-//! that a source gave stay on the outermost element that has them, because scripts in
-//! content may ask.
+//! `parse` resolves addresses below an `xml:base`. All others are relative to the document (see
+//! [`Context::base`]). Afterwards nothing depends on a base any more. The bases of a source are
+//! kept on the outermost element that has them, because scripts in content may use them.
 
 use crate::context::Context;
 use crate::iri;
@@ -15,12 +14,12 @@ use crate::repair::{Repair, RepairCode};
 use super::html;
 use super::text::trim_string;
 
-/// Pictures that may stand in an address; other data runs code in whoever follows the
-/// link (rule S22).
+/// Image types allowed in `data:` addresses; other data runs code when the link is followed (rule
+/// S22).
 const SAFE_IMAGES: &[&str] =
     &["data:image/gif", "data:image/jpeg", "data:image/png", "data:image/webp"];
 
-/// Foreign elements whose text is an address.
+/// Elements of other vocabularies whose text is an address.
 const ADDRESS_ELEMENTS: &[(&str, &str)] = &[
     ("http://wellformedweb.org/CommentAPI/", "comment"),
     ("http://wellformedweb.org/CommentAPI/", "commentRss"),
@@ -32,10 +31,10 @@ const ADDRESS_ELEMENTS: &[(&str, &str)] = &[
     (RSS, "logo"),
 ];
 
-/// The namespace in which elements of RSS are kept.
+/// The namespace of kept elements of RSS.
 const RSS: &str = "http://backend.userland.com/rss2";
 
-/// Where registered relations have their addresses (RFC 4287 `#rfc.section.4.2.7.2`).
+/// The IRI prefix of registered link relations (RFC 4287 `#rfc.section.4.2.7.2`).
 const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
 
 /// Makes all addresses absolute.
@@ -45,7 +44,7 @@ pub(super) fn make_absolute(mut feed: Feed, context: &Context) -> Feed {
     pass.feed(&mut feed);
     for entry in &mut feed.entries {
         if feed.base.is_some() {
-            // It lies outside of what has that base, but will be written inside.
+            // The text lies outside the element with that base, but will be written inside it.
             entry.base.get_or_insert_with(|| base.to_string());
         }
         pass.entry(entry);
@@ -55,13 +54,13 @@ pub(super) fn make_absolute(mut feed: Feed, context: &Context) -> Feed {
 }
 
 struct Pass<'a> {
-    /// The document's own.
+    /// The base of the document.
     base: &'a str,
     repairs: Vec<Repair>,
 }
 
 impl Pass<'_> {
-    /// A feed without its entries.
+    /// Resolves the addresses of a feed without its entries.
     fn feed(&mut self, feed: &mut Feed) {
         let outer = feed.base.as_deref();
         for text in [&mut feed.title, &mut feed.subtitle, &mut feed.rights] {
@@ -106,7 +105,8 @@ impl Pass<'_> {
         entry.extensions.iter_mut().for_each(|element| self.element(element));
     }
 
-    /// `outer` is the base on the feed or entry that the text is of.
+    /// Resolves the addresses in a text. `outer` is the base of the feed or entry that the text
+    /// belongs to.
     fn text(&mut self, text: Option<&mut Text>, outer: Option<&str>) {
         let Some(text) = text else { return };
         if text.kind != TextKind::Text {
@@ -125,7 +125,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Links without an address, or with one that runs code, are left out.
+    /// Resolves links, and drops those without an address or with one that runs code.
     fn links(&mut self, links: &mut Vec<Link>) {
         links.retain_mut(|link| {
             trim_string(&mut link.rel);
@@ -157,8 +157,8 @@ impl Pass<'_> {
         self.repairs.push(Repair::new(RepairCode::LinkDropped, why).within(link.trace_id));
     }
 
-    /// A scheme that is no address names a vocabulary all the same; it is wrapped, not
-    /// joined, because it leads nowhere.
+    /// Resolves category schemes. A scheme that is not an address is wrapped in a URN: it still
+    /// names a vocabulary, but resolving it would lead nowhere.
     fn categories(&mut self, categories: &mut [Category]) {
         for category in categories {
             let Some(scheme) = &mut category.scheme else { continue };
@@ -177,7 +177,7 @@ impl Pass<'_> {
         }
     }
 
-    /// What is known to be an address in foreign elements.
+    /// Resolves the known addresses in elements of other vocabularies.
     fn element(&mut self, element: &mut Element) {
         let holds_address = ADDRESS_ELEMENTS.contains(&(&element.namespace, &element.name));
         if let (true, [Node::Text(text)]) = (holds_address, element.children.as_mut_slice()) {
@@ -199,7 +199,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The addresses in a text construct that is kept as an element.
+    /// Resolves the addresses in a text construct that is kept as an element.
     fn kept_text(&self, element: &mut Element) {
         let value = |name: &str| {
             let told = element.attributes.iter().find(|attribute| attribute.name == name);
@@ -214,7 +214,7 @@ impl Pass<'_> {
         }
     }
 
-    /// An empty address is none, and neither is one that leads nowhere.
+    /// Resolves an optional address, and removes an empty or unusable one.
     fn optional(&mut self, address: &mut Option<String>) {
         if let Some(text) = address.as_mut().filter(|text| !text.trim().is_empty()) {
             self.address(text);
@@ -236,7 +236,7 @@ impl Pass<'_> {
     }
 }
 
-/// Whether following the address runs code (rule S22).
+/// Returns whether following the address runs code (rule S22).
 fn is_unsafe(address: &str) -> bool {
     let scheme = iri::scheme(address).unwrap_or_default();
     if scheme.eq_ignore_ascii_case("data") {

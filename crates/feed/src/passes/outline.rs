@@ -1,9 +1,9 @@
-//! Entries that stand under others in an outline (seed 000, `rssCloud:item`): how they are
-//! known, and that they say so.
+//! Nested entries of an outline (seed 000, `rssCloud:item`): their ids, and the references to their
+//! parents.
 //!
-//! Who writes an outline rarely gives each of its lines an id. One without is known by the
-//! entry it stands under and by what it says: two that say the same under different entries
-//! are two, and no id depends on what stands beside it.
+//! Authors of outlines rarely give each line an id. A line without one is identified by its parent
+//! and its content: equal lines under different parents are distinct, and no id depends on
+//! siblings.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,8 +12,7 @@ use crate::model::{Attribute, Element, Entry};
 /// The threading extensions (RFC 4685).
 const THREADS: (&str, &str) = ("http://purl.org/syndication/thread/1.0", "thr");
 
-/// Says in each entry which it stands under, in the words of RFC 4685, unless its source
-/// has said so.
+/// Adds a reference to the parent to each nested entry (RFC 4685), unless its source has one.
 pub(super) fn add_references(entries: &mut [Entry]) {
     for at in 0..entries.len() {
         let Some(above) = entries[at].under.and_then(|above| entries.get(above)) else { continue };
@@ -39,8 +38,7 @@ pub(super) fn add_references(entries: &mut [Entry]) {
     }
 }
 
-/// Drops those of the entries that are `repeated`; what stood under one of them stands
-/// under the one that is the same.
+/// Drops the entries that are `repeated`. Their children move to the identical entry that is kept.
 pub(super) fn remove_repeated(entries: &mut Vec<Entry>, repeated: &BTreeSet<usize>) {
     if repeated.is_empty() {
         return;

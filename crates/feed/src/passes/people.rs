@@ -1,10 +1,9 @@
-//! Authors: every entry has one, as RFC 4287 demands (`#rfc.section.4.1.1`,
+//! Authors: every entry gets one, as RFC 4287 requires (`#rfc.section.4.1.1`,
 //! `#rfc.section.4.1.2`).
 //!
-//! An entry without authors has those of its feed; they are written on the entry,
-//! because entries are kept and sent without their feed. A feed that names nobody is
-//! by whoever its title says: that stands on the feed only, so that nobody takes it
-//! for an author's name of an entry.
+//! An entry without authors gets those of its feed, written on the entry because entries are stored
+//! and sent without their feed. A feed that names no author gets its title as author. That author
+//! is set on the feed only, so that it is not mistaken for the author of an entry.
 
 use crate::context::Context;
 use crate::model::{Element, Feed, Node, Person, Text};
@@ -13,7 +12,7 @@ use crate::text_extraction::{self, is_printable};
 
 use super::repeats::remove_duplicates;
 
-/// Settles the people of the feed and its entries.
+/// Completes the authors and contributors of the feed and its entries.
 pub(super) fn complete_authors(mut feed: Feed, context: &Context) -> Feed {
     complete_list(&mut feed.authors);
     complete_list(&mut feed.contributors);
@@ -40,11 +39,11 @@ pub(super) fn complete_authors(mut feed: Feed, context: &Context) -> Feed {
     feed
 }
 
-/// Authors of a feed that each of its entries has as well, by what they take in bytes:
-/// there may be thousands of entries. Real feeds need a tenth.
+/// The maximum size of the feed's authors that are copied to each entry, in bytes: there may be
+/// thousands of entries. Real feeds need a tenth of it.
 const INHERITED_BYTES: usize = 16 * 1024;
 
-/// As many of the authors as entries may inherit.
+/// Returns the authors that entries inherit, up to the maximum size.
 fn first_of(authors: &[Person]) -> &[Person] {
     let mut bytes = 0;
     let within = authors.iter().take_while(|author| {
@@ -54,10 +53,10 @@ fn first_of(authors: &[Person]) -> &[Person] {
     &authors[..within.count()]
 }
 
-/// What a person takes besides what is said, in bytes.
+/// The size of a person without its texts, in bytes.
 const PERSON_BYTES: usize = 256;
 
-/// What a person takes, in bytes, more or less.
+/// Returns the approximate size of a person, in bytes.
 fn size(person: &Person) -> usize {
     fn element_size(element: &Element) -> usize {
         let attributes = element.attributes.iter();
@@ -77,21 +76,21 @@ fn size(person: &Person) -> usize {
         + person.extensions.iter().map(element_size).sum::<usize>()
 }
 
-/// Who a feed is by that names nobody: its title, else its host.
+/// Returns the substitute author of a feed that names none: its title, or its host.
 fn stand_in(feed: &Feed, context: &Context) -> Person {
     let title = feed.title.as_ref().map(Text::to_plain).filter(|title| !title.is_empty());
     let host = || context.url.host_str().unwrap_or("unknown").to_owned();
     Person { name: title.unwrap_or_else(host), ..Person::default() }
 }
 
-/// Drops who is nobody and who is there twice, and gives each a name.
+/// Drops persons without any data and duplicates, and gives each a name.
 fn complete_list(people: &mut Vec<Person>) {
     people.iter_mut().for_each(complete_person);
     people.retain(|person| !person.name.is_empty());
     remove_duplicates(people);
 }
 
-/// A person must have a name; an e-mail address must look like one (RFC 4287
+/// Completes a person: a name is required, and an e-mail address must be valid (RFC 4287
 /// `#rfc.section.3.2`).
 fn complete_person(person: &mut Person) {
     person.name = text_extraction::collapse(&person.name);
@@ -106,7 +105,7 @@ fn complete_person(person: &mut Person) {
         parts && !email.contains(|c: char| c.is_whitespace() || c.is_control() || !is_printable(c))
     };
     if let Some(other) = person.email.take_if(|email| !is_address(email)) {
-        // No address, so it says something else about the person.
+        // The text is not an e-mail address, so it is other information about the person.
         if person.name.is_empty() {
             person.name = text_extraction::collapse(&other);
         } else {
@@ -120,7 +119,7 @@ fn complete_person(person: &mut Person) {
     }
 }
 
-/// What foreign elements say of somebody of whom nothing else is known.
+/// Returns the text of extensions, for a person without any other data.
 fn text_of(elements: &[Element]) -> String {
     fn gather(element: &Element, out: &mut String) {
         for child in &element.children {

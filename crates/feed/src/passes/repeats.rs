@@ -1,13 +1,13 @@
-//! What is said twice, said once.
+//! Removal of duplicate items.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// So many are sooner compared with each other than hashed.
+/// The number of items up to which comparing them is faster than hashing.
 const FEW: usize = 8;
 
-/// Drops every item that is the same as one before it. The time it takes grows with
-/// the number of items and no faster: a document may hold a hundred thousand links.
+/// Drops every item that equals one before it. Takes linear time, because a document may have a
+/// hundred thousand links.
 pub(super) fn remove_duplicates<T: Eq + Hash>(items: &mut Vec<T>) {
     if items.len() <= FEW {
         let mut at = 1;

@@ -1,4 +1,4 @@
-//! What RFC 4287 still asks of an entry once everything else is settled.
+//! The remaining requirements of RFC 4287, after all other passes.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::repeats::remove_duplicates;
 /// The namespace of `xml:lang` and `xml:base`.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// Makes every entry one that may stand in an Atom document.
+/// Makes every entry valid in an Atom document.
 pub(super) fn make_valid(mut feed: Feed) -> Feed {
     make_links_valid(&mut feed.links);
     for entry in &mut feed.entries {
@@ -23,11 +23,10 @@ pub(super) fn make_valid(mut feed: Feed) -> Feed {
     feed
 }
 
-/// The same link twice says nothing more. Of several alternates of one type and
-/// language, which Atom forbids (RFC 4287 `#rfc.section.4.1.1`), the first is the one
-/// and the others are related.
+/// Removes duplicate links. Of several alternates of one type and language, which Atom forbids (RFC
+/// 4287 `#rfc.section.4.1.1`), the first is kept and the others become `related`.
 fn make_links_valid(links: &mut Vec<Link>) {
-    // `hreflang` says the language; an `xml:base` has been followed.
+    // `hreflang` holds the language, and `xml:base` has been applied.
     for link in &mut *links {
         link.attributes.retain(|attribute| attribute.namespace != XML);
     }
@@ -50,10 +49,9 @@ fn relate_alternates(links: &mut [Link]) {
     }
 }
 
-/// "atom:entry elements that contain no child atom:content element MUST contain at
-/// least one atom:link element with a rel attribute value of "alternate"" (RFC 4287
-/// `#rfc.section.4.1.2`). Where there is no such link, the summary is all the content
-/// there is.
+/// Uses the summary as content if there is neither content nor an alternate link: "atom:entry
+/// elements that contain no child atom:content element MUST contain at least one atom:link element
+/// with a rel attribute value of "alternate"" (RFC 4287 `#rfc.section.4.1.2`).
 fn require_content(entry: &mut Entry) {
     let linked = entry.links.iter().any(|link| link.rel == "alternate");
     if entry.content.is_none() && !linked {
@@ -61,8 +59,8 @@ fn require_content(entry: &mut Entry) {
     }
 }
 
-/// Content that cannot be read where it is must be summed up (RFC 4287
-/// `#rfc.section.4.1.1.1`); without anything better the title does it.
+/// Adds the summary that is required for content that is not inline text (RFC 4287
+/// `#rfc.section.4.1.1.1`), from the title if there is nothing better.
 fn require_summary(entry: &mut Entry) {
     let is_elsewhere = match &entry.content {
         Some(Content::Src { .. }) => true,

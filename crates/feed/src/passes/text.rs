@@ -1,11 +1,11 @@
-//! Texts trimmed, empty ones away, media types that are none corrected.
+//! Cleaning of texts: trimming, removal of empty ones, and correction of media types.
 
 use crate::model::{Category, Content, Entry, Feed, Link, Text};
 use crate::text_extraction::printable;
 
 use super::repeats::remove_duplicates;
 
-/// Settles every text of the feed.
+/// Cleans every text of the feed.
 pub(super) fn clean_texts(mut feed: Feed) -> Feed {
     clean_metadata(&mut feed);
     for entry in &mut feed.entries {
@@ -54,7 +54,7 @@ fn clean_entry(entry: &mut Entry) {
     }
 }
 
-/// `text` as a media type; the words for text constructs stand for those they mean.
+/// Returns `text` as a media type. The types of text constructs are replaced by their media types.
 fn media_type(text: String) -> Option<String> {
     match text.trim() {
         "text" => Some("text/plain".to_owned()),
@@ -66,8 +66,8 @@ fn media_type(text: String) -> Option<String> {
     }
 }
 
-/// A text that says nothing is none. Titles stay, because Atom requires them, and so
-/// does the description of a feed, which RSS requires.
+/// Removes an empty text. Titles are kept, because Atom requires them, and so is the description of
+/// a feed, which RSS requires.
 fn clean_optional(text: &mut Option<Text>) {
     trim(text.as_mut());
     if text.as_ref().is_some_and(|text| text.value.is_empty()) {
@@ -81,7 +81,7 @@ fn trim(text: Option<&mut Text>) {
     }
 }
 
-/// Takes away what no document may hold, and the space around the rest.
+/// Removes the characters that no XML document may contain, and trims the rest.
 pub(super) fn trim_string(text: &mut String) {
     let clean = printable(text);
     let trimmed = clean.trim();
@@ -104,7 +104,7 @@ fn clean_links(links: &mut [Link]) {
     }
 }
 
-/// A category needs a term; one that has only a label has it for both.
+/// Completes the term or label of categories: a category that has only a label uses it as its term.
 fn clean_categories(categories: &mut Vec<Category>) {
     for category in &mut *categories {
         trim_string(&mut category.term);
@@ -118,8 +118,7 @@ fn clean_categories(categories: &mut Vec<Category>) {
     remove_duplicates(categories);
 }
 
-/// Whether `text` is `type/subtype`, with parameters perhaps (RFC 6838
-/// `#section-4.2`).
+/// Returns whether `text` is `type/subtype` with optional parameters (RFC 6838 `#section-4.2`).
 fn is_media_type(text: &str) -> bool {
     let token = |part: &str| {
         !part.is_empty()

@@ -1,9 +1,8 @@
-//! Atom, as the single schema.
+//! Atom documents.
 //!
-//! What holds here, whatever is handed in: the output is well-formed, the same input
-//! gives the same bytes, and an entry can be moved into any document, because it
-//! declares what it uses. Documents are made by joining stored entries; nothing in
-//! an entry is ever written again.
+//! For any input, the output is well-formed, the same input gives the same bytes, and a serialized
+//! entry can be moved into any document, because it declares every prefix it uses. Documents are
+//! assembled from stored serialized entries, which are never serialized again.
 
 mod parts;
 mod revision;
@@ -19,11 +18,11 @@ use super::xml::{push_attribute, push_element, push_end, push_tag};
 
 pub use revision::revision;
 
-/// How every document begins.
+/// The XML declaration at the start of every document.
 pub const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n";
 
-/// Relations that say what a document is or where others of its series are. Those of
-/// a source hold for the source's document only, not for ours.
+/// Link relations that describe the document itself or its place in a series. Those of a source
+/// apply to the source's document and are dropped from ours.
 const DOCUMENT_RELATIONS: &[&str] = &[
     "self",
     "hub",
@@ -37,23 +36,23 @@ const DOCUMENT_RELATIONS: &[&str] = &[
     "prev-archive",
 ];
 
-/// What a document is joined from.
+/// The components of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct AtomDocument<'a> {
-    /// [`head`], or what the store kept of it; empty for a resource that has none.
+    /// The serialized [`head`], or the stored one; empty for a resource that has none.
     pub head: &'a str,
-    /// The resource, as it is subscribed to: `status/@feed`.
+    /// The topic that the resource is subscribed to as: `status/@feed`.
     pub topic: &'a str,
-    /// The first child of the feed; archive documents have none.
+    /// The status, as first child of the feed; archive documents have none.
     pub status: Option<StatusReport<'a>>,
-    /// Links of the document itself: self, hub, prev-archive and the like.
+    /// Links of the document itself: self, hub, prev-archive and others.
     pub links: &'a [Link],
-    /// Serialized entries, in the order in which they are to stand.
+    /// The serialized entries, in output order.
     pub entries: &'a [&'a str],
 }
 
-/// A feed without its entries: the start tag and the metadata elements. There is no
-/// end tag.
+/// Serializes a feed without its entries: the start tag and the metadata elements, without an end
+/// tag.
 pub fn head(feed: &Feed) -> String {
     let mut out = String::with_capacity(1_024);
     let names = Names::of_feed(feed);
@@ -62,9 +61,8 @@ pub fn head(feed: &Feed) -> String {
     out
 }
 
-/// [`head`] as it is kept for our own documents: links that are about the source's
-/// document are left out, and its own address stays as where the feed came from
-/// (`via`).
+/// Serializes the [`head`] that is stored for our own documents: links that describe the source's
+/// document are left out, and its own address becomes a `via` link.
 pub fn stored_head(feed: &Feed) -> String {
     let kept = |link: &Link| match link.rel.as_str() {
         "self" => Some(Link { rel: "via".to_owned(), ..link.clone() }),
@@ -72,7 +70,7 @@ pub fn stored_head(feed: &Feed) -> String {
         _ => Some(link.clone()),
     };
     let mut ours = Feed { entries: Vec::new(), links: Vec::new(), ..shallow(feed) };
-    // What was taken back stands in the log, once.
+    // Deletions are recorded in the log, once.
     ours.extensions.retain(|element| deleted_entry_id(element).is_none());
     for link in feed.links.iter().filter_map(kept) {
         if !ours.links.contains(&link) {
@@ -82,7 +80,7 @@ pub fn stored_head(feed: &Feed) -> String {
     head(&ours)
 }
 
-/// A copy of the feed without its entries.
+/// Returns a copy of the feed without its entries.
 fn shallow(feed: &Feed) -> Feed {
     Feed {
         format: feed.format,
@@ -104,7 +102,7 @@ fn shallow(feed: &Feed) -> Feed {
     }
 }
 
-/// That an entry was taken back, as one self-contained element (RFC 6721, `#section-3`).
+/// Serializes the deletion of an entry as one self-contained element (RFC 6721, `#section-3`).
 pub fn deletion(element: &Element) -> String {
     let mut out = format!("<at:deleted-entry xmlns:at=\"{}\"", element.namespace);
     for name in ["ref", "when"] {
@@ -117,15 +115,15 @@ pub fn deletion(element: &Element) -> String {
     out
 }
 
-/// An entry as one self-contained element.
+/// Serializes an entry as one self-contained element.
 pub fn entry(entry: &Entry) -> String {
     let mut out = String::with_capacity(1_024);
     push_entry(&mut out, entry);
     out
 }
 
-/// A serialized entry with `source` as its last child: for documents that join entries of
-/// several feeds. The source must hold nothing that needs a prefix declared.
+/// Inserts `source` as the last child of a serialized entry, for documents that combine entries of
+/// several feeds. The source must not contain anything that needs a prefix.
 pub fn with_source(entry: &str, source: &Feed) -> String {
     let (inside, end) = entry.rsplit_once("</entry>").unwrap_or((entry, ""));
     let mut out = String::with_capacity(entry.len() + 512);
@@ -143,7 +141,7 @@ fn push_entry(out: &mut String, entry: &Entry) {
     push_end(out, "entry");
 }
 
-/// A whole document.
+/// Assembles a whole document.
 pub fn document(document: &AtomDocument<'_>) -> String {
     let entries: usize = document.entries.iter().map(|entry| entry.len()).sum();
     let mut out = begin(document, entries);
@@ -152,7 +150,7 @@ pub fn document(document: &AtomDocument<'_>) -> String {
     out
 }
 
-/// A document up to its entries, with room for them.
+/// Writes a document up to its entries, with capacity for `entries_bytes` more.
 fn begin(document: &AtomDocument<'_>, entries_bytes: usize) -> String {
     let minimal;
     let head = if document.head.is_empty() {
@@ -178,7 +176,7 @@ fn begin(document: &AtomDocument<'_>, entries_bytes: usize) -> String {
     out
 }
 
-/// A feed with its entries as one document: what `feedgate normalize` prints.
+/// Serializes a feed with its entries as one document, as printed by `feedgate normalize`.
 pub fn feed(feed: &Feed) -> String {
     let head = head(feed);
     let none = AtomDocument { head: &head, topic: "", status: None, links: &[], entries: &[] };
@@ -188,8 +186,8 @@ pub fn feed(feed: &Feed) -> String {
     out
 }
 
-/// About how long an entry becomes, so that the document seldom has to be moved while it
-/// grows: its texts, and what an entry has besides.
+/// Estimates the serialized length of an entry from its texts, so that the buffer is seldom
+/// reallocated.
 fn room(entry: &Entry) -> usize {
     let content = match &entry.content {
         Some(Content::Text(Text { value, .. }) | Content::Media { value, .. }) => value.len(),
@@ -200,15 +198,14 @@ fn room(entry: &Entry) -> usize {
     1_024 + content + content / 4 + summary
 }
 
-/// The head of a resource that has none of its own: it was never fetched with
-/// success, or is no feed.
+/// Returns the head of a resource without one: it was never fetched successfully, or is not a feed.
 pub fn head_of_none(topic: &str, status: Option<StatusReport<'_>>) -> String {
     let title = status.map(|status| status.title).filter(|title| !title.is_empty());
     let updated = status.and_then(|status| status.last_parse).unwrap_or_default();
     minimal_head(&iri::encode(topic), title.unwrap_or(topic), topic, updated)
 }
 
-/// The least that RFC 4287 asks of a feed. Its author is the host of the topic.
+/// Returns the minimum that RFC 4287 requires of a feed. Its author is the host of the topic.
 pub fn minimal_head(
     id: &str,
     title: &str,

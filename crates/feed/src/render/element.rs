@@ -1,4 +1,4 @@
-//! Writing elements without a home in Atom.
+//! Serialization of elements without a counterpart in Atom.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use crate::model::{Attribute, Element, Node};
 use super::names::{ATOM, Names, RSS, as_name, namespace_of};
 use super::xml::{push_attribute, push_text, push_value};
 
-/// Appends an extension of a feed, an entry or a person, and a line end. Atom is the
-/// default namespace around it.
+/// Appends an extension of a feed, an entry or a person, followed by a line end. The default
+/// namespace around it must be Atom's.
 pub(super) fn push_extension(out: &mut String, element: &Element, names: &Names<'_>) {
     if element.namespace == ATOM {
         let foreign = Name { prefix: names.prefix(RSS), name: as_name(&element.name) };
@@ -19,8 +19,8 @@ pub(super) fn push_extension(out: &mut String, element: &Element, names: &Names<
     out.push('\n');
 }
 
-/// Appends foreign attributes to an element of Atom. Those without a namespace would
-/// be Atom's own, so they get that of RSS.
+/// Appends attributes of other namespaces to an element of Atom. Attributes without a namespace
+/// would belong to Atom, so they are moved to the namespace of RSS.
 pub(super) fn push_foreign_attributes(
     out: &mut String,
     attributes: &[Attribute],
@@ -41,12 +41,12 @@ fn push_attributes(out: &mut String, attributes: &[Attribute], names: &Names<'_>
     let mut written: Vec<Name<'_>> = Vec::with_capacity(attributes.len());
     for attribute in attributes {
         let name = as_name(&attribute.name);
-        // Declarations are ours to make.
+        // Namespace declarations are written by `Names`.
         if attribute.prefix == "xmlns" || name == "xmlns" {
             continue;
         }
         let name = Name { prefix: names.prefix(&attribute.namespace), name };
-        // Nothing may stand in a tag twice.
+        // An attribute must not occur twice in a tag.
         if !written.contains(&name) {
             out.push(' ');
             name.push(out);
@@ -75,7 +75,7 @@ impl Name<'_> {
     }
 }
 
-/// `default` is the namespace that holds around the element.
+/// Appends an element. `default` is the default namespace around it.
 fn push_nested(out: &mut String, element: &Element, default: &str, names: &Names<'_>) {
     let prefix = names.prefix(namespace_of(element));
     let name = Name { prefix, name: as_name(&element.name) };

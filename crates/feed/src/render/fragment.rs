@@ -1,10 +1,9 @@
-//! Telling whether serialized markup can be put into a document as it is.
+//! Checks whether serialized markup can be inserted into a document unchanged.
 //!
-//! XHTML content and inline XML arrive here as text. They are written raw only if
-//! they are well-formed by themselves: every tag closed, every prefix declared,
-//! every reference one that XML knows without a DTD. The check is stricter than XML
-//! where that makes it simpler; what it turns down is written escaped instead, so
-//! nothing is lost by a false alarm.
+//! XHTML content and inline XML are received as text. They are written unescaped only if they are
+//! well-formed by themselves: every tag closed, every prefix declared, every reference known to XML
+//! without a DTD. Where it simplifies the check, it is stricter than XML; rejected markup is
+//! written escaped, so a false rejection loses nothing.
 
 use std::collections::HashSet;
 
@@ -12,8 +11,8 @@ use crate::text_extraction::is_printable;
 
 use super::names::is_name;
 
-/// Whether `text` can stand inside an element. A default namespace may be declared
-/// around it, prefixes may not.
+/// Returns whether `text` can be the content of an element. A default namespace may be declared
+/// outside it, prefixes may not.
 pub(super) fn is_well_formed(text: &str) -> bool {
     let mut rest = text;
     let mut open = Open::default();
@@ -35,17 +34,17 @@ pub(super) fn is_well_formed(text: &str) -> bool {
     open.tags.is_empty()
 }
 
-/// The elements around the place that is being read.
+/// The open elements at the current position.
 #[derive(Default)]
 struct Open<'a> {
-    /// The name of each, and how many prefixes were declared before it.
+    /// The name of each open element, and the number of prefixes declared before it.
     tags: Vec<(&'a str, usize)>,
     /// The prefixes declared so far.
     prefixes: Vec<&'a str>,
 }
 
 impl<'a> Open<'a> {
-    /// Reads a start tag; `None` if it is not sound.
+    /// Reads a start tag; `None` if it is malformed.
     fn start(&mut self, text: &'a str) -> Option<&'a str> {
         let text = text.strip_prefix('<')?;
         let (name, mut rest) = word(text);
@@ -71,7 +70,7 @@ impl<'a> Open<'a> {
                 return None;
             }
             if let Some(prefix) = attribute.strip_prefix("xmlns:") {
-                // Two prefixes are of XML itself, and so are two namespaces.
+                // XML reserves two prefixes and two namespaces.
                 if matches!(prefix, "xml" | "xmlns") || value.is_empty() || is_reserved(value) {
                     return None;
                 }
@@ -98,7 +97,7 @@ impl<'a> Open<'a> {
         Some(rest)
     }
 
-    /// Reads an end tag; `None` if it closes nothing.
+    /// Reads an end tag; `None` if it matches no start tag.
     fn end(&mut self, text: &'a str) -> Option<&'a str> {
         let (name, rest) = word(text.strip_prefix("</")?);
         let (opened, before) = self.tags.pop()?;
@@ -106,7 +105,7 @@ impl<'a> Open<'a> {
         rest.trim_start_matches(SPACE).strip_prefix('>').filter(|_| opened == name)
     }
 
-    /// Whether `name` is one, with a prefix that was declared, if any.
+    /// Returns whether `name` is a valid name whose prefix, if any, is declared.
     fn is_bound(&self, name: &str) -> bool {
         match name.split_once(':') {
             None => is_name(name),
@@ -118,22 +117,22 @@ impl<'a> Open<'a> {
     }
 }
 
-/// Whether no two names with prefixes are the same but for these: both may stand for one
-/// namespace.
+/// Returns whether no two attributes with prefixes share a local name: both prefixes may be bound
+/// to the same namespace.
 fn are_distinct(attributes: &[&str]) -> bool {
     let mut locals = HashSet::new();
     let named = attributes.iter().filter_map(|name| name.split_once(':'));
     named.filter(|(prefix, _)| *prefix != "xmlns").all(|(_, local)| locals.insert(local))
 }
 
-/// Whether only XML itself may use this namespace (Namespaces in XML `#ns-decl`).
+/// Returns whether the namespace is reserved for XML itself (Namespaces in XML `#ns-decl`).
 fn is_reserved(uri: &str) -> bool {
     matches!(uri, "http://www.w3.org/XML/1998/namespace" | "http://www.w3.org/2000/xmlns/")
 }
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Splits off everything up to a character that ends a name.
+/// Splits `text` at the first character that ends a name.
 fn word(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| SPACE.contains(&c) || matches!(c, '=' | '/' | '>' | '<'));
     text.split_at(end.unwrap_or(text.len()))
@@ -144,7 +143,7 @@ fn comment(text: &str) -> Option<&str> {
     rest.strip_prefix('>').filter(|_| !inside.ends_with('-'))
 }
 
-/// Whether every reference in `run` is known and nothing in it is forbidden.
+/// Returns whether every reference in `run` is known and no character is forbidden.
 fn is_character_data(run: &str) -> bool {
     !run.contains("]]>")
         && run.split('&').skip(1).all(|after| {

@@ -1,7 +1,7 @@
-//! JSON, as a view of the same entries (seed 003; the names are Superfeedr's).
+//! JSON documents with Superfeedr's field names (seed 003).
 //!
-//! Times are seconds since 1970. Numbers are numbers. What is not known is left out,
-//! except in the status, whose keys clients read without looking.
+//! Times are seconds since 1970. Numbers are written as numbers. Unknown values are left out,
+//! except in the status, because clients read its keys without checking whether they exist.
 
 mod item;
 mod parts;
@@ -13,22 +13,22 @@ use crate::render::StatusReport;
 
 use parts::{insert_some, seconds, standard_links};
 
-/// A whole document: `feed` as read from stored Atom, entries in the order given.
+/// Returns a whole document: `feed` as read from stored Atom, with its entries in the given order.
 pub fn document(feed: &Feed, topic: &str, status: StatusReport<'_>) -> Value {
     let mut document = head(feed, topic, status);
     document.insert("items".to_owned(), items(feed));
     Value::Object(document)
 }
 
-/// A feed by itself, without the status of a resource.
+/// Returns a feed without the status of a resource.
 pub fn feed(feed: &Feed) -> Value {
     let mut document = metadata(feed, "");
     document.insert("items".to_owned(), items(feed));
     Value::Object(document)
 }
 
-/// A document that brings the status and nothing else: it has no `items` key, by
-/// which clients tell that a resource is in trouble.
+/// Returns a document with the status only. It has no `items` key; its absence tells clients that
+/// the resource has a problem.
 pub fn status_only(feed: &Feed, topic: &str, status: StatusReport<'_>) -> Value {
     Value::Object(head(feed, topic, status))
 }
@@ -44,7 +44,7 @@ fn items(feed: &Feed) -> Value {
     feed.entries.iter().map(|entry| item::item(entry, feed)).collect()
 }
 
-/// `title` is what to call a feed that has no title.
+/// Returns the metadata. `title` is used for a feed that has no title.
 fn metadata(feed: &Feed, title: &str) -> Map<String, Value> {
     let mut head = Map::new();
     let title = feed.title.as_ref().map_or_else(|| title.to_owned(), Text::to_plain);

@@ -1,8 +1,8 @@
-//! Which prefix stands for which namespace in one piece of output.
+//! The assignment of prefixes to namespaces in one serialized piece.
 //!
-//! What holds here: a piece declares what it uses on its own outermost element and
-//! nothing else, so it can be put into any document. A vocabulary that is known has
-//! the prefix that its users expect, whatever the source called it.
+//! A piece declares the namespaces it uses on its own outermost element and nothing else, so it can
+//! be inserted into any document. A known vocabulary gets its usual prefix, whatever the source
+//! used.
 
 use std::borrow::Cow;
 
@@ -14,23 +14,22 @@ use super::xml::push_value;
 
 /// Atom, RFC 4287.
 pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";
-/// RSS, as UserLand had it for a while. Elements of Atom's namespace that stand where
-/// RFC 4287 allows foreign ones only, such as a link inside an author, are written in
-/// this one: `parse` does the same with what it does not know in Atom.
+/// RSS, in the namespace that UserLand used for a while. Elements of Atom's namespace in places
+/// where RFC 4287 allows only foreign ones, such as a link inside an author, are written in this
+/// namespace; `parse` does the same with unknown elements of Atom.
 pub(super) const RSS: &str = "http://backend.userland.com/rss2";
 /// XHTML.
 pub(super) const XHTML: &str = "http://www.w3.org/1999/xhtml";
 /// The namespace of `xml:lang`, which needs no declaration.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
-/// The namespace of declarations, which must not be declared (Namespaces in XML
-/// `#ns-decl`).
+/// The namespace of declarations, which must not be declared itself (Namespaces in XML `#ns-decl`).
 const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
-/// Where elements go that a document has in the namespace of `xml:lang`: it has no
-/// elements, and strict parsers refuse some. A prefix that nobody declared gets such a name
-/// as well.
+/// The namespace for elements that a document puts into the namespace of `xml:lang`: that namespace
+/// has no elements, and strict parsers reject some. Undeclared prefixes get a namespace of the same
+/// form.
 const XML_ELEMENTS: &str = "urn:undeclared:xml";
 
-/// Prefixes by which vocabularies are known.
+/// The usual prefixes of vocabularies.
 const USUAL: &[(&str, &str)] = &[
     ("http://activitystrea.ms/spec/1.0/", "as"),
     (RSS, "rss"),
@@ -56,24 +55,24 @@ const USUAL: &[(&str, &str)] = &[
     ("https://www.jsonfeed.org/version/1.1/", "json"),
 ];
 
-/// The prefixes of one piece.
+/// The prefixes of one serialized piece.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    /// Namespaces as they are declared and their prefixes, in the order of first use.
+    /// The namespaces as declared with their prefixes, in the order of first use.
     held: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// Where each namespace, as the source wrote it, stands in `held`.
+    /// The index in `held` of each namespace, as the source wrote it.
     places: Table<&'a str, usize>,
-    /// Where each stands as it is declared: two that the source told apart may be one URI,
-    /// and with two prefixes for it an attribute could stand in a tag twice.
+    /// The index in `held` of each namespace, as declared. Two spellings of the source may become
+    /// one URI; with two prefixes for it, an attribute could occur twice in a tag.
     declared: Table<Cow<'a, str>, usize>,
-    /// The prefixes given away.
+    /// The prefixes in use.
     taken: Table<Cow<'a, str>, ()>,
-    /// How many prefixes had to be made up.
+    /// The number of generated prefixes.
     made_up: usize,
 }
 
 impl<'a> Names<'a> {
-    /// For an entry.
+    /// Creates the prefixes for an entry.
     pub(super) fn of_entry(entry: &'a Entry) -> Names<'a> {
         let mut names = Names::default();
         names.add_people(&entry.authors);
@@ -86,7 +85,7 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// For a feed without its entries.
+    /// Creates the prefixes for a feed without its entries.
     pub(super) fn of_feed(feed: &'a Feed) -> Names<'a> {
         let mut names = Names::default();
         names.add_feed(feed);
@@ -118,8 +117,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Extensions, and what is inside them; Atom's own may not stand there. All are in the
-    /// order in which they are written, so that they have it when they are read again.
+    /// Adds the namespaces of extensions and their descendants; elements of Atom are moved to RSS.
+    /// The order is that of serialization, so that parsing the output gives the same order.
     fn add_elements(&mut self, elements: &'a [Element]) {
         for element in elements {
             if element.namespace == ATOM {
@@ -145,7 +144,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Finds a prefix for `namespace`; `wanted` is what the source called it.
+    /// Assigns a prefix to `namespace`; `wanted` is the prefix in the source.
     fn add(&mut self, namespace: &'a str, wanted: &'a str) {
         if matches!(namespace, "" | ATOM | XML) || self.prefix(namespace).is_some() {
             return;
@@ -157,8 +156,8 @@ impl<'a> Names<'a> {
             return;
         }
         let wanted = usual.unwrap_or(wanted);
-        // A prefix that a known vocabulary has is that vocabulary's alone: what the
-        // source wrote first must not decide what the others are called.
+        // The usual prefix of a vocabulary is reserved for that vocabulary: the namespace that a
+        // source uses first must not change the prefixes of others.
         let reserved = usual.is_none() && USUAL.iter().any(|(_, taken)| *taken == wanted);
         let usable = !reserved && is_name(wanted) && !begins_with_xml(wanted);
         let prefix = if usable && self.taken.get(wanted).is_none() {
@@ -172,7 +171,7 @@ impl<'a> Names<'a> {
         self.held.push((uri, prefix));
     }
 
-    /// A prefix that nobody has.
+    /// Generates an unused prefix.
     fn make_up(&mut self) -> String {
         loop {
             self.made_up += 1;
@@ -183,7 +182,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The prefix of `namespace`, if it has one.
+    /// Returns the prefix of `namespace`, if it has one.
     pub(super) fn prefix(&self, namespace: &str) -> Option<&str> {
         if namespace == XML {
             return Some("xml");
@@ -203,12 +202,12 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Whether a prefix is one of those that XML keeps to itself.
+/// Returns whether XML reserves the prefix.
 fn begins_with_xml(prefix: &str) -> bool {
     prefix.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("xml"))
 }
 
-/// The namespace in which an element is written.
+/// Returns the namespace in which an element is written.
 pub(super) fn namespace_of(element: &Element) -> &str {
     match element.namespace.as_str() {
         XML => XML_ELEMENTS,
@@ -216,8 +215,8 @@ pub(super) fn namespace_of(element: &Element) -> &str {
     }
 }
 
-/// The namespace's name as a URI, which XML parsers ask for (Namespaces in XML
-/// `#iri-use`); what is none at all is wrapped.
+/// Returns the name of a namespace as a URI, as XML parsers require (Namespaces in XML `#iri-use`).
+/// A name that is not a URI is wrapped.
 fn as_uri(namespace: &str) -> Cow<'_, str> {
     if iri::scheme(namespace).is_none() || namespace == XMLNS {
         return Cow::Owned(iri::urn("namespace", namespace));
@@ -228,7 +227,7 @@ fn as_uri(namespace: &str) -> Cow<'_, str> {
         '%' => escapes_sound,
         c => iri::is_unreserved(c) || ":/?@!$&'()*+,;=".contains(c),
     };
-    // One `#` begins the fragment, another cannot stand in it.
+    // The first `#` begins the fragment, which cannot contain another one.
     let (before, fragment) = namespace.split_once('#').unwrap_or((namespace, ""));
     if before.chars().chain(fragment.chars()).all(is_plain) {
         return Cow::Borrowed(namespace);
@@ -241,14 +240,14 @@ fn as_uri(namespace: &str) -> Cow<'_, str> {
     Cow::Owned(uri)
 }
 
-/// Whether `text` can be an element's or attribute's local name, or a prefix
-/// (Namespaces in XML `#NT-NCName`; of characters beyond ASCII, letters and digits).
+/// Returns whether `text` can be a local name or a prefix (Namespaces in XML `#NT-NCName`; of the
+/// non-ASCII characters, letters and digits).
 pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(begins_name) && chars.all(continues_name)
 }
 
-/// `text` as a name: what cannot stand in one becomes an underscore.
+/// Returns `text` as a name. Characters that are not allowed become underscores.
 pub(super) fn as_name(text: &str) -> Cow<'_, str> {
     if is_name(text) {
         return Cow::Borrowed(text);

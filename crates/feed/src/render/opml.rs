@@ -1,31 +1,30 @@
-//! A list of feeds as OPML 2.0 (<http://opml.org/spec2.opml>), for readers to subscribe to
-//! or to import.
+//! Lists of feeds as OPML 2.0 (<http://opml.org/spec2.opml>), for import into readers.
 //!
-//! It is written piece by piece, because there may be very many. Whatever feeds are called,
-//! the document is well-formed.
+//! Lists are written piece by piece, because they may be very long. The document is well-formed
+//! whatever the titles of feeds contain.
 
 use chrono::{DateTime, Utc};
 
 use super::xml::{push_attribute, push_element};
 
-/// What stands behind the last outline.
+/// The text after the last outline.
 pub const END: &str = "</body>\n</opml>\n";
 
-/// One feed of the list.
+/// A feed in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpmlOutline<'o> {
-    /// What it is called, as plain text; empty if nobody knows.
+    /// The title as plain text; empty if it is unknown.
     pub title: &'o str,
-    /// Its address.
+    /// The address of the feed.
     pub url: &'o str,
-    /// The web site it belongs to.
+    /// The address of the web site.
     pub site: Option<&'o str>,
-    /// Whether a reader of feeds could read it. What is watched and is no feed is a link, or
-    /// whoever imports the list would subscribe to it in vain.
+    /// Whether the resource is a feed. Resources of other kinds are listed as links, so that
+    /// readers that import the list do not subscribe to them.
     pub is_feed: bool,
 }
 
-/// Appends what stands before the first outline. `at` is when the list became what it is.
+/// Appends the document up to the first outline. `at` is the time of the last change of the list.
 pub fn push_head(out: &mut String, title: &str, at: DateTime<Utc>) {
     let at = at.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     out.push_str(super::atom::DECLARATION);
@@ -53,8 +52,8 @@ pub fn push_outline(out: &mut String, outline: &OpmlOutline<'_>) {
     out.push_str("/>\n");
 }
 
-/// Appends a line that is no feed: "A body contains one or more outline elements", also where
-/// there is nothing to list.
+/// Appends an outline that is a note, for an empty list: "A body contains one or more outline
+/// elements".
 pub fn push_note(out: &mut String, text: &str) {
     out.push_str("<outline");
     push_attribute(out, "text", text);

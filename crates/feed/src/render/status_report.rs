@@ -1,39 +1,41 @@
-//! What Superfeedr's status element says of a resource (seed 003, "Schema & Data Formats").
+//! The content of Superfeedr's status element (seed 003, "Schema & Data Formats").
 
 use chrono::{DateTime, Utc};
 
-/// The fields of the status element, to be written as Atom or JSON.
+/// The status of a resource, serialized as Atom or JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StatusReport<'a> {
-    /// Last HTTP status code; 0 while nothing was fetched or no answer came.
+    /// The last HTTP status code; 0 before the first fetch, or if there was no response.
     pub http_code: u16,
-    /// "the content of that tag is a more explicit log message for your information".
+    /// A message about the last fetch: "the content of that tag is a more explicit log message for
+    /// your information".
     pub http_message: &'a str,
-    /// The feed's title, as plain text.
+    /// The title of the feed, as plain text.
     pub title: &'a str,
-    /// When the resource was last fetched.
+    /// The time of the last fetch.
     pub last_fetch: Option<DateTime<Utc>>,
-    /// When its content was last parsed: a fetch that finds nothing modified parses nothing.
+    /// The time at which content was last parsed. A fetch that returns "not modified" parses
+    /// nothing.
     pub last_parse: Option<DateTime<Utc>>,
-    /// "the resource will be fetched at most before this time".
+    /// The time of the next fetch: "the resource will be fetched at most before this time".
     pub next_fetch: Option<DateTime<Utc>>,
-    /// Seconds between two polls.
+    /// The seconds between two polls.
     pub period_s: u32,
-    /// Why the period is what it is, in plain words; empty if nothing is to be said.
+    /// The reason for the period, as words for people; empty if there is nothing to explain.
     pub period_reason: &'a str,
-    /// When maintenance last measured the resource.
+    /// The time at which maintenance last measured the resource.
     pub last_maintenance_at: Option<DateTime<Utc>>,
-    /// New records since then.
+    /// The number of new records since the last maintenance.
     pub entries_count_since_last_maintenance: u64,
-    /// New records in the last maintenance cycle (24 to 48 hours).
+    /// The number of new records in the last maintenance cycle (24 to 48 hours).
     pub velocity: u64,
-    /// Starts at 0; the greater, the more popular.
+    /// The popularity, from 0 upwards.
     pub popularity: f64,
-    /// 0 to 1: how likely the feed is "valid syntactically but likely invalid
+    /// The likelihood, from 0 to 1, that the feed is "valid syntactically but likely invalid
     /// semantically".
     pub bozo_rank: f64,
-    /// 0 to 1, where it was estimated.
+    /// The likelihood of adult content, from 0 to 1, if it was estimated.
     pub porn_rank: Option<f64>,
-    /// Whether ids of entries had to be generated.
+    /// Whether the id of any entry was generated.
     pub generated_ids: bool,
 }

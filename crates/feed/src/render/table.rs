@@ -1,16 +1,16 @@
-//! A map from texts that is a list while it is short.
+//! A map with text keys that is a list while it is short.
 //!
-//! An entry uses a handful of names, which are sooner compared than hashed; a hostile
-//! document uses thousands, and must not make every look-up take longer than the last.
+//! An entry uses a handful of names, which are compared faster than hashed. A hostile document uses
+//! thousands, and must not make look-ups take linear time.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// From this many names on they are hashed.
+/// The number of names from which on they are hashed.
 const MANY: usize = 16;
 
-/// What is known by a text.
+/// A map with text keys.
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
     few: Vec<(K, V)>,
@@ -24,7 +24,7 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Borrow<str> + Eq + Hash, V> Table<K, V> {
-    /// What is known by `name`.
+    /// Returns the value for `name`.
     pub(super) fn get(&self, name: &str) -> Option<&V> {
         if self.many.is_empty() {
             return self.few.iter().find(|(held, _)| held.borrow() == name).map(|(_, value)| value);
@@ -32,7 +32,7 @@ impl<K: Borrow<str> + Eq + Hash, V> Table<K, V> {
         self.many.get(name)
     }
 
-    /// Makes `value` known by `name`, which must be new.
+    /// Inserts a value for `name`, which must be new.
     pub(super) fn insert(&mut self, name: K, value: V) {
         if !self.many.is_empty() {
             self.many.insert(name, value);

@@ -1,8 +1,7 @@
-//! Writing XML: escaping, and nothing that XML 1.0 does not allow.
+//! Writing of XML: escaping, and removal of characters that XML 1.0 forbids.
 //!
-//! What holds here: whatever text is handed in, what comes out is well-formed, and
-//! the same text always gives the same bytes. Characters that no XML document may
-//! hold are left out (rule S23); there is no CDATA.
+//! For any input, the output is well-formed, and the same text always gives the same bytes.
+//! Characters that no XML document may contain are left out (rule S23). CDATA is not used.
 
 use memchr::{memchr, memchr3_iter};
 
@@ -16,12 +15,12 @@ pub fn push_text(out: &mut String, text: &str) {
         let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'\r');
         push_escaped(out, &text, positions(bytes, special));
     } else {
-        // Nearly all of what is written is text of this kind.
+        // The fast path: nearly all texts take it.
         push_escaped(out, &text, memchr3_iter(b'&', b'<', b'>', bytes));
     }
 }
 
-/// Appends `text` as the inside of a double-quoted attribute value.
+/// Appends `text` as the content of a double-quoted attribute value.
 pub fn push_value(out: &mut String, text: &str) {
     let text = printable(text);
     let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\t' | b'\n' | b'\r');
@@ -62,8 +61,8 @@ fn positions(bytes: &[u8], special: impl Fn(&u8) -> bool) -> impl Iterator<Item 
     bytes.iter().enumerate().filter(move |(_, byte)| special(byte)).map(|(at, _)| at)
 }
 
-/// Appends `text` with what is at `places` escaped, and copies the runs between whole:
-/// most text needs no escaping at all.
+/// Appends `text` with the characters at `places` escaped. The runs between them are copied whole,
+/// because most text needs no escaping.
 fn push_escaped(out: &mut String, text: &str, places: impl Iterator<Item = usize>) {
     let mut copied = 0;
     for at in places {
@@ -80,11 +79,12 @@ fn escaped(byte: u8) -> &'static str {
         b'<' => "&lt;",
         b'>' => "&gt;",
         b'"' => "&quot;",
-        // Bare in a value, these two would be read back as spaces (XML 1.0
+        // An unescaped tab or line feed in a value would be read back as a space (XML 1.0
         // `#AVNormalize`).
         b'\t' => "&#9;",
         b'\n' => "&#10;",
-        // A bare one would be read back as a line feed (XML 1.0 `#sec-line-ends`).
+        // An unescaped carriage return would be read back as a line feed (XML 1.0
+        // `#sec-line-ends`).
         _ => "&#13;",
     }
 }

@@ -1,6 +1,6 @@
-//! Times of day, where figures and marks make them plain: `15:04:05.5`, `15h04`,
-//! and `15.04` once the date is known. Nothing is checked here: an hour 25 is
-//! refused when the parts are put together.
+//! Times of day in numbers: `15:04:05.5`, `15h04`, and `15.04` once the date is known.
+//!
+//! Ranges are not checked here: an hour 25 is rejected when the date is assembled.
 
 use super::cursor::DateCursor;
 use super::cursor::Number;
@@ -8,18 +8,18 @@ use super::cursor::Number;
 /// A time of day as written. `minute` and `second` may be out of range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Time {
-    /// 0 to 24, or 1 to 12 where the half of the day is said.
+    /// The hour, 0 to 24; 1 to 12 if the text says AM or PM.
     pub(super) hour: u32,
-    /// Minutes.
+    /// The minute.
     pub(super) minute: u32,
-    /// Seconds; 60 is a leap second.
+    /// The second; 60 is a leap second.
     pub(super) second: u32,
-    /// The fraction of the second, cut after nine digits.
+    /// The fraction of the second in nanoseconds, truncated after nine digits.
     pub(super) nanos: u32,
 }
 
-/// Reads a time of day. `dated` says that the date is known, so that figures with
-/// dots between cannot be one.
+/// Reads a time of day. `dated` means that the date is already known, so numbers separated by dots
+/// cannot be one.
 pub(super) fn read(cursor: &mut DateCursor<'_>, dated: bool) -> Option<Time> {
     let mut ahead = *cursor;
     let hour = ahead.digits().filter(|hour| hour.len <= 2)?;
@@ -30,7 +30,7 @@ pub(super) fn read(cursor: &mut DateCursor<'_>, dated: bool) -> Option<Time> {
     Some(time)
 }
 
-/// A time written in one run: `HH`, `HHMM` or `HHMMSS`, the last with a fraction.
+/// Reads a time without separators: `HH`, `HHMM` or `HHMMSS`, the last with a fraction.
 pub(super) fn compact(cursor: &mut DateCursor<'_>, number: Number) -> Option<Time> {
     let Number { value, len } = number;
     match len {
@@ -46,7 +46,7 @@ pub(super) fn compact(cursor: &mut DateCursor<'_>, number: Number) -> Option<Tim
     }
 }
 
-/// `:04`, `:04:05`, `:4:5`, `:04:05,5`, and `: 04` as RFC 822 allowed.
+/// Reads `:04`, `:04:05`, `:4:5`, `:04:05,5`, and `: 04`, which RFC 822 allows.
 fn colons(cursor: &mut DateCursor<'_>, hour: Number) -> Option<Time> {
     let minute = after_colon(cursor)?;
     let Some(second) = after_colon(cursor) else {
@@ -67,7 +67,7 @@ fn after_colon(cursor: &mut DateCursor<'_>) -> Option<u32> {
     Some(if number.len <= 2 { number.value } else { u32::MAX })
 }
 
-/// `15h04`, `15 h 04`, `15h`, `15h04m05s`.
+/// Reads `15h04`, `15 h 04`, `15h` or `15h04m05s`.
 fn hours_mark(cursor: &mut DateCursor<'_>, hour: Number) -> Option<Time> {
     let mut ahead = *cursor;
     ahead.spaces();
@@ -90,7 +90,7 @@ fn hours_mark(cursor: &mut DateCursor<'_>, hour: Number) -> Option<Time> {
     Some(time)
 }
 
-/// `.04` and `.04.05`, as in Finland, Denmark and Italy.
+/// Reads `.04` and `.04.05`, as written in Finland, Denmark and Italy.
 fn dots(cursor: &mut DateCursor<'_>, hour: Number) -> Option<Time> {
     let mut ahead = *cursor;
     let mut part = || {
@@ -108,7 +108,7 @@ fn dots(cursor: &mut DateCursor<'_>, hour: Number) -> Option<Time> {
     Some(Time { hour: hour.value, minute, second, nanos: 0 })
 }
 
-/// `.5` or `,5`, of any length, in nanoseconds; what is finer is cut off.
+/// Reads `.5` or `,5`, of any length, in nanoseconds. Further digits are truncated.
 fn fraction(cursor: &mut DateCursor<'_>) -> u32 {
     let mut ahead = *cursor;
     if !(ahead.eat(b'.') || ahead.eat(b',')) || !ahead.at_digit() {

@@ -1,9 +1,9 @@
-//! A place in a text, and the few steps the date readers take from it.
+//! A cursor over the text of a date.
 //!
-//! A step that does not apply moves nothing. Bytes above ASCII count as letters,
-//! so every stop is between two characters, whatever the text.
+//! A step that does not apply leaves the cursor where it was. Bytes above ASCII count as letters,
+//! so the cursor always stands between two characters, whatever the text.
 
-/// A place in a text. Copies are cheap: look ahead with one, then assign it back.
+/// A position in a text. Copies are cheap: look ahead with a copy, then assign it back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DateCursor<'a> {
     text: &'a str,
@@ -13,79 +13,79 @@ pub(super) struct DateCursor<'a> {
 /// A run of ASCII digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Number {
-    /// What it says; at most `u32::MAX`, also where it says more.
+    /// The value; `u32::MAX` if it is greater.
     pub(super) value: u32,
-    /// How many digits it was written with.
+    /// The number of digits.
     pub(super) len: usize,
 }
 
 impl<'a> DateCursor<'a> {
-    /// The beginning of `text`.
+    /// Creates a cursor at the beginning of `text`.
     pub(super) fn new(text: &'a str) -> DateCursor<'a> {
         DateCursor { text, at: 0 }
     }
 
-    /// What has not been read yet.
+    /// Returns the text that has not been read yet.
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The byte that comes next.
+    /// Returns the next byte.
     pub(super) fn byte(&self) -> Option<u8> {
         self.byte_at(0)
     }
 
-    /// The byte that comes `ahead` bytes after the next.
+    /// Returns the byte `ahead` bytes after the next one.
     pub(super) fn byte_at(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// The byte just read.
+    /// Returns the byte before the cursor.
     pub(super) fn before(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at.checked_sub(1)?).copied()
     }
 
-    /// Whether a digit comes next.
+    /// Returns whether the next byte is a digit.
     pub(super) fn at_digit(&self) -> bool {
         self.byte().is_some_and(|byte| byte.is_ascii_digit())
     }
 
-    /// Whether a letter of any script comes next.
+    /// Returns whether the next character is a letter of any script.
     pub(super) fn at_letter(&self) -> bool {
         self.byte().is_some_and(is_letter)
     }
 
-    /// Steps over `byte`, which is ASCII, in either case.
+    /// Skips `byte`, an ASCII character, in either case. Returns whether it was there.
     pub(super) fn eat(&mut self, byte: u8) -> bool {
         let found = self.byte().is_some_and(|next| next.eq_ignore_ascii_case(&byte));
         self.at += usize::from(found);
         found
     }
 
-    /// Steps over `text`.
+    /// Skips `text`. Returns whether it was there.
     pub(super) fn eat_str(&mut self, text: &str) -> bool {
         let found = self.rest().starts_with(text);
         self.at += if found { text.len() } else { 0 };
         found
     }
 
-    /// Steps over the next byte, which the caller has seen to be ASCII.
+    /// Skips the next byte, which the caller has checked to be ASCII.
     pub(super) fn skip(&mut self) {
         self.at = self.text.len().min(self.at + 1);
     }
 
-    /// Steps over white space.
+    /// Skips white space.
     pub(super) fn spaces(&mut self) {
         self.run(|byte| byte.is_ascii_whitespace());
     }
 
-    /// Reads the digits that come next, if any do.
+    /// Reads the digits at the cursor, if there are any.
     pub(super) fn digits(&mut self) -> Option<Number> {
         let run = self.run(|byte| byte.is_ascii_digit());
         (!run.is_empty()).then(|| number(run))
     }
 
-    /// Reads `count` digits of a run that is at least that long.
+    /// Reads the first `count` digits of a run that is at least that long.
     pub(super) fn take_digits(&mut self, count: usize) -> Option<Number> {
         let digits = self.rest().get(..count)?;
         let all = count > 0 && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -93,18 +93,18 @@ impl<'a> DateCursor<'a> {
         all.then(|| number(digits))
     }
 
-    /// Reads the letters that come next.
+    /// Reads the letters at the cursor.
     pub(super) fn word(&mut self) -> &'a str {
         self.run(is_letter)
     }
 
-    /// Reads a zone's name as in `America/Port-au-Prince` or `Etc/GMT+5`.
+    /// Reads the name of a zone, such as `America/Port-au-Prince` or `Etc/GMT+5`.
     pub(super) fn region(&mut self) -> &'a str {
         self.run(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte))
     }
 
-    /// Reads a comment: what stands in round or square brackets, which may nest.
-    /// One that does not end goes to the end of the text.
+    /// Reads a comment: text in round or square brackets, which may nest. A comment without an end
+    /// extends to the end of the text.
     pub(super) fn comment(&mut self) -> &'a str {
         let rest = self.rest();
         let mut depth = 0_usize;
@@ -131,7 +131,7 @@ impl<'a> DateCursor<'a> {
     }
 }
 
-/// Whether `byte` is an ASCII letter or part of a character beyond ASCII.
+/// Returns whether `byte` is an ASCII letter or part of a non-ASCII character.
 pub(super) fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || !byte.is_ascii()
 }

@@ -1,15 +1,14 @@
-//! Dates counted from 1970, as some programs leave them: seconds, milliseconds,
-//! microseconds or nanoseconds, told apart by how many digits they have.
+//! Dates as a count from 1970: seconds, milliseconds, microseconds or nanoseconds, distinguished by
+//! the number of digits.
 //!
-//! Nine or ten digits are seconds (1973 to 2286). Twelve digits that begin like a
-//! year are `YYYYMMDDHHMM` and not for this file, and neither is anything of eight,
-//! eleven or fourteen digits.
+//! Nine or ten digits are seconds (1973 to 2286). Twelve digits that begin with a year are
+//! `YYYYMMDDHHMM` and are left to the other readers, as are eight, eleven and fourteen digits.
 
 use chrono::DateTime;
 use chrono::FixedOffset;
 use chrono::Utc;
 
-/// Reads a whole text that counts from 1970; seconds may have a fraction.
+/// Parses a text that is a count from 1970. Seconds may have a fraction.
 pub(super) fn read(text: &str) -> Option<DateTime<FixedOffset>> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -28,7 +27,7 @@ pub(super) fn read(text: &str) -> Option<DateTime<FixedOffset>> {
     Some(instant.fixed_offset())
 }
 
-/// The digits after the point, in nanoseconds; what is finer is cut off.
+/// Returns the digits after the decimal point in nanoseconds. Further digits are truncated.
 fn nanos(fraction: &str) -> u32 {
     let digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
     digits.fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'))

@@ -1,14 +1,13 @@
-//! Brings text beyond plain ASCII to the few characters the date readers know.
+//! Folding of text beyond plain ASCII into the few characters that the date readers know.
 //!
-//! Only texts with other characters or with `&` come here, so the common forms
-//! pay nothing. Letters become small and lose their accents (`ź` is `z`, `ή` is
-//! `η`, `й` is `и`), so that the tables of names need one spelling each. Digits,
-//! marks and spaces of any width become ASCII. Entities that were escaped once too
-//! often are read. Han and Hangul stay as they are.
+//! Only texts with non-ASCII characters or with `&` are folded, so the common forms cost nothing.
+//! Letters become lower case without accents (`ź` is `z`, `ή` is `η`, `й` is `и`), so that the
+//! tables of names need one spelling each. Digits, punctuation and spaces of any width become
+//! ASCII. Entities that were escaped twice are decoded. Han and Hangul are left as they are.
 
 use quick_xml::escape::resolve_html5_entity;
 
-/// `text` in the characters the tables are written with.
+/// Folds `text` into the characters that the tables are written in.
 pub(super) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut rest = text;
@@ -26,8 +25,8 @@ pub(super) fn fold(text: &str) -> String {
     folded
 }
 
-/// Adds what `entity`, the part between `&` and `;`, stands for. `&amp;nbsp;` has
-/// been escaped twice: the `amp` is dropped and the name read by itself.
+/// Appends the character of `entity`, the part between `&` and `;`. `&amp;nbsp;` was escaped twice,
+/// so `amp` is dropped and the name after it decoded.
 fn push_entity(entity: &str, folded: &mut String) -> bool {
     if entity == "amp" {
         return true;
@@ -52,8 +51,8 @@ fn push(c: char, folded: &mut String) {
     c.to_lowercase().filter_map(plain).for_each(|c| folded.push(c));
 }
 
-/// The character the tables have for a small letter or a mark; `None` for what is
-/// only decoration.
+/// Returns the tables' character for a lower-case letter or a punctuation mark; `None` if the
+/// character carries no meaning.
 fn plain(c: char) -> Option<char> {
     Some(match c {
         // Combining accents, zero-width characters and direction marks.

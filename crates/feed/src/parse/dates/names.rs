@@ -1,13 +1,12 @@
-//! Month names, by the letters they begin with, in the languages of feeds.
+//! Names of months and weekdays in the languages of feeds.
 //!
-//! A name is known by a stem, so that full, shortened and declined forms need one
-//! row: `sty` is `styczeń`, `stycznia` and `sty.`. The longest stem that fits wins:
-//! `cervenc` (Czech July) before `cerven` (June). Stems are written as `fold`
-//! leaves them. Where two languages differ, the one with more feeds has the
-//! word: `listopad` is the November of Polish and Czech, not the October of Croatian.
+//! A month is recognized by a stem, so that full, abbreviated and inflected forms need one row:
+//! `sty` is `styczeń`, `stycznia` and `sty.`. The longest matching stem wins: `cervenc` (Czech
+//! July) before `cerven` (June). Stems are spelled as `fold` leaves them. Where languages conflict,
+//! the one with more feeds wins: `listopad` is November (Polish and Czech), not October (Croatian).
 
-/// Stems, month by month. Languages that only repeat what stands there already
-/// (German, Swedish, Slovene and more) add nothing.
+/// The stems, month by month. Languages whose stems are already listed (German, Swedish, Slovene
+/// and others) add nothing.
 #[rustfmt::skip]
 const STEMS: [&[&str]; 12] = [
     &["jan", "jaan", "ene", "gen", "ian", "xan", "sty", "oca", "tammi", "led", "sijec", "saus",
@@ -38,13 +37,13 @@ const STEMS: [&[&str]; 12] = [
 
 const ENGLISH: &[u8; 36] = b"janfebmaraprmayjunjulaugsepoctnovdec";
 
-/// The month, 1 to 12, that `word` names in some language.
+/// Returns the month, 1 to 12, that `word` names in any of the languages.
 pub(super) fn month(word: &str) -> Option<u32> {
     if let Some(month) = english(word) {
         return Some(month);
     }
     if is_weekday(word) {
-        return None; // no stem begins like one, and most dates begin with one
+        return None; // most dates begin with a digit, and no stem does
     }
     let mut best = (0, None);
     for (stems, month) in STEMS.iter().zip(1..) {
@@ -57,13 +56,13 @@ pub(super) fn month(word: &str) -> Option<u32> {
     best.1
 }
 
-/// Whether `word` is an English weekday, in full or cut short.
+/// Returns whether `word` is an English weekday, in full or abbreviated.
 pub(super) fn is_weekday(word: &str) -> bool {
     ["mon", "tue", "wed", "thu", "fri", "sat", "sun"].iter().any(|stem| starts_with(word, stem))
 }
 
-/// Whether `word` stands between the parts of a date without changing it: articles
-/// and prepositions ("5 de enero de 2004"), and the ends of ordinals ("5th", "1er").
+/// Returns whether `word` is without meaning between the parts of a date: articles and prepositions
+/// ("5 de enero de 2004"), and the endings of ordinals ("5th", "1er").
 pub(super) fn is_filler(word: &str) -> bool {
     const FILLERS: [&str; 21] = [
         "st", "nd", "rd", "th", "er", "e", "o", "a", "re", "of", "the", "de", "del", "d", "di",
@@ -72,7 +71,7 @@ pub(super) fn is_filler(word: &str) -> bool {
     FILLERS.iter().any(|filler| word.eq_ignore_ascii_case(filler))
 }
 
-/// The three letters every mail program writes, without a walk through the table.
+/// Returns the month of an English three-letter abbreviation without searching the table.
 fn english(word: &str) -> Option<u32> {
     let word: [u8; 3] = word.as_bytes().try_into().ok()?;
     let at = ENGLISH.chunks_exact(3).position(|name| name.eq_ignore_ascii_case(&word))?;

@@ -1,17 +1,16 @@
-//! Dates in figures alone: ISO 8601 with its short forms, and `1/5/2004`.
+//! Dates written in numbers only: ISO 8601 with its short forms, and `1/5/2004`.
 //!
-//! Choices, where figures do not say which is which:
+//! Ambiguous orders are resolved as follows:
 //!
-//! * A year of four digits in front: year, month, day.
+//! * With a year of four digits first: year, month, day.
 //! * With slashes and the year last, the month is first, as in the United States.
 //! * With dashes or dots and the year last, the day is first.
-//! * Where that order is impossible (a month 13), the other one is taken.
-//! * Two digits three times: `04-01-05` is ISO 8601, `01/05/04` American, `05.01.04`
-//!   has the day first.
-//! * Six digits are `YYMMDD`, as ISO 8601 left `YYYYMM` out for this very reason.
+//! * If the order is impossible (a month 13), day and month are swapped.
+//! * Three numbers of two digits: `04-01-05` is ISO 8601, `01/05/04` is American, `05.01.04` begins
+//!   with the day.
+//! * Six digits are `YYMMDD`; to keep them unambiguous, ISO 8601 does not allow `YYYYMM`.
 //!
-//! Nothing is checked further: a 31 February is refused when the parts are put
-//! together.
+//! Ranges are not checked here: 31 February is rejected when the date is assembled.
 
 use super::cursor::DateCursor;
 use super::cursor::Number;
@@ -23,11 +22,11 @@ pub(super) enum Day {
     Calendar(u32, u32, u32),
     /// Year, day of the year.
     Ordinal(u32, u32),
-    /// ISO 8601 year, week, weekday (1 is Monday).
+    /// ISO 8601 year, week, and weekday, where 1 is Monday.
     Week(u32, u32, u32),
 }
 
-/// Reads a date in figures, if one begins here.
+/// Reads a date in numbers, if there is one at the cursor.
 pub(super) fn read(cursor: &mut DateCursor<'_>) -> Option<Day> {
     let mut ahead = *cursor;
     let first = ahead.digits()?;
@@ -40,7 +39,7 @@ pub(super) fn read(cursor: &mut DateCursor<'_>) -> Option<Day> {
         7 => Day::Ordinal(value / 1000, value % 1000),
         8 => eight_digits(value),
         12 | 14 => {
-            // The time follows without a mark and is left for the caller.
+            // The time follows without a separator and is left to the caller.
             ahead = *cursor;
             eight_digits(ahead.take_digits(8)?.value)
         }
@@ -50,7 +49,7 @@ pub(super) fn read(cursor: &mut DateCursor<'_>) -> Option<Day> {
     Some(day)
 }
 
-/// Reads `-0401` or `-04-01`: year and month with the century left out, ISO 8601.
+/// Reads `-0401` or `-04-01`: ISO 8601 year and month without the century.
 pub(super) fn read_without_century(cursor: &mut DateCursor<'_>) -> Option<Day> {
     let mut ahead = *cursor;
     if !ahead.eat(b'-') {
@@ -66,9 +65,8 @@ pub(super) fn read_without_century(cursor: &mut DateCursor<'_>) -> Option<Day> {
     })
 }
 
-/// The year that two or three digits stand for: 00 to 49 are in this century, 50 to
-/// 99 and the three-digit ones of programs that counted on from 1900 are added to
-/// 1900 (RFC 2822, 4.3).
+/// Expands a year of two or three digits: 00 to 49 are in this century; 50 to 99, and the
+/// three-digit years of programs that kept counting from 1900, are added to 1900 (RFC 2822, 4.3).
 pub(super) fn full_year(short: u32) -> u32 {
     if short < 50 { 2000 + short } else { 1900 + short }
 }
@@ -89,7 +87,7 @@ fn year_first(cursor: &mut DateCursor<'_>, year: u32) -> Option<Day> {
     let third = if further.eat(mark) { day_of_month(&mut further) } else { None };
     let day = match (second.len, third) {
         (1 | 2, Some(day)) => Day::Calendar(year, second.value, day),
-        // Some of Google's feeds had `2004-001-05`.
+        // Some of Google's feeds wrote `2004-001-05`.
         (3, Some(day)) if second.value <= 12 => Day::Calendar(year, second.value, day),
         (2, None) if mark != b'.' => Day::Calendar(year, second.value, 1),
         (3, None) if mark == b'-' => Day::Ordinal(year, second.value),
@@ -100,7 +98,7 @@ fn year_first(cursor: &mut DateCursor<'_>, year: u32) -> Option<Day> {
     Some(day)
 }
 
-/// One or two digits, or two with a time right behind them: `2004-01-0515:04`.
+/// Reads one or two digits, or two directly followed by a time: `2004-01-0515:04`.
 fn day_of_month(cursor: &mut DateCursor<'_>) -> Option<u32> {
     let mut ahead = *cursor;
     match ahead.digits()?.len {
@@ -112,7 +110,7 @@ fn day_of_month(cursor: &mut DateCursor<'_>) -> Option<u32> {
     Some(day.value)
 }
 
-/// `W02`, `W02-1` or `W021`, with `ahead` after the `W`.
+/// Reads `W02`, `W02-1` or `W021`; `ahead` stands after the `W`.
 fn week<'a>(cursor: &mut DateCursor<'a>, mut ahead: DateCursor<'a>, year: u32) -> Option<Day> {
     let week = ahead.take_digits(2)?.value;
     let mut further = ahead;
@@ -149,7 +147,7 @@ fn year_last(cursor: &mut DateCursor<'_>, first: Number) -> Option<Day> {
     Some(day)
 }
 
-/// The month and day as given, or the other way round if only that is possible.
+/// Returns the month and day as given, or swapped if only that order is possible.
 fn either_order(year: u32, month: u32, day: u32) -> Day {
     if month > 12 && day <= 12 {
         Day::Calendar(year, day, month)

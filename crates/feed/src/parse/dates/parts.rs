@@ -1,10 +1,10 @@
-//! The parts of a date as they are found, and the instant they make.
+//! The parts of a date, and their assembly into an instant.
 //!
-//! This is where a date is refused: the readers take figures as they stand, and
-//! [`DateParts::instant`] gives nothing for a day, an hour or a year there cannot be.
-//! Three things beyond the calendar and the clock are mended: 31 June is 1 July (C's
-//! `mktime` and whoever builds on it says so), 24:00 is midnight of the next day (ISO
-//! 8601), and a leap second is the second after it, which every reader can read.
+//! Impossible dates are rejected here: the readers take numbers as they are, and
+//! [`DateParts::instant`] returns `None` for a day, an hour or a year that does not exist. Three
+//! forms beyond the calendar and the clock are accepted: 31 June becomes 1 July (written by
+//! programs built on C's `mktime`), 24:00 becomes midnight of the next day (ISO 8601), and a leap
+//! second becomes the second after it, which every reader can represent.
 
 use chrono::DateTime;
 use chrono::Datelike;
@@ -19,25 +19,25 @@ use chrono::Weekday;
 use super::clock::Time;
 use super::numeric::Day;
 
-/// What has been found of a date.
+/// The parts of a date found so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DateParts {
-    /// All four digits of it.
+    /// The year with all four digits.
     pub(super) year: Option<u32>,
-    /// 1 to 12 if the document makes sense.
+    /// The month, 1 to 12 in a valid date.
     pub(super) month: Option<u32>,
-    /// Whether `month` was the first thing in the text: it may be a weekday of the
-    /// same name ("mar." is March and Tuesday), and gives way to a second month.
+    /// Whether `month` was the first word of the text. It may then be a weekday of the same name
+    /// ("mar." is March and Tuesday), and is replaced by a second month.
     pub(super) month_may_be_weekday: bool,
-    /// Day of the month.
+    /// The day of the month.
     pub(super) day: Option<u32>,
-    /// A day said in another way than by year, month and day.
+    /// A day written in numbers only.
     pub(super) whole: Option<Day>,
-    /// Time of day.
+    /// The time of day.
     pub(super) time: Option<Time>,
-    /// Which half of the day, where it is said.
+    /// AM or PM, if given.
     pub(super) half: Option<Half>,
-    /// Offset from UTC in seconds, and how surely it is known.
+    /// The offset from UTC in seconds, with the reliability of its source.
     pub(super) zone: Option<(Surety, i32)>,
 }
 
@@ -50,36 +50,37 @@ pub(super) enum Half {
     Afternoon,
 }
 
-/// How an offset came to be known. What is surer replaces what is less sure.
+/// The source of an offset, in ascending order of reliability. An offset from a more reliable
+/// source replaces one from a less reliable source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Surety {
-    /// From the language the date is written in.
+    /// The language that the date is written in.
     Language,
-    /// From the name of a zone in a comment.
+    /// The name of a zone in a comment.
     Comment,
-    /// From the name of a zone.
+    /// The name of a zone.
     Name,
-    /// From figures.
+    /// An offset in numbers.
     Figures,
 }
 
 impl DateParts {
-    /// Whether nothing that counts has been found yet.
+    /// Returns whether no part of a date has been found yet.
     pub(super) fn is_empty(&self) -> bool {
         self.has_no_day() && self.month.is_none() && self.time.is_none()
     }
 
-    /// Whether neither year nor day are known, so that a date in figures may come.
+    /// Returns whether neither year nor day is known, so that a date in numbers may follow.
     pub(super) fn has_no_day(&self) -> bool {
         self.year.is_none() && self.day.is_none() && self.whole.is_none()
     }
 
-    /// Whether the day is known.
+    /// Returns whether the day is known.
     pub(super) fn has_day(&self) -> bool {
         self.whole.is_some() || (self.year.is_some() && self.month.is_some() && self.day.is_some())
     }
 
-    /// Takes a date in figures; a month found before it was a weekday.
+    /// Sets a date in numbers. A month found before it was a weekday.
     pub(super) fn set_day(&mut self, day: Day) {
         if let Day::Calendar(year, month, day) = day {
             (self.year, self.month, self.day) = (Some(year), Some(month), Some(day));
@@ -88,8 +89,8 @@ impl DateParts {
         }
     }
 
-    /// Takes a time; `None` if there is one already. Programs that print a date and
-    /// a time column each with both have a midnight in front of the time.
+    /// Sets the time. Returns `None` if there is one already, except for midnight: programs that
+    /// print a date column and a time column, each with both, write midnight before the time.
     pub(super) fn set_time(&mut self, time: Time) -> Option<()> {
         if self.time.is_some_and(|time| time != Time::default()) {
             return None;
@@ -98,16 +99,16 @@ impl DateParts {
         Some(())
     }
 
-    /// Takes an offset, unless a surer one is known.
+    /// Sets the offset, unless one from a more reliable source is known.
     pub(super) fn set_zone(&mut self, surety: Surety, ahead_s: i32) {
         if self.zone.is_none_or(|(known, _)| known < surety) {
             self.zone = Some((surety, ahead_s));
         }
     }
 
-    /// The instant, with the offset it was given in; UTC if none was.
+    /// Assembles the instant, with the offset given in the text, or UTC.
     ///
-    /// Its year is 1 to 9999 here and in UTC, so that RFC 3339 can say it.
+    /// The year is 1 to 9999, both in that offset and in UTC, so that RFC 3339 can represent it.
     pub(super) fn instant(&self) -> Option<DateTime<FixedOffset>> {
         let local = self.local()?;
         let zone = FixedOffset::east_opt(self.zone.map_or(0, |(_, ahead_s)| ahead_s))?;

@@ -1,13 +1,13 @@
-//! Walks through a date from left to right and gives each thing its meaning.
+//! The reader: walks through a date from left to right and gives each token its meaning.
 //!
-//! No form is known here as a whole. A word is a month or a zone, figures with
-//! colons are a time, and so on; the order hardly matters, so the forms nobody
-//! listed are read like the others. What holds:
+//! The reader knows no complete formats. A word is a month or a zone, numbers with colons are a
+//! time, and so on. The order hardly matters, so unlisted forms are read like the others.
+//! Invariants:
 //!
 //! * Every step moves forward, so the walk is linear.
-//! * Everything in the text must have a meaning. A word may be unknown only before
-//!   the date ("Posted", a weekday in any language) or after it ("Uhr", a zone we
-//!   do not know, which leaves UTC). Anything else ends the walk with nothing.
+//! * Every token must have a meaning. Unknown words are allowed only before the date ("Posted", a
+//!   weekday in any language) or after it ("Uhr", an unknown zone, which leaves UTC). Any other
+//!   unknown token ends the walk without a result.
 
 use super::clock;
 use super::clock::Time;
@@ -20,11 +20,10 @@ use super::parts::Half;
 use super::parts::Surety;
 use super::zones;
 
-/// What Korean dates without a zone are ahead of UTC, in seconds: no other country
-/// writes them.
+/// The offset of Korean dates without a zone, in seconds: only one country writes them.
 const KOREA_S: i32 = 9 * 3600;
 
-/// Finds the parts of the date that `text` is. Text beyond ASCII must be folded.
+/// Reads the parts of the date in `text`. Non-ASCII text must be folded first.
 pub(super) fn read(text: &str) -> Option<DateParts> {
     let mut reader =
         Reader { cursor: DateCursor::new(text), parts: DateParts::default(), last: Last::Other };
@@ -54,12 +53,12 @@ struct Reader<'a> {
     last: Last,
 }
 
-/// What was read last, where the next sign depends on it.
+/// The kind of the last token, where the meaning of the next one depends on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// A month, or a number of the date.
     DatePart,
-    /// Anything else.
+    /// Any other token.
     Other,
 }
 
@@ -82,7 +81,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number that only its place gives a meaning.
+    /// Reads a number whose meaning depends on its position only.
     fn plain_number(&mut self, number: Number) -> Option<()> {
         let Number { value, len } = number;
         let parts = &mut self.parts;
@@ -103,7 +102,7 @@ impl Reader<'_> {
         match (len, parts.year, parts.month, parts.day) {
             (4, None, _, _) => parts.year = Some(value),
             (1 | 2, _, _, None) => parts.day = Some(value),
-            // "2004. 1. 5.": what was taken for the day is the month.
+            // "2004. 1. 5.": the number that was read as the day is the month.
             (1 | 2, Some(_), None, Some(day)) => {
                 (parts.month, parts.day) = (Some(day), Some(value));
             }
@@ -114,7 +113,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The Chinese, Japanese or Korean word for what the number before it counts.
+    /// Reads the Chinese, Japanese or Korean unit after a number.
     fn unit(&mut self) -> Option<Unit> {
         let mut ahead = self.cursor;
         ahead.spaces();
@@ -142,8 +141,8 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A sign begins an offset once the time or the day is known; before that it
-    /// only stands between the parts of the date, as in `05-Jan-2004`.
+    /// Reads a sign. A sign begins an offset once the time or the day is known; before that it only
+    /// separates the parts of the date, as in `05-Jan-2004`.
     fn sign(&mut self) -> Option<()> {
         let spaced = self.cursor.before().is_none_or(|byte| byte.is_ascii_whitespace());
         let within_date = !spaced && self.last == Last::DatePart && !self.parts.has_day();
@@ -162,14 +161,15 @@ impl Reader<'_> {
             let glued = ahead.word();
             return (glued.is_empty() || zones::named(glued).is_some()).then_some(());
         }
-        // " - " between day and time; glued to them it would be a range or worse.
+        // A dash between day and time has spaces around it (" - "); without them it would be a
+        // range.
         let dash = self.cursor.byte() == Some(b'-');
         self.cursor.skip();
         (dash && (spaced || !self.cursor.at_digit())).then_some(())
     }
 
-    /// A colon by itself: after "Posted", between a day and its time
-    /// (`05/Jan/2004:15:04:05`), or in front of an offset (`15:04:05:-0500`).
+    /// Reads a single colon: after "Posted", between a day and its time (`05/Jan/2004:15:04:05`),
+    /// or before an offset (`15:04:05:-0500`).
     fn colon(&mut self) -> Option<()> {
         self.cursor.skip();
         let before_time = self.parts.has_day() && self.parts.time.is_none();
@@ -178,7 +178,7 @@ impl Reader<'_> {
         (self.parts.is_empty() || before_time || before_offset).then_some(())
     }
 
-    /// A comment counts only if it is the name of a zone, and no other is said.
+    /// Reads a comment. A comment counts only if it names a zone and no other zone is given.
     fn comment(&mut self) {
         let comment = self.cursor.comment().trim();
         if let Some(ahead_s) = zones::named(comment).or_else(|| zones::region(comment)) {
@@ -231,13 +231,13 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// One and two letters are zones only behind a time: the `T` of ISO 8601 and the
-    /// "at" of "5 January 2004 at 15:04" stand before it.
+    /// Returns whether a short word may be a zone. One and two letters are zones only after a time:
+    /// the `T` of ISO 8601 and the "at" of "5 January 2004 at 15:04" come before it.
     fn may_be_zone(&self, word: &str) -> bool {
         word.len() > 2 || word.eq_ignore_ascii_case("z") || self.parts.time.is_some()
     }
 
-    /// Reads "PM", "p.m.", "오후" and the like; `word` has been read.
+    /// Reads "PM", "p.m.", "오후" and the like, where `word` has been read already.
     fn half_of_day(&mut self, word: &str) -> Option<Half> {
         if let Some((_, half)) = HALVES.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)) {
             if matches!(word, "오전" | "오후") {
@@ -261,7 +261,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a number counts.
+/// The unit of a number in a Chinese, Japanese or Korean date.
 #[derive(Clone, Copy)]
 enum Unit {
     Year,
@@ -295,7 +295,7 @@ const HALVES: [(&str, Half); 10] = [
     ("μμ", Half::Afternoon),
 ];
 
-/// Reads an offset. Behind a day without time it must have its minutes, or it would
+/// Reads an offset. After a day without a time the offset must have minutes; without them it would
 /// be a range.
 fn offset(cursor: &mut DateCursor<'_>, timed: bool) -> Option<i32> {
     let mut ahead = *cursor;
@@ -309,12 +309,13 @@ fn offset(cursor: &mut DateCursor<'_>, timed: bool) -> Option<i32> {
     None
 }
 
-/// Whether the word just read begins a zone's region: a slash and a letter follow.
+/// Returns whether the word before the cursor begins the name of a region: a slash and a letter
+/// follow.
 fn is_region(cursor: &DateCursor<'_>) -> bool {
     cursor.byte() == Some(b'/') && cursor.byte_at(1).is_some_and(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Words that stand right behind a time without changing it.
+/// Returns whether `word` follows a time without changing it, such as "Uhr".
 fn is_clock_word(word: &str) -> bool {
     ["h", "hs", "hrs", "uhr", "uur", "часов", "ч"]
         .iter()

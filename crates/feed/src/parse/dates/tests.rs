@@ -1,5 +1,5 @@
-//! Whole dates, as feeds have them: each row a form, the instant it names, and why
-//! it is here. What single parts look like is tested where they are read.
+//! Complete dates as they occur in feeds. Each row is a form, the expected instant, and the reason
+//! for the row. The single parts are tested in the files that read them.
 
 use chrono::DateTime;
 use chrono::FixedOffset;

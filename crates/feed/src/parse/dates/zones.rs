@@ -1,21 +1,21 @@
-//! Offsets from UTC: written in figures, as an abbreviation, or as a region.
+//! Offsets from UTC: in numbers, as an abbreviation, or as a region.
 //!
-//! An abbreviation can mean several zones. The table takes what feeds mean by it
-//! most: `CST` and `AST` are American, `BST` is British summer, `IST` Indian, `GST`
-//! the Gulf. Military letters count as RFC 822 printed them (`A` is one hour
-//! *behind*), since who still writes them copied them from there; only capitals
-//! are read so. Regions with summer time are not resolved: that takes a database.
+//! Ambiguous abbreviations have the meaning that is most frequent in feeds: `CST` and `AST` are
+//! American, `BST` is British Summer Time, `IST` is Indian, `GST` is Gulf. Military letters are
+//! read as RFC 822 printed them (`A` is one hour *behind* UTC), because programs that still write
+//! them follow that RFC; only capitals are read so. Regions with daylight saving time are not
+//! resolved, because that would take a database.
 
 use super::cursor::DateCursor;
 
 const MINUTE_S: i32 = 60;
 const HOUR_S: i32 = 60 * MINUTE_S;
 
-/// Abbreviations and how many minutes they are ahead of UTC.
+/// Abbreviations of zones and their offset from UTC, in minutes.
 #[rustfmt::skip]
 const NAMES: [(&str, i32); 112] = [
     ("GMT", 0), ("UTC", 0), ("UT", 0), ("Z", 0), ("UCT", 0), ("WET", 0), ("ZULU", 0),
-    // North America, also without the letter that says whether it is summer.
+    // North America, also without the letter for standard or daylight saving time.
     ("EST", -300), ("EDT", -240), ("ET", -300), ("CST", -360), ("CDT", -300), ("CT", -360),
     ("MST", -420), ("MDT", -360), ("MT", -420), ("PST", -480), ("PDT", -420), ("PT", -480),
     ("AST", -240), ("ADT", -180), ("AT", -240), ("NST", -210), ("NDT", -150),
@@ -43,8 +43,8 @@ const NAMES: [(&str, i32); 112] = [
     ("NCT", 660), ("NZST", 720), ("NZDT", 780), ("FJT", 720), ("TOT", 780), ("WST", 780),
 ];
 
-/// Regions that have had one offset, without summer time, for as long as there are
-/// feeds, in hours ahead of UTC.
+/// Regions that have had one offset, without daylight saving time, for as long as there have been
+/// feeds; in hours from UTC.
 #[rustfmt::skip]
 const REGIONS: [(&str, i32); 12] = [
     ("Etc/UTC", 0), ("Etc/GMT", 0), ("Etc/UCT", 0), ("Etc/Zulu", 0), ("Etc/Universal", 0),
@@ -52,14 +52,14 @@ const REGIONS: [(&str, i32); 12] = [
     ("Asia/Singapore", 8), ("Asia/Bangkok", 7), ("Africa/Johannesburg", 2),
 ];
 
-/// What the zone called `name` is ahead of UTC, in seconds.
+/// Returns the offset of the zone called `name`, in seconds from UTC.
 pub(super) fn named(name: &str) -> Option<i32> {
     let table = || NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     military(name).or_else(|| table().map(|(_, minutes)| minutes * MINUTE_S))
 }
 
-/// What the region `name` is ahead of UTC, in seconds. `Etc/GMT+5` is five hours
-/// *behind*, as POSIX has it; `Etc/GMT+05:00` does not exist there and means ahead.
+/// Returns the offset of the region `name`, in seconds from UTC. `Etc/GMT+5` is five hours *behind*
+/// UTC, as POSIX defines it; `Etc/GMT+05:00` is not a POSIX name and means ahead of UTC.
 pub(super) fn region(name: &str) -> Option<i32> {
     if let Some((_, hours)) = REGIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
         return Some(hours * HOUR_S);
@@ -72,8 +72,8 @@ pub(super) fn region(name: &str) -> Option<i32> {
     whole.then_some(if posix { -ahead } else { ahead })
 }
 
-/// Reads `+01`, `+0100`, `+01:00`, `+1:00`, `-700` and the like, with the cursor on
-/// the sign; in seconds ahead of UTC. Seconds (`+01:00:00`) are read and dropped.
+/// Reads `+01`, `+0100`, `+01:00`, `+1:00`, `-700` and the like, with the cursor on the sign.
+/// Returns seconds from UTC. Seconds in the offset (`+01:00:00`) are dropped.
 pub(super) fn offset(cursor: &mut DateCursor<'_>) -> Option<i32> {
     let mut ahead = *cursor;
     let sign = if ahead.eat(b'-') {
@@ -103,7 +103,7 @@ pub(super) fn offset(cursor: &mut DateCursor<'_>) -> Option<i32> {
     Some(sign * seconds)
 }
 
-/// An offset that lost its sign: `0200`, where `+` had been taken for a space.
+/// Returns an offset that lost its sign: `0200`, where a form decoded `+` as a space.
 pub(super) fn unsigned(value: u32) -> Option<i32> {
     seconds(value / 100, value % 100)
 }

@@ -1,5 +1,5 @@
-//! Atom 1.0 (RFC 4287) and 0.3, and the drafts before it: where the entries of a document
-//! are. Their elements are read by [`elements`].
+//! Atom 1.0 (RFC 4287), Atom 0.3 and earlier drafts: the location of entries in a document. Their
+//! elements are read by [`elements`].
 
 use super::{Reading, elements, items};
 use crate::model::{Entry, Feed, FeedFormat, TOMBSTONES};
@@ -7,7 +7,7 @@ use crate::parse::target::FeedOrEntry;
 use crate::parse::tree::{Tree, XmlElement};
 use crate::parse::vocabulary::ATOM03;
 
-/// Reads a feed; `root` is its element, or what the entries lie in if there is none.
+/// Reads a feed. `root` is the feed element, or the parent of the entries if there is none.
 pub(super) fn read<'t>(
     tree: &'t Tree<'t>,
     root: XmlElement<'t>,
@@ -46,7 +46,7 @@ pub(super) fn read<'t>(
     feed
 }
 
-/// Whether it says that an entry was taken back.
+/// Returns whether an element is a tombstone of an entry (RFC 6721).
 fn is_tombstone(element: XmlElement<'_>) -> bool {
     element.namespace().uri() == TOMBSTONES
         && element.name() == "deleted-entry"

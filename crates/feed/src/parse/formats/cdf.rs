@@ -1,5 +1,5 @@
-//! CDF, Microsoft's channel definition format of 1997: addresses and dates are
-//! attributes, channels may lie in channels.
+//! CDF, Microsoft's Channel Definition Format of 1997. Addresses and dates are attributes, and
+//! channels may be nested.
 
 use super::{Reading, read_foreign};
 use crate::model::{Entry, Feed, FeedFormat, Link};
@@ -7,7 +7,7 @@ use crate::parse::dates;
 use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::XmlElement;
 
-/// Whether a `channel` is one of CDF rather than of RSS.
+/// Returns whether a `channel` is one of CDF, not of RSS.
 pub(super) fn is_channel(element: XmlElement<'_>) -> bool {
     let told =
         |child: XmlElement<'_>| child.attr("href").is_some() || child.attr("lastmod").is_some();
@@ -50,7 +50,7 @@ pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
     feed
 }
 
-/// What a channel and an item say in attributes.
+/// Reads the attributes that channels and items share.
 fn common(element: XmlElement<'_>, target: &mut Target<'_>) {
     if let Some(href) = element.attr("href") {
         let href = target.bases.href(element, href);

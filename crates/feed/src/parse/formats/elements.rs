@@ -1,6 +1,6 @@
-//! The elements of Atom, of versions 1.0 (RFC 4287) and 0.3 alike: mixtures are common.
+//! The elements of Atom, of versions 1.0 (RFC 4287) and 0.3 alike, because documents mix them.
 //!
-//! They are read in Atom feeds, and wherever a feed of another format carries them.
+//! They are read in Atom feeds, and in feeds of other formats that contain them.
 
 mod constructs;
 
@@ -13,7 +13,7 @@ use crate::model::{Feed, FeedFormat, Link};
 use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::XmlElement;
 
-/// Reads what a feed says of itself.
+/// Reads the metadata of a feed.
 pub(super) fn read_head(root: XmlElement<'_>, target: &mut Target<'_>) {
     target.begin(root);
     *target.lang() = root.lang().map(str::to_owned);
@@ -24,8 +24,8 @@ pub(super) fn read_head(root: XmlElement<'_>, target: &mut Target<'_>) {
     read_children(root, root, target);
 }
 
-/// Reads what `around` holds: Atom's own elements, those in no namespace, and those in
-/// whatever `root` took for Atom's; then all others.
+/// Reads the children of `around`: first elements of Atom, of no namespace, and of the namespace
+/// that `root` uses for Atom; then all others.
 pub(super) fn read_children(around: XmlElement<'_>, root: XmlElement<'_>, target: &mut Target<'_>) {
     let own = |element: XmlElement<'_>| {
         element.is_atom()
@@ -42,7 +42,7 @@ pub(super) fn read_children(around: XmlElement<'_>, root: XmlElement<'_>, target
     }
 }
 
-/// Reads an element of Atom. `false` says that it has no counterpart in Atom.
+/// Reads an element of Atom. Returns `false` if it has no counterpart in Atom 1.0.
 pub(super) fn read_element(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let name = element.lower_name();
     match name.as_ref() {
@@ -127,7 +127,7 @@ fn read_of_feed(name: &str, element: XmlElement<'_>, target: &mut Target<'_>) ->
     }
 }
 
-/// Reads the feed that an entry comes from: an Atom source, or the one line of RSS.
+/// Reads the source feed of an entry: `atom:source`, or the single element of RSS.
 pub(super) fn read_source(element: XmlElement<'_>, target: &mut Target<'_>) -> Feed {
     if !element.has_elements() {
         return line_source(element, target);
@@ -137,7 +137,7 @@ pub(super) fn read_source(element: XmlElement<'_>, target: &mut Target<'_>) -> F
     let mut inner =
         Target { object: FeedOrEntry::Feed(&mut feed), bases: target.bases, repairs, trace };
     read_head(element, &mut inner);
-    // What holds for the whole entry is said there.
+    // Attributes that apply to the whole entry are on the parent.
     let around = element.parent();
     feed.lang.take_if(|lang| around.and_then(XmlElement::lang) == Some(lang));
     feed.base.take_if(|base| {
@@ -148,7 +148,7 @@ pub(super) fn read_source(element: XmlElement<'_>, target: &mut Target<'_>) -> F
     feed
 }
 
-/// The one line in which RSS names the feed an item comes from.
+/// Reads the single element in which RSS names the source feed of an item.
 fn line_source(element: XmlElement<'_>, target: &Target<'_>) -> Feed {
     let mut feed = Feed { format: FeedFormat::Rss20, ..Feed::default() };
     feed.title = element.filled().map(|_| target.bases.plain(element));

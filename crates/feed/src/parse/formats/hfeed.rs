@@ -1,13 +1,12 @@
-//! h-feed: a page whose entries are marked up with microformats.
+//! h-feed: pages whose entries are marked up with microformats.
 //!
-//! A page is a feed if it has an `h-feed` with an entry in it, or several entries that
-//! are in no other item, or the same in classic microformats. One entry alone is the
-//! page of that entry and no feed, and so is a classic `hfeed` with one entry: themes of
-//! blogs put that class on every page. An entry that says nothing, neither a name nor
-//! content nor an address, is none.
+//! A page is a feed if it has an `h-feed` with an entry in it, or several entries outside other
+//! items, or the same in classic microformats. A single entry is the page of that entry and not a
+//! feed. So is a classic `hfeed` with one entry, because blog themes put that class on every page.
+//! An entry without a name, content and address is ignored.
 //!
-//! Properties without a home in Atom are kept as elements: an address in `href`,
-//! anything else as text.
+//! Properties without a counterpart in Atom are kept as elements: addresses in `href`, anything
+//! else as text.
 
 mod entry;
 mod person;
@@ -23,11 +22,11 @@ use crate::parse::trace::{SourceTrace, Traceable};
 use crate::parse::{MAX_ENTRIES, Notes};
 use crate::repair::{Repair, RepairCode};
 
-/// Where properties without a home in Atom go.
+/// The namespace of kept properties.
 const NAMESPACE: &str = "http://microformats.org/profile/h-entry";
 const PREFIX: &str = "mf";
 
-/// Links of a page that say what its feed is about, and what they are called in Atom.
+/// Relations of page links that describe the feed, with their counterparts in Atom.
 const LINKS: [(&str, &str); 6] = [
     ("hub", "hub"),
     ("self", "self"),
@@ -37,21 +36,21 @@ const LINKS: [(&str, &str); 6] = [
     ("license", "license"),
 ];
 
-/// What is read, and what is told about it.
+/// The state of reading one page.
 #[derive(Debug)]
 struct Reading<'r> {
-    /// What addresses are relative to.
+    /// The base of relative addresses.
     base: &'r Url,
-    /// The same, where the page says so itself.
+    /// The base that the page declares, if it declares one.
     told: Option<String>,
     told_by: Option<HtmlElement<'r>>,
     repairs: &'r mut Vec<Repair>,
     trace: &'r mut SourceTrace,
 }
 
-/// Reads the feed in a page that came from `url`; `None` if there is none.
+/// Reads the feed in the page at `url`; `None` if the page is not a feed.
 pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<Feed> {
-    // Most pages are told without taking them apart.
+    // Most pages are ruled out by a text search, without parsing.
     if !(text.contains("h-entry") || text.contains("hentry")) {
         return None;
     }
@@ -90,7 +89,7 @@ pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<
     Some(feed)
 }
 
-/// The entries of a page, and the item that holds them.
+/// Returns the entries of a page and the item that contains them.
 fn entries<'p>(
     root: HtmlElement<'p>,
     reading: &mut Reading<'_>,
@@ -123,7 +122,7 @@ impl Reading<'_> {
         items.filter_map(|item| self.entry(*item)).collect()
     }
 
-    /// What the item around the entries says.
+    /// Reads the properties of the item that contains the entries.
     fn describe(&mut self, feed: &mut Feed, item: MicroformatItem<'_>) {
         for property in item.properties() {
             let before = self.trace.snapshot(feed);
@@ -144,7 +143,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What the head of the page says.
+    /// Reads the metadata in the head of the page.
     fn describe_page(&mut self, feed: &mut Feed, page: &ParsedHtml, url: &Url) {
         if feed.title.is_none() {
             let titles = page.named("title").into_iter().map(|tag| (tag, tag.text()));
@@ -185,7 +184,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What is read from now on is of this feed or entry, which is marked up in `tag`.
+    /// Starts the trace of a feed or entry that is marked up in `tag`.
     fn begin(&mut self, of: &mut impl Traceable, tag: HtmlElement<'_>) {
         self.trace.begin(of, tag);
         for (name, told) in [("lang", tag.tells_lang()), ("base", self.told_by)] {
@@ -195,7 +194,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A property's address; that of the item that is its value, if it is one.
+    /// Returns the address in a property, or the address of the item that is its value.
     fn address(&self, property: Property<'_>) -> Option<String> {
         match property.item {
             Some(item) => self.address_of(item).or_else(|| property.address(self.base)),
@@ -203,7 +202,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Where an item is.
+    /// Returns the address of an item.
     fn address_of(&self, item: MicroformatItem<'_>) -> Option<String> {
         let held = item.properties();
         let told = held.iter().find(|property| property.name == "url");
@@ -211,7 +210,7 @@ impl Reading<'_> {
         told.or_else(|| item.implied_url(&held).map(|href| absolute(self.base, href)))
     }
 
-    /// What an item is called.
+    /// Returns the name of an item.
     fn name_of(&self, item: MicroformatItem<'_>) -> Option<String> {
         let held = item.properties();
         let told = held.iter().find(|property| property.name == "name");
@@ -219,7 +218,7 @@ impl Reading<'_> {
         told.or_else(|| item.implied_name(&held)).filter(|name| !name.is_empty())
     }
 
-    /// A property without a home in Atom.
+    /// Returns the element for a property without a counterpart in Atom.
     fn kept(&mut self, property: Property<'_>) -> Option<Element> {
         let text = match (property.form, property.item) {
             (ValueForm::Address, _) => {
@@ -242,8 +241,8 @@ impl Reading<'_> {
     }
 }
 
-/// The greatest property without a home in Atom that is kept: the properties of an entry
-/// may all hold the same text.
+/// The maximum size of a kept property, in bytes. The properties of an entry may all contain the
+/// same text.
 const KEPT_BYTES: usize = 4 * 1024;
 
 fn link(href: String, rel: &str) -> Link {
@@ -254,7 +253,7 @@ fn attribute(name: &str, value: String) -> Attribute {
     Attribute { name: name.to_owned(), value, ..Attribute::default() }
 }
 
-/// An element in a namespace, given with its prefix.
+/// Creates an element in a namespace, given as URI and prefix.
 fn element((namespace, prefix): (&str, &str), name: &str, attributes: Vec<Attribute>) -> Element {
     Element {
         namespace: namespace.to_owned(),
@@ -279,7 +278,7 @@ mod tests {
         (read(text, &url, notes), repairs)
     }
 
-    /// Pieces of pages, sound and broken.
+    /// Fragments of pages, valid and malformed, that the property tests combine.
     #[rustfmt::skip]
     const PIECES: [&str; 30] = [
         "<div class=h-feed>", "<body class='hfeed h-card'>", "<div class=h-entry>", "<p class='hentry'>",

@@ -1,8 +1,8 @@
 //! JSON Feed 1.0 and 1.1.
 //!
-//! Read leniently: numbers serve as texts, a missing version or title does no harm, one
-//! value serves where a list is due. Fields without a home in Atom, and extensions, are
-//! kept as elements whose text is the value, as JSON where it is not a string.
+//! Parsing is lenient: numbers are accepted as texts, a missing version or title is ignored, and a
+//! single value is accepted as a list. Extensions and fields without a counterpart in Atom are kept
+//! as elements whose text is the value, as JSON if it is not a string.
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
@@ -15,11 +15,11 @@ use crate::parse::trace::{JsonPointer, SourceTrace, Traceable};
 use crate::parse::{MAX_ENTRIES, NotAFeed, Notes, dates, json};
 use crate::repair::{Repair, RepairCode};
 
-/// Where fields without a home in Atom go.
+/// The namespace of kept fields.
 const NAMESPACE: &str = "https://www.jsonfeed.org/version/1.1/";
 const PREFIX: &str = "json";
 
-/// Fields that are read into Atom.
+/// The fields that are mapped to Atom.
 #[rustfmt::skip]
 const READ: [&str; 31] = [
     "version", "title", "home_page_url", "feed_url", "description", "next_url", "icon", "favicon",
@@ -28,10 +28,10 @@ const READ: [&str; 31] = [
     "user_comment", "image", "banner_image", "avatar", "name", "email", "date_created",
 ];
 
-/// Of those, the ones that are kept as well, because Atom has only part of them.
+/// The mapped fields that are kept as well, because Atom covers them only in part.
 const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_created"];
 
-/// Reads a feed out of a JSON text.
+/// Reads a feed from a JSON text.
 pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAFeed> {
     let Notes { repairs, trace } = notes;
     let value: Value = match serde_json::from_str(text) {
@@ -69,11 +69,11 @@ pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAF
     Ok(feed)
 }
 
-/// One object, and what is told about it.
+/// The state of reading one JSON object.
 #[derive(Debug)]
 struct Reading<'r> {
     object: &'r Map<String, Value>,
-    /// Which item it is; none is the feed.
+    /// The index of the item; `None` for the feed.
     item: Option<usize>,
     repairs: &'r mut Vec<Repair>,
     trace: &'r mut SourceTrace,
@@ -111,7 +111,7 @@ impl Reading<'_> {
         self.date(entry, "date_published", |entry| &mut entry.published);
         self.date(entry, "date_modified", |entry| &mut entry.updated);
         self.text(entry, "url", |entry, href| entry.links.push(link(href, "alternate")));
-        // What the item links to or is about; its page, if it has no other.
+        // `external_url` is a related page, or the page of an item that has no other.
         let rel = if entry.links.is_empty() { "alternate" } else { "related" };
         self.text(entry, "external_url", |entry, href| entry.links.push(link(href, rel)));
         self.text(entry, "content_html", |entry, value| {
@@ -132,7 +132,7 @@ impl Reading<'_> {
         });
     }
 
-    /// Reads a field that is a text, if there is any.
+    /// Reads a text field, if it is present.
     fn text<F: Traceable>(&mut self, of: &mut F, field: &str, fill: impl FnOnce(&mut F, String)) {
         if let Some(text) = string(self.object, field) {
             let before = self.trace.snapshot(of);
@@ -145,7 +145,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads a field that is a list, value by value.
+    /// Reads a list field, value by value.
     fn each<F: Traceable>(&mut self, of: &mut F, field: &str, fill: impl Fn(&mut F, &Value)) {
         let is_list = self.object.get(field).is_some_and(Value::is_array);
         for (n, value) in list(self.object, field).enumerate() {
@@ -156,7 +156,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads a date; a bad one is told, and kept as it is.
+    /// Reads a date. An invalid date is reported as a repair and kept as an extension.
     fn date(
         &mut self,
         entry: &mut Entry,
@@ -176,7 +176,7 @@ impl Reading<'_> {
         });
     }
 
-    /// The authors of 1.1 and the one of 1.0, which many write beside each other.
+    /// Reads `authors` of version 1.1 and `author` of 1.0, which many feeds write both.
     fn authors<F: Traceable>(&mut self, of: &mut F, people: impl Fn(&mut F) -> &mut Vec<Person>) {
         for field in ["authors", "author"] {
             self.each(of, field, |of, author| {
@@ -186,7 +186,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What has no home in Atom.
+    /// Keeps the fields without a counterpart in Atom.
     fn extensions<F: Traceable>(&mut self, of: &mut F, kept: impl Fn(&mut F) -> &mut Vec<Element>) {
         for (field, value) in self.object {
             let read = READ.contains(&field.as_str()) && !KEPT.contains(&field.as_str());
@@ -234,7 +234,8 @@ fn enclosure(attachment: &Map<String, Value>) -> Option<Link> {
     })
 }
 
-/// A person's picture, as subscribers know it (seed 003, "author").
+/// Returns the link to a person's picture, as Superfeedr subscribers expect it (seed 003,
+/// "author").
 fn avatar(href: String) -> Element {
     let attributes = vec![attribute("rel", "avatar".into()), attribute("href", href)];
     Element {
@@ -247,7 +248,7 @@ fn avatar(href: String) -> Element {
     }
 }
 
-/// An item's picture, as Media RSS has it.
+/// Returns an item's picture as a Media RSS thumbnail.
 fn thumbnail(url: String) -> Element {
     Element {
         namespace: "http://search.yahoo.com/mrss/".into(),
@@ -263,7 +264,7 @@ fn attribute(name: &str, value: String) -> Attribute {
     Attribute { name: name.into(), value, ..Attribute::default() }
 }
 
-/// A field as an element; what is no name in XML gets underlines.
+/// Returns a field as an element. Characters that are not allowed in XML names become underscores.
 fn element(field: &str, value: String) -> Element {
     let name: String = field
         .chars()
@@ -288,7 +289,7 @@ fn link(href: String, rel: &str) -> Link {
     Link { href, rel: rel.into(), ..Link::default() }
 }
 
-/// A field's text, if there is any.
+/// Returns the text of a field, if it has any.
 fn string(object: &Map<String, Value>, name: &str) -> Option<String> {
     object.get(name).and_then(scalar)
 }
@@ -304,7 +305,7 @@ fn scalar(value: &Value) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A field's values; one value serves as a list of one.
+/// Returns the values of a field; a single value counts as a list of one.
 fn list<'o>(object: &'o Map<String, Value>, name: &str) -> impl Iterator<Item = &'o Value> {
     match object.get(name) {
         Some(Value::Array(values)) => values.iter(),

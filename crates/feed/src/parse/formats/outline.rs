@@ -1,8 +1,8 @@
-//! Items of items: `rssCloud:item`, "exactly like RSS 2.0's item, with one exception, it
-//! can contain one or more" of its kind (seed 000, "How rssCloud uses RSS").
+//! Outlines: `rssCloud:item`, "exactly like RSS 2.0's item, with one exception, it can contain one
+//! or more" of its kind (seed 000, "How rssCloud uses RSS").
 //!
-//! Atom has no such thing, so each becomes an entry of its own that says which it stands
-//! under. The outline is kept besides, on the item at its top.
+//! Atom has no nested entries, so each nested item becomes an entry with a reference to its parent.
+//! The whole outline is also kept as an extension of its topmost item.
 
 use super::report_too_many;
 use crate::parse::MAX_ENTRIES;
@@ -10,13 +10,12 @@ use crate::parse::tree::XmlElement;
 use crate::parse::vocabulary::RSSCLOUD;
 use crate::repair::Repair;
 
-/// Whether an element is an item of an item, if it stands in one.
+/// Returns whether an element is an item nested in another item.
 pub(super) fn is_below(element: XmlElement<'_>) -> bool {
     element.named("item") && element.is_in(&RSSCLOUD)
 }
 
-/// These items and those below them, each behind the one it stands under, whose place is
-/// told.
+/// Returns items with their nested items, each after its parent and with the index of its parent.
 pub(super) fn flattened<'t>(
     items: Vec<XmlElement<'t>>,
     repairs: &mut Vec<Repair>,

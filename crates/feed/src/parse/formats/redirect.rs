@@ -1,22 +1,22 @@
-//! The document that says where a feed has moved (seed 002, "Redirect").
+//! The redirect document, which names the new address of a feed (seed 002, "Redirect").
 //!
 //! ```xml
 //! <redirect><newLocation>http://…</newLocation></redirect>
 //! ```
 //!
-//! An empty `newLocation` says that the feed is gone. The seed's own example forgets the
-//! slash in the end tag, so `newLocation` may lie in `newLocation`.
+//! An empty `newLocation` means that the feed is gone. The example in the seed lacks the slash in
+//! the end tag, so a `newLocation` inside a `newLocation` is accepted.
 
 use crate::model::{Feed, FeedFormat};
 use crate::parse::tree::XmlElement;
 
-/// Whether `element` is one.
+/// Returns whether `element` is a redirect.
 pub(super) fn is(element: XmlElement<'_>) -> bool {
     element.named("newLocation") && element.parent().is_some_and(|around| around.named("redirect"))
         || element.named("redirect") && element.child("newLocation").is_some()
 }
 
-/// Reads where to go.
+/// Reads a redirect as a feed that has moved.
 pub(super) fn read(element: XmlElement<'_>) -> Feed {
     let location = element.text().into_owned();
     Feed { format: FeedFormat::Redirect, moved_to: Some(location), ..Feed::default() }

@@ -1,9 +1,9 @@
-//! RSS in all its versions: 0.90 and 1.0 (RDF), 0.91 to 0.94, 1.1, 2.0.
+//! RSS in all its versions: 0.90 and 1.0 (RDF), 0.91 to 0.94, 1.1 and 2.0.
 //!
-//! They differ in where the items lie and in which elements exist, and feeds keep to
-//! neither, so all are read alike: items wherever they are, elements by their names, in
-//! whatever namespace the document took for its own. Elements without a counterpart in Atom
-//! are kept under the vocabulary [`RSS`].
+//! The versions differ in the position of items and in the elements that exist. Feeds mix them, so
+//! all are read alike: items at any position, elements by their local names in whatever namespace
+//! the document uses for RSS. Elements without a counterpart in Atom are kept under the vocabulary
+//! [`RSS`].
 
 use super::{Reading, elements, items, outline, read_foreign};
 use crate::model::{Category, Entry, Feed, FeedFormat, Link};
@@ -13,10 +13,10 @@ use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::{Tree, XmlElement};
 use crate::parse::vocabulary::{RDF, RSS};
 
-/// Elements of a channel that are read elsewhere, or say nothing by themselves.
+/// Elements of a channel that are read elsewhere, or that are mere containers.
 const ELSEWHERE: [&str; 5] = ["item", "items", "entry", "channel", "li"];
 
-/// Reads a feed; `root` is its element, or what the items lie in if there is none.
+/// Reads a feed. `root` is the feed element, or the parent of the items if there is none.
 pub(super) fn read<'t>(
     tree: &'t Tree<'t>,
     root: XmlElement<'t>,
@@ -53,7 +53,7 @@ pub(super) fn read<'t>(
     feed
 }
 
-/// What the document takes for RSS.
+/// The namespaces that the document uses for RSS.
 #[derive(Clone, Copy, Debug)]
 struct Own<'t> {
     root: XmlElement<'t>,
@@ -91,7 +91,7 @@ fn version(root: XmlElement<'_>) -> FeedFormat {
 
 fn read_channel<'t>(own: &Own<'t>, target: &mut Target<'_>) {
     read_about(own.channel, target);
-    // RSS 0.90 and 1.0 have image and text input beside the channel, 2.0 in it.
+    // RSS 0.90 and 1.0 put image and text input beside the channel, 2.0 inside it.
     let beside =
         own.root.elements().filter(|child| *child != own.channel && own.root != own.channel);
     let children: Vec<XmlElement<'t>> = own.channel.elements().chain(beside).collect();
@@ -108,7 +108,7 @@ fn read_channel<'t>(own: &Own<'t>, target: &mut Target<'_>) {
     }
 }
 
-/// Reads an element of a channel, of which is known whether it says when it was `built`.
+/// Reads an element of a channel. `built` tells whether the channel has a `lastBuildDate`.
 fn read_of_channel(child: XmlElement<'_>, built: bool, target: &mut Target<'_>) -> bool {
     let name = child.lower_name();
     match name.as_ref() {
@@ -125,7 +125,8 @@ fn read_of_channel(child: XmlElement<'_>, built: bool, target: &mut Target<'_>) 
             None => true,
         },
         "lastbuilddate" => {
-            // It wins over a pubDate that came first, which is then kept.
+            // `lastBuildDate` wins over a `pubDate` that came first, which is then kept as an
+            // extension.
             match target.date(child) {
                 Some(date) => {
                     *target.updated() = Some(date);
@@ -144,7 +145,8 @@ fn read_of_channel(child: XmlElement<'_>, built: bool, target: &mut Target<'_>) 
     }
 }
 
-/// A channel's picture: its address is the logo; if more is said of it, all is kept.
+/// Reads a channel's image: its address is the logo. The element is kept as well if it has more
+/// than an address.
 fn read_image(image: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let url = image.child("url").or_else(|| image.child("href"));
     let href = url.and_then(|url| url.filled().map(|text| target.bases.href(url, &text)));
@@ -163,7 +165,7 @@ fn read_item<'t>(own: &Own<'t>, item: XmlElement<'t>, target: &mut Target<'_>) {
     for child in item.elements().filter(|child| own.holds(*child)) {
         target.read_or_keep(child, read_of_item);
     }
-    // The outline is kept once, by the item at its top.
+    // The outline is kept once, with its topmost item.
     let is_told = outline::is_below(item);
     let foreign = item.elements().filter(|child| !own.holds(*child));
     for child in foreign.filter(|child| !(is_told && outline::is_below(*child))) {
@@ -172,7 +174,7 @@ fn read_item<'t>(own: &Own<'t>, item: XmlElement<'t>, target: &mut Target<'_>) {
     permalink(item, target);
 }
 
-/// What RDF says that an element is about is its id.
+/// Reads `rdf:about` as the id.
 fn read_about(element: XmlElement<'_>, target: &mut Target<'_>) {
     if let Some(about) = element.attr_in(&RDF, "about").or(element.attr("about")) {
         target.reading(element, |target| *target.id() = about.to_owned());
@@ -218,8 +220,8 @@ fn read_of_item(child: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     }
 }
 
-/// What channels and items have in common, under the names of RSS and, because some
-/// mix them in, of Atom.
+/// Reads the elements that channels and items share, under their names in RSS and in Atom, because
+/// feeds mix them.
 fn read_common(name: &str, child: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     match name {
         "title" => {
@@ -241,8 +243,8 @@ fn read_common(name: &str, child: XmlElement<'_>, target: &mut Target<'_>) -> bo
     }
 }
 
-/// An item whose guid is an address, as it is unless it says otherwise, and that has no
-/// link is found there.
+/// Uses the guid of an item as its link if the item has none and the guid is an address. A guid is
+/// an address unless `isPermaLink` is false.
 fn permalink(item: XmlElement<'_>, target: &mut Target<'_>) {
     let Some(guid) = item.elements().find(|child| child.named("guid")) else { return };
     let denied = guid.attr("isPermaLink").is_some_and(|value| !value.eq_ignore_ascii_case("true"));
@@ -258,7 +260,7 @@ fn permalink(item: XmlElement<'_>, target: &mut Target<'_>) {
     }
 }
 
-/// Reads the polling hints of RSS in a feed of another format; its elements are kept too.
+/// Reads the polling hints of RSS in a feed of another format. The elements are kept as well.
 pub(super) fn read_hints(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     hints::read(element, target);
     false

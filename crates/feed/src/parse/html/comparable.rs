@@ -1,19 +1,19 @@
-//! What of a page counts when it is compared with what it was (rule N12).
+//! The significant content of a page, for comparing it with an earlier version (rule N12).
 //!
-//! Texts and attributes do. White space, comments, scripts and styles do not, nor what
-//! servers make up anew for each answer: nonces and tokens against forged requests.
+//! Texts and attributes are significant. White space, comments, scripts and styles are not, and
+//! neither are values that servers generate for each response: nonces and anti-forgery tokens.
 
 use html5ever::ns;
 use scraper::Node;
 
 use super::{Descend, HtmlElement};
 
-/// Parts of names of what is made up for each answer.
+/// Substrings of the names of values that servers generate for each response.
 const MADE_UP: [&str; 4] = ["nonce", "csrf", "xsrf", "authenticity_token"];
 
 impl HtmlElement<'_> {
-    /// The element and all in it as one text that is the same for all that differ in
-    /// nothing but noise. A script that was asked for by itself counts.
+    /// Returns the element and its content as a text that is equal for versions that differ only in
+    /// insignificant content. A script is significant if a fragment selects it directly.
     pub(crate) fn comparable(self) -> String {
         let mut out = String::new();
         push_tag(self, &mut out);
@@ -36,7 +36,8 @@ impl HtmlElement<'_> {
         out
     }
 
-    /// Whether nothing of it is seen. XML has elements of these names that are content.
+    /// Returns whether the element is invisible in HTML. Elements of the same names in XML are
+    /// content.
     fn is_noise(self) -> bool {
         let is_html = self.0.value().name.ns == ns!(html);
         is_html
@@ -68,7 +69,7 @@ fn push_tag(tag: HtmlElement<'_>, out: &mut String) {
     out.push('>');
 }
 
-/// Each word with a mark behind it that is in no word.
+/// Appends each word followed by a separator that occurs in no word.
 fn push_words(text: &str, out: &mut String) {
     for word in text.split_whitespace() {
         out.push_str(word);

@@ -1,9 +1,9 @@
-//! CSS selectors on a page, within a number of steps.
+//! CSS selectors with a bounded number of steps.
 //!
-//! Page and selector both come from outside, and some pairs take time that grows with the
-//! square of the page and worse: `a ~ b` looks at all elements before each one, and
-//! `[a*=x]` at all of an attribute. So each step from element to element is counted, and
-//! each look at one, and from the last one on nothing is found.
+//! Both page and selector are untrusted, and some pairs take quadratic time or worse: `a ~ b`
+//! visits all siblings before each element, and `[a*=x]` searches the whole attribute. So every
+//! move between elements and every test of an element counts as a step, and a selection that runs
+//! out of steps fails.
 
 use std::cell::Cell;
 
@@ -20,27 +20,27 @@ use selectors::{Element, OpaqueElement};
 
 use super::{HtmlElement, ParsedHtml};
 
-/// Steps taken in one page: well under a second, and a hundred for each element of a very
-/// long page.
+/// The maximum number of steps on one page: well under a second, and a hundred for each element of
+/// a very long page.
 const STEPS: u64 = 8_000_000;
 
-/// Bytes of an attribute that are looked through in one step.
+/// The bytes of an attribute that are searched in one step.
 const BYTES_PER_STEP: usize = 16;
 
-/// A list of selectors.
+/// A parsed list of selectors.
 #[derive(Debug)]
 pub(crate) struct Css(SelectorList<Simple>);
 
 impl Css {
-    /// Reads a list of selectors; `None` if it is none. Pseudo-elements and what depends
-    /// on a reader (`:hover`) are none here.
+    /// Parses a list of selectors; `None` if it is not one. Pseudo-elements, and pseudo-classes
+    /// that depend on a user (`:hover`), are not supported.
     pub(crate) fn parse(text: &str) -> Option<Css> {
         let list = SelectorList::parse(&Parser, &mut Tokens::new(text), ParseRelative::No);
         list.ok().map(Css)
     }
 
-    /// The elements it selects, in order, without those that lie in others it selects;
-    /// `None` if telling takes too long.
+    /// Returns the selected elements in document order, except those inside other selected
+    /// elements; `None` if selecting takes too many steps.
     pub(crate) fn select<'p>(&self, page: &'p ParsedHtml) -> Option<Vec<HtmlElement<'p>>> {
         let left = Cell::new(STEPS);
         let mut caches = SelectorCaches::default();
@@ -78,7 +78,7 @@ impl Css {
     }
 }
 
-/// An element that counts who looks at it.
+/// An element that counts the steps of the selector engine.
 #[derive(Clone, Debug)]
 struct Counted<'a> {
     element: ElementRef<'a>,
@@ -86,20 +86,20 @@ struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// Takes a step; `None` once all are taken.
+    /// Takes one step; `None` if none is left.
     fn step(&self) -> Option<()> {
         self.steps(1)
     }
 
-    /// Takes so many steps; `None` once all are taken.
+    /// Takes this many steps; `None` if not enough are left.
     fn steps(&self, taken: usize) -> Option<()> {
         let left = self.left.get().saturating_sub(taken as u64);
         self.left.set(left);
         (left > 0).then_some(())
     }
 
-    /// The steps that a look through the attributes takes. What is sought in any case is
-    /// compared anew at each place.
+    /// Returns the number of steps for testing the attributes. A case-insensitive search compares
+    /// anew at each position.
     fn attr_steps(&self, name: &str, operation: &AttrSelectorOperation<&CssString>) -> usize {
         let each = match operation {
             AttrSelectorOperation::WithValue {

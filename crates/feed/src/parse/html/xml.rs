@@ -1,7 +1,7 @@
-//! XML as a page, so that the same selectors find elements in it.
+//! XML parsed into the tree of a page, so that CSS selectors work on it.
 //!
-//! Names are kept with their prefix and in their case, and are in no namespace: nothing
-//! in XML is HTML here, whatever it is called.
+//! Names keep their prefix and case, and are in no namespace: no element of XML has the meaning of
+//! HTML, whatever its name.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::{DEPTH, NODES, ParsedHtml};
 use crate::parse::tree::{self, XmlChild, XmlElement};
 
 impl ParsedHtml {
-    /// Reads XML, as many elements of it as a page may have.
+    /// Parses XML, up to the limits of a page.
     pub(crate) fn read_xml(text: &str) -> ParsedHtml {
         let tidy = tree::tidy(Cow::Borrowed(text), &mut Vec::new());
         let tree = tree::build(&tidy, &mut Vec::new());

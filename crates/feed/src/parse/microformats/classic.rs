@@ -1,11 +1,11 @@
-//! The microformats of before microformats2: hAtom, hCard, adr and geo.
+//! The classic microformats before microformats2: hAtom, hCard, adr and geo.
 //!
-//! Their names have no prefixes, so each is only looked for in items of its kind. In
-//! these nothing is implied.
+//! Their class names have no prefixes, so each property is searched only in items of its kind.
+//! Nothing is implied for classic items.
 
 use super::{HtmlElement, ValueForm};
 
-/// Kinds of items, and what they are called now.
+/// The classic kinds of items, and their names in microformats2.
 const KINDS: [(&str, &str); 5] = [
     ("hfeed", "h-feed"),
     ("hentry", "h-entry"),
@@ -14,7 +14,7 @@ const KINDS: [(&str, &str); 5] = [
     ("geo", "h-geo"),
 ];
 
-/// Kind of item, class, and the property that it is now.
+/// The properties: kind of item, class, and form and name in microformats2.
 const PROPERTIES: [(&str, &str, ValueForm, &str); 28] = [
     ("hfeed", "author", ValueForm::Text, "author"),
     ("hfeed", "photo", ValueForm::Address, "photo"),
@@ -46,17 +46,17 @@ const PROPERTIES: [(&str, &str, ValueForm, &str); 28] = [
     ("geo", "longitude", ValueForm::Text, "longitude"),
 ];
 
-/// Whether an element is a classic item.
+/// Returns whether an element is a classic item.
 pub(super) fn is_item(tag: HtmlElement<'_>) -> bool {
     tag.words("class").any(|class| KINDS.iter().any(|(kind, _)| *kind == class))
 }
 
-/// Whether an element is a classic item of what is now called `kind`.
+/// Returns whether an element is a classic item of the microformats2 kind `kind`.
 pub(super) fn is(tag: HtmlElement<'_>, kind: &str) -> bool {
     KINDS.iter().any(|(was, now)| *now == kind && tag.has_class(was))
 }
 
-/// The properties of `item` that an element is.
+/// Adds the properties of `item` that an element is.
 pub(super) fn properties<'p>(
     item: HtmlElement<'p>,
     tag: HtmlElement<'p>,

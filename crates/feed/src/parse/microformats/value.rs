@@ -1,5 +1,4 @@
-//! What the value of a property is: by the element that it is on, and by the pattern of
-//! `value` classes in it.
+//! The values of properties: by element, and by the value class pattern.
 
 use url::Url;
 
@@ -7,13 +6,13 @@ use super::{HtmlElement, Property};
 use crate::parse::html::Descend;
 
 impl<'p> Property<'p> {
-    /// The value as text.
+    /// Returns the value as text.
     pub(in crate::parse) fn text(self) -> String {
         let pieces = pieces(self.tag);
         if pieces.is_empty() { plain(self.tag) } else { pieces.concat() }
     }
 
-    /// The value as an absolute address; `None` where it is empty.
+    /// Returns the value as an absolute address; `None` if it is empty.
     pub(in crate::parse) fn address(self, base: &Url) -> Option<String> {
         let address = match attribute(self.tag) {
             Some(address) => address.to_owned(),
@@ -22,7 +21,7 @@ impl<'p> Property<'p> {
         Some(absolute(base, &address)).filter(|address| !address.is_empty())
     }
 
-    /// The value as the text of a date.
+    /// Returns the value as the text of a date.
     pub(in crate::parse) fn date(self) -> String {
         let pieces = pieces(self.tag);
         match pieces.len() {
@@ -33,7 +32,7 @@ impl<'p> Property<'p> {
     }
 }
 
-/// An address as it is if it is absolute, else resolved.
+/// Returns an absolute address as it is, and resolves a relative one.
 pub(in crate::parse) fn absolute(base: &Url, address: &str) -> String {
     let address = address.trim();
     if Url::parse(address).is_ok() {
@@ -42,7 +41,7 @@ pub(in crate::parse) fn absolute(base: &Url, address: &str) -> String {
     base.join(address).map_or_else(|_| address.to_owned(), String::from)
 }
 
-/// The attribute that holds an element's address.
+/// Returns the attribute with the address of an element.
 fn attribute(tag: HtmlElement<'_>) -> Option<&str> {
     match tag.name() {
         "a" | "area" | "link" => tag.attr("href"),
@@ -53,7 +52,7 @@ fn attribute(tag: HtmlElement<'_>) -> Option<&str> {
     }
 }
 
-/// The attribute that holds a date.
+/// Returns the attribute with the date of an element.
 fn moment(tag: HtmlElement<'_>) -> Option<&str> {
     match tag.name() {
         "time" | "ins" | "del" => tag.attr("datetime"),
@@ -61,7 +60,7 @@ fn moment(tag: HtmlElement<'_>) -> Option<&str> {
     }
 }
 
-/// The text that stands for an element.
+/// Returns the text that represents an element.
 fn plain(tag: HtmlElement<'_>) -> String {
     let stands = match tag.name() {
         "abbr" | "link" => tag.attr("title"),
@@ -72,7 +71,7 @@ fn plain(tag: HtmlElement<'_>) -> String {
     stands.map_or_else(|| tag.text(), str::to_owned)
 }
 
-/// The pieces of a value that is scattered: `value` and `value-title` in it.
+/// Returns the parts of a value that is split into `value` and `value-title` elements.
 fn pieces(top: HtmlElement<'_>) -> Vec<String> {
     let mut found = Vec::new();
     top.walk(|tag| {
@@ -88,7 +87,7 @@ fn pieces(top: HtmlElement<'_>) -> Vec<String> {
     found
 }
 
-/// A date, a time and a zone, in whatever order they stand.
+/// Joins a date, a time and a zone, in whatever order they are given.
 fn put_together(pieces: &[String]) -> String {
     let (mut date, mut time, mut zone) = ("", String::new(), "");
     for piece in pieces {
@@ -105,7 +104,7 @@ fn put_together(pieces: &[String]) -> String {
     if time.is_empty() { date.to_owned() } else { format!("{date}T{time}{zone}") }
 }
 
-/// Whether a piece begins like `7:30`, `7:30pm` or `7pm`.
+/// Returns whether a part begins like `7:30`, `7:30pm` or `7pm`.
 fn is_time(piece: &str) -> bool {
     let rest = piece.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = piece.len() - rest.len();
@@ -113,7 +112,7 @@ fn is_time(piece: &str) -> bool {
     (1..=2).contains(&digits) && (rest.starts_with(':') || matches!(half_day, Some(b'a' | b'p')))
 }
 
-/// `7:30pm` as `19:30`; a time that says nothing of the half of the day, as it is.
+/// Converts `7:30pm` into `19:30`. A time without AM or PM stays as it is.
 fn in_24_hours(piece: &str) -> String {
     let Some(at) = piece.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'Z' | 'z')) else {
         return if piece.find(':') == Some(1) { format!("0{piece}") } else { piece.to_owned() };

@@ -1,4 +1,4 @@
-//! Dublin Core, the fifteen elements.
+//! Dublin Core, the fifteen elements of version 1.1.
 
 use crate::model::{Category, Person};
 use crate::parse::person::person;
@@ -6,7 +6,7 @@ use crate::parse::target::Target;
 use crate::parse::texts::line;
 use crate::parse::tree::{Items, XmlElement};
 
-/// Reads what Dublin Core says in Atom's own terms.
+/// Reads the elements that have a counterpart in Atom.
 pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     if element.attributes().iter().any(|attribute| attribute.prefix != "xml") {
         return false;
@@ -53,8 +53,8 @@ pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     }
 }
 
-/// A person by the text of an element. What is said of somebody in elements is kept with
-/// the name.
+/// Returns the person named in the text of an element. Child elements are kept as extensions of the
+/// person.
 fn somebody(element: XmlElement<'_>, items: Items) -> Option<Person> {
     let mut found = person(&line(&element.text()))?;
     found.extensions = element.to_extensions(items);

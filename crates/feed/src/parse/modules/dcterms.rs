@@ -1,4 +1,4 @@
-//! Dublin Core, the qualified terms.
+//! Dublin Core terms.
 
 use super::dc;
 use crate::parse::target::Target;
@@ -10,7 +10,7 @@ pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     } else if element.named("modified") {
         target.set_updated(element)
     } else if element.named("created") || element.named("date") {
-        // `created` is a date of its own (RFC 4287 has no element for it), and kept.
+        // `created` differs from `issued`, and RFC 4287 has no element for it, so it is kept.
         false
     } else {
         dc::read(element, target)

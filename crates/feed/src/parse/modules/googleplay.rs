@@ -1,4 +1,4 @@
-//! Google Play's podcast elements: those of iTunes under another name. All are kept.
+//! Google Play's podcast elements: Apple's under another namespace. All are kept as well.
 
 use super::itunes;
 use crate::parse::target::Target;

@@ -5,11 +5,11 @@ use crate::parse::person::person;
 use crate::parse::target::Target;
 use crate::parse::tree::XmlElement;
 
-/// The vocabulary of iTunes categories and keywords.
+/// The scheme of iTunes categories and keywords.
 const SCHEME: &str = "http://www.itunes.com/";
 
-/// Reads what has a counterpart in Atom as well. Most of it stays as it is beside that,
-/// because podcast software looks for it there.
+/// Reads the elements that have a counterpart in Atom. Most of them are kept as well, because
+/// podcast software reads them.
 pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let name = element.lower_name();
     match name.as_ref() {

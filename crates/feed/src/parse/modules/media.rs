@@ -1,4 +1,5 @@
-//! Media RSS. Kept whole; titles, texts and keywords serve where the entry has none.
+//! Media RSS. All elements are kept; titles, descriptions and keywords fill fields that an entry
+//! lacks.
 
 use crate::parse::target::Target;
 use crate::parse::tree::XmlElement;

@@ -1,10 +1,11 @@
-//! The syndication module: how often a feed changes. Kept, and told as hints.
+//! The RSS syndication module: how often a feed is updated. Its elements are kept and read as
+//! polling hints.
 
 use crate::parse::dates;
 use crate::parse::target::Target;
 use crate::parse::tree::XmlElement;
 
-/// Seconds of an hour.
+/// The seconds in an hour.
 const HOUR_S: u32 = 3600;
 
 pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
@@ -26,7 +27,7 @@ pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     false
 }
 
-/// How often within the period, by the element beside it.
+/// Returns the number of updates per period, from the element beside it.
 fn frequency(period: XmlElement<'_>) -> u32 {
     let beside = period.parent().and_then(|around| around.child("updateFrequency"));
     beside.and_then(|element| element.text().parse().ok()).filter(|times| *times > 0).unwrap_or(1)

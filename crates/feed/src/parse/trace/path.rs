@@ -1,4 +1,4 @@
-//! The path to an element, in the notation of its kind of document.
+//! Paths to elements, in the notation for the kind of document.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use super::SourceLocation;
 use crate::parse::html::HtmlElement;
 use crate::parse::tree::XmlElement;
 
-/// Something that stands somewhere in a document.
+/// A value that has a location in a document.
 pub(in crate::parse) trait Locate {
-    /// Where it is.
+    /// Returns the location.
     fn location(self, paths: &mut Paths) -> SourceLocation;
 }
 
@@ -23,14 +23,14 @@ impl<N: TreeNode> Locate for N {
     }
 }
 
-/// A value in a JSON feed.
+/// A value of a JSON feed.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::parse) struct JsonPointer<'f> {
-    /// The item it is in; `None` if it is of the feed itself.
+    /// The index of the item; `None` for the feed itself.
     pub(in crate::parse) item: Option<usize>,
-    /// The field; empty for the object itself.
+    /// The name of the field; empty for the object itself.
     pub(in crate::parse) field: &'f str,
-    /// Which value, where the field is a list.
+    /// The index of the value, in a list.
     pub(in crate::parse) index: Option<usize>,
 }
 
@@ -50,19 +50,19 @@ impl Locate for JsonPointer<'_> {
 
 /// An element of a tree.
 pub(in crate::parse) trait TreeNode: Copy {
-    /// A number that no other element of the document has.
+    /// Returns a number that identifies the element in its document.
     fn number(self) -> usize;
-    /// Its name with its prefix.
+    /// Returns the name with its prefix.
     fn qualified_name(self) -> String;
-    /// The byte of the text at which it begins, if that is known.
+    /// Returns the byte offset in the text, if it is known.
     fn start(self) -> Option<usize>;
-    /// The element around it.
+    /// Returns the parent element.
     fn parent_node(self) -> Option<Self>;
-    /// The elements in it.
+    /// Returns the child elements.
     fn child_nodes(self) -> Vec<Self>;
-    /// The path to an element that has no parent.
+    /// Returns the path to an element that has no parent.
     fn root_path(self) -> String;
-    /// The path to a child, with its number if several children have its name.
+    /// Returns the path to a child, with its number if several children share its name.
     fn step(outer: &str, name: &str, number: Option<usize>) -> String;
 }
 
@@ -131,14 +131,13 @@ impl TreeNode for HtmlElement<'_> {
     }
 }
 
-/// The paths found so far, by the numbers of the elements.
+/// A cache of paths by element number.
 #[derive(Debug, Default)]
 pub(in crate::parse) struct Paths(HashMap<usize, String>);
 
 impl Paths {
-    /// The path to an element. Those to its siblings are found with it, because a long
-    /// document has many siblings, and counting them anew for each would take quadratic
-    /// time.
+    /// Returns the path to an element. The paths of all its siblings are computed with it: a long
+    /// document has many siblings, and counting them for each would take quadratic time.
     pub(super) fn path_to<N: TreeNode>(&mut self, element: N) -> String {
         let chain: Vec<N> =
             std::iter::successors(Some(element), |held| held.parent_node()).collect();
@@ -157,7 +156,7 @@ impl Paths {
         path
     }
 
-    /// Finds the paths to all children of an element.
+    /// Computes the paths to all children of an element.
     fn number_children<N: TreeNode>(&mut self, parent: N, path: &str) {
         let inside: Vec<(N, String)> =
             parent.child_nodes().into_iter().map(|held| (held, held.qualified_name())).collect();

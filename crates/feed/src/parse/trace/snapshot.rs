@@ -1,7 +1,7 @@
-//! The state of a feed or an entry, compared before and after an element is read into it.
+//! Snapshots of a feed or entry, compared before and after an element is read into it.
 //!
-//! Comparing costs the same however long the texts are; otherwise a document of many
-//! elements would take quadratic time.
+//! The cost of comparing does not depend on the length of texts; a document of many elements would
+//! otherwise take quadratic time.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -23,13 +23,13 @@ impl Snapshot {
         }
     }
 
-    /// The names of the fields that have changed since.
+    /// Returns the names of the fields that have changed since the snapshot.
     pub(super) fn changed_fields(&self, owner: &impl Traceable) -> Vec<&'static str> {
         let both = self.fingerprints.iter().zip(owner.fingerprints());
         both.filter(|(was, is)| was.1 != is.1).map(|(_, is)| is.0).collect()
     }
 
-    /// Visits the trace ids of the items that were added since.
+    /// Calls `visit` with the trace id of each item added since the snapshot.
     pub(super) fn for_added_items(
         &self,
         owner: &mut impl Traceable,
@@ -43,11 +43,11 @@ impl Snapshot {
 
 const LISTS: usize = 5;
 
-/// Distinguishes a value from another one without reading all of it: a text that is set
-/// anew lies at another address, or has another length.
+/// Distinguishes a value from an earlier one without reading all of it: a replaced text lies at
+/// another address or has another length.
 #[derive(Debug, PartialEq)]
 pub(in crate::parse) enum Fingerprint {
-    /// There is no value.
+    /// An absent value.
     Nothing,
     /// A text, by its address and length.
     Text(usize, usize),
@@ -57,15 +57,15 @@ pub(in crate::parse) enum Fingerprint {
 
 /// A feed or an entry, whose fields are compared.
 pub(in crate::parse) trait Traceable {
-    /// Its own trace id.
+    /// Returns the trace id of the feed or entry itself.
     fn trace_id(&mut self) -> &mut TraceId;
-    /// Its lists.
+    /// Returns the lists.
     fn lists(&mut self) -> [&mut dyn List; LISTS];
-    /// Its other fields, by name.
+    /// Returns the other fields, by name.
     fn fingerprints(&self) -> Vec<(&'static str, Fingerprint)>;
 }
 
-/// The fields that feeds and entries have alike.
+/// Implements the members that feeds and entries share.
 macro_rules! trace_id_and_lists {
     () => {
         fn trace_id(&mut self) -> &mut TraceId {
@@ -135,7 +135,7 @@ fn of_text(text: &str) -> Fingerprint {
     Fingerprint::Text(text.as_ptr().addr(), text.len())
 }
 
-/// An empty id is none.
+/// Returns the fingerprint of an id; an empty one is absent.
 fn string(text: &str) -> Fingerprint {
     if text.is_empty() { Fingerprint::Nothing } else { of_text(text) }
 }
@@ -152,15 +152,15 @@ fn date(date: Option<DateTime<FixedOffset>>) -> Fingerprint {
     date.map_or(Fingerprint::Nothing, Fingerprint::Date)
 }
 
-/// A list that is only ever added to while a document is read.
+/// A list that only grows while a document is read.
 pub(in crate::parse) trait List {
-    /// How many there are.
+    /// Returns the number of items.
     fn length(&self) -> usize;
-    /// The trace id of one of them.
+    /// Returns the trace id of the item at an index.
     fn trace_id(&mut self, at: usize) -> &mut TraceId;
 }
 
-/// One kind of items: all carry a trace id.
+/// Implements [`List`] for item types that carry a trace id.
 macro_rules! lists {
     ($($item:ty)*) => {
         $(

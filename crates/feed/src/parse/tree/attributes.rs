@@ -1,28 +1,28 @@
-//! The inside of a start tag, however it is written.
+//! Parsing of start tags.
 //!
-//! Attributes may be unquoted, repeated (the first counts), without value (it is then
-//! empty) or glued together.
+//! Attributes may be unquoted, repeated (the first one counts), without a value (which is then
+//! empty) or without space between them.
 
 use memchr::memchr;
 
 use crate::repair::RepairCode;
 
-/// Attributes of one element (rule S16). The rest is left out.
+/// The maximum number of attributes of one element (rule S16). The rest is left out.
 const ATTRIBUTES: usize = 256;
 
-/// What a start tag says.
+/// A parsed start tag.
 #[derive(Debug, Default)]
 pub(super) struct Tag<'t> {
     /// The name with its prefix.
     pub(super) name: &'t str,
-    /// Names with prefixes, and raw values.
+    /// The names with prefixes, and the raw values.
     pub(super) attributes: Vec<(&'t str, &'t str)>,
-    /// What was wrong with it.
+    /// The fault of the tag, if it is malformed.
     pub(super) fault: Option<RepairCode>,
 }
 
 impl<'t> Tag<'t> {
-    /// Reads what stands between `<` and `>` into `self`, replacing what it held.
+    /// Parses the text between `<` and `>` into `self`, replacing the previous content.
     pub(super) fn read(&mut self, inside: &'t str) {
         self.attributes.clear();
         self.fault = None;
@@ -55,7 +55,7 @@ impl<'t> Tag<'t> {
         }
     }
 
-    /// A value and what follows it.
+    /// Returns the value at the start of `text`, and the rest.
     fn value(&mut self, text: &'t str) -> (&'t str, &'t str) {
         if let Some(quote @ (b'"' | b'\'')) = text.bytes().next() {
             if let Some(end) = memchr(quote, &text.as_bytes()[1..]) {
@@ -77,8 +77,8 @@ impl<'t> Tag<'t> {
     }
 }
 
-/// Where a value ends whose closing quote is missing: in `href="a rel="b"` it seems to
-/// hold the next name, and is followed by the next value.
+/// Returns the end of a value whose closing quote is missing: in `href="a rel="b"` the value seems
+/// to contain the next name, and is followed by the next value.
 fn run_on(value: &str, rest: &str) -> Option<usize> {
     let name = value.strip_suffix('=')?.rsplit(char::is_whitespace).next()?;
     let runs = name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -91,7 +91,8 @@ fn between(c: char) -> bool {
     c.is_ascii_whitespace() || c == '/'
 }
 
-/// The same of a byte. What is told by it is ASCII, so it is found faster among bytes.
+/// Returns whether a byte separates attributes. All separators are ASCII, so they are searched in
+/// bytes, which is faster than in characters.
 fn between_bytes(byte: u8) -> bool {
     between(char::from(byte))
 }

@@ -1,15 +1,15 @@
-//! Tokens → tree.
+//! Construction of a tree from tokens.
 //!
-//! The text comes cut into tags and texts; what belongs to what is decided below, and
-//! never fails:
+//! The tokenizer splits the text into tags and texts. This module decides what is nested in what,
+//! and never fails:
 //!
-//! * what is well-formed is taken at its word; everything else is read once more, with
-//!   these rules:
-//! * an end tag closes down to the start tag it matches; without one it is ignored;
-//! * an item inside an item ends the outer one, unless it is quoted content;
-//! * a token that never ends is passed over, and reading goes on behind it;
-//! * names that HTML never closes (`br`, `img`) hold nothing;
-//! * what lies deeper than [`DEPTH`] is not nested any more, but stays.
+//! * A well-formed document is taken literally. Any other is read a second time with the following
+//!   rules.
+//! * An end tag closes everything up to its start tag; without one it is ignored.
+//! * An item inside an item ends the outer one, unless it is quoted content.
+//! * A token without an end is skipped, and reading continues after its beginning.
+//! * Elements that HTML never closes (`br`, `img`) are empty.
+//! * Elements deeper than [`DEPTH`] are kept without further nesting.
 
 mod characters;
 
@@ -26,25 +26,25 @@ use super::tokens::{Token, Tokens};
 use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
 use crate::repair::{Repair, RepairCode};
 
-/// Elements inside each other (rule S16).
+/// The maximum nesting of elements (rule S16).
 const DEPTH: usize = 256;
 
-/// Elements between which white space says nothing.
+/// Elements between whose children white space is insignificant.
 const STRUCTURE: [&str; 9] =
     ["rss", "channel", "items", "item", "feed", "entry", "rdf", "image", "author"];
 
-/// Elements inside each other that tell an `xml:base` (rule S16): what one more is relative
-/// to is as long as all of them together. It is not followed.
+/// The maximum number of nested elements with an `xml:base` (rule S16): the resolved base of one
+/// more may be as long as all of them together. Further ones are ignored.
 const BASES: u32 = 16;
 
-/// HTML elements that are never closed and are no names of any feed format.
+/// HTML elements that are never closed and share no name with elements of feed formats.
 const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
 
-/// Builds the tree of `text`, which [`tidy`](super::tidy()) has seen.
+/// Builds the tree of `text`, which [`tidy`](super::tidy()) has processed.
 pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> Tree<'t> {
     let mut builder = Builder::new(text);
     if !builder.read(text) {
-        // Guessing where ends are missing would take apart what is sound.
+        // The rules for missing end tags would tear apart a well-formed document.
         builder = Builder::new(text);
         builder.guesses = true;
         builder.read(text);
@@ -52,7 +52,7 @@ pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> T
     builder.finish(repairs)
 }
 
-/// What is open while reading.
+/// An open element.
 #[derive(Debug)]
 struct Open<'t> {
     node: u32,
@@ -69,13 +69,13 @@ struct Builder<'t> {
     attributes: Vec<XmlAttribute<'t>>,
     spaces: Namespaces<'t>,
     open: Vec<Open<'t>>,
-    /// Elements that were too deep to be opened and are not closed yet.
+    /// The number of open elements that were too deep to be nested.
     too_deep: usize,
-    /// Whether ends are taken for missing.
+    /// Whether missing end tags are inferred.
     guesses: bool,
-    /// Whether every tag so far is where it belongs.
+    /// Whether every tag so far was in its place.
     is_sound: bool,
-    /// White space that is layout, unless a text follows it.
+    /// White space that is insignificant, unless a text follows it.
     layout: &'t str,
     tag: Tag<'t>,
     broke_off: bool,
@@ -94,7 +94,7 @@ impl<'t> Builder<'t> {
         let node = Node { parent: NONE, next: NONE, first: NONE, last: NONE, kind: document };
         Builder {
             text,
-            // Guesses from real feeds: they save the copies of growing, no more.
+            // Estimates from real feeds, which save reallocations.
             nodes: Vec::with_capacity(text.len() / 40 + 8),
             attributes: Vec::with_capacity(text.len() / 200 + 8),
             spaces: Namespaces::new(),
@@ -121,8 +121,8 @@ impl<'t> Builder<'t> {
         self
     }
 
-    /// Reads a document. `false` says that it is not well-formed, and that what there is of
-    /// it now is nothing.
+    /// Reads a document. Returns `false` if it is not well-formed; the nodes built so far are then
+    /// unusable.
     fn read(&mut self, text: &'t str) -> bool {
         let mut tokens = Tokens::new(text);
         while let Some(token) = tokens.next() {
@@ -146,7 +146,8 @@ impl<'t> Builder<'t> {
         self.guesses || self.open.len() == 1
     }
 
-    /// A start tag, unless a quote is missing in it: then it has swallowed what follows.
+    /// Reads a start tag. A tag without a closing quote has swallowed the text after it, and is
+    /// cut.
     fn tag(&mut self, inside: &'t str, tokens: &mut Tokens<'t>) {
         if memchr(b'<', inside.as_bytes()).is_some()
             && let Some(end) = self.swallows(inside)
@@ -159,8 +160,8 @@ impl<'t> Builder<'t> {
         self.start(inside);
     }
 
-    /// Where a tag should have ended in which a quote is missing. Markup in a value does
-    /// not tell: but the end tag of something open does, or of the element itself.
+    /// Returns where a tag with a missing quote should have ended. Markup in a value proves
+    /// nothing, but the end tag of an open element does, or that of the element itself.
     fn swallows(&self, inside: &str) -> Option<usize> {
         let end = inside.find('>')?;
         let name = inside[..end].split([' ', '\n', '\t', '\r', '/']).next()?;
@@ -223,8 +224,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Keeps the attributes of the element that is appended next; says which they are,
-    /// and who tells what is in force at it.
+    /// Stores the attributes of the element that is appended next. Returns their range and the
+    /// scope of the element.
     fn keep_attributes(&mut self, tag: &Tag<'t>) -> ((u32, u32), Scope) {
         let itself = index(self.nodes.len());
         let mut scope = self.top().scope;
@@ -254,10 +255,10 @@ impl<'t> Builder<'t> {
         ((from, index(self.attributes.len())), scope)
     }
 
-    /// Ends what cannot hold the element that begins now.
+    /// Closes the open elements that cannot contain the element that begins now.
     fn imply_ends(&mut self, name: &str) {
         if !self.guesses {
-            // Tags in pairs or not, nobody means an item of an item.
+            // Nested items are never intended, whether or not the document closes its tags.
             let is_item = ["item", "entry"].iter().any(|item| name.eq_ignore_ascii_case(item));
             self.is_sound &= !(is_item && self.top().name.eq_ignore_ascii_case(name));
             return;
@@ -294,8 +295,8 @@ impl<'t> Builder<'t> {
         self.open.truncate(at);
     }
 
-    /// The element that takes what comes now: there is always one, the document itself
-    /// is never closed.
+    /// Returns the innermost open element. There always is one, because the document node is never
+    /// closed.
     fn top(&self) -> &Open<'t> {
         &self.open[self.open.len() - 1]
     }
@@ -318,7 +319,8 @@ impl<'t> Builder<'t> {
             if let Kind::Text(text) = &node.kind
                 && let Some((mended, fault)) = mend(text)
             {
-                // A text that was put together is a slice of nothing; its element is.
+                // A text that was put together is not a slice of the document, so its parent is
+                // used.
                 let around = self.nodes.get(node.parent as usize).map(|node| node.kind.name());
                 let found = offset(self.text, text);
                 let found = found.or_else(|| offset(self.text, around.unwrap_or_default()));
@@ -331,7 +333,7 @@ impl<'t> Builder<'t> {
         if self.open.len() > 1 {
             self.faults.count(RepairCode::Truncated);
         }
-        // An item is cut if the document ended somewhere inside one of its elements.
+        // An item is cut if the document ended inside one of its elements.
         let item = self.open.iter().position(|open| {
             let (_, local) = split(open.name);
             local.eq_ignore_ascii_case("item") || local.eq_ignore_ascii_case("entry")
@@ -353,11 +355,11 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// What was wrong, how often, and where first.
+/// The faults found: how often each occurred, and where first.
 #[derive(Debug, Default)]
 struct Faults {
     found: Vec<(RepairCode, usize, usize)>,
-    /// Where the token that is read now begins.
+    /// The offset of the current token.
     at: usize,
 }
 
@@ -376,7 +378,7 @@ impl Faults {
     }
 }
 
-/// A name's prefix, empty if it has none, and the rest.
+/// Splits a name into its prefix, which may be empty, and its local name.
 fn split(name: &str) -> (&str, &str) {
     match name.bytes().position(|byte| byte == b':') {
         Some(at) if at > 0 && at + 1 < name.len() => (&name[..at], &name[at + 1..]),
@@ -384,8 +386,8 @@ fn split(name: &str) -> (&str, &str) {
     }
 }
 
-/// An index as the tree keeps it. Documents are bounded far below 4 GiB, and no index
-/// is greater than a document is long.
+/// Converts an index into the type that the tree stores. Documents are limited to far less than 4
+/// GiB, and no index exceeds the length of the document.
 fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(NONE)
 }
@@ -396,7 +398,7 @@ mod tests {
     use super::super::element::WalkStep;
     use super::*;
 
-    /// The tree in brackets: `a(b("x"))`.
+    /// Returns the tree in brackets: `a(b("x"))`.
     fn shape(tree: &Tree<'_>) -> String {
         let mut walk = tree.document().walk();
         let mut out = String::new();

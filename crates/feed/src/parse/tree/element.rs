@@ -1,4 +1,4 @@
-//! An element of a tree, and what can be asked of it.
+//! Elements of a tree and the accessors to their content.
 
 mod walk;
 
@@ -11,14 +11,14 @@ pub(super) use walk::WalkStep;
 
 use super::{Kind, LONGEST_TAG_BYTES, NONE, Node, Scope, Tree, XmlAttribute, offset};
 
-/// An element of a tree.
+/// An element of a tree, cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::parse) struct XmlElement<'t> {
     pub(super) tree: &'t Tree<'t>,
     pub(super) at: u32,
 }
 
-/// What an element holds.
+/// A child of an element.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::parse) enum XmlChild<'t> {
     Text(&'t str),
@@ -36,12 +36,12 @@ impl<'t> XmlElement<'t> {
         &self.tree.nodes[self.at as usize]
     }
 
-    /// The local name as written.
+    /// Returns the local name as written.
     pub(in crate::parse) fn name(self) -> &'t str {
         self.node().kind.name()
     }
 
-    /// The local name in small letters.
+    /// Returns the local name in lower case.
     pub(in crate::parse) fn lower_name(self) -> Cow<'t, str> {
         let name = self.name();
         if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -50,7 +50,7 @@ impl<'t> XmlElement<'t> {
         Cow::Borrowed(name)
     }
 
-    /// The prefix as written.
+    /// Returns the prefix as written.
     pub(in crate::parse) fn prefix(self) -> &'t str {
         match &self.node().kind {
             Kind::Element { prefix, .. } => prefix,
@@ -58,19 +58,19 @@ impl<'t> XmlElement<'t> {
         }
     }
 
-    /// Its number: no other element of the tree has it.
+    /// Returns a number that identifies the element in its tree.
     pub(in crate::parse) fn number(self) -> usize {
         self.at as usize
     }
 
-    /// The byte of the text at which it begins. Its name is a slice of the text, so nobody
-    /// has to keep this; the document begins nowhere.
+    /// Returns the byte offset of the element in the text, derived from its name, which is a slice
+    /// of the text; `None` for the document node.
     pub(in crate::parse) fn start(self) -> Option<usize> {
         let named = if self.prefix().is_empty() { self.name() } else { self.prefix() };
         offset(self.tree.text, named)?.checked_sub(1)
     }
 
-    /// Its namespace.
+    /// Returns the namespace.
     pub(in crate::parse) fn namespace(self) -> &'t Namespace<'t> {
         match &self.node().kind {
             Kind::Element { space, .. } => &self.tree.spaces[*space as usize],
@@ -78,33 +78,33 @@ impl<'t> XmlElement<'t> {
         }
     }
 
-    /// Whether the local name is `name`, whatever its case.
+    /// Returns whether the local name is `name`, ignoring case.
     pub(in crate::parse) fn named(self, name: &str) -> bool {
         self.name().eq_ignore_ascii_case(name)
     }
 
-    /// Whether it belongs to `vocabulary`.
+    /// Returns whether the element belongs to `vocabulary`.
     pub(in crate::parse) fn is_in(self, vocabulary: &'static Vocabulary) -> bool {
         self.namespace().is(vocabulary)
     }
 
-    /// Whether it is in no namespace, as most of RSS, or in one of those given to RSS.
+    /// Returns whether the element is in no namespace, as in most of RSS, or in one used for RSS.
     pub(in crate::parse) fn is_rss(self) -> bool {
         self.namespace().uri().is_empty() || self.is_in(&RSS)
     }
 
-    /// Whether it is in the namespace of Atom, of whatever version.
+    /// Returns whether the element is in a namespace of Atom, of any version.
     pub(in crate::parse) fn is_atom(self) -> bool {
         self.is_in(&ATOM) || self.is_in(&ATOM03)
     }
 
-    /// The element around it.
+    /// Returns the parent element.
     pub(in crate::parse) fn parent(self) -> Option<XmlElement<'t>> {
         let at = self.node().parent;
         (at != NONE).then_some(XmlElement { tree: self.tree, at })
     }
 
-    /// What it holds, in order.
+    /// Returns the children, in order.
     pub(in crate::parse) fn children(self) -> impl Iterator<Item = XmlChild<'t>> + use<'t> {
         let tree = self.tree;
         let mut at = self.node().first;
@@ -119,7 +119,7 @@ impl<'t> XmlElement<'t> {
         })
     }
 
-    /// The elements it holds, in order.
+    /// Returns the child elements, in order.
     pub(in crate::parse) fn elements(self) -> impl Iterator<Item = XmlElement<'t>> + use<'t> {
         self.children().filter_map(|child| match child {
             XmlChild::Element(element) => Some(element),
@@ -127,12 +127,12 @@ impl<'t> XmlElement<'t> {
         })
     }
 
-    /// Its first child of this name, in whatever vocabulary.
+    /// Returns the first child with this local name, in any vocabulary.
     pub(in crate::parse) fn child(self, name: &str) -> Option<XmlElement<'t>> {
         self.elements().find(|element| element.named(name))
     }
 
-    /// Everything below it, in document order, itself not included.
+    /// Returns the descendant elements in document order, without the element itself.
     pub(in crate::parse) fn descendants(self) -> impl Iterator<Item = XmlElement<'t>> + use<'t> {
         let mut walk = Walk::below(self);
         std::iter::from_fn(move || {
@@ -145,8 +145,8 @@ impl<'t> XmlElement<'t> {
         })
     }
 
-    /// The elements below it that are `wanted`, but not those inside others of them; at
-    /// most `limit`.
+    /// Returns at most `limit` descendants that are `wanted`, except those inside other wanted
+    /// ones.
     pub(in crate::parse) fn outermost(
         self,
         wanted: impl Fn(XmlElement<'t>) -> bool,
@@ -168,12 +168,12 @@ impl<'t> XmlElement<'t> {
         found
     }
 
-    /// A walk over everything below it.
+    /// Returns a traversal of all descendants.
     pub(super) fn walk(self) -> Walk<'t> {
         Walk::below(self)
     }
 
-    /// Its attributes.
+    /// Returns the attributes.
     pub(in crate::parse) fn attributes(self) -> &'t [XmlAttribute<'t>] {
         match &self.node().kind {
             Kind::Element { attributes: (from, to), .. } => {
@@ -183,19 +183,19 @@ impl<'t> XmlElement<'t> {
         }
     }
 
-    /// The namespace of one of its attributes.
+    /// Returns the namespace of an attribute.
     pub(in crate::parse) fn space_of(self, attribute: &XmlAttribute<'t>) -> &'t Namespace<'t> {
         &self.tree.spaces[attribute.space as usize]
     }
 
-    /// The trimmed value of an attribute without prefix, whatever its case.
+    /// Returns the trimmed value of an attribute without prefix, ignoring the case of its name.
     pub(in crate::parse) fn attr(self, name: &str) -> Option<&'t str> {
         let held = self.attributes().iter();
         let mut found = held.filter(|a| a.prefix.is_empty() && a.name.eq_ignore_ascii_case(name));
         found.next().map(|attribute| attribute.value.trim())
     }
 
-    /// The trimmed value of an attribute of a vocabulary.
+    /// Returns the trimmed value of an attribute of a vocabulary.
     pub(in crate::parse) fn attr_in(
         self,
         vocabulary: &'static Vocabulary,
@@ -208,12 +208,12 @@ impl<'t> XmlElement<'t> {
         found.next().map(|attribute| attribute.value.trim())
     }
 
-    /// Whether there are elements inside.
+    /// Returns whether the element has child elements.
     pub(in crate::parse) fn has_elements(self) -> bool {
         self.elements().next().is_some()
     }
 
-    /// The text in it, if there is nothing else, as in most elements.
+    /// Returns the text of the element if it has nothing else, as most elements do.
     fn only_text(self) -> Option<&'t str> {
         match self.tree.nodes.get(self.node().first as usize) {
             Some(Node { kind: Kind::Text(text), next: NONE, .. }) => Some(text),
@@ -221,7 +221,7 @@ impl<'t> XmlElement<'t> {
         }
     }
 
-    /// All the text below it, in order, as it stands there.
+    /// Returns the concatenated texts of all descendants, as written.
     pub(in crate::parse) fn raw_text(self) -> Cow<'t, str> {
         if let Some(text) = self.only_text() {
             return Cow::Borrowed(text);
@@ -240,7 +240,7 @@ impl<'t> XmlElement<'t> {
         text
     }
 
-    /// All the text below it, trimmed.
+    /// Returns the concatenated texts of all descendants, trimmed.
     pub(in crate::parse) fn text(self) -> Cow<'t, str> {
         match self.raw_text() {
             Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
@@ -248,13 +248,13 @@ impl<'t> XmlElement<'t> {
         }
     }
 
-    /// The trimmed text, if there is any.
+    /// Returns the trimmed text, if it is not empty.
     pub(in crate::parse) fn filled(self) -> Option<String> {
         let text = self.text();
         (!text.is_empty()).then(|| text.into_owned())
     }
 
-    /// The trimmed text of the first child of this name, if there is any.
+    /// Returns the trimmed text of the first child with this name, if it is not empty.
     pub(in crate::parse) fn filled_child(self, name: &str) -> Option<String> {
         self.elements().filter(|element| element.named(name)).find_map(XmlElement::filled)
     }
@@ -266,8 +266,8 @@ impl<'t> XmlElement<'t> {
         }
     }
 
-    /// The elements that `teller` leads to, itself first, with an attribute that is
-    /// `wanted`, and its value.
+    /// Returns the elements that declare an attribute that is `wanted`, with its value: the element
+    /// itself first, then those that `teller` leads to.
     fn declarations(
         self,
         teller: impl Fn(Scope) -> u32,
@@ -286,24 +286,24 @@ impl<'t> XmlElement<'t> {
         })
     }
 
-    /// The element that tells the language in force, and the language as written. An empty
-    /// one says that it is unknown.
+    /// Returns the element that declares the language in force, and the language as written. An
+    /// empty language means unknown.
     pub(in crate::parse) fn lang_source(self) -> Option<(XmlElement<'t>, &'t str)> {
         self.declarations(|scope| scope.lang, |_, a| a.prefix == "xml" && a.name == "lang").next()
     }
 
-    /// The language in force, as written.
+    /// Returns the language in force, as written.
     pub(in crate::parse) fn lang(self) -> Option<&'t str> {
         self.lang_source().map(|(_, lang)| lang).filter(|lang| lang.len() <= LONGEST_TAG_BYTES)
     }
 
-    /// The elements with `xml:base` attributes in force, innermost first, and the values.
-    /// The channel of CDF has its own (`BASE`, of before there was `xml:base`).
+    /// Returns the elements whose `xml:base` attributes are in force, innermost first, with their
+    /// values. A CDF channel has its own attribute (`BASE`), which predates `xml:base`.
     pub(in crate::parse) fn base_sources(self) -> impl Iterator<Item = (XmlElement<'t>, &'t str)> {
         self.declarations(|scope| scope.base, |element, a| a.is_base_of(element))
     }
 
-    /// The values of those.
+    /// Returns the values of the `xml:base` attributes in force, innermost first.
     pub(in crate::parse) fn bases(self) -> impl Iterator<Item = &'t str> {
         self.base_sources().map(|(_, base)| base)
     }

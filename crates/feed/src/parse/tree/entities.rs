@@ -1,7 +1,7 @@
-//! Entities and character references → the characters meant.
+//! Resolution of entities and character references.
 //!
-//! The five of XML and those of HTML are known; what a document declares for itself is
-//! not looked at (rule S14). What is unknown stays as it was written.
+//! The five entities of XML and those of HTML are resolved. Entities that a document declares are
+//! ignored (rule S14). Unknown references stay as written.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use quick_xml::escape::resolve_html5_entity;
 use super::super::decode::is_xml_char;
 use super::named;
 
-/// No name of an entity is longer.
+/// The maximum length of an entity name, in bytes.
 const NAME_BYTES: usize = 32;
 
 /// Resolves the references in a raw attribute value.
@@ -20,7 +20,7 @@ pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
     if !raw.contains(['&', '\n', '\t', '\r']) {
         return Cow::Borrowed(raw);
     }
-    // White space is all the same in a value, unless it is written as a reference (XML 1.0
+    // White space in a value is normalized to spaces, unless it is written as a reference (XML 1.0
     // `#AVNormalize`).
     let raw = match raw.contains(['\n', '\t', '\r']) {
         true => Cow::Owned(raw.replace(['\n', '\t', '\r'], " ")),
@@ -45,7 +45,7 @@ pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Appends what the reference `&name;` stands for; `false` says that it is unknown.
+/// Appends the characters of the reference `&name;`. Returns `false` if it is unknown.
 pub(in super::super) fn resolve_into(name: &str, text: &mut String) -> bool {
     let usual = match name {
         "lt" => Some('<'),
@@ -78,7 +78,7 @@ pub(in super::super) fn resolve_into(name: &str, text: &mut String) -> bool {
     }
 }
 
-/// `&NBSP;` and the like, written by those who shout their HTML.
+/// Returns the standard spelling of an entity in capitals, such as `&NBSP;`.
 fn lower(name: &str) -> Option<&'static str> {
     (name.len() <= NAME_BYTES && name.bytes().all(|byte| byte.is_ascii_uppercase()))
         .then(|| resolve_html5_entity(&name.to_ascii_lowercase()))
@@ -87,14 +87,14 @@ fn lower(name: &str) -> Option<&'static str> {
 
 fn push_code(code: u32, text: &mut String) -> bool {
     match code {
-        // Numbers between the ASCII and the Latin-1 characters are windows-1252 bytes,
-        // as in HTML: nobody means the control characters of Unicode there.
+        // As in HTML, numbers from 0x80 to 0x9F are windows-1252 bytes, because control characters
+        // are never intended there.
         0x80..=0x9f => {
             let byte = [code.to_le_bytes()[0]];
             text.push_str(&WINDOWS_1252.decode_without_bom_handling(&byte).0);
         }
-        // The first half of a surrogate pair waits for the second as a private mark;
-        // `mend` finds those to which none came.
+        // The first half of a surrogate pair is stored as a private-use character until the second
+        // half follows; `mend` replaces those without a second half.
         0xd800..=0xdbff => text.push(char::from_u32(code - 0xd800 + HIGH).unwrap_or('\u{fffd}')),
         0xdc00..=0xdfff => match text.chars().next_back().map(u32::from) {
             Some(high @ HIGH..=HIGH_LAST) => {
@@ -113,7 +113,7 @@ fn push_code(code: u32, text: &mut String) -> bool {
     true
 }
 
-/// Where first halves of surrogate pairs are put until the second half comes.
+/// The private-use characters that represent the first halves of surrogate pairs.
 pub(super) const HIGH: u32 = 0x10_f800;
 pub(super) const HIGH_LAST: u32 = HIGH + 0x3ff;
 

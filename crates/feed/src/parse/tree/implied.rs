@@ -1,6 +1,6 @@
-//! Ends that are missing and can be told.
+//! Implied end tags.
 
-/// Elements of items that hold text, and no other element of items.
+/// The elements of items that contain text only.
 const SIMPLE: [&str; 10] = [
     "title",
     "link",
@@ -14,21 +14,21 @@ const SIMPLE: [&str; 10] = [
     "lastbuilddate",
 ];
 
-/// The other elements by which an item is told; HTML has none of either list but `title`
-/// and `link`, and those only in its head.
+/// Further elements that identify an item. HTML shares no names with either list except `title` and
+/// `link`, which occur only in its head.
 const OTHERS: [&str; 4] = ["description", "enclosure", "item", "entry"];
 
-/// What an item lies in, and items themselves.
+/// Items, and the elements that contain them.
 const AROUND: [&str; 6] = ["item", "entry", "channel", "feed", "rss", "items"];
 
-/// Elements in which items are quoted.
+/// Elements that contain quoted items.
 const QUOTES: [&str; 3] = ["content", "object", "target"];
 
-/// Which of the elements around, outermost first, ends because `name` begins; it and all
-/// inside it.
+/// Returns which of the open elements, listed outermost first, ends because `name` begins. All
+/// elements inside it end with it.
 ///
-/// An item ends an item, unless it is quoted content; an element of an item ends a
-/// simple one before it.
+/// An item ends an item, unless it is quoted content. An element of an item ends a text-only
+/// element before it.
 pub(super) fn end<'n>(
     around: impl DoubleEndedIterator<Item = &'n str> + ExactSizeIterator,
     name: &str,
@@ -44,7 +44,7 @@ pub(super) fn end<'n>(
             return Some(at);
         }
         if is(held, &AROUND) || held.is_empty() {
-            // Unprefixed elements of an item, directly in one.
+            // Elements without a prefix, directly in an item.
             return simple.filter(|_| !name.contains(':'));
         }
         if is(local(held), &QUOTES) {

@@ -1,9 +1,9 @@
-//! Elements of the tree, written out: as markup, or as an [`Element`] to keep.
+//! Serialization of elements of the tree, as markup or as an [`Element`].
 //!
-//! What is written is well-formed whatever was read: everything is escaped, closed and
-//! declared where it stands. XHTML is written without prefix or declaration, since it
-//! is put inside a `div` that has the declaration; what was in no namespace, or in the
-//! feed's own, is taken for XHTML, because that is what authors forget.
+//! The output is well-formed whatever the input was: everything is escaped, closed and declared.
+//! XHTML is written without prefixes and declarations, because the enclosing `div` declares the
+//! namespace. Elements in no namespace or in the feed's own are taken for XHTML, because authors
+//! often forget to declare it.
 
 use std::borrow::Cow;
 
@@ -14,28 +14,28 @@ use super::element::WalkStep;
 use super::{XmlAttribute, XmlElement};
 use crate::model::{Attribute, Element, Node};
 
-/// The greatest element without a home in Atom that is kept, in bytes of its texts and
-/// values: a quarter of what one entry may hold (rule S16).
+/// The maximum size of a kept element, in bytes of its texts and values: a quarter of what one
+/// entry may hold (rule S16).
 const KEPT_BYTES: usize = 256 * 1024;
 
-/// Elements inside each other in what is kept. It is less than the tree has, because what
-/// is written around it must be read again as well.
+/// The maximum nesting in a kept element. It is less than the maximum of the tree, because the
+/// element must still fit when it is read again inside the elements written around it.
 const KEPT_DEPTH: usize = 240;
 
-/// Person constructs.
+/// The names of person constructs.
 const PERSONS: [&str; 2] = ["author", "contributor"];
 
-/// HTML elements that hold nothing.
+/// The void elements of HTML.
 const VOID: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
     "track", "wbr",
 ];
 
-/// How addresses in markup are made absolute: element and address as written in,
-/// absolute address out, `None` to leave it.
+/// A function that resolves addresses in markup: receives an element and the address as written,
+/// and returns the absolute address, or `None` to leave it.
 pub(in super::super) type Resolve<'r> = &'r dyn Fn(XmlElement<'_>, &str) -> Option<String>;
 
-/// Attributes of HTML that hold an address.
+/// The attributes of HTML that hold an address.
 const ADDRESSES: [&str; 11] = [
     "href",
     "src",
@@ -51,18 +51,18 @@ const ADDRESSES: [&str; 11] = [
 ];
 
 impl<'t> XmlElement<'t> {
-    /// What is inside, as XHTML. Addresses under an `xml:base` of their own, inside this
-    /// element, are made absolute by `resolve`.
+    /// Returns the content as XHTML. Addresses are made absolute by `resolve` where an `xml:base`
+    /// inside this element applies.
     pub(in super::super) fn xhtml(self, resolve: Resolve<'_>) -> String {
         Writer { out: String::new(), open: vec![Some(XHTML.uri().into())], resolve }.inside(self)
     }
 
-    /// What is inside, as XML that can stand anywhere.
+    /// Returns the content as self-contained XML.
     pub(in super::super) fn xml(self, resolve: Resolve<'_>) -> String {
         Writer { out: String::new(), open: vec![None], resolve }.inside(self)
     }
 
-    /// One of its attributes, to be kept with this value.
+    /// Returns an attribute with this value as a model attribute.
     pub(in super::super) fn to_attribute(
         self,
         attribute: &XmlAttribute<'t>,
@@ -78,16 +78,16 @@ impl<'t> XmlElement<'t> {
         }
     }
 
-    /// The elements inside, to be kept; those that are too big are left out.
+    /// Returns the child elements as model elements, except those that are too large.
     pub(in super::super) fn to_extensions(self, items: Items) -> Vec<Element> {
         let held = self.elements().filter(|held| items == Items::Quoted || !is_item(*held));
         held.filter_map(|held| held.to_extension(items)).collect()
     }
 
-    /// The element itself, to be kept; `None` if it is too big.
+    /// Returns the element as a model element; `None` if it is too large.
     ///
-    /// Items in it that are `read` as such are left out; others are no items any more, so
-    /// that nobody who reads what we write takes them for some.
+    /// Items in it that are [`Items::Read`] are left out; others are renamed, so that no reader of
+    /// the output takes them for entries.
     pub(in super::super) fn to_extension(self, items: Items) -> Option<Element> {
         let mut stack = vec![shell(self)];
         let mut bytes = 0;
@@ -97,7 +97,7 @@ impl<'t> XmlElement<'t> {
             match step {
                 WalkStep::Enter(element) if items == Items::Read && is_item(element) => {
                     walk.skip(element);
-                    walk.next(); // what is skipped is left all the same
+                    walk.next(); // a skipped element is still left
                 }
                 WalkStep::Enter(_) if stack.len() >= KEPT_DEPTH => too_deep += 1,
                 WalkStep::Enter(element) => stack.push(shell(element)),
@@ -122,29 +122,31 @@ impl<'t> XmlElement<'t> {
         let person =
             self.parent().is_some_and(|around| PERSONS.iter().any(|name| around.named(name)));
         if self.is_atom() && !person {
-            // Nothing may be added to Atom's namespace: what Atom does not know is RSS.
-            // A person may hold links (seed 003, "author"); those stay what they are.
+            // Elements must not be added to the namespace of Atom, so unknown ones are written as
+            // RSS. A person may contain links (seed 003, "author"), which stay in the namespace of
+            // Atom.
             (kept.namespace, kept.prefix) = (RSS.uri().to_owned(), RSS.prefix.to_owned());
         }
         Some(kept)
     }
 }
 
-/// What becomes of items inside an element that is kept.
+/// The treatment of items inside a kept element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Items {
-    /// They are entries, so they are not kept besides.
+    /// They are read as entries, so they are not kept as well.
     Read,
-    /// They are part of it.
+    /// They are part of the kept element.
     Quoted,
 }
 
-/// Whether an element is an item wherever it lies.
+/// Returns whether an element is an item, at any position.
 pub(in super::super) fn is_item(element: XmlElement<'_>) -> bool {
     (element.named("item") || element.named("entry")) && is_own(element)
 }
 
-/// White space between elements is layout; a text alone is kept to the letter.
+/// Removes white space between elements, which is layout. The text of an element without child
+/// elements stays unchanged.
 fn tidy_space(element: &mut Element) {
     let blank = |child: &Node| matches!(child, Node::Text(text) if text.trim().is_empty());
     if element.children.len() > 1 || element.children.iter().all(blank) {
@@ -152,7 +154,7 @@ fn tidy_space(element: &mut Element) {
     }
 }
 
-/// The element without what it holds.
+/// Returns the element without its children.
 fn shell(element: XmlElement<'_>) -> Element {
     let space = element.namespace();
     let known = if element.is_rss() || is_item(element) {
@@ -175,10 +177,10 @@ fn shell(element: XmlElement<'_>) -> Element {
     }
 }
 
-/// Writes what is inside an element.
+/// A writer for the content of an element.
 struct Writer<'t, 'r> {
     out: String,
-    /// The default namespace in force, per open element; `None` before the first.
+    /// The default namespace for each open element; `None` before the first.
     open: Vec<Option<Cow<'t, str>>>,
     resolve: Resolve<'r>,
 }
@@ -202,7 +204,7 @@ impl<'t> Writer<'t, '_> {
         if trimmed.len() == self.out.len() { self.out } else { trimmed.to_owned() }
     }
 
-    /// The namespace an element is written in.
+    /// Returns the namespace in which an element is written.
     fn space_of(&self, element: XmlElement<'t>) -> Cow<'t, str> {
         let inside_xhtml = self.open[0].is_some();
         if inside_xhtml
@@ -275,12 +277,12 @@ impl<'t> Writer<'t, '_> {
     }
 }
 
-/// Whether an element has no namespace but the feed's.
+/// Returns whether an element is in no namespace or in the feed's own.
 fn is_own(element: XmlElement<'_>) -> bool {
     element.is_rss() || element.is_atom()
 }
 
-/// HTML is written in lower case, everything else as it was.
+/// Returns the name to write: in lower case for HTML, otherwise as it was.
 fn name_of(element: XmlElement<'_>) -> Cow<'_, str> {
     let name = element.name();
     if (element.is_in(&XHTML) || is_own(element))
@@ -291,7 +293,7 @@ fn name_of(element: XmlElement<'_>) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// Whether XML takes this for a local name.
+/// Returns whether `text` is a valid local name in XML.
 fn is_name(name: &str) -> bool {
     let first = |c: char| c.is_alphabetic() || c == '_';
     let next = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '\u{b7}');

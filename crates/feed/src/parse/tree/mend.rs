@@ -1,4 +1,4 @@
-//! Texts that were damaged before they came into the document.
+//! Repair of texts that were damaged before they were put into the document.
 
 use encoding_rs::WINDOWS_1252;
 use memchr::memchr;
@@ -6,7 +6,7 @@ use memchr::memchr;
 use super::entities::{HIGH, HIGH_LAST};
 use crate::repair::RepairCode;
 
-/// Mends a text; `None` if nothing is wrong with it, else what was.
+/// Repairs a text. Returns the repaired text and the fault; `None` if it is undamaged.
 pub(super) fn mend(text: &str) -> Option<(String, RepairCode)> {
     if text.is_ascii() {
         return None;
@@ -25,11 +25,11 @@ pub(super) fn mend(text: &str) -> Option<(String, RepairCode)> {
     Some((mended, RepairCode::DoubleEncoded))
 }
 
-/// What every character from [`HIGH`] to [`HIGH_LAST`] begins with in UTF-8.
+/// The first byte, in UTF-8, of every character from [`HIGH`] to [`HIGH_LAST`].
 const HIGH_BYTE: u8 = 0xf4;
 
-/// Whether the first characters beyond ASCII would begin one in UTF-8 if they were
-/// windows-1252. For nearly every sound text they would not, and trying is slow.
+/// Returns whether the first non-ASCII characters, taken as windows-1252 bytes, begin a UTF-8
+/// character. This rules out nearly every undamaged text before the slow attempt to decode it.
 fn may_be_encoded_twice(text: &str) -> bool {
     let Some(at) = text.bytes().position(|byte| !byte.is_ascii()) else { return false };
     let mut chars = text[at..].chars();
@@ -37,16 +37,16 @@ fn may_be_encoded_twice(text: &str) -> bool {
     leads && chars.next().is_some_and(|c| !matches!(c, '\0'..='\u{7f}' | '\u{c0}'..='\u{ff}'))
 }
 
-/// So many characters of three bytes in a row are no accident.
+/// The number of consecutive three-byte characters that cannot be a coincidence.
 const IN_A_ROW: usize = 3;
 
-/// Undoes what happens to UTF-8 that somebody took for windows-1252 and encoded again;
-/// `None` if that is not what happened.
+/// Decodes UTF-8 that was read as windows-1252 and encoded again; `None` if the text is not of that
+/// kind.
 fn decoded_once_more(text: &str) -> Option<String> {
     let (bytes, _, unmappable) = WINDOWS_1252.encode(text);
     let mended = String::from_utf8(bytes.into_owned()).ok().filter(|_| !unmappable)?;
-    // "é »" with a space that does not break is sound French, and would be one Chinese
-    // character: those are believed only in a row.
+    // "é »" with a no-break space is valid French and would decode as one Chinese character, so
+    // three-byte characters count only if several are consecutive.
     let mut in_a_row = 0;
     let mut rare = 0;
     for c in mended.chars() {

@@ -1,10 +1,10 @@
 //! The entities of HTML 4, sorted by name (HTML 4.01 `#h-24`).
 //!
-//! HTML 5 has two thousand more, for which the tokenizer's table serves; it lacks part of
-//! these, and HTML 5 changed the meaning of two (`lang` and `rang`) that feeds have used
-//! in the old one.
+//! The tokenizer's table covers the two thousand further entities of HTML 5. That table lacks some
+//! of HTML 4, and HTML 5 changed the meaning of two (`lang` and `rang`) that feeds use in the old
+//! sense.
 
-/// The character an entity stands for.
+/// Returns the character of an entity.
 pub(super) fn html4(name: &str) -> Option<char> {
     let at = HTML4.binary_search_by_key(&name, |(held, _)| held).ok()?;
     char::from_u32(HTML4[at].1)

@@ -1,8 +1,7 @@
-//! Namespaces: which URI is meant, and what a prefix stands for.
+//! Namespaces: their URIs, and the prefixes bound to them.
 //!
-//! URIs are compared without their scheme, their case and a trailing `/` or `#`: all of
-//! these are got wrong in real feeds. A prefix that nobody declared means what it
-//! usually means.
+//! URIs are compared without their scheme, case and trailing `/` or `#`, because feeds get all of
+//! these wrong. An undeclared prefix has its usual meaning.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,21 +9,22 @@ use std::collections::HashMap;
 use super::super::vocabulary::{self, Vocabulary};
 use crate::iri;
 
-/// Bindings in force at one place (rule S16).
+/// The maximum number of bindings in force at one place (rule S16).
 const BINDINGS: usize = 128;
 
-/// The longest name of a namespace: every entry that has an element of it says it again.
-/// What is declared longer is taken as undeclared.
+/// The maximum length of a namespace URI, in bytes: every entry with an element in it repeats the
+/// URI. A namespace with a longer URI is treated as undeclared.
 const LONGEST_URI_BYTES: usize = 2048;
 
-/// The longest that is no URI: it becomes one by escapes, of three bytes for each.
+/// The maximum length of a namespace name that is not a URI, in bytes: escaping makes it a URI, and
+/// takes three bytes for each.
 const LONGEST_NAME_BYTES: usize = 512;
 
-/// The longest prefix that nobody declared and that is told apart from others: it becomes
-/// a name of a namespace.
+/// The maximum length of an undeclared prefix that is distinguished from others, in bytes: it
+/// becomes the name of a namespace.
 const LONGEST_PREFIX_BYTES: usize = 256;
 
-/// Namespaces in one document. What is declared beyond is taken as undeclared.
+/// The maximum number of namespaces in one document. Further ones are treated as undeclared.
 const SPACES: usize = 4096;
 
 /// A namespace of a document.
@@ -35,29 +35,29 @@ pub(in super::super) struct Namespace<'t> {
 }
 
 impl Namespace<'_> {
-    /// The URI to write: the right spelling where we know the vocabulary.
+    /// Returns the URI to write: the standard spelling for a known vocabulary.
     pub(in super::super) fn uri(&self) -> &str {
         self.vocabulary.map_or(&self.uri, |known| known.uri())
     }
 
-    /// The vocabulary, if it is one we know.
+    /// Returns the vocabulary, if it is known.
     pub(in super::super) fn vocabulary(&self) -> Option<&'static Vocabulary> {
         self.vocabulary
     }
 
-    /// Whether this is that vocabulary.
+    /// Returns whether this is the namespace of `vocabulary`.
     pub(in super::super) fn is(&self, vocabulary: &'static Vocabulary) -> bool {
         self.vocabulary.is_some_and(|known| std::ptr::eq(known, vocabulary))
     }
 }
 
-/// The namespaces of a document while it is read.
+/// The namespaces of a document, and the bindings in force while it is read.
 #[derive(Debug)]
 pub(super) struct Namespaces<'t> {
     known: HashMap<Cow<'t, str>, u32>,
     list: Vec<Namespace<'t>>,
     bindings: Vec<(&'t str, u32)>,
-    /// Prefixes that were used without being declared, and what they were taken for.
+    /// Prefixes that were used without a declaration, and the namespaces assumed for them.
     undeclared: Vec<(&'t str, u32)>,
 }
 
@@ -77,12 +77,12 @@ impl<'t> Namespaces<'t> {
         self.list
     }
 
-    /// How many bindings are in force, for [`leave`](Self::leave).
+    /// Returns the number of bindings in force, for [`leave`](Self::leave).
     pub(super) fn mark(&self) -> usize {
         self.bindings.len()
     }
 
-    /// Forgets the bindings made since `mark`.
+    /// Removes the bindings made since `mark`.
     pub(super) fn leave(&mut self, mark: usize) {
         self.bindings.truncate(mark);
     }
@@ -95,7 +95,7 @@ impl<'t> Namespaces<'t> {
         }
     }
 
-    /// What `prefix` stands for; without one, the default namespace.
+    /// Returns the namespace of an element with this prefix; without one, the default namespace.
     pub(super) fn of_element(&mut self, prefix: &'t str) -> u32 {
         let bound = self.bindings.iter().rev().find(|(name, _)| *name == prefix);
         match bound {
@@ -105,7 +105,7 @@ impl<'t> Namespaces<'t> {
         }
     }
 
-    /// What the prefix of an attribute stands for; without one, no namespace.
+    /// Returns the namespace of an attribute with this prefix; without one, no namespace.
     pub(super) fn of_attribute(&mut self, prefix: &'t str) -> u32 {
         if prefix.is_empty() { 0 } else { self.of_element(prefix) }
     }
@@ -125,7 +125,7 @@ impl<'t> Namespaces<'t> {
         space
     }
 
-    /// Prefixes that were used and should have been declared.
+    /// Returns the prefixes that were used without a declaration.
     pub(super) fn used_undeclared(&self) -> impl Iterator<Item = &'t str> + use<'_, 't> {
         self.undeclared.iter().map(|(prefix, _)| *prefix).filter(|prefix| *prefix != "xml")
     }
@@ -137,7 +137,7 @@ impl<'t> Namespaces<'t> {
         if self.list.len() >= SPACES {
             return 0;
         }
-        // The list is shorter than SPACES, so its length fits.
+        // The list is shorter than SPACES, so its length fits into a `u32`.
         let space = u32::try_from(self.list.len()).unwrap_or(0);
         self.list.push(Namespace { vocabulary: vocabulary::by_uri(&uri), uri: uri.clone() });
         self.known.insert(uri, space);
@@ -145,7 +145,7 @@ impl<'t> Namespaces<'t> {
     }
 }
 
-/// Whether the name of a namespace is short enough to be said again and again.
+/// Returns whether a namespace name is short enough to be repeated in every entry.
 fn is_sayable(uri: &str) -> bool {
     let plain = |c: char| iri::is_unreserved(c) || ":/?@!$&'()*+,;=#%".contains(c);
     let is_uri = || iri::scheme(uri).is_some() && uri.chars().all(plain);

@@ -1,8 +1,8 @@
-//! What has to be put right in the text before it can be taken apart.
+//! Escaping of stray `<` characters before the text is tokenized.
 //!
-//! The tokenizer takes everything up to the next `>` for a tag, so a `<` that begins no
-//! tag would swallow what follows. It is written as `&lt;`, except inside CDATA,
-//! comments and processing instructions.
+//! The tokenizer reads everything up to the next `>` as a tag, so a `<` that begins no tag would
+//! swallow the text after it. Such a `<` is replaced with `&lt;`, except inside CDATA, comments and
+//! processing instructions.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use memchr::{memchr, memmem};
 
 use crate::repair::{Repair, RepairCode};
 
-/// What a `<` that begins nothing becomes.
+/// The replacement of a `<` that begins no tag.
 const ESCAPED: &str = "&lt;";
 
-/// Escapes each `<` that begins nothing.
+/// Escapes each `<` that begins no tag.
 pub(in super::super) fn tidy<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) -> Cow<'b, str> {
     let mut mended = String::new();
-    let mut kept = 0; // everything before this is in `mended`
+    let mut kept = 0; // everything before this offset is in `mended`
     let mut at = 0;
     let mut count = 0;
     let mut first = 0;
@@ -46,12 +46,12 @@ pub(in super::super) fn tidy<'b>(text: Cow<'b, str>, repairs: &mut Vec<Repair>) 
     Cow::Owned(mended)
 }
 
-/// Where the bytes of a tidied text were before.
+/// A mapping from offsets in the tidied text to offsets in the original text.
 #[derive(Debug)]
 pub(in super::super) struct OriginalOffsets(Vec<usize>);
 
 impl OriginalOffsets {
-    /// Compares a text with what became of it.
+    /// Creates the mapping by comparing a text with its tidied form.
     pub(in super::super) fn new(text: &str, tidied: &str) -> OriginalOffsets {
         let mut escapes = Vec::new();
         let mut at = 0;
@@ -65,16 +65,16 @@ impl OriginalOffsets {
         OriginalOffsets(escapes)
     }
 
-    /// Where a byte of the tidied text was.
+    /// Returns the original offset of a byte of the tidied text.
     pub(in super::super) fn original(&self, at: usize) -> usize {
         let escapes = self.0.partition_point(|end| *end <= at);
         at.saturating_sub(escapes * (ESCAPED.len() - 1))
     }
 }
 
-/// What closes the things that are not tags, and whether it is known to come no more:
-/// without that, a document of nothing but opened comments would be searched to its end
-/// once for each.
+/// The ends of comments, CDATA sections and processing instructions, and whether one is known not
+/// to occur any more. Without that flag, a document of nothing but unclosed comments would be
+/// searched to its end for each of them.
 #[derive(Debug, Default)]
 struct Ends {
     missing: [bool; 3],
@@ -84,7 +84,7 @@ impl Ends {
     const CLOSED_BY: [(&'static str, &'static str); 3] =
         [("!--", "-->"), ("![CDATA[", "]]>"), ("?", "?>")];
 
-    /// How far goes what begins with `text`.
+    /// Returns the length of the construct at the start of `text`.
     fn past(&mut self, text: &str) -> usize {
         for ((open, close), missing) in Self::CLOSED_BY.iter().zip(&mut self.missing) {
             if text.starts_with(open) && !*missing {
@@ -98,7 +98,7 @@ impl Ends {
     }
 }
 
-/// Whether a name can begin here.
+/// Returns whether a name can begin here.
 fn begins_name(text: &str) -> bool {
     match text.as_bytes().first() {
         Some(byte) if byte.is_ascii() => byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':'),

@@ -1,13 +1,12 @@
-//! Text → tokens, on quick-xml's scanners, going on where it would give up.
+//! The tokenizer: built on quick-xml's scanners, and continuing where quick-xml would fail.
 //!
-//! All quick-xml does for us is to find where tags, comments and declarations end; where
-//! texts, references and CDATA sections do is one search each. That is why its events are
-//! not used for those: it would check every token for being UTF-8 once more, and keep the
-//! names of open elements.
+//! quick-xml finds the ends of tags, comments and declarations; the ends of texts, references and
+//! CDATA sections take one search each. The events of quick-xml are not used, because its reader
+//! would validate every token as UTF-8 again and record the names of open elements.
 //!
-//! A tag in which a quote is missing ends at its first `>`; anything else that never ends
-//! is reported as [`Token::Broken`], and reading goes on behind its beginning. Both are
-//! done a bounded number of times.
+//! A tag with a missing quote ends at its first `>`. Any other construct without an end is reported
+//! as [`Token::Broken`], and reading continues after its beginning. Both happen a bounded number of
+//! times.
 
 use memchr::memmem;
 use memchr::{memchr2, memchr3};
@@ -15,30 +14,29 @@ use quick_xml::events::Event;
 use quick_xml::parser::{ElementParser, Parser};
 use quick_xml::reader::Reader;
 
-/// How often reading begins anew in one document. Each time may cost a search to its
-/// end.
+/// The maximum number of restarts in one document. Each may cost a search to its end.
 const RESTARTS: usize = 64;
 
-/// What begins a CDATA section.
+/// The start of a CDATA section.
 const SECTION: &str = "<![CDATA[";
 
-/// What ends it.
+/// The end of a CDATA section.
 const SECTION_END: &str = "]]>";
 
-/// A piece of a document. What is in it is as written.
+/// A token of a document; its content is as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
-    /// What is inside a start tag; it ends with `/` if the element is empty.
+    /// The inside of a start tag; ends with `/` if the element is empty.
     Start(&'t str),
     /// The name in an end tag.
     End(&'t str),
     /// Characters, without references.
     Text(&'t str),
-    /// What is inside a CDATA section.
+    /// The content of a CDATA section.
     CData(&'t str),
     /// A reference, from `&` to `;`.
     Reference(&'t str),
-    /// Something that never ends.
+    /// A construct without an end.
     Broken,
 }
 
@@ -46,7 +44,7 @@ pub(super) enum Token<'t> {
 #[derive(Debug)]
 pub(super) struct Tokens<'t> {
     text: &'t str,
-    /// Where in the text the last token began, and where the next one begins.
+    /// The offset of the last token and of the next one.
     last: usize,
     next: usize,
     restarts: usize,
@@ -57,7 +55,7 @@ impl<'t> Tokens<'t> {
         Tokens { text, last: 0, next: 0, restarts: 0 }
     }
 
-    /// The next token; comments and the like are passed over.
+    /// Returns the next token. Comments, declarations and instructions are skipped.
     pub(super) fn next(&mut self) -> Option<Token<'t>> {
         loop {
             self.last = self.next;
@@ -79,13 +77,13 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// The next `length` bytes.
+    /// Returns the next `length` bytes and moves past them.
     fn advance(&mut self, length: usize) -> &'t str {
         self.next = self.last + length;
         self.text.get(self.last..self.next).unwrap_or_default()
     }
 
-    /// A start or an end tag; `None` if it does not end.
+    /// Reads a start or end tag; `None` if it has no end.
     fn tag(&mut self, is_end: bool) -> Option<Token<'t>> {
         let end = ElementParser::default().feed(self.rest().as_bytes())?;
         let tag = self.advance(end + 1);
@@ -96,7 +94,7 @@ impl<'t> Tokens<'t> {
         })
     }
 
-    /// A reference, or an ampersand with the text behind it.
+    /// Reads a reference, or a stray ampersand with the text after it.
     fn reference(&mut self) -> Token<'t> {
         let rest = self.rest().as_bytes();
         let end = memchr3(b';', b'&', b'<', &rest[1..]).map(|end| end + 1);
@@ -106,7 +104,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// A CDATA section; `None` if it does not end.
+    /// Reads a CDATA section; `None` if it has no end.
     fn section(&mut self) -> Option<Token<'t>> {
         let inside_it = self.rest().get(SECTION.len()..)?;
         let end = memmem::find(inside_it.as_bytes(), SECTION_END.as_bytes())?;
@@ -114,7 +112,7 @@ impl<'t> Tokens<'t> {
         Some(Token::CData(inside(section, SECTION, SECTION_END)))
     }
 
-    /// A comment, a declaration or an instruction; `None` if it is none, or does not end.
+    /// Skips a comment, a declaration or an instruction; `None` if there is none, or it has no end.
     fn passed_over(&mut self) -> Option<()> {
         let mut reader = Reader::from_str(self.rest());
         let event = reader.read_event().ok()?;
@@ -125,18 +123,18 @@ impl<'t> Tokens<'t> {
         known.then_some(())
     }
 
-    /// Where the last token begins.
+    /// Returns the offset of the last token.
     pub(super) fn start(&self) -> usize {
         self.last
     }
 
-    /// What follows the last token.
+    /// Returns the text after the last token.
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.next..).unwrap_or_default()
     }
 
-    /// Reads on `bytes` behind the beginning of the last token. `false` says that this
-    /// was done too often: reading goes on where it was.
+    /// Continues `bytes` after the beginning of the last token. Returns `false`, without moving, if
+    /// the maximum number of restarts is reached.
     pub(super) fn resume(&mut self, bytes: usize) -> bool {
         let at = self.last + bytes;
         if self.restarts >= RESTARTS || !self.text.is_char_boundary(at) {
@@ -146,7 +144,7 @@ impl<'t> Tokens<'t> {
         true
     }
 
-    /// What never ends: a tag in which a quote is missing, or nothing that can be read.
+    /// Handles a construct without an end: a tag with a missing quote, or unreadable text.
     fn broken(&mut self) -> Token<'t> {
         let rest = self.text.get(self.last..).unwrap_or_default();
         let tag = rest.get(1..).filter(|tag| tag.starts_with(char::is_alphabetic));
@@ -162,8 +160,8 @@ impl<'t> Tokens<'t> {
         Token::Broken
     }
 
-    /// Where to go on after something that never ends and begins at `at`: inside a
-    /// CDATA section, at the next `<` otherwise.
+    /// Returns where to continue after a construct without an end that begins at `at`: inside a
+    /// CDATA section directly after its start, otherwise at the next `<`.
     fn behind(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         let next = rest.get(1..).and_then(|rest| rest.find('<')).map(|found| found + 1);
@@ -181,7 +179,7 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// A token without what it begins and ends with.
+/// Returns a token without its delimiters.
 fn inside<'t>(token: &'t str, begin: &str, end: &str) -> &'t str {
     token.get(begin.len()..token.len().saturating_sub(end.len())).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! The table of namespaces, in the order in which a prefix is looked up: those of the
-//! formats first, then those of the modules.
+//! The table of vocabularies, in the order in which prefixes are looked up: formats first, then
+//! modules.
 
 use super::Vocabulary;
 
-/// One line for each namespace: its name here, its prefix, its URIs.
+/// Declares one vocabulary per line: its name, its prefix and its URIs.
 macro_rules! vocabularies {
     ($($(#[$doc:meta])* $name:ident $prefix:literal [$($uri:literal),* $(,)?];)*) => {
         $($(#[$doc])* pub(in crate::parse) static $name: Vocabulary =
@@ -15,14 +15,14 @@ macro_rules! vocabularies {
 }
 
 vocabularies! {
-    /// The attributes of XML itself.
+    /// Attributes defined by XML itself.
     XML "xml" ["http://www.w3.org/XML/1998/namespace"];
     /// XHTML.
     XHTML "xhtml" ["http://www.w3.org/1999/xhtml"];
     /// RDF.
     RDF "rdf" ["http://www.w3.org/1999/02/22-rdf-syntax-ns#"];
-    /// RSS. It has no namespace in most of its versions; elements that are kept get the one
-    /// that was in use for 2.0 while it had one.
+    /// RSS. Most of its versions have no namespace; kept elements get the namespace that RSS 2.0
+    /// had for a while.
     RSS "rss" [
         "http://backend.userland.com/rss2",
         "http://backend.userland.com/rss",
@@ -143,8 +143,8 @@ vocabularies! {
     FEEDBURNER "feedburner" ["http://rssnamespace.org/feedburner/ext/1.0"];
     /// Dave Winer's source namespace.
     SOURCE "source" ["http://source.scripting.com/"];
-    /// rssCloud. Its author never published an address for it, so [`by_uri`](super::by_uri)
-    /// also takes any URI that ends in its name.
+    /// rssCloud. Its author never published a URI, so [`by_uri`](super::by_uri) also accepts any
+    /// URI that ends in its name.
     RSSCLOUD "rssCloud" [
         "http://rsscloud.org/",
         "http://rsscloud.co/",

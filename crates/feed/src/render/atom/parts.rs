@@ -1,4 +1,4 @@
-//! The parts of feeds and entries, each as RFC 4287 has it.
+//! Serialization of the elements of feeds and entries (RFC 4287).
 
 use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat};
 
@@ -19,7 +19,7 @@ pub(super) fn push_feed(out: &mut String, feed: &Feed, names: &Names<'_>) {
     push_source_parts(out, feed, names);
 }
 
-/// Appends `atom:source`, in which nothing is required.
+/// Appends `atom:source`, whose children are all optional.
 pub(super) fn push_source(out: &mut String, source: &Feed, names: &Names<'_>) {
     out.push_str("<source");
     push_lang_and_base(out, source.lang.as_deref(), source.base.as_deref());
@@ -36,7 +36,7 @@ pub(super) fn push_source(out: &mut String, source: &Feed, names: &Names<'_>) {
     push_end(out, "source");
 }
 
-/// What feeds and sources have alike.
+/// Appends the elements that feeds and sources share.
 fn push_source_parts(out: &mut String, feed: &Feed, names: &Names<'_>) {
     feed.authors.iter().for_each(|person| push_person(out, "author", person, names));
     feed.contributors.iter().for_each(|person| push_person(out, "contributor", person, names));
@@ -60,7 +60,7 @@ fn push_source_parts(out: &mut String, feed: &Feed, names: &Names<'_>) {
     feed.extensions.iter().for_each(|element| push_extension(out, element, names));
 }
 
-/// Appends what is inside an entry.
+/// Appends the children of an entry.
 pub(super) fn push_entry(out: &mut String, entry: &Entry, names: &Names<'_>) {
     push_element(out, "id", &entry.id);
     push_title(out, entry.title.as_ref());
@@ -84,7 +84,7 @@ pub(super) fn push_entry(out: &mut String, entry: &Entry, names: &Names<'_>) {
     entry.extensions.iter().for_each(|element| push_extension(out, element, names));
 }
 
-/// Appends a title, which is required: where there is none, an empty one.
+/// Appends the title, which is required; empty if there is none.
 fn push_title(out: &mut String, title: Option<&Text>) {
     match title {
         Some(title) => push_text_construct(out, "title", title),
@@ -98,11 +98,11 @@ fn push_optional_text(out: &mut String, name: &str, text: Option<&Text>) {
     }
 }
 
-/// Appends a text construct. XHTML that is not well-formed is written as HTML, which
-/// readers repair.
+/// Appends a text construct. XHTML that is not well-formed is written as HTML, which readers
+/// repair.
 pub(super) fn push_text_construct(out: &mut String, name: &str, text: &Text) {
-    // Where an item's end is missing, a tolerant reader takes the next one for its end,
-    // unless it is quoted in content.
+    // If the end tag of an item is missing, lenient readers end it at the next item, unless that is
+    // quoted in content.
     let is_torn =
         |value: &str| name != "content" && (value.contains("<entry") || value.contains("<item"));
     let raw = (text.kind == TextKind::Xhtml)
@@ -215,8 +215,8 @@ fn push_optional(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// A date as RFC 3339 and XML Schema have it. Years that they cannot say become 1970;
-/// zones that they cannot say, beyond 14 hours or with seconds, become UTC.
+/// Formats a date as RFC 3339 and XML Schema require. Years out of their range become 1970. Offsets
+/// out of their range, beyond 14 hours or with seconds, become UTC.
 pub(super) fn date(date: &DateTime<FixedOffset>) -> String {
     let zone_s = date.offset().local_minus_utc();
     let zoned = zone_s.abs() <= 14 * 3_600 && zone_s % 60 == 0;

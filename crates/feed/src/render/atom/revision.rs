@@ -1,4 +1,4 @@
-//! A resource that is no feed, as an entry: its content at one time.
+//! Revisions: the content of a resource that is not a feed at one time, as an entry.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,18 +9,16 @@ use crate::hex;
 use crate::iri;
 use crate::model::{Content, Entry, Link, Text, TextKind};
 
-/// The longest content kept with each revision. Logs are never cut, and a page of a
-/// megabyte may change at each look; its newest body is kept beside the log in any case.
+/// The maximum length of the content stored with each revision, in bytes. Logs are never truncated,
+/// and a large page may change at every poll; the newest body is stored separately.
 const LONGEST_BYTES: usize = 256 * 1024;
 
-/// The entry that stands for the content of the resource `topic` as it was found
-/// `at`, and its id.
+/// Returns the entry, and its id, for the content that the resource `topic` had `at` this time.
 ///
-/// The id is a hash of the content, so the same content is the same entry (rule N12).
-/// Text is kept as text if it is UTF-8, anything else in base64 (RFC 4287
-/// `#rfc.section.4.1.3.3`). XML is kept as text, because an entry holds what the
-/// resource said and not what a parser makes of it. Content that is too long to be kept
-/// is left out: the entry then says what there was, and where.
+/// The id is a hash of the content, so the same content is the same entry (rule N12). UTF-8 text is
+/// stored as text, anything else in base64 (RFC 4287 `#rfc.section.4.1.3.3`). XML is stored as
+/// text, because an entry preserves what the resource sent, not the result of parsing it. Content
+/// that is too long is left out: the entry then describes it and links to it.
 pub fn revision(
     topic: &str,
     content_type: Option<&str>,
@@ -58,8 +56,8 @@ fn content(essence: &str, bytes: &[u8]) -> Content {
         Ok(text) if essence == "text/html" => {
             Content::Text(Text { kind: TextKind::Html, ..Text::plain(text) })
         }
-        // `text/*` is the only kind of media that is inline text (RFC 4287
-        // `#rfc.section.4.1.3.3`); as `text/plain` a reader sees it as it is.
+        // `text/*` is the only media type whose inline content is text (RFC 4287
+        // `#rfc.section.4.1.3.3`), and as `text/plain` readers display it unchanged.
         Ok(text) if textual && essence.starts_with("text/") && !essence.ends_with("xml") => {
             Content::Media { mime: essence.to_owned(), value: text.to_owned() }
         }

@@ -1,7 +1,7 @@
 //! Superfeedr's status element (seed 003, "Schema & Data Formats").
 //!
-//! It stands first in the feed and makes its namespace the default one, without a
-//! prefix: clients look for `status`, `http`, `next_fetch` by these bare names.
+//! The element is the first child of the feed and makes its namespace the default one, because
+//! clients look up `status`, `http` and `next_fetch` by these unprefixed names.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -12,8 +12,8 @@ use super::super::xml::{push_attribute, push_element, push_end, push_text};
 /// Superfeedr's namespace.
 const NAMESPACE: &str = "http://superfeedr.com/xmpp-pubsub-ext";
 
-/// Appends the status of the resource subscribed to as `topic`. What is not known is
-/// left out.
+/// Appends the status of the resource that is subscribed to as `topic`. Unknown values are left
+/// out.
 pub(super) fn push_status(out: &mut String, topic: &str, status: StatusReport<'_>) {
     out.push_str("<status");
     push_attribute(out, "feed", topic);
@@ -52,7 +52,7 @@ fn push_date(out: &mut String, name: &str, at: Option<DateTime<Utc>>) {
     }
 }
 
-/// A float as clients read it: always with a point, never with an exponent.
+/// Formats a float as clients expect it: always with a decimal point, never with an exponent.
 fn number(number: f64) -> String {
     let number = if number.is_finite() { number } else { 0.0 };
     let written = format!("{:.6}", number);

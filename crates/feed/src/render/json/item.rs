@@ -1,4 +1,4 @@
-//! One entry in JSON.
+//! Serialization of an entry as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::parts::{
     standard_links, text,
 };
 
-/// The entry as an item. An entry without an author of its own has the feed's.
+/// Returns the entry as an item. An entry without an author gets that of the feed.
 pub(super) fn item(entry: &Entry, feed: &Feed) -> Value {
     let mut item = Map::new();
     item.insert("id".to_owned(), Value::String(entry.id.clone()));
@@ -101,7 +101,7 @@ fn object(element: &Element) -> Value {
     Value::Object(object)
 }
 
-/// A GeoRSS point: "latitude and longitude" (seed 003).
+/// Returns a GeoRSS point: "latitude and longitude" (seed 003).
 fn geo(element: &Element) -> Option<Value> {
     if element.namespace != GEORSS || element.name != "point" {
         return None;

@@ -1,4 +1,4 @@
-//! What feeds, entries and persons share in JSON.
+//! The JSON members that feeds, entries and persons share.
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
@@ -23,12 +23,12 @@ pub(super) fn insert_some(
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(super) fn seconds(at: DateTime<FixedOffset>) -> i64 {
     at.timestamp()
 }
 
-/// The first `alternate` link.
+/// Returns the address of the first `alternate` link.
 pub(super) fn permalink(links: &[Link]) -> Option<String> {
     links.iter().find(|link| is_alternate(link)).map(|link| link.href.clone())
 }
@@ -37,7 +37,7 @@ fn is_alternate(link: &Link) -> bool {
     matches!(link.rel.as_str(), "" | "alternate")
 }
 
-/// Links by their relation; `None` if there are none.
+/// Returns the links grouped by relation; `None` if there are none.
 pub(super) fn standard_links(links: &[Link]) -> Option<Value> {
     let mut by_rel: Map<String, Value> = Map::new();
     for link in links {
@@ -58,18 +58,18 @@ pub(super) fn standard_links(links: &[Link]) -> Option<Value> {
     (!by_rel.is_empty()).then_some(Value::Object(by_rel))
 }
 
-/// The first child element of this name, in Atom's namespaces or Activity Streams'.
+/// Returns the first child element with this name, in a namespace of Atom or Activity Streams.
 pub(super) fn child<'a>(elements: &'a [Element], name: &str) -> Option<&'a Element> {
     let ours = |element: &&Element| matches!(element.namespace.as_str(), ATOM | RSS | ACTIVITY);
     elements.iter().filter(ours).find(|element| element.name == name)
 }
 
-/// Its text, if there is any.
+/// Returns the text of the first child element with this name, if it is not empty.
 pub(super) fn child_text(elements: &[Element], name: &str) -> Option<String> {
     child(elements, name).map(text).filter(|text| !text.is_empty())
 }
 
-/// All text inside, trimmed.
+/// Returns the concatenated texts, trimmed.
 pub(super) fn text(element: &Element) -> String {
     fn gather(element: &Element, out: &mut String) {
         for child in &element.children {
@@ -84,7 +84,7 @@ pub(super) fn text(element: &Element) -> String {
     out.trim().to_owned()
 }
 
-/// The child elements of `element`.
+/// Returns the child elements of `element`.
 pub(super) fn children(element: &Element) -> Vec<Element> {
     let elements = element.children.iter().filter_map(|child| match child {
         Node::Element(child) => Some(child.clone()),
@@ -93,13 +93,13 @@ pub(super) fn children(element: &Element) -> Vec<Element> {
     elements.collect()
 }
 
-/// An attribute without a namespace.
+/// Returns the value of an attribute without a namespace.
 pub(super) fn attribute<'a>(element: &'a Element, name: &str) -> Option<&'a str> {
     let found = element.attributes.iter().find(|a| a.namespace.is_empty() && a.name == name);
     found.map(|attribute| attribute.value.as_str())
 }
 
-/// The links among `elements`, which are extensions of a person or an object.
+/// Returns the links among `elements`, which are extensions of a person or an object.
 pub(super) fn links(elements: &[Element]) -> Vec<Link> {
     let found = elements.iter().filter(|element| element.name == "link");
     let read = |element: &Element| {
@@ -115,7 +115,7 @@ pub(super) fn links(elements: &[Element]) -> Vec<Link> {
     found.filter_map(read).collect()
 }
 
-/// The last step of a schema's address: JSON has `post` where Atom has
+/// Returns the last path segment of a schema's address: JSON has `post` where Atom has
 /// `http://activitystrea.ms/schema/1.0/post`.
 pub(super) fn short_name(schema: &str) -> String {
     schema.trim_end_matches('/').rsplit('/').next().unwrap_or(schema).to_owned()

@@ -1,4 +1,4 @@
-//! Persons, links, categories, texts and contents, as Atom has them.
+//! The constructs of Atom: persons, links, categories, texts and contents.
 
 use chrono::SecondsFormat;
 
@@ -13,11 +13,11 @@ use crate::parse::vocabulary::{RSS, XML};
 
 const DCTERMS: &str = "http://purl.org/dc/terms/";
 
-/// What registered relations may be prefixed with (RFC 4287 `#rfc.section.4.2.7.2`).
+/// The IRI prefix of registered link relations (RFC 4287 `#rfc.section.4.2.7.2`).
 const IANA: &str = "http://www.iana.org/assignments/relation/";
 
-/// A text construct that Atom 1.0 dropped, as an element: escaped where it is markup, with
-/// the `type` that a text of Atom 1.0 has.
+/// Returns a text construct that Atom 1.0 dropped, as an extension: markup is escaped, and `type`
+/// is that of Atom 1.0.
 pub(in crate::parse::formats) fn kept_text(
     element: XmlElement<'_>,
     target: &Target<'_>,
@@ -59,7 +59,7 @@ pub(in crate::parse::formats) fn set_generator(
     *feed.generator.get_or_insert_with(|| generator.clone()) == generator
 }
 
-/// Atom 0.3 has a date of creation, which went to Dublin Core's terms.
+/// Reads the creation date of Atom 0.3, which became a Dublin Core term.
 pub(in crate::parse::formats) fn read_created(
     element: XmlElement<'_>,
     target: &mut Target<'_>,
@@ -77,7 +77,7 @@ pub(in crate::parse::formats) fn read_created(
     true
 }
 
-/// Reads a person construct; one without elements is read as RSS writes persons.
+/// Reads a person construct. A person without child elements is read in the form of RSS.
 pub(in crate::parse::formats) fn read_person(
     element: XmlElement<'_>,
     target: &mut Target<'_>,
@@ -89,8 +89,8 @@ pub(in crate::parse::formats) fn read_person(
         let child = element.child(name)?;
         child.filled().map(|uri| target.bases.href(child, &uri))
     });
-    // What is no address becomes part of the name; that must not happen again when somebody
-    // else's element, which is kept as well, is read again.
+    // Text that is not an e-mail address becomes part of the name. When a kept element of another
+    // vocabulary is read again, that must not happen a second time.
     let own_email = |child: &XmlElement<'_>| {
         let own = child.is_atom() || child.is_rss();
         child.named("email") && (own || child.namespace().uri() == element.namespace().uri())
@@ -117,7 +117,7 @@ pub(in crate::parse::formats) fn read_person(
     (somebody || !person.extensions.is_empty()).then_some(person)
 }
 
-/// Reads a link, its address in an attribute or, as in RSS, in its text.
+/// Reads a link, with its address in an attribute or, as in RSS, in its text.
 pub(in crate::parse::formats) fn read_link(element: XmlElement<'_>, target: &Target<'_>) -> Link {
     let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
     let href = named("href").or_else(|| named("url")).or_else(|| named("uri"));
@@ -133,13 +133,13 @@ pub(in crate::parse::formats) fn read_link(element: XmlElement<'_>, target: &Tar
         title: named("title").map(str::to_owned),
         length: named("length").map(str::to_owned),
         attributes: attributes.collect(),
-        // Where the address is a text, what stands in it is no part of the link.
+        // If the address is the text, the content of the element is not part of the link.
         extensions: href.map_or_else(Vec::new, |_| element.to_extensions(target.items())),
         ..Link::default()
     }
 }
 
-/// Reads a category, its term in an attribute or, as in RSS, in its text.
+/// Reads a category, with its term in an attribute or, as in RSS, in its text.
 pub(in crate::parse::formats) fn read_category(element: XmlElement<'_>) -> Category {
     let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
     let label = named("label").map(str::to_owned);
@@ -174,7 +174,7 @@ pub(in crate::parse::formats) fn read_content(
     let value = element.text().into_owned();
     Content::Media { mime, value }
 }
-/// A body of real or escaped markup.
+/// Reads content that is XHTML elements or escaped HTML.
 pub(in crate::parse::formats) fn body(element: XmlElement<'_>, target: &Target<'_>) -> Content {
     if !element.has_elements() {
         return Content::Text(target.bases.html(element));

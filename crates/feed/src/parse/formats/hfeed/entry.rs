@@ -1,4 +1,4 @@
-//! One `h-entry`.
+//! Reading of one `h-entry`.
 
 use super::{Reading, attribute, element, link, place};
 use crate::model::{Category, Content, Element, Entry, Link, Node, Text, TextKind};
@@ -9,15 +9,15 @@ use crate::repair::{Repair, RepairCode};
 const THREADS: (&str, &str) = ("http://purl.org/syndication/thread/1.0", "thr");
 const ACTIVITY: (&str, &str) = ("http://activitystrea.ms/spec/1.0/", "as");
 
-/// Properties by which an entry does something to what is elsewhere, and the verb that
-/// says so in ActivityStreams.
+/// Properties that make an entry an action on something else, with the ActivityStreams verb for
+/// that action.
 const DEEDS: [(&str, &str); 3] = [
     ("like-of", "http://activitystrea.ms/schema/1.0/like"),
     ("repost-of", "http://activitystrea.ms/schema/1.0/share"),
     ("bookmark-of", "http://activitystrea.ms/schema/1.0/save"),
 ];
 
-/// Media types of files by the ends of their names: the page says no more of them.
+/// Media types by file extension: a page declares no media types for its media.
 #[rustfmt::skip]
 const MEDIA: [(&str, &str); 15] = [
     ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("png", "image/png"), ("gif", "image/gif"),
@@ -28,7 +28,7 @@ const MEDIA: [(&str, &str); 15] = [
 ];
 
 impl Reading<'_> {
-    /// Reads an entry; `None` if it says nothing.
+    /// Reads an entry; `None` if it has no name, content or address.
     pub(super) fn entry(&mut self, item: MicroformatItem<'_>) -> Option<Entry> {
         let lang = item.tag.lang().map(str::to_owned);
         let mut entry = Entry { lang, base: self.told.clone(), ..Entry::default() };
@@ -53,7 +53,7 @@ impl Reading<'_> {
         (url || says).then_some(entry)
     }
 
-    /// What is said only by how an entry is marked up.
+    /// Sets the fields that the markup of an entry implies.
     fn imply(&self, entry: &mut Entry, item: MicroformatItem<'_>, held: &[Property<'_>]) {
         if entry.title.is_none() {
             entry.title = item.implied_name(held).map(Text::plain);
@@ -67,13 +67,13 @@ impl Reading<'_> {
         if let (Some(content), Some(title)) = (content, &entry.title)
             && content.tag.text() == title.value
         {
-            // A note has no title: what it says is marked up as its name as well.
+            // A note has no title: the same element marks up its content and its name.
             entry.title = None;
         }
     }
 
-    /// Puts a property where Atom or a module of it has it; `false` says that it has
-    /// no such place, or is taken.
+    /// Reads a property into the field of Atom or of an Atom extension for it. Returns `false` if
+    /// there is no such field, or it is already set.
     fn describe_entry(
         &mut self,
         entry: &mut Entry,
@@ -114,7 +114,7 @@ impl Reading<'_> {
         true
     }
 
-    /// A text construct, with the language of its element where that is another.
+    /// Returns a text construct, with the language of its element if that differs from the entry's.
     fn text(&self, property: Property<'_>, item: MicroformatItem<'_>) -> Option<Text> {
         let (kind, value) = if property.form == ValueForm::Markup {
             (TextKind::Html, property.tag.markup())
@@ -138,7 +138,7 @@ impl Reading<'_> {
         date
     }
 
-    /// A keyword: a text, the person who is tagged, or the last step of a tag's address.
+    /// Returns a category: a text, a tagged person, or the last path segment of a tag's address.
     fn category(&self, property: Property<'_>) -> Option<Category> {
         let named = property.item.and_then(|item| self.name_of(item));
         let term = named.unwrap_or_else(|| match property.form {
@@ -162,7 +162,7 @@ impl Reading<'_> {
         })
     }
 
-    /// What an entry answers, as RFC 4685 has it.
+    /// Returns the `thr:in-reply-to` of an entry that is a reply (RFC 4685).
     fn reply(&self, property: Property<'_>) -> Option<Element> {
         let href = self.address(property)?;
         let attributes = vec![attribute("ref", href.clone()), attribute("href", href)];
@@ -170,7 +170,7 @@ impl Reading<'_> {
     }
 }
 
-/// Coordinates that stand in the entry itself.
+/// Returns the coordinates that are properties of the entry itself.
 fn coordinates(held: &[Property<'_>]) -> Option<Element> {
     let named = |name: &str| held.iter().find(|property| property.name == name);
     place::point(&named("latitude")?.text(), &named("longitude")?.text())

@@ -1,15 +1,16 @@
-//! Who wrote it: an `h-card`, or less.
+//! Authors: an `h-card`, a name or an address.
 
 use super::{Reading, attribute, element};
 use crate::model::Person;
 use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute};
 use crate::parse::person;
 
-/// Where a person's picture goes, as subscribers know it (seed 003, "author").
+/// The namespace of the link to a person's picture, as Superfeedr subscribers expect it (seed 003,
+/// "author").
 const ATOM: (&str, &str) = ("http://www.w3.org/2005/Atom", "atom");
 
 impl Reading<'_> {
-    /// The person that a property names.
+    /// Returns the person that a property describes.
     pub(super) fn person(&self, property: Property<'_>) -> Option<Person> {
         if let Some(item) = property.item.filter(|item| item.is("h-card")) {
             return self.card(item);
@@ -50,7 +51,7 @@ impl Reading<'_> {
     }
 }
 
-/// An e-mail address without `mailto:` and what follows a `?`.
+/// Returns an e-mail address without `mailto:` and without the query.
 fn bare(email: &str) -> String {
     let address = match email.get(..7) {
         Some(scheme) if scheme.eq_ignore_ascii_case("mailto:") => &email[7..],

@@ -1,5 +1,4 @@
-//! Where it was written: a location is a name, coordinates, or both, and goes into
-//! GeoRSS.
+//! Locations: a name, coordinates, or both, written as GeoRSS.
 
 use super::{Reading, element};
 use crate::model::{Element, Node};
@@ -7,11 +6,11 @@ use crate::parse::microformats::{MicroformatItem, Property};
 
 const GEORSS: (&str, &str) = ("http://www.georss.org/georss", "georss");
 
-/// Coordinates may be in a `geo` in an `adr` in a `card`, and no deeper.
+/// The maximum nesting at which coordinates are searched: a `geo` in an `adr` in a `card`.
 const DEPTH: usize = 3;
 
 impl Reading<'_> {
-    /// What a `location` or `geo` says.
+    /// Returns the elements for a `location` or `geo` property.
     pub(super) fn place(&self, property: Property<'_>) -> Vec<Element> {
         let Some(item) = property.item else {
             let text = property.text();
@@ -30,12 +29,12 @@ impl Reading<'_> {
     }
 }
 
-/// `georss:point`: "latitude longitude".
+/// Returns a `georss:point`: "latitude longitude".
 pub(super) fn point(latitude: &str, longitude: &str) -> Option<Element> {
     number(latitude, longitude).map(|point| georss("point", point))
 }
 
-/// The coordinates in an item, or in one that it holds for that.
+/// Returns the coordinates of an item, or of an item nested in it.
 fn point_of(item: MicroformatItem<'_>) -> Option<String> {
     let mut around = Some(item);
     for _ in 0..DEPTH {
@@ -56,7 +55,7 @@ fn point_of(item: MicroformatItem<'_>) -> Option<String> {
     None
 }
 
-/// What an address without a name is called: its parts.
+/// Returns the name of an address without one, put together from its parts.
 fn parts_of(item: MicroformatItem<'_>) -> Option<String> {
     let held = item.properties();
     let parts = ["street-address", "locality", "region", "country-name"];
@@ -65,18 +64,18 @@ fn parts_of(item: MicroformatItem<'_>) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
-/// The point of `geo:48.2,16.4;u=10` (RFC 5870).
+/// Returns the point of a geo URI such as `geo:48.2,16.4;u=10` (RFC 5870).
 fn geo_uri(address: &str) -> Option<String> {
     pair(address.strip_prefix("geo:")?.split([';', '?']).next()?)
 }
 
-/// The point of `48.2;16.4`, as classic microformats have it, or `48.2, 16.4`.
+/// Returns the point of `48.2;16.4`, the form of classic microformats, or `48.2, 16.4`.
 fn pair(text: &str) -> Option<String> {
     let mut numbers = text.split([';', ',']);
     number(numbers.next()?, numbers.next()?)
 }
 
-/// A point, if both are degrees.
+/// Returns a point, if both numbers are valid degrees.
 fn number(latitude: &str, longitude: &str) -> Option<String> {
     let degrees = |text: &str, most: f64| {
         let value: f64 = text.trim().parse().ok()?;

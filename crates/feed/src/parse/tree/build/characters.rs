@@ -1,7 +1,7 @@
-//! Texts, references and CDATA sections → the text of the element around them.
+//! Adding texts, references and CDATA sections to the tree.
 //!
-//! What stands side by side is one text. White space is layout and left out where only
-//! elements are due, but not beside a text.
+//! Adjacent ones form one text. White space where only elements are expected is layout and is left
+//! out, but not next to a text.
 
 use std::borrow::Cow;
 
@@ -13,11 +13,11 @@ use super::super::tokens::Tokens;
 use super::Builder;
 use crate::repair::RepairCode;
 
-/// What begins a CDATA section.
+/// The start of a CDATA section.
 const SECTION: &str = "<![CDATA[";
 
 impl<'t> Builder<'t> {
-    /// Characters as they stand in the text, without references.
+    /// Adds characters without references.
     pub(super) fn characters(&mut self, text: &'t str) {
         if text.is_empty() || self.is_layout(text) {
             return;
@@ -26,7 +26,7 @@ impl<'t> Builder<'t> {
             return self.plain_characters(text);
         }
         if text.contains("]]>") {
-            // The end of a section inside a section: nothing else has it in a text.
+            // `]]>` in a text is the end of a CDATA section inside another one.
             self.faults.count(RepairCode::NestedCdata);
             return self.push_str(&text.replace("]]>", ""));
         }
@@ -37,7 +37,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Whether a text is layout for all that is known; it is kept in mind.
+    /// Returns whether a text is layout as far as is known, and remembers it in case a text
+    /// follows.
     fn is_layout(&mut self, text: &'t str) -> bool {
         let is_blank = self.top().structure && is_blank(text);
         if is_blank && self.last_text().is_none() {
@@ -48,7 +49,7 @@ impl<'t> Builder<'t> {
         false
     }
 
-    /// A text begins or goes on.
+    /// Begins or continues a text.
     fn begin_text(&mut self) {
         let layout = std::mem::take(&mut self.layout);
         if !layout.is_empty() {
@@ -56,7 +57,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Characters that stay as they are.
+    /// Adds characters that are kept unchanged.
     fn plain_characters(&mut self, text: &'t str) {
         match self.last_text() {
             Some(held) => held.to_mut().push_str(text),
@@ -66,8 +67,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A reference as it stands in the text: `&name;`. Where there is one there are
-    /// more: `rest`, what follows, says how long the text may become.
+    /// Adds a reference as written: `&name;`. A text with one reference often has more, so the
+    /// length of `rest`, the remaining text, is the estimate for the capacity.
     pub(super) fn reference(&mut self, token: &'t str, rest: &str) {
         self.begin_text();
         let name = token.strip_prefix('&').unwrap_or(token);
@@ -106,7 +107,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// The text that directly precedes what comes now.
+    /// Returns the text directly before the current token.
     fn last_text(&mut self) -> Option<&mut Cow<'t, str>> {
         let last = self.nodes[self.top().node as usize].last;
         match self.nodes.get_mut(last as usize).map(|node| &mut node.kind) {
@@ -115,7 +116,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A CDATA section, unless it was not closed and ends with a later one.
+    /// Adds a CDATA section. A section that contains the start of another one ends with the later
+    /// end.
     pub(super) fn section(&mut self, text: &'t str, tokens: &mut Tokens<'t>) {
         let inner = memmem::find(text.as_bytes(), SECTION.as_bytes());
         let Some(inner) = inner else { return self.characters(text) };
@@ -128,7 +130,7 @@ impl<'t> Builder<'t> {
         }
         self.faults.count(RepairCode::NestedCdata);
         self.push_str(&text.replace(SECTION, ""));
-        // What follows, up to the end of the outer section, is in that section.
+        // The text up to the end of the outer section belongs to that section.
         let rest = tokens.rest();
         if let Some(close) = rest.find("]]>").filter(|close| !rest[..*close].contains(&end))
             && tokens.resume(SECTION.len() + text.len() + 3 + close + 3)
@@ -138,7 +140,7 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// Whether there is nothing but white space in a text, most of which is ASCII.
+/// Returns whether a text is nothing but white space, most of which is ASCII.
 fn is_blank(text: &str) -> bool {
     let first = text.bytes().position(|byte| !byte.is_ascii_whitespace());
     first.is_none_or(|at| !text.as_bytes()[at].is_ascii_graphic() && text.trim_start().is_empty())

@@ -1,4 +1,4 @@
-//! Walks through what lies below an element, without recursion.
+//! Traversal of the descendants of an element without recursion.
 
 use super::super::{Kind, NONE};
 use super::XmlElement;
@@ -11,7 +11,7 @@ pub(in crate::parse::tree) enum WalkStep<'t> {
     Leave(XmlElement<'t>),
 }
 
-/// A walk through what lies below an element, without recursion.
+/// A traversal of the descendants of an element without recursion.
 #[derive(Debug)]
 pub(in crate::parse::tree) struct Walk<'t> {
     top: XmlElement<'t>,
@@ -24,7 +24,7 @@ impl<'t> Walk<'t> {
         Walk { top, at: top.node().first, leaving: false }
     }
 
-    /// Goes past what was just entered.
+    /// Skips the content of the element that was just entered.
     pub(in crate::parse::tree) fn skip(&mut self, entered: XmlElement<'t>) {
         self.at = entered.at;
         self.leaving = true;
