@@ -1,52 +1,51 @@
-//! Parameters, however they were sent: query, urlencoded form, multipart form or JSON.
+//! Request parameters from a query, a urlencoded form, a multipart form or JSON.
 //!
-//! All become one ordered list of names and values, because clients of the same API
-//! differ in nothing but that (rows ). A name may repeat; `name[]` and
-//! `name[0]` are repetitions of `name`, as PHP writes them.
+//! All four become one ordered list of names and values, because clients of the same API differ
+//! only in how they send parameters (rows ). A name may be repeated; `name[]` and
+//! `name[0]` are repetitions of `name`, as in PHP.
 
 use serde_json::Value;
 use url::form_urlencoded;
 
-/// The most parameters read from one request; the rest is refused.
+/// The maximum number of parameters in one request. A request with more is refused.
 pub const MOST_PARAMETERS: usize = 1_000;
 
-/// The parameters of a request in the order sent.
+/// The parameters of a request, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
     pairs: Vec<(String, String)>,
 }
 
-/// Why bytes are not parameters.
+/// The reason why bytes cannot be read as parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadForm {
-    /// More than [`MOST_PARAMETERS`].
+    /// There are more than [`MOST_PARAMETERS`].
     #[error("the request has more than {MOST_PARAMETERS} parameters")]
     TooMany,
-    /// Not a JSON object.
+    /// The body is not a JSON object.
     #[error("the body is not a JSON object: {0}")]
     Json(String),
-    /// Not a multipart form.
+    /// The body is not a multipart form.
     #[error("the body is not a multipart form: {0}")]
     Multipart(&'static str),
 }
 
 impl Form {
-    /// Reads a query string or a urlencoded body. Bytes that are not UTF-8 are
-    /// replaced; anything can be read.
+    /// Parses a query string or a urlencoded body. Invalid UTF-8 is replaced; the only error is too
+    /// many parameters.
     pub fn from_urlencoded(bytes: &[u8]) -> Result<Form, BadForm> {
         let pairs = form_urlencoded::parse(bytes).filter(|(name, _)| !name.is_empty());
         Form::from_pairs(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())))
     }
 
-    /// Reads a JSON object: `{"hub.mode": "subscribe", "hub.topic": ["a", "b"]}`.
-    /// Nulls are left out, booleans and numbers are written as text, arrays repeat
-    /// their name, and an object within gives `outer.inner` for `hub` and
-    /// `outer[inner]` for any other.
+    /// Parses a JSON object: `{"hub.mode": "subscribe", "hub.topic": ["a", "b"]}`. Nulls are left
+    /// out, booleans and numbers become text, arrays repeat their name, and a nested object gives
+    /// `outer.inner` for `hub` and `outer[inner]` for any other name.
     pub fn from_json(bytes: &[u8]) -> Result<Form, BadForm> {
         let value = serde_json::from_slice(bytes).map_err(|err| BadForm::Json(err.to_string()))?;
         let members = match value {
             Value::Object(members) => members,
-            Value::Null => return Ok(Form::default()), // what scripts send for nothing
+            Value::Null => return Ok(Form::default()), // sent by scripts without parameters
             _ => return Err(BadForm::Json("it is another kind of value".to_owned())),
         };
         let mut pairs = Vec::new();
@@ -54,7 +53,7 @@ impl Form {
         Form::from_pairs(pairs.into_iter())
     }
 
-    /// A form of these names and values.
+    /// Creates a form of names and values.
     pub fn from_pairs(pairs: impl Iterator<Item = (String, String)>) -> Result<Form, BadForm> {
         let pairs: Vec<_> = pairs.take(MOST_PARAMETERS + 1).collect();
         if pairs.len() > MOST_PARAMETERS {
@@ -63,53 +62,53 @@ impl Form {
         Ok(Form { pairs })
     }
 
-    /// The same with those of `other` behind them.
+    /// Appends the parameters of `other`.
     pub fn and(mut self, other: Form) -> Form {
         self.pairs.extend(other.pairs);
         self
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// All of them.
+    /// Returns all parameters, in order.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The first value of this name that is not blank, trimmed.
+    /// Returns the first value of this name that is not blank, trimmed.
     pub fn get(&self, name: &str) -> Option<&str> {
         let named = self.pairs.iter().filter(|(held, _)| is_named(held, name));
         named.map(|(_, value)| value.trim()).find(|value| !value.is_empty())
     }
 
-    /// The first value of this name, as it was sent: what must be compared or signed
+    /// Returns the first value of this name exactly as sent, for values that are compared or signed
     /// byte for byte.
     pub fn get_verbatim(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(held, _)| is_named(held, name)).map(|(_, value)| value.as_str())
     }
 
-    /// All values of this name, trimmed.
+    /// Returns all values of this name, trimmed.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let named = self.pairs.iter().filter(move |(held, _)| is_named(held, name));
         named.map(|(_, value)| value.trim())
     }
 
-    /// Whether this name was sent at all, even with an empty value.
+    /// Returns whether this name was sent, even with an empty value.
     pub fn has(&self, name: &str) -> bool {
         self.pairs.iter().any(|(held, _)| is_named(held, name))
     }
 
-    /// Whether a flag is set: `true`, `1`, `yes`, `on`.
+    /// Returns whether a flag is set: `true`, `1`, `yes` or `on`.
     pub fn is_set(&self, name: &str) -> bool {
         let yes = ["true", "1", "yes", "on"];
         self.get(name).is_some_and(|value| yes.iter().any(|yes| yes.eq_ignore_ascii_case(value)))
     }
 }
 
-/// Whether `held` is `name`, `name[]` or `name[0]`.
+/// Returns whether `held` is `name`, `name[]` or `name[0]`.
 fn is_named(held: &str, name: &str) -> bool {
     let Some(rest) = held.strip_prefix(name) else { return false };
     let index = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

@@ -1,12 +1,12 @@
-//! The codecs of the protocols that strangers speak to us and we to them.
+//! Codecs of the protocols that feedgate speaks as server and client.
 //!
-//! Bytes in, plain values out, and back; no I/O, no clock, no settings. What holds
-//! in every one of them:
+//! The codecs convert between bytes and plain values, with no I/O, no clock and no settings.
+//! Invariants:
 //!
-//! * What comes in is a stranger's: depth, counts and lengths are bounded, nothing
-//!   is expanded that the sender defined, and nothing panics.
-//! * What goes out is escaped here and nowhere else.
-//! * A codec says *what* was wrong; the doors decide how to word it.
+//! * Input is untrusted: depth, counts and lengths are bounded, entities that the sender defines
+//!   are not expanded, and nothing panics.
+//! * Output is escaped here and nowhere else.
+//! * A codec reports *what* was wrong; the endpoints decide how to word the response.
 
 pub mod form;
 pub mod link;

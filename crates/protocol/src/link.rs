@@ -1,30 +1,29 @@
-//! The `Link` header: what a server says a resource is related to (RFC 8288).
+//! The `Link` header (RFC 8288).
 //!
-//! Servers write it sloppily, so it is read for what can be recognized: a target in
-//! angle brackets and parameters behind it, quoted or not. What cannot is passed over up
-//! to the next target.
+//! Servers write it carelessly, so parsing is lenient: a link is a target in angle brackets
+//! followed by parameters, quoted or not. Anything else is skipped up to the next target.
 
-/// One link of a header. The target is as written: it may be relative to the resource.
+/// A link of a `Link` header. The target is as written, and may be relative to the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderLink {
-    /// Where it leads.
+    /// The target of the link.
     pub target: String,
-    /// Each relation, in lower case; a link may have several.
+    /// The relations, in lower case; a link may have several.
     pub rels: Vec<String>,
-    /// `type`: the media type of what is there, in lower case.
+    /// `type`: the media type of the target, in lower case.
     pub mime: Option<String>,
     /// `title`.
     pub title: Option<String>,
 }
 
 impl HeaderLink {
-    /// Whether it is one of this relation.
+    /// Returns whether the link has this relation.
     pub fn is(&self, rel: &str) -> bool {
         self.rels.iter().any(|own| own == rel)
     }
 }
 
-/// The links of all `Link` headers of an answer, in order.
+/// Returns the links of all `Link` headers of a response, in order.
 pub fn read<'a>(values: impl Iterator<Item = &'a str>) -> Vec<HeaderLink> {
     let mut links = Vec::new();
     for value in values {
@@ -39,7 +38,7 @@ pub fn read<'a>(values: impl Iterator<Item = &'a str>) -> Vec<HeaderLink> {
     links
 }
 
-/// Where the parameters of a link end: at the first comma that is in no quotes.
+/// Returns the end of a link's parameters: the first comma outside quotes.
 fn end_of_link(params: &str) -> usize {
     let mut quoted = false;
     let mut escaped = false;
@@ -56,8 +55,8 @@ fn end_of_link(params: &str) -> usize {
     end.unwrap_or(params.len())
 }
 
-/// A link without a relation says nothing; one with an `anchor` is about something else
-/// (RFC 8288 `#section-3.2`).
+/// Parses one link. A link without a relation is skipped, and so is one with an `anchor`, because
+/// it describes another resource (RFC 8288 `#section-3.2`).
 fn link(target: &str, params: &str) -> Option<HeaderLink> {
     let mut link =
         HeaderLink { target: target.to_owned(), rels: Vec::new(), mime: None, title: None };
@@ -80,7 +79,7 @@ fn link(target: &str, params: &str) -> Option<HeaderLink> {
     Some(link).filter(|link| !link.rels.is_empty() && !link.target.is_empty())
 }
 
-/// Splits at semicolons that are in no quotes.
+/// Splits at semicolons outside quotes.
 fn split(params: &str) -> Vec<&str> {
     let (mut quoted, mut escaped) = (false, false);
     let parts = params.split(|c: char| {

@@ -1,7 +1,7 @@
 //! `multipart/form-data` (RFC 7578), which PHP's curl sends for an array of fields.
 //!
-//! Only text fields are of use here: a part's file name, type and encoding are not
-//! looked at, and what is not UTF-8 is replaced.
+//! Only text fields are read: the file name, type and encoding of a part are ignored, and invalid
+//! UTF-8 is replaced.
 
 use bytes::Bytes;
 use futures_util::{FutureExt, stream};
@@ -10,17 +10,17 @@ use multer::{Error, Field, Multipart};
 
 use super::form::{BadForm, Form, MOST_PARAMETERS};
 
-/// Reads a body; `content_type` is the header that names its boundary.
+/// Parses a body. `content_type` is the header with the boundary.
 pub fn read(content_type: &str, body: &Bytes) -> Result<Form, BadForm> {
     let boundary = boundary(content_type).ok_or(BadForm::Multipart("it names no boundary"))?;
     let whole = stream::iter([Ok::<_, Error>(body.clone())]);
     let reading = fields(Multipart::new(whole, boundary)).now_or_never();
-    // The reader waits for bytes only, and all of them are there.
+    // The reader only waits for bytes, and all of them are available, so it completes at once.
     let pairs = reading.unwrap_or(Err(Error::IncompleteStream)).map_err(reason)?;
     Form::from_pairs(pairs.into_iter())
 }
 
-/// The text fields, and no more of them than show that there are too many.
+/// Reads the text fields, and stops as soon as there are too many.
 async fn fields(mut multipart: Multipart<'_>) -> Result<Vec<(String, String)>, Error> {
     let mut pairs = Vec::new();
     while let Some(field) = multipart.next_field().await?
@@ -43,8 +43,8 @@ fn reason(err: Error) -> BadForm {
     })
 }
 
-/// The name of a field, read here because clients write parameters before it, quoted or
-/// not, that look like a name.
+/// Returns the name of a field. Parsed here because clients write parameters before `name`, quoted
+/// or not, whose values look like a name.
 fn name(field: &Field<'_>) -> Option<String> {
     let disposition = field.headers().get(CONTENT_DISPOSITION)?;
     parameter(&String::from_utf8_lossy(disposition.as_bytes()), "name")
@@ -54,7 +54,7 @@ fn boundary(content_type: &str) -> Option<String> {
     parameter(content_type, "boundary").filter(|text| (1..=70).contains(&text.len()))
 }
 
-/// A parameter of a header's value, quoted or not.
+/// Returns a parameter of a header value, quoted or not.
 fn parameter(value: &str, name: &str) -> Option<String> {
     let (_, mut rest) = value.split_once(';')?;
     loop {

@@ -1,18 +1,18 @@
 //! The protocols in which subscribers are notified.
 
-/// How a subscriber is told.
+/// The protocol by which a subscriber is notified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// WebSub content distribution, and Superfeedr's webhooks, which grew from it.
+    /// WebSub content distribution, including Superfeedr's webhooks.
     WebSub,
-    /// rssCloud: a form with the URL of what changed.
+    /// rssCloud: a form with the URL of the changed feed.
     HttpPost,
-    /// rssCloud: an XML-RPC call of the procedure the subscriber named.
+    /// rssCloud: an XML-RPC call of the procedure that the subscriber registered.
     XmlRpc {
         /// `notifyProcedure` of the registration.
         procedure: String,
     },
-    /// rssCloud: a SOAP 1.1 call of the procedure the subscriber named.
+    /// rssCloud: a SOAP 1.1 call of the procedure that the subscriber registered.
     Soap {
         /// `notifyProcedure` of the registration.
         procedure: String,
@@ -20,7 +20,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The word kept in the store and used in metrics.
+    /// Returns the word used in the database and in metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
             Protocol::WebSub => "websub",
@@ -30,7 +30,7 @@ impl Protocol {
         }
     }
 
-    /// The procedure to call; empty where there is none.
+    /// Returns the procedure to call; empty for protocols without one.
     pub fn procedure(&self) -> &str {
         match self {
             Protocol::WebSub | Protocol::HttpPost => "",
@@ -38,7 +38,7 @@ impl Protocol {
         }
     }
 
-    /// Reads the word kept in the store.
+    /// Parses the word used in the database. Returns `None` if it is unknown.
     pub fn from_words(word: &str, procedure: &str) -> Option<Protocol> {
         let procedure = procedure.to_owned();
         Some(match word {
@@ -50,8 +50,8 @@ impl Protocol {
         })
     }
 
-    /// Whether it is one of rssCloud's, which tell that something changed but not
-    /// what.
+    /// Returns whether this is an rssCloud protocol; their notifications say that a feed changed,
+    /// but not how.
     pub fn is_rsscloud(&self) -> bool {
         *self != Protocol::WebSub
     }

@@ -1,21 +1,21 @@
-//! `robots.txt` (RFC 9309), as far as it concerns us.
+//! `robots.txt` (RFC 9309), as far as it applies to feedgate.
 //!
-//! Whoever fetches a feed does so for a reader who asked for it, so rules for everybody
-//! (`User-agent: *`), which are written against crawlers, are not for us; a rule that calls
-//! us by our name is (rule P40). No library reads it like that: all fall back to `*`.
+//! A feed is fetched on behalf of a reader who asked for it. Rules for all robots (`User-agent: *`)
+//! are written against crawlers and therefore ignored; rules that name feedgate are followed (rule
+//! P40). No library implements this: all fall back to `*`.
 
 use serde::{Deserialize, Serialize};
 
-/// What we are called there.
+/// The product token of feedgate in `robots.txt`.
 const OUR_NAME: &str = "feedgate";
-/// The most rules that are kept …
+/// The maximum number of rules that are kept.
 const MOST_RULES: usize = 1_000;
-/// … the longest of them, which is as long as any path, …
+/// The maximum length of a rule in bytes: that of a long path.
 const LONGEST_RULE: usize = 2_048;
-/// … and the most bytes of all of them: each is compared with each path.
+/// The maximum total length of rules in bytes: every rule is compared with every path.
 const MOST_BYTES: usize = 64 * 1_024;
 
-/// What one `robots.txt` says to us.
+/// The rules of one `robots.txt` for feedgate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Robots {
@@ -29,7 +29,7 @@ struct Rule {
 }
 
 impl Robots {
-    /// Reads the groups that call us by our name.
+    /// Parses the groups that name feedgate.
     pub fn parse(text: &str) -> Robots {
         let mut robots = Robots::default();
         let (mut ours, mut in_rules) = (false, true);
@@ -40,13 +40,13 @@ impl Robots {
             let value = value.trim();
             match key.trim().to_ascii_lowercase().as_str() {
                 "user-agent" => {
-                    // One name after another makes one group for all of them.
+                    // Consecutive `User-agent` lines form one group.
                     ours = is_us(value) || (ours && !in_rules);
                     in_rules = false;
                 }
                 key @ ("allow" | "disallow") => {
                     in_rules = true;
-                    // "Disallow:" without a path forbids nothing.
+                    // "Disallow:" without a path disallows nothing.
                     if !ours || value.is_empty() || value.len() > LONGEST_RULE {
                         continue;
                     }
@@ -63,8 +63,8 @@ impl Robots {
         robots
     }
 
-    /// Whether we may fetch a path with its query. The longest rule decides, and of two
-    /// equally long ones the one that allows (RFC 9309 `#the-allow-and-disallow-lines`).
+    /// Returns whether a path with its query may be fetched. The longest matching rule decides; of
+    /// two equally long ones, the one that allows (RFC 9309 `#the-allow-and-disallow-lines`).
     pub fn allows(&self, path: &str) -> bool {
         let fits = self.rules.iter().filter(|rule| fits(&rule.pattern, path));
         let decides = fits.max_by_key(|rule| (rule.pattern.len(), rule.allow));
@@ -72,14 +72,14 @@ impl Robots {
     }
 }
 
-/// Whether a name in `User-agent` is ours, with or without a version behind it.
+/// Returns whether a `User-agent` names feedgate, with or without a version.
 fn is_us(value: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '_');
     let name = value.split(|c: char| !is_letter(c)).next().unwrap_or_default();
     name.eq_ignore_ascii_case(OUR_NAME)
 }
 
-/// A path as it stands in URLs: what is not ASCII is encoded.
+/// Returns a path as it is written in URLs: non-ASCII characters are percent-encoded.
 fn encoded(pattern: &str) -> String {
     let mut text = String::with_capacity(pattern.len());
     for byte in pattern.bytes() {
@@ -91,9 +91,9 @@ fn encoded(pattern: &str) -> String {
     text
 }
 
-/// Whether `path` begins with `pattern`, in which `*` stands for anything and a closing `$`
-/// for the end. Each part between stars is taken where it is first found, so that no place
-/// of the path is looked at twice.
+/// Returns whether `path` begins with `pattern`, in which `*` matches anything and a final `$` the
+/// end. Each part between stars is matched at its first occurrence, so no position of the path is
+/// examined twice.
 fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, to_the_end) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),

@@ -1,8 +1,8 @@
-//! RSS as feedgate writes it, and what it demands of a document it is given to keep.
+//! RSS documents of authors: checking, editing and writing.
 //!
-//! Reading strangers' feeds is `parse`'s work, and lenient. Here it is the other way
-//! round: a document that is kept for its author must be sound XML, because it is served
-//! as it is; and one that is edited keeps everything that is not known here.
+//! Feeds fetched from the web are parsed leniently by the `feed` crate. Here the opposite holds: a
+//! document stored for its author must be well-formed XML, because it is served unchanged, and
+//! editing preserves everything that this module does not know.
 
 mod check;
 mod edit;

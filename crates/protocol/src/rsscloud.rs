@@ -1,4 +1,4 @@
-//! rssCloud's calls as requests: a form, XML-RPC or SOAP, whichever side makes them.
+//! rssCloud requests as a form, XML-RPC or SOAP, for both client and server.
 
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use url::{Url, form_urlencoded};
@@ -10,7 +10,7 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 const XML: HeaderValue = HeaderValue::from_static("text/xml; charset=utf-8");
 const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 
-/// The headers of a call in this protocol to `url`. WebSub's requests to hubs are forms
+/// Returns the headers of a request to `url` in this protocol. WebSub requests to hubs are forms,
 /// like those of rssCloud's REST interface.
 pub fn headers(protocol: &Protocol, url: &Url) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -20,15 +20,15 @@ pub fn headers(protocol: &Protocol, url: &Url) -> HeaderMap {
     };
     headers.insert(CONTENT_TYPE, content_type);
     if let Protocol::Soap { .. } = protocol {
-        // As UserLand's own implementation had it: the path of the responder. A path in a
-        // URL is percent-encoded, so it is always fit for a header.
+        // UserLand's implementation sent the path of the responder. A path in a URL is
+        // percent-encoded, so it is always a valid header value.
         let action = HeaderValue::from_str(&format!("\"{}\"", url.path()));
         headers.extend(action.ok().map(|action| (SOAP_ACTION, action)));
     }
     headers
 }
 
-/// The body that says that `topic` changed: "a single parameter, the URL of the feed that
+/// Returns the body that reports a change of `topic`: "a single parameter, the URL of the feed that
 /// updated" (seed 000, "HTTP POST interface").
 pub fn changed(protocol: &Protocol, topic: &str) -> String {
     match protocol {

@@ -1,8 +1,8 @@
-//! `X-Hub-Signature`: who sent a body, and that it is unchanged.
+//! `X-Hub-Signature`: authenticates the sender and the integrity of a body.
 //!
-//! `method=hex`, an HMAC over the exact bytes of the body with the subscriber's
-//! secret as key (WebSub `#authenticated-content-distribution`). Signatures are
-//! compared in constant time (rule S33).
+//! The value is `method=hex`, an HMAC over the exact bytes of the body with the subscriber's secret
+//! as key (WebSub `#authenticated-content-distribution`). Signatures are compared in constant time
+//! (rule S33).
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
@@ -12,19 +12,19 @@ use subtle::ConstantTimeEq;
 /// The hash functions that WebSub `#signature-validation` names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SignatureMethod {
-    /// The only one that every Superfeedr client checks, and so the default.
+    /// HMAC-SHA-1: the only method that every Superfeedr client checks, and therefore the default.
     #[default]
     Sha1,
-    /// SHA-256.
+    /// HMAC-SHA-256.
     Sha256,
-    /// SHA-384.
+    /// HMAC-SHA-384.
     Sha384,
-    /// SHA-512.
+    /// HMAC-SHA-512.
     Sha512,
 }
 
 impl SignatureMethod {
-    /// All of them, weakest first.
+    /// All methods, weakest first.
     pub const ALL: [SignatureMethod; 4] = [
         SignatureMethod::Sha1,
         SignatureMethod::Sha256,
@@ -32,7 +32,7 @@ impl SignatureMethod {
         SignatureMethod::Sha512,
     ];
 
-    /// Its name on the wire and in the settings.
+    /// Returns the name used in the header and in settings.
     pub fn as_str(self) -> &'static str {
         match self {
             SignatureMethod::Sha1 => "sha1",
@@ -42,7 +42,7 @@ impl SignatureMethod {
         }
     }
 
-    /// Reads its name, in any case.
+    /// Parses the name, in any case.
     pub fn from_word(word: &str) -> Option<SignatureMethod> {
         SignatureMethod::ALL.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(word))
     }
@@ -57,12 +57,12 @@ impl SignatureMethod {
     }
 }
 
-/// The value of `X-Hub-Signature` for `body`, signed with `secret`.
+/// Returns the value of `X-Hub-Signature` for `body`, signed with `secret`.
 pub fn sign(method: SignatureMethod, secret: &str, body: &[u8]) -> String {
     format!("{}={}", method.as_str(), hex::encode(method.digest(secret.as_bytes(), body)))
 }
 
-/// Whether `header` is a signature of `body` made with `secret`, by any method.
+/// Returns whether `header` is a valid signature of `body` with `secret`, by any method.
 pub fn holds(header: &str, secret: &str, body: &[u8]) -> bool {
     let Some((method, claimed)) = header.trim().split_once('=') else { return false };
     let (Some(method), Ok(claimed)) = (SignatureMethod::from_word(method), hex::decode(claimed))
@@ -82,7 +82,7 @@ fn hmac<M: Mac + KeyInit>(secret: &[u8], body: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// RFC 2202 and RFC 4231, test case 2.
+    /// Test case 2 of RFC 2202 and RFC 4231.
     #[test]
     fn signatures_are_those_of_the_rfcs() {
         let (key, data) = ("Jefe", b"what do ya want for nothing?");

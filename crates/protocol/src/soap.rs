@@ -1,16 +1,16 @@
-//! SOAP as rssCloud used it: one call with simple parameters, one answer. That was SOAP
-//! 1.1, and so are the calls of our own; whoever calls in SOAP 1.2 is answered in it.
+//! SOAP messages of rssCloud: one call with simple parameters, and one response.
 //!
-//! Parameters are taken by name or, where names are not the expected ones, by order;
-//! the method element may be qualified or not; prefixes and schema years are as every
-//! toolkit likes them. Only local names count.
+//! rssCloud uses SOAP 1.1, and so do the calls that feedgate makes; a call in SOAP 1.2 gets a
+//! response in SOAP 1.2. Parameters are matched by name, or by order if the names are not the
+//! expected ones. The method element may be qualified or not, and prefixes and schema years may
+//! vary by toolkit: only local names are compared.
 
 use super::xml::{self, BadXml, MessageElement, escaped, is_name};
 
-/// Which SOAP.
+/// The version of SOAP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SoapVersion {
-    /// SOAP 1.1, and whatever does not say that it is another.
+    /// SOAP 1.1, the default for unknown namespaces.
     #[default]
     V11,
     /// SOAP 1.2.
@@ -18,7 +18,7 @@ pub enum SoapVersion {
 }
 
 impl SoapVersion {
-    /// The namespace of the envelope.
+    /// Returns the namespace of the envelope.
     pub fn namespace(self) -> &'static str {
         match self {
             SoapVersion::V11 => "http://schemas.xmlsoap.org/soap/envelope/",
@@ -26,7 +26,7 @@ impl SoapVersion {
         }
     }
 
-    /// The type that messages are sent with, without parameters.
+    /// Returns the media type of messages, without parameters.
     pub fn media_type(self) -> &'static str {
         match self {
             SoapVersion::V11 => "text/xml",
@@ -34,7 +34,7 @@ impl SoapVersion {
         }
     }
 
-    /// The same as the `Content-Type` of a message of ours.
+    /// Returns the `Content-Type` of messages that feedgate sends.
     pub fn content_type(self) -> &'static str {
         match self {
             SoapVersion::V11 => "text/xml; charset=utf-8",
@@ -42,7 +42,7 @@ impl SoapVersion {
         }
     }
 
-    /// The version of an envelope, by the namespace that its prefix stands for.
+    /// Returns the version of an envelope, by the namespace of its prefix.
     fn from_envelope(envelope: &MessageElement) -> SoapVersion {
         let declared = match envelope.prefix.as_str() {
             "" => envelope.attribute("xmlns"),
@@ -53,18 +53,18 @@ impl SoapVersion {
     }
 }
 
-/// A call as it was received.
+/// A received call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SoapCall {
-    /// Which SOAP it is in.
+    /// The version of SOAP.
     pub version: SoapVersion,
     /// The procedure: the local name of the first element in the body.
     pub method: String,
-    /// Its parameters, by name, in the order written.
+    /// The parameters with their names, in order.
     pub params: Vec<(String, SoapParameter)>,
 }
 
-/// What a parameter holds.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SoapParameter {
     /// A text.
@@ -74,7 +74,7 @@ pub enum SoapParameter {
 }
 
 impl SoapParameter {
-    /// The text, or the first of a list; empty for an empty list.
+    /// Returns the text, or the first of a list; empty for an empty list.
     pub fn text(&self) -> &str {
         match self {
             SoapParameter::Text(text) => text,
@@ -82,7 +82,7 @@ impl SoapParameter {
         }
     }
 
-    /// All texts.
+    /// Returns all texts.
     pub fn texts(&self) -> &[String] {
         match self {
             SoapParameter::Text(text) => std::slice::from_ref(text),
@@ -92,8 +92,8 @@ impl SoapParameter {
 }
 
 impl SoapCall {
-    /// The parameter with one of these names, in any case; where none has, the one at
-    /// `place`, unless its name belongs to another.
+    /// Returns the parameter with one of these names, ignoring case; otherwise the one at `place`,
+    /// unless its name is that of another parameter.
     pub fn param(&self, names: &[&str], place: usize) -> Option<&SoapParameter> {
         let is = |held: &str| names.iter().any(|name| name.eq_ignore_ascii_case(held));
         let named = self.params.iter().find(|(held, _)| is(held));
@@ -101,28 +101,28 @@ impl SoapCall {
     }
 }
 
-/// Why bytes are not a SOAP message.
+/// The reason why bytes are not a SOAP message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSoap {
-    /// Not readable as XML.
+    /// The bytes are not well-formed XML.
     #[error("Bad SOAP call: {0}.")]
     Xml(#[from] BadXml),
-    /// An element that must be there is not.
+    /// A required element is missing.
     #[error("Bad SOAP call, missing \"{0}\" element.")]
     Missing(&'static str),
 }
 
-/// Whether bytes look like a SOAP envelope rather than an XML-RPC call.
+/// Returns whether the bytes look like a SOAP envelope, not an XML-RPC call.
 pub fn is_envelope(bytes: &[u8]) -> bool {
     xml::read(bytes).is_ok_and(|root| root.name.eq_ignore_ascii_case("envelope"))
 }
 
-/// Which SOAP a message is in, though it may be no call.
+/// Returns the SOAP version of a message, even if the message is not a valid call.
 pub fn version(bytes: &[u8]) -> SoapVersion {
     xml::read(bytes).map_or(SoapVersion::V11, |root| SoapVersion::from_envelope(&root))
 }
 
-/// Reads a call.
+/// Parses a call.
 pub fn read_call(bytes: &[u8]) -> Result<SoapCall, BadSoap> {
     let (version, body) = read_body(bytes)?;
     let method = body.children.first().ok_or(BadSoap::Missing("method"))?;
@@ -131,7 +131,7 @@ pub fn read_call(bytes: &[u8]) -> Result<SoapCall, BadSoap> {
     Ok(SoapCall { version, method: method.name.clone(), params })
 }
 
-/// Reads an answer: nothing, or the text of the fault the other side reports.
+/// Parses a response: success, or the text of the reported fault.
 pub fn read_response(bytes: &[u8]) -> Result<Result<(), String>, BadSoap> {
     let (_, body) = read_body(bytes)?;
     Ok(match body.child("Fault") {
@@ -144,15 +144,15 @@ pub fn read_response(bytes: &[u8]) -> Result<Result<(), String>, BadSoap> {
     })
 }
 
-/// A call of `procedure` with `url` as its only parameter. The method element stands
-/// in no namespace, as in what UserLand's own implementation sent. A procedure that
-/// cannot name an element is mended; the door that takes registrations refuses it.
+/// Serializes a call of `procedure` with `url` as its only parameter. The method element is in no
+/// namespace, as in the calls of UserLand's implementation. A procedure that is not a valid element
+/// name is corrected; the registration endpoint refuses such a name.
 pub fn call(procedure: &str, url: &str) -> String {
     let procedure = if is_name(procedure) { procedure } else { "notify" };
     call_with(procedure, &[("url", SoapParameter::Text(url.to_owned()))])
 }
 
-/// A call of `procedure` with these named parameters; both must be fit to name elements.
+/// Serializes a call of `procedure` with named parameters. All names must be valid element names.
 pub fn call_with(procedure: &str, params: &[(&str, SoapParameter)]) -> String {
     let params = params.iter().map(|(name, value)| match value {
         SoapParameter::Text(held) => text(name, held),
@@ -165,32 +165,32 @@ pub fn call_with(procedure: &str, params: &[(&str, SoapParameter)]) -> String {
     envelope(SoapVersion::V11, &call)
 }
 
-/// The answer to a call of `method`: a boolean.
+/// Serializes the response to a call of `method`: a boolean.
 pub fn response(version: SoapVersion, method: &str, result: bool) -> String {
     let result = u8::from(result);
     method_response(version, method, &format!("<result xsi:type=\"xsd:boolean\">{result}</result>"))
 }
 
-/// The answer to a call of `method`: a text.
+/// Serializes the response to a call of `method`: a text.
 pub fn text_response(version: SoapVersion, method: &str, result: &str) -> String {
     method_response(version, method, &text("result", result))
 }
 
-/// The answer to a call of `method`: a list of texts.
+/// Serializes the response to a call of `method`: a list of texts.
 pub fn list_response(version: SoapVersion, method: &str, result: &[&str]) -> String {
     let items: String = result.iter().map(|item| text("item", item)).collect();
     method_response(version, method, &format!("<result>{items}</result>"))
 }
 
-/// The answer to `weblogUpdates.ping`: its two members.
+/// Serializes the response to `weblogUpdates.ping` with its two members.
 pub fn flerror_response(version: SoapVersion, method: &str, error: bool, message: &str) -> String {
     let (error, message) = (u8::from(error), text("message", message));
     let flerror = format!("<flerror xsi:type=\"xsd:boolean\">{error}</flerror>");
     method_response(version, method, &format!("<Result>{flerror}{message}</Result>"))
 }
 
-/// An answer that reports an error of the caller's. It is sent with status 500 in SOAP 1.1
-/// (section 6.2), with 400 in SOAP 1.2 (part 2, `#http-reqbindwaitstate`).
+/// Serializes a fault caused by the client. It is sent with status 500 in SOAP 1.1 (section 6.2),
+/// and with 400 in SOAP 1.2 (part 2, `#http-reqbindwaitstate`).
 pub fn fault(version: SoapVersion, message: &str) -> String {
     let message = escaped(message);
     let fault = match version {
@@ -215,7 +215,7 @@ fn method_response(version: SoapVersion, method: &str, inside: &str) -> String {
     envelope(version, &format!("<{method}Response>{inside}</{method}Response>"))
 }
 
-/// SOAP 1.2 allows no `encodingStyle` on the envelope.
+/// SOAP 1.2 does not allow `encodingStyle` on the envelope.
 fn envelope(version: SoapVersion, body: &str) -> String {
     let encoding = match version {
         SoapVersion::V11 => " SOAP-ENV:encodingStyle=\"http://schemas.xmlsoap.org/soap/encoding/\"",
@@ -240,8 +240,8 @@ fn read_body(bytes: &[u8]) -> Result<(SoapVersion, MessageElement), BadSoap> {
     Ok((version, body.ok_or(BadSoap::Missing("Body"))?))
 }
 
-/// What a parameter holds; `href="#id"` leads to an element of the body with that id,
-/// as section 5 encoding writes arrays.
+/// Returns the value of a parameter. `href="#id"` refers to an element of the body with that id, as
+/// section 5 encoding writes arrays.
 fn parameter(body: &MessageElement, param: &MessageElement) -> SoapParameter {
     let aim = param.attribute("href").and_then(|href| href.strip_prefix('#'));
     let aim = aim.and_then(|id| body.children.iter().find(|at| at.attribute("id") == Some(id)));

@@ -1,72 +1,72 @@
 //! A small reader and writer of XML messages, shared by XML-RPC and SOAP.
 //!
-//! Messages come from every decade, so the reader is lenient in what does no harm:
-//! wrong or missing charset labels, HTML entities, bare ampersands. It is strict in
-//! what could: there is no DTD, nothing nests deeper than [`DEEPEST`] (rule S20), and
-//! a message whose elements do not match is no message.
+//! The reader is lenient where that is harmless, because clients are of all ages: wrong or missing
+//! charset labels, HTML entities and bare ampersands are accepted. It is strict where leniency
+//! would be a risk: a DTD is refused, nesting is limited to [`DEEPEST`] (rule S20), and tags must
+//! match.
 
 use encoding_rs::Encoding;
 use quick_xml::Reader;
 use quick_xml::escape;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-/// How deep elements may nest (rule S20).
+/// The maximum nesting of elements (rule S20).
 pub const DEEPEST: usize = 32;
-/// How many elements a message may hold: a body of 64 kB cannot hold more that say
-/// something.
+/// The maximum number of elements in a message: a body of 64 kB has no room for more elements with
+/// content.
 const MOST_ELEMENTS: usize = 8_192;
 
-/// An element of a message. Namespaces are not looked at: message formats are told apart
-/// by local names, and real callers get namespaces wrong.
+/// An element of a message. Namespaces are ignored: message formats are identified by local names,
+/// and real clients get namespaces wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageElement {
     /// The local name.
     pub name: String,
-    /// The prefix of the name; empty if there is none.
+    /// The prefix; empty if there is none.
     pub prefix: String,
-    /// Attributes by local name.
+    /// The attributes by local name.
     pub attributes: Vec<(String, String)>,
-    /// All text directly inside, joined, not trimmed.
+    /// The concatenated texts directly inside the element, not trimmed.
     pub text: String,
-    /// Elements inside, in order.
+    /// The child elements, in order.
     pub children: Vec<MessageElement>,
 }
 
 impl MessageElement {
-    /// The first child of this name.
+    /// Returns the first child with this name.
     pub fn child(&self, name: &str) -> Option<&MessageElement> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// All children of this name.
+    /// Returns all children with this name.
     pub fn children_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a MessageElement> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
-    /// The attribute of this local name.
+    /// Returns the value of the attribute with this local name.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Why bytes are not a message.
+/// The reason why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadXml {
-    /// There is nothing in it.
+    /// The document is empty.
     #[error("the body is empty")]
     Empty,
-    /// Not well-formed.
+    /// The document is not well-formed.
     #[error("the XML is not well-formed: {0}")]
     Malformed(String),
-    /// It has a document type definition, which no message needs.
+    /// The document has a document type definition, which no message needs.
     #[error("a document type definition is not allowed")]
     Dtd,
-    /// Deeper than [`DEEPEST`], or with more elements than a message needs.
+    /// The document exceeds [`DEEPEST`] or the maximum number of elements.
     #[error("the XML nests too deep or holds too many elements")]
     TooMuch,
 }
 
-/// Reads a message and returns its root element.
+/// Parses a message and returns its root element.
 pub fn read(bytes: &[u8]) -> Result<MessageElement, BadXml> {
     let text = decode(bytes);
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
@@ -76,9 +76,9 @@ pub fn read(bytes: &[u8]) -> Result<MessageElement, BadXml> {
     Tree::default().read(text)
 }
 
-/// Text as it stands in an element or in an attribute with double quotes. What XML
-/// cannot carry is dropped. Apostrophes are left alone: old clients look for the
-/// sentences of rssCloud without decoding them.
+/// Escapes text for an element or an attribute in double quotes. Characters that XML does not allow
+/// are dropped. Apostrophes are not escaped, because old clients compare the sentences of rssCloud
+/// without decoding them.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -96,16 +96,16 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Whether a text can name an element: a letter or underscore, then letters, digits
-/// and `.-_`. Procedures of SOAP are element names.
+/// Returns whether a text is a valid element name: a letter or underscore, followed by letters,
+/// digits and `.-_`. SOAP procedures are element names.
 pub fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     first && chars.all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
-/// Valid UTF-8 is UTF-8 whatever the label says: callers declare `us-ascii` and
-/// `iso-8859-1` and send UTF-8. Anything else is what the declaration says.
+/// Decodes a message. Valid UTF-8 is read as UTF-8 whatever the declaration says, because clients
+/// declare `us-ascii` or `iso-8859-1` and send UTF-8. Anything else is decoded as declared.
 fn decode(bytes: &[u8]) -> String {
     let sniffed = match bytes {
         [0xfe, 0xff, ..] | [0, b'<', ..] => Some(encoding_rs::UTF_16BE),
@@ -208,7 +208,7 @@ fn local(name: &str) -> &str {
     name.rsplit(':').next().unwrap_or(name)
 }
 
-/// What a reference stands for; one that stands for nothing is kept as it was written.
+/// Returns the text of a reference. An unknown reference stays as written.
 fn resolve(reference: &BytesRef<'_>) -> String {
     if let Ok(Some(c)) = reference.resolve_char_ref() {
         return c.to_string();

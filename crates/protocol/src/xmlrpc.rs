@@ -1,24 +1,24 @@
-//! XML-RPC, both ways: calls and answers, read from any client and written plainly.
+//! XML-RPC calls and responses, parsed leniently and written in a plain form.
 //!
-//! Real callers leave out types, mix `i4` and `int`, send CDATA, declare charsets
-//! they do not use, and speak HTTP/1.0; all of that is read. Everything is bounded by
-//! rule S20, and no call can hold another (`system.multicall` is not offered).
+//! Real clients leave out types, mix `i4` and `int`, send CDATA, declare charsets they do not use,
+//! and speak HTTP/1.0; all of that is accepted. Sizes are bounded (rule S20), and a call cannot
+//! contain other calls (`system.multicall` is not supported).
 
 use base64::Engine;
 
 use super::xml::{self, BadXml, MessageElement, escaped};
 
-/// The most parameters of a call (rule S20).
+/// The maximum number of parameters in a call (rule S20).
 pub const MOST_PARAMETERS: usize = 20;
-/// The longest text in a call, in bytes (rule S20).
+/// The maximum length of a text in a call, in bytes (rule S20).
 pub const LONGEST_TEXT_BYTES: usize = 4_096;
 
-/// A value of any type.
+/// A value of any XML-RPC type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum XmlRpcValue {
     /// `int` or `i4`.
     Int(i32),
-    /// `i8`, which some callers use for whatever does not fit an `int`.
+    /// `i8`, which some clients use for numbers that exceed `int`.
     Long(i64),
     /// `boolean`.
     Boolean(bool),
@@ -26,21 +26,21 @@ pub enum XmlRpcValue {
     Text(String),
     /// `double`.
     Double(f64),
-    /// `dateTime.iso8601`, as it was written: the type has no time zone.
+    /// `dateTime.iso8601`, as written: the type has no time zone.
     DateTime(String),
     /// `base64`, decoded.
     Bytes(Vec<u8>),
     /// `array`.
     Array(Vec<XmlRpcValue>),
-    /// `struct`, in the order written.
+    /// `struct`, with members in order.
     Struct(Vec<(String, XmlRpcValue)>),
     /// `nil`, an extension.
     Nil,
 }
 
 impl XmlRpcValue {
-    /// A simple value as text; `None` for arrays, structs and nil. Ports come as
-    /// numbers from some callers and as strings from others.
+    /// Returns a scalar value as text; `None` for arrays, structs and nil. Some clients send ports
+    /// as numbers, others as strings.
     pub fn text(&self) -> Option<String> {
         Some(match self {
             XmlRpcValue::Int(number) => number.to_string(),
@@ -90,16 +90,16 @@ impl XmlRpcValue {
     }
 }
 
-/// A call as it was received.
+/// A received call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct XmlRpcCall {
     /// The procedure.
     pub method: String,
-    /// Its parameters.
+    /// The parameters.
     pub params: Vec<XmlRpcValue>,
 }
 
-/// An error that the other side reports.
+/// A fault reported by the other side.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault {code}: {message}")]
 pub struct XmlRpcFault {
@@ -109,34 +109,34 @@ pub struct XmlRpcFault {
     pub message: String,
 }
 
-/// Why bytes are not a call or an answer.
+/// The reason why bytes are not a call or a response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadXmlRpc {
-    /// Not readable as XML.
+    /// The bytes are not well-formed XML.
     #[error("Bad XML-RPC call: {0}.")]
     Xml(#[from] BadXml),
-    /// An element that must be there is not.
+    /// A required element is missing.
     #[error("Bad XML-RPC call, missing \"{0}\" element.")]
     Missing(&'static str),
-    /// A value that is not what its type says.
+    /// A value does not match its type.
     #[error("Bad XML-RPC call, \"{text}\" is not a valid {kind}.")]
     Value {
-        /// The type.
+        /// The declared type.
         kind: &'static str,
-        /// What was sent, cut short.
+        /// The value that was sent, truncated.
         text: String,
     },
-    /// More than a call needs.
+    /// A limit for calls is exceeded.
     #[error("Bad XML-RPC call, {0}.")]
     TooMuch(&'static str),
 }
 
-/// Reads a call.
+/// Parses a call.
 pub fn read_call(bytes: &[u8]) -> Result<XmlRpcCall, BadXmlRpc> {
     read_long_call(bytes, LONGEST_TEXT_BYTES)
 }
 
-/// Reads a call in which texts may be `longest` bytes.
+/// Parses a call whose texts may be up to `longest` bytes.
 pub fn read_long_call(bytes: &[u8], longest: usize) -> Result<XmlRpcCall, BadXmlRpc> {
     let root = xml::read(bytes)?;
     if root.name != "methodCall" {
@@ -153,7 +153,7 @@ pub fn read_long_call(bytes: &[u8], longest: usize) -> Result<XmlRpcCall, BadXml
     Ok(XmlRpcCall { method: method.text.trim().to_owned(), params })
 }
 
-/// Reads an answer: a value, or the fault the other side reports.
+/// Parses a response: a value, or the reported fault.
 pub fn read_response(bytes: &[u8]) -> Result<Result<XmlRpcValue, XmlRpcFault>, BadXmlRpc> {
     let root = xml::read(bytes)?;
     if root.name != "methodResponse" {
@@ -166,13 +166,13 @@ pub fn read_response(bytes: &[u8]) -> Result<Result<XmlRpcValue, XmlRpcFault>, B
     read_param(param.ok_or(BadXmlRpc::Missing("param"))?, LONGEST_TEXT_BYTES).map(Ok)
 }
 
-/// A call of `procedure` with `url` as its only parameter: how rssCloud tells an
-/// aggregator that a feed changed (seed 000, "XML-RPC interface").
+/// Serializes a call of `procedure` with `url` as its only parameter, which is how rssCloud
+/// notifies an aggregator of a change (seed 000, "XML-RPC interface").
 pub fn call(procedure: &str, url: &str) -> String {
     call_with(procedure, &[XmlRpcValue::Text(url.to_owned())])
 }
 
-/// A call of `procedure` with these parameters.
+/// Serializes a call of `procedure` with these parameters.
 pub fn call_with(procedure: &str, params: &[XmlRpcValue]) -> String {
     let procedure = escaped(procedure);
     let mut body = format!(
@@ -187,7 +187,7 @@ pub fn call_with(procedure: &str, params: &[XmlRpcValue]) -> String {
     body
 }
 
-/// An answer that carries `value`.
+/// Serializes a response that carries `value`.
 pub fn response(value: &XmlRpcValue) -> String {
     let mut body = "<?xml version=\"1.0\"?>\n<methodResponse><params><param>".to_owned();
     value.write(&mut body);
@@ -195,7 +195,7 @@ pub fn response(value: &XmlRpcValue) -> String {
     body
 }
 
-/// An answer that reports an error.
+/// Serializes a response that reports a fault.
 pub fn fault(code: i32, message: &str) -> String {
     let fault = XmlRpcValue::Struct(vec![
         ("faultCode".to_owned(), XmlRpcValue::Int(code)),
@@ -217,7 +217,7 @@ fn as_fault(value: &XmlRpcValue) -> XmlRpcFault {
     }
 }
 
-/// The value in a `param` or `fault`; some callers leave `value` out.
+/// Parses the value in a `param` or `fault`. Some clients leave out the `value` element.
 fn read_param(param: &MessageElement, longest: usize) -> Result<XmlRpcValue, BadXmlRpc> {
     read_value(param.child("value").unwrap_or(param), longest)
 }

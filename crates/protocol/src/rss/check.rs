@@ -1,8 +1,8 @@
-//! Whether a document is sound XML and a feed, and where it is not.
+//! Checks that a document is well-formed XML and a feed, and locates its first fault.
 //!
-//! Stricter than the XML reader beneath it: names, characters, entities, prefixes and
-//! attributes are checked as well. A document type with declarations of its own is refused,
-//! since it would be passed on to whoever reads the feed (rule S14).
+//! The check is stricter than the underlying XML reader: names, characters, entities, prefixes and
+//! attributes are checked as well. A document type with declarations is refused, because it would
+//! be served to every reader of the feed (rule S14).
 
 use std::borrow::Cow;
 
@@ -14,22 +14,22 @@ use super::encoding::decode;
 pub use super::fault::DocumentFault;
 use super::words::{attr_words, place, words};
 
-/// How deep elements may nest: as deep as `parse` follows them (rule S16).
+/// The maximum nesting of elements: the maximum that the feed parser follows (rule S16).
 const DEEPEST: usize = 256;
 
-/// What a document is.
+/// The kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// `rss` or `rdf:RDF`.
+    /// RSS: the root element is `rss` or `rdf:RDF`.
     Rss,
-    /// `feed`.
+    /// Atom: the root element is `feed`.
     Atom,
-    /// `opml`: a list of feeds, or an outline that is watched like one.
+    /// OPML: a list of feeds, or an outline.
     Opml,
 }
 
 impl DocumentKind {
-    /// The media type by which it is served.
+    /// Returns the media type with which the document is served.
     pub fn media_type(self) -> &'static str {
         match self {
             DocumentKind::Rss => "application/rss+xml",
@@ -39,18 +39,18 @@ impl DocumentKind {
     }
 }
 
-/// A sound document.
+/// A document that passed the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedDocument<'b> {
-    /// What it is.
+    /// The kind of the document.
     pub kind: DocumentKind,
-    /// Its text, without a byte order mark.
+    /// The text, without a byte order mark.
     pub text: Cow<'b, str>,
-    /// Whether its bytes are UTF-8.
+    /// Whether the bytes are UTF-8.
     pub is_utf8: bool,
 }
 
-/// Checks a document.
+/// Checks a document. Returns its first fault if it is not well-formed or not a feed.
 pub fn check(bytes: &[u8]) -> Result<CheckedDocument<'_>, DocumentFault> {
     let (text, is_utf8) = decode(bytes)?;
     let kind =
@@ -58,14 +58,14 @@ pub fn check(bytes: &[u8]) -> Result<CheckedDocument<'_>, DocumentFault> {
     Ok(CheckedDocument { kind, text, is_utf8 })
 }
 
-/// Where, and what.
+/// The byte offset of a fault, and its description.
 type Wrong = (usize, String);
 
 struct Checker<'t> {
     text: &'t str,
-    /// Where the token that is looked at begins.
+    /// The offset of the current token.
     at: usize,
-    /// The prefixes that the open elements declare.
+    /// The prefixes declared by each open element.
     open: Vec<Vec<&'t str>>,
     kind: Option<DocumentKind>,
     has_channel: bool,
@@ -126,7 +126,7 @@ impl<'t> Checker<'t> {
     }
 
     fn start(&mut self, start: &BytesStart<'_>, is_empty: bool) -> Result<(), Wrong> {
-        // The tag as it stands in the text, which outlives the reader's event.
+        // A slice of the text, which outlives the reader's event.
         let name = start.name().0.len();
         let tag = &self.text[self.at + 1..self.at + 1 + start.len()];
         let name = &tag[..name];
@@ -164,7 +164,7 @@ impl<'t> Checker<'t> {
         Ok(())
     }
 
-    /// What the first element says of the document.
+    /// Checks the root element, which determines the kind of the document.
     fn root(&mut self, name: &str) -> Result<(), Wrong> {
         if !self.open.is_empty() {
             return Ok(());
@@ -214,7 +214,8 @@ impl<'t> Checker<'t> {
         self.entity(&reference.xml10_content())
     }
 
-    /// `amp`, `#38` … RSS 0.91 declared HTML's in a document type that lies elsewhere.
+    /// Checks an entity such as `amp` or `#38`. RSS 0.91 refers to an external document type that
+    /// declares the entities of HTML.
     fn entity(&self, name: &str) -> Result<(), Wrong> {
         let is_known = match name.strip_prefix('#') {
             Some(number) => {
@@ -257,12 +258,13 @@ fn local(name: &str) -> &str {
     name.split_once(':').map_or(name, |(_, local)| local)
 }
 
-/// XML 1.0 `#NT-Char`.
+/// Returns whether XML 1.0 allows the character (`#NT-Char`).
 fn is_allowed(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Namespaces in XML `#NT-QName`, of characters beyond ASCII whatever can be a letter.
+/// Returns whether `name` is a qualified name (Namespaces in XML `#NT-QName`). Every non-ASCII
+/// letter is accepted.
 fn is_qualified(name: &str) -> bool {
     let begins = |c: char| c.is_alphabetic() || c == '_';
     let plain = |c: char| c.is_alphanumeric() || "._-\u{b7}".contains(c);

@@ -1,8 +1,8 @@
-//! A post goes into a feed: an item more, and what a feed needs for its readers to be told.
+//! Adding a post to a feed, and the elements by which readers subscribe to its changes.
 //!
-//! What is there stays to the byte, whoever wrote it and whatever it means. Added is what
-//! is missing: `cloud`, `source:cloud`, the links `hub` and `self`, and the namespaces they
-//! are in. The newest item stands first, as readers expect it.
+//! Everything in the document that is not edited stays the same to the byte. Missing elements are
+//! added: `cloud`, `source:cloud`, the links `hub` and `self`, and their namespaces. The newest
+//! item comes first, as readers expect.
 
 use std::ops::Range;
 
@@ -14,35 +14,35 @@ use super::item::{Post, date};
 use super::scan::{ATOM, ChannelParts, RSSCLOUD, SOURCE, parts};
 use crate::xml::escaped;
 
-/// What a feed says of itself.
+/// The channel elements that a feed should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelInfo {
-    /// Its public address, if it is known.
+    /// The public address of the feed, if it is known.
     pub url: Option<String>,
-    /// The gateway that its readers ask to be told, if there is one.
+    /// The gateway at which readers can subscribe, if there is one.
     pub cloud: Option<Url>,
-    /// The title of a new one.
+    /// The title for a new feed.
     pub title: String,
-    /// What a new one is about.
+    /// The description for a new feed.
     pub description: String,
 }
 
-/// How a feed is changed.
+/// A change to a feed.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedEdit<'c> {
-    /// The item that is added.
+    /// The post to add.
     pub post: &'c Post,
-    /// The guid or the link of the item that it stands under.
+    /// The guid or link of the parent item in the outline.
     pub parent: Option<&'c str>,
-    /// How many items of the channel are kept, with this one; the oldest leave, but not the
-    /// one that it stands under.
+    /// The maximum number of items in the channel, including the new one. The oldest are removed,
+    /// except the parent of the new item.
     pub keep: Option<usize>,
 }
 
-/// Whom a feed wants to be told of its changes.
+/// The notification elements of a feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EditedFeed {
-    /// Its own address, as its `self` link has it.
+    /// The address in the `self` link.
     pub url: Option<String>,
     /// The address of `<source:cloud>`.
     pub source_cloud: Option<String>,
@@ -50,35 +50,35 @@ pub struct EditedFeed {
     pub cloud: Vec<(String, String)>,
 }
 
-/// An item, to be shown to its author.
+/// An item, as listed for its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutlineLine {
-    /// Its guid, else its link; empty where it has neither.
+    /// The guid, or the link if there is no guid; empty if there is neither.
     pub id: String,
-    /// How deep it stands in the outline.
+    /// The nesting depth in the outline.
     pub depth: usize,
-    /// Its title, else its description as it stands there: HTML.
+    /// The title, or the description as written, which is HTML.
     pub text: String,
-    /// When it was written, as it stands there.
+    /// The date, as written.
     pub date: String,
 }
 
-/// Why a post cannot go into a feed.
+/// The reason why a post cannot be added to a feed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadFeed {
-    /// The feed is not sound.
+    /// The feed is not well-formed.
     #[error("the feed is not sound: {0}")]
     Unsound(#[from] DocumentFault),
-    /// It is something else.
+    /// The document is not RSS.
     #[error("this is no RSS 2.0: it has no channel that items could be added to")]
     NotRss,
-    /// Nothing it could stand under.
+    /// The feed has no item that could be the parent.
     #[error("there is no item with the guid or link {0} in the feed")]
     NoParent(String),
 }
 
 impl BadFeed {
-    /// A word for programs, listed in `docs/errors.md`.
+    /// Returns a stable code, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unsound(_) => "unsound_xml",
@@ -88,7 +88,7 @@ impl BadFeed {
     }
 }
 
-/// The feed with the post in it; a new one where there was none.
+/// Adds a post to a feed. Creates a new feed if there is none.
 pub fn add(
     feed: Option<&str>,
     change: &FeedEdit<'_>,
@@ -105,7 +105,7 @@ pub fn add(
     if check(text.as_bytes())?.kind != DocumentKind::Rss {
         return Err(BadFeed::NotRss);
     }
-    // A byte order mark is no part of what is looked at.
+    // Offsets are relative to the text after the byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let parts = parts(text);
     let end = parts.channel_end.ok_or(BadFeed::NotRss)?;
@@ -124,7 +124,7 @@ pub fn add(
     }
     let first = parts.items.first().map(|item| item.range.start);
     let outer = indent(text, first.unwrap_or(end));
-    // In an empty channel, deeper than its end tag.
+    // In an empty channel, items are indented more than the channel's end tag.
     let indent = if first.is_some() { outer.clone() } else { format!("{outer}  ") };
     let post = change.post;
     match parent {
@@ -151,7 +151,7 @@ pub fn add(
     Ok(edits.apply(text))
 }
 
-/// Whom a sound feed wants to be told.
+/// Returns the notification elements of a well-formed feed.
 pub fn told(feed: &str) -> EditedFeed {
     let parts = parts(feed);
     EditedFeed {
@@ -161,7 +161,7 @@ pub fn told(feed: &str) -> EditedFeed {
     }
 }
 
-/// The title of a sound feed, and its items, the newest first as they stand there.
+/// Returns the title of a well-formed feed, and its items in document order, newest first.
 pub fn lines(feed: &str) -> (String, Vec<OutlineLine>) {
     let parts = parts(feed);
     let line = |item: super::scan::ItemSpan| OutlineLine {
@@ -173,10 +173,10 @@ pub fn lines(feed: &str) -> (String, Vec<OutlineLine>) {
     (parts.title, parts.items.into_iter().map(line).collect())
 }
 
-/// A feed without items.
+/// Returns a feed without items.
 fn empty(about: &ChannelInfo) -> String {
     let (title, description) = (escaped(&about.title), escaped(&about.description));
-    // RSS wants a web site; where there is none, the feed is all there is.
+    // RSS requires the address of a web site; the address of the feed replaces it.
     let link = about.url.as_ref().map(|url| escaped(url)).unwrap_or_default();
     format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\">\n  <channel>\n    \
@@ -189,18 +189,18 @@ fn built(at: DateTime<Utc>) -> String {
     format!("<lastBuildDate>{}</lastBuildDate>", date(at))
 }
 
-/// The white space between the start of a line and a place in it.
+/// Returns the white space between the start of the line and `place`.
 fn indent(text: &str, place: usize) -> String {
     let line = text[..place].rfind('\n').map_or(0, |newline| newline + 1);
     let space = &text[line..place];
     if space.trim().is_empty() { space.to_owned() } else { String::new() }
 }
 
-/// What is changed in a document, place by place.
+/// The changes to a document, by position.
 struct Edits<'p> {
     parts: &'p ChannelParts,
     list: Vec<(Range<usize>, String)>,
-    /// The prefixes that the root element declares besides.
+    /// The prefixes to declare on the root element.
     declared: Vec<(String, &'static str)>,
 }
 
@@ -209,7 +209,7 @@ impl<'p> Edits<'p> {
         Edits { parts, list: Vec::new(), declared: Vec::new() }
     }
 
-    /// The prefix of a namespace at the channel, declared if it has none.
+    /// Returns the prefix of a namespace in the channel, and declares one if needed.
     fn prefix(&mut self, namespace: &'static str, usual: &str) -> String {
         let held = self.parts.prefixes.iter().rev();
         let mut known = held.filter(|(_, space)| space == namespace).map(|(prefix, _)| prefix);
@@ -227,7 +227,7 @@ impl<'p> Edits<'p> {
         prefix
     }
 
-    /// What the channel lacks, an element a line.
+    /// Returns the missing channel elements, each as one line.
     fn missing(&mut self, about: &ChannelInfo) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(url) = about.url.as_ref().filter(|_| self.parts.itself.is_none()) {
@@ -261,7 +261,7 @@ impl<'p> Edits<'p> {
         lines
     }
 
-    /// The document with all changes in it.
+    /// Returns the document with all changes applied.
     fn apply(mut self, text: &str) -> String {
         let declared = self.declared.iter();
         let declared: String =
@@ -272,7 +272,7 @@ impl<'p> Edits<'p> {
         let mut out = String::with_capacity(text.len() + 1_024);
         let mut done = 0;
         for (range, new) in self.list {
-            // What lies in a part that leaves, leaves with it.
+            // Changes inside a removed item are dropped.
             if range.start >= done {
                 out.push_str(&text[done..range.start]);
                 out.push_str(&new);
@@ -424,7 +424,7 @@ so on</description>
 
     #[test]
     fn what_is_no_rss_is_left_alone() {
-        // In RSS 1.0 items stand beside the channel, and have a list of their own.
+        // In RSS 1.0, items are siblings of the channel, which lists them separately.
         let old = "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><channel>\
             <title>t</title></channel><item/></r:RDF>";
         let atom = "<feed xmlns='http://www.w3.org/2005/Atom'/>";

@@ -1,4 +1,4 @@
-//! The text of a document, by what it says of its encoding.
+//! Decoding of a document by its byte order mark and its XML declaration.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use encoding_rs::{Encoding, UTF_8};
 
 use super::fault::DocumentFault;
 
-/// A text whose declaration says that it is UTF-8, which it is once it is sent as one:
-/// `saveRss` has a parameter of text, whatever its author's file was encoded in.
+/// Rewrites the encoding in the XML declaration of a text to UTF-8. `saveRss` has a text parameter,
+/// which is UTF-8 in whatever encoding the author's file was.
 pub fn as_utf8(text: &str) -> Cow<'_, str> {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     let declaration = text.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
@@ -16,12 +16,13 @@ pub fn as_utf8(text: &str) -> Cow<'_, str> {
     else {
         return Cow::Borrowed(text);
     };
-    // The label is a slice of the text, behind its start.
+    // The label is a slice of the text.
     let from = label.as_ptr().addr() - text.as_ptr().addr();
     Cow::Owned(format!("{}utf-8{}", &text[..from], &text[from + label.len()..]))
 }
 
-/// The text, decoded as its byte order mark or its declaration says, else as UTF-8.
+/// Decodes a document by its byte order mark or its declaration, otherwise as UTF-8. Also returns
+/// whether the bytes are UTF-8.
 pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), DocumentFault> {
     let (marked, skip) = Encoding::for_bom(bytes).map_or((None, 0), |(e, skip)| (Some(e), skip));
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]);
@@ -58,7 +59,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), DocumentFault
     }
 }
 
-/// The encoding that an XML declaration names.
+/// Returns the encoding named in an XML declaration.
 fn label(declaration: &str) -> Option<&str> {
     let rest = declaration.split_once("encoding")?.1.trim_start().strip_prefix('=')?.trim_start();
     let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;

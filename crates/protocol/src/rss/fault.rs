@@ -1,19 +1,19 @@
-//! What is wrong with a document that somebody wants stored.
+//! Faults of a document that is submitted for storage.
 
-/// What is wrong with a document, and where.
+/// A fault of a document, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct DocumentFault {
-    /// Counted from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Characters from the start of the line, counted from 1.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// A clause without a full stop.
+    /// The fault, as a clause without a full stop.
     pub what: String,
 }
 
 impl DocumentFault {
-    /// At this byte of the text.
+    /// Creates a fault at a byte offset of `text`.
     pub(super) fn at(text: &str, at: usize, what: String) -> DocumentFault {
         let mut at = at.min(text.len());
         while !text.is_char_boundary(at) {

@@ -1,51 +1,52 @@
-//! One item as an author writes it.
+//! Items of a feed as written by authors.
 
 use chrono::{DateTime, Utc};
 
 use crate::xml::escaped;
 
-/// "individual entries of 140-characters or less" (seed 000, "The authoring tool").
+/// The maximum length of a short item, in characters: "individual entries of 140-characters or
+/// less" (seed 000, "The authoring tool").
 pub const SHORT_CHARS: usize = 140;
 
-/// What an author says.
+/// A post to be written as an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
-    /// What it is known by, for ever.
+    /// The permanent id, written as guid.
     pub id: String,
-    /// A title, for what is longer than a line.
+    /// The title of a longer post.
     pub title: Option<String>,
-    /// What is said, as plain text.
+    /// The content, as plain text.
     pub text: String,
-    /// What it is about.
+    /// The page that the post links to.
     pub link: Option<String>,
-    /// "something similar to what hashtags do … without using up space in the 140
+    /// The categories: "something similar to what hashtags do … without using up space in the 140
     /// characters".
     pub categories: Vec<String>,
-    /// A picture, a recording or a film; it takes no space either.
+    /// The attached picture, audio or video. It does not count towards the length.
     pub enclosure: Option<Enclosure>,
-    /// When.
+    /// The time of publication.
     pub at: DateTime<Utc>,
 }
 
 /// A media object of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enclosure {
-    /// Where it is.
+    /// The address.
     pub url: String,
-    /// How long it is, in bytes; 0 if nobody knows.
+    /// The length in bytes; 0 if it is unknown.
     pub length: u64,
-    /// Its media type.
+    /// The media type.
     pub mime: String,
 }
 
 impl Post {
-    /// How many characters it has, as its readers count them.
+    /// Returns the number of characters as readers count them.
     pub fn chars(&self) -> usize {
         self.text.trim().chars().count()
     }
 
-    /// The item, under this name, each line behind `indent`; there is no line end behind
-    /// the last.
+    /// Serializes the item as an element called `name`, with `indent` before each line and no line
+    /// end after the last.
     pub(super) fn to_xml(&self, name: &str, indent: &str) -> String {
         let mut lines = vec![format!("<{name}>")];
         let mut line = |name: &str, text: &str| lines.push(element(name, text));
@@ -68,17 +69,18 @@ impl Post {
     }
 }
 
-/// A child of an item or of a channel.
+/// Serializes a child of an item or channel.
 fn element(name: &str, text: &str) -> String {
     format!("  <{name}>{}</{name}>", escaped(text))
 }
 
-/// A description is HTML (RSS Advisory Board, "Best Practices", `#element-channel-item-description`).
+/// Converts plain text into HTML, because descriptions are HTML (RSS Advisory Board, "Best
+/// Practices", `#element-channel-item-description`).
 fn as_html(text: &str) -> String {
     escaped(text).replace("\r\n", "\n").replace('\n', "<br>\n")
 }
 
-/// As RFC 822 has it, with a year of four digits.
+/// Formats a date as in RFC 822, with a four-digit year.
 pub(super) fn date(at: DateTime<Utc>) -> String {
     at.format("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }

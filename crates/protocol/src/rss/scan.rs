@@ -1,6 +1,7 @@
-//! Where the parts of an RSS document lie that an author's tool changes, in bytes.
+//! Byte ranges of the parts of an RSS document that editing changes.
 //!
-//! Nothing is read into a tree and written again: what is not changed stays to the byte.
+//! Documents are not parsed into a tree and serialized again, so that everything unchanged stays
+//! the same to the byte.
 
 use std::ops::Range;
 
@@ -8,74 +9,74 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 
-/// Namespaces that an author's tool writes in.
+/// The namespaces of the elements that editing adds.
 pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";
 pub(super) const SOURCE: &str = "http://source.scripting.com/";
 pub(super) const RSSCLOUD: &str = "http://rsscloud.org/";
 
-/// An item, at whatever depth.
+/// An item, at any depth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ItemSpan {
-    /// All of it.
+    /// The range of the whole element.
     pub(super) range: Range<usize>,
-    /// Where its end tag begins: what is added goes before it.
+    /// The offset of the end tag, where children are inserted.
     pub(super) end_tag: usize,
-    /// How deep it is: 0 is an item of the channel.
+    /// The nesting depth: 0 is an item of the channel.
     pub(super) depth: usize,
-    /// Its guid.
+    /// The guid.
     pub(super) guid: String,
-    /// Its link.
+    /// The link.
     pub(super) link: String,
-    /// Its title.
+    /// The title.
     pub(super) title: String,
-    /// How its description begins, as it stands there.
+    /// The start of the description, as written.
     pub(super) description: String,
-    /// Its date.
+    /// The date, as written.
     pub(super) date: String,
 }
 
 /// The parts of a document.
 #[derive(Debug, Default)]
 pub(super) struct ChannelParts {
-    /// Where further attributes of the root element go.
+    /// The offset at which attributes are inserted into the root element.
     pub(super) root_tag: usize,
-    /// Where the channel's end tag begins; `None` where there is no channel to add to.
+    /// The offset of the channel's end tag; `None` if there is no channel to add to.
     pub(super) channel_end: Option<usize>,
-    /// The channel's title.
+    /// The title of the channel.
     pub(super) title: String,
-    /// The prefixes declared by the root element and the channel, and their namespaces.
+    /// The prefixes declared by the root element and the channel, with their namespaces.
     pub(super) prefixes: Vec<(String, String)>,
-    /// The attributes of the channel's `cloud`.
+    /// The attributes of `cloud` in the channel.
     pub(super) cloud: Option<Vec<(String, String)>>,
-    /// What its `source:cloud` says.
+    /// The text of `source:cloud`.
     pub(super) source_cloud: Option<String>,
-    /// The addresses of its `atom:link` of the relation `hub`.
+    /// The address of the `atom:link` with the relation `hub`.
     pub(super) hub: Option<String>,
-    /// The same of `self`.
+    /// The address of the `atom:link` with the relation `self`.
     pub(super) itself: Option<String>,
-    /// Its `lastBuildDate`.
+    /// The range of `lastBuildDate`.
     pub(super) built: Option<Range<usize>>,
-    /// All items, in the order in which they begin.
+    /// All items, in document order.
     pub(super) items: Vec<ItemSpan>,
 }
 
-/// An element that has begun and not ended.
+/// An open element.
 struct Open {
     name: String,
     begins: usize,
     bindings: usize,
-    /// Which item it is, if it is one.
+    /// The index of the item, if the element is one.
     item: Option<usize>,
     text: String,
 }
 
-/// Finds the parts of a sound document ([`super::check()`]).
+/// Returns the parts of a document that passed [`super::check()`].
 pub(super) fn parts(text: &str) -> ChannelParts {
     let mut scan = Scan::default();
     let mut reader = Reader::from_str(text);
     loop {
         let from = at(reader.buffer_position());
-        // A sound document has no errors; one that has is cut where the first stands.
+        // A checked document has no errors; any other is read up to its first error.
         let Ok(event) = reader.read_event() else { break };
         let to = at(reader.buffer_position());
         match event {
@@ -186,12 +187,12 @@ impl Scan {
         }
     }
 
-    /// Whether what is innermost is the root element of RSS 2.0.
+    /// Returns whether the innermost open element is the root element of RSS 2.0.
     fn is_in_rss(&self) -> bool {
         self.open.len() == 1 && self.open[0].name == "rss"
     }
 
-    /// Whether what is innermost is the channel.
+    /// Returns whether the innermost open element is the channel.
     fn is_channels_own(&self) -> bool {
         self.open.len() == 2 && self.open[1].name == "channel"
     }

@@ -1,9 +1,9 @@
-//! What the XML reader found wrong, in words for an author.
+//! Descriptions of XML errors for authors.
 
 use quick_xml::errors::{Error, IllFormedError, SyntaxError};
 use quick_xml::events::attributes::AttrError;
 
-/// What is wrong with a document.
+/// Returns a description of an XML error.
 pub(super) fn words(err: &Error) -> String {
     match err {
         Error::IllFormed(IllFormedError::MismatchedEndTag { expected, found }) => {
@@ -27,7 +27,7 @@ pub(super) fn words(err: &Error) -> String {
     }
 }
 
-/// What is wrong with an attribute.
+/// Returns a description of an attribute error.
 pub(super) fn attr_words(err: &AttrError) -> String {
     match err {
         AttrError::ExpectedEq(_) => "an attribute has no value".to_owned(),
@@ -39,7 +39,7 @@ pub(super) fn attr_words(err: &AttrError) -> String {
     }
 }
 
-/// Where in the tag.
+/// Returns the position of an attribute error within its tag.
 pub(super) fn place(err: &AttrError) -> usize {
     match err {
         AttrError::ExpectedEq(at) | AttrError::ExpectedValue(at) | AttrError::UnquotedValue(at) => {
