@@ -1,9 +1,8 @@
-//! What it takes to keep a feed for its author: who they are, whether it is sound, where
-//! it goes, and that those who watch it are told.
+//! The authoring service: signs authors in, checks and stores their feeds, and announces changes.
 //!
-//! Several doors save (REST, XML-RPC, SOAP, the page for authors); all do it here. What
-//! holds: nobody writes where they have not signed in, what is kept is sound XML, it is
-//! kept before anybody is told of it, and it is told by a ping like any other.
+//! Several endpoints save feeds (REST, XML-RPC, SOAP, the authoring page); all call this service.
+//! Invariants: authors write only to their own storage, stored documents are well-formed XML, a
+//! document is stored before its change is announced, and changes are announced by a ping.
 
 mod enclosure;
 mod post;
@@ -34,18 +33,18 @@ pub use sign_in::hash_password;
 
 use sign_in::SignIn;
 
-/// What the operator decides.
+/// The settings of the authoring service.
 #[derive(Clone, Debug)]
 pub struct AuthoringSettings {
-    /// The address others know us by: what the addresses of files begin with.
+    /// The public URL of this gateway, which the addresses of files begin with.
     pub public_url: Url,
-    /// How much one account may store.
+    /// The storage quota of one account.
     pub quota: Quota,
-    /// Between two fetches of one resource because of pings.
+    /// The minimum interval between two fetches of one resource that are caused by pings.
     pub ping_spacing: Duration,
 }
 
-/// Keeps feeds for their authors.
+/// Stores feeds for their authors.
 pub struct AuthoringService {
     store: Arc<dyn Store>,
     subscribe: Arc<SubscriptionService>,
@@ -54,73 +53,73 @@ pub struct AuthoringService {
     settings: AuthoringSettings,
 }
 
-/// Somebody who has signed in; made nowhere else.
+/// An author who has signed in. Only [`AuthoringService::sign_in`] creates one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
     login: PathSegment,
 }
 
 impl Author {
-    /// What they signed in with.
+    /// Returns the login of the author.
     pub fn login(&self) -> &PathSegment {
         &self.login
     }
 }
 
-/// What somebody sent to be kept.
+/// A feed as submitted for storage.
 #[derive(Clone, Copy, Debug)]
 pub enum SubmittedFeed<'s> {
-    /// A text, decoded by the protocol it came in.
+    /// Text, already decoded by the protocol.
     Text(&'s str),
-    /// Bytes, which say themselves what they are.
+    /// Bytes, whose encoding is declared in the document.
     Bytes(&'s [u8]),
 }
 
-/// A file that was saved.
+/// A saved file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedFeed {
-    /// Its public address.
+    /// The public address.
     pub url: String,
-    /// Whether there was none of its name before.
+    /// Whether the file was created.
     pub is_new: bool,
-    /// Its entity tag, without quotes.
+    /// The entity tag, without quotes.
     pub tag: String,
-    /// Whether it is made sure that those who watch it are told. Where that failed they are
-    /// told with the next poll, or when it is saved once more.
+    /// Whether the announcement of the change succeeded. If it failed, subscribers are notified
+    /// after the next poll, or when the file is saved again.
     pub is_told: bool,
 }
 
-/// Why something was not done.
+/// The reason why a request of an author was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthoringRefusal {
-    /// Nobody has this login with this password: which of the two is wrong is not said.
+    /// The login or the password is wrong; which of the two is not disclosed.
     #[error("the username or the password is wrong")]
     WrongPassword,
-    /// A token that was sent as the password does not allow this.
+    /// The token that was sent as password lacks the required scope.
     #[error("this token does not have the publish right")]
     NoRight,
-    /// Too many are signing in.
+    /// Too many sign-ins are in progress.
     #[error("too many are signing in, please try again in a moment")]
     Busy,
-    /// The login cannot stand in an address.
+    /// The login is not a valid path segment.
     #[error(transparent)]
     PathSegment(#[from] BadPathSegment),
-    /// The document is not sound.
+    /// The document is not well-formed.
     #[error("the XML is not sound: {0}")]
     Unsound(#[from] DocumentFault),
-    /// The document is too long.
+    /// The document is too long; holds the limit in bytes.
     #[error("the feed is longer than {0} bytes")]
     TooLong(usize),
-    /// The account has no room for it.
+    /// The storage quota of the account is exhausted.
     #[error("the account has no room for this: it may have {} files of {} bytes in all", .0.files, .0.bytes)]
     Full(Quota),
-    /// The file is not the one that its author has seen.
+    /// The file has changed since the author read it (a failed precondition).
     #[error("the file has changed meanwhile, or is not as demanded")]
     Unmet,
-    /// The post cannot go into the feed.
+    /// The post cannot be added to the feed.
     #[error(transparent)]
     Feed(#[from] BadFeed),
-    /// The system gives no random numbers, so that nothing can get an id.
+    /// The system provides no random numbers, so no id can be generated.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),
     /// The store failed.
@@ -129,7 +128,7 @@ pub enum AuthoringRefusal {
 }
 
 impl AuthoringRefusal {
-    /// A word for programs, listed in `docs/errors.md`.
+    /// Returns a stable code, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::WrongPassword => "wrong_password",
@@ -148,7 +147,7 @@ impl AuthoringRefusal {
 }
 
 impl AuthoringService {
-    /// Puts it together.
+    /// Creates the service.
     pub fn new(
         store: Arc<dyn Store>,
         subscribe: Arc<SubscriptionService>,
@@ -164,18 +163,18 @@ impl AuthoringService {
         }
     }
 
-    /// How much one account may store.
+    /// Returns the storage quota of one account.
     pub fn quota(&self) -> Quota {
         self.settings.quota
     }
 
-    /// Who has this login and this password, or this token for a password.
+    /// Signs in an author by login and password, or by login and a token in place of the password.
     pub async fn sign_in(&self, login: &str, password: &str) -> Result<Author, AuthoringRefusal> {
         self.sign_in.author(login, password).await
     }
 
-    /// Keeps a file of an author, and pings it. What is kept is saved, even if it cannot be
-    /// pinged then.
+    /// Saves a file of an author, then pings it. The result is a success even if the ping fails,
+    /// because the file is stored.
     pub async fn save(
         &self,
         (author, name): (&Author, &PathSegment),
@@ -198,11 +197,12 @@ impl AuthoringService {
         Ok(SavedFeed { url, is_new: kept == SaveOutcome::Made, tag: content.tag(), is_told })
     }
 
-    /// Pings the stored feed, and forwards the ping if the feed changed; `false` if the ping could
-    /// not be stored.
+    /// Pings a stored feed, and forwards the ping to the ping targets if its content is given as
+    /// `news`. Returns whether both succeeded.
     async fn announce(&self, url: &str, changed_feed: Option<&[u8]>, now: DateTime<Utc>) -> bool {
         let announced = async {
-            // Also where nothing changed: the ping before this may have been lost.
+            // The ping is sent even if nothing changed, because the previous one may have been
+            // lost.
             self.ping(url, now).await?;
             match changed_feed {
                 Some(feed) => self.forward_ping(url, feed, now).await,
@@ -217,7 +217,7 @@ impl AuthoringService {
         announced.is_ok()
     }
 
-    /// Removes a file of an author; `false` if there is none.
+    /// Removes a file of an author. Returns `false` if there is none.
     pub async fn remove(
         &self,
         author: &Author,
@@ -235,7 +235,7 @@ impl AuthoringService {
         }
     }
 
-    /// A file, for anybody.
+    /// Returns a file, for any reader.
     pub async fn file(
         &self,
         login: &PathSegment,
@@ -244,7 +244,7 @@ impl AuthoringService {
         self.store.file(login, name).await
     }
 
-    /// The public address of a file.
+    /// Returns the public address of a file.
     pub fn url(&self, login: &PathSegment, name: &PathSegment) -> String {
         let public = self.settings.public_url.as_str().trim_end_matches('/');
         format!("{public}/storage/{}/{}", login.as_str(), name.as_str())
@@ -256,8 +256,8 @@ impl AuthoringService {
         self.subscribe.ping(&ping, self.settings.ping_spacing).await.map(drop)
     }
 
-    /// Has ping sinks told of a feed that nobody watches here. Where somebody does, the
-    /// poll that the ping leads to tells them.
+    /// Forwards a ping for a feed without subscriptions here to the ping targets. A feed with
+    /// subscriptions is forwarded by the poll that the ping causes.
     async fn forward_ping(
         &self,
         url: &str,
@@ -280,7 +280,7 @@ impl AuthoringService {
         self.store.forward_ping(&weblog).await
     }
 
-    /// What is kept of what was sent, if it is sound.
+    /// Checks a submitted feed and returns the content to store.
     fn content(&self, sent: SubmittedFeed<'_>) -> Result<FileContent, AuthoringRefusal> {
         let text;
         let bytes = match sent {
@@ -296,7 +296,7 @@ impl AuthoringService {
         }
         let checked = rss::check(bytes)?;
         let media_type = checked.kind.media_type();
-        // Any other encoding stands in the document itself.
+        // Any other encoding is declared in the document.
         let charset = if checked.is_utf8 { "; charset=utf-8" } else { "" };
         Ok(FileContent { media_type: format!("{media_type}{charset}"), body: bytes.to_vec() })
     }

@@ -1,7 +1,7 @@
-//! Settings: read once, checked together, handed on in the struct of the module that uses them.
+//! Settings: read once, checked together, and passed on in the settings struct of each module.
 //!
-//! Nothing else looks at the environment. Each setting is declared once, in `settings.rs`. All
-//! faults are reported at once, so that nobody has to correct a configuration one fault per start.
+//! No other module reads the environment. Each setting is declared once, in `settings.rs`. All
+//! faults are reported together, so that a configuration can be corrected in one attempt.
 
 mod checks;
 mod collections;
@@ -26,34 +26,34 @@ pub use setting::{Origin, Setting};
 pub use settings::*;
 pub use values::Expected;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON object per line.
     Json,
 }
 
-/// Everything that is wrong with the settings.
+/// All faults of the settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid settings:\n  {}", .0.join("\n  "))]
 pub struct BadConfig(pub Vec<String>);
 
-/// One setting as it takes effect, fit to be shown.
+/// A setting as it takes effect, safe to display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
-    /// Its name in the environment.
+    /// The name in the environment.
     pub name: &'static str,
-    /// Its value, masked if it is a secret.
+    /// The value, masked if it is a secret.
     pub value: String,
-    /// Where it was set.
+    /// The source of the value.
     pub origin: Origin,
 }
 
 impl Config {
-    /// Reads the settings of this process: `options` from the command line, the
-    /// environment, and the TOML file named by `file` or `FEEDGATE_CONFIG`.
+    /// Reads the settings of this process from the command line (`options`), the environment, and
+    /// the TOML file named by `file` or `FEEDGATE_CONFIG`.
     pub fn load(
         file: Option<PathBuf>,
         options: &[(&'static str, String)],
@@ -99,14 +99,15 @@ impl Config {
     }
 }
 
-/// The URL of what listens at `addr`; on this machine, if it listens on all addresses.
+/// Returns the URL of a listener at `addr`; the address is that of this machine if it listens on
+/// all addresses.
 pub(crate) fn url_at(scheme: &str, addr: SocketAddr) -> Url {
     let ip = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    let addr = SocketAddr::new(ip, addr.port()); // which writes IPv6 in brackets
+    let addr = SocketAddr::new(ip, addr.port()); // writes IPv6 in brackets
     Url::parse(&format!("{scheme}://{addr}")).expect("an address and a port make a URL")
 }
 

@@ -42,45 +42,45 @@ pub use robots::RobotsResponse;
 /// The operator's settings for outgoing requests.
 #[derive(Clone, Debug)]
 pub struct NetworkSettings {
-    /// `feedgate/x.y (+URL`, without the closing bracket: subscribers and feed id are
-    /// appended per request (P34).
+    /// `feedgate/x.y (+URL`, without the closing bracket: subscribers and feed id are appended to
+    /// each request (rule P34).
     pub user_agent: String,
     /// Networks that are not public but may be contacted for topics.
     pub allow_topics: Vec<IpNet>,
     /// Networks that are not public but may be contacted for callbacks.
     pub allow_callbacks: Vec<IpNet>,
-    /// For one fetch, from the lookup of the name to the last byte (P42: 30 s). Its
-    /// steps have shares of it: a sixth for the lookup (5 s), half until a connection
-    /// stands (15 s), five sixths until the headers are there (25 s), a third for a pause
-    /// within the body (10 s), a sixth until a body may no longer be slow (5 s). Waiting
-    /// for the host's turn does not count.
+    /// The timeout of one fetch, from the name lookup to the last byte (rule P42: 30 s). The steps
+    /// have shares of it: a sixth for the lookup (5 s), half until a connection is established (15
+    /// s), five sixths until the headers are received (25 s), a third for a pause within the body
+    /// (10 s), a sixth until the minimum speed of the body applies (5 s). Waiting for the host's
+    /// turn does not count.
     pub fetch_timeout: Duration,
-    /// For one delivery or verification (D4: 10 s), half of it until a connection
-    /// stands.
+    /// The timeout of one delivery or verification (rule D4: 10 s); half of it until a connection
+    /// is established.
     pub callback_timeout: Duration,
-    /// The longest body read, on the wire and decoded (P43: 10 MiB).
+    /// The maximum length of a body, on the wire and decoded (rule P43: 10 MiB).
     pub body_limit_bytes: u64,
-    /// Between the starts of two fetches from one host (P41: 1 s).
+    /// The minimum interval between the starts of two fetches from one host (rule P41: 1 s).
     pub host_spacing: Duration,
 }
 
 /// The use of an address: topics and callbacks may be allowed different networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is fetched.
+    /// The address is fetched.
     Topic,
-    /// It receives requests.
+    /// The address receives requests.
     Callback,
 }
 
 /// A request for a topic.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchRequest<'a> {
-    /// The address.
+    /// The URL of the topic.
     pub url: &'a str,
     /// The validators for a conditional request; sent only to the URL they came from.
     pub validators: &'a Validators,
-    /// The number of live subscriptions, sent to the publisher in the user agent.
+    /// The number of active subscriptions, sent to the publisher in the user agent.
     pub subscribers: u32,
     /// The number of the resource, sent to the publisher in the user agent; `None` for probes.
     pub feed_id: Option<i64>,
@@ -89,21 +89,21 @@ pub struct FetchRequest<'a> {
 /// The result of a fetch, with all details.
 #[derive(Debug)]
 pub struct Fetched {
-    /// The response.
+    /// The response or the error.
     pub result: Result<FetchResponse, FetchError>,
-    /// Where the resource was found.
+    /// The location where the resource was found.
     pub location: ResourceLocation,
-    /// Every hop on the client.
+    /// Every hop from the requested URL to the response.
     pub hops: Vec<Hop>,
-    /// From the first lookup to the last byte.
+    /// The time from the first lookup to the last byte.
     pub took: Duration,
     /// Bytes received, before content decoding.
     pub wire_bytes: u64,
 }
 
 impl Fetched {
-    /// Where the resource has moved for good, if it has: the end of the leading permanent
-    /// redirects (P19).
+    /// Returns the new address of a resource that has moved permanently: the end of the leading
+    /// permanent redirects (rule P19).
     pub fn moved_to(&self) -> Option<&Url> {
         match &self.location {
             ResourceLocation::Moved { to, .. } => Some(to),
@@ -114,7 +114,7 @@ impl Fetched {
     }
 }
 
-/// Where a resource was found, judged by the redirects on the client to the response (P19).
+/// The location of a resource, judged by the redirects to the response (rule P19).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceLocation {
     /// Unknown: there was no response.
@@ -135,22 +135,22 @@ pub enum ResourceLocation {
 /// One request and its response, for `feedgate poll`.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// Where.
+    /// The requested URL.
     pub url: Url,
-    /// What the name led to; empty for an address literal.
+    /// The addresses that the name resolved to; empty for an address literal.
     pub addresses: Vec<IpAddr>,
     /// The headers sent; secrets among them are marked as sensitive.
     pub request: HeaderMap,
-    /// The version of HTTP spoken, if there was an answer.
+    /// The version of HTTP, if there was a response.
     pub version: Option<Version>,
-    /// The status code received, if any was.
+    /// The status code, if there was a response.
     pub status: Option<StatusCode>,
     /// The headers received.
     pub response: HeaderMap,
-    /// Until the headers were there.
+    /// The time until the headers were received.
     pub took: Duration,
-    /// The exact failure below HTTP. For the operator only: it distinguishes a closed port from
-    /// a filtered one (S13).
+    /// The exact failure below HTTP. For the operator only, because it distinguishes a closed port
+    /// from a filtered one (rule S13).
     pub failure: Option<String>,
 }
 
@@ -159,30 +159,31 @@ pub struct Hop {
 pub enum FetchResponse {
     /// 304 to a conditional request.
     NotModified {
-        /// Seconds for which this is good, if the answer said so (P15).
+        /// The number of seconds for which the document is fresh, if the response says so (rule
+        /// P15).
         hint_s: Option<u32>,
     },
-    /// A document.
+    /// A new document.
     Document(Box<FetchedDocument>),
 }
 
-/// A document as it was received.
+/// A document as received.
 #[derive(Clone, Debug)]
 pub struct FetchedDocument {
-    /// The URL that answered.
+    /// The URL of the response.
     pub url: Url,
     /// All response headers.
     pub headers: HeaderMap,
     /// The body, decoded.
     pub body: Bytes,
-    /// What to send next time.
+    /// The validators for the next request.
     pub validators: Validators,
-    /// Seconds for which the headers say it is good (P12).
+    /// The number of seconds for which the document is fresh according to the headers (rule P12).
     pub hint_s: u32,
 }
 
 impl FetchedDocument {
-    /// The context in which the body is parsed. `received_at` is when it arrived.
+    /// Returns the context in which the body is parsed. `received_at` is the time of the response.
     pub fn context(&self, received_at: DateTime<Utc>) -> Context {
         let headers = self.headers.iter().map(|(name, value)| {
             let value = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
@@ -197,9 +198,10 @@ impl FetchedDocument {
     }
 }
 
-/// Why a fetch returned no document.
+/// The reason why a fetch returned no document.
 ///
-/// Callers use [`code`](Self::code) and [`class`](Self::class), never the text of the message.
+/// Callers decide by [`code`](Self::code) and [`class`](Self::class), never by the text of the
+/// message.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The name resolves to an address that is never contacted: loopback, private, link-local and
@@ -209,36 +211,36 @@ pub enum FetchError {
         /// The name that was looked up.
         host: String,
     },
-    /// A port that belongs to a service other than the web (S8).
+    /// The port belongs to a service other than the web (rule S8).
     #[error("port {port} is reserved for another service than HTTP")]
     ForbiddenPort {
-        /// The port asked for.
+        /// The requested port.
         port: u16,
     },
     /// The URL cannot be fetched.
     #[error("the URL cannot be fetched: {0}")]
     BadUrl(String),
-    /// No complete response in the time allowed.
+    /// No complete response within the timeout.
     #[error("no complete response within {} s", .0.as_secs())]
     TimedOut(Duration),
     /// The body is longer than the limit.
     #[error("the body is longer than {limit_bytes} bytes")]
     BodyTooLarge {
-        /// The limit that was passed, in bytes.
+        /// The limit that was exceeded, in bytes.
         limit_bytes: u64,
     },
-    /// The server answered, but not with a document.
+    /// The server responded, but not with a document.
     #[error("the server answered {status}")]
     Status {
-        /// Its status code.
+        /// The status code.
         status: StatusCode,
-        /// Seconds for which it asked to be left alone.
+        /// The number of seconds for which the server asked not to be contacted.
         retry_after_s: Option<u32>,
     },
     /// A bot-protection service refused the request unless it comes from a browser.
     #[error("the server answered {status}: its bot protection requires a browser")]
     Blocked {
-        /// Its status code.
+        /// The status code.
         status: StatusCode,
     },
     /// Too many redirects, a redirect loop, or an invalid target.
@@ -250,18 +252,19 @@ pub enum FetchError {
     /// Something failed below HTTP: name lookup, connection, TLS.
     #[error("could not reach {host}: {detail}")]
     Unreachable {
-        /// The server we tried to reach.
+        /// The host of the request.
         host: String,
-        /// The class of the failure, `dns`, `connect`, `tls`, `h2` or `http`, in words that a
-        /// subscriber may read (S13).
+        /// The class of the failure in words that subscribers may read: `dns`, `connect`, `tls`,
+        /// `h2` or `http` (rule S13).
         detail: String,
-        /// The same for the schedule.
+        /// The class of the failure for the schedule.
         class: FailureClass,
     },
 }
 
 impl FetchError {
-    /// The stable code for logs, metrics and the status document, listed in `docs/errors.md`.
+    /// Returns the stable code for logs, metrics and the status document, listed in
+    /// `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Forbidden { .. } => "forbidden_address",
@@ -277,7 +280,7 @@ impl FetchError {
         }
     }
 
-    /// The kind of failure, which decides when the resource is polled again.
+    /// Returns the class of failure, which decides when the resource is polled again.
     pub fn class(&self) -> FailureClass {
         match self {
             Self::Forbidden { .. } | Self::ForbiddenPort { .. } | Self::BadUrl(_) => {
@@ -293,12 +296,12 @@ impl FetchError {
     }
 }
 
-/// A request to a callback. Redirects are not followed (D5).
+/// A request to a callback. Redirects are not followed (rule D5).
 #[derive(Clone, Debug)]
 pub struct CallbackRequest {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// The address.
+    /// The URL of the callback.
     pub url: Url,
     /// The headers; `User-Agent` is added.
     pub headers: HeaderMap,
@@ -309,18 +312,18 @@ pub struct CallbackRequest {
 /// The response of a callback.
 #[derive(Clone, Debug)]
 pub struct CallbackResponse {
-    /// Its status code.
+    /// The status code.
     pub status: StatusCode,
-    /// Its headers.
+    /// The headers.
     pub headers: HeaderMap,
-    /// The first 16 kB of its body (D4).
+    /// The first 16 kB of the body (rule D4).
     pub body: Bytes,
-    /// Whether it came from a public address.
+    /// Whether the response came from a public address.
     pub is_public: bool,
 }
 
 impl CallbackResponse {
-    /// The beginning of the body, for people.
+    /// Returns the beginning of the body, for display.
     pub fn excerpt(&self) -> AnswerExcerpt {
         AnswerExcerpt::new(&self.body, self.is_public)
     }
@@ -343,7 +346,7 @@ struct Inner {
 }
 
 impl HttpClient {
-    /// A client with these settings that uses the system's resolver.
+    /// Creates a client with these settings that uses the system's resolver.
     pub fn new(settings: NetworkSettings) -> HttpClient {
         HttpClient::with_lookup(
             settings,
@@ -351,7 +354,7 @@ impl HttpClient {
         )
     }
 
-    /// A client that resolves names with `lookup`.
+    /// Creates a client that resolves names with `lookup`.
     pub fn with_lookup(settings: NetworkSettings, lookup: Arc<dyn Lookup>) -> HttpClient {
         let topics = guarded_client::ConnectTimeouts {
             lookup: settings.fetch_timeout / 6,
@@ -383,13 +386,13 @@ impl HttpClient {
         HttpClient { inner: Arc::new(inner) }
     }
 
-    /// Whether the host of the callback `url` resolves to `ip` and passes the guard.
+    /// Returns whether the host of the callback `url` resolves to `ip` and passes the guard.
     pub async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
         self.inner.callbacks.resolves_to(url, ip).await
     }
 
-    /// Why a request to `url` is always refused, judging by the URL alone: an address in it, a
-    /// name that is private by its form, or its port. No name is looked up.
+    /// Returns the reason why a request to `url` is always refused, judging by the URL alone: its
+    /// address, a name that is private by its form, or its port. No name is looked up.
     pub fn refuses(&self, url: &Url, purpose: Purpose) -> Option<FetchError> {
         let client = match purpose {
             Purpose::Topic => &self.inner.topics,

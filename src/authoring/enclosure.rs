@@ -1,4 +1,4 @@
-//! What RSS demands to be said of a media object: how long it is, and what.
+//! The length and media type of a media object, which RSS requires.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
@@ -8,12 +8,12 @@ use url::Url;
 use crate::net::{CallbackRequest, HttpClient};
 use feedgate_protocol::rss::Enclosure;
 
-/// Redirects followed: media are often behind several that count listeners.
+/// The maximum number of redirects: media are often behind several that count listeners.
 const MOST_REDIRECTS: usize = 5;
-/// What is said where nobody knows.
+/// The media type of media objects of unknown type.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Media types by the end of an address, for servers that do not say.
+/// Media types by file extension, for servers that do not send one.
 const BY_END: [(&str, &str); 12] = [
     (".mp3", "audio/mpeg"),
     (".m4a", "audio/mp4"),
@@ -29,9 +29,8 @@ const BY_END: [(&str, &str); 12] = [
     (".pdf", "application/pdf"),
 ];
 
-/// Reads type and length of an enclosure from its server, through the guarded client. What the
-/// server does not state is guessed, and a server that cannot be reached is no error, because the
-/// post can be published without it.
+/// Requests the length and media type of `url` from its server, through the guarded client. Missing
+/// values are guessed; if the server cannot be reached, the post can still be written.
 pub async fn inspect_enclosure(fetch: &HttpClient, url: &Url) -> Enclosure {
     let mut at = url.clone();
     for _ in 0..=MOST_REDIRECTS {

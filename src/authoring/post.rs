@@ -1,4 +1,4 @@
-//! A post goes into a feed that is stored here.
+//! Adding a post to a stored feed.
 
 use chrono::{DateTime, Utc};
 use url::Url;
@@ -8,39 +8,40 @@ use super::{Author, AuthoringRefusal, AuthoringService, SavedFeed, SubmittedFeed
 use feedgate_core::stored_file::{PathSegment, WriteCondition};
 use feedgate_protocol::rss::{self, ChannelInfo, FeedEdit, Post};
 
-/// How often a post is put into what another writer has changed meanwhile.
+/// The maximum number of attempts to add a post to a feed that another writer changes at the same
+/// time.
 const ATTEMPTS: usize = 5;
 
-/// What an author writes.
+/// A post as written by an author.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// What is said.
+    /// The content, as plain text.
     pub text: String,
-    /// A title.
+    /// The title.
     pub title: Option<String>,
-    /// What it is about.
+    /// The page that the post links to.
     pub link: Option<Url>,
-    /// Its categories.
+    /// The categories.
     pub categories: Vec<String>,
-    /// The address of a media object.
+    /// The address of an attached media object.
     pub enclosure: Option<Url>,
-    /// The guid or link of the item that it stands under.
+    /// The guid or link of the parent item.
     pub parent: Option<String>,
 }
 
-/// A post that was saved.
+/// A saved post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
-    /// What its item is known by.
+    /// The guid of the new item.
     pub id: String,
-    /// How many characters it has.
+    /// The number of characters.
     pub chars: usize,
-    /// The feed that it is in.
+    /// The feed with the new item.
     pub saved: SavedFeed,
 }
 
 impl AuthoringService {
-    /// Adds a post to a stored feed, which is made if there is none.
+    /// Adds a post to a stored feed, which is created if it does not exist.
     pub async fn post(
         &self,
         (author, name): (&Author, &PathSegment),
@@ -73,7 +74,7 @@ impl AuthoringService {
             let (text, condition) = match &held {
                 Some(file) => {
                     let checked = rss::check(&file.content.body)?;
-                    // Whatever it was in, it is UTF-8 now, and says so.
+                    // The text was decoded, so its declaration must name UTF-8.
                     let text = rss::as_utf8(&checked.text).into_owned();
                     (Some(text), WriteCondition::Tagged(vec![file.tag.clone()]))
                 }
@@ -81,7 +82,7 @@ impl AuthoringService {
             };
             let feed = rss::add(text.as_deref(), &change, &about)?;
             match self.save((author, name), SubmittedFeed::Text(&feed), &condition, now).await {
-                Err(AuthoringRefusal::Unmet) => {} // somebody else wrote in between
+                Err(AuthoringRefusal::Unmet) => {} // another writer saved in between
                 done => {
                     let saved = done?;
                     return Ok(Posted { id: post.id.clone(), chars: post.chars(), saved });
@@ -92,7 +93,7 @@ impl AuthoringService {
     }
 }
 
-/// What a new item is known by: a random UUID (RFC 9562 `#uuidv4`).
+/// Generates the guid of a new item: a random UUID (RFC 9562 `#uuidv4`).
 pub fn new_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;

@@ -1,8 +1,8 @@
-//! Who an author is: a login and a password, or a login and a token of the publish right.
+//! Authentication of authors: a login with a password, or with a token of the publish scope.
 //!
-//! Hashing a password is slow on purpose, so it is done on threads of its own, few at once
-//! and with few waiting: however many sign in, the rest of the node is served. A login that
-//! nobody has takes as long as a wrong password, and is answered alike (rule S33).
+//! Password hashing is slow by design, so it runs on a few blocking threads with a bounded queue:
+//! sign-ins cannot starve the rest of the node. An unknown login takes as long as a wrong password,
+//! and gets the same response (rule S33).
 
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
 use feedgate_core::ports::Store;
 use feedgate_core::stored_file::PathSegment;
 
-/// Passwords that are hashed concurrently: half of a small machine, and 40 MiB.
+/// The maximum number of passwords hashed at once: half of a small machine's cores, and 40 MiB of
+/// memory.
 const HASHING_CONCURRENCY: usize = 2;
-/// How many may wait for that; some two seconds' worth.
+/// The maximum number of sign-ins waiting to be hashed: about two seconds' worth.
 const WAITING: usize = 64;
 
-/// Lets authors in.
+/// Verifies the passwords of authors.
 pub(super) struct SignIn {
     store: Arc<dyn Store>,
     places: Arc<Semaphore>,
@@ -33,7 +34,7 @@ impl SignIn {
         SignIn { store, places, waiting: Semaphore::new(WAITING) }
     }
 
-    /// Who this is.
+    /// Authenticates an author.
     pub(super) async fn author(
         &self,
         login: &str,
@@ -64,7 +65,7 @@ impl SignIn {
         let _waiting = self.waiting.try_acquire().map_err(|_| AuthoringRefusal::Busy)?;
         let place =
             Arc::clone(&self.places).acquire_owned().await.map_err(|_| AuthoringRefusal::Busy)?;
-        // Whoever hangs up gives the place back only when the work is done.
+        // If the client disconnects, the permit is released only when the hash is done.
         let hashed = spawn_blocking(move || {
             let _place = place;
             hash.matches(&password)
@@ -73,7 +74,7 @@ impl SignIn {
     }
 }
 
-/// What is kept of a new password, with a salt of its own. Slow: for the command line.
+/// Hashes a new password with a fresh salt. Slow, so only for the command line.
 pub fn hash_password(password: &Password) -> Result<PasswordHash, getrandom::Error> {
     let mut salt = [0; SALT_BYTES];
     getrandom::fill(&mut salt)?;

@@ -1,4 +1,4 @@
-//! What settings must have in common: checks of more than one setting.
+//! Checks that involve more than one setting.
 
 use super::reader::SettingReader;
 use super::settings::*;

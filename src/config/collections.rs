@@ -1,5 +1,4 @@
-//! The collections that the operator describes: tables in the TOML file, the same as JSON in
-//! the environment.
+//! Collections configured by the operator: tables in the TOML file, or JSON in the environment.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use serde::Deserialize;
 use feedgate_core::collection::{CollectionName, ConfiguredCollection};
 use feedgate_core::topic::Topic;
 
-/// One of them, as it is written.
+/// A collection as configured.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -17,7 +16,7 @@ struct Written {
     account: Option<String>,
 }
 
-/// Reads all of them; the error says what is wrong with one.
+/// Parses all collections. The error describes the first fault.
 pub(super) fn parse(text: &str) -> Result<Vec<ConfiguredCollection>, String> {
     let written: Vec<Written> = serde_json::from_str(text).map_err(|err| err.to_string())?;
     let read = written.into_iter().map(read).collect::<Result<Vec<_>, String>>()?;

@@ -11,7 +11,7 @@ macro_rules! settings {
         $(#[doc = $help:literal])+
         $name:ident = $default:literal => $field:ident: $type:ty, $kind:expr $(, $flag:ident)?;
     )+})+) => {
-        /// Everything an operator can decide, in the types of those who use it.
+        /// All settings, in the types of the modules that use them.
         #[derive(Clone, Debug)]
         pub struct Config {$($(
             $(#[doc = $help])+
@@ -37,7 +37,7 @@ macro_rules! settings {
         pub const SETTINGS: &[Setting] = &[$($($name,)+)+];
 
         impl Config {
-            /// Reads all settings; `reader` collects what is wrong with them.
+            /// Reads all settings; `reader` collects their faults.
             pub(super) fn read_with(reader: &mut SettingReader<'_>) -> Config {
                 Config {$($(
                     $field: reader.value(&$name, &$kind),

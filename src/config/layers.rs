@@ -1,8 +1,8 @@
-//! Where a setting comes from: the command line, then the environment, then the
-//! TOML file, then the default.
+//! The layers of settings: the command line overrides the environment, which overrides the TOML
+//! file, which overrides the defaults.
 //!
-//! An unknown name is refused wherever it is found, with the nearest known name: a misspelled
-//! setting that is silently ignored is worse than a program that does not start.
+//! An unknown name is refused in every layer, with a suggestion of the nearest known name: ignoring
+//! a misspelled setting would be worse than refusing to start.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use std::fs;
 use super::SETTINGS;
 use super::setting::{Origin, PREFIX, Setting};
 
-/// Names in the environment that begin like settings but are not.
+/// Names in the environment that begin like settings but are none.
 const NOT_SETTINGS: [&str; 5] = [
     "FEEDGATE_CONFIG",
-    // For the test suite.
+    // Used by the test suite.
     "FEEDGATE_TEST_",
     // Kubernetes sets these in every container beside a service called "feedgate".
     "FEEDGATE_PORT",
@@ -21,14 +21,14 @@ const NOT_SETTINGS: [&str; 5] = [
     "FEEDGATE_SERVICE_PORT",
 ];
 
-/// The most letters by which a name may differ from a setting that is suggested instead.
+/// The maximum edit distance to a setting that is suggested for an unknown name.
 const FARTHEST: usize = 3;
 
-/// What was given, and where.
+/// The values given in all layers, with their origins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layers {
     given: BTreeMap<&'static str, (String, Origin)>,
-    /// What is wrong with the layers themselves.
+    /// The faults of the layers themselves.
     pub(super) faults: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl Layers {
         layers
     }
 
-    /// The value of this name, if it was given, and where.
+    /// Returns the value given for a name, with its origin.
     pub(super) fn get(&self, name: &str) -> Option<(String, Origin)> {
         self.given.get(name).cloned()
     }
@@ -86,7 +86,7 @@ impl Layers {
         }
     }
 
-    /// Adds one value. `spelled` is its name as it was given.
+    /// Adds one value. `spelled` is the name as it was given.
     fn add(&mut self, target: Target, value: String, origin: Origin, spelled: &str) {
         let (setting, value) = match target {
             Target::Value(setting) => (setting, value),
@@ -102,7 +102,7 @@ impl Layers {
     }
 }
 
-/// What a name in the environment gives.
+/// The meaning of a name in the environment.
 enum Target {
     /// The value of this setting.
     Value(&'static Setting),
@@ -119,14 +119,14 @@ fn target(name: &str) -> Option<Target> {
     find(name).map(Target::Value).or_else(file)
 }
 
-/// A TOML value as it would stand in the environment.
+/// Returns a TOML value in the form it has in the environment.
 fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Array(list) => {
             let texts: Option<Vec<String>> = list.iter().map(item).collect();
-            // What has no shorter form is written as JSON.
+            // Values without a shorter form are written as JSON.
             let json = || serde_json::to_string(list).ok();
             let tables = !list.is_empty() && list.iter().all(toml::Value::is_table);
             texts.map(|texts| texts.join(",")).or_else(|| tables.then(json).flatten())
@@ -135,7 +135,8 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// An item of an array: a string, or a table of the URL of a ping target and its protocol.
+/// Returns an item of an array: a string, or a table with the URL and the protocol of a ping
+/// target.
 fn item(value: &toml::Value) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(text.to_owned());
@@ -147,7 +148,7 @@ fn item(value: &toml::Value) -> Option<String> {
     known.then_some(format!("{protocol}={}", text("url")?))
 }
 
-/// What to say of an unknown name, as it is spelled in the place where it was found.
+/// Returns the error message for an unknown name, spelled as in the layer where it was found.
 fn unknown(spelled: &str, origin: Origin) -> String {
     let upper = spelled.to_ascii_uppercase();
     let name = upper.strip_prefix(PREFIX).unwrap_or(&upper);
@@ -163,8 +164,8 @@ fn unknown(spelled: &str, origin: Origin) -> String {
     format!("unknown setting `{spelled}`; {advice}")
 }
 
-/// How many letters must be changed, added or left out to make `b` of `a`
-/// (Levenshtein).
+/// Returns the edit distance between two names (Levenshtein): the number of letters to change, add
+/// or remove.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! Hands the settings on: what each module is given of them.
+//! The settings of each module, derived from the configuration.
 
 use std::net::SocketAddr;
 
@@ -24,8 +24,8 @@ use feedgate_core::stored_file::Quota;
 use feedgate_store as store;
 
 impl Config {
-    /// For `store`. A SQLite path that ends in `.db` is the database itself, any other is the
-    /// folder that contains it.
+    /// Returns the settings of `store`. A SQLite path that ends in `.db` is the database file, any
+    /// other is the folder that contains it.
     pub fn store(&self) -> store::StoreSettings {
         let mut url = self.database.clone();
         if url.starts_with("sqlite:") && !url.ends_with(".db") {
@@ -40,7 +40,7 @@ impl Config {
         }
     }
 
-    /// For `net`. `public_url` appears in the user agent.
+    /// Returns the settings of `net`. `public_url` is part of the user agent.
     pub fn net(&self, public_url: &Url) -> net::NetworkSettings {
         net::NetworkSettings {
             user_agent: format!("feedgate/{} (+{public_url}bot", env!("CARGO_PKG_VERSION")),
@@ -53,12 +53,12 @@ impl Config {
         }
     }
 
-    /// The bounds of periods, as long as the poll budget suffices.
+    /// Returns the bounds of poll periods if the poll budget suffices.
     pub fn bounds(&self) -> ScheduleBounds {
         ScheduleBounds { min_period_s: self.min_period_s, k: K_LEAST }
     }
 
-    /// For `poll`.
+    /// Returns the settings of `poll`.
     pub fn poll(&self) -> poll::PollSettings {
         poll::PollSettings {
             claim: self.job_lease,
@@ -68,7 +68,7 @@ impl Config {
         }
     }
 
-    /// For `backfill`.
+    /// Returns the settings of `backfill`.
     pub fn backfill(&self) -> backfill::BackfillSettings {
         let limits = BackfillLimits {
             pages: self.backfill_pages,
@@ -78,7 +78,7 @@ impl Config {
         backfill::BackfillSettings { claim: self.job_lease, limits }
     }
 
-    /// For `collect`.
+    /// Returns the settings of `collect`.
     pub fn collect(&self, public_url: &Url) -> collect::CollectionSettings {
         collect::CollectionSettings {
             public_url: public_url.clone(),
@@ -88,15 +88,15 @@ impl Config {
         }
     }
 
-    /// Where pings are forwarded to, and for which resources: those stored here, and those that
-    /// the operator names.
+    /// Returns the ping targets, and the resources whose pings are forwarded: those stored here,
+    /// and those that the operator lists.
     pub fn forwarding(&self, public_url: &Url) -> PingForwarding {
         let stored = public_url.join("storage/").ok();
         let prefixes = self.ping_forwarding.iter().cloned().chain(stored).collect();
         PingForwarding { targets: self.ping_targets.clone(), prefixes }
     }
 
-    /// For `maintenance`.
+    /// Returns the settings of `maintenance`.
     pub fn maintenance(&self) -> maintenance::MaintenanceSettings {
         maintenance::MaintenanceSettings {
             polls_per_s: self.polls_per_s,
@@ -114,13 +114,14 @@ impl Config {
         }
     }
 
-    /// For `upstream`; `None` if hubs and rssCloud servers could not reach us, as far as we know.
+    /// Returns the settings of `upstream`; `None` if no public URL is set, because hubs and
+    /// rssCloud servers could not reach this gateway.
     pub fn upstream(&self) -> Option<upstream::UpstreamSettings> {
         let public_url = self.public_url.clone()?;
         Some(upstream::UpstreamSettings { public_url, ping_spacing: self.ping_min_interval })
     }
 
-    /// For `deliver`.
+    /// Returns the settings of `deliver`.
     pub fn deliver(&self, public_url: &Url) -> deliver::DeliverySettings {
         deliver::DeliverySettings {
             public_url: public_url.clone(),
@@ -130,7 +131,7 @@ impl Config {
         }
     }
 
-    /// For `authoring`.
+    /// Returns the settings of `authoring`.
     pub fn authoring(&self, public_url: &Url) -> authoring::AuthoringSettings {
         authoring::AuthoringSettings {
             public_url: public_url.clone(),
@@ -143,7 +144,7 @@ impl Config {
         }
     }
 
-    /// For `http`.
+    /// Returns the settings of `http`.
     pub fn http(&self, public_url: &Url) -> http::HttpSettings {
         http::HttpSettings {
             public_url: public_url.clone(),
@@ -165,7 +166,7 @@ impl Config {
         }
     }
 
-    /// For the listener.
+    /// Returns the settings of the listener.
     pub fn listener(&self) -> listener::ListenerSettings {
         listener::ListenerSettings {
             max_connections: self.max_connections,
@@ -175,12 +176,12 @@ impl Config {
         }
     }
 
-    /// Whether we serve HTTPS.
+    /// Returns whether the listener serves HTTPS.
     pub fn has_tls(&self) -> bool {
         self.tls_cert.is_some() && self.tls_key.is_some()
     }
 
-    /// The URL under which others reach us, if we listen at `addr`.
+    /// Returns the public URL of this gateway if it listens at `addr`.
     pub fn public_url_at(&self, addr: SocketAddr) -> Url {
         let scheme = if self.has_tls() { "https" } else { "http" };
         self.public_url.clone().unwrap_or_else(|| url_at(scheme, addr))

@@ -1,15 +1,15 @@
-//! Reads one setting after the other, and collects a sentence for each that is wrong.
+//! The reader of settings, which collects a sentence for each fault.
 
 use super::setting::{Origin, Setting};
 use super::values::ValueKind;
 
-/// What was given under a name in the environment, and where.
+/// A lookup of the value of a setting by its name in the environment, with its origin.
 pub(super) type SettingLookup<'a> = &'a dyn Fn(&str) -> Option<(String, Origin)>;
 
 /// Reads settings through a lookup.
 pub(super) struct SettingReader<'a> {
     lookup: SettingLookup<'a>,
-    /// What is wrong so far.
+    /// The faults found so far.
     pub(super) faults: Vec<String>,
 }
 
@@ -18,8 +18,8 @@ impl<'a> SettingReader<'a> {
         SettingReader { lookup, faults: Vec::new() }
     }
 
-    /// The value of a setting. A wrong one is reported, and its default used instead, so that
-    /// all others are checked too.
+    /// Returns the value of a setting. An invalid value is reported and replaced by the default, so
+    /// that all other settings are checked too.
     pub(super) fn value<T>(&mut self, setting: &Setting, kind: &ValueKind<T>) -> T {
         if let Some((text, origin)) = (self.lookup)(setting.name) {
             match kind.parse(text.trim()) {
@@ -27,18 +27,19 @@ impl<'a> SettingReader<'a> {
                 Err(reason) => self.faults.push(fault(setting, (&text, origin), &reason)),
             }
         }
-        // Cannot fail: a test reads every default.
+        // This cannot fail: a test parses every default.
         kind.parse(setting.default).expect("a default is a valid value")
     }
 
-    /// The name of a setting as it is spelled where this one was set.
+    /// Returns the name of a setting as spelled in the layer where it was set.
     pub(super) fn spelled(&self, setting: &Setting) -> String {
         let given = (self.lookup)(setting.name);
         setting.spelled(given.map_or(Origin::Default, |(_, origin)| origin))
     }
 }
 
-/// What to say of a wrong value. One that is meant to be secret is not shown, nor any part of it.
+/// Returns the error message for an invalid value. The value of a secret is not shown, not even in
+/// part.
 fn fault(setting: &Setting, (text, origin): (&str, Origin), reason: &str) -> String {
     let name = setting.spelled(origin);
     let default = if setting.default.is_empty() { "none" } else { setting.default };

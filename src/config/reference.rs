@@ -1,8 +1,8 @@
-//! The settings as a list for people: for `--help`, and as the tables of `docs/operations.md`.
+//! The list of settings for people: `--help`, and the tables of `docs/operations.md`.
 
 use super::{SETTINGS, Setting};
 
-/// The end of `--help`: every setting with its default, and what it decides.
+/// Returns the end of `--help`: every setting with its default and its summary.
 pub(crate) fn help() -> String {
     let mut text = "Settings, as environment variables; in the TOML file, the same names in lower \
                     case without FEEDGATE_:\n"
@@ -17,7 +17,7 @@ pub(crate) fn help() -> String {
     text
 }
 
-/// The titles of the sections, each with its settings.
+/// Returns the titles of the sections, each with its settings.
 fn sections() -> impl Iterator<Item = (&'static str, &'static [Setting])> {
     let sections = SETTINGS.chunk_by(|one, next| one.section == next.section);
     sections.map(|settings| (settings[0].section, settings))
@@ -34,7 +34,7 @@ mod tests {
                          UPDATE_DOCS=1 cargo test --lib config writes them anew. -->\n";
     const END: &str = "<!-- End of the generated tables. -->\n";
 
-    /// The tables in Markdown.
+    /// Returns the tables in Markdown.
     fn tables() -> String {
         let mut text = String::new();
         for (title, settings) in sections() {

@@ -1,34 +1,34 @@
-//! One setting: what is declared of it, where it can be set, and how its name and value are shown.
+//! The declaration of a setting, its sources, and the display of its name and value.
 
 use super::values::Expected;
 
-/// What every name in the environment begins with.
+/// The prefix of every name in the environment.
 pub(super) const PREFIX: &str = "FEEDGATE_";
 
-/// One setting, as `settings.rs` declares it.
+/// A setting, as declared in `settings.rs`.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Its name in the environment. In the TOML file it is the same without
-    /// `FEEDGATE_`, in lower case.
+    /// The name in the environment. In the TOML file it is the same without `FEEDGATE_`, in lower
+    /// case.
     pub name: &'static str,
-    /// Its value if it is not set; empty for none.
+    /// The value if it is not set; empty for none.
     pub default: &'static str,
-    /// The title under which it is listed.
+    /// The title of the section in which it is listed.
     pub section: &'static str,
-    /// What it decides, in Markdown: one sentence, and details after it. The lines of a doc
-    /// comment, each with a space before it.
+    /// The description in Markdown: a summary of one sentence, followed by details. These are the
+    /// lines of a doc comment, each with a leading space.
     pub(super) help: &'static str,
-    /// What a value must be.
+    /// The values that are accepted.
     pub expected: Expected,
-    /// Whether it may hold a password: it can also be given by naming a file in
-    /// `…_FILE`, and is masked when shown.
+    /// Whether the value may contain a password. It can then be read from the file named by
+    /// `…_FILE`, and is masked when displayed.
     pub is_secret: bool,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// The default.
     Default,
     /// The TOML file.
     File,
@@ -39,7 +39,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The word that `feedgate check-config` prints.
+    /// Returns the word that `feedgate check-config` prints.
     pub fn as_str(self) -> &'static str {
         match self {
             Origin::Default => "default",
@@ -49,7 +49,7 @@ impl Origin {
         }
     }
 
-    /// Where a value was set, at the end of a sentence.
+    /// Returns the place where a value was set, for the end of a sentence.
     pub(super) fn place(self) -> &'static str {
         match self {
             Origin::Default => "by default",
@@ -61,28 +61,28 @@ impl Origin {
 }
 
 impl Setting {
-    /// Its name in the TOML file.
+    /// Returns the name in the TOML file.
     pub fn key(&self) -> String {
         self.name[PREFIX.len()..].to_ascii_lowercase()
     }
 
-    /// What it decides, in Markdown.
+    /// Returns the description in Markdown.
     pub fn help(&self) -> &'static str {
         self.help.trim_start()
     }
 
-    /// What it decides, in one sentence.
+    /// Returns the description as one sentence.
     pub fn summary(&self) -> &'static str {
         let help = self.help();
         help.find(". ").map_or(help, |end| &help[..=end])
     }
 
-    /// What the option of this setting on the command line does.
+    /// Returns the help text of the command-line option for this setting.
     pub(crate) fn option_help(&self) -> String {
         format!("Overrides {}. {}", self.name, self.summary())
     }
 
-    /// Its name as it is spelled in that place.
+    /// Returns the name as it is spelled in that source.
     pub fn spelled(&self, origin: Origin) -> String {
         match origin {
             Origin::File => self.key(),
@@ -91,8 +91,8 @@ impl Setting {
         }
     }
 
-    /// `value` as it may be shown. Of a secret, the secret parts of a URL are masked, and
-    /// anything else as a whole.
+    /// Returns `value` in a form that can be displayed: a secret is masked as a whole, except a
+    /// URL, in which only the secret parts are masked.
     pub fn masked(&self, value: &str) -> String {
         if !self.is_secret {
             return value.to_owned();
@@ -100,25 +100,25 @@ impl Setting {
         match url::Url::parse(value) {
             Ok(mut url) if url.has_host() => {
                 if url.password().is_some() {
-                    // A URL with a host takes a password, so this cannot fail.
+                    // This cannot fail, because a URL with a host accepts a password.
                     url.set_password(Some("***")).unwrap_or_default();
                 }
                 let query = url.query().map(mask_query);
                 url.set_query(query.as_deref());
-                // A PostgreSQL URL has no fragment, so this may be a part of a password.
+                // A PostgreSQL URL has no fragment, so this may be part of a password.
                 if url.fragment().is_some() {
                     url.set_fragment(Some("***"));
                 }
                 url.into()
             }
             Ok(url) if url.scheme() == "sqlite" => value.to_owned(),
-            // Perhaps `host=… password=…`, which PostgreSQL accepts too.
+            // This may be `host=… password=…`, which PostgreSQL accepts too.
             _ => "***".to_owned(),
         }
     }
 }
 
-/// A query in which the values of parameters whose names suggest a secret are masked.
+/// Masks the values of query parameters whose names suggest a secret.
 fn mask_query(query: &str) -> String {
     let pairs = query.split('&').map(|pair| {
         let name = url::form_urlencoded::parse(pair.as_bytes()).next();

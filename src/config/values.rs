@@ -1,7 +1,7 @@
-//! The kinds of values that settings take: what such a value must be, and how it is read.
+//! The kinds of values of settings, and their parsers.
 //!
-//! A kind never fails with a sentence of its own: what was expected completes the sentence
-//! "NAME must be …", and the reader adds the name, the default and where the value was set.
+//! The accepted values of a kind complete the sentence "NAME must be …"; the reader adds the name,
+//! the default and the place where the value was set.
 
 use std::fmt::{self, Display};
 use std::net::{IpAddr, SocketAddr};
@@ -23,31 +23,31 @@ use feedgate_protocol::signature::SignatureMethod;
 
 use super::{LogFormat, collections};
 
-/// A value; else what is wrong with the text, beyond not being what was expected. That is empty
-/// if there is nothing more to say.
+/// A parsed value, or an additional explanation of what is wrong with the text; empty if there is
+/// nothing to add.
 pub(super) type Parsed<T> = Result<T, String>;
 
-/// How the text of a setting becomes a value. The text is trimmed, and empty if nothing is set.
+/// A kind of value. The text is trimmed, and empty if the setting is not set.
 pub(super) enum ValueKind<T> {
     /// A whole number in a range.
     Number { unit: &'static str, min: u64, max: u64, convert: fn(u64) -> T },
-    /// Anything else.
+    /// Any other value.
     Text { expected: &'static str, parse: fn(&str) -> Parsed<T> },
 }
 
-/// What a value must be; completes the sentence "NAME must be …".
+/// The accepted values; completes the sentence "NAME must be …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// A whole number in this range.
     Number {
-        /// What is counted, in the plural; may be empty.
+        /// The unit, in the plural; may be empty.
         unit: &'static str,
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The greatest.
+        /// The maximum.
         max: u64,
     },
-    /// Anything else, in words.
+    /// Any other value, described in words.
     Text(&'static str),
 }
 
@@ -64,7 +64,7 @@ impl Display for Expected {
 }
 
 impl<T> ValueKind<T> {
-    /// What a value must be.
+    /// Returns the accepted values.
     pub(super) const fn expected(&self) -> Expected {
         match self {
             ValueKind::Number { unit, min, max, .. } => {
@@ -74,7 +74,7 @@ impl<T> ValueKind<T> {
         }
     }
 
-    /// Reads a value.
+    /// Parses a value.
     pub(super) fn parse(&self, text: &str) -> Parsed<T> {
         match self {
             ValueKind::Number { min, max, convert, .. } => {
@@ -86,7 +86,7 @@ impl<T> ValueKind<T> {
     }
 }
 
-/// What a number in a setting's range fits into.
+/// A type that numbers in the range of a setting are converted into.
 pub(super) trait FromNumber {
     fn from_number(number: u64) -> Self;
 }
@@ -115,7 +115,7 @@ impl FromNumber for usize {
     }
 }
 
-/// A number of `unit` (in the plural; may be empty).
+/// Declares a number of `unit` (in the plural; may be empty).
 pub(super) const fn number<T: FromNumber>(
     unit: &'static str,
     range: RangeInclusive<u64>,
@@ -123,7 +123,7 @@ pub(super) const fn number<T: FromNumber>(
     ValueKind::Number { unit, min: *range.start(), max: *range.end(), convert: T::from_number }
 }
 
-/// A number of `unit`; 0 is no limit.
+/// Declares a number of `unit`, where 0 means no limit.
 pub(super) const fn limit<T: FromNumber>(
     unit: &'static str,
     range: RangeInclusive<u64>,
@@ -152,7 +152,7 @@ pub(super) const fn days(range: RangeInclusive<u64>) -> ValueKind<Duration> {
     ValueKind::Number { unit: "days", min: *range.start(), max: *range.end(), convert }
 }
 
-/// A number of days; 0 is forever.
+/// Declares a number of days, where 0 means forever.
 pub(super) const fn days_or_forever(range: RangeInclusive<u64>) -> ValueKind<Option<Duration>> {
     let convert = |days| (days > 0).then(|| Duration::from_secs(86_400 * days));
     ValueKind::Number { unit: "days", min: *range.start(), max: *range.end(), convert }
@@ -268,7 +268,7 @@ pub(super) const WHEN_UNIT: ValueKind<TimeUnit> = ValueKind::Text {
 pub(super) const LOG_FILTER: ValueKind<String> = ValueKind::Text {
     expected: "a level such as `info`, or levels such as `info,feedgate=debug`",
     parse: |text| {
-        // A bare word that is not a level would be taken for the name of a module, and nothing
+        // A single word that is not a level would be read as the name of a module, and nothing
         // would be logged.
         let is_bare = |part: &&str| !part.is_empty() && !part.contains(['=', '[', ']', '{', '}']);
         if let Some(word) =
@@ -294,7 +294,7 @@ fn non_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// What commas separate. `what` is what `parse` makes of each part.
+/// Parses a comma-separated list. `what` describes one item in error messages.
 fn list<T>(text: &str, what: &str, parse: impl Fn(&str) -> Option<T>) -> Parsed<Vec<T>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| parse(part).ok_or_else(|| not(part, what))).collect()
@@ -304,7 +304,7 @@ fn not(part: &str, what: &str) -> String {
     format!("{part:?} is not {what}")
 }
 
-/// A network, or a single address as a network of one.
+/// Parses a network. A single address is a network of one.
 fn network(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| text.parse().map(|addr: IpAddr| IpNet::from(addr)).ok())
 }

@@ -38,10 +38,10 @@ const INNER_V4: [Ipv4Net; 15] = [
     v4(240, 0, 0, 0, 4),     // reserved, and broadcast
 ];
 
-/// The only IPv6 network that is allocated for public use …
+/// The only IPv6 network that is allocated for public use, apart from [`INNER_V6`].
 const PUBLIC_V6: Ipv6Net = v6(0x2000, 0, 3);
 
-/// … less these parts of it.
+/// The parts of [`PUBLIC_V6`] that are not public.
 const INNER_V6: [Ipv6Net; 4] = [
     v6(0x2001, 0, 23),     // protocol assignments: Teredo, ORCHID
     v6(0x2001, 0xdb8, 32), // documentation
@@ -49,9 +49,9 @@ const INNER_V6: [Ipv6Net; 4] = [
     v6(0x3fff, 0, 20),     // documentation
 ];
 
-/// The metadata services of cloud providers, which disclose secrets to any internal client, also
-/// where the address is a public one. An allowed network does not include these; only an entry
-/// for exactly this address does (S7).
+/// The metadata services of cloud providers, which disclose secrets to any internal client. Some
+/// have public addresses. An allowed network does not include them; only an entry for exactly one
+/// of these addresses does (rule S7).
 const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // most clouds
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // credentials of Amazon's containers
@@ -62,12 +62,13 @@ const METADATA: [IpAddr; 7] = [
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)), // Google
 ];
 
-/// Whether a request may be sent to `ip`: it is public, or the operator allowed it.
+/// Returns whether a request may be sent to `ip`: the address is public, or the operator allowed
+/// it.
 pub(super) fn is_allowed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     is_listed(ip, allowed) || (is_public(ip) && !is_metadata(ip))
 }
 
-/// Whether the operator allowed `ip`.
+/// Returns whether the operator allowed `ip`.
 pub(super) fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     let ip = ip.to_canonical();
     if is_metadata(ip) {
@@ -76,12 +77,12 @@ pub(super) fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     allowed.iter().any(|net| net.contains(&ip))
 }
 
-/// Whether `ip` is a cloud provider's metadata service (S7).
+/// Returns whether `ip` is the metadata service of a cloud provider (rule S7).
 pub fn is_metadata(ip: IpAddr) -> bool {
     METADATA.contains(&ip.to_canonical())
 }
 
-/// Whether `ip` is an address of the public internet.
+/// Returns whether `ip` is an address of the public internet.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => !INNER_V4.iter().any(|net| net.contains(&ip)),
@@ -89,7 +90,7 @@ pub fn is_public(ip: IpAddr) -> bool {
     }
 }
 
-/// Whether a name has a meaning only inside a network (S2). Such names may only resolve to
+/// Returns whether a name is valid only inside a network (rule S2). Such a name may resolve only to
 /// networks that the operator allowed.
 pub(super) fn is_inner_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
@@ -97,7 +98,8 @@ pub(super) fn is_inner_name(name: &str) -> bool {
     !name.contains('.') || matches!(last, "localhost" | "local" | "internal" | "onion")
 }
 
-/// Whether `url` points into a private network, judging by the URL alone: no name is looked up.
+/// Returns whether `url` points into a private network, judging by the URL alone: no name is looked
+/// up.
 pub fn is_inner(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => !is_public(ip.into()),

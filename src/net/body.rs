@@ -9,24 +9,24 @@ use tokio::time::{Instant, timeout_at};
 use super::FetchError;
 use super::failure;
 
-/// A slower body is not waited for (P42: 1 kB/s).
+/// The minimum speed of a body, in bytes per second (rule P42).
 const SLOWEST_BYTES_PER_S: u128 = 1_000;
 
 /// The limits of reading a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyLimits {
-    /// The longest body, on the wire.
+    /// The maximum length on the wire, in bytes.
     pub(super) bytes: u64,
-    /// The longest pause between two pieces of it.
+    /// The maximum pause between two pieces.
     pub(super) pause: Duration,
-    /// From here on it must be faster than the slowest speed.
+    /// The time after which the minimum speed applies.
     pub(super) grace: Duration,
-    /// When it must be complete, and the time allowed that ends then.
+    /// The time at which the body must be complete, and the timeout that ends then.
     pub(super) deadline: (Instant, Duration),
 }
 
-/// Reads the whole body. `wire_bytes` counts the received bytes, also of an incomplete body. A body
-/// whose announced length exceeds the limit is refused unread (P43).
+/// Reads the whole body. `wire_bytes` counts the received bytes, even if the body is incomplete. A
+/// body whose announced length exceeds the limit is refused unread (rule P43).
 pub(super) async fn read(
     mut response: Response,
     limits: BodyLimits,
@@ -66,8 +66,8 @@ fn soonest(limits: BodyLimits) -> (Instant, Duration) {
     if pause < limits.deadline.0 { (pause, limits.pause) } else { limits.deadline }
 }
 
-/// The first `limit_bytes` of the body, or as many as arrived before `deadline`. The rest is not
-/// read, and the connection is closed.
+/// Returns the first `limit_bytes` of the body, or as many as arrive before `deadline`. The rest is
+/// not read, and the connection is closed.
 pub(super) async fn read_start(
     response: &mut Response,
     limit_bytes: usize,

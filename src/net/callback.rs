@@ -1,4 +1,4 @@
-//! Sends one request to a callback: no redirects, a short response, a short timeout.
+//! Requests to callbacks: without redirects, with a short response limit and a short timeout.
 
 use http::header::USER_AGENT;
 use reqwest::Request;
@@ -7,16 +7,16 @@ use tokio::time::{Instant, timeout_at};
 use super::{CallbackRequest, CallbackResponse, FetchError, HttpClient, is_public};
 use super::{body, failure};
 
-/// The longest response body that is read (D4).
+/// The maximum length of a response body that is read, in bytes (rule D4).
 const LONGEST_REPLY_BYTES: usize = 16 * 1024;
 
 impl HttpClient {
     /// Sends one request to a callback. Any response is a [`CallbackResponse`], whatever its status
-    /// code; the caller decides what it means (D5). Once the status code has arrived the request has
-    /// been answered: a body that breaks off or takes too long is truncated.
+    /// code; the caller decides what it means (rule D5). A response counts as received once its
+    /// status code has arrived: a body that breaks off or takes too long is truncated.
     ///
     /// Connections to servers that receive requests often are kept alive and reused. The timeout
-    /// counts from the lookup of the name to the last byte.
+    /// includes everything from the name lookup to the last byte.
     pub async fn call(&self, call: CallbackRequest) -> Result<CallbackResponse, FetchError> {
         let inner = &self.inner;
         inner.callbacks.check(&call.url)?;

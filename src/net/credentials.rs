@@ -1,11 +1,11 @@
-//! User name and password in a URL, which are removed from it before it is requested.
+//! Credentials in URLs: removed from the URL and sent as a header.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::HeaderValue;
 use url::Url;
 
-/// User name and password in a URL, as an `Authorization` header.
+/// Returns the user name and password in a URL as an `Authorization` header.
 pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -19,9 +19,9 @@ pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     Some(header)
 }
 
-/// Removes user name and password.
+/// Removes the user name and password from a URL.
 pub(super) fn strip(url: &mut Url) {
-    // These fail only for URLs without a host, which have no credentials either.
+    // These calls fail only for URLs without a host, which have no credentials either.
     url.set_username("").ok();
     url.set_password(None).ok();
 }

@@ -17,14 +17,14 @@ use http::header::CONTENT_ENCODING;
 
 use super::FetchError;
 
-/// Decoded bytes may be this many times the bytes on the wire …
+/// The maximum ratio of decoded bytes to bytes on the wire.
 const RATIO: u64 = 100;
-/// … once there are more than this many of them: small documents compress well.
+/// The number of decoded bytes from which the ratio applies, because small documents compress well.
 const RATIO_FROM_BYTES: u64 = 1024 * 1024;
-/// The window of zstd, as a power of two: 8 MiB, what RFC 9659 lets senders use.
+/// The maximum window of zstd, as a power of two: 8 MiB, the maximum that RFC 9659 allows senders.
 const ZSTD_WINDOW_LOG: u32 = 23;
-/// Members of one gzip file. Block-wise compressors make one for each 64 kB, which is 160
-/// for the longest body; empty ones without end would cost time and bring nothing.
+/// The maximum number of members of a gzip file. Block-wise compressors write one for each 64 kB,
+/// which is 160 for the longest body; an endless series of empty ones would cost time.
 const MOST_MEMBERS: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ enum Coding {
     Zstd,
 }
 
-/// The document in `wire`, at most `limit_bytes` long.
+/// Decodes the document in `wire`, up to `limit_bytes`.
 pub(super) async fn decode(
     headers: &HeaderMap,
     wire: Bytes,
@@ -44,14 +44,14 @@ pub(super) async fn decode(
     let Some(coding) = coding(headers)?.filter(|coding| coding.fits(&wire)) else {
         return Ok(wire);
     };
-    // Decoding may take milliseconds, too long for a thread that serves other tasks; and a
-    // panic in a decoder stays inside its task (S47).
+    // Decoding may take milliseconds, too long for a thread that serves other tasks. A panic in a
+    // decoder is confined to this task (rule S47).
     let decoded = tokio::task::spawn_blocking(move || undo(coding, &wire, limit_bytes)).await;
     decoded.unwrap_or_else(|_| Err(coding.broken()))
 }
 
-/// What `Content-Encoding` names. A word that is no coding (`utf-8` and `none` occur)
-/// is taken for none at all.
+/// Returns the coding that `Content-Encoding` names. Words that are not codings (`utf-8` and `none`
+/// occur) are ignored.
 fn coding(headers: &HeaderMap) -> Result<Option<Coding>, FetchError> {
     let lines = headers.get_all(CONTENT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     let names = lines.flat_map(|line| line.split(',')).map(|name| name.trim().to_ascii_lowercase());
@@ -87,12 +87,12 @@ impl Coding {
         FetchError::Encoding(self.name().to_owned())
     }
 
-    /// Whether the bytes begin as this coding must. Brotli and raw deflate begin with
-    /// anything, so there only an attempt tells; see [`undo`].
+    /// Returns whether the bytes begin as this coding requires. Brotli and raw deflate have no
+    /// signature, so only decoding can tell; see [`undo`].
     fn fits(self, wire: &[u8]) -> bool {
         match self {
             Coding::Gzip => wire.starts_with(&[0x1f, 0x8b]),
-            // A frame, or one of the sixteen kinds of skippable frame.
+            // A frame, or one of the sixteen kinds of skippable frames.
             Coding::Zstd => {
                 wire.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
                     || (wire.len() >= 4
@@ -126,8 +126,8 @@ fn undo(coding: Coding, wire: &Bytes, limit_bytes: u64) -> Result<Bytes, FetchEr
     }
 }
 
-/// One member after the other (RFC 1952 `#section-2.2`); padding after the last one is
-/// common and means nothing.
+/// Decodes the members of a gzip file (RFC 1952 `#section-2.2`). Padding after the last member is
+/// common and ignored.
 fn gunzip(wire: &[u8], cap: Cap) -> Result<Vec<u8>, Stopped> {
     let mut rest = wire;
     let mut decoded = Vec::new();
@@ -140,7 +140,7 @@ fn gunzip(wire: &[u8], cap: Cap) -> Result<Vec<u8>, Stopped> {
     Err(Stopped::Broken)
 }
 
-/// `deflate` is the zlib format; some servers leave zlib's two bytes away.
+/// Decodes `deflate`, which is the zlib format; some servers omit the two-byte header.
 fn inflate(wire: &[u8], cap: Cap) -> Result<Vec<u8>, Stopped> {
     let zlib = wire.len() >= 2
         && wire[0] & 0x0f == 8
@@ -159,7 +159,7 @@ fn unzstd(wire: &[u8], cap: Cap) -> Result<Vec<u8>, Stopped> {
     cap.read(decoder)
 }
 
-/// Whether the bytes are a document as they are.
+/// Returns whether the bytes are an uncompressed document.
 fn is_text(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     matches!(text.trim_ascii_start().first(), Some(b'<' | b'{' | b'['))
@@ -170,7 +170,7 @@ enum Stopped {
     TooLong(u64),
 }
 
-/// The limits of the decoded length.
+/// The limits on the decoded length.
 #[derive(Clone, Copy)]
 struct Cap {
     limit_bytes: u64,
@@ -237,11 +237,10 @@ mod tests {
         out.finish().unwrap()
     }
 
-    /// Brotli without compression: a stream that says so, then the bytes (RFC 7932
-    /// `#section-9.2`).
+    /// Encodes text as brotli without compression (RFC 7932 `#section-9.2`).
     fn stored_brotli(text: &[u8]) -> Vec<u8> {
-        // Window bits 16 (one bit 0); not last (0); four nibbles of length (00); length
-        // minus one in 16 bits; uncompressed (1); padding. Then an empty last block.
+        // Window bits 16 (one bit 0); not last (0); four nibbles of length (00); length minus one
+        // in 16 bits; uncompressed (1); padding. An empty last block follows.
         let header = u32::try_from(text.len() - 1).unwrap() << 4 | 1 << 20;
         [&header.to_le_bytes()[..3], text, &[0b11]].concat()
     }
@@ -304,8 +303,8 @@ mod tests {
         }
     }
 
-    /// A brotli stream of zeros without end, a few bytes for each 16 MiB: one literal,
-    /// then copies of it. Made with the reference encoder from 64 MiB of zeros.
+    /// A brotli stream of endless zeros, a few bytes for each 16 MiB: one literal and copies of it.
+    /// Created with the reference encoder from 64 MiB of zeros.
     const BROTLI_BOMB: &[u8] = include_bytes!("../../fixtures/fetch/zeros_64_mib.br");
 
     #[tokio::test]
@@ -334,7 +333,7 @@ mod tests {
         out.window_log(27).unwrap();
         out.include_contentsize(false).unwrap();
         out.write_all(TEXT).unwrap();
-        out.flush().unwrap(); // so that the frame cannot shrink its window to the text
+        out.flush().unwrap(); // prevents the encoder from shrinking the window to the text
         let wire = out.finish().unwrap();
         assert!(matches!(run("zstd", &wire).await, Err(FetchError::Encoding(_))));
     }

@@ -1,8 +1,8 @@
-//! Errors of the HTTP library, as errors of feedgate.
+//! Conversion of errors of the HTTP library into [`FetchError`]s.
 //!
-//! The classes are as fine as a subscriber may know (S13): a closed, filtered or silent port is
-//! always "the connection failed", because the difference would map networks that only this
-//! gateway can reach. The operator finds the exact cause in the trace of the hop ([`exact`]).
+//! The classes are as fine as subscribers may know (rule S13): a closed, filtered or silent port is
+//! always "the connection failed", because the difference would let them scan networks that only
+//! this gateway can reach. The trace of the hop holds the exact cause for the operator ([`exact`]).
 
 use std::error::Error;
 use std::io;
@@ -14,7 +14,7 @@ use super::FetchError;
 use super::guarded_client::LookupError;
 use feedgate_core::schedule::FailureClass;
 
-/// The error for a request to `url` that failed with `err`.
+/// Returns the error for a request to `url` that failed with `err`.
 pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     let host = url.host_str().unwrap_or_default().to_owned();
     let causes = causes(err);
@@ -48,8 +48,8 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     FetchError::Unreachable { host, detail, class }
 }
 
-/// All causes in one line, for the operator, except the outermost, which says only that a request
-/// to a URL failed.
+/// Returns all causes in one line, for the operator. The outermost is left out, because it says
+/// only that a request to a URL failed.
 pub(super) fn exact(err: &reqwest::Error) -> String {
     let mut causes_text: Vec<String> = Vec::new();
     for cause in causes(err).into_iter().skip(1) {
@@ -61,11 +61,10 @@ pub(super) fn exact(err: &reqwest::Error) -> String {
     causes_text.join(": ")
 }
 
-/// Whether the server at `url` broke the HTTP/2 protocol, or refuses to speak it.
+/// Returns whether the server at `url` violated HTTP/2, or refuses to speak it.
 ///
-/// A server may also close a new connection before the request was sent, or meanwhile. The library
-/// then reports only that the request was not sent, in one of four ways, by the moment at which
-/// it noticed.
+/// A server may also close a new connection before or while the request is sent. The library then
+/// reports only that the request was not sent, in one of four ways, depending on when it noticed.
 pub(super) fn is_http2(err: &reqwest::Error, url: &Url) -> bool {
     let broken = |cause: &&(dyn Error + 'static)| {
         let never_sent = cause
@@ -76,7 +75,7 @@ pub(super) fn is_http2(err: &reqwest::Error, url: &Url) -> bool {
     url.scheme() == "https" && !err.is_connect() && causes(err).iter().any(broken)
 }
 
-/// Whether the connection was closed before the response began.
+/// Returns whether the connection was closed before the response began.
 pub(super) fn is_connection_closed(err: &reqwest::Error) -> bool {
     let closed = |cause: &&(dyn Error + 'static)| {
         is_reset(cause)
@@ -110,8 +109,8 @@ fn tls_class(err: &rustls::Error) -> &'static str {
     }
 }
 
-/// The error and everything below it. An [`io::Error`] hides what it wraps from
-/// `source`, and TLS errors travel in such, so it is opened.
+/// Returns the error and all its sources. An [`io::Error`] hides the error that it wraps from
+/// `source`, and TLS errors are wrapped in one, so it is unwrapped.
 fn causes(err: &reqwest::Error) -> Vec<&(dyn Error + 'static)> {
     let mut all: Vec<&(dyn Error + 'static)> = Vec::new();
     let mut next: Option<&(dyn Error + 'static)> = Some(err);

@@ -1,21 +1,21 @@
-//! What response headers say about when to fetch again: pure functions.
+//! Freshness hints in response headers, as pure functions.
 //!
-//! A freshness hint is a lower bound of the period, never a request to be polled sooner (P13).
-//! `received` is when the response arrived by our clock; it is used only if the server did not send
-//! its own time, so that a wrong clock on either side does no harm (P12, P47).
+//! A freshness hint is a lower bound of the poll period, never a request to poll sooner (rule P13).
+//! `received` is the time of the response by the local clock; it is used only if the server did not
+//! send its own time, so that a wrong clock on either side does no harm (rules P12, P47).
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, LAST_MODIFIED, RETRY_AFTER};
 
-/// The longest freshness that is honoured, in seconds: servers are often misconfigured, and a day
-/// is the longest that other hubs wait (P13, P25).
+/// The maximum freshness that is honoured, in seconds. Servers are often misconfigured, and other
+/// hubs wait a day at most (rules P13, P25).
 const LONGEST_S: u64 = 24 * 3_600;
 
-/// For how many seconds the response is fresh; `None` if its headers do not say.
+/// Returns the number of seconds for which the response is fresh; `None` if its headers do not say.
 ///
-/// `no-cache` and `no-store` say 0: they permit to poll, they do not ask for it.
+/// `no-cache` and `no-store` give 0: they allow polling at any time, but do not request it.
 pub fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     let directives = directives(headers);
     let value = |name: &str| directives.iter().find(|(held, _)| held == name).map(|(_, v)| v);
@@ -29,8 +29,7 @@ pub fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
         return Some(capped(max_age.saturating_sub(age)));
     }
     if let Some(expires) = text(headers, EXPIRES) {
-        // What is no date, "0" above all, means "already expired" (RFC 9111
-        // `#field.expires`).
+        // An invalid date, especially "0", means "already expired" (RFC 9111 `#field.expires`).
         let at = httpdate::parse_http_date(expires).ok();
         let left = at.and_then(|at| at.duration_since(server_time(headers, received)).ok());
         return Some(capped(left.unwrap_or_default().as_secs()));
@@ -38,8 +37,8 @@ pub fn hint_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     value("must-revalidate").map(|_| 0)
 }
 
-/// For how many seconds the server asks not to be contacted, in either form of `Retry-After`; a
-/// time in the past is 0 (P24, P25).
+/// Returns the number of seconds for which the server asks not to be contacted, from either form of
+/// `Retry-After`; 0 for a time in the past (rules P24, P25).
 pub fn retry_after_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     let value = text(headers, RETRY_AFTER)?;
     if let Ok(seconds) = value.parse::<i64>() {
@@ -50,8 +49,8 @@ pub fn retry_after_s(headers: &HeaderMap, received: SystemTime) -> Option<u32> {
     Some(capped(left.as_secs()))
 }
 
-/// Whether `Last-Modified` lies so far in the future that the server would answer "not
-/// modified" for years (P9).
+/// Returns whether `Last-Modified` lies so far in the future that the server would answer "not
+/// modified" for years (rule P9).
 pub fn is_from_the_future(headers: &HeaderMap, received: SystemTime) -> bool {
     let Some(modified) = text(headers, LAST_MODIFIED) else { return false };
     let Ok(modified) = httpdate::parse_http_date(modified) else { return false };
@@ -71,7 +70,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// The directives of all `Cache-Control` headers; values without their quotes.
+/// Returns the directives of all `Cache-Control` headers, with values unquoted.
 fn directives(headers: &HeaderMap) -> Vec<(String, String)> {
     let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
     let directives = lines.flat_map(|line| line.split(','));

@@ -30,34 +30,34 @@ use super::FetchError;
 use super::address_rules::{is_allowed, is_inner_name, is_listed};
 use feedgate_core::topic::host;
 
-/// An idle connection is kept no longer than this, so that a name whose address has
-/// changed is looked up and checked again (S4).
+/// The maximum time that an idle connection is kept, so that a name whose address has changed is
+/// looked up and checked again (rule S4).
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The most servers whose connections are kept alive: those that received more than one request
-/// recently. Otherwise one change delivered to ten thousand servers would leave as many unused
-/// connections open, with their memory and file descriptors.
+/// The maximum number of servers whose connections are kept alive: those that recently received
+/// more than one request. Without it, one change delivered to ten thousand servers would leave as
+/// many idle connections open.
 const KEEPALIVE_SERVERS: usize = 512;
 
-/// How long HTTP/1.1 is used for a server that broke the HTTP/2 protocol. Each node remembers this
-/// for itself: forgetting it costs one failed request.
+/// How long HTTP/1.1 is used for a server that violated HTTP/2. Each node remembers this
+/// separately; forgetting costs one failed request.
 const HTTP1_FOR: Duration = Duration::from_secs(24 * 3_600);
 
-/// Ports below 1024 that a web server may have; all others belong to services that could mistake
-/// an HTTP request for commands of their own (S8).
+/// The ports below 1024 that may be requested. All others belong to services that could interpret
+/// an HTTP request as commands (rule S8).
 const LOW_PORTS: [u16; 2] = [80, 443];
 
-/// Ports from 1024 on that belong to such services.
+/// Ports from 1024 on that belong to such services and must not be requested.
 #[rustfmt::skip]
 const OTHER_SERVICES: [u16; 25] = [
     1433, 1521, 1723, 2049, 2375, 2376, 2379, 3306, 3389, 3659, 4045, 5060, 5061,
     5432, 5672, 5900, 6000, 6379, 6566, 6667, 6697, 9042, 10_250, 11_211, 27_017,
 ];
 
-/// Resolves names: the system's resolver in production, a table in tests.
+/// A resolver of names: the system's in production, a table in tests.
 #[async_trait]
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// All addresses of `name`.
+    /// Returns all addresses of `name`.
     async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -73,33 +73,33 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// The timeouts of the steps towards a connection.
+/// The timeouts for establishing a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectTimeouts {
-    /// Looking up the name.
+    /// The timeout of the name lookup.
     pub(super) lookup: Duration,
-    /// Everything until the connection is established: name, TCP and TLS.
+    /// The timeout until the connection is established: name lookup, TCP and TLS.
     pub(super) connect: Duration,
 }
 
-/// A client for topics or for callbacks, which may be allowed different networks and share no
+/// A client for topics or for callbacks. The two may be allowed different networks and share no
 /// connections.
 #[derive(Debug)]
 pub(super) struct GuardedClient {
     guard: Arc<Guard>,
     client: reqwest::Client,
-    /// For servers that cannot speak HTTP/2.
+    /// The client for servers that do not support HTTP/2 correctly.
     http1_only: reqwest::Client,
-    /// Those servers, and until when they are remembered.
+    /// The servers without HTTP/2, and when to forget them.
     http1_servers: Mutex<HashMap<String, Instant>>,
-    /// Keeps no connection alive.
+    /// The client that keeps no connections alive.
     no_keepalive: reqwest::Client,
-    /// The servers that received requests recently, and until when they are remembered.
+    /// The servers that recently received requests, and when to forget them.
     recent_servers: Mutex<HashMap<String, Instant>>,
 }
 
 impl GuardedClient {
-    /// A client for public addresses and those in `allowed`.
+    /// Creates a client for public addresses and those in `allowed`.
     pub(super) fn new(
         allowed: &[IpNet],
         lookup: Arc<dyn Lookup>,
@@ -126,7 +126,7 @@ impl GuardedClient {
         }
     }
 
-    /// The client for a request to `url` that was checked with [`check`](Self::check).
+    /// Returns the client for a request to `url` that was checked with [`check`](Self::check).
     pub(super) fn client(&self, url: &Url) -> &reqwest::Client {
         let servers = self.http1_servers.lock().unwrap_or_else(PoisonError::into_inner);
         let is_http1 = !servers.is_empty()
@@ -134,8 +134,9 @@ impl GuardedClient {
         if is_http1 { &self.http1_only } else { &self.client }
     }
 
-    /// The client for a request that may be the only one to its server for long. The connection
-    /// of the first request is closed after it; from the second request on it is kept alive.
+    /// Returns the client for a request that may be the only one to its server for a long time. The
+    /// connection of the first request is closed after it; from the second request on, connections
+    /// are kept alive.
     pub(super) fn client_for_rare_server(&self, url: &Url) -> &reqwest::Client {
         let (now, host) = (Instant::now(), host(url));
         let mut servers = self.recent_servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +151,8 @@ impl GuardedClient {
         if is_known { self.client(url) } else { &self.no_keepalive }
     }
 
-    /// Uses HTTP/1.1 for the server of `url` from now on (P38); `false` if it already was used.
+    /// Uses HTTP/1.1 for the server of `url` from now on (rule P38). Returns `false` if it was used
+    /// already.
     pub(super) fn fall_back_to_http1(&self, url: &Url) -> bool {
         let now = Instant::now();
         let mut servers = self.http1_servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,12 +160,12 @@ impl GuardedClient {
         servers.insert(host(url), now + HTTP1_FOR).is_none()
     }
 
-    /// Refuses a URL that must not be requested, judging by the URL alone.
+    /// Returns an error if a URL must not be requested, judging by the URL alone.
     pub(super) fn check(&self, url: &Url) -> Result<(), FetchError> {
         self.guard.check(url)
     }
 
-    /// Whether the host in `url` resolves to `ip`.
+    /// Returns whether the host in `url` resolves to `ip`.
     pub(super) async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
         match url.host() {
             Some(Host::Ipv4(own)) => IpAddr::V4(own) == ip.to_canonical(),
@@ -176,7 +178,7 @@ impl GuardedClient {
         }
     }
 
-    /// Records the addresses of the name in `url` until dropped, for traces.
+    /// Records the addresses of the name in `url` until the trace is dropped.
     pub(super) fn trace_lookup(&self, url: &Url) -> LookupTrace {
         let name = url.host_str().unwrap_or_default().to_owned();
         self.guard.watched().entry(name.clone()).or_default().watchers += 1;
@@ -212,7 +214,7 @@ impl Guard {
             Host::Ipv4(ip) => IpAddr::V4(ip),
             Host::Ipv6(ip) => IpAddr::V6(ip),
             Host::Domain(name) if is_inner_name(name) && self.allowed.is_empty() => {
-                // Not even looked up: the query itself would disclose private names.
+                // The name is not even looked up, because the query would disclose a private name.
                 return Err(FetchError::Forbidden { host: name.to_owned() });
             }
             Host::Domain(_) => return Ok(()),
@@ -224,7 +226,7 @@ impl Guard {
         }
     }
 
-    /// The addresses of `name`, all of them checked.
+    /// Returns the addresses of `name` after checking all of them.
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, LookupError> {
         let found = match timeout(self.timeout, self.lookup.lookup(name)).await {
             Ok(Ok(found)) if found.is_empty() => return Err(LookupError::NoName),
@@ -249,8 +251,8 @@ impl Guard {
     }
 }
 
-/// Whether the resolver says that the name does not exist, which only its text tells;
-/// any other failure may be the resolver's own.
+/// Returns whether the resolver reports that the name does not exist, which only the text of the
+/// error tells. Any other failure may be the resolver's own.
 pub(super) fn is_unknown(err: &io::Error) -> bool {
     let text = err.to_string();
     ["not known", "No address associated", "nodename nor servname", "No such host"]
@@ -258,7 +260,7 @@ pub(super) fn is_unknown(err: &io::Error) -> bool {
         .any(|words| text.contains(words))
 }
 
-/// Why a name was not resolved.
+/// The reason why a name was not resolved.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LookupError {
     /// The name resolves to an address that is neither public nor allowed.
@@ -275,7 +277,7 @@ pub(super) enum LookupError {
     LookupTimedOut,
 }
 
-/// The addresses that a name resolved to while this was held.
+/// The addresses that a name resolved to while the trace was active.
 #[derive(Debug)]
 pub(super) struct LookupTrace {
     guard: Arc<Guard>,
@@ -283,7 +285,7 @@ pub(super) struct LookupTrace {
 }
 
 impl LookupTrace {
-    /// The addresses of the last lookup; none if a connection was reused.
+    /// Returns the addresses of the last lookup; none if a connection was reused.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.guard.watched().get(&self.name).map(|held| held.addresses.clone()).unwrap_or_default()
     }
@@ -308,7 +310,7 @@ impl Resolve for Resolver {
         let guard = Arc::clone(&self.0);
         Box::pin(async move {
             let found = guard.resolve(name.as_str()).await?;
-            // Port 0 stands for the port of the URL.
+            // Port 0 means the port of the URL.
             Ok(Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs)
         })
     }
@@ -338,7 +340,8 @@ fn build_client(
         .expect("resolver and TLS are given, so nothing is read that could fail")
 }
 
-/// The TLS settings: certificates are verified against the system's root certificates (P39).
+/// Returns the TLS settings: certificates are verified against the system's root certificates (rule
+/// P39).
 pub(super) fn tls() -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();
@@ -435,7 +438,7 @@ mod tests {
             ptr::eq(client.client_for_rare_server(&url), &raw const client.client)
         };
         assert_eq!([0, 0, 1, 0, 1].map(is_kept), [false, true, false, true, true]);
-        // Many servers receive one request each.
+        // Many servers that receive one request each.
         let mut others = 2..10 * KEEPALIVE_SERVERS;
         assert!(!others.any(is_kept));
         assert!(client.recent_servers.lock().unwrap().len() <= KEEPALIVE_SERVERS);

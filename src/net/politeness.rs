@@ -1,9 +1,9 @@
-//! Limits fetches to one at a time per host, with a pause between the starts of two (P41).
+//! Fetches from one host run one at a time, with a pause between their starts (rule P41).
 //!
-//! Fetches of one host run in the order of arrival. A host is a name and a port, so that `http` and
-//! `https` of one name do not wait for each other when one redirects to the other. The number of
-//! concurrent fetches from one address is limited too, from the second fetch of a host on, when its
-//! address is known. Callbacks are not limited here but where deliveries are claimed (D3). Limits
+//! Fetches from one host run in the order of arrival. A host is a name and a port, so that `http`
+//! and `https` of one name do not wait for each other when one redirects to the other. Concurrent
+//! fetches from one address are limited too, from the second fetch of a host on, when its address
+//! is known. Requests to callbacks are limited where deliveries are claimed (rule D3). Limits
 //! across nodes, and for groups of hosts, are kept in the store.
 
 use std::collections::HashMap;
@@ -15,18 +15,18 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
-/// Below this many hosts none is forgotten; an entry takes some hundred bytes.
+/// The number of hosts from which on idle ones are forgotten. An entry takes a few hundred bytes.
 const FORGET_FROM: usize = 4_096;
-/// Fetches at once from hosts at one address. More than one, because behind the addresses
-/// of a large provider are more hosts than could be asked one after the other.
+/// The maximum number of concurrent fetches from hosts at one address. More than one, because a
+/// large provider has more hosts at an address than can be fetched one after the other.
 const PER_ADDRESS: usize = 4;
 
 /// Grants turns to fetch from hosts.
 #[derive(Debug)]
 pub(super) struct HostTurns {
     spacing: Duration,
-    /// A tokio mutex for each, because it lets waiters in by order of arrival and is held
-    /// through the fetch.
+    /// A tokio mutex for each host, because it admits waiters in order of arrival and can be held
+    /// during a fetch.
     hosts: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Host>>>>,
     addresses: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
 }
@@ -34,9 +34,9 @@ pub(super) struct HostTurns {
 /// The state of one host.
 #[derive(Debug)]
 struct Host {
-    /// The earliest start of its next fetch.
+    /// The earliest start of the next fetch.
     next: Instant,
-    /// Its address at the last fetch.
+    /// The address at the last fetch.
     address: Option<IpAddr>,
 }
 
@@ -49,7 +49,8 @@ pub(super) struct HostTurn {
 }
 
 impl HostTurns {
-    /// Turns with `spacing` between the starts of two at one host; zero is no pause.
+    /// Creates host turns with `spacing` between the starts of two fetches from one host; zero
+    /// means no pause.
     pub(super) fn new(spacing: Duration) -> HostTurns {
         HostTurns { spacing, hosts: Mutex::default(), addresses: Mutex::default() }
     }
@@ -59,7 +60,7 @@ impl HostTurns {
         let host = host_of(url);
         let mut held = self.entry(&host).lock_owned().await;
         let permit = match held.address {
-            // Nobody closes these semaphores.
+            // These semaphores are never closed.
             Some(address) => self.address_permits(address).acquire_owned().await.ok(),
             None => None,
         };
@@ -68,7 +69,7 @@ impl HostTurns {
         HostTurn { host, held, _permit: permit }
     }
 
-    /// The permits of an address.
+    /// Returns the permits of an address.
     fn address_permits(&self, address: IpAddr) -> Arc<Semaphore> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if addresses.len() >= FORGET_FROM && addresses.len() == addresses.capacity() {
@@ -83,7 +84,7 @@ impl HostTurns {
         if hosts.len() >= FORGET_FROM && hosts.len() == hosts.capacity() {
             let now = Instant::now();
             hosts.retain(|_, host| {
-                // Another fetch holds the turn, or waits for it.
+                // Another fetch holds the turn or waits for it.
                 Arc::strong_count(host) > 1 || host.try_lock().is_ok_and(|host| host.next > now)
             });
         }
@@ -94,7 +95,7 @@ impl HostTurns {
 }
 
 impl HostTurn {
-    /// Whether this is a turn at the host of `url`.
+    /// Returns whether this is a turn at the host of `url`.
     pub(super) fn covers(&self, url: &Url) -> bool {
         self.host == host_of(url)
     }

@@ -1,9 +1,9 @@
-//! Caches name lookups for a minute (P49).
+//! A cache of name lookups, valid for a minute (rule P49).
 //!
 //! The system's resolver is used, because only it knows the hosts file, the search list and the
-//! local name servers. It does not return the TTL of a record, so every result is valid for a
-//! minute, which is within the allowed range (30 s to 10 min). The guard checks cached addresses
-//! like any others, at each connection.
+//! local name servers. It does not report the TTL of a record, so every result is cached for a
+//! minute, which is within the allowed range (30 s to 10 min). The guard checks cached addresses at
+//! each connection like any others.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,9 +16,10 @@ use tokio::time::Instant;
 
 use super::guarded_client::{Lookup, is_unknown};
 
-/// How long a result is valid, also that there is no such name.
+/// How long a result is valid, including the result that a name does not exist.
 const VALID_FOR: Duration = Duration::from_secs(60);
-/// Below this many names none is forgotten before its time; one takes some hundred bytes.
+/// The number of names from which on expired ones are forgotten. An entry takes a few hundred
+/// bytes.
 const FORGET_FROM: usize = 16_384;
 
 /// Resolves each name at most once a minute. A failed lookup is not cached: the next one may
@@ -29,11 +30,11 @@ pub(super) struct CachingLookup {
     entries: Mutex<HashMap<String, (Instant, Answer)>>,
 }
 
-/// Addresses, or why there are none.
+/// The addresses, or the reason why there are none.
 type Answer = Result<Vec<IpAddr>, String>;
 
 impl CachingLookup {
-    /// Caches the results of `resolver`.
+    /// Creates a cache for the results of `resolver`.
     pub(super) fn new(resolver: Arc<dyn Lookup>) -> CachingLookup {
         CachingLookup { resolver, entries: Mutex::default() }
     }
@@ -76,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what it is asked.
+    /// A resolver that counts its lookups.
     #[derive(Debug, Default)]
     struct Counting(AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! Fetches `robots.txt`, just before the resource for which it is needed.
+//! Fetching of `robots.txt`, directly before the resource for which it is needed.
 
 use http::{HeaderValue, StatusCode};
 use tokio::time::{Duration, timeout};
@@ -9,30 +9,30 @@ use super::topic::FetchSession;
 use super::{FetchError, FetchRequest, FetchResponse, HttpClient};
 use feedgate_core::poll::Validators;
 
-/// The longest prefix that is read (RFC 9309 `#limits`: "at least 500 kibibytes").
+/// The number of bytes that are read (RFC 9309 `#limits`: "at least 500 kibibytes").
 const MOST_BYTES: usize = 500 * 1_024;
-/// How long the request may take; after that the topic is fetched anyway.
+/// The timeout of the request. After a timeout the topic is fetched anyway.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// `robots.txt` is text, whatever media type it is sent as.
+/// The accepted media types. `robots.txt` is text, whatever media type the server declares.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain, */*;q=0.1");
 
 /// The response to a request for `robots.txt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsResponse {
-    /// Its text.
+    /// The text of the file.
     Text(String),
-    /// There is none, or it may not be read: nothing is disallowed (RFC 9309
+    /// The file does not exist or may not be read, so nothing is disallowed (RFC 9309
     /// `#unavailable-status`).
     None,
-    /// The server failed; the previous `robots.txt` still holds.
+    /// The server failed. The previous `robots.txt` stays in force.
     Unavailable,
-    /// The server was not reached.
+    /// The server could not be reached.
     Unreached,
 }
 
 impl HttpClient {
-    /// Fetches the `robots.txt` of the server of `url`. The next request to the server need not wait
-    /// for the usual pause, because both count as one visit (P41).
+    /// Fetches the `robots.txt` of the server of `url`. The next request to the server is not
+    /// delayed by the usual pause, because both count as one visit (rule P41).
     pub async fn robots(&self, url: &Url) -> RobotsResponse {
         let Ok(place) = url.join("/robots.txt") else { return RobotsResponse::None };
         let validators = Validators::default();

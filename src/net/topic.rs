@@ -27,7 +27,7 @@ use super::{
 use super::{body, credentials, decode, failure, freshness};
 use feedgate_core::poll::Validators;
 
-/// Redirects followed in one fetch (P18).
+/// The maximum number of redirects in one fetch (rule P18).
 const MOST_REDIRECTS: usize = 5;
 
 /// The media types that feedgate reads, the preferred ones first (P36).
@@ -35,12 +35,14 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static(
     "application/atom+xml, application/rss+xml;q=0.9, application/feed+json;q=0.9, \
      application/rdf+xml;q=0.8, application/xml;q=0.7, text/xml;q=0.7, text/html;q=0.3, */*;q=0.1",
 );
-/// For servers that answer 406 to the above (`docs/contributing/polling.md`, "What answers come to").
+/// The media types for servers that respond to the above with 406 (`docs/contributing/polling.md`,
+/// "What answers come to").
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
-/// What `decode` undoes (P37).
+/// The content codings that `decode` supports (rule P37).
 const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate");
 
-/// A validator longer than this was not meant to be sent back (S35).
+/// The maximum length of a validator, in bytes. A longer one was not meant to be sent back (rule
+/// S35).
 const LONGEST_VALIDATOR_BYTES: usize = 1_024;
 
 impl HttpClient {
@@ -61,33 +63,34 @@ impl HttpClient {
     }
 }
 
-/// One fetch under way.
+/// A fetch in progress.
 pub(super) struct FetchSession<'a> {
     inner: &'a Inner,
     ask: FetchRequest<'a>,
-    /// Where the next request goes, without credentials.
+    /// The URL of the next request, without credentials.
     at: Url,
-    /// The credentials as the URL had them, and as a header, while the origin is theirs.
+    /// The credentials, as URL and as header, while the origin is the one they belong to.
     credentials: Option<(Url, HeaderValue)>,
-    /// What is asked for.
+    /// The accepted media types.
     pub(super) accept: HeaderValue,
     turn: Option<HostTurn>,
     hops: Vec<Hop>,
     redirects: usize,
-    /// The end of the leading permanent redirects, and whether all were so far (P19).
+    /// The end of the leading permanent redirects, and whether all redirects so far were permanent
+    /// (rule P19).
     moved_to: Option<Url>,
     only_permanent: bool,
     begun: Instant,
     waited: Duration,
     wire_bytes: u64,
-    /// Whether the last request ended without an answer on a connection that stood.
+    /// Whether the last request ended without a response on an established connection.
     connection_closed: bool,
-    /// Whether it may have ended because the server cannot speak HTTP/2 after all.
+    /// Whether the reason may be that the server does not support HTTP/2 correctly.
     broke_http2: bool,
 }
 
 impl<'a> FetchSession<'a> {
-    /// At the beginning.
+    /// Creates the session of a fetch.
     pub(super) fn new(
         inner: &'a Inner,
         ask: FetchRequest<'a>,
@@ -115,14 +118,14 @@ impl<'a> FetchSession<'a> {
         })
     }
 
-    /// Runs the fetch to its end.
+    /// Runs the fetch to completion.
     pub(super) async fn run(&mut self) -> Result<FetchResponse, FetchError> {
         loop {
             self.inner.topics.check(&self.at)?;
             self.take_turn().await;
             let conditional = self.validators();
             let response = match self.request(conditional).await {
-                // The server closed the connection just as it was reused.
+                // The server closed the connection when it was reused.
                 Err(_) if self.was_stale() => continue,
                 // The next attempt uses HTTP/1.1.
                 Err(_) if self.broke_http2 && self.inner.topics.fall_back_to_http1(&self.at) => {
@@ -141,8 +144,8 @@ impl<'a> FetchSession<'a> {
         }
     }
 
-    /// The turn of the last host is given back before waiting for another, or two
-    /// fetches that redirect to each other's host would wait for ever.
+    /// Takes the turn of the next host. The turn of the last host is released first; otherwise two
+    /// fetches that redirect to each other's host would wait forever.
     async fn take_turn(&mut self) {
         if self.turn.as_ref().is_some_and(|turn| turn.covers(&self.at)) {
             return;
@@ -160,7 +163,7 @@ impl<'a> FetchSession<'a> {
         }
     }
 
-    /// Where the resource was found, judging by the redirects.
+    /// Returns where the resource was found, judging by the redirects.
     fn location(&self) -> ResourceLocation {
         match (&self.moved_to, self.hops.first()) {
             (Some(to), _) => {
@@ -174,13 +177,13 @@ impl<'a> FetchSession<'a> {
         }
     }
 
-    /// When `share` of the time allowed is over, and how long that is.
+    /// Returns the time at which `share` of the timeout is over, and how long that is.
     fn deadline(&self, share: f64) -> (Instant, Duration) {
         let allowed = self.inner.settings.fetch_timeout.mul_f64(share);
         (self.begun + self.waited + allowed, allowed)
     }
 
-    /// The validators that were passed in, if they came from this URL.
+    /// Returns the validators that were passed in, if they came from this URL.
     fn validators(&self) -> Option<&'a Validators> {
         let held = self.ask.validators;
         (!held.is_empty() && held.url == self.at.as_str()).then_some(held)
@@ -252,9 +255,9 @@ impl<'a> FetchSession<'a> {
         result
     }
 
-    /// Whether the last request died on a connection that was being used again, which
-    /// says nothing about the server: for a new one its name would have been looked up.
-    /// Each such failure uses up one idle connection, so they come to an end.
+    /// Returns whether the last request failed on a reused connection, which says nothing about the
+    /// server: a new connection starts with a name lookup. Each such failure uses up one idle
+    /// connection, so the number of retries is limited.
     fn was_stale(&self) -> bool {
         let Some(hop) = self.hops.last() else { return false };
         self.connection_closed && hop.addresses.is_empty() && hop.url.domain().is_some()
@@ -281,7 +284,7 @@ impl<'a> FetchSession<'a> {
         if self.only_permanent {
             let mut moved_to = target.clone();
             if let Some((with, _)) = &self.credentials {
-                // A new address without the credentials could not be polled.
+                // The new address is useless for polling without the credentials.
                 moved_to.set_username(with.username()).ok();
                 moved_to.set_password(with.password()).ok();
             }
@@ -330,7 +333,7 @@ impl<'a> FetchSession<'a> {
     }
 }
 
-/// Both as received, a missing one as missing (P5).
+/// Returns both validators as received; a missing one stays missing (rule P5).
 fn validators(url: &Url, headers: &HeaderMap, received: SystemTime) -> Validators {
     let raw = |name: HeaderName| headers.get(name).map(|value| value.as_bytes().to_vec());
     let believable = !freshness::is_from_the_future(headers, received);
@@ -341,8 +344,8 @@ fn validators(url: &Url, headers: &HeaderMap, received: SystemTime) -> Validator
     }
 }
 
-/// The target of a redirect. A 300 has a preferred choice in `Location`, or it is a response like
-/// any other.
+/// Returns the target of a redirect. A 300 with a `Location` is a redirect; without one it is an
+/// ordinary response.
 fn redirect_target(response: &Response, at: &Url) -> Result<Option<Url>, FetchError> {
     let location = response.headers().get(LOCATION);
     let location = match (response.status().as_u16(), location) {
@@ -353,13 +356,13 @@ fn redirect_target(response: &Response, at: &Url) -> Result<Option<Url>, FetchEr
         }
         _ => return Ok(None),
     };
-    // Bytes outside ASCII are not allowed there but occur; they are meant as UTF-8.
+    // Non-ASCII bytes are not allowed in `Location` but occur; they are read as UTF-8.
     let location = String::from_utf8_lossy(location);
     let target = at.join(&location);
     target.map(Some).map_err(|err| FetchError::Redirects(format!("to no URL ({err})")))
 }
 
-/// Whether a bot protection requires a browser (Cloudflare's header for it).
+/// Returns whether a bot protection requires a browser (a Cloudflare header).
 fn is_challenge(headers: &HeaderMap) -> bool {
     headers.get("cf-mitigated").is_some_and(|value| value.as_bytes() == b"challenge")
 }
