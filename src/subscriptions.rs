@@ -1,18 +1,18 @@
-//! Beginning, renewing and ending subscriptions.
+//! The subscription service: starts, renews and ends subscriptions.
 //!
 //! ```text
-//! wish ──► verify ──► make sure of the resource ──► store.subscribe
-//!   │        ▲
+//! request ──► verify ──► ensure that the resource exists ──► store.subscribe
+//!   │          ▲
 //!   └► intent, worked off later
 //! ```
 //!
-//! What holds here:
+//! Invariants:
 //!
-//! * Nothing is stored or changed before the callback has agreed (rule D13), unless
-//!   an account vouches for it: Superfeedr's API asks nobody by default (row S-1).
-//! * A subscription starts behind what is already there: a new resource is read
-//!   before its first subscription, so that nobody is sent years of old entries.
-//! * What cannot be done at once waits in the store, and survives a restart.
+//! * Nothing is stored or changed before the callback has agreed (rule D13), unless an account
+//!   vouches for it: Superfeedr's API verifies no callbacks by default (row S-1).
+//! * A subscription starts after the existing entries: a new resource is fetched before its first
+//!   subscription, so that no subscriber is sent years of old entries.
+//! * Work that cannot be done at once is stored as an intent, and survives a restart.
 
 pub mod cancellation;
 mod discovered_feeds;
@@ -52,14 +52,15 @@ use host_limits::{VerificationLimits, VerificationPermit};
 
 pub use verify::NotVerified;
 
-/// How long a subscriber who waits for an answer is kept waiting for the first look
-/// at a resource. A slower one is read later like any other.
+/// The maximum time that a subscriber waits for the first fetch of a resource. A slower resource is
+/// fetched later like any other.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
-/// Resources read at once because a stranger pinged them though nobody watches them.
+/// The maximum number of concurrent fetches of resources without subscriptions, caused by anonymous
+/// pings.
 const PROBES: usize = 8;
 
-/// Makes and ends subscriptions.
+/// Starts and ends subscriptions.
 pub struct SubscriptionService {
     store: Arc<dyn Store>,
     fetch: HttpClient,
@@ -71,51 +72,51 @@ pub struct SubscriptionService {
     waiting: Semaphore,
 }
 
-/// Whether a callback is asked before its subscription changes, and when.
+/// Whether and when a callback is verified before its subscription changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verification {
-    /// Not at all: an account vouches for it.
+    /// The callback is not verified, because an account vouches for it.
     None,
-    /// Before the request is answered.
+    /// The callback is verified before the request is answered.
     Sync,
-    /// After the request is answered.
+    /// The callback is verified after the request is answered.
     Async,
 }
 
-/// How far a wish has come.
+/// The progress of a subscription request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubscribeOutcome {
-    /// It is carried out.
+    /// The request has been carried out.
     Now,
-    /// It will be, once the callback has agreed.
+    /// The request will be carried out once the callback has agreed.
     Later,
 }
 
-/// Why a wish was not carried out.
+/// The reason why a subscription request was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum SubscriptionRefusal {
     /// The callback did not agree.
     #[error("the callback did not agree")]
     NotVerified(#[from] NotVerified),
-    /// The topic or the callback is at an address that no request is made to.
+    /// The address of the topic or the callback may not be requested.
     #[error("no request is made to this address")]
     Forbidden(Purpose, #[source] FetchError),
-    /// The topic's fragment names no part of any resource.
+    /// The fragment of the topic cannot select a part of any resource.
     #[error("the part behind # cannot be watched")]
     BadPart(#[source] InvalidFragment),
     /// The resource cannot be read.
     #[error("there was an error reading the resource at URL {0}")]
     Unreadable(String),
-    /// Domain, port and path do not make an address.
+    /// Domain, port and path do not form an address.
     #[error("the parts of the handler make no address")]
     NoHandler,
-    /// The same was asked once more, or its contrary, before the callback had agreed.
+    /// A later request for the same subscription arrived before the callback had agreed.
     #[error("a newer request has taken the place of this one")]
     Superseded,
-    /// An unsubscription without a callback fits no subscription.
+    /// An unsubscription without a callback matches no subscription.
     #[error("there is no subscription to this topic")]
     NoSubscription,
-    /// An unsubscription without a callback fits several subscriptions.
+    /// An unsubscription without a callback matches several subscriptions; holds their number.
     #[error("there are {0} subscriptions to this topic: name the callback")]
     Several(u64),
     /// The store failed.
@@ -124,7 +125,7 @@ pub enum SubscriptionRefusal {
 }
 
 impl SubscriptionRefusal {
-    /// A word for logs and metrics, listed in `docs/errors.md`.
+    /// Returns a stable code for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotVerified(why) => why.code(),
@@ -141,7 +142,7 @@ impl SubscriptionRefusal {
 }
 
 impl SubscriptionService {
-    /// Puts the parts together.
+    /// Creates the service.
     pub fn new(
         store: Arc<dyn Store>,
         fetch: HttpClient,
@@ -162,8 +163,8 @@ impl SubscriptionService {
         }
     }
 
-    /// Carries out an intent of a WebSub or Superfeedr subscriber, or keeps it for
-    /// later. What could never come to anything is refused at once.
+    /// Carries out an intent of a WebSub or Superfeedr subscriber, or stores it for later. Requests
+    /// that can never succeed are refused at once.
     pub async fn carry_out(
         &self,
         intent: &Intent,
@@ -190,8 +191,8 @@ impl SubscriptionService {
         Ok(SubscribeOutcome::Now)
     }
 
-    /// The same for a collection, if its topic is one: that is nowhere to be fetched, so its
-    /// new entries are what is sent of it as it is.
+    /// Returns the intent for a collection, if the topic is one. A collection has no address to
+    /// fetch, so its new entries are delivered unchanged.
     async fn of_collection(&self, intent: &Intent) -> Result<Option<Intent>, StoreError> {
         let found = self.store.find(intent.request.topic.as_str()).await?;
         if found.is_none_or(|resource| resource.kind != ResourceKind::Collection) {
@@ -204,8 +205,8 @@ impl SubscriptionService {
         Ok(Some(intent))
     }
 
-    /// Asks the callback while the subscriber waits. Meanwhile the intent is kept like any
-    /// other, so that of two requests the newer one has the last word.
+    /// Verifies the callback while the subscriber waits. The intent is stored meanwhile, so that of
+    /// two concurrent requests the later one wins.
     async fn verified_now(
         &self,
         intent: &Intent,
@@ -223,7 +224,8 @@ impl SubscriptionService {
         }
     }
 
-    /// Does at once what an account vouches for; what still waits to be verified is older.
+    /// Carries out at once what an account vouches for. Intents that still wait for verification
+    /// are older, and superseded.
     async fn vouched(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
         let request = &intent.request;
         self.store.supersede(request).await?;
@@ -251,9 +253,9 @@ impl SubscriptionService {
         Ok(())
     }
 
-    /// WebSub `#subscription-validation` leaves it to the hub which topics and callbacks
-    /// it accepts. An address that is fixed in the URL is judged before the answer; where
-    /// a name leads is told by the first request.
+    /// Checks the topic and the callback, which the hub may refuse (WebSub
+    /// `#subscription-validation`). A literal address in the URL is checked before the response;
+    /// the address that a name resolves to is checked by the first request.
     fn check(
         &self,
         request: &SubscriptionRequest,
@@ -273,8 +275,8 @@ impl SubscriptionService {
         }
     }
 
-    /// The only callback with which `account` subscribes to `topic`: unsubscribing
-    /// may leave it out (rows U-2 and U-3).
+    /// Returns the only callback with which `account` subscribes to `topic`: an unsubscription may
+    /// leave the callback out (rows U-2 and U-3).
     pub async fn only_callback(
         &self,
         account: AccountId,
@@ -294,8 +296,9 @@ impl SubscriptionService {
         }
     }
 
-    /// A place for asking a callback what is in its name; `None` if its host is asked too
-    /// much (rule S26). Who is subscribed already has agreed before, and need not wait.
+    /// Returns a permit to verify the callback of `request`; `None` if its host has too many
+    /// verifications (rule S26). A callback that is subscribed already has agreed before, and needs
+    /// no permit.
     async fn visit(
         &self,
         topic: &Topic,
@@ -338,7 +341,7 @@ impl SubscriptionService {
         verified
     }
 
-    /// Does what a verified intent says; `false` if a newer one has taken its place.
+    /// Carries out a verified intent. Returns `false` if a later one has replaced it.
     async fn settle(
         &self,
         id: i64,
@@ -353,8 +356,8 @@ impl SubscriptionService {
         Ok(came.is_some())
     }
 
-    /// Polls the resource of an intent, unless its history was requested: the current entries come
-    /// after the history and wait for it.
+    /// Fetches the resource of an intent, unless it is fetched already. If its history was
+    /// requested, the current entries follow the history and are fetched after it.
     async fn look_for(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
         let topic = &intent.request.topic;
         if intent.backfill && backfill::is_unread(&self.store.ensure(topic, now).await?) {
@@ -363,7 +366,7 @@ impl SubscriptionService {
         self.ensure_read(topic, now).await.map(drop)
     }
 
-    /// Whether a resource is not read yet because its history comes first.
+    /// Returns whether a resource has not been fetched yet because its history is loaded first.
     async fn awaits_history(&self, resource: &Resource) -> Result<bool, StoreError> {
         if !backfill::is_unread(resource) {
             return Ok(false);
@@ -372,7 +375,7 @@ impl SubscriptionService {
         Ok(found.iter().any(|backfill| backfill.holds && backfill.ended_at.is_none()))
     }
 
-    /// Stores the resource if it is unknown, and polls it unless it is polled already.
+    /// Ensures that the resource is stored, and fetches it unless it has subscriptions already.
     async fn ensure_read(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
         let resource = self.store.ensure(topic, now).await?;
         let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
@@ -392,7 +395,7 @@ impl SubscriptionService {
     }
 }
 
-/// A part that could never be found is refused before anybody waits for it.
+/// Refuses a fragment that can never select anything, before anybody waits for it.
 fn check_part(topic: &Topic) -> Result<(), SubscriptionRefusal> {
     match topic.fragment().map(Fragment::parse).transpose() {
         Ok(_) => Ok(()),

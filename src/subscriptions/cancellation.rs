@@ -1,10 +1,9 @@
-//! Ending an rssCloud subscription before its lease does (rule D19).
+//! Cancellation of rssCloud subscriptions before their lease ends (rule D19).
 //!
-//! A handler is named as when it was registered, by its parts. Who calls from the
-//! handler's own address may end its subscription at once. Anybody else must have the
-//! handler agree: it is asked with `cancel=` and a challenge. Not with `challenge=`, which
-//! handlers echo for whatever they are asked: then anybody could end anybody's
-//! subscription.
+//! A handler is identified by its parts, as in its registration. A caller at the handler's own
+//! address may cancel its subscription at once. For any other caller the handler must agree: it
+//! receives a request with `cancel=` and a challenge. The parameter is not `challenge=`, because
+//! handlers echo that in every request, which would let anybody cancel any subscription.
 
 use std::net::IpAddr;
 
@@ -18,28 +17,30 @@ use feedgate_core::ports::SubscriptionFilter;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
-/// How it stands in the log: which protocol is meant may not have been said.
+/// The protocol in the event log, because the request may not name one.
 const VIA: &str = "rsscloud";
-/// What stands for the port where none is given, as in the clients that know no port.
+/// The ports assumed if none is given: some clients cannot send a port.
 const PORTS: [&str; 2] = ["80", "443"];
 
-/// The handler that is to be called no more, as it was named, and the caller's address.
+/// The handler whose subscription is to be cancelled, as the request names it, and the address of
+/// the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
-    /// `protocol`, in whose words the subscription was made; all of them if it is missing.
+    /// `protocol`, as in the registration; all protocols if it is missing.
     pub protocol: Option<String>,
-    /// `domain`; the caller's address if it is missing.
+    /// `domain`; the address of the caller if it is missing.
     pub domain: Option<String>,
-    /// `port`, as it was written; 80 and 443 if it is missing.
+    /// `port`, as written; 80 and 443 if it is missing.
     pub port: Option<String>,
-    /// `path`, as it was written.
+    /// `path`, as written.
     pub path: String,
-    /// Where the request came from, as far as that is certain.
+    /// The address of the caller; `None` if it is not certain.
     pub caller: Option<IpAddr>,
 }
 
 impl Cancelled {
-    /// The addresses that may be meant, and the protocols, by their words in the store.
+    /// Returns the addresses that the request may mean, and the protocols, by their words in the
+    /// store.
     fn callbacks(&self) -> Result<(Vec<Callback>, &[&'static str]), SubscriptionRefusal> {
         let (schemes, protocols): (&[bool], &[&str]) = match self.protocol.as_deref() {
             None => (&[false, true], &["http-post", "xml-rpc", "soap"]),
@@ -73,8 +74,8 @@ impl Cancelled {
 }
 
 impl SubscriptionService {
-    /// Ends the subscriptions of a handler to each of `urls`. It has worked if it worked
-    /// for one of them; else the first refusal says why.
+    /// Cancels the subscriptions of a handler to each of `urls`. Succeeds if one of them was
+    /// cancelled; otherwise returns the first refusal.
     pub async fn cancel(
         &self,
         cancelled: &Cancelled,
@@ -104,7 +105,8 @@ impl SubscriptionService {
         Err(why)
     }
 
-    /// Ends what there is; `false` if there is nothing, and then nobody is asked.
+    /// Cancels the subscriptions to one resource. Returns `false` if there are none, without
+    /// contacting the handler.
     async fn cancel_one(
         &self,
         cancelled: &Cancelled,
@@ -137,7 +139,7 @@ impl SubscriptionService {
         };
         if !is_own {
             let begun = Instant::now();
-            // It is subscribed, and has agreed before: nobody is asked here who never did.
+            // The handler is subscribed, so it has agreed to requests before.
             let verified = verify::cancelled(&self.fetch, url, topic.as_str()).await;
             let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
             self.metrics.verified("cancel", result);

@@ -1,6 +1,6 @@
-//! Helping somebody who subscribed to a page and may have wanted its feed (rule P52).
+//! Discovery of feeds for clients that subscribed to a page and may want its feed (rule P52).
 //!
-//! The topic is never swapped: whoever asked is told what there is, and chooses.
+//! The topic is never replaced: the client is shown the feeds, and chooses.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use feedgate_feed::documents::{self, DiscoveredFeed};
 use feedgate_feed::model::FeedFormat;
 use feedgate_feed::parse;
 
-/// For all guesses together. A server is asked one thing at a time, with a pause between
-/// two, so few of them fit in.
+/// The time limit for all guesses together. Fetches from one host run one at a time with a pause,
+/// so only a few fit in.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 impl SubscriptionService {
-    /// The feeds that the page at `topic` offers; nothing if it is none. If it offers
-    /// none and the caller asked for it, a feed is looked for where many lie.
+    /// Returns the feeds that the page at `topic` links to; none if it is not a page. If it links
+    /// to none and the client asked for discovery, the well-known paths are tried.
     pub async fn offers(
         &self,
         topic: &Topic,
@@ -38,9 +38,8 @@ impl SubscriptionService {
         Ok(self.well_known(&topic.fetch_url()).await.into_iter().collect())
     }
 
-    /// The first feed that lies at one of the usual places beside a page. Strangers can
-    /// name any page, so few are looked beside at once; and who is sent elsewhere has not
-    /// found it.
+    /// Returns the first feed at a well-known path of a page. Anybody can name any page, so few
+    /// pages are tried at once, and a redirect counts as not found.
     async fn well_known(&self, page: &Url) -> Option<DiscoveredFeed> {
         let _place = self.probes.try_acquire().ok()?;
         let look = async {

@@ -1,4 +1,4 @@
-//! What is told of subscriptions and pings, in the words of the log page.
+//! Events of subscriptions and pings, in the words of the event log.
 
 use chrono::{DateTime, Utc};
 
@@ -9,10 +9,10 @@ use feedgate_core::ping::Ping;
 use feedgate_core::ports::EventArrival;
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 
-/// What an account asks for comes by Superfeedr's API, whatever carries the notifications.
+/// The interface of requests with an account, whatever protocol their notifications use.
 const SUPERFEEDR: &str = "superfeedr";
 
-/// An event about what `wish` is about.
+/// Creates an event about the subscription of `request`.
 pub(super) fn about(kind: EventKind, request: &SubscriptionRequest, at: DateTime<Utc>) -> Event {
     let via = if request.account.is_some() { SUPERFEEDR } else { request.protocol.as_str() };
     let (topic, callback) = (request.topic.as_str(), request.callback.as_str());
@@ -26,18 +26,18 @@ fn kind(mode: IntentMode) -> EventKind {
     }
 }
 
-/// It waits until the callback has been asked.
+/// Creates the event of an intent that waits for the verification of its callback.
 pub(super) fn pending(intent: &Intent, at: DateTime<Utc>) -> Event {
     let event = about(kind(intent.mode), &intent.request, at);
     event.ended(EventOutcome::Pending, "", "the callback is asked next")
 }
 
-/// It was not carried out.
+/// Creates the event of a refused intent.
 pub(super) fn refused(intent: &Intent, why: &SubscriptionRefusal, at: DateTime<Utc>) -> Event {
     not_done(about(kind(intent.mode), &intent.request, at), why)
 }
 
-/// `event` with why it came to nothing.
+/// Returns `event` with the reason why the request was not carried out.
 pub(super) fn not_done(event: Event, why: &SubscriptionRefusal) -> Event {
     let words = match why {
         SubscriptionRefusal::Forbidden(_, err) => err.to_string(),
@@ -53,7 +53,7 @@ pub(super) fn not_done(event: Event, why: &SubscriptionRefusal) -> Event {
     event.ended(outcome, why.code(), &words)
 }
 
-/// The callback was asked whether it agrees.
+/// Creates the event of a verification of a callback.
 pub(super) fn verified(
     request: &SubscriptionRequest,
     mode: &'static str,
@@ -63,7 +63,7 @@ pub(super) fn verified(
     judged(about(EventKind::Verify, request, at), mode, verified)
 }
 
-/// `event` with what the callback says to `mode`.
+/// Returns `event` with the result of a verification for `mode`.
 pub(super) fn judged(
     event: Event,
     mode: &'static str,
@@ -81,7 +81,7 @@ pub(super) fn judged(
     }
 }
 
-/// A subscription was kept.
+/// Creates the event of a stored subscription.
 pub(super) fn kept(
     request: &SubscriptionRequest,
     held: &Subscription,
@@ -91,7 +91,7 @@ pub(super) fn kept(
     lasting(about(kind, request, now), request)
 }
 
-/// An intent was settled.
+/// Creates the event of an intent that was carried out.
 pub(super) fn settled(intent: &Intent, came: Option<EventArrival>, now: DateTime<Utc>) -> Event {
     let request = &intent.request;
     match came {
@@ -114,7 +114,7 @@ fn lasting(event: Event, request: &SubscriptionRequest) -> Event {
     event.saying(&format!("for {} s", request.lease.as_secs()))
 }
 
-/// A ping was taken.
+/// Creates the event of an accepted ping.
 pub(super) fn pinged(ping: &Ping, named: usize) -> Event {
     of_ping(ping).saying(match named {
         0 => "nobody is subscribed to it",
@@ -122,7 +122,7 @@ pub(super) fn pinged(ping: &Ping, named: usize) -> Event {
     })
 }
 
-/// A ping that names nothing we could read.
+/// Creates the event of a ping that names no usable resource.
 pub(super) fn ping_refused(
     ping: &Ping,
     outcome: EventOutcome,

@@ -1,13 +1,13 @@
-//! How much the hosts of callbacks are asked (rule S26).
+//! Limits on verification requests to the hosts of callbacks (rule S26).
 //!
-//! Anybody can name anybody's host in a wish, and each wish makes us ask there, whoever it
-//! is. So a host is asked a few things at once, and each question that comes to nothing takes
-//! one of these places for a minute more: who agrees is asked as much as there is to ask, who
-//! never does once a minute in the long run, from however many addresses and however often it
-//! is named. Ports make no difference, or there would be 65,535 hosts in one.
+//! Anybody can name any host in a subscription request, and each request causes a verification
+//! there. So each host has a limited number of permits. A successful verification returns its
+//! permit at once, a failed one after a minute. A host whose callbacks agree is thus verified as
+//! often as needed; one whose callbacks never agree receives one request per minute in the long
+//! run, however often it is named. Ports are ignored; otherwise one host would count as 65,535.
 //!
-//! Addresses that are not public are the operator's own, and are not counted; nor is who is
-//! subscribed already and renews, lest a stranger could use up a subscriber's places.
+//! Addresses that are not public belong to the operator and are not limited. Neither are renewals
+//! of existing subscriptions, so that an attacker cannot use up the permits of a subscriber.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -20,18 +20,20 @@ use tokio::time::{Instant, timeout_at};
 use crate::net::is_public;
 use feedgate_core::topic::Callback;
 
-/// Questions at once to one host, and those that may come to nothing in a row.
+/// The number of permits of a host: the maximum of concurrent and of consecutive failed
+/// verifications.
 const PLACES: u32 = 10;
-/// How many are claimed for one host at once.
+/// The maximum number of intents claimed for one host at once.
 const PORTION: u32 = PLACES / 2;
-/// In how long a place comes back that was taken in vain.
+/// The time after which the permit of a failed verification is returned.
 const BACK_IN: Duration = Duration::from_secs(60);
-/// How long somebody who waits for an answer is kept waiting for a place.
+/// The maximum time that a waiting client waits for a permit.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Hosts that are remembered. Each costs whoever names it a question that comes to nothing.
+/// The maximum number of hosts that are remembered. Adding one costs an attacker a failed
+/// verification.
 const MOST: usize = 10_000;
 
-/// The hosts that are being asked, or were in vain. Clones are the same.
+/// The hosts with verifications in progress or recent failures. Clones share their state.
 #[derive(Clone, Debug)]
 pub(super) struct VerificationLimits {
     known: Arc<Mutex<HashMap<String, Host>>>,
@@ -39,44 +41,44 @@ pub(super) struct VerificationLimits {
     wake_signals: Arc<Notify>,
 }
 
-/// What is known of one host.
+/// The state of one host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
     in_hand: u32,
-    /// When all places are back that were taken in vain.
+    /// The time at which the permits of all failed verifications are returned.
     back_at: Option<Instant>,
 }
 
 impl Host {
-    /// Places that are taken.
+    /// Returns the number of permits in use.
     fn taken(self, now: Instant) -> u32 {
         let left = self.back_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         let in_vain = left.as_micros().div_ceil(BACK_IN.as_micros());
         self.in_hand.saturating_add(u32::try_from(in_vain).unwrap_or(u32::MAX))
     }
 
-    /// Whether another portion would be too much.
+    /// Returns whether the host has too few permits for another batch of intents.
     fn is_busy(self, now: Instant) -> bool {
         self.taken(now).saturating_add(PORTION) > PLACES
     }
 }
 
-/// A place at a host. One that is dropped was taken in vain.
+/// A permit for one verification. Dropping it counts as a failure.
 #[derive(Debug)]
 #[must_use]
 pub struct VerificationPermit {
-    /// `None` for whoever is not counted.
+    /// The host; `None` if the verification is not limited.
     at: Option<(VerificationLimits, String)>,
     has_agreed: bool,
 }
 
 impl VerificationPermit {
-    /// One that is not counted.
+    /// Creates a permit for a verification that is not limited.
     pub(super) fn free() -> VerificationPermit {
         VerificationPermit { at: None, has_agreed: false }
     }
 
-    /// Says whether the host agreed, and ends the visit.
+    /// Ends the verification; `has_agreed` tells whether the callback agreed.
     pub(super) fn ends(mut self, has_agreed: bool) {
         self.has_agreed = has_agreed;
     }
@@ -91,17 +93,17 @@ impl Drop for VerificationPermit {
 }
 
 impl VerificationLimits {
-    /// `news` is notified when there is room for more.
+    /// Creates the limits. `wake_signals` is notified when a permit is returned.
     pub(super) fn new(wake_signals: Arc<Notify>) -> VerificationLimits {
         VerificationLimits { known: Arc::default(), freed: Arc::default(), wake_signals }
     }
 
-    /// How many questions may be claimed for one host.
+    /// Returns the maximum number of intents to claim for one host at once.
     pub(super) fn portion() -> usize {
         PORTION as usize
     }
 
-    /// Hosts for which no portion can be claimed now, by the names in the store.
+    /// Returns the hosts for which no batch can be claimed now, by their names in the store.
     pub(super) fn busy(&self) -> Vec<String> {
         let now = Instant::now();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,21 +111,22 @@ impl VerificationLimits {
         busy.map(|(name, _)| name.clone()).collect()
     }
 
-    /// A place at the host of `callback`, if there is one now.
+    /// Returns a permit for the host of `callback`, if one is free.
     pub(super) fn try_visit(&self, callback: &Callback) -> Option<VerificationPermit> {
         self.enter(callback, PLACES)
     }
 
-    /// A place there, for what was claimed.
+    /// Returns a permit for an intent that was claimed.
     pub(super) fn visit(&self, callback: &Callback) -> VerificationPermit {
         self.enter(callback, u32::MAX).unwrap_or_else(VerificationPermit::free)
     }
 
-    /// A place there, as soon as there is one; `None` if that takes too long.
+    /// Waits for a permit for the host of `callback`. Returns `None` after a timeout.
     pub(super) async fn wait(&self, callback: &Callback) -> Option<VerificationPermit> {
         let until = Instant::now() + PATIENCE;
         loop {
-            // Listen before looking, or a place that comes free in between is slept through.
+            // Listening starts before the check, so that a permit returned in between is not
+            // missed.
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
             if let Some(visit) = self.try_visit(callback) {
@@ -172,7 +175,7 @@ impl VerificationLimits {
     }
 }
 
-/// Makes room: of those that nobody is at, the one goes that is forgiven first.
+/// Forgets the idle host whose permits are returned first.
 fn forget(known: &mut HashMap<String, Host>, now: Instant) {
     known.retain(|_, host| host.taken(now) > 0);
     let idle = known.iter().filter(|(_, host)| host.in_hand == 0);

@@ -1,7 +1,7 @@
-//! What happens when somebody says that a resource changed.
+//! Processing of pings.
 //!
-//! A ping is a hint, never the news itself: the resource is read before anybody is
-//! told. Pings for resources nobody watches are kept for changes.xml only.
+//! A ping is only a hint: the resource is fetched before subscribers are notified. Pings for
+//! resources without subscriptions are stored for changes.xml only.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
 use feedgate_core::topic::Topic;
 
-/// How long a pinging publisher is kept waiting while its resource is read; WordPress
-/// gives up after three seconds.
+/// The maximum time that a publisher waits while its resource is fetched; WordPress gives up after
+/// three seconds.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 
 impl SubscriptionService {
-    /// Keeps a ping and makes what it names due. None is fetched sooner than `spacing`
-    /// after it was last fetched (rule S29). Returns how many resources that is.
+    /// Stores a ping and makes the resources that it names due. No resource is fetched sooner than
+    /// `spacing` after its last fetch (rule S29). Returns the number of resources.
     ///
-    /// What is no address of ours to poll names nothing, and is not kept: strangers may
-    /// send anything, of any length.
+    /// A ping that names no valid topic is not stored, because anybody may send anything, of any
+    /// length.
     pub async fn ping(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
         self.metrics.pinged(ping.source.as_str());
         if let Err(why) = Topic::parse(ping.url.as_str()) {
@@ -39,8 +39,8 @@ impl SubscriptionService {
         Ok(named)
     }
 
-    /// Like [`ping`](Self::ping), but sees whether the resource can be read, which is
-    /// what rssCloud's REST interface tells its callers.
+    /// Processes a ping like [`ping`](Self::ping), but checks whether the resource can be read, as
+    /// rssCloud's REST interface reports to its callers.
     pub async fn ping_readable(
         &self,
         ping: &Ping,
@@ -48,7 +48,7 @@ impl SubscriptionService {
     ) -> Result<(), SubscriptionRefusal> {
         let unreadable = || SubscriptionRefusal::Unreadable(ping.url.clone());
         let Ok(topic) = Topic::parse(ping.url.as_str()) else {
-            self.ping(ping, spacing).await?; // which says so
+            self.ping(ping, spacing).await?; // records the ping
             return Err(unreadable());
         };
         let known = self.store.find(topic.as_str()).await?;
@@ -74,8 +74,8 @@ impl SubscriptionService {
         Err(why)
     }
 
-    /// Whether a watched resource can be read; taken for granted if that takes long to
-    /// tell. One that was read a moment ago is not read again.
+    /// Returns whether a resource with subscriptions can be read; `true` if that takes too long to
+    /// find out. A resource that was fetched a moment ago is not fetched again.
     pub(super) async fn is_readable(
         &self,
         resource: &Resource,
@@ -91,9 +91,8 @@ impl SubscriptionService {
         }
     }
 
-    /// Whether something that nobody watches can be fetched; taken for granted if that
-    /// takes long to tell. Strangers can name any address here, so few are fetched at
-    /// once.
+    /// Returns whether a resource without subscriptions can be fetched; `true` if that takes too
+    /// long to find out. Anybody can name any address, so few are fetched at once.
     async fn can_fetch(&self, topic: &Topic) -> bool {
         let Ok(_place) = self.probes.try_acquire() else { return true };
         let (url, validators) = (topic.fetch_url(), Validators::default());

@@ -1,9 +1,9 @@
-//! rssCloud registrations: `pleaseNotify`, whichever way it came.
+//! rssCloud registrations (`pleaseNotify`), independent of their interface.
 //!
-//! The rules are those of the walkthrough (seed 000). A registration names a handler
-//! by its parts; what is glued together here is checked part by part, so that no part
-//! can smuggle another (rule S9), and a handler is called only if it is at the
-//! caller's own address or agrees to a challenge (rule S27).
+//! The rules are those of the walkthrough (seed 000). A registration names a handler by its parts,
+//! which are checked one by one before they are joined, so that no part can inject another (rule
+//! S9). A handler is accepted only if it is at the caller's address or answers a challenge (rule
+//! S27).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -24,36 +24,36 @@ use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, 
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
-/// Resources of one registration that are processed concurrently, so that one caller cannot make
-/// us send a hundred simultaneous requests to one handler (S26).
+/// The maximum number of resources of one registration that are processed concurrently, so that one
+/// caller cannot make feedgate send a hundred requests to one handler at once (rule S26).
 const REGISTRATION_CONCURRENCY: usize = 4;
-/// Subscriptions of one handler to one resource that are looked at: nobody's, in each
-/// protocol, and some of accounts.
+/// The maximum number of subscriptions of one handler to one resource that are examined: the
+/// anonymous one in each protocol, and some of accounts.
 const MOST_OF_ONE: usize = 20;
 
-/// A handler as a registration names it, and the caller's address.
+/// A handler as a registration names it, and the address of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotificationHandler {
-    /// Whether the protocol's name asked for TLS (`https-post`).
+    /// Whether the name of the protocol asks for TLS (`https-post`).
     pub tls: bool,
     /// The protocol.
     pub protocol: Protocol,
     /// `domain`, if one was given.
     pub domain: Option<String>,
-    /// `port`, as it was written.
+    /// `port`, as written.
     pub port: String,
-    /// `path`, as it was written.
+    /// `path`, as written.
     pub path: String,
-    /// Where the request came from.
+    /// The address of the caller.
     pub caller: Option<IpAddr>,
 }
 
 impl NotificationHandler {
-    /// The address to call; `None` if the parts make none.
+    /// Returns the callback address; `None` if the parts do not form one.
     pub fn callback(&self) -> Option<Callback> {
         let port: u16 = self.port.trim().parse().ok().filter(|port| *port > 0)?;
-        // Port 443 means https whatever the protocol is called: many clients know
-        // only the name http-post.
+        // Port 443 means https whatever the protocol is called, because many clients know only the
+        // name http-post.
         let mut tls = self.tls || port == 443;
         let host = match &self.domain {
             Some(domain) => {
@@ -81,11 +81,11 @@ fn host(text: &str) -> Option<Host> {
 }
 
 impl SubscriptionService {
-    /// Registers `handler` for each of `urls`, and returns when the first of these
-    /// subscriptions ends. The answer is one for all: as with deployed servers it is a success
-    /// if one of them could be registered for, else the first refusal. Only where the store
-    /// fails for one is it a failure of all; asking again does no harm. No resource is read
-    /// sooner than `spacing` after it was last read (rule S29).
+    /// Registers `handler` for each of `urls`, and returns the time at which the first of these
+    /// subscriptions ends. As on deployed servers, the registration succeeds if one of the
+    /// resources could be registered; otherwise the first refusal is returned. A failure of the
+    /// store for any resource fails the whole registration, which may safely be repeated. No
+    /// resource is fetched sooner than `spacing` after its last fetch (rule S29).
     pub async fn register(
         &self,
         handler: &NotificationHandler,
@@ -148,7 +148,7 @@ impl SubscriptionService {
             topic,
             callback,
             protocol: handler.protocol.clone(),
-            // What is told is that the document changed, with whichever entries.
+            // rssCloud notifications say only that the document changed.
             format: Format::Raw,
             updates: Updates::default(),
             statuses: Statuses::Never,
@@ -170,9 +170,9 @@ impl SubscriptionService {
         Ok(held.lease_until)
     }
 
-    /// Whether a resource can be read, as far as may be asked: one that failed before is
-    /// read anew. A server that wants to be left alone says nothing about a resource that
-    /// could once be read.
+    /// Returns whether a resource can be read. A resource whose last fetch failed is fetched again
+    /// if its schedule allows; while its server asks not to be contacted, a resource that could be
+    /// read before counts as readable.
     async fn is_reachable(
         &self,
         resource: &Resource,
@@ -190,8 +190,8 @@ impl SubscriptionService {
         Ok(status.last_parse.is_some() && left_alone.is_some())
     }
 
-    /// Whether this handler is registered already: who renews while a publisher is out of
-    /// order must not lose the subscription by it.
+    /// Returns whether this handler is registered already: a renewal while the publisher is
+    /// unavailable must not lose the subscription.
     async fn is_renewal(
         &self,
         topic: &Topic,
@@ -210,8 +210,8 @@ impl SubscriptionService {
         Ok(held.any(|held| held.as_str() == protocol.as_str()))
     }
 
-    /// A `domain` may be anybody's, so it is asked with a challenge; the procedures of
-    /// XML-RPC and SOAP cannot echo one, but must exist and answer without a fault.
+    /// Verifies a handler. A `domain` may belong to anybody, so its handler must echo a challenge;
+    /// XML-RPC and SOAP procedures cannot echo, but must exist and respond without a fault.
     async fn verify_handler(
         &self,
         handler: &NotificationHandler,

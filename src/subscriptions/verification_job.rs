@@ -1,9 +1,8 @@
-//! Works off intents: asks their callbacks and does what they agree to.
+//! The job that verifies stored intents and carries out those whose callbacks agree.
 //!
-//! A callback that says no is believed at once, and nothing changes. One that cannot
-//! be reached is asked again, each time with a new challenge; when it has had its
-//! chances it is told that the request is denied (WebSub `#subscription-validation`),
-//! in case it can be reached by then, and the intent is forgotten.
+//! A refusal of the callback is final, and nothing changes. An unreachable callback is retried,
+//! each time with a new challenge; after the last attempt it is notified that the request is denied
+//! (WebSub `#subscription-validation`), in case it is reachable by then, and the intent is deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,25 +16,25 @@ use feedgate_core::intent::DueIntent;
 use feedgate_core::ports::{ClaimLimits, StoreError};
 use feedgate_core::topic;
 
-/// How long to wait before each further attempt. WebSub asks for promptness; a server
-/// that restarts is back within minutes.
+/// The delays before further attempts. WebSub asks for prompt verification, and a restarting server
+/// is back within minutes.
 const WAITS: [Duration; 4] = [
     Duration::from_secs(10),
     Duration::from_secs(60),
     Duration::from_secs(5 * 60),
     Duration::from_secs(30 * 60),
 ];
-/// Longer than a verification with the first look at a resource can take, so that no
-/// intent is handed out twice while it is worked on.
+/// The lease of a claimed intent: longer than a verification plus the first fetch of a resource can
+/// take, so that no intent is processed twice at the same time.
 pub(super) const CLAIM: Duration = Duration::from_secs(120);
 
-/// The work of verifying intents.
+/// Verifies stored intents.
 pub struct VerificationJob {
     subscribe: Arc<SubscriptionService>,
 }
 
 impl VerificationJob {
-    /// The work that `subscribe` puts off.
+    /// Creates the job for the intents that `subscribe` stores.
     pub fn new(subscribe: Arc<SubscriptionService>) -> VerificationJob {
         VerificationJob { subscribe }
     }
@@ -47,12 +46,12 @@ impl VerificationJob {
     ) -> Result<(), StoreError> {
         let subscribe = &self.subscribe;
         let Err(why) = subscribe.verify(&due.intent, Some(visit)).await else {
-            // Whatever took its place meanwhile is verified by itself.
+            // A newer intent has replaced this one, and is verified separately.
             return subscribe.settle(due.id, &due.intent, runner::now()).await.map(drop);
         };
         let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
         if due.attempts == 0 || wait.is_none() {
-            // Not at every attempt. Hosts only: callbacks carry tokens.
+            // Logged on the first attempt only, and by host only, because callbacks contain tokens.
             let request = &due.intent.request;
             warn!(
                 intent = due.id,

@@ -1,7 +1,7 @@
-//! Asking a callback whether it wants what somebody asked for in its name.
+//! Verification requests to callbacks.
 //!
-//! No redirect is followed: whoever answers must be who was named. What a callback
-//! answers is read up to a limit and never kept.
+//! Redirects are not followed, because the response must come from the named callback. Responses
+//! are read up to a limit and never stored.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -14,31 +14,31 @@ use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::{rsscloud, soap, xmlrpc};
 
-/// Why a callback is taken not to have agreed.
+/// The reason why a callback is not verified.
 #[derive(Debug, thiserror::Error)]
 pub enum NotVerified {
-    /// No request was sent: too many verifications are in progress at its host, or failed there.
+    /// The callback was not contacted, because its host has too many verifications or failures.
     #[error("too many verifications are in progress at its host, or failed there")]
     RateLimited,
-    /// The callback could not be reached.
+    /// The callback did not respond.
     #[error("it could not be reached: {0}")]
     Unreachable(#[source] FetchError),
-    /// The status of the response is not 2xx.
+    /// The response is not a success.
     #[error("it answered {0} instead of 2xx")]
     Status(StatusCode, AnswerExcerpt),
-    /// The body of the response is not the challenge.
+    /// The response does not contain the challenge.
     #[error("its answer is not exactly the challenge")]
     Challenge(AnswerExcerpt),
-    /// The procedure that was called reported a fault.
+    /// The called procedure returned a fault.
     #[error("it answered with a fault: {0}")]
     Fault(String),
-    /// The response is not valid in the protocol of the registration.
+    /// The callback does not speak the protocol of its registration.
     #[error("its answer is no valid {0} answer")]
     Protocol(&'static str),
 }
 
 impl NotVerified {
-    /// A word for logs and metrics, listed in `docs/errors.md`.
+    /// Returns a stable code for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::RateLimited => "rate_limited",
@@ -50,7 +50,7 @@ impl NotVerified {
         }
     }
 
-    /// The beginning of a response that does not verify the intent.
+    /// Returns the beginning of the unexpected response.
     pub(super) fn excerpt(&self) -> Option<&AnswerExcerpt> {
         match self {
             Self::Status(_, excerpt) | Self::Challenge(excerpt) => Some(excerpt),
@@ -58,7 +58,7 @@ impl NotVerified {
         }
     }
 
-    /// Whether asking again later might help. A callback that says no is believed.
+    /// Returns whether a later attempt might succeed. A refusal of the callback is final.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(FetchError::Forbidden { .. }) => false,
@@ -71,18 +71,17 @@ impl NotVerified {
     }
 }
 
-/// WebSub `#hub-verifies-intent`: the callback must echo a challenge.
+/// Verifies an intent by a challenge that the callback must echo (WebSub `#hub-verifies-intent`).
 ///
-/// "The subscriber MUST confirm … by responding with an HTTP success (2xx) code with a
-/// response body equal to the hub.challenge parameter"; one line end behind it is let
-/// pass (rule D13).
+/// "The subscriber MUST confirm … by responding with an HTTP success (2xx) code with a response
+/// body equal to the hub.challenge parameter"; one trailing line end is tolerated (rule D13).
 pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), NotVerified> {
     let challenge = nonce();
     let request = &intent.request;
     let lease = request.lease.as_secs().to_string();
     let mut query = vec![("hub.mode", intent.mode.as_str()), ("hub.topic", request.topic.as_str())];
     if request.account.is_some() {
-        query.push(("hub.callback", request.callback.as_str())); // as Superfeedr does (row S-15)
+        query.push(("hub.callback", request.callback.as_str())); // sent by Superfeedr as well (row S-15)
     }
     query.push(("hub.challenge", &challenge));
     if intent.mode == IntentMode::Subscribe {
@@ -100,8 +99,8 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
     }
 }
 
-/// WebSub `#subscription-validation`: tells the callback that nothing will come of it.
-/// Whether it listens is its own affair.
+/// Notifies the callback that its request is denied (WebSub `#subscription-validation`). The
+/// response is ignored.
 pub(super) async fn denied(fetch: &HttpClient, intent: &Intent, reason: &str) {
     let topic = intent.request.topic.as_str();
     let query = [("hub.mode", "denied"), ("hub.topic", topic), ("hub.reason", reason)];
@@ -110,9 +109,9 @@ pub(super) async fn denied(fetch: &HttpClient, intent: &Intent, reason: &str) {
     }
 }
 
-/// rssCloud with `domain`: "the response body contains the challenge" (seed 000). An
-/// answer that is the challenge, or has it as a word of its own, agrees; one that
-/// merely repeats the query does not.
+/// Verifies an rssCloud handler with `domain`: "the response body contains the challenge" (seed
+/// 000). The response must be the challenge, or contain it as a separate word; one that merely
+/// repeats the query is rejected.
 pub(super) async fn challenged(
     fetch: &HttpClient,
     callback: Url,
@@ -129,8 +128,8 @@ pub(super) async fn challenged(
     }
 }
 
-/// An rssCloud handler agrees to be told no more by answering with the challenge, or
-/// with 410, as handlers do that have gone.
+/// Verifies the cancellation of an rssCloud subscription: the handler responds with the challenge,
+/// or with 410, as handlers do that no longer exist.
 pub(super) async fn cancelled(
     fetch: &HttpClient,
     callback: Url,
@@ -149,9 +148,9 @@ pub(super) async fn cancelled(
     }
 }
 
-/// rssCloud without a challenge: "My server does a test call of the handler before
-/// adding the subscription" (seed 000). With `strict`, the handler must answer in its
-/// protocol: a web server that answers anything with 200 does not agree to be called.
+/// Verifies an rssCloud handler without a challenge: "My server does a test call of the handler
+/// before adding the subscription" (seed 000). If `strict`, the response must be in the protocol of
+/// the handler: a web server that responds to every request with 200 has not agreed.
 pub(super) async fn test_call(
     fetch: &HttpClient,
     protocol: &Protocol,
@@ -187,7 +186,7 @@ async fn post(
     successful(fetch.call(call).await)
 }
 
-/// GET with these parameters behind those that the callback has of its own (WebSub
+/// Sends a GET with these parameters after those of the callback's own query (WebSub
 /// `#subscriber-sends-subscription-request`: "appended … using the & character").
 async fn get(
     fetch: &HttpClient,

@@ -1,9 +1,8 @@
-//! Waiting until the subscribers of a resource have been told of a ping.
+//! Waiting until the subscribers of a resource have been notified after a ping.
 //!
-//! A ping is usually answered before anybody is told: the caller need not wait for the
-//! slowest subscriber. Whoever wants to is kept waiting here, for a bounded time, while the
-//! work is done where it always is. Another node may be doing it, so what counts is what
-//! the store says.
+//! The response to a ping usually does not wait for deliveries, because the slowest subscriber
+//! would delay it. A client that asks for it waits here, for a limited time, while the jobs do the
+//! work. Another node may be doing it, so progress is read from the store.
 
 use std::time::Duration;
 
@@ -16,15 +15,15 @@ use feedgate_core::ports::{LogNumbers, StoreError};
 use feedgate_core::resource::Resource;
 use feedgate_core::topic::Topic;
 
-/// Callers who wait at once; further ones are answered at once.
+/// The maximum number of waiting clients. Further ones are answered at once.
 pub(super) const WAITING: usize = 32;
-/// Between two looks at how far it has come: at first, and at most.
+/// The first and the longest interval between two checks of the progress.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
 impl SubscriptionService {
-    /// Takes a ping and waits, for `patience` at most, until all who are owed something
-    /// because of it have been asked once; returns how many have been told. Who failed is
-    /// told later, and not waited for.
+    /// Processes a ping and waits, for `patience` at most, until each affected subscriber has had
+    /// one delivery attempt. Returns the number of notified subscribers. Failed deliveries are
+    /// retried later, without waiting for them.
     pub async fn ping_and_wait(
         &self,
         ping: &Ping,
@@ -51,8 +50,8 @@ impl SubscriptionService {
         Ok(self.told(&resource, until).await?)
     }
 
-    /// Waits until the resource has been polled after the ping, and returns it as it is
-    /// then.
+    /// Waits until the resource has been polled after the ping, and returns its state after the
+    /// poll.
     async fn polled_after(
         &self,
         resource: &Resource,
@@ -68,14 +67,14 @@ impl SubscriptionService {
                 held = now;
             }
             sleep(pause).await;
-            // A server that is left alone is not read however often one looks.
+            // The interval grows, because the server may be one that must not be contacted now.
             pause = (pause * 2).min(LOOKS.1);
         }
         Ok(held)
     }
 
-    /// How many have been told of what is behind `before`, when nobody is left to be told,
-    /// or when the time is over.
+    /// Returns the number of subscribers notified of records after `before`, once none is pending
+    /// or the time is over.
     async fn told(&self, before: &Resource, until: Instant) -> Result<u64, StoreError> {
         let numbers = LogNumbers { head: before.head, body_version: before.body_version };
         let mut pause = LOOKS.0;
