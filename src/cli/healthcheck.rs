@@ -16,12 +16,12 @@ use super::{Outcome, SettingsArgs, print_line};
 /// not ready.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// FetchRequest the gateway that runs with these settings whether it is ready.
+/// Check whether the gateway that runs with these settings is ready. Exits with 1 if it is not.
 #[derive(Debug, clap::Args)]
 pub(super) struct HealthcheckArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// FetchRequest here instead of where the settings say that it listens.
+    /// The URL of the gateway, instead of the address that the settings tell it to listen on.
     #[arg(long, value_name = "URL")]
     url: Option<Url>,
 }

@@ -41,20 +41,20 @@ const EVENTS: usize = 32;
 /// How long a hub may take to verify an unsubscription.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// FetchRequest a cloud or a hub to tell of changes of feeds, and print what it tells. Ends when it
-/// is interrupted.
+/// Subscribe to feeds at a cloud or hub, and print its notifications. Runs until it is
+/// interrupted.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListenArgs {
-    /// The cloud's or the hub's address. Without it, what each feed names.
+    /// The URL of the cloud or hub. Without it, each feed's own is used.
     #[arg(long, value_name = "URL")]
     cloud: Option<Url>,
-    /// The feeds to be told of.
+    /// A feed to subscribe to. Can be repeated.
     #[arg(long = "feed", value_name = "URL", required = true)]
     feeds: Vec<Url>,
-    /// By which protocol to ask and to be told.
+    /// The protocol of the subscription and of the notifications.
     #[arg(long, value_enum, default_value_t = Spoken::HttpPost)]
     protocol: Spoken,
-    /// Where to be told; 0 takes a free port.
+    /// The port to receive notifications on; 0 picks a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// The name or address by which the cloud finds us. Without it, where the request comes

@@ -1,9 +1,9 @@
-//! `feedgate poll URL`: one poll, told step by step. It needs no store and changes
-//! nothing anywhere.
+//! `feedgate poll URL`: one poll, explained step by step. It needs no store and changes nothing.
 //!
-//! What is shown goes through the same fetch, parser, normalizer and scheduler as a poll
-//! of `serve`, the guard of the way out included: an operator at a terminal reaches inner
-//! addresses only if `FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS` lists them.
+//! The poll uses the same fetch, parser, normalizer and scheduler as `serve`, and the same egress
+//! guard: private addresses are fetched only if `FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS` lists them. The
+//! schedule is that of a resource which was never polled before, because nothing is read from a
+//! store.
 
 mod json;
 mod text;
@@ -27,13 +27,13 @@ use feedgate_core::schedule::{
     self, NewRecords, PollFinding, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
 };
 
-/// HttpClient a URL once and tell what happened on the way, what was understood, and when it
-/// would be fetched again. Ends with 1 if the fetch failed.
+/// Poll a URL once, as if for the first time, and print the requests and responses, what was
+/// parsed, and when it would be polled again. Exits with 1 if the fetch failed.
 #[derive(Debug, clap::Args)]
 pub(super) struct PollArgs {
-    /// What to poll.
+    /// The URL to poll.
     url: String,
-    /// Tell it in JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     /// Read settings from this TOML file.

@@ -22,7 +22,7 @@ use crate::support::origin::{Step, answer};
 
 const ATOM: &str = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>Tides</title></feed>";
 
-/// NetworkSettings that reach the test's own server, with timeouts no test has to sit out.
+/// Settings that allow requests to the test's own server, with short timeouts.
 fn settings() -> NetworkSettings {
     NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),

@@ -98,6 +98,6 @@ pub struct Poll {
     /// What the poller remembers.
     pub polling: Polling,
     /// Whether status and polling are what they were when the resource was claimed, but for
-    /// their [`Pace`](super::poll_times::PollTimes): then the store need not write the rest.
+    /// their [`PollTimes`](super::poll_times::PollTimes): then the store need not write the rest.
     pub leaves_details: bool,
 }

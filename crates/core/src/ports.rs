@@ -1,4 +1,9 @@
-//! What the floors above may ask of a store.
+//! The ports of the store: everything that the program can do with a database.
+//!
+//! A port is a trait about one subject; [`Store`] is all of them together. To add an operation, add
+//! a method here, its SQL in the file of `crates/store` that implements the port, and a test in
+//! `tests/it/store` that runs on SQLite and on PostgreSQL. To add a port, list it in `store_of!`
+//! too.
 
 mod accounts;
 mod backfills;
@@ -282,7 +287,7 @@ pub trait Upstreams: Send + Sync {
 /// What is known of publishers' servers.
 #[async_trait]
 pub trait Hosts: Send + Sync {
-    /// The group of servers that `url` belongs to (see [`Groups`](crate::host_groups)).
+    /// The group of servers that `url` belongs to (see [`host_groups`](crate::host_groups)).
     fn group(&self, url: &str) -> String;
 
     /// What is known of a group.
@@ -363,10 +368,10 @@ pub trait Schedule: Send + Sync {
     async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
-/// LogNumbers for `/metrics`.
+/// The gauges of `/metrics` that are read from the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// WatchedResource resources.
+    /// Watched resources.
     pub resources: u64,
     /// Those in error.
     pub failing: u64,
@@ -420,7 +425,7 @@ pub trait Maintenance: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError>;
 
-    /// LogNumbers for `/metrics`.
+    /// Returns the gauges of `/metrics` at `now`.
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError>;
 
     /// Whether the store takes writes and its schema is this program's.

@@ -164,7 +164,7 @@ macro_rules! is_free {
 
 /// Due resources. One that nobody subscribes to is in none of the indexes used here.
 ///
-/// HostGroups that are being asked, or were a moment ago, or are left alone, are passed over
+/// Host groups that are being asked, or were a moment ago, or are left alone, are passed over
 /// before the front is cut off: one that is always behind must not fill it. So is what is
 /// claimed, which keeps its place: of two indexes that have it, neither is written for a claim.
 const QUEUE: ClaimQueue = ClaimQueue {

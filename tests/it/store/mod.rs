@@ -97,12 +97,12 @@ pub(crate) fn topic(name: &str) -> Topic {
     Topic::parse(format!("https://feeds.test/{name}")).unwrap()
 }
 
-/// ClaimLimits for everything.
+/// Limits that let everything be claimed.
 fn room() -> ClaimLimits {
     ClaimLimits { limit: 1_000_000, per_host: 1_000_000, busy: Vec::new() }
 }
 
-/// ClaimLimits for so many, wherever they are.
+/// Limits that let `limit` jobs be claimed, whatever their hosts.
 fn few(limit: usize) -> ClaimLimits {
     ClaimLimits { limit, per_host: limit, busy: Vec::new() }
 }

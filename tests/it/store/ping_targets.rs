@@ -1,4 +1,4 @@
-//! PingTargets that have to be told of changes.
+//! Ping targets that have to be notified of changes.
 
 use std::sync::Arc;
 

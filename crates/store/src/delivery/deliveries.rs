@@ -238,7 +238,7 @@ const WAITING: &str = failed!(
     " then given.retry_at"
 );
 
-/// DueSubscription at once only if there is more than what was tried.
+/// A subscription is due at once only if there is more to deliver than what was tried.
 const FAILED: &str =
     failed!("replay_from is not null or claimed_upto < ", owed!(), " then cast($1 as bigint)");
 

@@ -4,7 +4,7 @@
 //!
 //! * `Ok` means durable: `synchronous = full`, and nobody is answered before the
 //!   transaction that holds the answer is on disk.
-//! * SqliteReaders see what was committed when they began (WAL) and wait for nobody.
+//! * Readers see what was committed when they began (WAL) and wait for nobody.
 //! * Several processes may open one file, so `feedgate token create` works beside
 //!   `feedgate serve`, and a second `serve` does no harm: work is claimed in rows, and
 //!   a writer waits for the other's lock. Only waking is a matter of one process; the
