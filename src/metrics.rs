@@ -1,8 +1,11 @@
-//! What is counted, for `/metrics`.
+//! The counters of this node, for `/metrics`.
 //!
-//! Numbers that the store knows (how many resources and subscriptions, how late) are not kept
-//! here: they are read when the metrics are requested. Labels come from bounded
-//! sets only; no address and no name of a subscriber is one.
+//! A counter is a field of [`Metrics`], registered under its name in [`Metrics::new`], and a method
+//! that names the event it counts. Numbers that the database knows (how many resources and
+//! subscriptions, how late) are not kept here: they are read when the metrics are requested, see
+//! `http/routes/ops/metrics.rs`. Labels come from bounded sets only; no URL and no name of a
+//! subscriber is one. The exported name is the registered one with the prefix `feedgate_` and, for
+//! counters, the suffix `_total`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -92,7 +92,8 @@ pub enum SubscribeOutcome {
     Later,
 }
 
-/// The reason why a subscription request was not carried out.
+/// The reason why a subscription request was not carried out. The texts are those of the event log.
+/// Endpoints have sentences of their own for their clients, and quote these texts in a few of them.
 #[derive(Debug, thiserror::Error)]
 pub enum SubscriptionRefusal {
     /// The callback did not agree.

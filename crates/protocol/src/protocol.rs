@@ -1,4 +1,8 @@
 //! The protocols in which subscribers are notified.
+//!
+//! Several places read the name of a protocol as text, so the compiler does not find them when a
+//! variant is added: `docs/contributing/architecture.md`, "Adding a notification protocol", lists
+//! them.
 
 /// The protocol by which a subscriber is notified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +24,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Returns the word used in the database and in metrics.
+    /// Returns the word used in the database, in metrics and in the event log.
     pub fn as_str(&self) -> &'static str {
         match self {
             Protocol::WebSub => "websub",

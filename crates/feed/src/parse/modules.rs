@@ -1,6 +1,10 @@
 //! The extension modules of feeds. A module with elements that have a counterpart in Atom has one
 //! file here, which reads them, and one line in [`READERS`]. The elements of all other modules are
 //! kept as they are; such a module is one line in `vocabulary::known`.
+//!
+//! A value that several modules write in different forms, such as a location, is not read here but
+//! completed by a pass (`passes/geo.rs`). The usual prefix of a namespace in the output is in
+//! `render/names.rs`.
 
 mod content;
 mod dc;

@@ -1,7 +1,7 @@
 //! The vocabularies of feeds: the namespace URIs of each, and its usual prefix.
 //!
-//! This module holds data only. The formats and modules above (`formats::read_foreign`) decide how
-//! the elements of a vocabulary are read.
+//! This module holds data only. Formats (`formats.rs`) and modules (`modules.rs`) decide how the
+//! elements of a vocabulary are read; elements that nothing reads are kept as they are.
 
 mod known;
 

@@ -1,7 +1,8 @@
 //! Brings the schema up to date when the store is opened.
 //!
-//! A migration is a file in `migrations/`, never changed once released; what comes later is a
-//! file of its own. What holds here:
+//! A migration is a file in `migrations/`, listed in [`MIGRATIONS`]. A file is never changed once
+//! released: a later change of a table is a file of its own, with the next number. How these files
+//! are written is explained at the top of `migrations/0001_resources.sql`. What holds here:
 //!
 //! * Each migration is one transaction, with the row that records it. A start that fails leaves
 //!   the schema at the last complete version, and the next start goes on from there.
