@@ -7,8 +7,8 @@
 //! FEEDGATE_NAME = "default" => field: Type, what it takes;
 //! ```
 //!
-//! Then hand its value to the module that uses it: add a field to that module's settings struct, and
-//! fill it in `module_settings.rs`. Only `app` and the commands see [`Config`] itself.
+//! Then hand its value to the module that uses it: add a field to that module's settings struct,
+//! and fill it in `module_settings.rs`. Only `app` and the commands see [`Config`] itself.
 //!
 //! Everything else follows from the entry: the field of [`Config`], how it is read and checked,
 //! the name in the TOML file (the same without `FEEDGATE_`, in lower case), the lists that
