@@ -104,23 +104,6 @@ create table moves (
     {key} (resource_id, id)
 );
 
--- One row is how one poll of a resource ended.
-create table fetches (
-    id          {serial},
-    resource_id bigint not null references resources (id),
-    at          bigint not null,             -- when it ended
-    trigger     text   not null,             -- poll::Trigger
-    outcome     text   not null,             -- the outcome's code
-    http_code   bigint not null,             -- 0: there was no HTTP response
-    took_ms     bigint not null,
-    wire_bytes  bigint not null,             -- bytes received, as transferred
-    appended    bigint not null,             -- new and updated entries that it added to the log
-    {key} (resource_id, id)
-);
-
--- Serves prune.
-create index fetches_at on fetches (at);
-
 -- One row is the hub or rssCloud server that a resource advertises, and our subscription there.
 create table upstreams (
     resource_id bigint not null references resources (id),

@@ -30,8 +30,9 @@ const TICK: Duration = Duration::from_secs(20);
 const MOST_ERRORS: u32 = 3;
 /// "We normally run maintenance at most every 24hour for each resource" (seed 003).
 const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
-/// How long fetch outcomes are kept: operators look back a week.
-const OUTCOME_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long what was learned of a publisher's host is kept: its `robots.txt`, its refusals and its
+/// backoff.
+const HOST_RECORD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long a resource without subscribers is kept (S44): somebody who subscribes again within
 /// that time is not notified of old entries.
 const UNWATCHED_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -47,7 +48,7 @@ enum Task {
     Measure,
     /// Stores the changes.xml documents of past hours.
     KeepHours,
-    /// Deletes old fetch outcomes, and old lines of changes.xml.
+    /// Deletes what was learned of hosts long ago, and old lines of changes.xml.
     Prune,
     /// Deletes resources that have had no subscriber for a month.
     Forget,
@@ -209,7 +210,7 @@ async fn prune(
 ) -> Result<u64, StoreError> {
     let hours_before = settings.save_hours.map(|keep| now - keep);
     let lines = store.prune_changes(now - settings.keep_pings, hours_before).await?;
-    Ok(lines + store.prune(now - OUTCOME_RETENTION).await?)
+    Ok(lines + store.prune(now - HOST_RECORD_RETENTION).await?)
 }
 
 impl Task {

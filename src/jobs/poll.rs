@@ -204,7 +204,7 @@ impl Poller {
             self.event_log.record(event);
         }
         self.metrics.polled(report.outcome, due.trigger.as_str(), report.took);
-        self.metrics.fetched(report.poll.wire_bytes, appended.new);
+        self.metrics.fetched(report.wire_bytes, appended.new);
         debug!(
             resource = resource.id.0,
             outcome = report.outcome,

@@ -57,13 +57,6 @@ pub struct Poll {
     pub at: DateTime<Utc>,
     /// Why it was made.
     pub trigger: Trigger,
-    /// How it ended, as a stable word: `ok_new`, `ok_same`, `not_modified` or an
-    /// error code of `docs/errors.md`.
-    pub outcome: String,
-    /// From the first byte sent to the last received, in milliseconds.
-    pub took_ms: u32,
-    /// Bytes received, before content decoding.
-    pub wire_bytes: u64,
     /// Whether the server answered as it should. The status does not tell: one that says
     /// that all is well may be older than this poll (rule P32).
     pub answered_well: bool,

@@ -412,8 +412,8 @@ pub trait Maintenance: Send + Sync {
     /// `before`. Returns how many.
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// Drops fetch outcomes, refusals, what was read in `robots.txt` and what was
-    /// learned of servers from before `before`. Returns how many.
+    /// Drops refusals, what was read in `robots.txt` and what was learned of servers from
+    /// before `before`. Returns how many.
     async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
 
     /// Drops resources that have had no subscriber since `before`, with all that is kept of

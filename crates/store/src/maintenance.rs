@@ -78,10 +78,6 @@ impl Maintenance for Db {
     }
 
     async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
-        const FETCHES: &str = "
-            delete from fetches
-             where (resource_id, id) in (select resource_id, id from fetches
-                                          where at < $1 order by at limit $2)";
         const REFUSALS: &str = "
             delete from refusals
              where resource_id in (select resource_id from refusals
@@ -100,7 +96,7 @@ impl Maintenance for Db {
                                and (last_success_at is null or last_success_at < $1)
                              limit $2 {skip locked})";
         let mut dropped = 0;
-        for sql in [FETCHES, REFUSALS, ROBOTS, HOSTS] {
+        for sql in [REFUSALS, ROBOTS, HOSTS] {
             loop {
                 let drop = self.write(move |tx| {
                     Box::pin(async move { tx.execute(sql, params![before, BATCH]).await })

@@ -114,5 +114,4 @@ pub(super) fn ignore_failure(report: &mut PollReport, before: &Resource, jitter:
     poll.status.last_fetch = last_fetch;
     poll.status.next_fetch = Some(poll.next_fetch);
     NETWORK_DOWN.clone_into(&mut poll.status.period_reason);
-    NODE_OFFLINE.clone_into(&mut poll.outcome);
 }

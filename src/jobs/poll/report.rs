@@ -32,10 +32,13 @@ const WINDOW_OVERRUN: &str = "; window overrun: all are new, and some may have b
 pub(super) struct PollReport {
     /// What the store records.
     pub(super) poll: Poll,
-    /// The outcome, as a label of metrics.
+    /// How the poll ended, as a stable word: `ok_new`, `ok_same`, `not_modified` or an error code
+    /// of `docs/errors.md`.
     pub(super) outcome: &'static str,
     /// How long the fetch took.
     pub(super) took: Duration,
+    /// The number of bytes received, before content decoding.
+    pub(super) wire_bytes: u64,
 }
 
 /// What a report depends on besides the observation.
@@ -59,6 +62,7 @@ pub(super) fn report(
     let resource = &due.resource;
     let now = observation.at + observation.took;
     let outcome = outcome(&observation.found, &records);
+    let (took, wire_bytes) = (observation.took, observation.wire_bytes);
     let kind = kind(&observation.found);
     let held = ScheduleInput {
         kind: resource.kind,
@@ -85,9 +89,6 @@ pub(super) fn report(
     let poll = Poll {
         at: now,
         trigger: due.trigger,
-        outcome: outcome.to_owned(),
-        took_ms: observation.took.as_millis().try_into().unwrap_or(u32::MAX),
-        wire_bytes: observation.wire_bytes,
         answered_well,
         kind,
         fetch_url: None,
@@ -104,7 +105,7 @@ pub(super) fn report(
         polling,
         leaves_details: false,
     };
-    PollReport { poll, outcome, took: observation.took }
+    PollReport { poll, outcome, took, wire_bytes }
 }
 
 /// The stable code of the outcome.

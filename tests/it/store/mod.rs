@@ -139,9 +139,6 @@ pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
     Poll {
         at,
         trigger: Trigger::Schedule,
-        outcome: "ok_new".to_owned(),
-        took_ms: 12,
-        wire_bytes: 345,
         answered_well: true,
         kind: None,
         fetch_url: None,

@@ -90,11 +90,7 @@ pub(crate) async fn record(
     poll.status.velocity = before.status.velocity;
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
     poll.status.entries_count_since_last_maintenance = entries;
-    poll_result::end(
-        tx,
-        &[(PollResult::from_poll(id, &poll, true), before.held, after.new_records)],
-    )
-    .await?;
+    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), before.held)]).await?;
     Ok(Appended { head: Seq(after.head), new: after.new_records })
 }
 

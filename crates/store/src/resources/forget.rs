@@ -15,7 +15,7 @@ use feedgate_core::ports::StoreError;
 const FEW: i64 = 10;
 
 /// What belongs to a resource, all but its subscriptions, of which it has none.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 16] = [
     "resource_details",
     "resource_urls",
     "collection_cursors",
@@ -26,7 +26,6 @@ const TABLES: [&str; 17] = [
     "records",
     "entry_keys",
     "entries",
-    "fetches",
     "refusals",
     "moves",
     "upstreams",

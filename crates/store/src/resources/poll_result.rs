@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::future::try_join3;
+use futures_util::future::try_join;
 use serde::Deserialize;
 
 use crate::engine::sql::{self, Row, Value, params};
@@ -16,7 +16,7 @@ use crate::engine::tx::{Tx, Wake};
 use crate::hosts;
 use crate::log::fan_out::{Versions, mark_due_for_status};
 use crate::resources::details;
-use feedgate_core::poll::{NewContent, Poll, Trigger};
+use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::poll_times::PollTimes;
 use feedgate_core::ports::{Appended, StoreError};
 use feedgate_core::record::Seq;
@@ -30,11 +30,6 @@ use feedgate_core::upstream::UpstreamFinding;
 pub(crate) struct PollResult {
     id: ResourceId,
     at: DateTime<Utc>,
-    trigger: Trigger,
-    outcome: String,
-    http_code: u16,
-    took_ms: u32,
-    wire_bytes: u64,
     is_well: bool,
     next_fetch: DateTime<Utc>,
     demand: Demand,
@@ -93,11 +88,6 @@ impl PollResult {
         PollResult {
             id,
             at: poll.at,
-            trigger: poll.trigger,
-            outcome: poll.outcome.clone(),
-            http_code: status.http_code,
-            took_ms: poll.took_ms,
-            wire_bytes: poll.wire_bytes,
             is_well: poll.answered_well,
             next_fetch: poll.next_fetch,
             demand: poll.demand,
@@ -173,7 +163,7 @@ pub(crate) async fn record(
             _ => {}
         }
         results.push(Ok(Some(Appended { head: *head, new: 0 })));
-        ended.push((ending, held.clone(), 0));
+        ended.push((ending, held.clone()));
     }
     // Of one resource that was polled twice, the later poll holds.
     let mut seen = HashSet::new();
@@ -239,15 +229,14 @@ async fn measured(
     rows.into_iter().map(|mut row| Ok((row.int()?, row.json()?))).collect()
 }
 
-/// Keeps how these polls of different resources ended, each with the number of news it
-/// brought, gives back the groups of their servers, and tells whom a change of status
-/// concerns.
+/// Keeps how these polls of different resources ended, gives back the groups of their
+/// servers, and tells whom a change of status concerns.
 pub(crate) async fn end(
     tx: &Tx<'_>,
-    ended: &[(PollResult, ResourceBefore, usize)],
+    ended: &[(PollResult, ResourceBefore)],
 ) -> Result<(), StoreError> {
     let mut groups: BTreeMap<&str, (bool, DateTime<Utc>)> = BTreeMap::new();
-    for (ending, held, _) in ended {
+    for (ending, held) in ended {
         let group = groups.entry(&held.host).or_insert((false, ending.at));
         *group = (group.0 || ending.is_well, group.1.max(ending.at));
     }
@@ -257,21 +246,18 @@ pub(crate) async fn end(
         keep_demands(tx, ended).await?;
         keep_details(tx, ended).await
     };
-    try_join3(rows, release, keep_outcomes(tx, ended)).await?;
-    for (ending, held, _) in ended {
+    try_join(rows, release).await?;
+    for (ending, held) in ended {
         mark_due_for_status(tx, ending.id, (held.versions, ending.versions), ending.at).await?;
     }
-    if ended.iter().any(|(_, held, _)| held.pinged == 1) {
+    if ended.iter().any(|(_, held)| held.pinged == 1) {
         tx.wake(Wake::Resources).await?;
     }
     Ok(())
 }
 
 /// Brings the rows of the resources up to date and ends the claims.
-async fn move_on(
-    tx: &Tx<'_>,
-    ended: &[(PollResult, ResourceBefore, usize)],
-) -> Result<(), StoreError> {
+async fn move_on(tx: &Tx<'_>, ended: &[(PollResult, ResourceBefore)]) -> Result<(), StoreError> {
     const MOVE_ON: &str = "
         update resources
            set poll_times = {given poll_times}, failing = {given failing},
@@ -286,13 +272,12 @@ async fn move_on(
         1 => ending.next_fetch.min(ending.at + TimeDelta::microseconds(held.spacing_us)),
         _ => ending.next_fetch,
     };
-    let ints =
-        |of: fn(&PollResult) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
+    let ints = |of: fn(&PollResult) -> i64| Value::Ints(ended.iter().map(|(e, _)| of(e)).collect());
     let texts = |of: fn(&PollResult) -> &String| {
-        Value::Texts(ended.iter().map(|(e, ..)| of(e).clone()).collect())
+        Value::Texts(ended.iter().map(|(e, _)| of(e).clone()).collect())
     };
-    let next = ended.iter().map(|(ending, held, _)| next_fetch(ending, held).timestamp_micros());
-    let pinged = ended.iter().map(|(_, held, _)| i64::from(held.pinged == 1));
+    let next = ended.iter().map(|(ending, held)| next_fetch(ending, held).timestamp_micros());
+    let pinged = ended.iter().map(|(_, held)| i64::from(held.pinged == 1));
     let columns = [
         ("id", ints(|ending| ending.id.0)),
         ("poll_times", texts(|ending| &ending.pace)),
@@ -310,15 +295,15 @@ async fn move_on(
 /// Keeps how much resources want to be polled, of those where that is another now.
 async fn keep_demands(
     tx: &Tx<'_>,
-    ended: &[(PollResult, ResourceBefore, usize)],
+    ended: &[(PollResult, ResourceBefore)],
 ) -> Result<(), StoreError> {
     const KEEP: &str = "
         update resources
            set min_period_s = {given least_s}, base_period_ms = {given unit_ms}
           {from rows}
          where resources.id = {given id}";
-    let other = ended.iter().filter(|(ending, held, _)| !ending.demand.is_about(held.demand));
-    let other: Vec<_> = other.map(|(ending, ..)| (ending.id.0, ending.demand)).collect();
+    let other = ended.iter().filter(|(ending, held)| !ending.demand.is_about(held.demand));
+    let other: Vec<_> = other.map(|(ending, _)| (ending.id.0, ending.demand)).collect();
     let unit_ms = |demand: Demand| i64::try_from(demand.unit_ms).unwrap_or(i64::MAX);
     let columns = [
         ("id", Value::Ints(other.iter().map(|(id, _)| *id).collect())),
@@ -331,7 +316,7 @@ async fn keep_demands(
 /// Keeps the details of those resources where they are others now.
 async fn keep_details(
     tx: &Tx<'_>,
-    ended: &[(PollResult, ResourceBefore, usize)],
+    ended: &[(PollResult, ResourceBefore)],
 ) -> Result<(), StoreError> {
     const KEEP: &str = "
         update resource_details
@@ -339,7 +324,7 @@ async fn keep_details(
           {from rows}
          where resource_details.resource_id = {given id}";
     let (mut ids, mut statuses, mut pollings) = (Vec::new(), Vec::new(), Vec::new());
-    for (ending, ..) in ended {
+    for (ending, _) in ended {
         let Some(details) = &ending.details else { continue };
         ids.push(ending.id.0);
         statuses.push(details.status.clone());
@@ -349,35 +334,6 @@ async fn keep_details(
         ("id", Value::Ints(ids)),
         ("status", Value::Texts(statuses)),
         ("polling", Value::Texts(pollings)),
-    ];
-    tx.execute_rows(KEEP, params![], &columns).await.map(drop)
-}
-
-async fn keep_outcomes(
-    tx: &Tx<'_>,
-    ended: &[(PollResult, ResourceBefore, usize)],
-) -> Result<(), StoreError> {
-    const KEEP: &str = "
-        insert into fetches (resource_id, at, trigger, outcome, http_code, took_ms,
-                             wire_bytes, appended)
-        {values id, at, trigger, outcome, http_code, took_ms, wire_bytes, appended}";
-    let ints =
-        |of: fn(&PollResult) -> i64| Value::Ints(ended.iter().map(|(e, ..)| of(e)).collect());
-    let texts = |of: fn(&PollResult) -> &str| {
-        Value::Texts(ended.iter().map(|(e, ..)| of(e).into()).collect())
-    };
-    let columns = [
-        ("id", ints(|ending| ending.id.0)),
-        ("at", ints(|ending| ending.at.timestamp_micros())),
-        ("trigger", texts(|ending| ending.trigger.as_str())),
-        ("outcome", texts(|ending| &ending.outcome)),
-        ("http_code", ints(|ending| ending.http_code.into())),
-        ("took_ms", ints(|ending| ending.took_ms.into())),
-        ("wire_bytes", ints(|ending| ending.wire_bytes.try_into().unwrap_or(i64::MAX))),
-        (
-            "appended",
-            Value::Ints(ended.iter().map(|(.., new_records)| *new_records as i64).collect()),
-        ),
     ];
     tx.execute_rows(KEEP, params![], &columns).await.map(drop)
 }
