@@ -157,11 +157,13 @@ impl Db {
         Ok(())
     }
 
-    /// Runs `op` in one transaction: all of it or, if it fails, nothing.
+    /// Runs `op` in one transaction: all of it or, if it fails, nothing. PostgreSQL may end a
+    /// transaction because of another one; then a copy of `op` runs in a new transaction.
     pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
     {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(op).await,

@@ -21,6 +21,7 @@ mod ping_targets;
 mod pings;
 mod properties;
 mod queue;
+mod retries;
 mod statuses;
 mod storage;
 mod subscriptions;

@@ -6,12 +6,16 @@
 //! * An operation is one transaction at the level "read committed". Whoever touches
 //!   rows of a resource that others may touch too locks the resource's row first, and
 //!   several resources in the order of their numbers, so that nobody waits in a ring.
+//! * A transaction that the server ends because of another one (a deadlock, a
+//!   serialization failure) is repeated here, a bounded number of times, and nowhere
+//!   else.
 //! * Statements are prepared once per connection.
 //! * TLS is spoken, and the server's certificate checked, if the URL says
 //!   `sslmode=require`.
 
 mod listen;
 mod migration;
+mod retry;
 pub(crate) mod row;
 mod tls;
 
@@ -21,6 +25,7 @@ use std::time::Duration;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 
@@ -108,8 +113,29 @@ impl Postgres {
         Migrating::begin(&self.connector).await
     }
 
-    /// Runs `op` in a transaction, all or nothing.
+    /// Runs `op` in a transaction, all or nothing. A copy of it runs again if the transaction
+    /// ended in a deadlock or a serialization failure.
     pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        let mut attempt = 1;
+        loop {
+            let err = match self.try_write(op.clone()).await {
+                Ok(done) => return Ok(done),
+                Err(err) => err,
+            };
+            let Some(wait) = retry::wait_before_retry(&err, attempt) else { return Err(err) };
+            tracing::debug!(attempt, error = %err, "a transaction collided with another; it is repeated");
+            sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    /// Runs `op` in a transaction, once.
+    async fn try_write<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
