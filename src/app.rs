@@ -282,7 +282,8 @@ pub async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
 /// Creates a token for `login`. Returns the token, which is shown once, and its id in the store.
 pub async fn create_token(
     store: &dyn Store,
-    (login, name): (&str, &str),
+    login: &str,
+    name: &str,
     rights: Scopes,
     now: DateTime<Utc>,
 ) -> Result<(String, i64), StartError> {
@@ -300,7 +301,7 @@ async fn first_token(store: &dyn Store, now: DateTime<Utc>) -> Result<Option<Str
     if !store.list_tokens().await?.is_empty() {
         return Ok(None);
     }
-    let (token, _) = create_token(store, ("admin", "first start"), Scopes::all(), now).await?;
+    let (token, _) = create_token(store, "admin", "first start", Scopes::all(), now).await?;
     Ok(Some(token))
 }
 

@@ -66,6 +66,15 @@ impl Author {
     }
 }
 
+/// A file in the storage of an author who has signed in.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnFile<'a> {
+    /// The owner.
+    pub author: &'a Author,
+    /// The name of the file.
+    pub name: &'a PathSegment,
+}
+
 /// A feed as submitted for storage.
 #[derive(Clone, Copy, Debug)]
 pub enum SubmittedFeed<'s> {
@@ -177,13 +186,13 @@ impl AuthoringService {
     /// because the file is stored.
     pub async fn save(
         &self,
-        (author, name): (&Author, &PathSegment),
+        file: OwnFile<'_>,
         sent: SubmittedFeed<'_>,
         condition: &WriteCondition,
         now: DateTime<Utc>,
     ) -> Result<SavedFeed, AuthoringRefusal> {
         let content = self.content(sent)?;
-        let (place, quota) = ((&author.login, name), self.settings.quota);
+        let (place, quota) = ((&file.author.login, file.name), self.settings.quota);
         let kept = self.store.save_file(place, &content, (condition, quota), now).await?;
         match kept {
             SaveOutcome::Made | SaveOutcome::Replaced | SaveOutcome::Same => {}
@@ -191,14 +200,14 @@ impl AuthoringService {
             SaveOutcome::Unmet => return Err(AuthoringRefusal::Unmet),
             SaveOutcome::NoAccount => return Err(AuthoringRefusal::WrongPassword),
         }
-        let url = self.url(&author.login, name);
+        let url = self.url(&file.author.login, file.name);
         let changed_feed = Some(&content.body[..]).filter(|_| kept != SaveOutcome::Same);
         let is_told = self.announce(&url, changed_feed, now).await;
         Ok(SavedFeed { url, is_new: kept == SaveOutcome::Made, tag: content.tag(), is_told })
     }
 
     /// Pings a stored feed, and forwards the ping to the ping targets if its content is given as
-    /// `news`. Returns whether both succeeded.
+    /// `changed_feed`. Returns whether both succeeded.
     async fn announce(&self, url: &str, changed_feed: Option<&[u8]>, now: DateTime<Utc>) -> bool {
         let announced = async {
             // The ping is sent even if nothing changed, because the previous one may have been
@@ -220,16 +229,15 @@ impl AuthoringService {
     /// Removes a file of an author. Returns `false` if there is none.
     pub async fn remove(
         &self,
-        author: &Author,
-        name: &PathSegment,
+        file: OwnFile<'_>,
         condition: &WriteCondition,
         now: DateTime<Utc>,
     ) -> Result<bool, AuthoringRefusal> {
-        match self.store.remove_file((&author.login, name), condition).await? {
+        match self.store.remove_file((&file.author.login, file.name), condition).await? {
             None => Ok(false),
             Some(false) => Err(AuthoringRefusal::Unmet),
             Some(true) => {
-                self.announce(&self.url(&author.login, name), None, now).await;
+                self.announce(&self.url(&file.author.login, file.name), None, now).await;
                 Ok(true)
             }
         }

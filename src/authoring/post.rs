@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::enclosure::inspect_enclosure;
-use super::{Author, AuthoringRefusal, AuthoringService, SavedFeed, SubmittedFeed};
-use feedgate_core::stored_file::{PathSegment, WriteCondition};
+use super::{AuthoringRefusal, AuthoringService, OwnFile, SavedFeed, SubmittedFeed};
+use feedgate_core::stored_file::WriteCondition;
 use feedgate_protocol::rss::{self, ChannelInfo, FeedEdit, Post};
 
 /// The maximum number of attempts to add a post to a feed that another writer changes at the same
@@ -44,7 +44,7 @@ impl AuthoringService {
     /// Adds a post to a stored feed, which is created if it does not exist.
     pub async fn post(
         &self,
-        (author, name): (&Author, &PathSegment),
+        file: OwnFile<'_>,
         draft: &Draft,
         now: DateTime<Utc>,
     ) -> Result<Posted, AuthoringRefusal> {
@@ -62,7 +62,7 @@ impl AuthoringService {
             at: now,
         };
         let change = FeedEdit { post: &post, parent: draft.parent.as_deref(), keep: None };
-        let login = author.login();
+        let (login, name) = (file.author.login(), file.name);
         let about = ChannelInfo {
             url: Some(self.url(login, name)),
             cloud: Some(self.settings.public_url.clone()),
@@ -72,16 +72,16 @@ impl AuthoringService {
         for _ in 0..ATTEMPTS {
             let held = self.file(login, name).await?;
             let (text, condition) = match &held {
-                Some(file) => {
-                    let checked = rss::check(&file.content.body)?;
+                Some(stored) => {
+                    let checked = rss::check(&stored.content.body)?;
                     // The text was decoded, so its declaration must name UTF-8.
                     let text = rss::as_utf8(&checked.text).into_owned();
-                    (Some(text), WriteCondition::Tagged(vec![file.tag.clone()]))
+                    (Some(text), WriteCondition::Tagged(vec![stored.tag.clone()]))
                 }
                 None => (None, WriteCondition::Absent),
             };
             let feed = rss::add(text.as_deref(), &change, &about)?;
-            match self.save((author, name), SubmittedFeed::Text(&feed), &condition, now).await {
+            match self.save(file, SubmittedFeed::Text(&feed), &condition, now).await {
                 Err(AuthoringRefusal::Unmet) => {} // another writer saved in between
                 done => {
                     let saved = done?;

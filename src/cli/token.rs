@@ -52,7 +52,7 @@ pub(super) async fn run(args: TokenArgs) -> Outcome {
     let mut code = ExitCode::SUCCESS;
     match args.what {
         What::Create { login, name, rights } => {
-            let (token, _) = create_token(&*store, (&login, &name), rights, now).await?;
+            let (token, _) = create_token(&*store, &login, &name, rights, now).await?;
             print_line(format!("{login}:{token}"));
         }
         What::List => {

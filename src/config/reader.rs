@@ -24,7 +24,7 @@ impl<'a> SettingReader<'a> {
         if let Some((text, origin)) = (self.lookup)(setting.name) {
             match kind.parse(text.trim()) {
                 Ok(value) => return value,
-                Err(reason) => self.faults.push(fault(setting, (&text, origin), &reason)),
+                Err(reason) => self.faults.push(fault(setting, &text, origin, &reason)),
             }
         }
         // This cannot fail: a test parses every default.
@@ -40,7 +40,7 @@ impl<'a> SettingReader<'a> {
 
 /// Returns the error message for an invalid value. The value of a secret is not shown, not even in
 /// part.
-fn fault(setting: &Setting, (text, origin): (&str, Origin), reason: &str) -> String {
+fn fault(setting: &Setting, text: &str, origin: Origin, reason: &str) -> String {
     let name = setting.spelled(origin);
     let default = if setting.default.is_empty() { "none" } else { setting.default };
     let must = format!("{name} must be {} (default: {default})", setting.expected);

@@ -87,7 +87,7 @@ impl SubscriptionService {
         for url in urls {
             let Ok(topic) = Topic::parse(url.as_str()) else { continue };
             for callback in &callbacks {
-                match self.cancel_one(cancelled, (&topic, callback), protocols).await {
+                match self.cancel_one(cancelled, &topic, callback, protocols).await {
                     Ok(one) => ended |= one,
                     Err(SubscriptionRefusal::Store(err)) => return Err(err.into()),
                     Err(why) => refusal = refusal.or(Some(why)),
@@ -110,7 +110,8 @@ impl SubscriptionService {
     async fn cancel_one(
         &self,
         cancelled: &Cancelled,
-        (topic, callback): (&Topic, &Callback),
+        topic: &Topic,
+        callback: &Callback,
         protocols: &[&str],
     ) -> Result<bool, SubscriptionRefusal> {
         let filter = SubscriptionFilter {

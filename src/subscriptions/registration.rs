@@ -90,9 +90,10 @@ impl SubscriptionService {
         &self,
         handler: &NotificationHandler,
         urls: &[String],
-        (spacing, now): (Duration, DateTime<Utc>),
+        spacing: Duration,
+        now: DateTime<Utc>,
     ) -> Result<DateTime<Utc>, SubscriptionRefusal> {
-        let each = urls.iter().map(|url| self.register_one(handler, url, (spacing, now)).boxed());
+        let each = urls.iter().map(|url| self.register_one(handler, url, spacing, now).boxed());
         let each: Vec<_> = each.collect();
         let done: Vec<_> = stream::iter(each).buffered(REGISTRATION_CONCURRENCY).collect().await;
         let (mut ends, mut first_refusal) = (Vec::new(), None);
@@ -111,9 +112,10 @@ impl SubscriptionService {
         &self,
         handler: &NotificationHandler,
         url: &str,
-        (spacing, now): (Duration, DateTime<Utc>),
+        spacing: Duration,
+        now: DateTime<Utc>,
     ) -> Result<DateTime<Utc>, SubscriptionRefusal> {
-        let done = self.try_register(handler, url, (spacing, now)).await;
+        let done = self.try_register(handler, url, spacing, now).await;
         if let Err(why) = &done {
             let event = Event::new(EventKind::Subscribe, now)
                 .via(handler.protocol.as_str())
@@ -131,7 +133,8 @@ impl SubscriptionService {
         &self,
         handler: &NotificationHandler,
         url: &str,
-        (spacing, now): (Duration, DateTime<Utc>),
+        spacing: Duration,
+        now: DateTime<Utc>,
     ) -> Result<DateTime<Utc>, SubscriptionRefusal> {
         let unreadable = || SubscriptionRefusal::Unreadable(url.to_owned());
         let topic = Topic::parse(url).map_err(|_| unreadable())?;
@@ -157,8 +160,7 @@ impl SubscriptionService {
         };
         let visit = self.visit(&request.topic, &request.callback).await?;
         let begun = Instant::now();
-        let verified =
-            self.verify_handler(handler, (&request.callback, &request.topic), visit).await;
+        let verified = self.verify_handler(handler, &request.callback, &request.topic, visit).await;
         let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
         self.metrics.verified("pleaseNotify", result);
         let event = events::verified(&request, "pleaseNotify", &verified, runner::now());
@@ -215,7 +217,8 @@ impl SubscriptionService {
     async fn verify_handler(
         &self,
         handler: &NotificationHandler,
-        (callback, topic): (&Callback, &Topic),
+        callback: &Callback,
+        topic: &Topic,
         visit: Option<VerificationPermit>,
     ) -> Result<(), verify::NotVerified> {
         let Some(visit) = visit else { return Err(verify::NotVerified::RateLimited) };

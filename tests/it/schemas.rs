@@ -137,7 +137,7 @@ fn archive_documents_are_valid() {
             let held = LocatedPage { page, oldest: 1, newest };
             let document = archive.document(&held, &records);
             documents.push((format!("document-{}-of-{head}", page.number), document));
-            let recent = archive.recent(("", &status()), &held, &records);
+            let recent = archive.recent("", &status(), &held, &records);
             documents.push((format!("recent-{}-of-{head}", page.number), recent));
         }
     }

@@ -132,7 +132,7 @@ pub async fn catch_up<S: PageSource, P: ReadPosition, T: EntryHandler>(
     let (mut seam, mut idle) = (None, 0);
     loop {
         let before = done.taken;
-        let way = go_back(pages, recent, (place.mark(), seam.as_ref())).await?;
+        let way = go_back(pages, recent, place.mark(), seam.as_ref()).await?;
         done.lost = done.lost.or(way.lost);
         done.taken += take_all(&way.page.items[..way.newer], place, taker).await?;
         if way.url == *recent {
@@ -211,7 +211,8 @@ struct Way {
 async fn go_back<S: PageSource>(
     pages: &mut S,
     recent: &Url,
-    (mark, seam): (Option<&LastEntry>, Option<&Seam>),
+    mark: Option<&LastEntry>,
+    seam: Option<&Seam>,
 ) -> Result<Way, Stopped> {
     let mut seen = HashSet::from([recent.clone()]);
     let mut ahead = Vec::new();

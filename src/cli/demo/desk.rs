@@ -46,8 +46,8 @@ impl Desk {
         store: &dyn Store,
         topics: &[String],
     ) -> Result<(), Failure> {
-        let (login, now) = ((LOGIN, "demo"), runner::now());
-        let (token, number) = app::create_token(store, login, Scopes::all(), now).await?;
+        let now = runner::now();
+        let (token, number) = app::create_token(store, LOGIN, "demo", Scopes::all(), now).await?;
         for (sample, topic) in topics.iter().enumerate() {
             self.websub(topic, &path(Channel::WebSub, Some(sample)), None).await?;
             self.websub(topic, &path(Channel::Superfeedr, Some(sample)), Some(&token)).await?;

@@ -155,7 +155,7 @@ async fn serve(
     let render = async {
         let records = gateway.store.read_page(key.id, &held.page).await?;
         Ok::<_, StoreError>(match key.number {
-            None => archive.recent((&resource.feed_head, &resource.status), &held, &records),
+            None => archive.recent(&resource.feed_head, &resource.status, &held, &records),
             Some(_) => archive.document(&held, &records),
         })
     };
@@ -175,8 +175,8 @@ async fn document_reply(
     if let Some(response) = headers.not_modified(&request) {
         return response;
     }
-    let body = gateway.archive_documents.encode(key, document, request.coding).await;
-    headers.document(&request, body)
+    let (coding, body) = gateway.archive_documents.encode(key, document, request.coding).await;
+    headers.document(&request, coding, body)
 }
 
 /// The headers of the recent document, which contains the state of the resource besides its

@@ -14,7 +14,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::authoring::{AuthoringRefusal, Draft, Posted};
+use crate::authoring::{AuthoringRefusal, Draft, OwnFile, Posted};
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
 use crate::http::kit::rejection::{Rejection, unavailable};
@@ -43,13 +43,13 @@ async fn respond(gateway: Arc<Gateway>, request: Request) -> Response {
         Err(rejection) => return rejection.to_response(),
     };
     if request.method != Method::POST {
-        return show(&gateway, &form, (StatusCode::OK, None)).await;
+        return show(&gateway, &form, StatusCode::OK, None).await;
     }
     match post(&gateway, &request, &form).await {
         Ok(posted) => see_other(&form, &posted),
         Err(rejection) => {
             let reason = rejection.reason().to_owned();
-            show(&gateway, &form, (rejection.status(), Some(reason))).await
+            show(&gateway, &form, rejection.status(), Some(reason)).await
         }
     }
 }
@@ -63,7 +63,8 @@ async fn post(gateway: &Gateway, request: &Request, form: &Form) -> Result<Poste
     let author = author.map_err(|refusal| reject_refusal(&refusal))?;
     let name =
         PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&AuthoringRefusal::Unmet))?;
-    let posted = gateway.publish.post((&author, &name), &draft, runner::now()).await;
+    let posted =
+        gateway.publish.post(OwnFile { author: &author, name: &name }, &draft, runner::now()).await;
     posted.map_err(|refusal| reject_refusal(&refusal))
 }
 
@@ -107,7 +108,8 @@ fn see_other(form: &Form, posted: &Posted) -> Response {
 async fn show(
     gateway: &Gateway,
     form: &Form,
-    (status, reason): (StatusCode, Option<String>),
+    status: StatusCode,
+    reason: Option<String>,
 ) -> Response {
     let user = form.get("user").unwrap_or_default().trim();
     let feed = match load_feed(gateway, user).await {

@@ -75,7 +75,7 @@ async fn recent_changes(
     let time = CoveredTime::Last(span(&query, longest).as_secs());
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
     let requested = RequestedDocument::Open(time, unit);
-    answer::reply(&cache, &gateway, &request, (requested, Caching::Minute)).await
+    answer::reply(&cache, &gateway, &request, requested, Caching::Minute).await
 }
 
 async fn changes_of(
@@ -87,7 +87,9 @@ async fn changes_of(
     let Some(begins) = begins else { return not_found() };
     let query = params::read_query(&request);
     match hour(&gateway, begins, unit(&query)).await {
-        Ok(Some(found)) => answer::reply(&cache, &gateway, &request, found).await,
+        Ok(Some((requested, caching))) => {
+            answer::reply(&cache, &gateway, &request, requested, caching).await
+        }
         Ok(None) => not_found(),
         Err(err) => unavailable(&err),
     }

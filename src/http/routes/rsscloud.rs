@@ -89,8 +89,8 @@ async fn register(gateway: &Gateway, request: &Request) -> Result<RestReply, Rej
         Ok((handler, urls))
     });
     let (handler, urls) = record_if_rejected(gateway, request, EventKind::Subscribe, read)?;
-    let when = (gateway.settings.ping_spacing, runner::now());
-    let done = gateway.subscribe.register(&handler, &urls, when).await;
+    let spacing = gateway.settings.ping_spacing;
+    let done = gateway.subscribe.register(&handler, &urls, spacing, runner::now()).await;
     let lease_until = done.map_err(|refusal| reject_refusal("subscription", &refusal))?;
     let mut reply = RestReply::from(REGISTERED);
     if gateway.settings.rsscloud_tell_expiry {

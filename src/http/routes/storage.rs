@@ -13,7 +13,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::authoring::{Author, AuthoringRefusal, SubmittedFeed};
+use crate::authoring::{Author, AuthoringRefusal, OwnFile, SubmittedFeed};
 use crate::http::kit::auth::parse_basic;
 use crate::http::kit::conditional::is_unchanged;
 use crate::http::kit::endpoint::Endpoint;
@@ -35,16 +35,20 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let body_limit_bytes = gateway.publish.quota().file_bytes;
     let endpoint =
         Endpoint { name: "storage", methods: &["GET", "PUT", "DELETE"], body_limit_bytes };
-    let file = warp::path!("storage" / String / String).map(|login, name| (login, name)).boxed();
+    let file = warp::path!("storage" / String / String)
+        .map(|login, name| FilePath { login, name })
+        .boxed();
     endpoint.route_with_param(gateway, file, handle)
 }
 
-async fn handle(
-    gateway: Arc<Gateway>,
-    request: Request,
-    (login, name): (String, String),
-) -> Response {
-    let path = PathSegment::login(&login).ok().zip(PathSegment::file(&name));
+/// The path of a file below `/storage`, before it is checked.
+struct FilePath {
+    login: String,
+    name: String,
+}
+
+async fn handle(gateway: Arc<Gateway>, request: Request, path: FilePath) -> Response {
+    let path = PathSegment::login(&path.login).ok().zip(PathSegment::file(&path.name));
     if matches!(request.method, Method::GET | Method::HEAD) {
         let Some((login, name)) = path else { return not_found() };
         return match gateway.publish.file(&login, &name).await {
@@ -97,14 +101,15 @@ async fn write(
         let reason = format!("This folder does not belong to {}.", author.login().as_str());
         return Err(Rejection::new(StatusCode::FORBIDDEN, reason));
     }
+    let file = OwnFile { author: &author, name };
     let (condition, now) = (condition(request), runner::now());
     if request.method == Method::DELETE {
-        let is_there = gateway.publish.remove(&author, name, &condition, now).await;
+        let is_there = gateway.publish.remove(file, &condition, now).await;
         let is_there = is_there.map_err(|refusal| reject_refusal(&refusal))?;
         return Ok(if is_there { empty(StatusCode::NO_CONTENT) } else { not_found() });
     }
     let sent = SubmittedFeed::Bytes(&request.body);
-    let saved = gateway.publish.save((&author, name), sent, &condition, now).await;
+    let saved = gateway.publish.save(file, sent, &condition, now).await;
     let saved = saved.map_err(|refusal| reject_refusal(&refusal))?;
     let status = if saved.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let note = if saved.is_told { "" } else { PING_FAILED };

@@ -33,7 +33,7 @@ pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> O
     let reader = DocumentRequest::new(request.method(), request.headers());
     let mut response = match headers.not_modified(&reader) {
         Some(response) => response,
-        None => headers.document(&reader, (reader.coding, document.encoded(reader.coding)?)),
+        None => headers.document(&reader, reader.coding, document.encoded(reader.coding)?),
     };
     ENDPOINT.finish(gateway, &mut response, started);
     Some(response)

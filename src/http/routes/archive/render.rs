@@ -80,7 +80,8 @@ impl Archive<'_> {
     /// feed's head; `records` are those of the page, ascending.
     pub fn recent(
         &self,
-        (feed_head, status): (&str, &Status),
+        feed_head: &str,
+        status: &Status,
         held: &LocatedPage,
         records: &[Archived],
     ) -> String {
@@ -288,7 +289,7 @@ mod tests {
     fn what_can_still_change_does_not_link_to_a_document_that_is_gone() {
         for (oldest, is_linked) in [(1, true), (2, true), (3, false)] {
             let held = held(3, oldest, 3);
-            let recent = ARCHIVE.recent(("", &Status::default()), &held, &records(&held));
+            let recent = ARCHIVE.recent("", &Status::default(), &held, &records(&held));
             for text in [recent, document(&held)] {
                 assert_eq!(text.contains("prev-archive"), is_linked, "{text}");
             }
@@ -331,7 +332,7 @@ mod tests {
         let head = "<feed xmlns=\"http://www.w3.org/2005/Atom\">\n<id>urn:theirs</id>\n";
         for head in [head, ""] {
             let held = held(3, 1, 3);
-            let recent = ARCHIVE.recent((head, &Status::default()), &held, &records(&held));
+            let recent = ARCHIVE.recent(head, &Status::default(), &held, &records(&held));
             assert!(recent.contains("2005/Atom\">\n<status "), "{recent}");
             assert!(recent.contains(&format!("<id>{}</id>", feed_id("https://a.test/feed"))));
             assert!(recent.contains("rel=\"via\""), "{recent}");

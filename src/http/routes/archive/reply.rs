@@ -116,7 +116,8 @@ impl DocumentHeaders {
     pub(super) fn document(
         &self,
         request: &DocumentRequest<'_>,
-        (coding, body): (ContentCoding, Bytes),
+        coding: ContentCoding,
+        body: Bytes,
     ) -> Response {
         let (media_type, etag) = ("application/atom+xml", self.etag(coding));
         let mut response = match self.requested_part(request, &etag, body.len()) {

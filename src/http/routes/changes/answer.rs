@@ -40,7 +40,8 @@ pub(super) async fn reply(
     cache: &ChangesCache,
     gateway: &Gateway,
     request: &Request,
-    (requested, caching): (RequestedDocument, Caching),
+    requested: RequestedDocument,
+    caching: Caching,
 ) -> Response {
     let (edition, rendered) = match cache.find(&gateway.store, &requested).await {
         Ok(found) => found,

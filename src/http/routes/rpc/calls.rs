@@ -48,8 +48,8 @@ pub(super) async fn register(
     let feed = urls.first().map_or("", String::as_str);
     let handler =
         RejectedRequest::rsscloud(EventKind::Subscribe, feed).record_if_rejected(gateway, read)?;
-    let when = (gateway.settings.ping_spacing, runner::now());
-    let done = gateway.subscribe.register(&handler, &urls, when).await;
+    let spacing = gateway.settings.ping_spacing;
+    let done = gateway.subscribe.register(&handler, &urls, spacing, runner::now()).await;
     done.map(drop).map_err(|refusal| reject_refusal("subscription", &refusal))
 }
 

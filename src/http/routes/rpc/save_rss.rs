@@ -4,7 +4,7 @@
 //! This is the one call whose text may be long, so the beginning of a long body is checked for
 //! the procedure before the rest is read (S20).
 
-use crate::authoring::{AuthoringRefusal, SubmittedFeed};
+use crate::authoring::{AuthoringRefusal, OwnFile, SubmittedFeed};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -57,7 +57,10 @@ pub(super) async fn save(
     let name =
         PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&AuthoringRefusal::Unmet))?;
     let any = WriteCondition::None;
-    let saved = gateway.publish.save((&author, &name), feed, &any, runner::now()).await;
+    let saved = gateway
+        .publish
+        .save(OwnFile { author: &author, name: &name }, feed, &any, runner::now())
+        .await;
     saved.map(|saved| saved.url).map_err(|refusal| reject_refusal(&refusal))
 }
 

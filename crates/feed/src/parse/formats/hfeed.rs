@@ -22,9 +22,16 @@ use crate::parse::trace::{SourceTrace, Traceable};
 use crate::parse::{MAX_ENTRIES, Notes};
 use crate::repair::{Repair, RepairCode};
 
+/// A namespace in which elements are written.
+#[derive(Clone, Copy)]
+struct OutputNamespace {
+    uri: &'static str,
+    prefix: &'static str,
+}
+
 /// The namespace of kept properties.
-const NAMESPACE: &str = "http://microformats.org/profile/h-entry";
-const PREFIX: &str = "mf";
+const H_ENTRY: OutputNamespace =
+    OutputNamespace { uri: "http://microformats.org/profile/h-entry", prefix: "mf" };
 
 /// Relations of page links that describe the feed, with their counterparts in Atom.
 const LINKS: [(&str, &str); 6] = [
@@ -223,7 +230,7 @@ impl Reading<'_> {
         let text = match (property.form, property.item) {
             (ValueForm::Address, _) => {
                 let href = vec![attribute("href", self.address(property)?)];
-                return Some(element((NAMESPACE, PREFIX), property.name, href));
+                return Some(element(H_ENTRY, property.name, href));
             }
             (ValueForm::Markup, _) => property.tag.markup(),
             (ValueForm::Date, _) => property.date(),
@@ -235,7 +242,7 @@ impl Reading<'_> {
             self.repairs.push(Repair::new(RepairCode::OversizedExtension, detail));
             return None;
         }
-        let mut kept = element((NAMESPACE, PREFIX), property.name, Vec::new());
+        let mut kept = element(H_ENTRY, property.name, Vec::new());
         kept.children.push(Node::Text(text));
         Some(kept)
     }
@@ -253,11 +260,11 @@ fn attribute(name: &str, value: String) -> Attribute {
     Attribute { name: name.to_owned(), value, ..Attribute::default() }
 }
 
-/// Creates an element in a namespace, given as URI and prefix.
-fn element((namespace, prefix): (&str, &str), name: &str, attributes: Vec<Attribute>) -> Element {
+/// Creates an element without children.
+fn element(namespace: OutputNamespace, name: &str, attributes: Vec<Attribute>) -> Element {
     Element {
-        namespace: namespace.to_owned(),
-        prefix: prefix.to_owned(),
+        namespace: namespace.uri.to_owned(),
+        prefix: namespace.prefix.to_owned(),
         name: name.to_owned(),
         attributes,
         children: Vec::new(),

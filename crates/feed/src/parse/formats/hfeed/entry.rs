@@ -1,13 +1,15 @@
 //! Reading of one `h-entry`.
 
-use super::{Reading, attribute, element, link, place};
+use super::{OutputNamespace, Reading, attribute, element, link, place};
 use crate::model::{Category, Content, Element, Entry, Link, Node, Text, TextKind};
 use crate::parse::dates;
 use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute};
 use crate::repair::{Repair, RepairCode};
 
-const THREADS: (&str, &str) = ("http://purl.org/syndication/thread/1.0", "thr");
-const ACTIVITY: (&str, &str) = ("http://activitystrea.ms/spec/1.0/", "as");
+const THREADS: OutputNamespace =
+    OutputNamespace { uri: "http://purl.org/syndication/thread/1.0", prefix: "thr" };
+const ACTIVITY: OutputNamespace =
+    OutputNamespace { uri: "http://activitystrea.ms/spec/1.0/", prefix: "as" };
 
 /// Properties that make an entry an action on something else, with the ActivityStreams verb for
 /// that action.
@@ -176,8 +178,8 @@ fn coordinates(held: &[Property<'_>]) -> Option<Element> {
     place::point(&named("latitude")?.text(), &named("longitude")?.text())
 }
 
-fn with_text(space: (&str, &str), name: &str, text: &str) -> Element {
-    let mut element = element(space, name, Vec::new());
+fn with_text(namespace: OutputNamespace, name: &str, text: &str) -> Element {
+    let mut element = element(namespace, name, Vec::new());
     element.children.push(Node::Text(text.to_owned()));
     element
 }

@@ -1,13 +1,14 @@
 //! Authors: an `h-card`, a name or an address.
 
-use super::{Reading, attribute, element};
+use super::{OutputNamespace, Reading, attribute, element};
 use crate::model::Person;
 use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute};
 use crate::parse::person;
 
 /// The namespace of the link to a person's picture, as Superfeedr subscribers expect it (seed 003,
 /// "author").
-const ATOM: (&str, &str) = ("http://www.w3.org/2005/Atom", "atom");
+const ATOM: OutputNamespace =
+    OutputNamespace { uri: "http://www.w3.org/2005/Atom", prefix: "atom" };
 
 impl Reading<'_> {
     /// Returns the person that a property describes.

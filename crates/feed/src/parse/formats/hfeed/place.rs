@@ -1,10 +1,11 @@
 //! Locations: a name, coordinates, or both, written as GeoRSS.
 
-use super::{Reading, element};
+use super::{OutputNamespace, Reading, element};
 use crate::model::{Element, Node};
 use crate::parse::microformats::{MicroformatItem, Property};
 
-const GEORSS: (&str, &str) = ("http://www.georss.org/georss", "georss");
+const GEORSS: OutputNamespace =
+    OutputNamespace { uri: "http://www.georss.org/georss", prefix: "georss" };
 
 /// The maximum nesting at which coordinates are searched: a `geo` in an `adr` in a `card`.
 const DEPTH: usize = 3;
