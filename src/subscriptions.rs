@@ -17,44 +17,40 @@
 pub mod cancellation;
 mod discovered_feeds;
 mod events;
+mod first_fetch;
 mod host_limits;
 mod pings;
+mod refusal;
 pub mod registration;
 pub mod verification_job;
 mod verify;
 mod wait_for_delivery;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
-use tracing::debug;
+use tokio::time::Instant;
 use url::Url;
 
 use crate::event_log::EventLog;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner;
 use crate::metrics::Metrics;
-use crate::net::{FetchError, HttpClient, Purpose};
+use crate::net::{HttpClient, Purpose};
 use feedgate_core::account::AccountId;
-use feedgate_core::backfill;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::{EventArrival, Store, StoreError, SubscriptionFilter};
-use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::resource::ResourceKind;
 use feedgate_core::subscription::{Format, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
-use feedgate_feed::documents::{Fragment, InvalidFragment};
+use feedgate_feed::documents::Fragment;
 use feedgate_protocol::Protocol;
 
 use host_limits::{VerificationLimits, VerificationPermit};
 
+pub use refusal::SubscriptionRefusal;
 pub use verify::NotVerified;
-
-/// The maximum time that a subscriber waits for the first fetch of a resource. A slower resource is
-/// fetched later like any other.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// The maximum number of concurrent fetches of resources without subscriptions, caused by anonymous
 /// pings.
@@ -90,56 +86,6 @@ pub enum SubscribeOutcome {
     Now,
     /// The request will be carried out once the callback has agreed.
     Later,
-}
-
-/// The reason why a subscription request was not carried out. The texts are those of the event log.
-/// Endpoints have sentences of their own for their clients, and quote these texts in a few of them.
-#[derive(Debug, thiserror::Error)]
-pub enum SubscriptionRefusal {
-    /// The callback did not agree.
-    #[error("the callback did not agree")]
-    NotVerified(#[from] NotVerified),
-    /// The address of the topic or the callback may not be requested.
-    #[error("no request is made to this address")]
-    Forbidden(Purpose, #[source] FetchError),
-    /// The fragment of the topic cannot select a part of any resource.
-    #[error("the part behind # cannot be watched")]
-    BadPart(#[source] InvalidFragment),
-    /// The resource cannot be read.
-    #[error("there was an error reading the resource at URL {0}")]
-    Unreadable(String),
-    /// Domain, port and path do not form an address.
-    #[error("the parts of the handler make no address")]
-    NoHandler,
-    /// A later request for the same subscription arrived before the callback had agreed.
-    #[error("a newer request has taken the place of this one")]
-    Superseded,
-    /// An unsubscription without a callback matches no subscription.
-    #[error("there is no subscription to this topic")]
-    NoSubscription,
-    /// An unsubscription without a callback matches several subscriptions; holds their number.
-    #[error("there are {0} subscriptions to this topic: name the callback")]
-    Several(u64),
-    /// The store failed.
-    #[error("the store failed")]
-    Store(#[from] StoreError),
-}
-
-impl SubscriptionRefusal {
-    /// Returns a stable code for logs and metrics, listed in `docs/errors.md`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotVerified(why) => why.code(),
-            Self::Forbidden(_, why) => why.code(),
-            Self::BadPart(_) => "bad_fragment",
-            Self::Unreadable(_) => "unreadable_resource",
-            Self::NoHandler => "bad_handler",
-            Self::Superseded => "superseded",
-            Self::NoSubscription => "no_subscription",
-            Self::Several(_) => "several_subscriptions",
-            Self::Store(err) => err.code(),
-        }
-    }
 }
 
 impl SubscriptionService {
@@ -355,44 +301,6 @@ impl SubscriptionService {
         let came = self.store.complete_intent(id, intent, now).await?;
         self.event_log.record(events::settled(intent, came, now));
         Ok(came.is_some())
-    }
-
-    /// Fetches the resource of an intent, unless it is fetched already. If its history was
-    /// requested, the current entries follow the history and are fetched after it.
-    async fn look_for(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let topic = &intent.request.topic;
-        if intent.backfill && backfill::is_unread(&self.store.ensure(topic, now).await?) {
-            return Ok(());
-        }
-        self.ensure_read(topic, now).await.map(drop)
-    }
-
-    /// Returns whether a resource has not been fetched yet because its history is loaded first.
-    async fn awaits_history(&self, resource: &Resource) -> Result<bool, StoreError> {
-        if !backfill::is_unread(resource) {
-            return Ok(false);
-        }
-        let found = self.store.backfills(&[resource.id]).await?;
-        Ok(found.iter().any(|backfill| backfill.holds && backfill.ended_at.is_none()))
-    }
-
-    /// Ensures that the resource is stored, and fetches it unless it has subscriptions already.
-    async fn ensure_read(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
-        let resource = self.store.ensure(topic, now).await?;
-        let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
-        if is_watched || resource.kind == ResourceKind::Collection {
-            return Ok(resource);
-        }
-        if self.awaits_history(&resource).await? {
-            return Ok(resource);
-        }
-        match timeout(FIRST_LOOK, self.ingest.poll_now(&resource)).await {
-            Ok(polled) => polled,
-            Err(_) => {
-                debug!(resource = resource.id.0, "a new resource takes long to answer");
-                Ok(resource)
-            }
-        }
     }
 }
 

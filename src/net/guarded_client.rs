@@ -11,24 +11,27 @@
 //! the environment (S10), cookies, a `Referer`, and a switch that turns the guard
 //! off (S12).
 
+mod guard;
+#[cfg(test)]
+mod tests;
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use ipnet::IpNet;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tracing::warn;
 use url::{Host, Url};
 
 use super::FetchError;
-use super::address_rules::{is_allowed, is_inner_name, is_listed};
 use feedgate_core::topic::host;
+
+use guard::{Guard, Resolver};
+
+pub use guard::{Lookup, SystemLookup};
+pub(super) use guard::{LookupError, LookupTrace, is_unknown};
 
 /// The maximum time that an idle connection is kept, so that a name whose address has changed is
 /// looked up and checked again (rule S4).
@@ -42,36 +45,6 @@ const KEEPALIVE_SERVERS: usize = 512;
 /// How long HTTP/1.1 is used for a server that violated HTTP/2. Each node remembers this
 /// separately; forgetting costs one failed request.
 const HTTP1_FOR: Duration = Duration::from_secs(24 * 3_600);
-
-/// The ports below 1024 that may be requested. All others belong to services that could interpret
-/// an HTTP request as commands (rule S8).
-const LOW_PORTS: [u16; 2] = [80, 443];
-
-/// Ports from 1024 on that belong to such services and must not be requested.
-#[rustfmt::skip]
-const OTHER_SERVICES: [u16; 25] = [
-    1433, 1521, 1723, 2049, 2375, 2376, 2379, 3306, 3389, 3659, 4045, 5060, 5061,
-    5432, 5672, 5900, 6000, 6379, 6566, 6667, 6697, 9042, 10_250, 11_211, 27_017,
-];
-
-/// A resolver of names: the system's in production, a table in tests.
-#[async_trait]
-pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Returns all addresses of `name`.
-    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
-}
-
-/// The system's resolver.
-#[derive(Debug)]
-pub struct SystemLookup;
-
-#[async_trait]
-impl Lookup for SystemLookup {
-    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let found = tokio::net::lookup_host((name, 0)).await?;
-        Ok(found.map(|address| address.ip()).collect())
-    }
-}
 
 /// The timeouts for establishing a connection.
 #[derive(Clone, Copy, Debug)]
@@ -186,136 +159,6 @@ impl GuardedClient {
     }
 }
 
-#[derive(Debug)]
-struct Guard {
-    allowed: Vec<IpNet>,
-    lookup: Arc<dyn Lookup>,
-    timeout: Duration,
-    watched: Mutex<HashMap<String, Watched>>,
-}
-
-#[derive(Debug, Default)]
-struct Watched {
-    watchers: usize,
-    addresses: Vec<IpAddr>,
-}
-
-impl Guard {
-    fn check(&self, url: &Url) -> Result<(), FetchError> {
-        let bad = |why: &str| FetchError::BadUrl(why.to_owned());
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad("only http: and https: are supported"));
-        }
-        let port = url.port_or_known_default().unwrap_or_default();
-        if !(LOW_PORTS.contains(&port) || (port >= 1024 && !OTHER_SERVICES.contains(&port))) {
-            return Err(FetchError::ForbiddenPort { port });
-        }
-        let ip = match url.host().ok_or_else(|| bad("it has no host"))? {
-            Host::Ipv4(ip) => IpAddr::V4(ip),
-            Host::Ipv6(ip) => IpAddr::V6(ip),
-            Host::Domain(name) if is_inner_name(name) && self.allowed.is_empty() => {
-                // The name is not even looked up, because the query would disclose a private name.
-                return Err(FetchError::Forbidden { host: name.to_owned() });
-            }
-            Host::Domain(_) => return Ok(()),
-        };
-        if is_allowed(ip, &self.allowed) {
-            Ok(())
-        } else {
-            Err(FetchError::Forbidden { host: ip.to_string() })
-        }
-    }
-
-    /// Returns the addresses of `name` after checking all of them.
-    async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, LookupError> {
-        let found = match timeout(self.timeout, self.lookup.lookup(name)).await {
-            Ok(Ok(found)) if found.is_empty() => return Err(LookupError::NoName),
-            Ok(Ok(found)) => found,
-            Ok(Err(err)) if is_unknown(&err) => return Err(LookupError::NoName),
-            Ok(Err(err)) => return Err(LookupError::Lookup(err)),
-            Err(_) => return Err(LookupError::LookupTimedOut),
-        };
-        if let Some(watched) = self.watched().get_mut(name) {
-            watched.addresses.clone_from(&found);
-        }
-        let inner = is_inner_name(name);
-        let passes = |ip: &IpAddr| match inner {
-            true => is_listed(*ip, &self.allowed),
-            false => is_allowed(*ip, &self.allowed),
-        };
-        if found.iter().all(passes) { Ok(found) } else { Err(LookupError::Forbidden) }
-    }
-
-    fn watched(&self) -> std::sync::MutexGuard<'_, HashMap<String, Watched>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns whether the resolver reports that the name does not exist, which only the text of the
-/// error tells. Any other failure may be the resolver's own.
-pub(super) fn is_unknown(err: &io::Error) -> bool {
-    let text = err.to_string();
-    ["not known", "No address associated", "nodename nor servname", "No such host"]
-        .iter()
-        .any(|words| text.contains(words))
-}
-
-/// The reason why a name was not resolved.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LookupError {
-    /// The name resolves to an address that is neither public nor allowed.
-    #[error("the name resolves to an address that is not public")]
-    Forbidden,
-    /// The name does not exist.
-    #[error("dns: no such name")]
-    NoName,
-    /// The lookup failed.
-    #[error("dns: the lookup failed")]
-    Lookup(#[source] io::Error),
-    /// The lookup timed out.
-    #[error("dns: the lookup timed out")]
-    LookupTimedOut,
-}
-
-/// The addresses that a name resolved to while the trace was active.
-#[derive(Debug)]
-pub(super) struct LookupTrace {
-    guard: Arc<Guard>,
-    name: String,
-}
-
-impl LookupTrace {
-    /// Returns the addresses of the last lookup; none if a connection was reused.
-    pub(super) fn addresses(&self) -> Vec<IpAddr> {
-        self.guard.watched().get(&self.name).map(|held| held.addresses.clone()).unwrap_or_default()
-    }
-}
-
-impl Drop for LookupTrace {
-    fn drop(&mut self) {
-        let mut watched = self.guard.watched();
-        if let Some(held) = watched.get_mut(&self.name) {
-            held.watchers -= 1;
-            if held.watchers == 0 {
-                watched.remove(&self.name);
-            }
-        }
-    }
-}
-
-struct Resolver(Arc<Guard>);
-
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let guard = Arc::clone(&self.0);
-        Box::pin(async move {
-            let found = guard.resolve(name.as_str()).await?;
-            // Port 0 means the port of the URL.
-            Ok(Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs)
-        })
-    }
-}
-
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn build_client(
     guard: Arc<Guard>,
@@ -360,117 +203,4 @@ pub(super) fn tls() -> ClientConfig {
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     config
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ptr;
-
-    #[derive(Debug)]
-    struct Table(&'static [&'static str]);
-
-    #[async_trait]
-    impl Lookup for Table {
-        async fn lookup(&self, _name: &str) -> io::Result<Vec<IpAddr>> {
-            Ok(self.0.iter().map(|ip| ip.parse().unwrap()).collect())
-        }
-    }
-
-    fn guard(allowed: &[&str], answers: &'static [&'static str]) -> Guard {
-        Guard {
-            allowed: allowed.iter().map(|net| net.parse().unwrap()).collect(),
-            lookup: Arc::new(Table(answers)),
-            timeout: Duration::from_secs(5),
-            watched: Mutex::default(),
-        }
-    }
-
-    #[test]
-    fn odd_spellings_of_inner_addresses_are_refused() {
-        let guard = guard(&[], &[]);
-        #[rustfmt::skip]
-        let cases = [
-            "http://2130706433/", "http://0x7f.1/", "http://0x7f000001/", "http://017700000001/",
-            "http://127.1/", "http://0/", "http://0177.0.0.1/", "http://127.0.0.1./",
-            "http://１２７.０.０.１/", "http://①②⑦.0.0.1/", "http://127。0。0。1/", "http://%31%32%37.0.0.1/",
-            "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/", "http://[0:0:0:0:0:0:0:1]/",
-            "http://localhost/", "http://LOCALHOST./", "http://a.localhost/", "http://printer.local/",
-            "http://metadata.google.internal/", "http://x.onion/", "http://intranet/", "http://intranet./",
-            "http://public.example@127.0.0.1/", "http://10.0.0.1:8080/",
-        ];
-        for text in cases {
-            let url = Url::parse(text).unwrap();
-            let refused = guard.check(&url);
-            assert!(matches!(refused, Err(FetchError::Forbidden { .. })), "{text}: {refused:?}");
-        }
-        let fine = Url::parse("http://127.0.0.1@public.example/").unwrap();
-        assert!(guard.check(&fine).is_ok(), "the part before @ is not the host");
-    }
-
-    #[test]
-    fn ports_of_other_services_are_refused() {
-        let guard = guard(&[], &[]);
-        for port in [0, 1, 22, 25, 81, 139, 1023, 2375, 5432, 6379, 6667, 11_211, 27_017] {
-            let url = Url::parse(&format!("http://a.test:{port}/")).unwrap();
-            let refused = guard.check(&url).unwrap_err();
-            assert_eq!(refused.code(), "forbidden_port", "{port}");
-        }
-        for port in [80, 443, 1024, 3000, 4443, 8000, 8080, 8443, 65_535] {
-            let url = Url::parse(&format!("http://a.test:{port}/")).unwrap();
-            assert!(guard.check(&url).is_ok(), "{port}");
-        }
-    }
-
-    #[test]
-    fn only_connections_to_servers_that_are_called_again_are_kept() {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth();
-        let second = Duration::from_secs(1);
-        let timeouts = ConnectTimeouts { lookup: second, connect: second };
-        let client = GuardedClient::new(&[], Arc::new(Table(&[])), timeouts, tls);
-        let is_kept = |n: usize| {
-            let url = Url::parse(&format!("https://{n}.test/")).unwrap();
-            ptr::eq(client.client_for_rare_server(&url), &raw const client.client)
-        };
-        assert_eq!([0, 0, 1, 0, 1].map(is_kept), [false, true, false, true, true]);
-        // Many servers that receive one request each.
-        let mut others = 2..10 * KEEPALIVE_SERVERS;
-        assert!(!others.any(is_kept));
-        assert!(client.recent_servers.lock().unwrap().len() <= KEEPALIVE_SERVERS);
-        assert!(is_kept(0), "a server that was known before is still known");
-    }
-
-    #[tokio::test]
-    async fn one_forbidden_answer_refuses_the_whole_name() {
-        #[rustfmt::skip]
-        let cases: [(&str, &[&str], &'static [&'static str], bool); 8] = [
-            ("all public",                   &[],            &["93.184.216.34", "2606:2800::1"], true),
-            ("one inner among them",         &[],            &["93.184.216.34", "10.0.0.1"],     false),
-            ("inner only",                   &[],            &["127.0.0.1"],                     false),
-            ("mapped",                       &[],            &["::ffff:127.0.0.1"],              false),
-            ("listed",                       &["10.0.0.0/8"], &["10.0.0.1"],                     true),
-            ("one listed, one not",          &["10.0.0.0/8"], &["10.0.0.1", "192.168.0.1"],      false),
-            ("metadata in a listed network", &["0.0.0.0/0"], &["169.254.169.254"],               false),
-            ("a name without addresses",     &[],            &[],                                false),
-        ];
-        for (why, allowed, answers, want) in cases {
-            let got = guard(allowed, answers).resolve("a.test").await;
-            assert_eq!(got.is_ok(), want, "{why}: {got:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn an_inner_name_leads_to_listed_networks_only() {
-        let guard = guard(&["10.0.0.0/8"], &["10.0.0.1"]);
-        assert!(guard.check(&Url::parse("http://wiki/").unwrap()).is_ok());
-        assert!(guard.resolve("wiki").await.is_ok());
-        let public = self::guard(&["10.0.0.0/8"], &["93.184.216.34"]);
-        assert!(matches!(public.resolve("wiki").await, Err(LookupError::Forbidden)));
-        assert!(public.resolve("a.test").await.is_ok());
-    }
 }

@@ -1,32 +1,35 @@
-//! The way through an archive: back to the last entry that was taken, then forward again.
+//! Reading an archive: back to the last entry that was handled, then forward again.
 //!
 //! ```text
-//! recent ──prev──► 3 ──prev──► 2   here it is
+//! recent ──prev──► 3 ──prev──► 2   the last handled entry is here
 //! recent ◄──────── 3 ◄──────── 2   by the addresses seen on the way back
 //! ```
 //!
-//! The way back only finds the place; entries are taken on the way forward, each document
-//! being read again. So nothing is held but one document and addresses. `prev-archive` is
-//! all that is followed: it must be there and name the document that immediately precedes
-//! (RFC 5005, section 4), while `next-archive` may be missing or lead elsewhere.
+//! The way back only finds the position. Entries are handled on the way forward, for which each
+//! document is fetched again, so that only one document and a list of addresses are in memory. Only
+//! `prev-archive` is followed, because it must exist and name the directly preceding document (RFC
+//! 5005, section 4), while `next-archive` may be missing or lead elsewhere.
 //!
-//! What the publisher adds or archives meanwhile is neither missed nor taken twice:
-//! documents that are archived do not change, and the newest only grows at its top. It is
-//! read last, and if others have come between it and what was taken, these come first.
+//! Entries that the publisher adds or archives meanwhile are neither missed nor handled twice:
+//! archived documents do not change, and the newest document only grows at its top. The newest
+//! document is read last, and if other documents have been inserted before it, these are read
+//! first.
 //!
-//! An archive may hold an entry and, further on, its updates under the same id (rule N7).
-//! The place is one of them and not the id; see `go_back` for where it is if none says
-//! what the entry said.
+//! An archive may contain an entry and later updates of it under the same id (rule N7). The
+//! position is one of these versions, not the id; `way::go_back` says where reading continues if none
+//! of them has the content of the position.
 
-use std::collections::HashSet;
+#[cfg(test)]
+mod tests;
+mod way;
 
 use url::Url;
 
 use super::item::ArchiveItem;
 use super::place::{BadPosition, LastEntry, ReadPosition};
 
-/// Documents on the way back, at most: who leads anybody further means no good.
-const LONGEST_WAY: usize = 500_000;
+use way::{LONGEST_WAY, Seam, go_back};
+
 /// Looks for more that may bring nothing before it is given up: the next address of a
 /// document is not the one it had a moment ago.
 const IDLE_LOOKS: usize = 3;
@@ -163,334 +166,4 @@ async fn take_all<P: ReadPosition, T: EntryHandler>(
         place.save(LastEntry::from_item(item))?;
     }
     Ok(items.len())
-}
-
-/// Between the newest document that was archived, and taken whole, and the one that followed
-/// it, which was the recent one then. It is found again by either side, whatever was archived
-/// or dropped since.
-#[derive(Debug)]
-struct Seam {
-    here: Url,
-    /// What stands at the bottom of the other.
-    next: Option<LastEntry>,
-}
-
-impl Seam {
-    /// Whether this document is the one that followed.
-    fn is_before(&self, page: &ArchivePage) -> bool {
-        let bottom = page.items.last().zip(self.next.as_ref());
-        page.prev.as_ref() == Some(&self.here)
-            || bottom.is_some_and(|(item, next)| next.is_of(item))
-    }
-}
-
-/// Where the way back has led.
-#[derive(Debug)]
-struct Way {
-    /// Where the document is.
-    url: Url,
-    /// It itself.
-    page: ArchivePage,
-    /// How many of its items are behind the place.
-    newer: usize,
-    /// The documents between it and the recent one, the newest first.
-    ahead: Vec<Url>,
-    /// What stands at the bottom of the recent one.
-    bottom: Option<LastEntry>,
-    /// What is no longer kept before it, if nothing was marked.
-    lost: Option<Url>,
-}
-
-/// Back from the recent document to the one that holds what is marked, to the one behind
-/// the seam, or to the oldest if there is neither.
-///
-/// Of several that the mark fits it is the newest. If there are only others with its id,
-/// because the archive or the way entries are written has changed since, it is the oldest
-/// of those: an entry taken twice is better than one missed. Behind a document that is no
-/// longer kept there is nothing.
-async fn go_back<S: PageSource>(
-    pages: &mut S,
-    recent: &Url,
-    mark: Option<&LastEntry>,
-    seam: Option<&Seam>,
-) -> Result<Way, Stopped> {
-    let mut seen = HashSet::from([recent.clone()]);
-    let mut ahead = Vec::new();
-    let mut namesake: Option<(Way, usize)> = None;
-    let mut url = recent.clone();
-    let mut page = pages.get(recent).await.map_err(not_there)?;
-    let bottom = page.items.last().map(LastEntry::from_item);
-    loop {
-        let found = mark.and_then(|mark| mark.newest_in(&page.items));
-        let is_behind_seam = seam.is_some_and(|seam| seam.is_before(&page));
-        if let Some(newer) = found.or(is_behind_seam.then_some(page.items.len())) {
-            return Ok(Way { url, page, newer, ahead, bottom, lost: None });
-        }
-        if let Some(newer) = mark.and_then(|mark| mark.oldest_namesake_in(&page.items)) {
-            let (url, page) = (url.clone(), page.clone());
-            let bottom = bottom.clone();
-            let way = Way { url, page, newer, ahead: Vec::new(), bottom, lost: None };
-            namesake = Some((way, ahead.len()));
-        }
-        let before = match page.prev.clone() {
-            Some(prev) if !seen.insert(prev.clone()) => return Err(Stopped::Circle(prev)),
-            Some(_) if seen.len() > LONGEST_WAY => return Err(Stopped::TooLong),
-            Some(prev) => match pages.get(&prev).await {
-                Err(Stopped::Dropped(gone)) => Err(Some(gone)),
-                before => Ok((prev, before?)),
-            },
-            None => Err(None),
-        };
-        match before {
-            Ok((before, its)) => {
-                if url != *recent {
-                    ahead.push(url);
-                }
-                (url, page) = (before, its);
-            }
-            Err(gone) => {
-                let newer = page.items.len();
-                let way = Way { url, page, newer, ahead, bottom, lost: gone };
-                return begin(way, mark, namesake);
-            }
-        }
-    }
-}
-
-/// Where to begin if the archive does not hold what is marked. `oldest` leads to where it
-/// begins.
-fn begin(
-    oldest: Way,
-    mark: Option<&LastEntry>,
-    namesake: Option<(Way, usize)>,
-) -> Result<Way, Stopped> {
-    match (mark, namesake) {
-        (None, _) => Ok(oldest),
-        (Some(_), Some((way, passed))) => {
-            let ahead = oldest.ahead.into_iter().take(passed).collect();
-            Ok(Way { ahead, ..way })
-        }
-        (Some(mark), None) => Err(Stopped::PlaceLost { id: mark.id.clone(), gone: oldest.lost }),
-    }
-}
-
-/// The recent document is never dropped: there is no archive.
-fn not_there(why: Stopped) -> Stopped {
-    match why {
-        Stopped::Dropped(url) => Stopped::Unreadable {
-            url: url.into(),
-            reason: "there is no archive".to_owned(),
-            passing: false,
-        },
-        other => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-
-    use super::*;
-    use feedgate_feed::model::{Entry, Text};
-
-    /// An archive whose publisher adds entries whenever somebody looks.
-    struct Growing {
-        /// Entries that there are.
-        head: usize,
-        /// How many come with each look, in turn.
-        coming: Vec<usize>,
-        size: usize,
-        /// How many ids there are; further entries are updates (rule N7).
-        ids: usize,
-    }
-
-    impl Growing {
-        fn url(page: usize) -> Url {
-            Url::parse(&format!("https://a.test/documents/{page}")).unwrap()
-        }
-
-        fn recent() -> Url {
-            Url::parse("https://a.test/recent").unwrap()
-        }
-
-        fn newest(&self) -> usize {
-            self.head.div_ceil(self.size).max(1)
-        }
-    }
-
-    impl PageSource for Growing {
-        async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
-            self.head += self.coming.pop().unwrap_or_default();
-            let newest = self.newest();
-            let number = match url.path().rsplit('/').next().unwrap() {
-                "recent" => newest,
-                number => number.parse().unwrap(),
-            };
-            let (from, to) = ((number - 1) * self.size, (number * self.size).min(self.head));
-            let entry = |n: usize| {
-                let (id, title) = (format!("e{}", n % self.ids), Text::plain(n.to_string()));
-                ArchiveItem::from_entry(Entry { id, title: Some(title), ..Entry::default() })
-            };
-            Ok(ArchivePage {
-                items: (from + 1..=to).rev().map(entry).collect(),
-                prev: (number > 1).then(|| Growing::url(number - 1)),
-            })
-        }
-    }
-
-    #[derive(Default)]
-    struct Memory(Option<LastEntry>);
-
-    impl ReadPosition for Memory {
-        fn mark(&self) -> Option<&LastEntry> {
-            self.0.as_ref()
-        }
-
-        fn save(&mut self, mark: LastEntry) -> Result<(), BadPosition> {
-            self.0 = Some(mark);
-            Ok(())
-        }
-    }
-
-    /// Behind an entry that says nothing.
-    fn marked(id: &str) -> LastEntry {
-        LastEntry::from_item(&ArchiveItem::from_entry(Entry {
-            id: id.to_owned(),
-            ..Entry::default()
-        }))
-    }
-
-    /// Takes entries; every `stumbles`-th attempt fails.
-    struct Taker {
-        taken: RefCell<Vec<String>>,
-        attempts: RefCell<usize>,
-        stumbles: usize,
-    }
-
-    impl EntryHandler for Taker {
-        async fn handle(&self, item: &ArchiveItem) -> Result<(), Stopped> {
-            *self.attempts.borrow_mut() += 1;
-            if self.attempts.borrow().is_multiple_of(self.stumbles) {
-                let (id, reason) = (item.id().to_owned(), "it stumbled".to_owned());
-                return Err(Stopped::NotTaken { id, reason });
-            }
-            let ArchiveItem::Entry { entry, .. } = item else {
-                panic!("nothing was taken back: {item:?}")
-            };
-            self.taken.borrow_mut().push(entry.title.as_ref().unwrap().to_plain());
-            Ok(())
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn each_entry_is_taken_once_and_in_order_while_others_come(
-            size in 1_usize..6,
-            ids in 1_usize..40,
-            head in 0_usize..30,
-            coming in proptest::collection::vec(0_usize..5, 0..60),
-            stumbles in 2_usize..9,
-            runs in 1_usize..6,
-        ) {
-            let mut archive = Growing { head, coming, size, ids };
-            let (taken, attempts) = (RefCell::default(), RefCell::default());
-            let taker = Taker { taken, attempts, stumbles };
-            let mut place = Memory::default();
-            let recent = Growing::recent();
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            for _ in 0..runs {
-                let run = catch_up(&mut archive, &recent, &mut place, &taker);
-                let ended = runtime.block_on(run);
-                assert!(ended.as_ref().map_or_else(Stopped::is_passing, |_| true), "{ended:?}");
-            }
-            // Nobody writes any more, and nothing stumbles.
-            archive.coming.clear();
-            let taker = Taker { stumbles: usize::MAX, ..taker };
-            let run = catch_up(&mut archive, &recent, &mut place, &taker);
-            runtime.block_on(run).unwrap();
-            let want: Vec<String> = (1..=archive.head).map(|n| n.to_string()).collect();
-            assert_eq!(taker.taken.into_inner(), want);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_place_that_the_archive_does_not_hold_is_lost() {
-        let mut archive = Growing { head: 7, coming: Vec::new(), size: 3, ids: 7 };
-        let mut place = Memory(Some(marked("elsewhere")));
-        let (taken, attempts) = (RefCell::default(), RefCell::default());
-        let taker = Taker { taken, attempts, stumbles: usize::MAX };
-        let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
-        assert!(matches!(run, Err(Stopped::PlaceLost { .. })), "{run:?}");
-        assert_eq!(taker.taken.into_inner().len(), 0);
-    }
-
-    #[tokio::test]
-    async fn n7_a_place_that_says_something_else_now_is_the_oldest_of_its_id() {
-        let mut archive = Growing { head: 9, coming: Vec::new(), size: 3, ids: 4 };
-        let mut place = Memory(Some(marked("e2")));
-        let (taken, attempts) = (RefCell::default(), RefCell::default());
-        let taker = Taker { taken, attempts, stumbles: usize::MAX };
-        catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await.unwrap();
-        assert_eq!(taker.taken.into_inner(), ["3", "4", "5", "6", "7", "8", "9"]);
-    }
-
-    #[tokio::test]
-    async fn links_in_a_circle_are_not_followed_for_ever() {
-        struct Circle;
-        impl PageSource for Circle {
-            async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
-                Ok(ArchivePage { prev: Some(url.clone()), ..ArchivePage::default() })
-            }
-        }
-        let (taken, attempts) = (RefCell::default(), RefCell::default());
-        let taker = Taker { taken, attempts, stumbles: usize::MAX };
-        let run = catch_up(&mut Circle, &Growing::recent(), &mut Memory::default(), &taker).await;
-        assert!(matches!(run, Err(Stopped::Circle(_))), "{run:?}");
-    }
-
-    #[tokio::test]
-    async fn an_archive_whose_addresses_change_all_the_time_is_given_up() {
-        struct Restless(usize);
-        impl PageSource for Restless {
-            async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
-                self.0 += 1;
-                let prev = Url::parse(&format!("https://a.test/documents/1?at={}", self.0));
-                let is_recent = *url == Growing::recent();
-                Ok(ArchivePage { items: Vec::new(), prev: prev.ok().filter(|_| is_recent) })
-            }
-        }
-        let (taken, attempts) = (RefCell::default(), RefCell::default());
-        let taker = Taker { taken, attempts, stumbles: usize::MAX };
-        let (mut archive, mut place) = (Restless(0), Memory::default());
-        let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
-        assert!(matches!(run, Err(Stopped::Circle(_))), "{run:?}");
-    }
-
-    #[tokio::test]
-    async fn what_is_no_longer_kept_is_where_an_archive_begins() {
-        struct Trimmed(Growing);
-        impl PageSource for Trimmed {
-            async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
-                if *url == Growing::url(1) {
-                    return Err(Stopped::Dropped(url.clone()));
-                }
-                self.0.get(url).await
-            }
-        }
-        for (mark, is_lost) in [(None, false), (Some(marked("e2")), true)] {
-            let mut archive = Trimmed(Growing { head: 7, coming: Vec::new(), size: 3, ids: 7 });
-            let (taken, attempts) = (RefCell::default(), RefCell::default());
-            let taker = Taker { taken, attempts, stumbles: usize::MAX };
-            let mut place = Memory(mark);
-            let run = catch_up(&mut archive, &Growing::recent(), &mut place, &taker).await;
-            let gone = match run {
-                Ok(CaughtUp { lost, .. }) if !is_lost => lost,
-                Err(Stopped::PlaceLost { gone, .. }) if is_lost => gone,
-                other => panic!("{other:?}"),
-            };
-            assert_eq!(gone, Some(Growing::url(1)), "it is told what is lost");
-            let want: &[&str] = if is_lost { &[] } else { &["4", "5", "6", "7"] };
-            assert_eq!(taker.taken.into_inner(), want);
-        }
-    }
 }

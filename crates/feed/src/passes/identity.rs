@@ -16,7 +16,11 @@
 //! gateway, the address of the feed or the order of the document. Dates are never part of an id,
 //! because they change.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod distinct;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
 
 use hmac_sha256::Hash as Sha256;
 
@@ -27,6 +31,7 @@ use crate::model::{Content, Entry, Feed, KnownBy, Link, Text};
 use crate::repair::{Repair, RepairCode};
 
 use super::outline;
+use distinct::{content_key, make_distinct, marked};
 
 /// The prefix of generated ids (RFC 4151). It names the program, not the gateway, so that entries
 /// stay known when a gateway moves.
@@ -164,112 +169,6 @@ fn link_counts(entries: &[Entry]) -> HashMap<String, usize> {
     counts
 }
 
-/// Makes ids unique within the document.
-///
-/// The oldest of the entries that share an id keeps it, because subscribers may already know it by
-/// that id; a newer entry with that id would be dropped as known. Identical entries are dropped.
-fn make_distinct(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
-    let mut seen = HashSet::with_capacity(entries.len());
-    if entries.iter().all(|entry| seen.insert(entry.id.as_str())) {
-        return;
-    }
-    let mut sharing: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (at, entry) in entries.iter().enumerate() {
-        sharing.entry(&entry.id).or_default().push(at);
-    }
-    let mut taken =
-        Taken { ids: sharing.keys().map(|id| (*id).to_owned()).collect(), ..Taken::default() };
-    let mut groups: Vec<Vec<usize>> = sharing.into_values().filter(|at| at.len() > 1).collect();
-    groups.sort_unstable();
-    // Sorted by position, so that the same input gives the same repairs.
-    let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
-    let mut repeated: BTreeSet<usize> = BTreeSet::new();
-    for at in groups {
-        // Feeds list the newest entry first, unless their dates say otherwise.
-        let oldest = at.iter().rev().min_by_key(|at| date(&entries[**at]));
-        let keeper = oldest.copied().unwrap_or(at[0]);
-        let keys: HashMap<usize, String> =
-            at.iter().map(|at| (*at, content_key(&entries[*at]))).collect();
-        let mut kept: HashMap<&str, Vec<usize>> = HashMap::new();
-        kept.entry(&keys[&keeper]).or_default().push(keeper);
-        for at in at.iter().copied().filter(|at| *at != keeper) {
-            let alike = kept.entry(&keys[&at]).or_default();
-            if alike.iter().any(|kept| entries[*kept] == entries[at]) {
-                repeated.insert(at);
-                continue;
-            }
-            alike.push(at);
-            let key = (keys[&at] != keys[&keeper]).then_some(keys[&at].as_str());
-            let mark = mark(&entries[at], &entries[keeper], key);
-            renamed.insert(at, taken.another(&entries[at].id, mark.as_deref()));
-        }
-    }
-    let repair = |code, entry: &Entry| Repair::new(code, &*entry.id).within(entry.trace_id);
-    repairs.extend(repeated.iter().map(|at| repair(RepairCode::EntryRepeated, &entries[*at])));
-    repairs.extend(renamed.keys().map(|at| repair(RepairCode::IdRepeated, &entries[*at])));
-    for (at, id) in renamed {
-        entries[at].id = id;
-    }
-    outline::remove_repeated(entries, &repeated);
-}
-
-/// The ids in use.
-#[derive(Default)]
-struct Taken {
-    ids: HashSet<String>,
-    /// The number of attempts for each generated id.
-    tried: HashMap<String, usize>,
-}
-
-impl Taken {
-    /// Returns an unused id made of `id` and a mark. Entries with the same mark, or without one,
-    /// are numbered.
-    fn another(&mut self, id: &str, mark: Option<&str>) -> String {
-        let made = mark.map_or_else(|| id.to_owned(), |mark| marked(id, mark));
-        let tried = self.tried.entry(made.clone()).or_insert(1);
-        let mut another = made.clone();
-        while !self.ids.insert(another.clone()) {
-            *tried += 1;
-            another = match mark {
-                Some(_) => format!("{made}.{tried}"),
-                None => marked(id, &tried.to_string()),
-            };
-        }
-        another
-    }
-}
-
-/// Appends a mark to `id` such that the result is valid: before RFC 8141 a URN had no fragment, and
-/// validators allow none; a UUID has a fixed length, so it is wrapped.
-fn marked(id: &str, mark: &str) -> String {
-    let scheme = id.get(..9).unwrap_or(id).to_ascii_lowercase();
-    if id.contains('#') {
-        format!("{id}.{mark}")
-    } else if scheme == "urn:uuid:" {
-        format!("{}:{mark}", iri::urn("guid", id))
-    } else if scheme.starts_with("urn:") {
-        format!("{id}:{mark}")
-    } else {
-        format!("{id}#{mark}")
-    }
-}
-
-/// Returns what distinguishes an entry from `keeper`, which has the same id: its link, its content
-/// if it differs, or its `key`.
-fn mark(entry: &Entry, keeper: &Entry, key: Option<&str>) -> Option<String> {
-    let link = permalink(entry).filter(|link| Some(*link) != permalink(keeper));
-    let mark = link.map(|link| hash(&[link])).or_else(|| key.map(str::to_owned))?;
-    Some(mark[..16].to_owned())
-}
-
-fn content_key(entry: &Entry) -> String {
-    hash(&[&title(entry), &body(entry), enclosure(entry)])
-}
-
-fn date(entry: &Entry) -> Option<chrono::DateTime<chrono::FixedOffset>> {
-    entry.published.or(entry.updated)
-}
-
 fn permalink(entry: &Entry) -> Option<&str> {
     first_link(&entry.links, "alternate")
 }
@@ -304,166 +203,4 @@ fn hash(parts: &[&str]) -> String {
         hasher.update([0x1f]);
     }
     hex::encode(&hasher.finalize()[..16])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use url::Url;
-
-    fn entry(id: &str, link: &str, title: &str) -> Entry {
-        let links = (!link.is_empty()).then(|| Link {
-            rel: "alternate".to_owned(),
-            href: link.to_owned(),
-            ..Link::default()
-        });
-        Entry {
-            id: id.to_owned(),
-            title: Some(Text::plain(title)),
-            links: links.into_iter().collect(),
-            ..Entry::default()
-        }
-    }
-
-    fn ids(entries: Vec<Entry>) -> Vec<String> {
-        let feed = Feed { entries, ..Feed::default() };
-        let context = Context::new(Url::parse("https://a.test/feed").unwrap());
-        assign_ids(feed, &context).entries.into_iter().map(|entry| entry.id).collect()
-    }
-
-    #[test]
-    fn an_id_of_the_source_is_kept_or_wrapped() {
-        let cases = [
-            ("http://A.test/%7Ex", "http://A.test/%7Ex"),
-            ("tag:a.test,2002:1", "tag:a.test,2002:1"),
-            ("abc", "urn:guid:abc"),
-            ("/posts/1?a=b", "urn:guid:%2Fposts%2F1%3Fa%3Db"),
-            ("é 1", "urn:guid:%C3%A9%201"),
-            ("http://a.test/a b", "http://a.test/a%20b"),
-            ("  urn:x:1\n", "urn:x:1"),
-            (
-                "0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11",
-                "urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11",
-            ),
-        ];
-        for (id, want) in cases {
-            assert_eq!(ids(vec![entry(id, "", "t")]), [want], "{id:?}");
-        }
-    }
-
-    #[test]
-    fn without_an_id_the_link_is_one_if_no_other_entry_has_it() {
-        assert_eq!(ids(vec![entry("", "http://a.test/1", "t")]), ["http://a.test/1"]);
-        let shared =
-            ids(vec![entry("", "http://a.test/", "one"), entry("", "http://a.test/", "two")]);
-        assert!(shared.iter().all(|id| id.starts_with(GENERATED)), "{shared:?}");
-        assert_ne!(shared[0], shared[1]);
-    }
-
-    #[test]
-    fn a_generated_id_never_changes() {
-        let want = "tag:feedgate,2026:b8f23f0f9c008924e16dffad3f313e89";
-        assert_eq!(ids(vec![entry("", "", "Spring tide")]), [want]);
-    }
-
-    #[test]
-    fn n02_ids_that_cannot_be_relied_on_are_given_up_for_links() {
-        let numbered = |ids: &[&str]| -> Vec<Entry> {
-            let made = ids.iter().enumerate();
-            made.map(|(n, id)| entry(id, &format!("http://a.test/{n}"), "t")).collect()
-        };
-        let long = |ids: [&'static str; 3]| -> Vec<String> {
-            let rest = (0..60).map(|n| format!("urn:x:{n}"));
-            ids.into_iter().map(str::to_owned).chain(rest).collect()
-        };
-        let good: Vec<&str> = vec!["urn:1", "urn:2", "urn:3", "urn:4"];
-        #[rustfmt::skip]
-        let cases: [(&str, Vec<String>, KnownBy); 7] = [
-            ("all of them good",       good.iter().map(|id| (*id).to_owned()).collect(),        KnownBy::Id),
-            ("one repeats",            ["urn:1", "urn:1", "urn:3"].map(str::to_owned).into(),   KnownBy::Id),
-            ("two repeat",             ["urn:1", "urn:1", "urn:1"].map(str::to_owned).into(),   KnownBy::Link),
-            ("two are empty",          ["urn:1", "", " "].map(str::to_owned).into(),            KnownBy::Link),
-            ("all are",                ["", "", ""].map(str::to_owned).into(),                  KnownBy::Id),
-            ("two of many",            long(["urn:a", "urn:a", "urn:a"]),                       KnownBy::Id),
-            ("the empty one of many",  long(["", "", "urn:a"]),                                 KnownBy::Id),
-        ];
-        for (why, ids, want) in cases {
-            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            assert_eq!(known_by(&numbered(&ids)), want, "{why}");
-        }
-        let context = Context {
-            known_by: KnownBy::Link,
-            ..Context::new(Url::parse("https://a.test/feed").unwrap())
-        };
-        let feed = Feed { entries: numbered(&good), ..Feed::default() };
-        let ids = ids_of(&assign_ids(feed, &context));
-        assert_eq!(ids[..2], ["http://a.test/0", "http://a.test/1"], "and it stays so");
-    }
-
-    fn ids_of(feed: &Feed) -> Vec<String> {
-        feed.entries.iter().map(|entry| entry.id.clone()).collect()
-    }
-
-    #[test]
-    fn of_entries_that_share_an_id_the_oldest_keeps_it_wherever_it_stands() {
-        let old = || entry("urn:x:1", "http://a.test/1", "old");
-        let new = || entry("urn:x:1", "http://a.test/2", "new");
-        let dated = |mut entry: Entry, day: u32| {
-            entry.published = chrono::DateTime::from_timestamp(i64::from(day) * 86_400, 0)
-                .map(|at| at.fixed_offset());
-            entry
-        };
-        let newest_first = ids(vec![new(), old()]);
-        assert_eq!(newest_first[1], "urn:x:1");
-        assert!(newest_first[0].starts_with("urn:x:1:"), "{newest_first:?}");
-        let oldest_first = ids(vec![dated(old(), 1), dated(new(), 2)]);
-        assert_eq!(oldest_first, [newest_first[1].clone(), newest_first[0].clone()]);
-        assert_eq!(ids(vec![old(), old()]), ["urn:x:1"], "the same twice is one");
-    }
-
-    #[test]
-    fn what_is_told_of_shared_ids_is_in_the_order_of_the_document() {
-        let shared = |n: usize| {
-            [entry(&format!("urn:{n}"), "", "old"), entry(&format!("urn:{n}"), "", "new")]
-        };
-        let entries: Vec<Entry> = (0..40).flat_map(shared).collect();
-        let context = Context::new(Url::parse("https://a.test/feed").unwrap());
-        let settled = assign_ids(Feed { entries, ..Feed::default() }, &context);
-        let told: Vec<&str> = settled.repairs.iter().map(|repair| repair.detail.as_str()).collect();
-        let want: Vec<String> = (0..40).map(|n| format!("urn:{n}")).collect();
-        assert_eq!(told, want);
-    }
-
-    #[test]
-    fn entries_that_differ_in_dates_alone_are_told_apart_too() {
-        let dated = |link: &str, day: i64| {
-            let mut entry = entry("urn:x:1", link, "tide");
-            entry.published =
-                chrono::DateTime::from_timestamp(day * 86_400, 0).map(|at| at.fixed_offset());
-            entry
-        };
-        for link in ["", "http://a.test/1"] {
-            let other = entry("urn:x:1", "http://a.test/", "first");
-            let found = ids(vec![other, dated(link, 1), dated(link, 2), dated(link, 3)]);
-            let distinct: HashSet<&String> = found.iter().collect();
-            assert_eq!(distinct.len(), found.len(), "{found:?}");
-            assert_eq!(ids(found.iter().map(|id| entry(id, "", "t")).collect()), found);
-        }
-    }
-
-    #[test]
-    fn an_id_that_is_told_apart_stays_sound() {
-        let uuid = "urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11";
-        #[rustfmt::skip]
-        let cases = [
-            ("http://a.test/1",   "http://a.test/1#m"),
-            ("http://a.test/1#x", "http://a.test/1#x.m"),
-            ("tag:a.test,2002:1", "tag:a.test,2002:1#m"),
-            ("urn:guid:abc",      "urn:guid:abc:m"),
-            (uuid,                "urn:guid:urn:uuid:0d7b9cf4-6f2a-4a7e-9b52-1d6f2f3a9c11:m"),
-        ];
-        for (id, want) in cases {
-            assert_eq!(marked(id, "m"), want);
-        }
-    }
 }

@@ -12,13 +12,14 @@
 //! * Elements deeper than [`DEPTH`] are kept without further nesting.
 
 mod characters;
+mod faults;
+mod start_tags;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 
-use memchr::memchr;
-
 use super::attributes::Tag;
-use super::entities;
 use super::implied;
 use super::mend::mend;
 use super::spaces::Namespaces;
@@ -26,19 +27,15 @@ use super::tokens::{Token, Tokens};
 use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
 use crate::repair::{Repair, RepairCode};
 
+use faults::Faults;
+use start_tags::split;
+
 /// The maximum nesting of elements (rule S16).
 const DEPTH: usize = 256;
 
 /// Elements between whose children white space is insignificant.
 const STRUCTURE: [&str; 9] =
     ["rss", "channel", "items", "item", "feed", "entry", "rdf", "image", "author"];
-
-/// The maximum number of nested elements with an `xml:base` (rule S16): the resolved base of one
-/// more may be as long as all of them together. Further ones are ignored.
-const BASES: u32 = 16;
-
-/// HTML elements that are never closed and share no name with elements of feed formats.
-const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
 
 /// Builds the tree of `text`, which [`tidy`](super::tidy()) has processed.
 pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> Tree<'t> {
@@ -146,115 +143,6 @@ impl<'t> Builder<'t> {
         self.guesses || self.open.len() == 1
     }
 
-    /// Reads a start tag. A tag without a closing quote has swallowed the text after it, and is
-    /// cut.
-    fn tag(&mut self, inside: &'t str, tokens: &mut Tokens<'t>) {
-        if memchr(b'<', inside.as_bytes()).is_some()
-            && let Some(end) = self.swallows(inside)
-            && tokens.resume(1 + end + 1)
-        {
-            self.is_sound = false;
-            self.faults.count(RepairCode::UnclosedQuote);
-            return self.start(&inside[..end]);
-        }
-        self.start(inside);
-    }
-
-    /// Returns where a tag with a missing quote should have ended. Markup in a value proves
-    /// nothing, but the end tag of an open element does, or that of the element itself.
-    fn swallows(&self, inside: &str) -> Option<usize> {
-        let end = inside.find('>')?;
-        let name = inside[..end].split([' ', '\n', '\t', '\r', '/']).next()?;
-        let open = self.open.iter().skip(1).map(|open| open.name);
-        let names: Vec<&str> = open.chain([name]).filter(|name| !name.is_empty()).collect();
-        let mut ends = inside[end..].split("</").skip(1);
-        ends.any(|tail| names.iter().any(|name| tail.starts_with(name))).then_some(end)
-    }
-
-    fn start(&mut self, inside: &'t str) {
-        let empty = inside.ends_with('/');
-        let mut tag = std::mem::take(&mut self.tag);
-        tag.read(inside);
-        if let Some(fault) = tag.fault {
-            self.faults.count(fault);
-        }
-        self.layout = "";
-        self.imply_ends(tag.name);
-        if self.open.len() > DEPTH {
-            self.faults.count(RepairCode::TooDeep);
-            self.too_deep += usize::from(!empty);
-            self.tag = tag;
-            return;
-        }
-        let bindings = self.spaces.mark();
-        self.declare(&tag);
-        let (prefix, name) = split(tag.name);
-        let space = self.spaces.of_element(prefix);
-        let (attributes, scope) = self.keep_attributes(&tag);
-        let node = self.append(Kind::Element { prefix, name, space, attributes, scope });
-        let void = || {
-            let mut names = VOID.iter();
-            prefix.is_empty() && names.any(|void| name.eq_ignore_ascii_case(void))
-        };
-        if empty || void() {
-            self.is_sound &= empty;
-            self.spaces.leave(bindings);
-        } else {
-            let structure = STRUCTURE.iter().any(|known| name.eq_ignore_ascii_case(known));
-            self.open.push(Open { node, name: tag.name, bindings, structure, scope });
-        }
-        self.tag = tag;
-    }
-
-    fn declare(&mut self, tag: &Tag<'t>) {
-        for (name, value) in &tag.attributes {
-            let prefix = match name.strip_prefix("xmlns") {
-                Some("") => "",
-                Some(rest) => match rest.strip_prefix(':') {
-                    Some(prefix) => prefix,
-                    None => continue,
-                },
-                None => continue,
-            };
-            let uri = match entities::attribute(value) {
-                Cow::Borrowed(uri) if !uri.contains(char::is_whitespace) => Cow::Borrowed(uri),
-                uri => Cow::Owned(uri.split_whitespace().collect()),
-            };
-            self.spaces.bind(prefix, uri);
-        }
-    }
-
-    /// Stores the attributes of the element that is appended next. Returns their range and the
-    /// scope of the element.
-    fn keep_attributes(&mut self, tag: &Tag<'t>) -> ((u32, u32), Scope) {
-        let itself = index(self.nodes.len());
-        let mut scope = self.top().scope;
-        let from = index(self.attributes.len());
-        for (name, value) in &tag.attributes {
-            if *name == "xmlns" || name.starts_with("xmlns:") {
-                continue;
-            }
-            let (prefix, name) = split(name);
-            if prefix == "xml" && name == "lang" {
-                scope.lang = itself;
-            } else if matches!(prefix, "" | "xml")
-                && name.eq_ignore_ascii_case("base")
-                && scope.bases < BASES
-            {
-                scope.base = itself;
-                scope.bases += 1;
-            }
-            let space = self.spaces.of_attribute(prefix);
-            self.attributes.push(XmlAttribute {
-                prefix,
-                name,
-                space,
-                value: entities::attribute(value),
-            });
-        }
-        ((from, index(self.attributes.len())), scope)
-    }
-
     /// Closes the open elements that cannot contain the element that begins now.
     fn imply_ends(&mut self, name: &str) {
         if !self.guesses {
@@ -355,108 +243,8 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// The faults found: how often each occurred, and where first.
-#[derive(Debug, Default)]
-struct Faults {
-    found: Vec<(RepairCode, usize, usize)>,
-    /// The offset of the current token.
-    at: usize,
-}
-
-impl Faults {
-    fn count(&mut self, code: RepairCode) {
-        match self.found.iter_mut().find(|(held, ..)| *held == code) {
-            Some((_, count, _)) => *count += 1,
-            None => self.found.push((code, 1, self.at)),
-        }
-    }
-
-    fn report(&self, repairs: &mut Vec<Repair>) {
-        for (code, count, first) in &self.found {
-            repairs.push(Repair::new(*code, format!("{count} times")).at(*first));
-        }
-    }
-}
-
-/// Splits a name into its prefix, which may be empty, and its local name.
-fn split(name: &str) -> (&str, &str) {
-    match name.bytes().position(|byte| byte == b':') {
-        Some(at) if at > 0 && at + 1 < name.len() => (&name[..at], &name[at + 1..]),
-        _ => ("", name),
-    }
-}
-
 /// Converts an index into the type that the tree stores. Documents are limited to far less than 4
 /// GiB, and no index exceeds the length of the document.
 fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(NONE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Tree;
-    use super::super::element::WalkStep;
-    use super::*;
-
-    /// Returns the tree in brackets: `a(b("x"))`.
-    fn shape(tree: &Tree<'_>) -> String {
-        let mut walk = tree.document().walk();
-        let mut out = String::new();
-        while let Some(step) = walk.next() {
-            match step {
-                WalkStep::Enter(element) => out += &format!("{}(", element.name()),
-                WalkStep::Text(text) => out += &format!("{text:?}"),
-                WalkStep::Leave(_) => out.push(')'),
-            }
-        }
-        out
-    }
-
-    #[test]
-    fn any_text_becomes_a_tree() {
-        #[rustfmt::skip]
-        let cases = [
-            ("sound",                      "<a><b>x</b><c/></a>",               r#"a(b("x")c())"#),
-            ("an end is missing",          "<a><b>x</a>",                       r#"a(b("x"))"#),
-            ("ends are crossed",           "<a><b><i>x</b></i>y</a>",           r#"a(b(i("x"))"y")"#),
-            ("an end too many",            "<a></b>x</a>",                      r#"a("x")"#),
-            ("an item in an item",         "<rss><item>x<item>y</item></rss>",  r#"rss(item("x")item("y"))"#),
-            ("an item of an item",         "<rss><item>x<item>y</item></item></rss>", r#"rss(item("x")item("y"))"#),
-            ("an item in an element",      "<rss><item><x>y<item/></x></item></rss>", r#"rss(item(x("y"item())))"#),
-            ("layout",                     "<rss> <item>\n<x> </x>\n</item> </rss>", r#"rss(item(x(" ")))"#),
-            ("no layout",                  "<rss>\n&gt; <x/>y \n</rss>",       r#"rss("\n> "x()"y \n")"#),
-            ("an entry that is quoted",    "<entry><content><entry/></content></entry>", "entry(content(entry()))"),
-            ("broken off in a text",       "<a><b>x",                           r#"a(b("x"))"#),
-            ("broken off in a tag",        "<a><b>x</b><c d='",                 r#"a(b("x"))"#),
-            ("a comment never closed",     "<a><b>x</b><!-- y <c>z</c></a>",    r#"a(b("x")c("z"))"#),
-            ("CDATA never closed",         "<a><![CDATA[x <b>y</b></a>",        r#"a("x "b("y"))"#),
-            ("texts are joined",           "<a>x &amp; <![CDATA[<y>]]>&#33;</a>", r#"a("x & <y>!")"#),
-            ("bare ampersands",            "<a>AT&T & &nosuch; &eacute;</a>",   r#"a("AT&T & &nosuch; é")"#),
-            ("CDATA in CDATA",             "<a><![CDATA[x <![CDATA[y]]> z]]></a>", r#"a("x y z")"#),
-            ("markup in CDATA in CDATA",   "<a><![CDATA[<p>x<![CDATA[y]]>z</p>]]></a>", r#"a("<p>xyz</p>")"#),
-            ("CDATA closed too late",      "<a><b><![CDATA[x</b><c><![CDATA[y]]></c></a>", r#"a(b("x")c("y"))"#),
-            ("a quote is missing",         "<a><b c=\"d>x</b><b c=\"e\">y</b></a>", r#"a(b("x")b("y"))"#),
-            ("markup in a value",          "<a><b c=\"<i>d</i>\">x</b></a>",   r#"a(b("x"))"#),
-            ("a title not closed",         "<rss><item><title>x<link>y</link></item></rss>", r#"rss(item(title("x")link("y")))"#),
-            ("several roots",              "x<a/>y<b/>",                        r#""x"a()"y"b()"#),
-            ("void HTML elements",         "<a>x<br>y<img src=z>w</a>",         r#"a("x"br()"y"img()"w")"#),
-            ("other case in the end",      "<A>x</a><B/>",                      r#"A("x")B()"#),
-            ("line ends",                  "<a>x\r\ny\rz</a>",                  r#"a("x\ny\nz")"#),
-            ("a document type of its own", "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", r#"a("&b;")"#),
-        ];
-        for (why, text, want) in cases {
-            assert_eq!(shape(&build(text, &mut Vec::new())), want, "{why}: {text}");
-        }
-    }
-
-    #[test]
-    fn depth_and_size_do_no_harm() {
-        let deep = "<a>".repeat(100_000) + "x";
-        let tree = build(&deep, &mut Vec::new());
-        assert_eq!(tree.document().text(), "x");
-        let wide = format!("<a {}/>", "b='c' ".repeat(100_000));
-        build(&wide, &mut Vec::new());
-        let open = "<!--".repeat(100_000);
-        build(&open, &mut Vec::new());
-    }
 }

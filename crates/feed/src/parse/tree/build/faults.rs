@@ -1,0 +1,28 @@
+//! The faults found while a tree is built.
+
+use crate::repair::{Repair, RepairCode};
+
+/// The faults found: how often each occurred, and where first.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    found: Vec<(RepairCode, usize, usize)>,
+    /// The offset of the current token.
+    pub(super) at: usize,
+}
+
+impl Faults {
+    /// Counts a fault at the current token.
+    pub(super) fn count(&mut self, code: RepairCode) {
+        match self.found.iter_mut().find(|(held, ..)| *held == code) {
+            Some((_, count, _)) => *count += 1,
+            None => self.found.push((code, 1, self.at)),
+        }
+    }
+
+    /// Appends one repair for each kind of fault.
+    pub(super) fn report(&self, repairs: &mut Vec<Repair>) {
+        for (code, count, first) in &self.found {
+            repairs.push(Repair::new(*code, format!("{count} times")).at(*first));
+        }
+    }
+}

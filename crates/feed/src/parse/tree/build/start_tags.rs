@@ -1,0 +1,138 @@
+//! Adding elements to the tree: start tags, their namespaces and attributes.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use super::super::attributes::Tag;
+use super::super::entities;
+use super::super::tokens::Tokens;
+use super::super::{Kind, Scope, XmlAttribute};
+use super::{Builder, DEPTH, Open, STRUCTURE, index};
+use crate::repair::RepairCode;
+
+/// The maximum number of nested elements with an `xml:base` (rule S16): the resolved base of one
+/// more may be as long as all of them together. Further ones are ignored.
+const BASES: u32 = 16;
+
+/// HTML elements that are never closed and share no name with elements of feed formats.
+const VOID: [&str; 5] = ["br", "hr", "img", "wbr", "input"];
+
+impl<'t> Builder<'t> {
+    /// Reads a start tag. A tag without a closing quote has swallowed the text after it, and is
+    /// cut.
+    pub(super) fn tag(&mut self, inside: &'t str, tokens: &mut Tokens<'t>) {
+        if memchr(b'<', inside.as_bytes()).is_some()
+            && let Some(end) = self.swallows(inside)
+            && tokens.resume(1 + end + 1)
+        {
+            self.is_sound = false;
+            self.faults.count(RepairCode::UnclosedQuote);
+            return self.start(&inside[..end]);
+        }
+        self.start(inside);
+    }
+
+    /// Returns where a tag with a missing quote should have ended. Markup in a value proves
+    /// nothing, but the end tag of an open element does, or that of the element itself.
+    fn swallows(&self, inside: &str) -> Option<usize> {
+        let end = inside.find('>')?;
+        let name = inside[..end].split([' ', '\n', '\t', '\r', '/']).next()?;
+        let open = self.open.iter().skip(1).map(|open| open.name);
+        let names: Vec<&str> = open.chain([name]).filter(|name| !name.is_empty()).collect();
+        let mut ends = inside[end..].split("</").skip(1);
+        ends.any(|tail| names.iter().any(|name| tail.starts_with(name))).then_some(end)
+    }
+
+    fn start(&mut self, inside: &'t str) {
+        let empty = inside.ends_with('/');
+        let mut tag = std::mem::take(&mut self.tag);
+        tag.read(inside);
+        if let Some(fault) = tag.fault {
+            self.faults.count(fault);
+        }
+        self.layout = "";
+        self.imply_ends(tag.name);
+        if self.open.len() > DEPTH {
+            self.faults.count(RepairCode::TooDeep);
+            self.too_deep += usize::from(!empty);
+            self.tag = tag;
+            return;
+        }
+        let bindings = self.spaces.mark();
+        self.declare(&tag);
+        let (prefix, name) = split(tag.name);
+        let space = self.spaces.of_element(prefix);
+        let (attributes, scope) = self.keep_attributes(&tag);
+        let node = self.append(Kind::Element { prefix, name, space, attributes, scope });
+        let void = || {
+            let mut names = VOID.iter();
+            prefix.is_empty() && names.any(|void| name.eq_ignore_ascii_case(void))
+        };
+        if empty || void() {
+            self.is_sound &= empty;
+            self.spaces.leave(bindings);
+        } else {
+            let structure = STRUCTURE.iter().any(|known| name.eq_ignore_ascii_case(known));
+            self.open.push(Open { node, name: tag.name, bindings, structure, scope });
+        }
+        self.tag = tag;
+    }
+
+    fn declare(&mut self, tag: &Tag<'t>) {
+        for (name, value) in &tag.attributes {
+            let prefix = match name.strip_prefix("xmlns") {
+                Some("") => "",
+                Some(rest) => match rest.strip_prefix(':') {
+                    Some(prefix) => prefix,
+                    None => continue,
+                },
+                None => continue,
+            };
+            let uri = match entities::attribute(value) {
+                Cow::Borrowed(uri) if !uri.contains(char::is_whitespace) => Cow::Borrowed(uri),
+                uri => Cow::Owned(uri.split_whitespace().collect()),
+            };
+            self.spaces.bind(prefix, uri);
+        }
+    }
+
+    /// Stores the attributes of the element that is appended next. Returns their range and the
+    /// scope of the element.
+    fn keep_attributes(&mut self, tag: &Tag<'t>) -> ((u32, u32), Scope) {
+        let itself = index(self.nodes.len());
+        let mut scope = self.top().scope;
+        let from = index(self.attributes.len());
+        for (name, value) in &tag.attributes {
+            if *name == "xmlns" || name.starts_with("xmlns:") {
+                continue;
+            }
+            let (prefix, name) = split(name);
+            if prefix == "xml" && name == "lang" {
+                scope.lang = itself;
+            } else if matches!(prefix, "" | "xml")
+                && name.eq_ignore_ascii_case("base")
+                && scope.bases < BASES
+            {
+                scope.base = itself;
+                scope.bases += 1;
+            }
+            let space = self.spaces.of_attribute(prefix);
+            self.attributes.push(XmlAttribute {
+                prefix,
+                name,
+                space,
+                value: entities::attribute(value),
+            });
+        }
+        ((from, index(self.attributes.len())), scope)
+    }
+}
+
+/// Splits a name into its prefix, which may be empty, and its local name.
+pub(super) fn split(name: &str) -> (&str, &str) {
+    match name.bytes().position(|byte| byte == b':') {
+        Some(at) if at > 0 && at + 1 < name.len() => (&name[..at], &name[at + 1..]),
+        _ => ("", name),
+    }
+}

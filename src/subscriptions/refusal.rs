@@ -1,0 +1,57 @@
+//! The reasons why a subscription request is refused.
+
+use feedgate_core::ports::StoreError;
+use feedgate_feed::documents::InvalidFragment;
+
+use super::NotVerified;
+use crate::net::{FetchError, Purpose};
+
+/// The reason why a subscription request was not carried out. The texts are those of the event log.
+/// Endpoints have sentences of their own for their clients, and quote these texts in a few of them.
+#[derive(Debug, thiserror::Error)]
+pub enum SubscriptionRefusal {
+    /// The callback did not agree.
+    #[error("the callback did not agree")]
+    NotVerified(#[from] NotVerified),
+    /// The address of the topic or the callback may not be requested.
+    #[error("no request is made to this address")]
+    Forbidden(Purpose, #[source] FetchError),
+    /// The fragment of the topic cannot select a part of any resource.
+    #[error("the part behind # cannot be watched")]
+    BadPart(#[source] InvalidFragment),
+    /// The resource cannot be read.
+    #[error("there was an error reading the resource at URL {0}")]
+    Unreadable(String),
+    /// Domain, port and path do not form an address.
+    #[error("the parts of the handler make no address")]
+    NoHandler,
+    /// A later request for the same subscription arrived before the callback had agreed.
+    #[error("a newer request has taken the place of this one")]
+    Superseded,
+    /// An unsubscription without a callback matches no subscription.
+    #[error("there is no subscription to this topic")]
+    NoSubscription,
+    /// An unsubscription without a callback matches several subscriptions; holds their number.
+    #[error("there are {0} subscriptions to this topic: name the callback")]
+    Several(u64),
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+}
+
+impl SubscriptionRefusal {
+    /// Returns a stable code for logs and metrics, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotVerified(why) => why.code(),
+            Self::Forbidden(_, why) => why.code(),
+            Self::BadPart(_) => "bad_fragment",
+            Self::Unreadable(_) => "unreadable_resource",
+            Self::NoHandler => "bad_handler",
+            Self::Superseded => "superseded",
+            Self::NoSubscription => "no_subscription",
+            Self::Several(_) => "several_subscriptions",
+            Self::Store(err) => err.code(),
+        }
+    }
+}
