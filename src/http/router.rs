@@ -22,17 +22,17 @@ pub struct Router {
 }
 
 impl Router {
-    /// The endpoints of a gateway.
+    /// Returns the endpoints of a gateway.
     pub fn new(gateway: Arc<Gateway>) -> Router {
         Router { routes: routes(&gateway), gateway: Some(gateway) }
     }
 
-    /// All routes, as one filter.
+    /// Returns all routes, as one filter.
     pub(super) fn routes(&self) -> BoxedFilter<(Response,)> {
         self.routes.clone()
     }
 
-    /// A reply that is ready before the request is compared with the routes.
+    /// Returns the response of the fast path, before the request is matched against the routes.
     pub(super) fn fast_path<B: Body>(&self, request: &http::Request<B>) -> Option<Response> {
         archive::fast_path::reply(self.gateway.as_ref()?, request)
     }
@@ -45,7 +45,7 @@ impl From<BoxedFilter<(Response,)>> for Router {
     }
 }
 
-/// All routes, the busiest first.
+/// Returns all routes, the busiest first.
 fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     superfeedr::routes(gateway)
         .or(websub::routes(gateway))

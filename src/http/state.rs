@@ -82,7 +82,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// The public URL of `path` on this gateway.
+    /// Returns the public URL of `path` on this gateway.
     pub(crate) fn public_url(&self, path: &str) -> String {
         let public = self.settings.public_url.as_str().trim_end_matches('/');
         format!("{public}/{path}")

@@ -53,12 +53,12 @@ pub(crate) fn require(access: &Access, right: Scope) -> Result<(), Rejection> {
     }
 }
 
-/// Whether a request carries credentials, good or bad.
+/// Returns whether a request carries credentials, good or bad.
 pub(crate) fn has_credentials(request: &Request, form: &Form) -> bool {
     credentials(request, form).is_some()
 }
 
-/// The credentials as they were sent: in the header, or else as a parameter.
+/// Returns the credentials as they were sent: in the header, or else as a parameter.
 fn credentials<'a>(request: &'a Request, form: &'a Form) -> Option<&'a str> {
     let header = Some(request.header("authorization")).filter(|text| !text.is_empty());
     header.or(form.get("authorization")).filter(|text| !text.is_empty())

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddr(pub SocketAddr);
 
-/// The address of the client behind `peer`.
+/// Returns the address of the client behind `peer`.
 pub(crate) fn find(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |ip: &IpAddr| trusted.iter().any(|network| network.contains(ip));
     let mut client = peer.to_canonical();
@@ -36,7 +36,7 @@ pub(crate) fn find(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAd
     client
 }
 
-/// Whether `peer` is a proxy that is not trusted to name its client.
+/// Returns whether `peer` is a proxy that is not trusted to name its client.
 pub(crate) fn is_hidden(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> bool {
     let peer = peer.to_canonical();
     let is_passed_on = ["x-forwarded-for", "forwarded", "via", "x-real-ip"];
@@ -44,7 +44,7 @@ pub(crate) fn is_hidden(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) ->
         && !trusted.iter().any(|network| network.contains(&peer))
 }
 
-/// An address, perhaps with a port, perhaps in brackets.
+/// Returns an address, perhaps with a port, perhaps in brackets.
 fn parse(hop: &str) -> Option<IpAddr> {
     let bare = hop.strip_prefix('[').and_then(|rest| rest.split(']').next());
     let bare = bare.unwrap_or(hop);

@@ -31,7 +31,7 @@ pub(crate) fn is_unchanged(
     modified.into().zip(since).is_some_and(|(at, since)| at.timestamp() <= since)
 }
 
-/// Whether `Accept-Encoding` names gzip, and does not refuse it.
+/// Returns whether `Accept-Encoding` names gzip, and does not refuse it.
 pub(crate) fn takes_gzip(accepted: &str) -> bool {
     accepted.split(',').any(|coding| {
         let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));

@@ -1,4 +1,4 @@
-//! Content codings: which one a reader is sent, and making it.
+//! Content codings: negotiation of the coding of a response, and compression.
 
 use std::io::{self, Write};
 
@@ -8,25 +8,25 @@ use flate2::write::GzEncoder;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
-/// How hard brotli tries: about as fast as gzip does, and a fifth smaller. What it makes is
-/// kept, but not for ever.
+/// The quality of brotli: about as fast as gzip, with a fifth less output. Compressed documents are
+/// cached, but not forever.
 const BROTLI_QUALITY: u32 = 5;
-/// The window of brotli, 2 to the power of this: longer than nearly every page.
+/// The window of brotli, as a power of two: longer than nearly every document.
 const BROTLI_WINDOW: u32 = 20;
 
-/// A form in which a document is sent.
+/// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContentCoding {
-    /// As it is.
+    /// No coding.
     Plain,
-    /// RFC 1952.
+    /// gzip (RFC 1952).
     Gzip,
-    /// RFC 7932.
+    /// brotli (RFC 7932).
     Brotli,
 }
 
 impl ContentCoding {
-    /// What `Content-Encoding` says; `None` for what is sent as it is.
+    /// Returns the value of `Content-Encoding`; `None` if there is no coding.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             ContentCoding::Plain => None,
@@ -35,9 +35,9 @@ impl ContentCoding {
         }
     }
 
-    /// The one that a reader likes best, and of several the smallest (RFC 9110
-    /// `#field.accept-encoding`). Who names none is sent the document as it is, and so is
-    /// who refuses all.
+    /// Returns the coding that the client prefers; of several equally preferred ones, the one with
+    /// the smallest output (RFC 9110 `#field.accept-encoding`). A client that names no coding, or
+    /// refuses all, gets the document without one.
     pub(crate) fn best(headers: &HeaderMap) -> ContentCoding {
         let lists = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|list| list.to_str().ok());
         let (mut brotli, mut gzip, mut others, mut plain) = (None, None, None, None);
@@ -64,7 +64,7 @@ impl ContentCoding {
         }
     }
 
-    /// `plain` in this form. The same bytes give the same bytes.
+    /// Encodes `plain`. The output depends on nothing but the input.
     pub(crate) fn encode(self, plain: &Bytes) -> io::Result<Bytes> {
         match self {
             ContentCoding::Plain => Ok(plain.clone()),
@@ -82,14 +82,14 @@ impl ContentCoding {
                     BROTLI_WINDOW,
                 );
                 brotli.write_all(plain)?;
-                drop(brotli); // writes the end
+                drop(brotli); // dropping the writer completes the stream
                 Ok(packed.into())
             }
         }
     }
 }
 
-/// The weight among the parameters of one coding, in thousandths.
+/// Returns the weight (`q`) among the parameters of a coding, in thousandths.
 fn weight(parameters: &str) -> u32 {
     let named = parameters.split(';').filter_map(|parameter| parameter.split_once('='));
     let mut weights = named.filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));

@@ -57,7 +57,7 @@ impl Endpoint {
         self.route_with_param(gateway, path, move |gateway, request, ()| handle(gateway, request))
     }
 
-    /// The same where `path` extracts a parameter.
+    /// Returns the route of this endpoint, for a `path` that extracts a parameter.
     pub(crate) fn route_with_param<T, H, F>(
         self,
         gateway: &Arc<Gateway>,
@@ -72,7 +72,8 @@ impl Endpoint {
         self.route_calls(gateway, path, None, handle)
     }
 
-    /// The same where bodies may be procedure calls, which are read by rules of their own.
+    /// Returns the route of this endpoint, for bodies that may be procedure calls, which are read by
+    /// rules of their own.
     pub(crate) fn route_calls<T, H, F>(
         self,
         gateway: &Arc<Gateway>,
@@ -199,7 +200,7 @@ fn status_class(status: StatusCode) -> &'static str {
     }
 }
 
-/// A request without its body.
+/// Returns a request without its body.
 fn request_head(
     gateway: &Gateway,
     method: Method,

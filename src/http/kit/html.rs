@@ -61,8 +61,8 @@ pub(crate) enum Interaction {
 }
 
 impl Interaction {
-    /// The `Content-Security-Policy` of a page: nothing is loaded, sent, run or framed but what
-    /// it needs.
+    /// Returns the `Content-Security-Policy` of a page: nothing is loaded, sent, run or framed but
+    /// what it needs.
     pub(crate) fn policy(self) -> String {
         let more = match self {
             Interaction::None => "form-action 'none'",
@@ -85,7 +85,7 @@ impl Interaction {
 }
 
 impl HtmlPage<'_> {
-    /// The whole document.
+    /// Returns the whole document.
     pub(crate) fn document(&self) -> String {
         let HtmlPage { title, width, interaction, content } = self;
         let document = html! {
@@ -113,7 +113,7 @@ impl HtmlPage<'_> {
         document.into_string()
     }
 
-    /// The document as a reply that a browser treats as its policy says.
+    /// Returns the document as a reply that a browser treats as its policy says.
     pub(crate) fn reply(&self, status: StatusCode) -> Response {
         let mut response = with_content_type(status, MEDIA_TYPE, self.document());
         restrict(&mut response, &self.interaction.policy());

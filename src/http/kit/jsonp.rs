@@ -9,7 +9,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
 use feedgate_protocol::form::Form;
 
-/// The function to call, if the parameter is nothing but the name of a function.
+/// Returns the function to call, if the parameter is nothing but the name of a function.
 pub(crate) fn function(form: &Form) -> Option<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
     let name = form.get("callback")?;

@@ -19,7 +19,7 @@ pub(crate) enum BodyFormats {
     Lenient,
 }
 
-/// The parameters of the body, then those of the query.
+/// Returns the parameters of the body, then those of the query.
 pub(crate) fn read(request: &Request, formats: BodyFormats) -> Result<Form, Rejection> {
     let query = Form::from_urlencoded(request.query.as_bytes()).map_err(unreadable)?;
     if request.body.is_empty() {
@@ -44,7 +44,7 @@ pub(crate) fn read(request: &Request, formats: BodyFormats) -> Result<Form, Reje
     Ok(body.map_err(unreadable)?.and(query))
 }
 
-/// The parameters of the query alone; none if it cannot be read.
+/// Returns the parameters of the query alone; none if it cannot be read.
 pub(crate) fn read_query(request: &Request) -> Form {
     Form::from_urlencoded(request.query.as_bytes()).unwrap_or_default()
 }

@@ -54,7 +54,7 @@ impl AnonymousRateLimit {
         self.admit_from(request.client, count, Instant::now()).map_err(Rejection::rate_limited)
     }
 
-    /// The error is the number of seconds after which the same would be admitted.
+    /// Returns the error is the number of seconds after which the same would be admitted.
     fn admit_from(&self, client: Option<IpAddr>, count: usize, now: Instant) -> Result<(), u64> {
         let Some(client) = client.filter(|client| is_public(*client)) else { return Ok(()) };
         let cost = self.cost_of_one.saturating_mul(count as u64).min(self.cost_of_all);
@@ -78,7 +78,7 @@ impl std::fmt::Debug for AnonymousRateLimit {
     }
 }
 
-/// The network that an address counts for: one customer has at least a /64 of IPv6.
+/// Returns the network that an address counts for: one customer has at least a /64 of IPv6.
 pub(crate) fn network(ip: IpAddr) -> u64 {
     match ip.to_canonical() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),

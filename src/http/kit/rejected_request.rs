@@ -23,12 +23,12 @@ pub(crate) struct RejectedRequest<'a> {
 }
 
 impl<'a> RejectedRequest<'a> {
-    /// A request of rssCloud about this feed.
+    /// Describes an rssCloud request about this feed.
     pub(crate) fn rsscloud(kind: EventKind, feed: &'a str) -> RejectedRequest<'a> {
         RejectedRequest { kind, via: PingSource::RssCloud.as_str(), feed, callback: "" }
     }
 
-    /// A request to a hub, as its parameters have it.
+    /// Describes a request to a hub by its parameters.
     pub(crate) fn hub(form: &'a Form, mode: IntentMode, via: &'static str) -> RejectedRequest<'a> {
         let kind = match mode {
             IntentMode::Subscribe => EventKind::Subscribe,

@@ -31,7 +31,7 @@ pub(crate) enum RejectionCode {
 }
 
 impl RejectionCode {
-    /// The word for the event log.
+    /// Returns the word for the event log.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             RejectionCode::BadRequest => "bad_request",
@@ -53,7 +53,7 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
-    /// A rejection of what the request says, with this status and reason.
+    /// Returns a rejection of what the request says, with this status and reason.
     pub(crate) fn new(status: StatusCode, reason: impl Into<String>) -> Rejection {
         let code = match status {
             StatusCode::PAYLOAD_TOO_LARGE => RejectionCode::BodyTooLarge,
@@ -62,22 +62,22 @@ impl Rejection {
         Rejection { code, status, reason: reason.into(), retry_after_s: None }
     }
 
-    /// The request is wrong in itself (400).
+    /// Returns the request is wrong in itself (400).
     pub(crate) fn bad_request(reason: impl Into<String>) -> Rejection {
         Rejection::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// The request is understood, but cannot be carried out (422).
+    /// Returns the request is understood, but cannot be carried out (422).
     pub(crate) fn unprocessable(reason: impl Into<String>) -> Rejection {
         Rejection::new(StatusCode::UNPROCESSABLE_ENTITY, reason)
     }
 
-    /// The body cannot be read as parameters.
+    /// Returns the body cannot be read as parameters.
     pub(crate) fn unreadable_body(status: StatusCode, reason: String) -> Rejection {
         Rejection { code: RejectionCode::UnreadableBody, status, reason, retry_after_s: None }
     }
 
-    /// The client may repeat its request after `retry_after_s` seconds (429).
+    /// Returns the client may repeat its request after `retry_after_s` seconds (429).
     pub(crate) fn rate_limited(retry_after_s: u64) -> Rejection {
         Rejection {
             code: RejectionCode::RateLimited,
@@ -89,7 +89,7 @@ impl Rejection {
         }
     }
 
-    /// The store failed (503). The cause is logged here, and is not shown to the client.
+    /// Returns the store failed (503). The cause is logged here, and is not shown to the client.
     pub(crate) fn unavailable(err: &(dyn Error + 'static)) -> Rejection {
         tracing::error!(error = err, "cannot serve a request");
         Rejection {
@@ -100,13 +100,13 @@ impl Rejection {
         }
     }
 
-    /// The same rejection, with `prefix` before its reason.
+    /// Returns the rejection with `prefix` before its reason.
     pub(crate) fn prefixed(self, prefix: &str) -> Rejection {
         let reason = format!("{prefix}{}", self.reason);
         Rejection { reason, ..self }
     }
 
-    /// The same rejection, with the seconds after which the request may be repeated.
+    /// Returns the rejection with the number of seconds after which the request may be repeated.
     pub(crate) fn with_retry_after(self, retry_after_s: u64) -> Rejection {
         Rejection { retry_after_s: Some(retry_after_s), ..self }
     }
@@ -116,22 +116,23 @@ impl Rejection {
         self.code
     }
 
-    /// The status code of HTTP.
+    /// Returns the status code of HTTP.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The reason, as a sentence for people.
+    /// Returns the reason, as a sentence for people.
     pub(crate) fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The reply of an endpoint that speaks plain HTTP.
+    /// Returns the reply of an endpoint that speaks plain HTTP.
     pub(crate) fn to_response(&self) -> Response {
         self.set_retry_after(plain_text(self.status, &self.reason))
     }
 
-    /// The same reply, with the time after which the request may be repeated, if it is known.
+    /// Adds `Retry-After` to the response: the time after which the request may be repeated, if it is
+    /// known.
     pub(crate) fn set_retry_after(&self, mut reply: Response) -> Response {
         if let Some(wait_s) = self.retry_after_s {
             set_header(&mut reply, header::RETRY_AFTER, &wait_s.to_string());
@@ -140,7 +141,7 @@ impl Rejection {
     }
 }
 
-/// The reply when the store fails, for endpoints that reject nothing else.
+/// Returns the reply when the store fails, for endpoints that reject nothing else.
 pub(crate) fn unavailable(err: &(dyn Error + 'static)) -> Response {
     Rejection::unavailable(err).to_response()
 }

@@ -20,7 +20,7 @@ pub(crate) fn plain_text(status: StatusCode, text: &str) -> Response {
     response
 }
 
-/// The same reply, with `help` as its text if the method was not allowed: people open these
+/// Returns the response with `help` as its text if the method was not allowed: people open these
 /// addresses in a browser.
 pub(crate) fn with_method_help(reply: Response, help: &str) -> Response {
     if reply.status() != StatusCode::METHOD_NOT_ALLOWED {
@@ -35,12 +35,12 @@ pub(crate) fn with_method_help(reply: Response, help: &str) -> Response {
     response
 }
 
-/// A reply without a body.
+/// Returns a reply without a body.
 pub(crate) fn empty(status: StatusCode) -> Response {
     status.into_response()
 }
 
-/// A reply with a body of this type.
+/// Returns a reply with a body of this type.
 pub(crate) fn with_content_type(
     status: StatusCode,
     content_type: &str,
@@ -70,12 +70,12 @@ pub(crate) fn sandboxed(mut response: Response) -> Response {
     response
 }
 
-/// The reply where no endpoint matches, or where what was named does not exist.
+/// Returns the 404 response, for an unknown route or a missing resource.
 pub(crate) fn not_found() -> Response {
     plain_text(StatusCode::NOT_FOUND, "There is nothing at this address.")
 }
 
-/// The same reply to HEAD: all headers, no body. The length of a document that has not
+/// Returns the response to HEAD: all headers, no body. The length of a document that has not
 /// changed is unknown here, and `Content-Length` may hold nothing else (RFC 9110
 /// `#field.content-length`).
 pub(crate) fn without_body(response: Response) -> Response {

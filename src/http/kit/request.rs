@@ -24,18 +24,18 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A header as text; empty if there is none.
+    /// Returns a header as text; empty if there is none.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The media type of the body, in lower case, without parameters.
+    /// Returns the media type of the body, in lower case, without parameters.
     pub(crate) fn media_type(&self) -> String {
         let value = self.header("content-type");
         value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// Whether this request comes from one of `networks`, and from no page of another site.
+    /// Returns whether this request comes from one of `networks`, and from no page of another site.
     ///
     /// A client behind a proxy that is not ours may be anybody, whatever the address of the
     /// proxy. So may the author of another site's page that sends requests through a browser

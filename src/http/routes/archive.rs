@@ -38,14 +38,14 @@ use reply::{CachePolicy, DocumentHeaders, DocumentRequest, gone};
 
 const ENDPOINT: Endpoint = Endpoint { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// Grows whenever documents are rendered in another way: entity tags must differ if the bytes
-/// do, and they are made without the bytes.
+/// The version of the rendering, part of every entity tag. Must be incremented whenever documents
+/// are rendered differently, because entity tags are computed without the bytes.
 const RENDERING: u32 = 1;
-/// The age from which `Last-Modified` is reliable: its precision is one second, and a document
-/// may change twice within one.
+/// The age from which `Last-Modified` is reliable: its precision is one second, and a document may
+/// change twice within one.
 const SETTLED: TimeDelta = TimeDelta::seconds(2);
 
-/// The routes of this endpoint. Their first segment says who owns the archive.
+/// Returns the routes of this endpoint. Their first segment names the owner of the archive.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let below = |first: &'static str| {
         let path = move |tail: warp::path::Tail| format!("{first}/{}", tail.as_str());
@@ -85,7 +85,7 @@ async fn handle(
     response
 }
 
-/// `/feeds?topic=URL` redirects to the archive of a topic: archives are named by number, which
+/// Redirects `/feeds?topic=URL` to the archive of a topic. Archives are addressed by number, which
 /// a reader does not know.
 async fn redirect_to_archive(gateway: &Gateway, request: &Request) -> Response {
     let query = params::read_query(request);
@@ -106,13 +106,13 @@ async fn redirect_to_archive(gateway: &Gateway, request: &Request) -> Response {
     }
 }
 
-/// The order in which the entries are requested.
+/// Returns the requested order of entries.
 fn order(query: &str) -> Order {
     let is_ascending = query.split('&').any(|pair| pair == "order=asc");
     if is_ascending { Order::OldestFirst } else { Order::NewestFirst }
 }
 
-/// The reply with the document; `None` if there is none.
+/// Returns the response with the document; `None` if it does not exist.
 async fn serve(
     gateway: &Gateway,
     request: &Request,
@@ -132,7 +132,7 @@ async fn serve(
         let was_dropped = key.number.is_some_and(|number| (1..oldest).contains(&number));
         return Ok(was_dropped.then(gone));
     };
-    // A private archive has no topic that a subscriber could name.
+    // A private archive has no topic that others could subscribe to.
     let hub = if location.is_private { String::new() } else { gateway.public_url("hub") };
     let topic = resource.topic.as_str();
     let archive = Archive { topic, home: &location.home, hub: &hub, order: key.order };
@@ -163,7 +163,7 @@ async fn serve(
     Ok(Some(document_reply(gateway, request, key, &headers, &document).await))
 }
 
-/// The reply with a document that has been rendered.
+/// Returns the response with a rendered document.
 async fn document_reply(
     gateway: &Gateway,
     request: &Request,
@@ -179,8 +179,8 @@ async fn document_reply(
     headers.document(&request, coding, body)
 }
 
-/// The headers of the recent document, which contains the state of the resource besides its
-/// records.
+/// Returns the headers of the recent document, which contains the status of the resource in
+/// addition to its records.
 fn recent_headers(
     archive: &Archive<'_>,
     resource: &Resource,
@@ -195,7 +195,7 @@ fn recent_headers(
     digest.update(&resource.feed_head);
     let known = [resource.status.last_fetch, resource.status.last_maintenance_at];
     let modified = known.into_iter().flatten().fold(held.page.ended_at, Ord::max);
-    // The link to the document before this one disappears when that is dropped, at an unknown
+    // The link to the previous document disappears when that document is deleted, at an unknown
     // time.
     let may_have_lost_link = held.page.number > 1 && held.page.number == held.oldest;
     let recent = archive.recent_url();
@@ -208,8 +208,8 @@ fn recent_headers(
     }
 }
 
-/// The version of a page: it differs from that of every other state and every other page, and is
-/// made without reading the records.
+/// Returns the version of a page, computed without reading its records. It differs from that of
+/// every other page and every other state of this page.
 fn version(archive: &Archive<'_>, held: &LocatedPage) -> String {
     let page = &held.page;
     let is_archived = held.is_archived();

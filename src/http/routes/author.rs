@@ -1,8 +1,8 @@
-//! `/author`: a page on which a person with an account writes, from any browser.
+//! `/author`: a page on which the owner of an account writes posts in a browser.
 //!
-//! Nobody is signed in: each post carries the password, which the browser may remember.
-//! So there is nothing that a page of another site could make use of, and no cookie. What
-//! is shown is public: the feed as it is served. There is no script, and none can run.
+//! There are no sessions and no cookies: each post carries the password, which the browser may
+//! remember, so pages of other sites cannot act for the author. The page shows only public content:
+//! the feed as it is served. It contains no script, and its security policy allows none.
 
 mod page;
 
@@ -32,7 +32,7 @@ use page::{AuthorFeed, AuthorPage};
 const ENDPOINT: Endpoint =
     Endpoint { name: "author", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     ENDPOINT.route(gateway, warp::path!("author").boxed(), respond)
 }
@@ -90,8 +90,8 @@ fn draft<'f>(value: &impl Fn(&str) -> Option<&'f str>) -> Result<Draft, Rejectio
     })
 }
 
-/// Leads to the page with the post in it, so that it is not sent again by accident. Addresses
-/// are relative: a proxy may serve us below a path of its own.
+/// Redirects to the page with the new post, so that reloading does not send it again. The address
+/// is relative, because a proxy may serve this gateway below a path.
 fn see_other(form: &Form, posted: &Posted) -> Response {
     let user = form.get("user").unwrap_or_default().trim();
     let mut query = form_urlencoded::Serializer::new(String::new());
@@ -122,12 +122,12 @@ async fn show(
     response
 }
 
-/// The feed of this account, if it has one.
+/// Returns the feed of an account, if it has one.
 async fn load_feed(gateway: &Gateway, user: &str) -> Result<Option<AuthorFeed>, StoreError> {
     let place = PathSegment::login(user).ok().zip(PathSegment::file(DEFAULT_NAME));
     let Some((login, name)) = place else { return Ok(None) };
     let Some(file) = gateway.publish.file(&login, &name).await? else { return Ok(None) };
-    // What is stored was sound; the page does without what is not.
+    // Stored documents are well-formed; the page is displayed even if one is not.
     let Ok(checked) = rss::check(&file.content.body) else { return Ok(None) };
     let (title, lines) = rss::lines(&checked.text);
     Ok(Some(AuthorFeed { url: gateway.publish.url(&login, &name), title, lines }))

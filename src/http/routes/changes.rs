@@ -1,11 +1,10 @@
-//! `/changes.xml`, `/shortChanges.xml` and `/YYYY/MM/DD/HH.xml`: who changed lately, and
-//! who did in an hour long ago (seed 002, "Retrieving Pings").
+//! `/changes.xml`, `/shortChanges.xml` and `/YYYY/MM/DD/HH.xml`: the weblogs that changed recently,
+//! and those that changed in an earlier hour (seed 002, "Retrieving Pings").
 //!
-//! A document is rendered once for all who ask for it, for as long as nothing is new, and for
-//! a minute at most. One too long to be stored is read from the store page by page for each
-//! reader, so that no document takes more memory than another. An hour that is over is the
-//! same for ever. Nothing is rendered for a reader that has the document already, or only
-//! asks for its headers (HEAD).
+//! A document is rendered once for all clients, until a change is listed, and for a minute at most.
+//! A document that is too long to be cached is read from the store page by page for each client, so
+//! that memory use is bounded. The document of a completed hour never changes. Nothing is rendered
+//! for a client that already has the document, or that requests only its headers (HEAD).
 
 mod answer;
 mod cache;
@@ -36,13 +35,13 @@ use cache::{ChangesCache, CoveredTime, RequestedDocument};
 use edition::{Edition, Lines};
 
 const ENDPOINT: Endpoint = Endpoint { name: "changes", methods: &["GET"], body_limit_bytes: 1_024 };
-/// "all the recent pings in the last hours": one, because the hours before it have
-/// documents of their own.
+/// The time that `/changes.xml` covers: "all the recent pings in the last hours". One hour, because
+/// earlier hours have documents of their own.
 const LONG: Duration = Duration::from_secs(3_600);
-/// "all the recent pings in the last 5 minutes".
+/// The time that `/shortChanges.xml` covers: "all the recent pings in the last 5 minutes".
 const SHORT: Duration = Duration::from_secs(5 * 60);
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let cache = Arc::new(ChangesCache::default());
     let long = warp::path!("changes.xml").map(|| LONG);
@@ -54,7 +53,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     });
     let hour = warp::path!(String / String / String / String).and_then(
         |year: String, month: String, day: String, file: String| async move {
-            // A path of another shape belongs to another endpoint.
+            // Paths of other shapes belong to other endpoints.
             hour_named(&[year, month, day, file]).ok_or_else(warp::reject::not_found)
                 as Result<Option<DateTime<Utc>>, Rejection>
         },
@@ -95,7 +94,7 @@ async fn changes_of(
     }
 }
 
-/// The document of an hour; `None` if it has not begun, or nothing is kept of it.
+/// Returns the document of an hour; `None` if the hour has not begun, or nothing is stored of it.
 async fn hour(
     gateway: &Gateway,
     begins: DateTime<Utc>,
@@ -114,7 +113,8 @@ async fn hour(
         };
         return Ok(Some((RequestedDocument::Closed(edition), Caching::Forever)));
     }
-    // An hour that is not kept yet is read as it stands. Before that there was nothing.
+    // An hour without a stored document is listed from the pings. There is nothing before the
+    // oldest open hour.
     let open = gateway.store.open_hour().await?;
     if begins != start_of_hour(now) && open.is_none_or(|open| begins < open) {
         return Ok(None);
@@ -123,19 +123,20 @@ async fn hour(
     Ok(Some((RequestedDocument::Open(CoveredTime::Hour(begins), unit), Caching::Minute)))
 }
 
-/// `?last=SECONDS` asks for less, as Technorati's spider did.
+/// Returns the requested time span. `?last=SECONDS` asks for less than the default, as Technorati's
+/// spider did.
 fn span(query: &Form, longest: Duration) -> Duration {
     let last = query.get("last").and_then(|secs| secs.parse().ok());
     last.map_or(longest, |secs| Duration::from_secs(secs).min(longest))
 }
 
-/// The requested unit of `when`.
+/// Returns the requested unit of `when`.
 fn unit(query: &Form) -> Option<TimeUnit> {
     query.get("when").and_then(TimeUnit::from_word)
 }
 
-/// The hour that `2007/01/13/19.xml` names: that of the clock, in UTC. `None` if it has
-/// another shape, and within if there is no such hour.
+/// Parses the hour of `2007/01/13/19.xml`, in UTC. Returns `None` if the path has another shape,
+/// and `Some(None)` if there is no such hour.
 fn hour_named(path: &[String; 4]) -> Option<Option<DateTime<Utc>>> {
     let digits = |text: &str, many: usize| {
         let are_digits = text.len() == many && text.bytes().all(|b| b.is_ascii_digit());
@@ -148,10 +149,11 @@ fn hour_named(path: &[String; 4]) -> Option<Option<DateTime<Utc>>> {
     Some(date.and_then(|date| date.and_hms_opt(hour, 0, 0)).map(|at| at.and_utc()))
 }
 
-/// The stretch of time that a document covers at `now`, and when it was last updated.
+/// Returns the start and end of the time that a document covers at `now`, and the time of its last
+/// update.
 fn stretch(time: CoveredTime, now: DateTime<Utc>) -> (DateTime<Utc>, DateTime<Utc>, DateTime<Utc>) {
     match time {
-        // Another node's clock may be a little ahead.
+        // The clock of another node may be a little ahead.
         CoveredTime::Last(secs) => {
             (now - TimeDelta::seconds(secs as i64), now + TimeDelta::minutes(1), now)
         }

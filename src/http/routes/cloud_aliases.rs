@@ -1,5 +1,5 @@
-//! The rssCloud endpoints under the names that the operator lists. A call is answered wherever
-//! it arrives.
+//! The rssCloud endpoints under the names that the operator configures. XML-RPC and SOAP calls are
+//! accepted at all of them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const ENDPOINT: Endpoint =
 const HELP: &str =
     "This is a cloud: POST here what an rssCloud client sends, as a form, XML-RPC or SOAP.";
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let aliases = gateway.settings.cloud_aliases.clone();
     let listed = warp::path::full().and_then(move |path: FullPath| {

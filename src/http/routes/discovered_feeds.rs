@@ -1,5 +1,4 @@
-//! Telling in headers which feeds a page offers (P52): an answer without a body has
-//! room for nothing else.
+//! Headers that announce the feeds a page links to (rule P52), because the response has no body.
 
 use http::header::{HeaderName, LINK};
 use http::{HeaderMap, HeaderValue};
@@ -8,10 +7,10 @@ use warp::reply::Response;
 
 use feedgate_feed::documents::{self, DiscoveredFeed};
 
-/// For people who look at the answer.
+/// The header with a note for people.
 const NOTE: HeaderName = HeaderName::from_static("x-feedgate-note");
 
-/// Adds a link for each offer, and a sentence for all.
+/// Adds a `Link` for each feed, and a note that lists them.
 pub(crate) fn announce(response: &mut Response, offers: &[DiscoveredFeed]) {
     let headers = response.headers_mut();
     for offer in offers {
@@ -29,8 +28,8 @@ fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// RFC 8288 `#section-3`. Addresses of offers are ASCII; a title that is not is written
-/// as RFC 8187 has it.
+/// Returns the value of a `Link` header (RFC 8288 `#section-3`). Addresses are ASCII already; a
+/// non-ASCII title is encoded (RFC 8187).
 fn link(offer: &DiscoveredFeed) -> String {
     let mut link = format!("<{}>; rel=\"alternate\"", offer.href);
     let is_quotable =

@@ -34,12 +34,12 @@ use stream::Streams;
 
 const ENDPOINT: Endpoint =
     Endpoint { name: "event_log", methods: &["GET"], body_limit_bytes: 1_024 };
-/// How many events are listed by default.
+/// The default number of listed events.
 const DEFAULT_EVENTS: usize = 100;
-/// The most events of one reply.
+/// The maximum number of events in one response.
 const MAX_EVENTS: usize = 1_000;
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let streams = Arc::new(Streams::default());
     let view =
@@ -61,20 +61,20 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     view.or(lines).unify().or(live).unify().or(page::script(gateway)).unify().boxed()
 }
 
-/// Which events are shown, and to whom.
+/// The selection of events, and the permissions of the viewer.
 #[derive(Clone, Debug)]
 struct LogView {
     wanted: EventFilter,
-    /// Whether the viewer may read what inner servers answered.
+    /// Whether the viewer may read the responses of servers on private networks.
     is_operator: bool,
-    /// The account of the viewer.
+    /// The login of the viewer, if authenticated.
     login: Option<String>,
 }
 
 async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView, Rejection> {
     let form = params::read_query(request);
     let has_credentials = auth::has_credentials(request, &form);
-    // A browser sends known credentials only after a 401, which `login` asks for.
+    // A browser sends stored credentials only after a 401, which the parameter `login` requests.
     let access = match has_credentials || form.is_set("login") {
         true => Some(auth::authenticate(gateway, request, &form).await?),
         false => None,
@@ -121,7 +121,7 @@ fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejecti
     })
 }
 
-/// `/log.json`: one document, a line for each event, or a stream of new events, by `Accept`.
+/// Answers `/log.json`: by `Accept` one document, one line per event, or a stream of new events.
 async fn handle_log(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) -> Response {
     if request.header("accept").contains("text/event-stream") {
         return stream(gateway, request, streams).await;
@@ -148,7 +148,7 @@ async fn list_events(
         let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
         return Ok(with_content_type(StatusCode::OK, "application/x-ndjson; charset=utf-8", body));
     }
-    // The next page, if there may be one, in the requested direction.
+    // The link to the next page in the requested direction, if there may be more events.
     let last = events.last().filter(|_| events.len() == view.wanted.limit).map(|kept| kept.id);
     let name = if view.wanted.after.is_some() { "after" } else { "before" };
     let next = last.map(|id| json!({ name: id }));
@@ -164,7 +164,7 @@ async fn stream(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) 
 }
 
 impl LogView {
-    /// The callback of an event as they may see it.
+    /// Returns the callback of an event as the viewer may see it.
     fn callback(&self, event: &Event) -> String {
         match self.wanted.viewer.owns(event) {
             true => event.callback.clone(),
@@ -172,7 +172,7 @@ impl LogView {
         }
     }
 
-    /// What an event says to them.
+    /// Returns the details of an event as the viewer may see them.
     fn detail(&self, event: &Event) -> String {
         match (self.is_operator, event.detail.is_empty(), event.private_detail.is_empty()) {
             (false, ..) | (_, _, true) => event.detail.clone(),
@@ -181,7 +181,7 @@ impl LogView {
         }
     }
 
-    /// An event as programs read it.
+    /// Returns an event as JSON.
     fn line(&self, kept: &StoredEvent) -> Value {
         let event = &kept.event;
         json!({
@@ -200,7 +200,8 @@ impl LogView {
     }
 }
 
-/// Marks a reply as current for a moment only, and as different for each viewer.
+/// Forbids caches to store the response, because it changes at any moment and differs for each
+/// viewer.
 fn fresh(mut response: Response) -> Response {
     set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
     set_header(&mut response, header::VARY, "Accept, Authorization");

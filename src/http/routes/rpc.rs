@@ -37,7 +37,7 @@ const HELP: &str = "POST an XML-RPC call or a SOAP envelope here: rssCloud.hello
 /// How many bytes from the beginning of a body its markup may begin.
 const MARKUP_WITHIN_BYTES: usize = 64;
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let rpc = warp::path!("RPC2").or(warp::path!("rpc2")).unify().or(warp::path!("rpc")).unify();
     let rpc = rpc.or(warp::path!("weblogUpdates")).unify(); // where UserLand's SOAP clients go
@@ -53,7 +53,7 @@ pub(crate) fn call_rules(gateway: &Gateway) -> CallRules {
     CallRules { long_call_limit_bytes, is_long_call: save_rss::is_call, reject: reject_unread }
 }
 
-/// The reply to a call that was not read to its end, in the protocol that it began in.
+/// Returns the reply to a call that was not read to its end, in the protocol that it began in.
 fn reject_unread(gateway: &Gateway, request: &Request, unread: &UnreadBody) -> Response {
     let UnreadBody { rejection, beginning } = unread;
     // A byte order mark may come first, and a character may have two bytes.

@@ -53,7 +53,7 @@ const HELP_PING: &str = "To say that a resource has changed, POST a form here wi
 const HELP_CANCEL: &str = "To stop notifications, POST a form here with path, url and, as far as \
     they were given in the registration, port, protocol and domain.";
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let register = warp::path!("pleaseNotify").or(warp::path!("rsscloud" / "pleaseNotify"));
     let ping = warp::path!("ping").or(warp::path!("rsscloud" / "ping"));

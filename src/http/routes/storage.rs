@@ -30,7 +30,7 @@ use feedgate_core::stored_file::{PathSegment, StoredFile, WriteCondition};
 /// After how many seconds a client may repeat a request for which no sign-in was free.
 const RETRY_AFTER_BUSY_S: u64 = 2;
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let body_limit_bytes = gateway.publish.quota().file_bytes;
     let endpoint =

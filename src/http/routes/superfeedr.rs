@@ -43,7 +43,7 @@ use index_page::index_page;
 const ENDPOINT: Endpoint =
     Endpoint { name: "account", methods: &["GET", "POST"], body_limit_bytes: 1 << 20 };
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let root = warp::path::end().or(warp::path!("hubbub")).unify().boxed();
     ENDPOINT.route(gateway, root, handle)
@@ -115,7 +115,8 @@ async fn carry_out(
     }
 }
 
-/// The reply to `hub.mode=authenticate`: the token is valid, and has these rights.
+/// Returns the reply to `hub.mode=authenticate`: the token is valid, and has these rights (A-14,
+///
 fn token_rights(form: &Form, access: &Access) -> ApiReply {
     if !form.is_set("rights") {
         return ApiReply::Empty(StatusCode::NO_CONTENT);

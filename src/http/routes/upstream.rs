@@ -30,7 +30,8 @@ use feedgate_protocol::{soap, xmlrpc};
 const ENDPOINT: Endpoint =
     Endpoint { name: "upstream", methods: &["GET", "POST"], body_limit_bytes: 10 * 1024 * 1024 };
 
-/// The routes of this endpoint. A push with an unknown token is rejected before its body is read.
+/// Returns the routes of this endpoint. A push with an unknown token is rejected before its body is
+/// read.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let token = warp::path!("upstream" / String).boxed();
     let shared = Arc::clone(gateway);
@@ -160,7 +161,8 @@ async fn take_push(request: &Request, pusher: Pusher) -> Result<Response, StoreE
     })
 }
 
-/// The challenge as it was sent, as plain text: third-party content must not run in a browser.
+/// Returns the challenge as it was sent, as plain text: third-party content must not run in a
+/// browser.
 fn echo(challenge: &str) -> Response {
     with_content_type(StatusCode::OK, "text/plain; charset=utf-8", challenge.to_owned())
 }

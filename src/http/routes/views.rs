@@ -45,7 +45,7 @@ const ENDPOINT: Endpoint = Endpoint { name: "views", methods: &["GET"], body_lim
 /// Characters of a title that are shown.
 const TITLE_CHARS: usize = 200;
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let views = Arc::new(Views::new(runner::now()));
     let route_of = |route: BoxedFilter<()>, view: View| {
@@ -106,7 +106,7 @@ impl ViewerAccess {
         }
     }
 
-    /// Whether a topic or a site at this address may be shown.
+    /// Returns whether a topic or a site at this address may be shown.
     fn sees(self, address: &str) -> bool {
         Url::parse(address).is_ok_and(|url| {
             let is_near = self == ViewerAccess::OperatorNetwork || !net::is_inner(&url);

@@ -32,7 +32,7 @@ const ENDPOINT: Endpoint =
 /// The reply to `direct`: old clients look for these words.
 const DIRECT_REPLY: &str = "Thanks for the ping";
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let form = warp::path!("pingSiteForm").boxed();
     ENDPOINT.route(gateway, form, handle)

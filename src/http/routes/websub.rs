@@ -34,7 +34,7 @@ use feedgate_protocol::form::Form;
 const ENDPOINT: Endpoint =
     Endpoint { name: "hub", methods: &["POST"], body_limit_bytes: 64 * 1024 };
 
-/// The route of this endpoint.
+/// Returns the route of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     ENDPOINT.route(gateway, warp::path!("hub").boxed(), handle)
 }
@@ -138,7 +138,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     Ok(Intent { mode, request: requested, verify_token, backfill: form.is_set("backfill") })
 }
 
-/// An address that is required, without a fragment: a hub distributes whole topics.
+/// Returns an address that is required, without a fragment: a hub distributes whole topics.
 fn whole_address<'a>(form: &'a Form, name: &str) -> Result<&'a str, Rejection> {
     match form.pairs().find(|(key, value)| *key == name && !value.is_empty()) {
         Some((_, value)) if value.contains('#') => {
@@ -161,8 +161,8 @@ fn lease(form: &Form) -> Result<Option<u64>, Rejection> {
     }
 }
 
-/// The first known kind in `hub.verify`, which lists them in order of preference (PubSubHubbub
-/// 0.3, section 6.1).
+/// Returns the first known kind in `hub.verify`, which lists them in order of preference
+/// (PubSubHubbub 0.3, section 6.1).
 fn verification(form: &Form) -> Result<Verification, Rejection> {
     let mut wanted = form.all("hub.verify").flat_map(|kinds| kinds.split(','));
     match wanted.find(|kind| matches!(kind.trim(), "sync" | "async")) {

@@ -80,7 +80,7 @@ pub enum ListenError {
 }
 
 impl ListenError {
-    /// A word for logs, listed in `docs/errors.md`.
+    /// Returns a word for logs, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Bind { .. } => "cannot_listen",
@@ -114,7 +114,7 @@ impl Listener {
         Ok(Listener { socket, addr, settings, tls })
     }
 
-    /// The bound address.
+    /// Returns the bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.addr
     }
@@ -180,7 +180,7 @@ async fn accept(socket: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Whether the client closed the connection before it was accepted: no failure on our side.
+/// Returns whether the client closed the connection before it was accepted: no failure on our side.
 fn is_client_error(err: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(err.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -30,7 +30,8 @@ impl<S> WriteTimeout<S> {
         WriteTimeout { inner, deadline: None }
     }
 
-    /// The result of an attempt to write, or a timeout if writing has been blocked for too long.
+    /// Returns the result of an attempt to write, or a timeout if writing has been blocked for too
+    /// long.
     fn or_timed_out<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,9 +1,9 @@
-//! Archive documents that were served lately, ready to be served again.
+//! A cache of recently served archive documents.
 //!
-//! What always holds: the documents, in all their encodings, take no more memory than the
-//! operator allows. A document is rendered once however many ask for it, and compressed once
-//! in each encoding. An archived document is served without a query of the store for
-//! [`TRUST`] at a time: any node may have dropped it since.
+//! Invariants: the cached documents, in all encodings, take no more memory than the operator
+//! allows. A document is rendered once however many clients request it, and compressed once in each
+//! encoding. An archived document is served without a query of the store for up to [`TRUST`], after
+//! which the store is asked again, because any node may have deleted it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,43 +22,44 @@ use feedgate_core::resource::ResourceId;
 /// How long an archived document is served before the store is asked whether it still exists.
 const TRUST: Duration = Duration::from_secs(60);
 
-/// Which document.
+/// The key of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DocumentKey {
     /// The resource whose archive it belongs to.
     pub(super) id: ResourceId,
-    /// Whether it was requested as a collection's: a request for a resource must not be
-    /// answered with a collection's document.
+    /// Whether the document was requested as that of a collection: a request for a resource must
+    /// not be answered with a document of a collection.
     pub(super) is_collection: bool,
-    /// Its number; `None` for the recent document.
+    /// The number of the document; `None` for the recent document.
     pub(super) number: Option<i64>,
     /// The order of its entries.
     pub(super) order: Order,
 }
 
-/// What distinguishes one state of a document from another.
+/// The state of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DocumentState {
-    /// Differs for each text that was ever served at the document's address.
+    /// A version that differs for each text ever served at the document's address.
     pub(super) version: String,
     /// Whether the document will never change again.
     pub(super) is_archived: bool,
 }
 
-/// A document in the encodings that were requested so far.
+/// A document in the encodings requested so far.
 #[derive(Debug)]
 pub(super) struct CachedDocument {
-    /// The state that it was rendered from.
+    /// The state from which the document was rendered.
     pub(super) state: DocumentState,
     plain: Bytes,
     gzip: OnceCell<Bytes>,
     brotli: OnceCell<Bytes>,
-    /// When it was last known to exist in the store, in milliseconds since the cache began.
+    /// The time at which the document was last known to exist in the store, in milliseconds since
+    /// the creation of the cache.
     confirmed_ms: AtomicU64,
 }
 
-/// A document as it is stored. A document grows by each encoding, but what an entry of the
-/// cache takes must not change while it is stored, so it is noted here.
+/// A cache entry. A document grows with each encoding, but the weight of an entry must not change
+/// while it is cached, so the weight is stored here.
 #[derive(Clone, Debug)]
 struct Entry {
     document: Arc<CachedDocument>,
@@ -77,7 +78,7 @@ impl ByteSize for Entry {
     }
 }
 
-/// The documents of one node's archives.
+/// A cache of the archive documents of one node.
 #[derive(Debug)]
 pub struct ArchiveDocumentCache {
     documents: ByteCache<DocumentKey, Entry>,
@@ -85,12 +86,12 @@ pub struct ArchiveDocumentCache {
 }
 
 impl ArchiveDocumentCache {
-    /// An empty cache of this capacity.
+    /// Creates an empty cache with this capacity in bytes.
     pub fn new(capacity_bytes: usize) -> ArchiveDocumentCache {
         ArchiveDocumentCache { documents: ByteCache::new(capacity_bytes), began: Instant::now() }
     }
 
-    /// An archived document that was known to exist less than [`TRUST`] ago.
+    /// Returns an archived document that was known to exist less than [`TRUST`] ago.
     pub(super) fn get_trusted(&self, key: &DocumentKey) -> Option<Arc<CachedDocument>> {
         let document = self.documents.get(key)?.document;
         let since_ms = self.now_ms().saturating_sub(document.confirmed_ms.load(Ordering::Relaxed));
@@ -98,8 +99,8 @@ impl ArchiveDocumentCache {
         is_trusted.then_some(document)
     }
 
-    /// The document in a state that was just read from the store. `render` makes its text if
-    /// the cache does not have it.
+    /// Returns the document in a state that was just read from the store. Calls `render` if the
+    /// cache does not have it.
     pub(super) async fn get_or_render<E>(
         &self,
         key: DocumentKey,
@@ -116,7 +117,7 @@ impl ArchiveDocumentCache {
         Ok(document)
     }
 
-    /// A document's body in this encoding, or as it is if that fails.
+    /// Returns the body of a document in this encoding, or unencoded if compression fails.
     pub(super) async fn encode(
         &self,
         key: DocumentKey,
@@ -162,7 +163,7 @@ impl CachedDocument {
         CachedDocument { state, plain, gzip, brotli, confirmed_ms: AtomicU64::new(0) }
     }
 
-    /// The body in this encoding, if it was requested before.
+    /// Returns the body in this encoding, if it was requested before.
     pub(super) fn encoded(&self, coding: ContentCoding) -> Option<Bytes> {
         match coding {
             ContentCoding::Plain => Some(self.plain.clone()),
@@ -171,7 +172,7 @@ impl CachedDocument {
         }
     }
 
-    /// What it takes in memory now.
+    /// Returns the current size in memory, in bytes.
     fn bytes(&self) -> usize {
         let encoded = [&self.gzip, &self.brotli].into_iter().filter_map(OnceCell::get);
         self.plain.len() + encoded.map(Bytes::len).sum::<usize>()

@@ -1,9 +1,9 @@
 //! The fast path: archived documents that are cached in the encoding that the client prefers are
-//! served before the request is compared with the routes.
+//! served before the request is matched against the routes.
 //!
-//! Nearly all requests to an archive are such, from a cache in front of it, and matching the
-//! routes costs more than the reply. Anything else (a query, a body, HEAD, an encoding that is
-//! not cached yet) takes the usual path.
+//! Nearly all requests to an archive are of this kind, usually from a cache in front of it, and
+//! matching the routes costs more than the response itself. All other requests (with a query or a
+//! body, HEAD, an encoding that is not cached yet) take the usual path.
 
 use http::Method;
 use hyper::body::Body;
@@ -17,7 +17,7 @@ use super::reply::{DocumentHeaders, DocumentRequest};
 use crate::http::routes::archive::render::Order;
 use crate::http::state::Gateway;
 
-/// The reply to this request, if it is ready.
+/// Returns the response to this request, if it is ready.
 pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> Option<Response> {
     let (uri, is_get) = (request.uri(), *request.method() == Method::GET);
     if !is_get || uri.query().is_some() || !request.body().is_end_stream() {

@@ -1,4 +1,4 @@
-//! Which archive a path names, where its documents are, and who may see it.
+//! Resolution of a path to an archive, and the permission to read it.
 
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
@@ -17,31 +17,31 @@ use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 /// The owner of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ArchiveOwner {
-    /// A resource.
+    /// One resource.
     Feed(ResourceId),
-    /// All that is public.
+    /// All public resources.
     All,
-    /// A collection that the operator describes.
+    /// A collection configured by the operator.
     Named(CollectionName),
-    /// All that the account with this login subscribes to.
+    /// All resources that the account with this login subscribes to.
     Account(String),
 }
 
-/// An archive that may be shown to the client.
+/// An archive that the client may read.
 #[derive(Clone, Debug)]
 pub(super) struct ArchiveLocation {
-    /// The resource whose log the archive shows.
+    /// The resource whose log is the archive.
     pub(super) id: ResourceId,
-    /// The URL above its documents.
+    /// The URL of the archive, without a trailing slash.
     pub(super) home: String,
     /// Whether the log is that of a collection.
     pub(super) is_collection: bool,
-    /// Whether it is for one account only.
+    /// Whether only one account may read the archive.
     pub(super) is_private: bool,
 }
 
 impl ArchiveLocation {
-    /// Whether this is the archive of `resource`.
+    /// Returns whether this is the archive of `resource`.
     pub(super) fn is_of(&self, resource: &Resource) -> bool {
         match self.is_collection {
             true => resource.kind == ResourceKind::Collection,
@@ -50,7 +50,7 @@ impl ArchiveLocation {
     }
 }
 
-/// Whether the archive of a resource is shown to everybody under its number.
+/// Returns whether anybody may read the archive of a resource under its number.
 pub(super) fn is_public(resource: &Resource) -> bool {
     resource.kind != ResourceKind::Collection && resource.topic.is_public()
 }
@@ -87,7 +87,7 @@ fn number(text: &str) -> Option<i64> {
     text.parse::<i64>().ok().filter(|number| number.to_string() == text)
 }
 
-/// The archive, if there is one. It is a rejection if it may not be shown to the client.
+/// Returns the archive, if it exists. Rejects the request if the client may not read it.
 pub(super) async fn find(
     gateway: &Gateway,
     request: &Request,
@@ -128,8 +128,8 @@ pub(super) async fn find(
     Ok(Some(ArchiveLocation { id, home, is_collection: true, is_private }))
 }
 
-/// The collection. An account's own is created when it is first requested, so that it costs
-/// nothing for accounts that do not use it.
+/// Returns the collection. That of an account is created on the first request, so that accounts
+/// that do not use it cost nothing.
 async fn open_collection(
     gateway: &Gateway,
     scope: &CollectionKind,

@@ -1,4 +1,4 @@
-//! The reply with a document of an archive, with a part of it, or 304.
+//! Responses with a document of an archive, with a part of it, or with 304.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use crate::http::kit::content_coding::ContentCoding;
 use crate::http::kit::reply::{empty, plain_text, sandboxed, set_header, with_content_type};
 use crate::http::kit::request::Request;
 
-/// A request for a document, as far as the reply depends on it.
+/// The parts of a request that the response depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DocumentRequest<'a> {
-    /// Whether it may request a part: only GET may (RFC 9110 `#field.range`).
+    /// Whether the request may ask for a part, which only GET may (RFC 9110 `#field.range`).
     pub(super) takes_parts: bool,
-    /// Its headers.
+    /// The headers of the request.
     pub(super) headers: &'a HeaderMap,
     /// The encoding that the client prefers.
     pub(super) coding: ContentCoding,
 }
 
 impl<'a> DocumentRequest<'a> {
-    /// The request with this method and these headers.
+    /// Returns the request with this method and these headers.
     pub(super) fn new(method: &Method, headers: &'a HeaderMap) -> DocumentRequest<'a> {
         DocumentRequest {
             takes_parts: *method == Method::GET,
@@ -47,25 +47,25 @@ impl<'a> From<&'a Request> for DocumentRequest<'a> {
 /// The headers of a document.
 #[derive(Clone, Debug)]
 pub(super) struct DocumentHeaders {
-    /// A version: no two documents that were ever served at one address share it.
+    /// A version that no two documents ever served at one address share.
     pub(super) version: String,
     /// How long caches may keep the document.
     pub(super) cache_policy: CachePolicy,
-    /// `Link`, if there is one.
+    /// The value of `Link`, if there is one.
     pub(super) link: Option<String>,
-    /// When the document last changed, if that is known to the second.
+    /// The time of the last change, if it is known to the second.
     pub(super) modified: Option<DateTime<Utc>>,
 }
 
 /// How long caches may keep a document without revalidating it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CachePolicy {
-    /// For ever: an archived document never changes.
+    /// Forever: an archived document never changes.
     Immutable,
-    /// For seconds: an older state of the recent document is as good as an earlier request.
+    /// A few seconds: a slightly outdated recent document is as good as an earlier request.
     Brief,
-    /// Not at all: the newest document under its number. The next document leads back to it, and
-    /// a reader who follows that link must not get a state from before it was full.
+    /// Not at all: the newest document under its number. The next document links back to it, and a
+    /// reader that follows that link must not get a state from before the document was full.
     Revalidate,
 }
 
@@ -77,11 +77,11 @@ const BRIEF: HeaderValue =
     HeaderValue::from_static("public, max-age=15, stale-while-revalidate=30, stale-if-error=86400");
 /// Caches may store the document, but must revalidate it before they serve it.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("public, no-cache");
-/// A document that was dropped does not come back.
+/// How long caches may keep the response for a deleted document, which never exists again.
 const GONE_POLICY: &str = "public, max-age=3600";
 
 impl DocumentHeaders {
-    /// The headers of an archived document.
+    /// Returns the headers of an archived document.
     pub(super) fn archived(version: &str) -> DocumentHeaders {
         DocumentHeaders {
             version: version.to_owned(),
@@ -91,12 +91,13 @@ impl DocumentHeaders {
         }
     }
 
-    /// Whether the document never changes.
+    /// Returns whether the document never changes.
     pub(super) fn is_archived(&self) -> bool {
         self.cache_policy == CachePolicy::Immutable
     }
 
-    /// The entity tag of the document in this encoding. Strong tags differ between encodings.
+    /// Returns the entity tag of the document in this encoding. Strong tags differ between
+    /// encodings.
     fn etag(&self, coding: ContentCoding) -> String {
         match coding.name() {
             None => format!("\"{}\"", self.version),
@@ -104,15 +105,15 @@ impl DocumentHeaders {
         }
     }
 
-    /// The 304 for a client that has the document; `None` if it does not.
+    /// Returns the 304 response for a client that has the document; `None` if it does not.
     pub(super) fn not_modified(&self, request: &DocumentRequest<'_>) -> Option<Response> {
         let etag = self.etag(request.coding);
         let is_unchanged = is_unchanged(request.headers, &etag, self.modified);
         is_unchanged.then(|| self.with_headers(empty(StatusCode::NOT_MODIFIED), &etag))
     }
 
-    /// The reply with the document, or with the requested part of it. Only archived documents
-    /// are served in parts: others may change between two requests.
+    /// Returns the response with the document, or with the requested part of it. Only archived
+    /// documents are served in parts, because others may change between two requests.
     pub(super) fn document(
         &self,
         request: &DocumentRequest<'_>,
@@ -171,7 +172,7 @@ impl DocumentHeaders {
         sandboxed(response)
     }
 
-    /// The requested part; `None` for the whole document.
+    /// Returns the requested part; `None` for the whole document.
     fn requested_part(
         &self,
         request: &DocumentRequest<'_>,
@@ -181,7 +182,8 @@ impl DocumentHeaders {
         if !self.is_archived() || !request.takes_parts {
             return None;
         }
-        // Compared strongly (RFC 9110 `#field.if-range`); a date never matches an entity tag.
+        // `If-Range` requires a strong comparison (RFC 9110 `#field.if-range`); a date never
+        // matches an entity tag.
         let tag = request.header("if-range");
         if !tag.is_empty() && tag.trim() != etag {
             return None;
@@ -190,7 +192,7 @@ impl DocumentHeaders {
     }
 }
 
-/// Keeps a reply out of shared caches.
+/// Excludes a response from shared caches.
 pub(super) fn keep_private(response: &mut Response) {
     let cache = response.headers().get(header::CACHE_CONTROL);
     let cache = cache.and_then(|value| value.to_str().ok()).unwrap_or("public, no-cache");
@@ -199,7 +201,7 @@ pub(super) fn keep_private(response: &mut Response) {
     set_header(response, header::VARY, "Accept-Encoding, Authorization");
 }
 
-/// The reply for a document that was dropped.
+/// Returns the response for a deleted document.
 pub(super) fn gone() -> Response {
     let text =
         "This document of the archive is no longer kept: it was too old, or there were too many.";
@@ -217,8 +219,8 @@ enum Part {
     Beyond,
 }
 
-/// Parses `Range` (RFC 9110 `#field.range`). Anything but one range of bytes requests the whole
-/// document.
+/// Parses `Range` (RFC 9110 `#field.range`). Anything but a single range of bytes requests the
+/// whole document.
 fn parse_range(range: &str, len: usize) -> Option<Part> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {

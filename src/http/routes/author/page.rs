@@ -8,35 +8,35 @@ use feedgate_feed::model::{Text, TextKind};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss::{OutlineLine, SHORT_CHARS};
 
-/// The most characters of an item on the page.
+/// The maximum length of an item on the page, in characters.
 const MAX_ITEM_CHARS: usize = 300;
-/// The most items on the page.
+/// The maximum number of items on the page.
 const MAX_ITEMS: usize = 50;
-/// How far items are indented, at most.
+/// The maximum indentation of items.
 const MAX_DEPTH: usize = 8;
 
-/// What the page shows.
+/// The content of the page.
 pub(super) struct AuthorPage<'p> {
-    /// What was sent: a post that was refused stays in the form.
+    /// The submitted form; a rejected post stays in it.
     pub(super) form: &'p Form,
-    /// Why the post was refused.
+    /// The reason why the post was rejected.
     pub(super) why: Option<&'p str>,
     /// The author's feed.
     pub(super) feed: Option<AuthorFeed>,
 }
 
-/// The feed of the author, as far as the page displays it.
+/// The feed of the author, as displayed on the page.
 pub(super) struct AuthorFeed {
-    /// Its public address.
+    /// The public address.
     pub(super) url: String,
-    /// Its title.
+    /// The title.
     pub(super) title: String,
-    /// Its items.
+    /// The items.
     pub(super) lines: Vec<OutlineLine>,
 }
 
 impl AuthorPage<'_> {
-    /// The page.
+    /// Returns the page.
     pub(super) fn page(&self) -> HtmlPage<'static> {
         HtmlPage {
             title: "Write a post",
@@ -50,14 +50,14 @@ impl AuthorPage<'_> {
         self.form.get(name).unwrap_or_default()
     }
 
-    /// The address of this page for the same account, with these parameters.
+    /// Returns the address of this page for the same account, with these parameters.
     fn address(&self, parameters: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("user", self.value("user").trim()).extend_pairs(parameters);
         format!("author?{}", query.finish())
     }
 
-    /// What became of the last post.
+    /// Renders the result of the last post.
     fn outcome(&self) -> Markup {
         let chars: usize = self.value("chars").parse().unwrap_or(0);
         html! {
@@ -89,7 +89,7 @@ impl AuthorPage<'_> {
                          link, categories and media file)"
                     }
                 }
-                // The parser drops the first line end of a text area, and only that.
+                // HTML parsers drop the first line end of a text area.
                 textarea id="text" name="text" rows="4" required { "\n" (self.value("text")) }
                 (self.optional("title", "text", "Title"))
                 (self.optional("link", "url", "Link"))
@@ -113,7 +113,7 @@ impl AuthorPage<'_> {
         }
     }
 
-    /// The item that the post replies to.
+    /// Renders the item that the post replies to.
     fn parent(&self) -> Markup {
         let parent = self.value("parent");
         let mut lines = self.feed.iter().flat_map(|feed| &feed.lines);
@@ -129,7 +129,7 @@ impl AuthorPage<'_> {
         }
     }
 
-    /// The feed as it is.
+    /// Renders the feed.
     fn feed(&self) -> Markup {
         html! {
             @if let Some(AuthorFeed { url, title, lines }) = &self.feed {
@@ -146,7 +146,7 @@ impl AuthorPage<'_> {
         }
     }
 
-    /// Items in the order of the feed, each with the replies to it as a list inside.
+    /// Renders items in the order of the feed, each with its replies as a nested list.
     fn items(&self, lines: &[OutlineLine], level: usize) -> Markup {
         html! {
             @for (line, replies) in threads(lines, level < MAX_DEPTH) {
@@ -173,8 +173,8 @@ impl AuthorPage<'_> {
     }
 }
 
-/// Each item with its replies, which are the deeper ones that follow it; without nesting, each item
-/// alone.
+/// Returns each item with its replies, which are the more deeply nested items after it. Without
+/// nesting, returns each item alone.
 fn threads(mut lines: &[OutlineLine], nests: bool) -> Vec<(&OutlineLine, &[OutlineLine])> {
     let mut threads = Vec::new();
     while let Some((line, after)) = lines.split_first() {
@@ -186,7 +186,7 @@ fn threads(mut lines: &[OutlineLine], nests: bool) -> Vec<(&OutlineLine, &[Outli
     threads
 }
 
-/// The text of an item, cut to [`MAX_ITEM_CHARS`].
+/// Returns the text of an item, cut to [`MAX_ITEM_CHARS`].
 fn plain(line: &OutlineLine) -> String {
     let html = Text { kind: TextKind::Html, value: line.text.clone(), ..Text::default() };
     let text = html.to_plain();

@@ -1,5 +1,5 @@
-//! The response with a document of changes: conditional, compressed on request, and page by
-//! page where the document is too long to be stored.
+//! Responses with a document of changes: conditional, compressed on request, and page by page if
+//! the document is too long to be cached.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -23,10 +23,10 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::ports::StoreError;
 
-/// Pages that wait for a slow reader.
+/// The number of pages buffered for a slow client.
 const PAGES_AHEAD: usize = 2;
 
-/// How long caches may keep a reply.
+/// How long caches may keep a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caching {
     /// The document will change soon.
@@ -35,7 +35,7 @@ pub(super) enum Caching {
     Forever,
 }
 
-/// The reply to a request for a document.
+/// Returns the response to a request for a document.
 pub(super) async fn reply(
     cache: &ChangesCache,
     gateway: &Gateway,
@@ -81,7 +81,7 @@ pub(super) async fn reply(
     described(encoded(response, is_zipped), edition, caching)
 }
 
-/// The answer to HEAD for a document whose length is not known.
+/// Returns the response to HEAD for a document of unknown length.
 fn unmeasured() -> Response {
     let nothing = futures_util::stream::empty::<Result<Bytes, Infallible>>();
     let mut response = warp::reply::stream(nothing).into_response();
@@ -96,7 +96,7 @@ fn encoded(mut response: Response, is_zipped: bool) -> Response {
     response
 }
 
-/// Adds what is to be said of an edition.
+/// Adds the headers that describe an edition.
 fn described(mut response: Response, edition: &Edition, caching: Caching) -> Response {
     set_header(&mut response, header::ETAG, &edition.etag());
     let modified = httpdate::fmt_http_date(edition.updated.into());
@@ -112,7 +112,7 @@ fn described(mut response: Response, edition: &Edition, caching: Caching) -> Res
 
 const XML: &str = "text/xml; charset=utf-8";
 
-/// The response where too many documents are being rendered, or too many long ones read.
+/// Returns the response if too many documents are being rendered, or too many long ones read.
 fn too_many() -> Response {
     let reason = "Too many requests for this document are running, please try again later.";
     let mut response = plain_text(StatusCode::SERVICE_UNAVAILABLE, reason);
@@ -120,7 +120,7 @@ fn too_many() -> Response {
     response
 }
 
-/// A whole text, compressed away from those who answer.
+/// Compresses a text on a blocking thread. Returns `None` if that fails.
 async fn zipped(text: Bytes) -> Option<Bytes> {
     let zip = tokio::task::spawn_blocking(move || {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
@@ -129,8 +129,8 @@ async fn zipped(text: Bytes) -> Option<Bytes> {
     zip.await.ok()?.ok().map(Bytes::from)
 }
 
-/// A text that is read while it is sent. A reader that goes away ends it; if the store
-/// fails the text breaks off, and the reader sees that it did.
+/// Streams a text while it is read from the store. The stream ends when the client disconnects. If
+/// the store fails, the response is cut off, which the client can detect.
 fn streamed(pages: Pages, is_zipped: bool, place: OwnedSemaphorePermit) -> Response {
     let (out, mut pieces) = mpsc::channel(PAGES_AHEAD);
     tokio::spawn(async move {
@@ -162,7 +162,7 @@ async fn read(mut pages: Pages, out: Sender<Result<Bytes, StoreError>>, is_zippe
     }
 }
 
-/// What of the compressed text is ready once `text` has been added.
+/// Adds `text` and returns the compressed bytes available so far.
 fn pressed(gzip: Option<&mut GzEncoder<Vec<u8>>>, text: String) -> Vec<u8> {
     let Some(gzip) = gzip else { return text.into_bytes() };
     gzip.write_all(text.as_bytes()).expect("a vector takes all that is written");

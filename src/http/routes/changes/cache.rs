@@ -1,14 +1,13 @@
-//! Documents of changes that were rendered lately, kept for those who ask next.
+//! A cache of rendered documents of changes.
 //!
-//! What always holds:
+//! Invariants:
 //!
-//! * A document is served until a new change is listed; a long one for as much longer as it
-//!   took to render, so that readers cannot keep the store busy with it. None is served when
-//!   it is older than a minute.
-//! * A document is rendered once however many ask for it, and only a few are rendered at the
-//!   same time, because the parameter `last` makes many documents of one.
-//! * The texts take a bounded number of bytes. One that is too long to be stored leaves a
-//!   note that it is.
+//! * A document is served until a new change is listed. A long document is served longer, in
+//!   proportion to its rendering time, so that clients cannot keep the store busy with it. No
+//!   document older than a minute is served.
+//! * A document is rendered once however many clients request it, and only a few are rendered at
+//!   the same time, because the parameter `last` multiplies the number of documents.
+//! * The memory for texts is bounded. For a text that is too long, only that fact is cached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,25 +24,25 @@ use crate::jobs::runner;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::{ChangesWindow, Store, StoreError};
 
-/// The longest text that is stored: some thirty thousand lines.
+/// The maximum length of a cached text, in bytes: about thirty thousand lines.
 const LONGEST_TEXT_BYTES: usize = 4 << 20;
-/// What all texts may take together: sixteen of the longest.
+/// The capacity of the cache, in bytes: sixteen texts of the maximum length.
 const CAPACITY_BYTES: usize = 16 * LONGEST_TEXT_BYTES;
-/// How many readers are sent long documents at the same time: each holds some pages, for as
-/// long as it takes to read them.
+/// The maximum number of clients that are sent long documents at the same time: each holds some
+/// pages until it has read them.
 const READERS: usize = 64;
-/// How many documents are rendered at the same time: each is read from the store line by
+/// The maximum number of documents rendered at the same time: each is read from the store line by
 /// line.
 const RENDERERS: usize = 4;
-/// How long a request waits until its document may be rendered.
+/// The maximum time that a request waits until its document may be rendered.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How old a document may become.
+/// The maximum age of a served document.
 const LONGEST_AGE: Duration = Duration::from_secs(60);
-/// How much longer each line lets a document be served though there is a new change: ten
-/// times what it takes to render it.
+/// How much longer each line lets a document be served despite a new change: ten times its
+/// rendering time.
 const EXTENSION_PER_LINE: Duration = Duration::from_micros(100);
 
-/// Why a document was not rendered.
+/// The reason why a document was not rendered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RenderError {
     /// Too many documents are being rendered.
@@ -54,33 +53,33 @@ pub(super) enum RenderError {
     Store(#[from] StoreError),
 }
 
-/// The document that a request is for.
+/// A requested document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RequestedDocument {
-    /// One that changes, in this unit.
+    /// A document that still changes, in this unit.
     Open(CoveredTime, TimeUnit),
-    /// That of an hour that is over: it has one edition in each unit.
+    /// The document of a completed hour, which has one edition in each unit.
     Closed(Edition),
 }
 
 /// The time that a document covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CoveredTime {
-    /// The last seconds.
+    /// The most recent seconds.
     Last(u64),
-    /// The hour that begins then, and is not stored as a document yet.
+    /// The hour that begins at this time and has no stored document yet.
     Hour(DateTime<Utc>),
 }
 
-/// What distinguishes a document from all others: an hour's is the same before and after the
-/// hour is over, and is rendered anew in between.
+/// The key of a document. The document of an hour has the same key before and after the hour is
+/// completed, and is rendered anew in between.
 type ChangesKey = (CoveredTime, TimeUnit);
 
-/// A document as it was rendered.
+/// A rendered document.
 pub(super) struct RenderedChanges {
-    /// What was rendered.
+    /// The edition.
     pub(super) edition: Edition,
-    /// Its text; `None` if that is too long to be stored.
+    /// The text; `None` if it is too long to be cached.
     pub(super) text: Option<Bytes>,
     lines: usize,
     rendered_at: Instant,
@@ -92,11 +91,11 @@ impl ByteSize for Arc<RenderedChanges> {
     }
 }
 
-/// The documents of changes of one node.
+/// A cache of the documents of changes of one node.
 pub(super) struct ChangesCache {
     documents: ByteCache<ChangesKey, Arc<RenderedChanges>>,
     renderers: Semaphore,
-    /// Permits for readers of documents that are too long to be stored.
+    /// Permits for clients that read documents too long to be cached.
     pub(super) readers: Arc<Semaphore>,
 }
 
@@ -111,7 +110,7 @@ impl Default for ChangesCache {
 }
 
 impl ChangesCache {
-    /// The edition of a document that is to be served now, with its text if that is stored.
+    /// Returns the current edition of a document, with its text if it is cached.
     pub(super) async fn find(
         &self,
         store: &Arc<dyn Store>,
@@ -125,7 +124,7 @@ impl ChangesCache {
         })
     }
 
-    /// The document that is to be served now.
+    /// Returns the current document, rendering it if necessary.
     pub(super) async fn get_or_render(
         &self,
         store: &Arc<dyn Store>,
@@ -135,7 +134,7 @@ impl ChangesCache {
         let is_fresh = |stored: &Arc<RenderedChanges>| stored.may_serve(&current, Instant::now());
         let make = async {
             let _permit = self.acquire_renderer().await?;
-            // More may have been listed while this request waited.
+            // More changes may have been listed while this request waited.
             let edition = current_edition(store, requested).await?;
             Ok(Arc::new(render(store, edition).await?))
         };
@@ -161,7 +160,7 @@ impl RequestedDocument {
     }
 }
 
-/// A document as it is now.
+/// Returns the current edition of a document.
 async fn current_edition(
     store: &Arc<dyn Store>,
     requested: &RequestedDocument,
@@ -178,7 +177,8 @@ async fn current_edition(
 }
 
 impl RenderedChanges {
-    /// Whether it may be served by `now` though the document was this edition a moment ago.
+    /// Returns whether a cached document may be served at `now`, given that `current` was the
+    /// edition a moment ago.
     fn may_serve(&self, current: &Edition, now: Instant) -> bool {
         let (Lines::Listed(rendered), Lines::Listed(listed)) =
             (&self.edition.lines, &current.lines)
@@ -188,12 +188,12 @@ impl RenderedChanges {
         let age = now.saturating_duration_since(self.rendered_at);
         let lines = u32::try_from(self.lines).unwrap_or(u32::MAX);
         let is_extended = age < EXTENSION_PER_LINE.saturating_mul(lines);
-        // It is newer than the edition if it was rendered while the request waited for it.
+        // A document that was rendered while this request waited is newer than the edition.
         age < LONGEST_AGE && (rendered.newest >= listed.newest || is_extended)
     }
 }
 
-/// Renders an edition, as far as it can be stored.
+/// Renders an edition, and drops the text if it is too long to be cached.
 async fn render(store: &Arc<dyn Store>, edition: Edition) -> Result<RenderedChanges, StoreError> {
     let rendered_at = Instant::now();
     let mut pages = Pages::read(store, edition.clone());
@@ -201,7 +201,7 @@ async fn render(store: &Arc<dyn Store>, edition: Edition) -> Result<RenderedChan
     while let Some(page) = pages.next().await? {
         text.push_str(&page);
         if text.len() > LONGEST_TEXT_BYTES {
-            let lines = usize::MAX; // as many as let it be served for the whole minute
+            let lines = usize::MAX; // enough to be served for the whole minute
             return Ok(RenderedChanges { edition, text: None, lines, rendered_at });
         }
     }

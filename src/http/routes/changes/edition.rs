@@ -1,7 +1,7 @@
-//! A document at one moment, and its pages.
+//! Editions: the state of a document of changes at one moment, and its pages.
 //!
-//! An edition says all that its text depends on: who reads its pages twice reads the same.
-//! A page of lines is all that is ever held of it.
+//! An edition contains everything that its text depends on, so reading its pages twice gives the
+//! same text. Only one page is in memory at a time.
 
 use std::sync::Arc;
 
@@ -11,35 +11,35 @@ use crate::http::routes::changes::render::{END, push_head, push_line};
 use feedgate_core::ping::{TimeUnit, WeblogChange};
 use feedgate_core::ports::{ChangeLine, ChangesWindow, Store, StoreError};
 
-/// What one text of a document depends on.
+/// The state of a document of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edition {
-    /// Which lines it has.
+    /// The source of the lines.
     pub(super) lines: Lines,
-    /// As of when it is.
+    /// The time of the state.
     pub(super) updated: DateTime<Utc>,
-    /// How many pings were ever received.
+    /// The total number of pings ever received.
     pub(super) count: u64,
     /// The unit of `when`.
     pub(super) unit: TimeUnit,
 }
 
-/// Where the lines come from.
+/// The source of the lines of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lines {
-    /// They are read as they stand.
+    /// The changes in a window of time, as listed now.
     Listed(ChangesWindow),
-    /// They are those of an hour that is over.
+    /// The stored document of a completed hour.
     Kept {
-        /// When it began.
+        /// The start of the hour.
         begins: DateTime<Utc>,
-        /// How many pages it has.
+        /// The number of stored pages.
         parts: usize,
     },
 }
 
 impl Edition {
-    /// When its first line may have come at the earliest.
+    /// Returns the earliest possible time of the first line.
     pub(super) fn begins(&self) -> DateTime<Utc> {
         match &self.lines {
             Lines::Listed(window) => window.from,
@@ -47,7 +47,8 @@ impl Edition {
         }
     }
 
-    /// Tells this edition from every other. Weak, because it may be sent compressed.
+    /// Returns an entity tag that identifies the edition. The tag is weak, because the document may
+    /// be sent compressed.
     pub(super) fn etag(&self) -> String {
         let newest = match &self.lines {
             Lines::Listed(window) => window.newest,
@@ -58,12 +59,12 @@ impl Edition {
     }
 }
 
-/// Reads an edition from its beginning to its end.
+/// Reads an edition page by page.
 pub(super) struct Pages {
     store: Arc<dyn Store>,
     edition: Edition,
     at: Place,
-    /// How many lines were read.
+    /// The number of lines read so far.
     pub(super) lines: usize,
 }
 
@@ -80,7 +81,7 @@ impl Pages {
         Pages { store: Arc::clone(store), edition, at: Place::Head, lines: 0 }
     }
 
-    /// The next piece of the text; `None` behind the last.
+    /// Returns the next piece of the text; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<String>, StoreError> {
         let mut text = String::new();
         match std::mem::replace(&mut self.at, Place::End) {

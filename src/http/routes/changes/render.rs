@@ -1,8 +1,8 @@
-//! changes.xml: what changed lately, for those who ask (seed 002, "Retrieving Pings").
+//! Rendering of changes.xml (seed 002, "Retrieving Pings").
 //!
-//! It is written piece by piece, because an hour may have millions of lines. The same
-//! change always gives the same bytes: documents of hours that are over are made anew
-//! whenever somebody asks, and must never differ.
+//! The document is rendered piece by piece, because an hour may have millions of lines. The same
+//! change always gives the same bytes: documents of completed hours are rendered for each request
+//! and must never differ.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -10,11 +10,11 @@ use feedgate_core::ping::{TimeUnit, WeblogChange};
 
 use feedgate_feed::render::xml::push_attribute;
 
-/// What stands behind the last line.
+/// The text after the last line.
 pub const END: &str = "</weblogUpdates>\n";
 
-/// Appends what stands before the first line. `count` is "the total number of pings
-/// received" (seed 002), ever.
+/// Appends the text before the first line. `count` is "the total number of pings received" (seed
+/// 002), ever.
 pub fn push_head(out: &mut String, updated: DateTime<Utc>, count: u64) {
     out.push_str(feedgate_feed::render::atom::DECLARATION);
     out.push_str("<weblogUpdates");
@@ -24,7 +24,7 @@ pub fn push_head(out: &mut String, updated: DateTime<Utc>, count: u64) {
     out.push_str(">\n");
 }
 
-/// Appends the line of a change, `updated` being the time of the document.
+/// Appends the line of a change. `updated` is the time of the document.
 pub fn push_line(out: &mut String, change: &WeblogChange, updated: DateTime<Utc>, unit: TimeUnit) {
     let ago = (updated - change.at).max(TimeDelta::zero());
     let when = match unit {

@@ -1,8 +1,7 @@
-//! The event log as a page: a table of what happened lately, newest first, with a form that
-//! filters it.
+//! The event log as a page: a table of recent events, newest first, with a form to filter it.
 //!
-//! It needs no script: filtering and paging are links. With one, events appear as they are
-//! written. What others wrote is only text in it.
+//! The page works without scripts: filtering and paging are links. With scripts, new events appear
+//! as they are recorded. Content from third parties is always escaped text.
 
 use std::sync::Arc;
 
@@ -22,18 +21,18 @@ use feedgate_core::ports::StoreError;
 
 const SCRIPT: &str = include_str!("live.js");
 
-/// The route of the script.
+/// Returns the route of the script.
 pub(super) fn script(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     ENDPOINT.route(gateway, warp::path!("log" / "live.js").boxed(), |_, _| async {
         let mut response =
             with_content_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT);
-        // It changes with a new version only.
+        // The script changes only with a new version.
         set_header(&mut response, header::CACHE_CONTROL, "public, max-age=300");
         response
     })
 }
 
-/// The page, as the viewer may see it.
+/// Returns the page as the viewer may see it.
 pub(super) async fn reply(gateway: &Gateway, view: LogView) -> Response {
     match content(gateway, &view).await {
         Ok(content) => {
@@ -47,8 +46,8 @@ pub(super) async fn reply(gateway: &Gateway, view: LogView) -> Response {
 
 async fn content(gateway: &Gateway, view: &LogView) -> Result<Markup, StoreError> {
     let wanted = &view.wanted;
-    // Read before the events: the stream begins after this number, so that an event written
-    // between the two reads is sent twice rather than never.
+    // Read before the events: the stream begins after this number, so an event recorded between the
+    // two reads is sent twice rather than never.
     let newest = gateway.store.newest_event().await?;
     let mut events = gateway.store.events(wanted).await?;
     if wanted.after.is_some() {
@@ -136,7 +135,7 @@ fn table(view: &LogView, events: &[StoredEvent]) -> Markup {
     }
 }
 
-/// One event. `live.js` makes the same cells.
+/// Renders one event. `live.js` creates the same cells.
 fn row(view: &LogView, kept: &StoredEvent) -> Markup {
     let event = &kept.event;
     let at = event.at;
@@ -163,7 +162,7 @@ fn row(view: &LogView, kept: &StoredEvent) -> Markup {
     }
 }
 
-/// The query of this look, with these numbers.
+/// Returns the query of the current filter, with these numbers.
 fn query(view: &LogView, numbers: &[(&str, i64)]) -> String {
     let wanted = &view.wanted;
     let mut query = url::form_urlencoded::Serializer::new(String::new());

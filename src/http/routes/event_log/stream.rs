@@ -1,8 +1,8 @@
-//! The event log as it is written, by server-sent events.
+//! The event log as a stream of server-sent events.
 //!
-//! Each event carries its number, so that a browser that lost the connection says how far
-//! it had come (`Last-Event-ID`) and misses nothing. What is sent is read from the store:
-//! other nodes write it too. There are only so many streams, and all end at shutdown.
+//! Each event carries its number, so that a browser that reconnects can tell where it stopped
+//! (`Last-Event-ID`) and misses nothing. Events are read from the store, because other nodes record
+//! events too. The number of streams is limited, and all of them end at shutdown.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -29,19 +29,19 @@ use crate::http::state::Gateway;
 use feedgate_core::event::EventFilter;
 use feedgate_core::ports::StoreError;
 
-/// The most open streams.
+/// The maximum number of open streams.
 const MAX_STREAMS: usize = 200;
-/// The most open streams to one address, or to one /64 of IPv6, whose addresses all belong to one
-/// client.
+/// The maximum number of open streams to one IPv4 address or one IPv6 /64, whose addresses all
+/// belong to one client.
 const MAX_STREAMS_PER_CLIENT: usize = 20;
-/// The most events read and sent at a time.
+/// The maximum number of events read and sent at once.
 const BATCH: usize = 200;
 /// How often the store is checked for events of other nodes. Events of this node wake the stream.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// A silent connection is taken for dead by proxies, and a closed one is noticed only by
-/// writing to it.
+/// The interval between heartbeats: proxies close silent connections, and a closed connection is
+/// noticed only by writing to it.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How soon a browser comes back that lost the connection.
+/// The delay after which a browser reconnects.
 const RETRY: &str = "retry: 2000\n\n";
 
 /// The open streams, counted by client.
@@ -82,7 +82,7 @@ impl Drop for StreamPermit {
     }
 }
 
-/// A stream of the requested events, from where the client was.
+/// Returns a stream of the requested events, starting where the client stopped.
 pub(super) async fn reply(
     gateway: Arc<Gateway>,
     request: &Request,
@@ -109,12 +109,12 @@ pub(super) async fn reply(
     let mut response = warp::reply::stream(body).into_response();
     set_header(&mut response, header::CONTENT_TYPE, "text/event-stream; charset=utf-8");
     set_header(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    // Proxies that buffer would hold back what is to be live.
+    // Buffering proxies would delay the events.
     set_header(&mut response, HeaderName::from_static("x-accel-buffering"), "no");
     response
 }
 
-/// The number after which the stream begins.
+/// Returns the number of the event after which the stream begins.
 async fn begin(
     gateway: &Gateway,
     request: &Request,
@@ -127,21 +127,21 @@ async fn begin(
     }
 }
 
-/// What feeds one stream.
+/// The task that feeds one stream.
 struct Tail {
     gateway: Arc<Gateway>,
     view: LogView,
-    /// The number up to which all requested events were sent.
+    /// The number of the last event that was examined.
     seen: i64,
     written: watch::Receiver<i64>,
-    /// When something was last sent.
+    /// The time of the last write.
     last_sent: Instant,
     pieces: mpsc::Sender<Bytes>,
     _permit: StreamPermit,
 }
 
 impl Tail {
-    /// Sends events until the client goes away or feedgate stops.
+    /// Sends events until the client disconnects or feedgate stops.
     async fn run(mut self) {
         let (stop, reader) = (self.gateway.stop.clone(), self.pieces.clone());
         tokio::select! {
@@ -154,12 +154,12 @@ impl Tail {
     async fn follow(&mut self) {
         self.send(RETRY.to_owned()).await;
         loop {
-            self.written.mark_unchanged(); // before looking, or what comes meanwhile is missed
+            self.written.mark_unchanged(); // before reading, so that no event in between is missed
             match self.more().await {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(err) => {
-                    // The browser comes back, and says how far it had come.
+                    // The browser reconnects, and tells where it stopped.
                     warn!(error = &err as &dyn Error, "closing an event stream early");
                     return;
                 }
@@ -167,12 +167,12 @@ impl Tail {
             if self.last_sent.elapsed() >= HEARTBEAT {
                 self.send(": still here\n\n".to_owned()).await;
             }
-            // There may be something new even without a signal.
+            // Events of other nodes cause no signal on this node.
             let _ = timeout(CHECK_INTERVAL, self.written.changed()).await;
         }
     }
 
-    /// Sends some of what is new; whether there may be more.
+    /// Sends a batch of new events. Returns whether there may be more.
     async fn more(&mut self) -> Result<bool, StoreError> {
         let newest = self.gateway.store.newest_event().await?;
         if newest <= self.seen {
@@ -188,7 +188,7 @@ impl Tail {
         let is_all = found.len() < BATCH;
         self.seen = found.last().map_or(self.seen, |last| last.id);
         if is_all {
-            // Nor need what is not wanted be looked at again.
+            // Events that the filter excludes are not examined again.
             self.seen = self.seen.max(newest);
         }
         if found.is_empty() {
@@ -196,7 +196,7 @@ impl Tail {
         }
         let mut piece = String::new();
         for kept in &found {
-            // JSON has no line ends, so this is one line. Writing to a String does not fail.
+            // JSON contains no line ends, so this is one line. Writing to a String cannot fail.
             let line = self.view.line(kept);
             write!(piece, "id: {}\ndata: {line}\n\n", kept.id).unwrap_or_default();
         }
@@ -204,7 +204,7 @@ impl Tail {
         Ok(!is_all)
     }
 
-    /// A client that has gone away is noticed by `run`.
+    /// Sends a piece of the stream. A disconnected client is noticed by `run`.
     async fn send(&mut self, piece: String) {
         self.last_sent = Instant::now();
         self.pieces.send(piece.into()).await.unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::http::state::{Gateway, HttpSettings};
 
 const ENDPOINT: Endpoint = Endpoint { name: "bot", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let about = warp::path!("bot").boxed();
     let addresses = warp::path!("bot-ips.txt").boxed();
@@ -123,7 +123,7 @@ fn how_to_stop_it() -> Markup {
     }
 }
 
-/// A mail address or a web address as a link, any other contact as text.
+/// Returns a mail address or a web address as a link, any other contact as text.
 fn linked(contact: &str) -> Markup {
     let is_mail = contact.contains('@') && !contact.contains(char::is_whitespace);
     html! {

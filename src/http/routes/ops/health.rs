@@ -24,7 +24,7 @@ const ENDPOINT: Endpoint = Endpoint { name: "health", methods: &["GET"], body_li
 /// How long the store may take to answer: less than health checks usually wait for a reply.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The routes of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let live = warp::path!("livez").boxed();
     let ready = warp::path!("readyz").boxed();

@@ -19,7 +19,7 @@ use feedgate_core::ports::Gauges;
 
 const ENDPOINT: Endpoint = Endpoint { name: "metrics", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// The route of this endpoint.
+/// Returns the route of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     ENDPOINT.route(gateway, warp::path!("metrics").boxed(), handle)
 }

@@ -13,19 +13,19 @@ use crate::subscriptions::SubscriptionRefusal;
 use feedgate_core::event::EventKind;
 use feedgate_core::ping::{Ping, PingSource};
 
-/// The fault of a call whose procedure is unknown.
+/// Returns the fault of a call whose procedure is unknown.
 pub(super) fn undefined(method: &str) -> Rejection {
     Rejection::bad_request(format!("Can't make the call because \"{method}\" is not defined."))
 }
 
-/// The fault of a call with too few parameters.
+/// Returns the fault of a call with too few parameters.
 pub(super) fn too_few_params(procedure: &str) -> Rejection {
     Rejection::bad_request(format!(
         "Can't call \"{procedure}\" because there aren't enough parameters."
     ))
 }
 
-/// The fault of a call with too many parameters.
+/// Returns the fault of a call with too many parameters.
 pub(super) fn too_many_params(procedure: &str) -> Rejection {
     Rejection::bad_request(format!(
         "Can't call \"{procedure}\" because there are too many parameters."

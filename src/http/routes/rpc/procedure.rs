@@ -30,7 +30,7 @@ pub(super) enum Procedure {
 }
 
 impl Procedure {
-    /// The procedure that the operator lists under this name, or else the one that the name
+    /// Returns the procedure that the operator lists under this name, or else the one that the name
     /// says.
     pub(super) fn find(gateway: &Gateway, method: &str) -> Option<Procedure> {
         match gateway.settings.cloud_aliases.procedure(method) {

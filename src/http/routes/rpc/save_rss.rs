@@ -19,18 +19,18 @@ const ESCAPING_FACTOR: usize = 2;
 /// The most bytes of the call around the feed.
 const AROUND_FEED_BYTES: usize = 64 * 1024;
 
-/// The longest call that saves a feed.
+/// Returns the longest call that saves a feed.
 pub(super) fn call_limit_bytes(gateway: &Gateway) -> usize {
     gateway.publish.quota().file_bytes * ESCAPING_FACTOR + AROUND_FEED_BYTES
 }
 
-/// The longest text in this call. A feed that is too long is rejected when it is saved, with a
-/// sentence that names the limit.
+/// Returns the longest text in this call. A feed that is too long is rejected when it is saved,
+/// with a sentence that names the limit.
 pub(super) fn longest_text_bytes(gateway: &Gateway, body: &[u8]) -> usize {
     if is_call(body) { call_limit_bytes(gateway) } else { LONGEST_TEXT_BYTES }
 }
 
-/// Whether a message is a call of this procedure, by how it begins.
+/// Returns whether a message is a call of this procedure, by how it begins.
 pub(super) fn is_call(body: &[u8]) -> bool {
     let name = b"saverss";
     let head = &body[..body.len().min(NAME_WITHIN_BYTES)];

@@ -27,18 +27,18 @@ const ENVELOPE_WITHIN_BYTES: usize = 1_024;
 /// The fewest parameters of `pleaseNotify`: all but the domain.
 const PLEASE_NOTIFY_PARAMS: usize = 5;
 
-/// Whether the headers of a request say that it is SOAP, whatever its body is.
+/// Returns whether the headers of a request say that it is SOAP, whatever its body is.
 pub(super) fn is_declared(request: &Request) -> bool {
     request.headers.contains_key("soapaction")
         || request.media_type() == SoapVersion::V12.media_type()
 }
 
-/// Whether a message begins with an envelope, and is no XML-RPC call that mentions one.
+/// Returns whether a message begins with an envelope, and is no XML-RPC call that mentions one.
 pub(super) fn begins(beginning: &[u8]) -> bool {
     contains(beginning, "envelope") && !contains(beginning, "<methodcall")
 }
 
-/// The version of a message that cannot be read, as far as it can be recognized.
+/// Returns the version of a message that cannot be read, as far as it can be recognized.
 pub(super) fn version(request: &Request, beginning: &[u8]) -> SoapVersion {
     let newer = SoapVersion::V12;
     let is_newer =
@@ -66,7 +66,7 @@ pub(super) async fn handle(gateway: &Gateway, request: &Request) -> Response {
     }
 }
 
-/// The fault that says why a call was rejected.
+/// Returns the fault that says why a call was rejected.
 pub(super) fn fault(version: SoapVersion, rejection: &Rejection) -> Response {
     let status = match version {
         SoapVersion::V11 => StatusCode::INTERNAL_SERVER_ERROR,
@@ -119,7 +119,7 @@ async fn carry_out(
     }
 }
 
-/// A parameter as text, by its name or else by its place; empty if it is missing.
+/// Returns a parameter as text, by its name or else by its place; empty if it is missing.
 fn text(call: &SoapCall, names: &[&str], place: usize) -> String {
     call.param(names, place).map(|param| param.text().to_owned()).unwrap_or_default()
 }

@@ -36,7 +36,7 @@ pub(super) async fn carry_out(gateway: &Gateway, request: &Request) -> String {
     }
 }
 
-/// The fault that says why a call was rejected.
+/// Returns the fault that says why a call was rejected.
 pub(super) fn fault(rejection: &Rejection) -> String {
     xmlrpc::fault(FAULT_CODE, rejection.reason())
 }
@@ -83,7 +83,8 @@ async fn call_procedure(
     }
 }
 
-/// The procedure, if it can be called with these parameters; or what was called, and why not.
+/// Returns the procedure, if it can be called with these parameters; or what was called, and why
+/// not.
 fn check_call(
     gateway: &Gateway,
     method: &str,
@@ -117,7 +118,7 @@ fn extended_ping(params: &[XmlRpcValue]) -> WeblogPing {
     WeblogPing { name, url, changed_page, feed }
 }
 
-/// The first parameters as texts; missing ones are empty.
+/// Returns the first parameters as texts; missing ones are empty.
 fn texts<const N: usize>(params: &[XmlRpcValue]) -> [String; N] {
     std::array::from_fn(|n| params.get(n).and_then(XmlRpcValue::text).unwrap_or_default())
 }

@@ -57,12 +57,12 @@ impl CloudAliases {
         self
     }
 
-    /// The role of a form at this path, if the path is listed.
+    /// Returns the role of a form at this path, if the path is listed.
     pub(crate) fn path(&self, path: &str) -> Option<AliasRole> {
         self.paths.iter().find(|(listed, _)| listed == path).map(|(_, role)| *role)
     }
 
-    /// The role of this procedure, if it is listed.
+    /// Returns the role of this procedure, if it is listed.
     pub(crate) fn procedure(&self, name: &str) -> Option<AliasRole> {
         let named = self.procedures.iter().find(|(listed, _)| listed.eq_ignore_ascii_case(name));
         named.map(|(_, role)| *role)
@@ -73,7 +73,7 @@ fn parts(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// A name and its role; `None` if the role is unknown.
+/// Returns a name and its role; `None` if the role is unknown.
 fn split(part: &str) -> (&str, Option<AliasRole>) {
     let (name, word) = part.split_once('=').unwrap_or((part, "register"));
     let role = match word.trim() {

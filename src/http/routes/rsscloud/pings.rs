@@ -9,7 +9,7 @@ use feedgate_protocol::form::Form;
 /// The reply to a ping.
 pub(crate) const PINGED: &str = "Thanks for the ping.";
 
-/// Whether the reply to a ping waits for delivery: by its `wait` parameter, or else by the
+/// Returns whether the reply to a ping waits for delivery: by its `wait` parameter, or else by the
 /// operator's setting.
 pub(crate) fn waits_for_delivery(gateway: &Gateway, form: &Form) -> bool {
     if form.has("wait") { form.is_set("wait") } else { gateway.settings.ping_waits }

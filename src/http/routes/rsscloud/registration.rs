@@ -76,7 +76,7 @@ pub(crate) fn check_url_count(urls: &[String]) -> Result<(), Rejection> {
     }
 }
 
-/// The rejection of a request that lacks these parameters.
+/// Returns the rejection of a request that lacks these parameters.
 pub(crate) fn missing_parameters(names: &[&str]) -> Rejection {
     let names = names.join(", ");
     Rejection::bad_request(format!(

@@ -76,7 +76,7 @@ fn as_element(element: &str, success: bool, reply: &RestReply) -> String {
     )
 }
 
-/// Whether an `Accept` header prefers JSON to XML; `None` if it takes neither.
+/// Returns whether an `Accept` header prefers JSON to XML; `None` if it takes neither.
 fn wants_json(accept: &str) -> Option<bool> {
     if accept.trim().is_empty() {
         return Some(false);

@@ -29,7 +29,7 @@ use feedgate_protocol::form::Form;
 /// "less than 200 feeds" (Superfeedr's API, R-5).
 const MAX_FEEDS: usize = 200;
 
-/// Whether feeds are selected by their subscription rather than by their topic.
+/// Returns whether feeds are selected by their subscription rather than by their topic.
 pub(super) fn is_requested(form: &Form) -> bool {
     form.pairs().any(|(name, value)| name.starts_with("hub.callback") && !value.is_empty())
 }
@@ -59,7 +59,7 @@ pub(super) async fn retrieve(
     Ok(document.to_reply(gateway, form))
 }
 
-/// The newest `count` records of all resources, each with its feed as its source.
+/// Returns the newest `count` records of all resources, each with its feed as its source.
 async fn newest_records(
     gateway: &Gateway,
     resources: &BTreeMap<ResourceId, Resource>,
@@ -80,7 +80,7 @@ async fn newest_records(
     Ok(newest.into_iter().map(with_source).collect())
 }
 
-/// The head of a document that combines `feeds` feeds.
+/// Returns the head of a document that combines `feeds` feeds.
 fn head(gateway: &Gateway, feeds: usize, records: &[Record]) -> String {
     let newest = records.first().map(|record| record.at.fixed_offset());
     atom::head(&Feed {

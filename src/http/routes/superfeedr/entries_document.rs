@@ -34,7 +34,7 @@ pub(super) struct EntriesDocument<'a> {
 }
 
 impl EntriesDocument<'_> {
-    /// The reply with this document in the format that was requested.
+    /// Returns the reply with this document in the format that was requested.
     pub(super) fn to_reply(&self, gateway: &Gateway, form: &Form) -> ApiReply {
         if self.format == Some(Format::Json) {
             let value = self.to_json(gateway);

@@ -6,7 +6,7 @@ use warp::reply::Response;
 use crate::http::kit::reply::with_content_type;
 use crate::http::state::Gateway;
 
-/// The page, for people who open the address of the gateway in a browser.
+/// Returns the page, for people who open the address of the gateway in a browser.
 pub(super) fn index_page(gateway: &Gateway) -> Response {
     let hub = gateway.public_url("hub");
     let text = format!(
@@ -38,7 +38,7 @@ pub(super) fn index_page(gateway: &Gateway) -> Response {
     with_content_type(StatusCode::OK, "text/plain; charset=utf-8", text)
 }
 
-/// Where to see which feeds are watched.
+/// Returns the section that links to the public views.
 fn views_section(gateway: &Gateway) -> String {
     format!(
         "What is watched: {}, and by whom: {}.\nIn numbers: {}, for programs {}.\n",

@@ -22,7 +22,7 @@ pub(super) struct NumberRange {
 /// How many entries are retrieved.
 const COUNT: NumberRange = NumberRange { default: 10, max: 50 };
 
-/// The number that a parameter gives, clamped to its range (L-3, R-3).
+/// Returns the number that a parameter gives, clamped to its range (L-3, R-3).
 pub(super) fn number(form: &Form, name: &str, range: NumberRange) -> Result<usize, Rejection> {
     let Some(text) = form.get(name) else { return Ok(range.default) };
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -39,7 +39,7 @@ pub(super) fn number(form: &Form, name: &str, range: NumberRange) -> Result<usiz
     Ok(digits.parse().unwrap_or(usize::MAX).clamp(1, range.max))
 }
 
-/// How many entries are to be retrieved.
+/// Returns how many entries are to be retrieved.
 pub(super) fn count(form: &Form) -> Result<usize, Rejection> {
     number(form, "count", COUNT)
 }
@@ -51,7 +51,7 @@ pub(super) fn topic(form: &Form) -> Result<Topic, Rejection> {
         .map_err(|reason| Rejection::unprocessable(format!("{BAD_TOPIC} ({reason})")))
 }
 
-/// The format that is requested by `format`, which takes precedence, or by `Accept` (S-7).
+/// Returns the format that is requested by `format`, which takes precedence, or by `Accept` (S-7).
 pub(super) fn format(request: &Request, form: &Form) -> Result<Option<Format>, Rejection> {
     let named = form.get("format").map(|word| {
         let format = Format::from_word(word).filter(|format| *format != Format::Fitting);

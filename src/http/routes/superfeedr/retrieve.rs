@@ -57,7 +57,7 @@ pub(super) async fn retrieve(
     Ok(document.to_reply(gateway, form))
 }
 
-/// The resource, if the account subscribes to it.
+/// Returns the resource, if the account subscribes to it.
 async fn subscribed_resource(
     gateway: &Gateway,
     form: &Form,
@@ -78,13 +78,13 @@ async fn subscribed_resource(
     Ok(listed.resource)
 }
 
-/// Whether the client waits if there is no entry yet.
+/// Returns whether the client waits if there is no entry yet.
 fn waits_for_entries(form: &Form) -> bool {
     form.get("wait") == Some("poll")
 }
 
-/// The requested records. A client that waits is answered once there is at least one, or with
-/// none after the longest wait.
+/// Returns the requested records. A client that waits is answered once there is at least one, or
+/// with none after the longest wait.
 async fn requested_records(
     gateway: &Gateway,
     form: &Form,
@@ -104,7 +104,7 @@ async fn requested_records(
     }
 }
 
-/// The resource once its log has grown; `None` if it does not before the deadline.
+/// Returns the resource once its log has grown; `None` if it does not before the deadline.
 async fn wait_for_growth(
     gateway: &Gateway,
     resource: &Resource,
@@ -124,7 +124,7 @@ async fn wait_for_growth(
     Ok(None)
 }
 
-/// The requested records, newest first, each entry in its current version.
+/// Returns the requested records, newest first, each entry in its current version.
 async fn records(
     gateway: &Gateway,
     form: &Form,
@@ -138,7 +138,7 @@ async fn records(
     read.map_err(|err| Rejection::unavailable(&err))
 }
 
-/// The number of the entry whose id a parameter gives.
+/// Returns the number of the entry whose id a parameter gives.
 async fn seq(
     gateway: &Gateway,
     form: &Form,
@@ -156,7 +156,7 @@ async fn seq(
     Ok(Some(seq))
 }
 
-/// The body of a resource that is not a feed, unless a format is requested (S-7).
+/// Returns the body of a resource that is not a feed, unless a format is requested (S-7).
 async fn raw(gateway: &Gateway, resource: &Resource) -> Result<ApiReply, StoreError> {
     let Some((version, body)) = gateway.store.body(resource.id).await? else {
         return Ok(ApiReply::Empty(StatusCode::NO_CONTENT));
@@ -169,8 +169,8 @@ async fn raw(gateway: &Gateway, resource: &Resource) -> Result<ApiReply, StoreEr
     Ok(ApiReply::Response(response))
 }
 
-/// The entity tag is weak: the times in the status change with each fetch, and are no change of
-/// the document.
+/// Returns the entity tag is weak: the times in the status change with each fetch, and are no
+/// change of the document.
 fn etag(resource: &Resource, format: Option<Format>) -> String {
     let format = format.unwrap_or(Format::Atom).as_str();
     format!("W/\"{}-{}-{}-{format}\"", resource.id, resource.head, resource.status.version)

@@ -68,12 +68,12 @@ impl SubscriptionSearch {
         SubscriptionSearch { conditions }
     }
 
-    /// Whether there is no condition, so that every subscription matches.
+    /// Returns whether there is no condition, so that every subscription matches.
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
 
-    /// Whether this subscription meets every condition.
+    /// Returns whether this subscription meets every condition.
     pub(super) fn matches(&self, listed: &ListedSubscription) -> bool {
         self.conditions.iter().all(|condition| holds(condition, listed))
     }
@@ -142,9 +142,8 @@ impl Address {
     }
 }
 
-/// Whether `text` is `pattern`, where `%` stands for anything. A pattern that begins
-/// with one, and does not end so, is found at the end or anywhere: clients ask for
-/// `%dev/null`.
+/// Returns whether `text` is `pattern`, where `%` stands for anything. A pattern that begins with
+/// one, and does not end so, is found at the end or anywhere: clients ask for `%dev/null`.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('%');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

@@ -67,7 +67,7 @@ pub(super) async fn carry_out(
     }
 }
 
-/// The subscription that the parameters describe.
+/// Returns the subscription that the parameters describe.
 async fn intent(
     gateway: &Gateway,
     request: &Request,
@@ -195,7 +195,7 @@ fn statuses(form: &Form, format: Format) -> Result<Statuses, Rejection> {
     Ok(if format == Format::Raw { Statuses::Never } else { statuses })
 }
 
-/// The first known kind in `hub.verify`, which may list several.
+/// Returns the first known kind in `hub.verify`, which may list several.
 fn verification(form: &Form) -> Result<Verification, Rejection> {
     let mut wanted = form.all("hub.verify").flat_map(|kinds| kinds.split(',')).map(str::trim);
     match wanted.find(|kind| matches!(*kind, "sync" | "async")) {

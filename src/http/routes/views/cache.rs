@@ -62,7 +62,7 @@ where
     K: Copy + Eq + Hash + Send + Sync + 'static,
     T: ByteSize + Send + Sync + 'static,
 {
-    /// The view of this key. If there is none that may still be served, `make` is called
+    /// Returns the view of this key. If there is none that may still be served, `make` is called
     /// with the one before it.
     pub(super) async fn get_or_make<M, F>(
         self: &Arc<Self>,

@@ -48,18 +48,18 @@ impl ByteSize for ViewDocument {
 }
 
 impl ViewDocument {
-    /// The same document, with another page after it.
+    /// Returns the document with a link to the next page.
     pub(super) fn with_next_page(self, next: Option<String>) -> ViewDocument {
         ViewDocument { next, ..self }
     }
 
-    /// The same document, as a page with this security policy.
+    /// Returns the document as a page with this security policy.
     pub(super) fn with_policy(self, policy: String) -> ViewDocument {
         ViewDocument { policy: Some(policy), ..self }
     }
 
-    /// The previous document if both have the same content, so that its time of modification
-    /// stays.
+    /// Returns the previous document if both have the same content, so that its time of
+    /// modification stays.
     pub(super) fn or_unchanged(self, before: Option<Arc<ViewDocument>>) -> Arc<ViewDocument> {
         match before {
             Some(before) if before.hash_tag == self.hash_tag => before,
@@ -67,7 +67,7 @@ impl ViewDocument {
         }
     }
 
-    /// The reply to a request for this document.
+    /// Returns the reply to a request for this document.
     pub(super) fn to_response(&self, request: &Request, access: ViewerAccess) -> Response {
         // The tag is weak: the document may be sent compressed, and the tag ignores when it was
         // rendered.
@@ -130,7 +130,7 @@ pub(super) struct DocumentWriter {
 }
 
 impl DocumentWriter {
-    /// An empty document.
+    /// Returns an empty document.
     pub(super) fn new() -> DocumentWriter {
         let gzip = GzEncoder::new(Vec::new(), Compression::fast());
         DocumentWriter { gzip, hash: Sha256::new(), length: 0 }
@@ -148,12 +148,12 @@ impl DocumentWriter {
         self.push_unhashed(text);
     }
 
-    /// How many bytes the document takes so far.
+    /// Returns how many bytes the document takes so far.
     pub(super) fn bytes(&self) -> usize {
         self.gzip.get_ref().len()
     }
 
-    /// The document.
+    /// Returns the document.
     pub(super) fn finish(self, media_type: &'static str, modified: DateTime<Utc>) -> ViewDocument {
         let compressed = self.gzip.finish().expect("a vector takes all that is written");
         let hash_tag = hex::encode(&self.hash.finalize()[..HASH_BYTES]);

@@ -10,7 +10,7 @@ use crate::http::kit::html::{HtmlPage, Interaction, Width};
 use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
 
-/// The page.
+/// Returns the page.
 pub(super) fn page(totals: &StatsTotals) -> HtmlPage<'static> {
     let at = totals.at.to_rfc3339_opts(SecondsFormat::Secs, true);
     HtmlPage {

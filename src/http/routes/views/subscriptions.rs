@@ -54,7 +54,7 @@ impl ListingCursor {
         })
     }
 
-    /// The URL of the page after this subscription.
+    /// Returns the URL of the page after this subscription.
     fn next(self, gateway: &Gateway, last: SubscriptionId) -> String {
         let mut next = format!("subscriptions.json?after={}-{}", last.resource, last.number);
         if self.limit != MAX_SUBSCRIPTIONS {
@@ -123,13 +123,13 @@ fn subscription(open: &OpenSubscription) -> Value {
     })
 }
 
-/// The name of a protocol on the wire of rssCloud.
+/// Returns the name of a protocol on the wire of rssCloud.
 fn protocol_word<'p>(protocol: &'p str, scheme: Option<&str>) -> &'p str {
     let is_https = scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
     if protocol == "http-post" && is_https { "https-post" } else { protocol }
 }
 
-/// A time for programs.
+/// Returns a time for programs.
 pub(super) fn timestamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }

@@ -132,7 +132,7 @@ impl StatsTotals {
         self.failing += group.failing;
     }
 
-    /// All subscriptions.
+    /// Returns all subscriptions.
     pub(super) fn subscriptions(&self) -> u64 {
         self.by_protocol.iter().sum()
     }
@@ -142,7 +142,7 @@ impl StatsTotals {
         (self.at - self.started_at).num_seconds().max(0).unsigned_abs()
     }
 
-    /// How many of `top` are the first ten, with those that have as many subscribers.
+    /// Returns how many of `top` are the first ten, with those that have as many subscribers.
     pub(super) fn first(&self) -> usize {
         let last = self.top.get(TOP - 1).map_or(0, |watched| watched.subscribers);
         self.top.iter().take_while(|watched| watched.subscribers >= last).count()

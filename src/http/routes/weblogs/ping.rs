@@ -68,7 +68,7 @@ async fn check_and_take(
     taken.map(drop).map_err(|err| Rejection::unavailable(&err))
 }
 
-/// The name and the address of a weblog. Some clients swap them.
+/// Returns the name and the address of a weblog. Some clients swap them.
 fn checked_name_and_url(name: String, url: String) -> Result<(String, String), Rejection> {
     let is_swapped = !is_web_address(&url) && is_web_address(&name);
     let (name, url) = if is_swapped { (url, name) } else { (name, url) };
@@ -84,7 +84,7 @@ fn checked_name_and_url(name: String, url: String) -> Result<(String, String), R
     Err(Rejection::new(StatusCode::BAD_REQUEST, reason))
 }
 
-/// The page that changed, if it is a watched resource; else empty.
+/// Returns the page that changed, if it is a watched resource; else empty.
 async fn watched_page(gateway: &Gateway, page: String) -> String {
     let page = page.trim();
     if !is_web_address(page) {
@@ -95,7 +95,7 @@ async fn watched_page(gateway: &Gateway, page: String) -> String {
     known.map(|_| page.to_owned()).unwrap_or_default()
 }
 
-/// Whether a text is an http or https URL.
+/// Returns whether a text is an http or https URL.
 pub(crate) fn is_web_address(text: &str) -> bool {
     let text = text.trim();
     let url = Url::parse(text).ok().filter(|_| text.len() <= MAX_URL_BYTES);
