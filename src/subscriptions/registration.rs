@@ -65,6 +65,10 @@ impl NotificationHandler {
             None => host(&self.caller?.to_string())?,
         };
         let path = self.path.trim();
+        // A URL would hold it in its encoded form, which is not what was sent.
+        if path.contains('\0') {
+            return None;
+        }
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         let scheme = if tls { "https" } else { "http" };
         let url = Url::parse(&format!("{scheme}://{host}:{port}{path}")).ok()?;

@@ -88,7 +88,7 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
         query.push(("hub.lease_seconds", &lease));
     }
     if let Some(token) = &intent.verify_token {
-        query.push(("hub.verify_token", token));
+        query.push(("hub.verify_token", token.as_str()));
     }
     let reply = get(fetch, request.callback.url(), &query).await?;
     let body = reply.body.strip_suffix(b"\n").unwrap_or(&reply.body);

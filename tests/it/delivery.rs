@@ -183,5 +183,5 @@ fn told(cursor: i64) -> impl Fn(Option<&Subscription>) -> bool {
 }
 
 fn secret() -> Option<Secret> {
-    Secret::new("opensesame".to_owned())
+    Secret::new("opensesame".to_owned()).ok()
 }

@@ -27,6 +27,7 @@ mod main_job;
 mod many_resources;
 mod nodes;
 mod normalize;
+mod nul;
 mod peer_defects;
 mod ping_forwarding;
 mod poll;

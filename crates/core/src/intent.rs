@@ -30,6 +30,28 @@ impl IntentMode {
     }
 }
 
+/// `hub.verify_token` of PubSubHubbub 0.3: echoed to the callback when its intent is verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyToken(String);
+
+/// Why a text cannot be a [`VerifyToken`]: it contains U+0000, which PostgreSQL does not store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the character U+0000 is not allowed")]
+pub struct BadVerifyToken;
+
+impl VerifyToken {
+    /// Accepts any text without U+0000.
+    pub fn parse(text: impl Into<String>) -> Result<VerifyToken, BadVerifyToken> {
+        let text = text.into();
+        if text.contains('\0') { Err(BadVerifyToken) } else { Ok(VerifyToken(text)) }
+    }
+
+    /// The text that was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A wish that waits for its callback's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
@@ -37,8 +59,8 @@ pub struct Intent {
     pub mode: IntentMode,
     /// The subscription in question.
     pub request: SubscriptionRequest,
-    /// `hub.verify_token` of PubSubHubbub 0.3: echoed when verifying.
-    pub verify_token: Option<String>,
+    /// What to echo when the intent is verified, if anything.
+    pub verify_token: Option<VerifyToken>,
     /// Whether what the topic's source published before is to be brought in as well.
     pub backfill: bool,
 }

@@ -141,9 +141,15 @@ impl Secret {
     /// The length from which a secret is refused, in bytes.
     pub const TOO_LONG_BYTES: usize = 200;
 
-    /// Accepts `key` unless it is too long; `None` says it was.
-    pub fn new(key: String) -> Option<Secret> {
-        (key.len() < Self::TOO_LONG_BYTES).then_some(Secret(key))
+    /// Accepts `key` if it is short enough and can be stored.
+    pub fn new(key: String) -> Result<Secret, BadSecret> {
+        if key.len() >= Self::TOO_LONG_BYTES {
+            return Err(BadSecret::TooLong);
+        }
+        if key.contains('\0') {
+            return Err(BadSecret::ContainsNul);
+        }
+        Ok(Secret(key))
     }
 
     /// The key itself, for signing and for its owner's list.
@@ -156,6 +162,17 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }
+}
+
+/// Why a text cannot be a [`Secret`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadSecret {
+    /// It has [`Secret::TOO_LONG_BYTES`] or more.
+    #[error("a secret must be shorter than {} bytes", Secret::TOO_LONG_BYTES)]
+    TooLong,
+    /// U+0000 somewhere in the text.
+    #[error("a secret must not contain the character U+0000")]
+    ContainsNul,
 }
 
 /// How long a subscription lasts before it must be renewed.
@@ -289,8 +306,9 @@ mod tests {
     fn a_secret_is_short_and_never_shown() {
         let secret = Secret::new("opensesame".to_owned()).unwrap();
         assert_eq!(format!("{secret:?}"), "Secret(..)");
-        assert!(Secret::new("x".repeat(199)).is_some());
-        assert!(Secret::new("x".repeat(200)).is_none());
+        assert!(Secret::new("x".repeat(199)).is_ok());
+        assert_eq!(Secret::new("x".repeat(200)), Err(BadSecret::TooLong));
+        assert_eq!(Secret::new("open\0sesame".to_owned()), Err(BadSecret::ContainsNul));
     }
 
     #[test]

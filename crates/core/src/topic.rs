@@ -124,6 +124,11 @@ pub fn host(url: &Url) -> String {
 }
 
 fn check(text: &str, longest_bytes: usize) -> Result<Url, BadAddress> {
+    // The URL parser would drop U+0000 at either end and encode it elsewhere, but the text is
+    // stored and compared as it was sent, and PostgreSQL stores no U+0000.
+    if text.contains('\0') {
+        return Err(BadAddress::ContainsNul);
+    }
     if text.len() > longest_bytes {
         return Err(BadAddress::TooLong { longest_bytes });
     }
@@ -149,6 +154,9 @@ pub enum BadAddress {
         /// The limit that was passed, in bytes.
         longest_bytes: usize,
     },
+    /// U+0000 somewhere in the text.
+    #[error("the character U+0000 is not allowed")]
+    ContainsNul,
     /// A user name or password in a callback.
     #[error("a callback may not carry a user name or password")]
     Credentials,
@@ -182,9 +190,13 @@ mod tests {
         let cases = [
             ("feed.xml", BadAddress::NotAUrl(url::ParseError::RelativeUrlWithoutBase)),
             ("ftp://a.test/feed", BadAddress::Scheme("ftp".to_owned())),
+            ("\0https://a.test/", BadAddress::ContainsNul),
+            ("https://a.test/a\0b", BadAddress::ContainsNul),
+            ("https://a.test/\0", BadAddress::ContainsNul),
         ];
         for (text, want) in cases {
-            assert_eq!(Topic::parse(text).unwrap_err(), want, "{text}");
+            assert_eq!(Topic::parse(text).unwrap_err(), want, "{text:?}");
+            assert_eq!(Callback::parse(text).unwrap_err(), want, "{text:?}");
         }
         let evil = Callback::parse("http://victim:80@evil.example/");
         assert_eq!(evil.unwrap_err(), BadAddress::Credentials);

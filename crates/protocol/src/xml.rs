@@ -73,6 +73,10 @@ pub fn read(bytes: &[u8]) -> Result<MessageElement, BadXml> {
     if text.is_empty() {
         return Err(BadXml::Empty);
     }
+    // XML has no such character, but the parser below takes it for text.
+    if text.contains('\0') {
+        return Err(BadXml::Malformed("the character U+0000 is not allowed".to_owned()));
+    }
     Tree::default().read(text)
 }
 

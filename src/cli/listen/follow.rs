@@ -73,7 +73,7 @@ impl FollowedFeed {
             }
         };
         let known = read.into_iter().flat_map(|feed| feed.entries).map(|entry| entry.id);
-        let secret = Secret::new(runner::nonce()).ok_or("a nonce is too long for a secret")?;
+        let secret = Secret::new(runner::nonce())?;
         Ok(FollowedFeed {
             feed: feed.clone(),
             offer,

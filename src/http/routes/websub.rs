@@ -25,8 +25,10 @@ use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{SubscribeOutcome, SubscriptionRefusal, Verification};
-use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
+use feedgate_core::subscription::{
+    BadSecret, Format, Lease, Secret, Statuses, SubscriptionRequest, Updates,
+};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
@@ -116,11 +118,14 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     })?;
     let secret = form.get_verbatim("hub.secret").filter(|secret| !secret.is_empty());
     let secret = secret.map(|key| {
-        Secret::new(key.to_owned()).ok_or_else(|| {
-            Rejection::bad_request(format!(
+        Secret::new(key.to_owned()).map_err(|reason| match reason {
+            BadSecret::TooLong => Rejection::bad_request(format!(
                 "hub.secret must be shorter than {} bytes.",
                 Secret::TOO_LONG_BYTES
-            ))
+            )),
+            BadSecret::ContainsNul => {
+                Rejection::bad_request("hub.secret must not contain the character U+0000.")
+            }
         })
     });
     let requested = SubscriptionRequest {
@@ -134,7 +139,10 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         secret: secret.transpose()?,
         lease: Lease::websub(lease(form)?),
     };
-    let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
+    let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
+    let verify_token = verify_token.map_err(|reason| {
+        Rejection::bad_request(format!("hub.verify_token cannot be used: {reason}."))
+    })?;
     Ok(Intent { mode, request: requested, verify_token, backfill: form.is_set("backfill") })
 }
 
@@ -213,6 +221,10 @@ mod tests {
             (good.replace("http://b", "ftp://b"),               "hub.callback cannot be used: ftp: URLs are not supported, only http: and https:."),
             (long,                                              "hub.secret must be shorter than 200 bytes."),
             (format!("{good}&hub.lease_seconds=soon"),          "hub.lease_seconds must be a number of seconds, not soon."),
+            (good.replace("feed", "%00"),                       "hub.topic cannot be used: the character U+0000 is not allowed."),
+            (format!("{good}%00"),                              "hub.callback cannot be used: the character U+0000 is not allowed."),
+            (format!("{good}&hub.secret=a%00b"),                "hub.secret must not contain the character U+0000."),
+            (format!("{good}&hub.verify_token=%00"),            "hub.verify_token cannot be used: the character U+0000 is not allowed."),
             (format!("{good}&hub.verify=meep"),                 "hub.verify must be sync or async."),
         ];
         for (form, want) in cases {

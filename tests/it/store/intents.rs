@@ -1,6 +1,6 @@
 //! What still has to be verified.
 
-use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::subscription::{Format, Secret};
 use feedgate_protocol::Protocol;
@@ -31,9 +31,9 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
     let store = database.open().await;
     let mut one = intent("https://one.test/");
     one.request.protocol = Protocol::Soap { procedure: "notify".to_owned() };
-    one.request.secret = Secret::new("opensesame".to_owned());
+    one.request.secret = Secret::new("opensesame".to_owned()).ok();
     one.request.format = Format::Raw;
-    one.verify_token = Some("token".to_owned());
+    one.verify_token = VerifyToken::parse("token").ok();
     store.enqueue_intent(&one, at(1)).await.unwrap();
     store.enqueue_intent(&intent("https://two.test/"), at(2)).await.unwrap();
     assert_eq!(store.gauges(at(3)).await.unwrap().pending_verifications, 2);

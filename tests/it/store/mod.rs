@@ -14,6 +14,7 @@ mod intents;
 mod log;
 mod maintenance;
 mod moves;
+mod nul;
 mod opening;
 mod page_bytes;
 mod pages;

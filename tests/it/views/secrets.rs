@@ -30,7 +30,7 @@ async fn subscribe(database: &Database, topic: &str) {
             format: Format::Atom,
             updates: Updates::default(),
             statuses: Statuses::default(),
-            secret: Secret::new("s3cret".to_owned()),
+            secret: Secret::new("s3cret".to_owned()).ok(),
             lease: Lease::WEBSUB,
         };
         store.subscribe(&wish, runner::now()).await.unwrap();

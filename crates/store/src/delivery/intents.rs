@@ -14,7 +14,7 @@ use crate::engine::claims::{self, ClaimQueue, queue_of};
 use crate::engine::sql::{Row, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
-use feedgate_core::intent::{DueIntent, Intent, IntentMode};
+use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, EventArrival, Intents, StoreError};
 use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
 
@@ -160,7 +160,7 @@ async fn enqueue_intent(
         request.callback.as_str(), request.protocol.as_str(), request.protocol.procedure(),
         request.format.as_str(), request.updates.as_str(), request.statuses.as_str(),
         request.secret.as_ref().map(Secret::expose),
-        i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token, due_at,
+        i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token.as_ref().map(VerifyToken::as_str), due_at,
         intent.backfill, request.callback.host_name(),
     ];
     let kept = tx.first(KEEP, params).await?;
@@ -195,6 +195,8 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
         secret: secret(&mut row)?,
         lease: Lease::from(Duration::from_secs(row.count()?)),
     };
-    let intent = Intent { mode, request, verify_token: row.opt_text()?, backfill: row.int()? != 0 };
+    let verify_token = row.opt_text()?.map(VerifyToken::parse).transpose();
+    let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
+    let intent = Intent { mode, request, verify_token, backfill: row.int()? != 0 };
     Ok(DueIntent { id, attempts, intent })
 }

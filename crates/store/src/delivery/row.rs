@@ -69,6 +69,5 @@ pub(crate) fn protocol(row: &mut Row) -> Result<Protocol, StoreError> {
 /// Reads a secret.
 pub(crate) fn secret(row: &mut Row) -> Result<Option<Secret>, StoreError> {
     let Some(key) = row.opt_text()? else { return Ok(None) };
-    let secret = Secret::new(key).map(Some);
-    secret.ok_or_else(|| StoreError::Corrupt("a secret is too long".to_owned()))
+    Secret::new(key).map(Some).map_err(|err| StoreError::Corrupt(err.to_string()))
 }

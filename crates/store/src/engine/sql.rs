@@ -20,7 +20,11 @@
 //!
 //! A parameter whose type PostgreSQL cannot tell from its place is cast:
 //! `cast($1 as bigint)`.
+//!
+//! PostgreSQL's texts hold no U+0000. What subscribers send is checked by the types of its
+//! fields; in any other text, such as a title, both databases get U+FFFD in its place.
 
+use std::borrow::Cow;
 use std::vec::IntoIter;
 
 use chrono::{DateTime, Utc};
@@ -64,6 +68,20 @@ impl Value {
             _ => "bigint[]",
         }
     }
+}
+
+/// A text as both databases store it. U+0000 is replaced and not dropped, so that a filter with
+/// U+0000 in it does not find texts without.
+pub(crate) fn storable(text: &str) -> Cow<'_, str> {
+    match text.contains('\0') {
+        true => Cow::Owned(text.replace('\0', "\u{fffd}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// The same for a list.
+pub(crate) fn storable_list(list: &[String]) -> Vec<Cow<'_, str>> {
+    list.iter().map(|text| storable(text)).collect()
 }
 
 impl From<i64> for Value {

@@ -234,10 +234,7 @@ fn read(mut row: Row) -> Result<Upstream, StoreError> {
             topic: row.text()?,
         },
         token: row.text()?,
-        secret: {
-            let secret = Secret::new(row.text()?);
-            secret.ok_or_else(|| StoreError::Corrupt("a secret is too long".to_owned()))?
-        },
+        secret: Secret::new(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))?,
         state: row.word(UpstreamState::from_word)?,
         lease_until: row.opt_time()?,
         failures: row.small()?,

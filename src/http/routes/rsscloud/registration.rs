@@ -51,6 +51,12 @@ pub(crate) fn parse_handler(
         Protocol::XmlRpc { procedure } | Protocol::Soap { procedure } if procedure.is_empty() => {
             return Err(missing_parameters(&["notifyProcedure"]));
         }
+        Protocol::XmlRpc { procedure } if procedure.contains('\0') => {
+            return Err(Rejection::bad_request(
+                "Can't accept the subscription because notifyProcedure contains the character \
+                 U+0000.",
+            ));
+        }
         Protocol::Soap { procedure } if !is_name(procedure) => {
             return Err(Rejection::bad_request(format!(
                 "Can't accept the subscription because {procedure} cannot be the name of a SOAP \

@@ -17,11 +17,13 @@ use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification};
 use feedgate_core::account::Access;
-use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::SubscriptionFilter;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{
+    BadSecret, Format, Lease, Secret, Statuses, SubscriptionRequest, Updates,
+};
 use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
@@ -96,7 +98,10 @@ async fn intent(
         secret: secret(form)?,
         lease: Lease::ACCOUNT,
     };
-    let verify_token = form.get_verbatim("hub.verify_token").map(str::to_owned);
+    let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
+    let verify_token = verify_token.map_err(|reason| {
+        Rejection::unprocessable(format!("Please provide a valid hub.verify_token. ({reason})"))
+    })?;
     Ok(Intent { mode, request: requested, verify_token, backfill: form.is_set("backfill") })
 }
 
@@ -158,11 +163,14 @@ fn callback(form: &Form) -> Result<Option<Callback>, Rejection> {
 fn secret(form: &Form) -> Result<Option<Secret>, Rejection> {
     let given = form.get_verbatim("hub.secret").filter(|secret| !secret.is_empty());
     let secret = given.map(|key| {
-        Secret::new(key.to_owned()).ok_or_else(|| {
-            let longest = Secret::TOO_LONG_BYTES;
-            Rejection::unprocessable(format!(
-                "Please provide a hub.secret shorter than {longest} bytes."
-            ))
+        Secret::new(key.to_owned()).map_err(|reason| match reason {
+            BadSecret::TooLong => Rejection::unprocessable(format!(
+                "Please provide a hub.secret shorter than {} bytes.",
+                Secret::TOO_LONG_BYTES
+            )),
+            BadSecret::ContainsNul => Rejection::unprocessable(
+                "Please provide a hub.secret without the character U+0000.",
+            ),
         })
     });
     secret.transpose()

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use crate::engine::error::store_error;
-use crate::engine::sql::{Row, Value};
+use crate::engine::sql::{Row, Value, storable, storable_list};
 use feedgate_core::ports::StoreError;
 
 /// A row as the operations read it.
@@ -35,10 +35,10 @@ impl ToSql for Value {
         match self {
             Value::Null => Ok(IsNull::Yes),
             Value::Int(number) => number.to_sql_checked(ty, out),
-            Value::Text(text) => text.to_sql_checked(ty, out),
+            Value::Text(text) => storable(text).to_sql_checked(ty, out),
             Value::Blob(bytes) => bytes.to_sql_checked(ty, out),
             Value::Ints(list) => list.to_sql_checked(ty, out),
-            Value::Texts(list) => list.to_sql_checked(ty, out),
+            Value::Texts(list) => storable_list(list).to_sql_checked(ty, out),
             Value::Blobs(list) => list.to_sql_checked(ty, out),
         }
     }

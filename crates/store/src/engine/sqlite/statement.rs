@@ -1,5 +1,7 @@
 //! Statements on one connection of SQLite: values bound, rows read.
 
+use std::borrow::Cow;
+
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement};
 
@@ -72,10 +74,17 @@ fn bind(
 fn nth(list: &Value, n: usize) -> rusqlite::Result<ToSqlOutput<'_>> {
     Ok(match list {
         Value::Ints(list) => ToSqlOutput::from(list[n]),
-        Value::Texts(list) => ToSqlOutput::from(list[n].as_str()),
+        Value::Texts(list) => text(&list[n]),
         Value::Blobs(list) => ToSqlOutput::from(list[n].as_slice()),
         single => rusqlite::ToSql::to_sql(single)?,
     })
+}
+
+fn text(text: &str) -> ToSqlOutput<'_> {
+    match sql::storable(text) {
+        Cow::Borrowed(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        Cow::Owned(text) => ToSqlOutput::Owned(text.into()),
+    }
 }
 
 fn value(found: ValueRef<'_>) -> Result<Value, StoreError> {
@@ -97,10 +106,12 @@ impl rusqlite::ToSql for Value {
         Ok(match self {
             Value::Null => ToSqlOutput::Owned(Owned::Null),
             Value::Int(number) => ToSqlOutput::Owned(Owned::Integer(*number)),
-            Value::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Value::Text(value) => text(value),
             Value::Blob(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
             Value::Ints(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
-            Value::Texts(list) => ToSqlOutput::Owned(Owned::Text(sql::json(list))),
+            Value::Texts(list) => {
+                ToSqlOutput::Owned(Owned::Text(sql::json(&sql::storable_list(list))))
+            }
             Value::Blobs(list) => {
                 let list = list.iter().map(hex::encode).collect::<Vec<_>>();
                 ToSqlOutput::Owned(Owned::Text(sql::json(&list)))
