@@ -104,6 +104,9 @@ create table moves (
     {key} (resource_id, id)
 );
 
+-- Serves prune.
+create index moves_at on moves (at);
+
 -- One row is the hub or rssCloud server that a resource advertises, and our subscription there.
 create table upstreams (
     resource_id bigint not null references resources (id),

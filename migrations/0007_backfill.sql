@@ -27,6 +27,8 @@ create table backfills (
 
 -- Serves claim_backfills.
 create index backfills_due_at on backfills (due_at) where due_at is not null;
+-- Serves prune.
+create index backfills_ended_at on backfills (ended_at) where ended_at is not null;
 
 -- One row is one document that was read, so that links in a circle are not followed forever.
 create table backfill_visits (

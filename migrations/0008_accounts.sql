@@ -20,6 +20,9 @@ create table tokens (
     revoked_at bigint                        -- null: it is valid
 );
 
+-- Serves prune.
+create index tokens_revoked_at on tokens (revoked_at) where revoked_at is not null;
+
 -- One row is one feed or other file that an account stores here, served at
 -- /storage/LOGIN/NAME.
 create table stored_files (

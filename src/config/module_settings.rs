@@ -103,6 +103,11 @@ impl Config {
             changes_unit: self.changes_when_unit,
             keep_pings: self.ping_retention,
             save_hours: self.hourly_changes_retention,
+            rows: maintenance::RowRetention {
+                moves: self.move_retention,
+                revoked_tokens: self.revoked_token_retention,
+                backfills: self.backfill_retention,
+            },
             retention: ArchiveRetention {
                 days: self.archive_retention_days,
                 pages: self.archive_retention_pages,

@@ -259,7 +259,7 @@ settings! {
         FEEDGATE_PING_RETENTION_H = "168" => ping_retention: Duration, hours(2..=1_000_000);
 
         /// How long the hourly documents `/YYYY/MM/DD/HH.xml` are kept; 0 keeps them forever.
-        FEEDGATE_HOURLY_CHANGES_RETENTION_DAYS = "0" => hourly_changes_retention: Option<Duration>,
+        FEEDGATE_HOURLY_CHANGES_RETENTION_DAYS = "366" => hourly_changes_retention: Option<Duration>,
             days_or_forever(0..=100_000);
     }
 
@@ -301,6 +301,22 @@ settings! {
         /// Whether everybody may see which resources are polled, and for whom. See [public
         /// views](#public-views).
         FEEDGATE_PUBLIC_VIEWS = "on" => public_views: bool, SWITCH;
+    }
+
+    "Maintenance" {
+        /// How long permanent redirects that were followed are listed, and can be undone; 0 keeps
+        /// them forever. The resource stays at its new URL.
+        FEEDGATE_MOVE_RETENTION_DAYS = "365" => move_retention: Option<Duration>,
+            days_or_forever(0..=100_000);
+
+        /// How long API tokens are listed after they were revoked; 0 keeps them forever.
+        FEEDGATE_REVOKED_TOKEN_RETENTION_DAYS = "30" => revoked_token_retention: Option<Duration>,
+            days_or_forever(0..=100_000);
+
+        /// How long the result of a [backfill](backfill.md) is reported after its end; 0 keeps it
+        /// forever. The entries stay in the archive.
+        FEEDGATE_BACKFILL_RETENTION_DAYS = "30" => backfill_retention: Option<Duration>,
+            days_or_forever(0..=100_000);
     }
 
     "Logs" {

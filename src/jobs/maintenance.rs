@@ -20,7 +20,7 @@ use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::page::ArchiveRetention;
 use feedgate_core::ping::TimeUnit;
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::ports::{PruneBefore, Store, StoreError};
 use feedgate_core::schedule;
 
 /// How often to check which tasks are due.
@@ -48,7 +48,8 @@ enum Task {
     Measure,
     /// Stores the changes.xml documents of past hours.
     KeepHours,
-    /// Deletes what was learned of hosts long ago, and old lines of changes.xml.
+    /// Deletes rows at the end of their retention: of hosts, moves, revoked tokens, backfills and
+    /// changes.xml.
     Prune,
     /// Deletes resources that have had no subscriber for a month.
     Forget,
@@ -84,10 +85,23 @@ pub struct MaintenanceSettings {
     pub keep_pings: Duration,
     /// How long the documents of hours are kept; `None` is for ever.
     pub save_hours: Option<Duration>,
+    /// How long rows are kept that nothing else ends.
+    pub rows: RowRetention,
     /// How much of each archive is kept.
     pub retention: ArchiveRetention,
     /// How much the event log holds.
     pub events: EventRetention,
+}
+
+/// How long rows are kept that nothing else ends; `None` keeps them forever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowRetention {
+    /// Permanent redirects that were followed.
+    pub moves: Option<Duration>,
+    /// API tokens, after their revocation.
+    pub revoked_tokens: Option<Duration>,
+    /// Backfills, after their end.
+    pub backfills: Option<Duration>,
 }
 
 /// How much the event log holds.
@@ -210,7 +224,14 @@ async fn prune(
 ) -> Result<u64, StoreError> {
     let hours_before = settings.save_hours.map(|keep| now - keep);
     let lines = store.prune_changes(now - settings.keep_pings, hours_before).await?;
-    Ok(lines + store.prune(now - HOST_RECORD_RETENTION).await?)
+    let RowRetention { moves, revoked_tokens, backfills } = settings.rows;
+    let before = PruneBefore {
+        host_records: Some(now - HOST_RECORD_RETENTION),
+        moves: moves.map(|keep| now - keep),
+        revoked_tokens: revoked_tokens.map(|keep| now - keep),
+        backfills: backfills.map(|keep| now - keep),
+    };
+    Ok(lines + store.prune(&before).await?)
 }
 
 impl Task {

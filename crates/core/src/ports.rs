@@ -385,6 +385,20 @@ pub struct Gauges {
     pub pending_verifications: u64,
 }
 
+/// The ends of retentions: of each kind, the rows from before its time are deleted. `None` keeps
+/// them all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PruneBefore {
+    /// Refusals, what was read in `robots.txt`, and what was learned of hosts.
+    pub host_records: Option<DateTime<Utc>>,
+    /// Permanent redirects that were followed. The URL that a resource has now stays.
+    pub moves: Option<DateTime<Utc>>,
+    /// API tokens, by the time of their revocation.
+    pub revoked_tokens: Option<DateTime<Utc>>,
+    /// Backfills, by the time when they ended. The entries that they brought in stay.
+    pub backfills: Option<DateTime<Utc>>,
+}
+
 /// Maintenance, done by whichever node gets to it first.
 #[async_trait]
 pub trait Maintenance: Send + Sync {
@@ -412,9 +426,9 @@ pub trait Maintenance: Send + Sync {
     /// `before`. Returns how many.
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// Drops refusals, what was read in `robots.txt` and what was learned of servers from
-    /// before `before`. Returns how many.
-    async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
+    /// Deletes rows that have reached the end of their retention, a bounded number in each
+    /// transaction. Returns how many.
+    async fn prune(&self, before: &PruneBefore) -> Result<u64, StoreError>;
 
     /// Drops resources that have had no subscriber since `before`, with all that is kept of
     /// them; those that have none at `now` for the first time are noted. Returns how many were

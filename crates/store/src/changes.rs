@@ -78,21 +78,10 @@ impl Changes for Db {
             delete from changes
              where id in (select id from changes where at < $1 order by at limit $2)";
         if let Some(before) = hours_before {
-            self.write(move |tx| Box::pin(hours::forget(tx, before))).await?;
+            while self.write(move |tx| Box::pin(hours::forget(tx, before))).await? > 0 {}
         }
         let Some(open) = self.open_hour().await? else { return Ok(0) };
-        let before = before.min(open);
-        let mut dropped = 0;
-        loop {
-            let drop = self.write(move |tx| {
-                Box::pin(async move { tx.execute(LINES, params![before, BATCH]).await })
-            });
-            let some = drop.await?;
-            dropped += some;
-            if some < BATCH as u64 {
-                return Ok(dropped);
-            }
-        }
+        self.delete_in_batches(LINES, before.min(open), BATCH).await
     }
 }
 

@@ -14,7 +14,9 @@ use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
 use super::resources::{details, forget, row};
 use crate::Db;
-use feedgate_core::ports::{DroppedSubscription, Gauges, Maintenance, StoreError, WakeSignals};
+use feedgate_core::ports::{
+    DroppedSubscription, Gauges, Maintenance, PruneBefore, StoreError, WakeSignals,
+};
 use feedgate_core::status::Status;
 
 /// Rows changed in one transaction: little enough that nobody waits long for it.
@@ -77,15 +79,17 @@ impl Maintenance for Db {
         }
     }
 
-    async fn prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn prune(&self, before: &PruneBefore) -> Result<u64, StoreError> {
         const REFUSALS: &str = "
             delete from refusals
              where resource_id in (select resource_id from refusals
-                                    where at < $1 order by at limit $2)";
+                                    where at < $1 order by at limit $2)
+               and at < $1";
         const ROBOTS: &str = "
             delete from robots
              where origin in (select origin from robots
-                               where fetched_at < $1 order by fetched_at limit $2)";
+                               where fetched_at < $1 order by fetched_at limit $2)
+               and fetched_at < $1";
         // A learned pause has shrunk to nothing by then (rule P28).
         const HOSTS: &str = "
             delete from hosts
@@ -95,20 +99,35 @@ impl Maintenance for Db {
                                and (last_backoff_at is null or last_backoff_at < $1)
                                and (last_success_at is null or last_success_at < $1)
                              limit $2 {skip locked})";
-        let mut dropped = 0;
-        for sql in [REFUSALS, ROBOTS, HOSTS] {
-            loop {
-                let drop = self.write(move |tx| {
-                    Box::pin(async move { tx.execute(sql, params![before, BATCH]).await })
-                });
-                let some = drop.await?;
-                dropped += some;
-                if some < BATCH as u64 {
-                    break;
-                }
+        const MOVES: &str = "
+            delete from moves
+             where (resource_id, id) in (select resource_id, id from moves
+                                          where at < $1 order by at limit $2)";
+        const TOKENS: &str = "
+            delete from tokens
+             where id in (select id from tokens
+                           where revoked_at < $1 order by revoked_at limit $2)";
+        // One that begins anew in the meantime is not deleted.
+        const BACKFILLS: &str = "
+            delete from backfills
+             where resource_id in (select resource_id from backfills
+                                    where ended_at < $1 order by ended_at limit $2)
+               and ended_at < $1";
+        let retentions = [
+            (REFUSALS, before.host_records),
+            (ROBOTS, before.host_records),
+            (HOSTS, before.host_records),
+            (MOVES, before.moves),
+            (TOKENS, before.revoked_tokens),
+            (BACKFILLS, before.backfills),
+        ];
+        let mut deleted = 0;
+        for (sql, before) in retentions {
+            if let Some(before) = before {
+                deleted += self.delete_in_batches(sql, before, BATCH).await?;
             }
         }
-        Ok(dropped)
+        Ok(deleted)
     }
 
     async fn forget_unwatched(
@@ -159,6 +178,27 @@ impl Maintenance for Db {
 }
 
 impl Db {
+    /// Runs a statement that deletes up to `$2` rows from before `$1` until it deletes fewer than
+    /// `batch`, each time in a transaction of its own. Returns how many rows it deleted.
+    pub(crate) async fn delete_in_batches(
+        &self,
+        sql: &'static str,
+        before: DateTime<Utc>,
+        batch: i64,
+    ) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        loop {
+            let delete = self.write(move |tx| {
+                Box::pin(async move { tx.execute(sql, params![before, batch]).await })
+            });
+            let some = delete.await?;
+            deleted += some;
+            if some < batch as u64 {
+                return Ok(deleted);
+            }
+        }
+    }
+
     /// Ends up to [`BATCH`] subscriptions that `find` names, as long as they still are what
     /// `end` looks for once their resources are locked. Both are given `bound` as `$1`.
     async fn drop_batch(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use feedgate_core::host::{Host, HostRefusal};
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::{ClaimLimits, Store};
+use feedgate_core::ports::{ClaimLimits, PruneBefore, Store};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 
@@ -186,6 +186,10 @@ async fn p28_a_learned_pause_is_kept_for_all_nodes(database: Database) {
     assert_eq!(claimed(&other, 9_000).await, [second]);
 }
 
+fn hosts_before(seconds: i64) -> PruneBefore {
+    PruneBefore { host_records: Some(at(seconds)), ..PruneBefore::default() }
+}
+
 async fn what_was_learned_of_a_server_is_dropped_once_it_is_old(database: Database) {
     let [store, other] = nodes(&database).await;
     let id = watch(&store, "https://a.tumblr.com/rss").await;
@@ -193,9 +197,9 @@ async fn what_was_learned_of_a_server_is_dropped_once_it_is_old(database: Databa
     slow_down.retry_after_s = Some(60);
     store.refuse(&slow_down).await.unwrap();
     let learned = store.host("tumblr.com").await.unwrap();
-    store.prune(at(60)).await.unwrap();
+    store.prune(&hosts_before(60)).await.unwrap();
     assert_eq!(other.host("tumblr.com").await.unwrap(), learned, "its rest is not over");
-    store.prune(at(61)).await.unwrap();
+    store.prune(&hosts_before(61)).await.unwrap();
     assert_eq!(other.host("tumblr.com").await.unwrap(), Host::default());
 }
 

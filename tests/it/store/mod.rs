@@ -22,6 +22,7 @@ mod ping_targets;
 mod pings;
 mod properties;
 mod queue;
+mod retention;
 mod retries;
 mod statuses;
 mod storage;

@@ -23,6 +23,8 @@ use feedgate_core::ports::{Changes, ChangesHour, ChangesWindow, StoreError};
 const SETTLED: TimeDelta = TimeDelta::minutes(2);
 /// The most hours kept in one go: whoever starts after a long time catches up by and by.
 const MOST_HOURS: u64 = 1_000;
+/// Hours forgotten in one transaction: a day, which may have hundreds of parts.
+const HOURS_AT_ONCE: i64 = 24;
 
 /// A line as it is packed: microseconds, name, address, the feed's address.
 type Packed = (i64, String, String, Option<String>);
@@ -121,14 +123,19 @@ async fn keep_part(
     tx.execute(KEEP, params![hour, part, lines]).await.map(drop)
 }
 
-/// Forgets the hours before `before`, but the last: it tells where to go on.
-pub(crate) async fn forget(tx: &Tx<'_>, before: DateTime<Utc>) -> Result<(), StoreError> {
+/// Forgets a day's worth of the hours before `before`, but never the last: it tells where to go
+/// on. Returns how many; 0 once none is left.
+pub(crate) async fn forget(tx: &Tx<'_>, before: DateTime<Utc>) -> Result<u64, StoreError> {
     const HOURS: &str = "
-        delete from change_hours where hour < $1 and hour < (select max(hour) from change_hours)";
+        delete from change_hours
+         where hour in (select hour from change_hours
+                         where hour < $1 and hour < (select max(hour) from change_hours)
+                         order by hour limit $2)";
     const PARTS: &str = "
         delete from change_hour_parts where hour < coalesce((select min(hour) from change_hours), 0)";
-    tx.execute(HOURS, params![before]).await?;
-    tx.execute(PARTS, &[]).await.map(drop)
+    let forgotten = tx.execute(HOURS, params![before, HOURS_AT_ONCE]).await?;
+    tx.execute(PARTS, &[]).await?;
+    Ok(forgotten)
 }
 
 fn pack(lines: impl Iterator<Item = WeblogChange>) -> Result<Vec<u8>, StoreError> {
