@@ -19,7 +19,9 @@ use crate::authoring::AuthoringService;
 use crate::config::Config;
 use crate::event_log::{self, EventLog};
 use crate::http::serve::listener::{ListenError, Listener};
-use crate::http::{AnonymousRateLimit, ArchiveDocumentCache, Gateway, HttpSettings, Router};
+use crate::http::{
+    AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway, HttpSettings, Router,
+};
 use crate::jobs::backfill::Backfiller;
 use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
@@ -222,6 +224,7 @@ impl Services {
             upstreams: self.upstreams.clone(),
             anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
+            gauges: CachedGauges::new(settings.gauges_max_age),
             settings,
             metrics: shared.metrics.clone(),
             event_log: shared.event_log.clone(),

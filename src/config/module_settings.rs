@@ -161,6 +161,7 @@ impl Config {
             cloud_aliases: self.rsscloud_paths.clone().and(&self.rsscloud_procedures),
             anonymous_requests_per_min: self.anonymous_requests_per_min,
             metrics_networks: self.metrics_networks.clone(),
+            gauges_max_age: self.gauges_max_age,
             has_public_views: self.public_views,
             changes_unit: self.changes_when_unit,
             archive_cache_bytes: self.archive_cache_bytes,

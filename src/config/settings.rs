@@ -298,6 +298,10 @@ settings! {
             "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
             => metrics_networks: Vec<IpNet>, NETWORKS;
 
+        /// The maximum age of the gauges in `/metrics`, which are counted in the database; 0 counts
+        /// them for each request.
+        FEEDGATE_GAUGES_MAX_AGE_S = "60" => gauges_max_age: Duration, seconds(0..=3_600);
+
         /// Whether everybody may see which resources are polled, and for whom. See [public
         /// views](#public-views).
         FEEDGATE_PUBLIC_VIEWS = "on" => public_views: bool, SWITCH;

@@ -11,6 +11,7 @@ use crate::authoring::AuthoringService;
 use crate::event_log::EventLog;
 use crate::http::kit::rate_limit::AnonymousRateLimit;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
+use crate::http::routes::ops::gauges::CachedGauges;
 use crate::http::routes::rsscloud::aliases::CloudAliases;
 use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
@@ -49,6 +50,8 @@ pub struct HttpSettings {
     pub anonymous_requests_per_min: usize,
     /// The operator's networks: `/metrics` is shown to these only (S45).
     pub metrics_networks: Vec<IpNet>,
+    /// The maximum age of the gauges in `/metrics`.
+    pub gauges_max_age: Duration,
     /// Whether anybody may see which feeds are watched, and the statistics.
     pub has_public_views: bool,
     /// The unit of time in changes.xml, unless the request names one.
@@ -73,6 +76,8 @@ pub struct Gateway {
     pub anonymous_rate_limit: AnonymousRateLimit,
     /// Archive documents that were served lately.
     pub archive_documents: ArchiveDocumentCache,
+    /// The gauges that were counted last.
+    pub gauges: CachedGauges,
     /// The counters of this process.
     pub metrics: Metrics,
     /// The event log.

@@ -17,6 +17,7 @@ mod explain;
 mod failures;
 mod foreign_clients;
 mod fragments;
+mod gauges;
 mod histories;
 mod killed;
 mod listen;

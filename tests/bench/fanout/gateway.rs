@@ -37,6 +37,7 @@ impl Gateway {
             .env_clear()
             .env("FEEDGATE_LISTEN", listen.to_string())
             .env("FEEDGATE_DATABASE", database)
+            .env("FEEDGATE_GAUGES_MAX_AGE_S", "0")
             .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
             .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
             .env("FEEDGATE_HOST_MIN_INTERVAL_MS", "0")

@@ -31,7 +31,7 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     /// Starts one on `database`, and waits until it is ready. It may reach this machine,
-    /// and waits for nothing between two requests to a host.
+    /// and waits for nothing between two requests to a host. Its gauges are never old.
     pub(crate) async fn start(database: &Database, settings: &[(&str, &str)]) -> Gateway {
         Gateway::start_at(free_port(), database, settings).await
     }
@@ -56,6 +56,7 @@ impl Gateway {
             ("FEEDGATE_HOST_MIN_INTERVAL_MS", "0"),
             ("FEEDGATE_PING_MIN_INTERVAL_MS", "0"),
             ("FEEDGATE_PING_WAIT_S", "60"),
+            ("FEEDGATE_GAUGES_MAX_AGE_S", "0"),
             ("FEEDGATE_LOG", "warn"),
         ];
         let all = defaults.iter().chain(settings);

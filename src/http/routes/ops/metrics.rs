@@ -14,7 +14,6 @@ use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
-use crate::jobs::runner;
 use feedgate_core::ports::Gauges;
 
 const ENDPOINT: Endpoint = Endpoint { name: "metrics", methods: &["GET"], body_limit_bytes: 1_024 };
@@ -30,7 +29,7 @@ async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
                       pages of other sites.";
         return plain_text(StatusCode::FORBIDDEN, reason);
     }
-    let gauges = match gateway.store.gauges(runner::now()).await {
+    let gauges = match gateway.gauges.get(&*gateway.store).await {
         Ok(gauges) => gauges,
         Err(err) => return unavailable(&err),
     };
