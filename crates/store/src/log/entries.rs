@@ -14,9 +14,11 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, Digest, EntryKey, Seq};
 use feedgate_core::resource::ResourceId;
 
-/// That an entry is in the document is noted this often (rule N6).
-const NOTED_EVERY: TimeDelta = TimeDelta::days(1);
-/// What left the document is remembered for "≥ 90 d" (rule N6) …
+/// How often it is noted that an entry is in the document (rule N6). Each note rewrites the row of
+/// every entry in it, so it is as rare as the 90 days allow.
+const NOTED_EVERY: TimeDelta = TimeDelta::days(7);
+/// What left the document is remembered for "≥ 90 d" (rule N6) … They count from the last note but
+/// one, so that an entry that left just after it was noted is remembered as long.
 const REMEMBERED: TimeDelta = TimeDelta::days(90);
 /// … and longer, while it is among the newest "≥ 10 × window size" (rule N6).
 const WINDOWS: i64 = 10;
@@ -257,7 +259,7 @@ pub(crate) async fn mark_deleted(
     tx.execute_rows(DELETED, params![id.0], &columns).await.map(drop)
 }
 
-/// Notes, once a day, which entries the document holds, and forgets those that left it
+/// Notes, once a week, which entries the document holds, and forgets those that left it
 /// long ago (rule N6).
 ///
 /// "Long ago" is counted from when the document was last noted before, and not from now: a
