@@ -26,5 +26,6 @@ pub use kit::client_address::PeerAddr;
 pub use kit::rate_limit::AnonymousRateLimit;
 pub use router::Router;
 pub use routes::archive::document_cache::ArchiveDocumentCache;
+pub use routes::ops::gauges::CachedGauges;
 pub use routes::rsscloud::aliases::CloudAliases;
 pub use state::{Gateway, HttpSettings};

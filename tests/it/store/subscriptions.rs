@@ -21,7 +21,29 @@ on_both_stores!(
     a_hundred_registrations_at_once_are_all_stored,
     account_callback_and_protocol_tell_subscriptions_apart,
     lists_come_in_pages,
+    a_list_counts_only_so_many_after_its_page,
 );
+
+async fn a_list_counts_only_so_many_after_its_page(database: Database) {
+    let store = database.open().await;
+    subscribe(&store, "a", "https://callback.test/").await;
+    database
+        .run(
+            "with recursive n (n) as (select 1 union all select n + 1 from n where n < 10500)
+             insert into subscriptions (resource_id, account_id, callback, host, protocol,
+                                        procedure, format, lease_until, created_at, cursor)
+             select resource_id, account_id, callback || n, host, protocol, procedure, format,
+                    lease_until, created_at, cursor
+               from subscriptions, n",
+        )
+        .await;
+    for (offset, want) in [(0, 10_000), (300, 10_300), (501, 10_501), (9_999, 10_501)] {
+        let account = Some(AccountId::NOBODY);
+        let filter = SubscriptionFilter { account, offset, limit: 2, ..Default::default() };
+        let (page, total) = store.list(&filter).await.unwrap();
+        assert_eq!((page.len(), total), (2, want), "from {offset} on");
+    }
+}
 
 async fn a_subscription_keeps_what_was_wished(database: Database) {
     let store = database.open().await;

@@ -85,7 +85,8 @@ pub trait Subscriptions: Send + Sync {
         protocol: Option<&str>,
     ) -> Result<bool, StoreError>;
 
-    /// One page of subscriptions, oldest first, and how many there are in all.
+    /// One page of subscriptions, oldest first, and how many there are in all. Of those after
+    /// the offset, 10,000 are counted at most.
     async fn list(
         &self,
         filter: &SubscriptionFilter,

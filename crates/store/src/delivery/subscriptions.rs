@@ -28,6 +28,10 @@ use feedgate_core::subscription::{
 };
 use feedgate_core::topic::{Callback, Topic};
 
+/// The most subscriptions that a list counts after its offset: a client that reads on sees the
+/// total grow, and no list costs more than this however many subscriptions there are.
+const MOST_COUNTED: i64 = 10_000;
+
 #[async_trait]
 impl Subscriptions for Db {
     async fn subscribe(
@@ -266,7 +270,9 @@ async fn list(
         from.push_str(&format!(" {word} {column} = ${}", params.len()));
     }
 
-    let counted = tx.first(&format!("select count(*) {from}"), &params).await?;
+    let most_counted = most(filter.offset).saturating_add(MOST_COUNTED);
+    let count = format!("select count(*) from (select 1 {from} limit {most_counted}) counted");
+    let counted = tx.first(&count, &params).await?;
     let total = counted.map_or(Ok(0), |mut row| row.count())?;
     let (limit, offset) = (params.len() + 1, params.len() + 2);
     let page = format!("select {COLUMNS} {from} order by s.id limit ${limit} offset ${offset}");
