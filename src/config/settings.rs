@@ -317,8 +317,8 @@ settings! {
         FEEDGATE_REVOKED_TOKEN_RETENTION_DAYS = "30" => revoked_token_retention: Option<Duration>,
             days_or_forever(0..=100_000);
 
-        /// How long the result of a [backfill](backfill.md) is reported after its end; 0 keeps it
-        /// forever. The entries stay in the archive.
+        /// How long the result of a backfill is reported after its end; 0 keeps it forever. The
+        /// entries stay in the archive. See [backfill](backfill.md).
         FEEDGATE_BACKFILL_RETENTION_DAYS = "30" => backfill_retention: Option<Duration>,
             days_or_forever(0..=100_000);
     }

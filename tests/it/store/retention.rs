@@ -19,7 +19,7 @@ async fn fill_moves(database: &Database, resource: i64, moves: usize) {
     let fill = format!(
         "with recursive n (n) as (select 0 union all select n + 1 from n where n + 1 < {moves})
          insert into moves (resource_id, at, from_url, to_url)
-         select {resource}, {first} + n * 1000000, 'https://old.test/', 'https://new.test/' from n"
+         select {resource}, {first} + cast(n as bigint) * 1000000, 'https://old.test/', 'https://new.test/' from n"
     );
     database.run(&fill).await;
 }

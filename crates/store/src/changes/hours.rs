@@ -24,7 +24,7 @@ const SETTLED: TimeDelta = TimeDelta::minutes(2);
 /// The most hours kept in one go: whoever starts after a long time catches up by and by.
 const MOST_HOURS: u64 = 1_000;
 /// Hours forgotten in one transaction: a day, which may have hundreds of parts.
-const HOURS_AT_ONCE: i64 = 24;
+const HOUR_BATCH: i64 = 24;
 
 /// A line as it is packed: microseconds, name, address, the feed's address.
 type Packed = (i64, String, String, Option<String>);
@@ -133,7 +133,7 @@ pub(crate) async fn forget(tx: &Tx<'_>, before: DateTime<Utc>) -> Result<u64, St
                          order by hour limit $2)";
     const PARTS: &str = "
         delete from change_hour_parts where hour < coalesce((select min(hour) from change_hours), 0)";
-    let forgotten = tx.execute(HOURS, params![before, HOURS_AT_ONCE]).await?;
+    let forgotten = tx.execute(HOURS, params![before, HOUR_BATCH]).await?;
     tx.execute(PARTS, &[]).await?;
     Ok(forgotten)
 }
