@@ -287,14 +287,14 @@ pub async fn create_token(
     store: &dyn Store,
     login: &str,
     name: &str,
-    rights: Scopes,
+    scopes: Scopes,
     now: DateTime<Utc>,
 ) -> Result<(String, i64), StartError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(StartError::Random)?;
     let token = hex::encode(bytes);
     let (login, name) = (login.to_owned(), name.to_owned());
-    let new = NewToken { login, name, rights, hash: TokenHash::from_token(&token) };
+    let new = NewToken { login, name, scopes, hash: TokenHash::from_token(&token) };
     let id = store.create_token(&new, now).await?;
     Ok((token, id))
 }

@@ -105,31 +105,31 @@ pub enum AuthoringRefusal {
     #[error("the username or the password is wrong")]
     WrongPassword,
     /// The token that was sent as password lacks the required scope.
-    #[error("this token does not have the publish right")]
+    #[error("this token does not have the scope publish")]
     NoRight,
     /// Too many sign-ins are in progress.
-    #[error("too many are signing in, please try again in a moment")]
+    #[error("too many sign-ins are in progress, please try again in a moment")]
     Busy,
     /// The login is not a valid path segment.
     #[error(transparent)]
     PathSegment(#[from] BadPathSegment),
     /// The document is not well-formed.
-    #[error("the XML is not sound: {0}")]
+    #[error("the document is not valid: {0}")]
     Unsound(#[from] DocumentFault),
     /// The document is too long; holds the limit in bytes.
     #[error("the feed is longer than {0} bytes")]
     TooLong(usize),
     /// The storage quota of the account is exhausted.
-    #[error("the account has no room for this: it may have {} files of {} bytes in all", .0.files, .0.bytes)]
+    #[error("the storage quota is exceeded: the account may have {} files with {} bytes in total", .0.files, .0.bytes)]
     Full(Quota),
     /// The file has changed since the author read it (a failed precondition).
-    #[error("the file has changed meanwhile, or is not as demanded")]
+    #[error("the file has changed, or does not meet the condition of the request")]
     Unmet,
     /// The post cannot be added to the feed.
     #[error(transparent)]
     Feed(#[from] BadFeed),
     /// The system provides no random numbers, so no id can be generated.
-    #[error("the system gives no random numbers: {0}")]
+    #[error("the system provides no random numbers: {0}")]
     Random(getrandom::Error),
     /// The store failed.
     #[error(transparent)]

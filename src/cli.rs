@@ -26,10 +26,10 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{BadConfig, Config, Effective, FEEDGATE_DATABASE};
 
-/// What a command comes to. An error is printed with its causes and ends with 1.
+/// The result of a command. An error is printed with its causes, and the exit code is 1.
 type Outcome = Result<ExitCode, Box<dyn Error>>;
 
-/// Any feed in, one Atom schema out, pushed to whoever asked.
+/// Polls feeds of any format, normalizes them to Atom, and notifies subscribers of new entries.
 #[derive(Debug, Parser)]
 #[command(name = "feedgate", version, propagate_version = true)]
 struct Cli {
@@ -72,12 +72,12 @@ pub async fn run() -> ExitCode {
         Command::Healthcheck(args) => healthcheck::run(args).await,
     };
     outcome.unwrap_or_else(|err| {
-        complain(&*err);
+        print_error(&*err);
         ExitCode::FAILURE
     })
 }
 
-/// Where the settings come from; shared by the commands that need any.
+/// The source of the settings, shared by the commands that need them.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
     /// Read settings from this TOML file.
@@ -88,7 +88,7 @@ pub(crate) struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    /// Reads them, with further options that were given on the command line.
+    /// Reads the settings, with further options from the command line.
     pub(crate) fn load(
         &self,
         options: &[(&'static str, Option<&str>)],
@@ -101,13 +101,13 @@ impl SettingsArgs {
     }
 }
 
-/// Prints one line, or several, of a command's output. A reader that stops early, as `head` does,
-/// is no error.
+/// Prints one or more lines of a command's output. A reader that stops early, as `head` does, is not
+/// an error.
 pub(crate) fn print_line(text: impl AsRef<str>) {
     writeln!(io::stdout().lock(), "{}", text.as_ref()).unwrap_or_default();
 }
 
-fn complain(err: &dyn Error) {
+fn print_error(err: &dyn Error) {
     let mut text = format!("feedgate: {err}");
     let mut cause = err.source();
     while let Some(err) = cause {

@@ -43,7 +43,7 @@ impl SignIn {
         if let Some(access) =
             self.store.authenticate(login, &TokenHash::from_token(password)).await?
         {
-            return match access.rights.allow(Scope::Publish) {
+            return match access.scopes.allow(Scope::Publish) {
                 true => Ok(Author { login: PathSegment::login(login)? }),
                 false => Err(AuthoringRefusal::NoRight),
             };

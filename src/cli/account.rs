@@ -1,8 +1,8 @@
-//! `feedgate account`: who may store feeds, with a password.
+//! `feedgate account`: manages the accounts that store feeds and sign in with a password.
 //!
-//! A password is never an argument: those of all processes can be seen by everybody on the
-//! machine. It is read from standard input; at a terminal, where it would be seen as well,
-//! one is made up instead and printed once.
+//! A password is never a command-line argument, because every user of the machine can list the
+//! arguments of all processes. The password is read from standard input. At a terminal, which would
+//! display it, a password is generated instead and printed once.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
@@ -18,10 +18,10 @@ use feedgate_core::stored_file::PathSegment;
 
 use super::{Outcome, SettingsArgs, print_line};
 
-/// What stands above the columns of the list.
-const HEADER: &str = "LOGIN\tMADE\tPASSWORD\tTOKENS\tFILES\tBYTES";
+/// The header of the list.
+const HEADER: &str = "LOGIN\tCREATED\tPASSWORD\tTOKENS\tFILES\tBYTES";
 
-/// Make, list and close accounts with passwords.
+/// Create, list and deactivate accounts with passwords.
 #[derive(Debug, clap::Args)]
 pub(super) struct AccountArgs {
     #[command(flatten)]
@@ -32,33 +32,33 @@ pub(super) struct AccountArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make an account. Its password is the first line of standard input; at a terminal,
-    /// one is made up and printed.
-    Add(Whose),
-    /// Give an account another password, in the same way.
-    Passwd(Whose),
+    /// Create an account. The password is the first line of standard input; at a terminal, one is
+    /// generated and printed.
+    Add(AccountLogin),
+    /// Change the password of an account, which is read or generated as for "add".
+    Passwd(AccountLogin),
     /// List all accounts.
     List,
-    /// Close an account: its password, its tokens and its files end at once.
+    /// Deactivate an account: its password, tokens and files are deleted immediately.
     Remove {
-        /// Whose.
+        /// The login of the account.
         login: String,
     },
 }
 
 #[derive(Debug, clap::Args)]
-struct Whose {
-    /// What its owner signs in with; it stands in the addresses of stored feeds.
+struct AccountLogin {
+    /// The login of the account; it is part of the addresses of stored feeds.
     #[arg(value_parser = login)]
     login: String,
-    /// Make up a password, whatever standard input is.
+    /// Generate a password even if standard input is not a terminal.
     #[arg(long)]
     generate: bool,
 }
 
 pub(super) async fn run(args: AccountArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
-    // Asked for before the store is opened: a password that is none changes nothing.
+    // The password is read before the store is opened, so that an invalid one changes nothing.
     let password = match &args.what {
         What::Add(whose) | What::Passwd(whose) => Some(password(whose)?),
         What::List | What::Remove { .. } => None,
@@ -77,23 +77,23 @@ async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, b
             if !store.create_account(&whose.login, &hash, now).await? {
                 let login = &whose.login;
                 return fail(&format!(
-                    "there is an account {login}; \"passwd\" changes its password"
+                    "account {login} already exists; use \"passwd\" to change its password"
                 ));
             }
-            report(&whose.login, &password, is_generated, "is made");
+            report(&whose.login, &password, is_generated, "has been created");
         }
         (What::Passwd(whose), Some((password, is_generated))) => {
             let hash = hash_password(&password).map_err(StartError::Random)?;
             if !store.set_password(&whose.login, &hash).await? {
-                return fail(&format!("there is no account {}", whose.login));
+                return fail(&format!("account {} does not exist", whose.login));
             }
-            report(&whose.login, &password, is_generated, "has another password");
+            report(&whose.login, &password, is_generated, "has a new password");
         }
         (What::Remove { login }, _) => {
             if !store.close_account(login, now).await? {
-                return fail(&format!("there is no account {login}"));
+                return fail(&format!("account {login} does not exist"));
             }
-            print_line(format!("account {login} is closed"));
+            print_line(format!("account {login} has been deactivated"));
         }
         (What::List | What::Add(_) | What::Passwd(_), _) => list(store).await?,
     }
@@ -126,8 +126,8 @@ fn fail(why: &str) -> Outcome {
     Ok(ExitCode::FAILURE)
 }
 
-/// The password, and whether it was made up.
-fn password(whose: &Whose) -> Result<(Password, bool), Box<dyn std::error::Error>> {
+/// Returns the password, and whether it was generated.
+fn password(whose: &AccountLogin) -> Result<(Password, bool), Box<dyn std::error::Error>> {
     let input = io::stdin();
     if whose.generate || input.is_terminal() {
         let mut random = [0; 26];

@@ -1,8 +1,9 @@
-//! `feedgate consume URL`: reads an archive of entries that never change, each of them
-//! once and in order, from wherever it was left (seed 004, "Consuming feeds").
+//! `feedgate consume URL`: reads the entries of an archive, each once and in order, and continues
+//! where the last run stopped (seed 004, "Consuming feeds").
 //!
-//! It works with any provider that links its documents by `prev-archive` (RFC 5005). All
-//! that it remembers is which entry was taken last: its id and what it said, since an
+//! Any provider that links its documents by `prev-archive` (RFC 5005) is supported. The only state
+//! is the last entry that was handled: its id, and a hash of its content, because an update has the
+//! id of the entry that it replaces (N7).
 //! update is an entry under an old id (rule N7).
 
 mod handler;
@@ -27,33 +28,32 @@ use pages::Web;
 use place::PositionFile;
 use walk::{CaughtUp, Stopped};
 
-/// Read an archive entry by entry, each once and in order. Ends with 1 if an entry was
-/// not taken; the next run begins with that entry.
+/// Read an archive entry by entry, each once and in order. Exits with 1 if an entry was not
+/// handled; the next run begins with that entry.
 #[derive(Debug, clap::Args)]
 pub(super) struct ConsumeArgs {
-    /// The recent document of the archive.
+    /// The URL of the recent document of the archive.
     url: Url,
-    /// Begin behind the newest entry with this id. Without it, or a place kept by --state, begin
-    /// with the oldest entry there is.
+    /// Begin after the newest entry with this id. Without it, or a position saved by --state, begin
+    /// with the oldest entry of the archive.
     #[arg(long, value_name = "ID")]
     from: Option<String>,
-    /// Keep the place in this file, and begin there.
+    /// Save the position in this file, and begin at it.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Run this command for each entry, with the entry on its standard input and its id in
-    /// FEEDGATE_ENTRY_ID; FEEDGATE_ENTRY_DELETED is 1 where the publisher took the entry back.
-    /// An entry is taken if the command ends with 0. Without it, entries are printed, one a
-    /// line.
+    /// Run this command for each entry, with the entry on standard input and its id in
+    /// FEEDGATE_ENTRY_ID. FEEDGATE_ENTRY_DELETED is 1 if the publisher deleted the entry. An entry
+    /// counts as handled if the command exits with 0. Without this option, entries are printed, one
+    /// per line.
     #[arg(long, value_name = "CMD")]
     exec: Option<String>,
-    /// What an entry is handed over as.
+    /// The format in which entries are passed on.
     #[arg(long, value_enum, default_value = "json")]
     format: Format,
-    /// The documents list the oldest entry first. Taken for granted where the URL says
-    /// order=asc.
+    /// The documents list the oldest entry first. Assumed if the URL contains order=asc.
     #[arg(long)]
     oldest_first: bool,
-    /// Look again every so many seconds, and do not end.
+    /// Check for new entries every so many seconds, and do not exit.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
     /// Read settings from this TOML file.
@@ -61,10 +61,10 @@ pub(super) struct ConsumeArgs {
     config: Option<PathBuf>,
 }
 
-/// How an entry is written.
+/// The format of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// One line of JSON, in Superfeedr's names.
+    /// One line of JSON, with the field names of Superfeedr.
     Json,
     /// An Atom entry.
     Atom,
@@ -82,20 +82,20 @@ pub(super) async fn run(args: ConsumeArgs) -> Outcome {
             Err(err) => Err(err),
         };
         if let Ok(CaughtUp { lost: Some(gone), .. }) = &caught_up {
-            super::complain(&Stopped::Dropped(gone.clone()));
+            super::print_error(&Stopped::Dropped(gone.clone()));
         }
         match (caught_up, args.every) {
             (Ok(_), None) => return Ok(ExitCode::SUCCESS),
             (Ok(_), Some(_)) => {}
-            // A server that is out for a while is no reason to stop for who looks again.
-            (Err(err), Some(_)) if err.is_passing() => super::complain(&err),
+            // With --every, a temporary failure of the server does not end the command.
+            (Err(err), Some(_)) if err.is_passing() => super::print_error(&err),
             (Err(err), _) => return Err(err.into()),
         }
         sleep(Duration::from_secs(args.every.unwrap_or(1))).await;
     }
 }
 
-/// In which order each document lists its entries.
+/// Returns the order in which each document lists its entries.
 fn order(args: &ConsumeArgs) -> Order {
     let is_ascending =
         args.url.query_pairs().any(|(name, value)| name == "order" && value == "asc");

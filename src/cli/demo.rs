@@ -25,7 +25,7 @@ use stage::Stage;
 use subscribers::ReceivedCall;
 use tally::{DeliveryTally, Received, milliseconds};
 
-/// Between two entries.
+/// The interval between two entries.
 const PUBLISH_EVERY: Duration = Duration::from_millis(1_200);
 /// How long what was published may take to arrive once publishing has stopped.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,13 +36,13 @@ pub(super) struct DemoArgs {
     /// End after this long, such as 20s or 2m. Without it, Ctrl-C ends the demo.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     lasts: Option<Duration>,
-    /// Where the state is kept: sqlite:FOLDER or postgres://USER:PASSWORD@HOST/DATABASE.
-    /// Without it, in a folder that is removed at the end.
+    /// The database: sqlite:FOLDER or postgres://USER:PASSWORD@HOST/DATABASE. Without it, SQLite in a
+    /// folder that is removed at the end.
     #[arg(long, value_name = "URL")]
     database: Option<String>,
 }
 
-/// Runs the demo. It fails if anybody was not told of something.
+/// Runs the demo. It fails if a notification is missing at the end.
 pub(super) async fn run(args: &DemoArgs) -> Outcome {
     let mut stage = Stage::set(args.database.as_deref()).await?;
     print_line(stage.describe());
@@ -62,8 +62,8 @@ async fn play(stage: &mut Stage, lasts: Option<Duration>) -> DeliveryTally {
     let mut tally = DeliveryTally::default();
     let mut publish = interval(PUBLISH_EVERY);
     publish.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The last quarter, but not more than it can take, is for what is under way.
-    let curtain = lasts.map(|lasts| start + lasts - (lasts / 4).min(PATIENCE));
+    // The last quarter, up to the maximum, is for entries that are still on their way.
+    let publish_until = lasts.map(|lasts| start + lasts - (lasts / 4).min(PATIENCE));
     let mut end = None;
     let mut next = 0;
     while end.is_none() || tally.missing() > 0 {
@@ -75,7 +75,7 @@ async fn play(stage: &mut Stage, lasts: Option<Duration>) -> DeliveryTally {
                 print(start, "published", sample, number, "");
                 stage.publish(sample, number);
             }
-            Some(told) = stage.told.recv() => match told {
+            Some(call) = stage.calls.recv() => match call {
                 ReceivedCall::Entries(received) => record_received(&mut tally, start, &received),
                 ReceivedCall::Changed { way, at, topic } => {
                     let Some(sample) = stage.sample(&topic) else { continue };
@@ -83,7 +83,7 @@ async fn play(stage: &mut Stage, lasts: Option<Duration>) -> DeliveryTally {
                 }
             },
             Some(received) = stage.received.recv() => record_received(&mut tally, start, &received),
-            () = until(curtain), if end.is_none() => end = Some(start + lasts.unwrap_or_default()),
+            () = until(publish_until), if end.is_none() => end = Some(start + lasts.unwrap_or_default()),
             _ = tokio::signal::ctrl_c(), if end.is_none() => end = Some(Instant::now() + PATIENCE),
             () = until(end), if end.is_some() => break,
         }
@@ -103,7 +103,7 @@ fn print(start: Instant, what: &str, sample: usize, number: u32, took: &str) {
     print_line(format!("{at:6.2} s  {what:20}{name:12}entry {number:<5}{took:>9}").trim_end());
 }
 
-/// Waits until then; for ever, if there is no then.
+/// Waits until `then`, or for ever if it is `None`.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then.into()).await,

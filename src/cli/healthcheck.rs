@@ -1,5 +1,5 @@
-//! `feedgate healthcheck`: asks a running gateway whether it is ready, for container
-//! images that have no curl.
+//! `feedgate healthcheck`: checks whether a running gateway is ready, for container images without
+//! curl.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,8 +12,7 @@ use crate::net::{CallbackRequest, HttpClient};
 
 use super::{Outcome, SettingsArgs, print_line};
 
-/// How long to wait for the answer: longer than the gateway takes to find out that it is
-/// not ready.
+/// How long to wait for the response: longer than the gateway takes to detect that it is not ready.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Check whether the gateway that runs with these settings is ready. Exits with 1 if it is not.
@@ -34,7 +33,7 @@ pub(super) async fn run(args: HealthcheckArgs) -> Outcome {
         false => crate::config::url_at("http", config.listen),
     });
     let mut settings = config.net(&url);
-    // The operator says where to ask, so nowhere is forbidden.
+    // The operator named the URL, so that any address is allowed.
     settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
     settings.callback_timeout = PATIENCE;
     let url = url.join("/readyz")?;

@@ -1,9 +1,9 @@
-//! `feedgate listen`: a small aggregator, for finding out what a cloud or a hub does.
+//! `feedgate listen`: a small aggregator, for examining the behaviour of a cloud or a hub.
 //!
-//! It asks to be told of feeds, by any protocol, prints what arrives and what is new then,
-//! renews in time, and leaves when it is interrupted. Requests go out by the same guarded
-//! client as those of `serve`: inner addresses are reached only if
-//! `FEEDGATE_EGRESS_ALLOW_…_CIDRS` list them.
+//! The command subscribes to feeds by any protocol, prints the notifications and the new entries,
+//! renews its subscriptions in time, and unsubscribes when it is interrupted. Requests are sent by
+//! the same guarded client as those of `serve`: private addresses are reached only if
+//! `FEEDGATE_EGRESS_ALLOW_…_CIDRS` lists them.
 
 mod callback;
 mod follow;
@@ -57,11 +57,11 @@ pub(super) struct ListenArgs {
     /// The port to receive notifications on; 0 picks a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// The name or address by which the cloud finds us. Without it, where the request comes
-    /// from.
+    /// The host name or address that the cloud should call. Without it, the cloud calls the client
+    /// address of the request.
     #[arg(long, value_name = "HOST")]
     domain: Option<String>,
-    /// Renew after so many seconds, and not as the protocol wants it.
+    /// Renew after so many seconds, instead of the interval of the protocol.
     #[arg(long, value_name = "SECONDS")]
     renew: Option<u64>,
     /// Read settings from this TOML file.
@@ -90,7 +90,7 @@ impl Spoken {
         }
     }
 
-    /// Where clouds and hubs usually are.
+    /// The usual path of a cloud or hub.
     fn usual_path(self) -> &'static str {
         match self {
             Spoken::HttpPost | Spoken::HttpsPost => "/pleaseNotify",
@@ -111,7 +111,7 @@ pub(super) async fn run(args: &ListenArgs) -> Outcome {
 
     let mut followed = Vec::new();
     for feed in &args.feeds {
-        followed.push(FollowedFeed::find(&fetch, feed, way(args)).await?);
+        followed.push(FollowedFeed::find(&fetch, feed, registration_method(args)).await?);
     }
     let topics = followed.iter().map(|one| one.offer().topic.clone()).collect();
     let agreed = Arc::new(ExpectedCallback::to(topics));
@@ -121,7 +121,10 @@ pub(super) async fn run(args: &ListenArgs) -> Outcome {
     let scheme = if args.protocol == Spoken::HttpsPost { "https" } else { "http" };
     for (n, one) in followed.iter_mut().enumerate() {
         let host = args.domain.clone().unwrap_or_else(|| host_towards(one.endpoint()));
-        one.be_at(Url::parse(&format!("{scheme}://{host}:{port}/{n}"))?, args.domain.is_none());
+        one.set_callback(
+            Url::parse(&format!("{scheme}://{host}:{port}/{n}"))?,
+            args.domain.is_none(),
+        );
     }
 
     let mut session = Session { fetch, followed, agreed, renew: args.renew, events };
@@ -133,8 +136,9 @@ pub(super) async fn run(args: &ListenArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How the feeds are to be followed; `None` if they say so themselves.
-fn way(args: &ListenArgs) -> Option<RegistrationMethod> {
+/// Returns the protocol and endpoint given by the options, or `None` to use those that each feed
+/// names.
+fn registration_method(args: &ListenArgs) -> Option<RegistrationMethod> {
     let mut cloud = args.cloud.clone()?;
     if cloud.path() == "/" && cloud.query().is_none() {
         cloud.set_path(args.protocol.usual_path());
@@ -142,7 +146,7 @@ fn way(args: &ListenArgs) -> Option<RegistrationMethod> {
     Some(RegistrationMethod { protocol: args.protocol.protocol(), endpoint: cloud.into() })
 }
 
-/// The address of this machine on the way to another. Nothing is sent.
+/// Returns the local address that is used to reach `endpoint`. Nothing is sent.
 fn host_towards(endpoint: &str) -> String {
     let towards = || {
         let url = Url::parse(endpoint).ok()?;
@@ -153,7 +157,7 @@ fn host_towards(endpoint: &str) -> String {
     towards().unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string())
 }
 
-/// What is going on until we are interrupted.
+/// The subscriptions of one run of the command.
 struct Session {
     fetch: HttpClient,
     followed: Vec<FollowedFeed>,
@@ -175,9 +179,9 @@ impl Session {
 
     /// Requests a subscription, or its renewal.
     async fn register(&mut self, n: usize, word: &str) {
-        self.agreed.asks(word == REGISTERED);
-        let requested = self.followed[n].ask(&self.fetch, "subscribe").await;
-        self.agreed.asks(false);
+        self.agreed.set_asking(word == REGISTERED);
+        let requested = self.followed[n].request(&self.fetch, "subscribe").await;
+        self.agreed.set_asking(false);
         let one = &mut self.followed[n];
         let renewal = match requested {
             Ok(()) => {
@@ -222,23 +226,23 @@ impl Session {
                 print_event("denied", &one.offer().topic, &reason)
             }
             ListenEvent::Left { .. } => print_event("left", &one.offer().topic, ""),
-            ListenEvent::Notification(told) => {
-                let word = if told.is_test { "tested" } else { "notified" };
-                let (topic, how) = one.describe_notification(&told);
+            ListenEvent::Notification(received) => {
+                let word = if received.is_test { "tested" } else { "notified" };
+                let (topic, how) = one.describe_notification(&received);
                 print_event(word, &topic, &how);
-                if told.is_test {
-                    return; // a test of the callback does not mean that anything is new
+                if received.is_test {
+                    return; // a test of the callback does not mean that there are new entries
                 }
-                for entry in one.what_is_new(&self.fetch, &told).await {
+                for entry in one.new_entries(&self.fetch, &received).await {
                     print_event("new", &topic, &entry);
                 }
             }
         }
     }
 
-    /// Ends the subscriptions, where the protocol can.
+    /// Unsubscribes, if the protocol supports it.
     async fn leave(&mut self) {
-        self.agreed.leaves();
+        self.agreed.set_leaving();
         let (mut unconfirmed, mut left) = (0, 0);
         for one in &self.followed {
             let topic = &one.offer().topic;
@@ -248,7 +252,11 @@ impl Session {
                     print_event("cancelled", topic, "");
                 }
                 Err(why) => {
-                    print_event("refused", topic, &format!("{}; it ends by itself", reason(&why)));
+                    print_event(
+                        "refused",
+                        topic,
+                        &format!("{}; the subscription will expire", reason(&why)),
+                    );
                 }
             }
             while let Ok(event) = self.events.try_recv() {
@@ -262,7 +270,7 @@ impl Session {
             }
         };
         if timeout(LEAVES_WITHIN, others).await.is_err() {
-            print_event("silent", "", "a hub did not ask whether we want to leave");
+            print_event("timeout", "", "a hub did not verify the unsubscription");
         }
     }
 }
@@ -278,7 +286,7 @@ fn reason(err: &dyn std::error::Error) -> String {
     text
 }
 
-/// Prints one line: when, what, of which feed, and how. Control characters are replaced, so that
+/// Prints one line with the time, the event, the feed and details. Control characters are replaced, so that
 /// no sender can control the terminal (S42).
 fn print_event(what: &str, topic: &str, how: &str) {
     let at = runner::now().to_rfc3339_opts(SecondsFormat::Secs, true);

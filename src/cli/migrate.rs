@@ -1,5 +1,5 @@
-//! `feedgate migrate`: brings the schema up to date without serving, for those who
-//! let nobody but an administrator change it.
+//! `feedgate migrate`: migrates the schema without serving, for deployments in which only an
+//! administrator may change it.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use crate::app::open_store;
 
 use super::{Outcome, SettingsArgs, print_line};
 
-/// Bring the database's schema up to date. Every start does this too.
+/// Migrate the schema of the database to the current version. Every start does this, too.
 #[derive(Debug, clap::Args)]
 pub(super) struct MigrateArgs {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `feedgate normalize`: bytes in, one document out; no network, no store.
+//! `feedgate normalize`: converts a document to Atom or JSON, without network or store.
 
 mod batch;
 
@@ -16,34 +16,35 @@ use feedgate_feed::normalize;
 
 use super::{Outcome, print_line};
 
-/// Turn any feed into Atom or JSON, reading a file and using neither network nor store.
+/// Convert a feed of any format to Atom or JSON. Neither the network nor a store is used.
 #[derive(Debug, clap::Args)]
 pub(super) struct NormalizeArgs {
-    /// The document. - is standard input, as is none if something is piped into it.
+    /// The document; - is standard input, which is also the default if it is a pipe or a file.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Where the document came from; relative addresses in it are relative to this.
+    /// The URL of the document, against which relative URLs are resolved.
     #[arg(long, value_name = "URL", default_value = "http://localhost/")]
     url: Url,
-    /// Its Content-Type as received.
+    /// The Content-Type of the document as received.
     #[arg(long, value_name = "TYPE", default_value = "")]
     content_type: String,
-    /// All response headers: a JSON object of names and values.
+    /// A file with the response headers: a JSON object of names and values.
     #[arg(long, value_name = "FILE.json")]
     headers: Option<PathBuf>,
-    /// What to write.
+    /// The output format.
     #[arg(long, value_enum, default_value = "atom")]
     format: Format,
-    /// Write instead, as JSON, where each field came from and what was mended.
+    /// Write the source of each field and the repairs instead, as JSON.
     #[arg(long)]
     explain: bool,
     /// Guess the language of entries that declare none.
     #[arg(long)]
     detect_language: bool,
-    /// Normalize many documents: lines of {"file","url","content_type","headers","out"}.
+    /// Normalize the documents listed in this file, one object per line, with the fields "file",
+    /// "url", "content_type", "headers" and "out".
     #[arg(long, value_name = "MANIFEST.jsonl", requires = "out", conflicts_with = "file")]
     batch: Option<PathBuf>,
-    /// The folder for what --batch writes.
+    /// The folder for the output of --batch.
     #[arg(long, value_name = "DIR", requires = "batch")]
     out: Option<PathBuf>,
 }
@@ -61,7 +62,9 @@ pub(super) fn run(args: &NormalizeArgs) -> Outcome {
     let bytes = match args.file.as_deref() {
         Some(path) if path != Path::new("-") => read(path)?,
         None if io::stdin().is_terminal() => {
-            return Err("which document? Name its FILE, or pipe it in".into());
+            return Err(
+                "no document given: name a FILE, or pipe the document to standard input".into()
+            );
         }
         _ => {
             let mut bytes = Vec::new();
@@ -71,7 +74,7 @@ pub(super) fn run(args: &NormalizeArgs) -> Outcome {
     };
     let headers = match &args.headers {
         Some(path) => serde_json::from_slice(&read(path)?)
-            .map_err(|err| format!("{}: not an object of headers: {err}", path.display()))?,
+            .map_err(|err| format!("{}: not a JSON object of headers: {err}", path.display()))?,
         None => BTreeMap::new(),
     };
     let context = context(args.url.clone(), &args.content_type, headers);
@@ -80,7 +83,7 @@ pub(super) fn run(args: &NormalizeArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the options ask for, of one document.
+/// Returns the output that the options request for one document.
 fn written(
     bytes: &[u8],
     context: &Context,
@@ -103,8 +106,7 @@ fn written(
     }
 }
 
-/// What is known of a document. A content type that is given by itself counts more
-/// than one among the headers.
+/// Returns the context of a document. `content_type` takes precedence over that of the headers.
 fn context(url: Url, content_type: &str, headers: BTreeMap<String, String>) -> Context {
     let mut context = Context::new(url);
     if !content_type.is_empty() {

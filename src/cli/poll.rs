@@ -41,19 +41,19 @@ pub(super) struct PollArgs {
     config: Option<PathBuf>,
 }
 
-/// Everything there is to tell.
+/// What the report is made from.
 struct Polled<'a> {
     fetched: &'a Fetched,
-    /// What the document is; nothing if there is none.
+    /// The parsed document, if one was received.
     read: Option<ParsedDocument>,
-    /// When it would be polled again, at the earliest, and why.
+    /// The schedule with the earliest time of the next poll.
     plan: PollPlan,
-    /// The same at the latest.
+    /// The latest time of the next poll.
     latest: DateTime<Utc>,
 }
 
 impl Polled<'_> {
-    /// Whether the next fetch may end otherwise, so that there is a schedule to tell.
+    /// Whether the next fetch may end differently, so that the report shows a schedule.
     fn is_worth_repeating(&self) -> bool {
         use FetchError::{BadUrl, Forbidden, ForbiddenPort};
         let result = &self.fetched.result;
@@ -68,15 +68,15 @@ pub(super) async fn run(args: &PollArgs) -> Outcome {
     let fetch = HttpClient::new(config.net(&public_url));
 
     let validators = Validators::default();
-    let ask =
+    let request =
         FetchRequest { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
-    let fetched = fetch.get(ask).await;
+    let fetched = fetch.get(request).await;
     let polled = read(&fetched, &args.url, &config.bounds(), runner::now());
     print_line(if args.json { json::report(&polled) } else { text::report(&polled) });
     Ok(if fetched.result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What `serve` would make of the first fetch of a resource.
+/// Parses and schedules as `serve` would after the first fetch of a resource.
 fn read<'a>(
     fetched: &'a Fetched,
     url: &str,
@@ -129,12 +129,12 @@ fn redacted_header(name: &HeaderName, value: &HeaderValue) -> String {
     tame(&String::from_utf8_lossy(value.as_bytes()))
 }
 
-/// Text of strangers without control characters (rule S42).
+/// Replaces control characters, so that text from a server cannot control the terminal (S42).
 fn tame(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// How a body begins, in one line.
+/// The beginning of a body, on one line.
 fn beginning(body: &[u8]) -> String {
     let start = String::from_utf8_lossy(&body[..body.len().min(240)]);
     let words: Vec<&str> = start.split_whitespace().collect();

@@ -1,9 +1,8 @@
-//! `feedgate post`: the authoring tool of rssCloud, on a command line (seed 000, "The
-//! authoring tool").
+//! `feedgate post`: the authoring tool of rssCloud as a command (seed 000, "The authoring tool").
 //!
-//! "There are two possible ways to notify the cloud of an update": a file is saved first
-//! and the cloud is pinged after, or the cloud saves the feed and does both. The id of the
-//! new item goes to standard output, everything else to standard error.
+//! "There are two possible ways to notify the cloud of an update": the command writes a file and
+//! pings the cloud, or sends the feed to the cloud, which saves it and notifies subscribers. The id
+//! of the new item goes to standard output, all messages go to standard error.
 
 mod cloud;
 mod local;
@@ -26,44 +25,44 @@ use feedgate_protocol::rss::{FeedEdit, Post, SHORT_CHARS};
 
 use super::{Outcome, SettingsArgs, print_line};
 
-/// Add a post to a feed, and tell those who watch it.
+/// Add a post to a feed, and notify its subscribers.
 #[derive(Debug, clap::Args)]
 pub(super) struct PostArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// What to say; "-" reads it from standard input.
+    /// The text of the post; "-" reads it from standard input.
     text: String,
-    /// A title, for what is longer than a line.
+    /// The title of the post, if it is longer than one line.
     #[arg(long)]
     title: Option<String>,
-    /// A category; several are given one by one.
+    /// A category of the post. Can be repeated.
     #[arg(long, value_name = "NAME")]
     category: Vec<String>,
-    /// The address of a picture, a recording or a film.
+    /// The URL of a picture, an audio file or a video.
     #[arg(long, value_name = "URL")]
     enclosure: Option<Url>,
-    /// The address of what it is about.
+    /// The URL of the page that the post is about.
     #[arg(long, value_name = "URL")]
     link: Option<Url>,
-    /// The guid or the link of the item that it stands under.
+    /// The guid or link of the item that the post replies to.
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
-    /// Keep this many items; the oldest leave the feed.
+    /// Keep this many items; the oldest are removed from the feed.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Write to this file, then ping the cloud that the feed names.
     #[arg(long, value_name = "FILE", required_unless_present = "user", conflicts_with = "user")]
     feed: Option<PathBuf>,
-    /// Where that file is served.
+    /// The public URL of that file.
     #[arg(long, value_name = "URL")]
     url: Option<Url>,
-    /// The gateway that the feed names as its cloud, or that stores it for --user.
+    /// The gateway that the feed names as its cloud, or that stores the feed for --user.
     #[arg(long, value_name = "URL", required_unless_present = "feed")]
     cloud: Option<Url>,
-    /// Let the gateway store the feed of this account.
+    /// Store the feed at the gateway, in this account.
     #[arg(long, value_name = "LOGIN", requires = "cloud", value_parser = login)]
     user: Option<PathSegment>,
-    /// Which of its feeds.
+    /// The file name of the feed in the account.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME, value_parser = file)]
     name: PathSegment,
     /// The title of a new feed.
@@ -89,7 +88,10 @@ pub(super) async fn run(args: PostArgs) -> Outcome {
         at: runner::now(),
     };
     if post.chars() > SHORT_CHARS {
-        note(&format!("this has {} characters; readers expect {SHORT_CHARS}", post.chars()));
+        note(&format!(
+            "the text has {} characters; many readers show only {SHORT_CHARS}",
+            post.chars()
+        ));
     }
     let keep = args.keep.map(|keep| keep as usize);
     let change = FeedEdit { post: &post, parent: args.parent.as_deref(), keep };
@@ -99,15 +101,17 @@ pub(super) async fn run(args: PostArgs) -> Outcome {
             let password = password(&config, args.text == "-")?;
             let cloud = cloud::Cloud { fetch: &fetch, base: cloud, login: user, password };
             let url = cloud.post(&args.name, &change, args.feed_title.as_deref()).await?;
-            note(&format!("saved at {url}"));
+            note(&format!("the feed was saved at {url}"));
         }
-        (None, ..) => return Err("say where to: --feed FILE, or --cloud URL --user LOGIN".into()),
+        (None, ..) => {
+            return Err("no destination given: use --feed FILE, or --cloud URL --user LOGIN".into());
+        }
     }
     print_line(&post.id);
     Ok(ExitCode::SUCCESS)
 }
 
-/// A client that reaches wherever its user, who named the places, wants to go.
+/// Creates a client that may reach any address, because the user named the URLs.
 fn client(config: &Config, cloud: Option<&Url>) -> Result<HttpClient, url::ParseError> {
     let own = format!("http://{}/", config.listen);
     let public_url = config.public_url.clone().or(cloud.cloned());
@@ -127,23 +131,24 @@ fn text_or_stdin(text: &str) -> io::Result<String> {
     Ok(read.trim_end().to_owned())
 }
 
-/// The password: never an argument, since everybody on the machine can see those.
+/// Reads the password, which is never an argument, because every user of the machine can list the
+/// arguments of all processes.
 fn password(config: &Config, is_input_used: bool) -> Result<Password, Box<dyn std::error::Error>> {
     if let Some(password) = &config.password {
         return Ok(password.clone());
     }
     if is_input_used || io::stdin().is_terminal() {
-        let why = "there is no password: set FEEDGATE_PASSWORD or FEEDGATE_PASSWORD_FILE, or pipe \
+        let why = "no password was given: set FEEDGATE_PASSWORD or FEEDGATE_PASSWORD_FILE, or pipe \
                    it to standard input";
         return Err(why.into());
     }
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let password = Password::sent(line.trim_end_matches(['\r', '\n']));
-    password.ok_or_else(|| "this is longer than any password".into())
+    password.ok_or_else(|| "the password is too long".into())
 }
 
-/// Says something beside the answer.
+/// Prints a message on standard error.
 fn note(text: &str) {
     writeln!(io::stderr().lock(), "feedgate: {text}").unwrap_or_default();
 }
@@ -153,5 +158,5 @@ fn login(text: &str) -> Result<PathSegment, String> {
 }
 
 fn file(text: &str) -> Result<PathSegment, String> {
-    PathSegment::file(text).ok_or_else(|| "a name such as rss.xml: letters, digits, .-_".to_owned())
+    PathSegment::file(text).ok_or_else(|| "a file name has letters, digits, \".\", \"-\" and \"_\" only, and ends with .xml, such as rss.xml".to_owned())
 }

@@ -1,4 +1,4 @@
-//! `feedgate serve`: the gateway, until it is told to stop.
+//! `feedgate serve`: runs the gateway until a signal stops it.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::config::{Config, FEEDGATE_LISTEN, LogFormat, reference};
 
 use super::{Outcome, SettingsArgs, print_line};
 
-/// A feed that is there for trying things out.
+/// A public sample feed.
 const SAMPLE: &str = "https://www.rssboard.org/files/sample-rss-2.xml";
 
 /// Run the gateway. Nothing needs to be configured.
@@ -27,7 +27,7 @@ pub(super) struct ServeArgs {
 pub(super) async fn run(args: ServeArgs) -> Outcome {
     let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
     let (config, _) = args.settings.load(&listen)?;
-    log(&config);
+    start_logging(&config);
     let mut signals = Signals::new()?;
     let mut running = Running::start(config).await?;
     print_line(greeting(&running));
@@ -39,56 +39,59 @@ pub(super) async fn run(args: ServeArgs) -> Outcome {
             return Ok(ExitCode::FAILURE);
         }
     }
-    print_line("stopping: finishing what is in hand; once more to end at once");
+    print_line(
+        "stopping: waiting for running jobs to finish; send the signal again to stop immediately",
+    );
     tokio::select! {
         () = running.stop() => Ok(ExitCode::SUCCESS),
         () = signals.next() => Ok(ExitCode::FAILURE),
     }
 }
 
-/// Where it is, and at the first start the token and what to do with it.
+/// Returns the URL of the gateway and, at the first start, the token and examples of its use.
 fn greeting(running: &Running) -> String {
     let url = running.public_url().as_str().trim_end_matches('/');
-    let place = format!("feedgate {} listens on {url}", env!("CARGO_PKG_VERSION"));
+    let place = format!("feedgate {} is listening on {url}", env!("CARGO_PKG_VERSION"));
     let Some(token) = running.admin_token() else { return place };
     format!(
         "{place}
 
-This is the token of the account \"admin\". It is shown this once; \"feedgate token\" makes more.
+This is the token of the account \"admin\". It is shown only once; \"feedgate token create\" creates
+more.
 
   {token}
 
-Subscribe to a feed (its entries go nowhere yet: give a callback of yours instead):
+Subscribe to a feed (replace the callback with your own, because this one discards all entries):
 
   curl -u admin:{token} {url}/ -d hub.mode=subscribe \\
     -d hub.topic={SAMPLE} -d hub.callback={url}/dev/null
 
-Read its entries, in one schema whatever its format, and see what you are subscribed to:
+Read its entries, in the same schema for every feed format, and list your subscriptions:
 
   curl -u admin:{token} '{url}/?hub.mode=retrieve&format=json&hub.topic={SAMPLE}'
   curl -u admin:{token} '{url}/?hub.mode=list'
 
-Say that it has changed:
+Notify the gateway that the feed has changed:
 
   curl {url}/ping -d url={SAMPLE}
 "
     )
 }
 
-/// What asks a process to end.
+/// The signals that stop a process.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Starts to listen for the signals.
     pub(super) fn new() -> io::Result<Signals> {
         let terminate = signal(SignalKind::terminate())?;
         Ok(Signals { terminate, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -97,8 +100,8 @@ impl Signals {
     }
 }
 
-/// Begins to log as the settings say.
-fn log(config: &Config) {
+/// Starts logging according to the settings.
+fn start_logging(config: &Config) {
     let filter = EnvFilter::new(&config.log);
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let lines = lines.with_ansi(io::stderr().is_terminal());
@@ -106,6 +109,6 @@ fn log(config: &Config) {
         LogFormat::Text => lines.with_target(false).try_init(),
         LogFormat::Json => lines.json().try_init(),
     };
-    // A second command in the same process, as in tests, keeps the first one's log.
+    // A second command in the same process, as in tests, keeps the log of the first one.
     begun.unwrap_or_default();
 }

@@ -1,9 +1,8 @@
-//! `feedgate simulate-schedule FILE.csv`: what the schedule makes of a trace of
-//! publication times, and what other programs' formulas would.
+//! `feedgate simulate-schedule FILE.csv`: plays a trace of publication times through the schedule,
+//! and through the formulas of other programs.
 //!
-//! Ours is played by the code that `serve` runs, with the settings that `serve` would
-//! have; time is simulated, nothing is fetched. The jitter is seeded, so the same trace
-//! gives the same table.
+//! The schedule is the code that `serve` runs, with the same settings. Time is simulated and
+//! nothing is fetched. The jitter is seeded, so that the same trace gives the same table.
 
 mod play;
 mod policy;
@@ -19,29 +18,29 @@ use feedgate_core::schedule::K_LEAST;
 use play::{Rules, Score};
 use policy::Policy;
 
-/// Play a trace of publication times through the schedule, and through those of others.
+/// Play a trace of publication times through the schedule, and through those of other programs.
 ///
-/// FILE.csv has two columns, a feed (any name) and the time at which one of its entries
-/// was published, in RFC 3339 or in seconds since 1970; a first line of headings and
-/// lines that begin with # are passed over. Prints, for each policy, how often it polls
-/// and how long after their publication entries are found.
+/// FILE.csv has two columns: a feed (any name), and the time at which one of its entries was
+/// published, in RFC 3339 or in seconds since 1970. A header line and lines that begin with # are
+/// ignored. For each policy, the command prints how often it polls, and how long after their
+/// publication entries are found.
 #[derive(Debug, clap::Args)]
 pub(super) struct SimulateArgs {
-    /// The trace.
+    /// The CSV file.
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
-    /// Days at the beginning in which policies learn and nothing is measured; by default
-    /// a third of the trace, thirty at most.
+    /// Days at the beginning of the trace that are not measured, because policies are still
+    /// learning. The default is a third of the trace, at most 30.
     #[arg(long, value_name = "DAYS")]
     warm_up: Option<f64>,
-    /// Polls per feed and day to which the second table scales all policies; by default
-    /// what ours needs.
+    /// Polls per feed and day to which the second table scales all policies. The default is the
+    /// number that the schedule of feedgate needs.
     #[arg(long, value_name = "POLLS")]
     budget: Option<f64>,
-    /// Entries that a feed's document holds.
+    /// The number of entries in a feed document.
     #[arg(long, value_name = "ENTRIES", default_value_t = 20)]
     window: usize,
-    /// Seeds the jitter.
+    /// The seed of the jitter.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Read settings from this TOML file.
@@ -49,7 +48,7 @@ pub(super) struct SimulateArgs {
     config: Option<PathBuf>,
 }
 
-/// How often a policy is scaled anew to meet a budget.
+/// How many times the scale of a policy is adjusted to meet a budget.
 const ROUNDS: usize = 12;
 
 pub(super) fn run(args: &SimulateArgs) -> Outcome {
@@ -74,7 +73,7 @@ pub(super) fn run(args: &SimulateArgs) -> Outcome {
         trace.feeds.len()
     ));
 
-    print_line("\nas their authors set them");
+    print_line("\nwith the settings of their authors");
     print_line(headings());
     let mut ours = 0.0;
     for policy in Policy::ALL {
@@ -95,14 +94,14 @@ pub(super) fn run(args: &SimulateArgs) -> Outcome {
     }
     if budget > ours * 1.01 {
         print_line(format!(
-            "\nours stays at k = {K_LEAST}, which polls {ours:.1} times: more would not be spent"
+            "\nfeedgate stays at k = {K_LEAST} with {ours:.1} polls, and does not use a larger budget"
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The score of a policy at the scale at which it polls as often as `budget` allows, as
-/// nearly as it can.
+/// Returns the score of a policy at the scale at which it polls as often as `budget` allows, as
+/// closely as possible.
 fn scaled(policy: Policy, budget: f64, play: impl Fn(f64) -> Score) -> Score {
     let mut scale = 1.0;
     let mut score = play(scale);

@@ -1,4 +1,4 @@
-//! `feedgate token`: who may use the authenticated doors.
+//! `feedgate token`: manages the tokens that authenticate requests.
 
 use std::process::ExitCode;
 
@@ -10,10 +10,10 @@ use feedgate_core::account::{Scope, Scopes};
 
 use super::{Outcome, SettingsArgs, print_line};
 
-/// What stands above the columns of the list.
-const HEADER: &str = "NUMBER\tLOGIN\tNAME\tRIGHTS\tMADE\tSTATE";
+/// The header of the list.
+const HEADER: &str = "NUMBER\tLOGIN\tNAME\tSCOPES\tCREATED\tSTATE";
 
-/// Make, list and revoke tokens.
+/// Create, list and revoke tokens.
 #[derive(Debug, clap::Args)]
 pub(super) struct TokenArgs {
     #[command(flatten)]
@@ -24,23 +24,23 @@ pub(super) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make a token and print it. It is shown this once.
+    /// Create a token and print it. A token is shown only when it is created.
     Create {
-        /// Whose it is; the account is made if there is none of that name.
+        /// The login of the account. The account is created if it does not exist.
         #[arg(long, value_parser = login)]
         login: String,
-        /// What to call the token.
+        /// The name of the token.
         #[arg(long, default_value = "", value_parser = name)]
         name: String,
-        /// What it allows: subscribe, unsubscribe, list, retrieve, admin, publish.
-        #[arg(long, default_value = "subscribe,unsubscribe,list,retrieve", value_parser = rights)]
-        rights: Scopes,
+        /// The scopes of the token: subscribe, unsubscribe, list, retrieve, admin, publish.
+        #[arg(long, default_value = "subscribe,unsubscribe,list,retrieve", value_parser = scopes)]
+        scopes: Scopes,
     },
-    /// List all tokens, without themselves: only their hashes are kept.
+    /// List all tokens. The tokens themselves are not shown, because only their hashes are stored.
     List,
-    /// End a token.
+    /// Revoke a token.
     Revoke {
-        /// Its number in the list.
+        /// The number of the token in the list.
         id: i64,
     },
 }
@@ -51,31 +51,31 @@ pub(super) async fn run(args: TokenArgs) -> Outcome {
     let now = runner::now();
     let mut code = ExitCode::SUCCESS;
     match args.what {
-        What::Create { login, name, rights } => {
-            let (token, _) = create_token(&*store, &login, &name, rights, now).await?;
+        What::Create { login, name, scopes } => {
+            let (token, _) = create_token(&*store, &login, &name, scopes, now).await?;
             print_line(format!("{login}:{token}"));
         }
         What::List => {
             let tokens = store.list_tokens().await?;
             print_line(if tokens.is_empty() { "no tokens" } else { HEADER });
             for token in tokens {
-                let made = token.created_at.format("%Y-%m-%d");
+                let created = token.created_at.format("%Y-%m-%d");
                 let state = match token.revoked_at {
                     Some(at) => format!("revoked {}", at.format("%Y-%m-%d")),
-                    None => "live".to_owned(),
+                    None => "active".to_owned(),
                 };
                 let (id, login, name) = (token.id, token.login, token.name);
                 print_line(format!(
-                    "{id}\t{login}\t{name}\t{}\t{made}\t{state}",
-                    token.rights.to_words()
+                    "{id}\t{login}\t{name}\t{}\t{created}\t{state}",
+                    token.scopes.to_words()
                 ));
             }
         }
         What::Revoke { id } => {
             if store.revoke_token(id, now).await? {
-                print_line(format!("token {id} is revoked"));
+                print_line(format!("token {id} has been revoked"));
             } else {
-                print_line(format!("there is no live token {id}"));
+                print_line(format!("there is no active token {id}"));
                 code = ExitCode::FAILURE;
             }
         }
@@ -84,13 +84,16 @@ pub(super) async fn run(args: TokenArgs) -> Outcome {
     Ok(code)
 }
 
-/// A login that Basic authentication can carry: it ends at the first colon there.
+/// Checks that Basic authentication can carry a login, which ends there at the first colon.
 fn login(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        return Err("a login is at least one character".to_owned());
+        return Err("a login must have at least one character".to_owned());
     }
     if text.contains(':') {
-        return Err("a login holds no colon: Basic authentication ends it there".to_owned());
+        return Err(
+            "a login cannot contain a colon: in Basic authentication, a colon ends the login"
+                .to_owned(),
+        );
     }
     tame("a login", text)
 }
@@ -101,14 +104,14 @@ fn name(text: &str) -> Result<String, String> {
 
 fn tame(what: &str, text: &str) -> Result<String, String> {
     if text.chars().any(char::is_control) {
-        return Err(format!("{what} holds no control characters"));
+        return Err(format!("{what} cannot contain control characters"));
     }
     Ok(text.to_owned())
 }
 
-fn rights(words: &str) -> Result<Scopes, String> {
+fn scopes(words: &str) -> Result<Scopes, String> {
     Scopes::from_words(words).map_err(|word| {
         let known: Vec<&str> = Scope::ALL.into_iter().map(Scope::as_str).collect();
-        format!("{word} is no right; there are {}", known.join(", "))
+        format!("unknown scope {word}; the scopes are {}", known.join(", "))
     })
 }

@@ -36,10 +36,10 @@ fn tokens_are_listed_below_a_header_and_options_may_stand_last() {
 fn logins_that_no_client_can_send_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
-        (["--login", "", "--name", "x"], "a login is at least one character"),
-        (["--login", "a:b", "--name", "x"], "a login holds no colon"),
-        (["--login", "a\nb", "--name", "x"], "a login holds no control characters"),
-        (["--login", "a", "--name", "x\u{1b}[31m"], "a name holds no control characters"),
+        (["--login", "", "--name", "x"], "a login must have at least one character"),
+        (["--login", "a:b", "--name", "x"], "a login cannot contain a colon"),
+        (["--login", "a\nb", "--name", "x"], "a login cannot contain control characters"),
+        (["--login", "a", "--name", "x\u{1b}[31m"], "a name cannot contain control characters"),
     ];
     for (given, want) in cases {
         let refused = feedgate(folder.path(), &[&["token", "create"][..], &given].concat());
@@ -61,9 +61,9 @@ fn accounts_have_passwords_that_are_no_arguments() {
     let short = piped(&["add", "ada"], "short");
     assert!(text(&short.stderr).contains("at least 8 characters"), "{}", text(&short.stderr));
     let made = piped(&["add", "ada"], "correct horse");
-    assert_eq!(text(&made.stdout), "account ada is made\n", "{}", text(&made.stderr));
+    assert_eq!(text(&made.stdout), "account ada has been created\n", "{}", text(&made.stderr));
     let again = piped(&["add", "ada"], "correct horse");
-    assert!(!again.status.success() && text(&again.stdout).contains("there is an account ada"));
+    assert!(!again.status.success() && text(&again.stdout).contains("account ada already exists"));
     assert_eq!(text(&piped(&["passwd", "ada"], "battery staple").stdout).lines().count(), 1);
 
     let made = feedgate(folder.path(), &["account", "add", "bob", "--generate"]);
@@ -77,7 +77,7 @@ fn accounts_have_passwords_that_are_no_arguments() {
     assert!(lines[0].starts_with("LOGIN\t") && lines.len() == 3, "{lines:?}");
     assert!(lines[1].starts_with("ada\t") && lines[1].contains("\tyes\t0\t0\t0"), "{lines:?}");
     let closed = feedgate(folder.path(), &["account", "remove", "ada"]);
-    assert_eq!(text(&closed.stdout), "account ada is closed\n");
+    assert_eq!(text(&closed.stdout), "account ada has been deactivated\n");
     let listed = feedgate(folder.path(), &["account", "list"]);
     assert!(text(&listed.stdout).contains("\tno\t0\t0\t0"));
     let gone = feedgate(folder.path(), &["account", "remove", "eve"]);

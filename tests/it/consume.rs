@@ -151,10 +151,16 @@ async fn a_document_that_is_not_found_is_one_that_is_no_longer_kept() {
         publisher.fail("/1", status);
         let begun = consume(folder.path(), &recent, &[]).await;
         assert_eq!(ids(&begun), numbered(2..5), "{begun:?}");
-        assert!(begun.status.success() && complaint(&begun).contains("/1 is no longer kept"));
+        assert!(
+            begun.status.success()
+                && complaint(&begun).contains("/1 has been deleted by the server")
+        );
         let lost = consume(folder.path(), &recent, &["--from", &entry_id("tides", 1)]).await;
         let said = complaint(&lost);
-        assert!(!lost.status.success() && said.contains("/1 is no longer kept"), "{said}");
+        assert!(
+            !lost.status.success() && said.contains("/1 has been deleted by the server"),
+            "{said}"
+        );
     }
     let nothing = consume(folder.path(), &publisher.url("/nothing"), &[]).await;
     let said = complaint(&nothing);

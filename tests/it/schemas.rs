@@ -58,7 +58,7 @@ fn status() -> Status {
         next_fetch: at,
         last_maintenance_at: at,
         period_s: 900,
-        period_reason: "it brings about 1 entry a day".to_owned(),
+        period_reason: "the resource publishes about 1 entry a day".to_owned(),
         popularity: 2.5,
         bozo_rank: 0.25,
         porn_rank: Some(0.0),

@@ -92,7 +92,7 @@ fn at_the_same_number_of_polls_ours_finds_entries_soonest() {
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
 
-    let set = rows(&told, "as their authors set them");
+    let set = rows(&told, "with the settings of their authors");
     assert_eq!(set.len(), 4, "{told}");
     assert!((set[1].1[0] - 24.0).abs() < 0.2, "once an hour:\n{told}");
     let scaled = rows(&told, "scaled to");

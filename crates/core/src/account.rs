@@ -1,17 +1,17 @@
-//! Who may do what: accounts and their tokens.
+//! Accounts, their tokens, and the scopes of tokens.
 
 use chrono::{DateTime, Utc};
 
-/// An account's number in the store.
+/// The number of an account in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AccountId(pub i64);
 
 impl AccountId {
-    /// The number of no account: open subscriptions are kept under it.
+    /// Stands for no account: subscriptions made without authentication have this number.
     pub const NOBODY: AccountId = AccountId(0);
 }
 
-/// One thing a token may allow (Superfeedr's API, "Token rights").
+/// One permission of a token (Superfeedr's API, "Token rights").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Create and change subscriptions.
@@ -22,14 +22,14 @@ pub enum Scope {
     List,
     /// Read entries: retrieve, stream and replay.
     Retrieve,
-    /// Manage accounts and the gateway itself.
+    /// Manage accounts and the gateway.
     Admin,
-    /// Save feeds in the account's own folder below `/storage`; ours, not Superfeedr's.
+    /// Save feeds below `/storage` in the folder of the account. Superfeedr has no such scope.
     Publish,
 }
 
 impl Scope {
-    /// All of them, in the order in which they are shown.
+    /// All scopes, in display order.
     pub const ALL: [Scope; 6] = [
         Scope::Subscribe,
         Scope::Unsubscribe,
@@ -39,7 +39,7 @@ impl Scope {
         Scope::Publish,
     ];
 
-    /// Its name on the wire and on the command line.
+    /// The name on the wire and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Scope::Subscribe => "subscribe",
@@ -51,35 +51,34 @@ impl Scope {
         }
     }
 
-    /// Reads its name.
+    /// Parses the name.
     pub fn from_word(word: &str) -> Option<Scope> {
-        Scope::ALL.into_iter().find(|right| right.as_str() == word)
+        Scope::ALL.into_iter().find(|scope| scope.as_str() == word)
     }
 }
 
-/// A set of rights.
+/// A set of scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// Every right there is.
+    /// Every scope.
     pub fn all() -> Scopes {
         Scope::ALL.into_iter().collect()
     }
 
-    /// Whether `right` is among them.
-    pub fn allow(self, right: Scope) -> bool {
-        self.0 & (1 << right as u8) != 0
+    /// Whether the set contains `scope`.
+    pub fn allow(self, scope: Scope) -> bool {
+        self.0 & (1 << scope as u8) != 0
     }
 
-    /// The names, separated by single spaces: the form kept in the store.
+    /// The names, separated by single spaces, as stored.
     pub fn to_words(self) -> String {
-        let held = Scope::ALL.into_iter().filter(|right| self.allow(*right));
+        let held = Scope::ALL.into_iter().filter(|scope| self.allow(*scope));
         held.map(Scope::as_str).collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads names separated by spaces or commas; an unknown one is returned as the
-    /// error.
+    /// Parses names separated by spaces or commas. An unknown name is returned as the error.
     pub fn from_words(words: &str) -> Result<Scopes, String> {
         let words = words.split([' ', ',']).filter(|word| !word.is_empty());
         words.map(|word| Scope::from_word(word).ok_or_else(|| word.to_owned())).collect()
@@ -87,76 +86,76 @@ impl Scopes {
 }
 
 impl FromIterator<Scope> for Scopes {
-    fn from_iter<I: IntoIterator<Item = Scope>>(rights: I) -> Scopes {
-        Scopes(rights.into_iter().fold(0, |set, right| set | 1 << right as u8))
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Scopes {
+        Scopes(scopes.into_iter().fold(0, |set, scope| set | 1 << scope as u8))
     }
 }
 
-/// What a valid token says about who sent it.
+/// The account and the scopes of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The account it belongs to.
+    /// The account of the token.
     pub account: AccountId,
-    /// The account's login.
+    /// The login of the account.
     pub login: String,
-    /// What it allows.
-    pub rights: Scopes,
+    /// The scopes of the token.
+    pub scopes: Scopes,
 }
 
-/// A token on its way into the store.
+/// A token to be stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// The login of its account.
+    /// The login of the account.
     pub login: String,
-    /// What its owner calls it.
+    /// The name that the owner gave the token.
     pub name: String,
-    /// What it allows.
-    pub rights: Scopes,
-    /// What is kept of it.
+    /// The scopes of the token.
+    pub scopes: Scopes,
+    /// The hash of the token.
     pub hash: TokenHash,
 }
 
-/// A token as it is listed: never the token itself, of which only a hash is kept.
+/// A token in a list, without the token itself, because only its hash is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenInfo {
-    /// Its number.
+    /// The number of the token.
     pub id: i64,
-    /// The login of its account.
+    /// The login of the account.
     pub login: String,
-    /// What its owner calls it.
+    /// The name that the owner gave the token.
     pub name: String,
-    /// What it allows.
-    pub rights: Scopes,
-    /// When it was made.
+    /// The scopes of the token.
+    pub scopes: Scopes,
+    /// When the token was created.
     pub created_at: DateTime<Utc>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<DateTime<Utc>>,
 }
 
-/// An account as it is listed.
+/// An account in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountInfo {
-    /// What its owner signs in with.
+    /// The login of the account.
     pub login: String,
-    /// When it was made.
+    /// When the account was created.
     pub created_at: DateTime<Utc>,
-    /// Whether it has a password.
+    /// Whether the account has a password.
     pub has_password: bool,
-    /// How many live tokens it has.
+    /// The number of tokens that have not been revoked.
     pub tokens: u64,
-    /// How many files it stores.
+    /// The number of stored files.
     pub files: u64,
-    /// How many bytes they have in all.
+    /// The size of all stored files, in bytes.
     pub bytes: u64,
 }
 
-/// The SHA-256 of a token. Tokens are 256 random bits, so a plain hash suffices
-/// (rule S36), and looking one up by it leaks no timing (rule S33).
+/// The SHA-256 of a token. A token has 256 random bits, so a plain hash suffices (S36), and a
+/// lookup by the hash leaks no timing (S33).
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenHash(pub [u8; 32]);
 
 impl TokenHash {
-    /// The hash of `token`.
+    /// Hashes `token`.
     pub fn from_token(token: &str) -> TokenHash {
         use sha2::{Digest, Sha256};
         TokenHash(Sha256::digest(token.as_bytes()).into())
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_survive_the_store() {
+    fn scopes_survive_the_store() {
         let some: Scopes = [Scope::List, Scope::Subscribe].into_iter().collect();
         assert_eq!(some.to_words(), "subscribe list");
         assert_eq!(Scopes::from_words("subscribe,list"), Ok(some));

@@ -1,9 +1,8 @@
-//! Bringing in what a source published before it was watched: which of its documents are
-//! read, and when that ends.
+//! Backfill: reads what a source published before its first subscription. This module decides which
+//! documents are read, and when the backfill ends.
 //!
-//! The way goes back from the newest document, page by page; what is found is laid aside,
-//! and goes into the log when the way has ended, oldest first. Everything here is decided
-//! from what was seen; nothing is fetched or stored.
+//! Documents are read from the newest backwards. Their entries are staged, and appended to the log
+//! oldest first when the last document has been read. Nothing is fetched or stored here.
 
 use chrono::{DateTime, Utc};
 
@@ -13,24 +12,24 @@ use feedgate_feed::model::{Feed, KnownBy};
 
 /// Feed history, RFC 5005.
 const HISTORY: &str = "http://purl.org/syndication/history/1.0";
-/// How relations were written in full (RFC 4287 `#rfc.section.4.2.7.2`).
+/// The full form of relation names (RFC 4287 `#rfc.section.4.2.7.2`).
 const REGISTRY: &str = "http://www.iana.org/assignments/relation/";
-/// So many pages in a row without anything new are the end, whatever they link to: a
-/// server that answers every page number with the same page would be asked for ever.
+/// The backfill ends after this many consecutive documents without new entries, because a server
+/// that returns the same page for every page number would be read for ever.
 const MOST_BARREN: u32 = 3;
 
-/// By which links a source leads to what came before.
+/// The kind of links that lead to older documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
     /// `prev-archive`: documents that do not change (RFC 5005 `#section-4`, seed 004).
     Archive,
-    /// `next`: pages of a list, which slide while it grows (RFC 5005 `#section-3`), and
-    /// `next_url` of JSON Feed.
+    /// `next`: pages of a list whose content moves while the list grows (RFC 5005 `#section-3`),
+    /// and `next_url` of JSON Feed.
     Paged,
 }
 
 impl Chain {
-    /// The relation, which is the word kept in the store.
+    /// The relation, which is also the word in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             Chain::Archive => "prev-archive",
@@ -38,36 +37,36 @@ impl Chain {
         }
     }
 
-    /// Reads the word kept in the store.
+    /// Parses the word in the store.
     pub fn from_word(word: &str) -> Option<Chain> {
         [Chain::Archive, Chain::Paged].into_iter().find(|chain| chain.as_str() == word)
     }
 }
 
-/// How much of a source's history is brought in.
+/// The operator's limits for one backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackfillLimits {
-    /// Documents read; none turns it off.
+    /// The maximum number of documents; 0 disables backfills.
     pub pages: u32,
-    /// Entries kept; the page that passes it is the last.
+    /// The maximum number of entries. The document that exceeds it is the last one.
     pub entries: u64,
-    /// Bytes read, decompressed; as above.
+    /// The maximum number of decompressed bytes. The document that exceeds it is the last one.
     pub bytes: u64,
 }
 
-/// How the way back ended.
+/// The reason why a backfill ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackfillEnd {
-    /// At the beginning, or where nothing new came any more.
+    /// The oldest document was reached, or documents stopped having new entries.
     Complete,
-    /// At a limit.
+    /// A limit was reached.
     Limited,
-    /// At a document that could not be had: a code of `docs/errors.md`.
+    /// A document could not be read; holds a code of `docs/errors.md`.
     Broken(String),
 }
 
 impl BackfillEnd {
-    /// The word kept in the store and shown.
+    /// The word in the store and in messages.
     pub fn as_str(&self) -> &str {
         match self {
             BackfillEnd::Complete => "complete",
@@ -76,7 +75,7 @@ impl BackfillEnd {
         }
     }
 
-    /// Reads the word kept in the store.
+    /// Parses the word in the store.
     pub fn from_word(word: &str) -> BackfillEnd {
         match word {
             "complete" => BackfillEnd::Complete,
@@ -86,50 +85,50 @@ impl BackfillEnd {
     }
 }
 
-/// How far the history of one resource has been brought in.
+/// The progress of the backfill of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backfill {
     /// The resource.
     pub resource: ResourceId,
-    /// By which links its documents are followed, once that is known.
+    /// The kind of links that are followed, once it is known.
     pub chain: Option<Chain>,
-    /// The document that is read next; `None` is the resource itself, or no more.
+    /// The document to read next; `None` is the resource itself, or no further document.
     pub next: Option<String>,
-    /// Documents read.
+    /// The number of documents read.
     pub pages: u32,
-    /// Entries laid aside.
+    /// The number of entries staged.
     pub entries: u64,
-    /// Bytes read, decompressed.
+    /// The number of decompressed bytes read.
     pub bytes: u64,
-    /// Documents in a row that had nothing new.
+    /// The number of consecutive documents without new entries.
     pub barren: u32,
-    /// Attempts at the next document.
+    /// The number of attempts to read the next document.
     pub attempts: u32,
-    /// What entries go by (rule N2).
+    /// What identifies an entry (N2).
     pub known_by: KnownBy,
-    /// Whether the resource is not polled before the end: its log was empty, and what it
-    /// holds now comes after what it held before.
+    /// Whether polling is delayed until the backfill ends. It is delayed if the log was empty, so
+    /// that the current entries are appended after the older ones.
     pub holds: bool,
-    /// How the way back ended; `None` while it goes on.
+    /// The reason why reading ended; `None` while documents are read.
     pub ending: Option<BackfillEnd>,
-    /// Entries that came into the log.
+    /// The number of entries appended to the log.
     pub appended: u64,
-    /// When all was in the log; `None` while there is something to do.
+    /// When all entries had been appended; `None` while there is something to do.
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-/// A document of the past, as it was read.
+/// An older document, as it was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PastPage {
-    /// Where it was asked for, and where it was found.
+    /// The requested URL and the URL after redirects.
     pub urls: Vec<String>,
-    /// Its length.
+    /// The length in bytes.
     pub bytes: u64,
-    /// What its entries go by.
+    /// What identifies its entries.
     pub known_by: KnownBy,
-    /// Its entries, oldest first, rendered.
+    /// The entries, oldest first, rendered.
     pub entries: Vec<Candidate>,
-    /// Where it leads.
+    /// The link to the next older document.
     pub link: Option<(Chain, String)>,
 }
 
@@ -154,7 +153,7 @@ impl Default for Backfill {
 }
 
 impl Backfill {
-    /// A word for where it stands.
+    /// The state in one word.
     pub fn state(&self) -> &'static str {
         match (&self.ending, self.ended_at) {
             (_, Some(_)) => "done",
@@ -168,8 +167,8 @@ impl Backfill {
         self.pages < limits.pages && self.entries < limits.entries && self.bytes < limits.bytes
     }
 
-    /// Moves on behind a page of which `new` entries were laid aside. `was_seen` says
-    /// that where it leads was read before.
+    /// Records a document of which `new` entries were staged. `was_seen` states whether the next
+    /// document has been read before.
     pub fn walked(&mut self, page: &PastPage, new: u64, was_seen: bool) {
         self.pages += 1;
         self.entries += new;
@@ -186,20 +185,20 @@ impl Backfill {
         }
     }
 
-    /// The way back ends; what was laid aside goes into the log.
+    /// Ends the reading. The staged entries are then appended to the log.
     pub fn end(&mut self, ending: BackfillEnd) {
         self.next = None;
         self.ending = Some(ending);
     }
 }
 
-/// Whether nothing was ever read of a resource, so that its history can come first.
+/// Whether the resource was never fetched, so that its history can be appended first.
 pub fn is_unread(resource: &Resource) -> bool {
     resource.head.0 == 0 && resource.body_version == 0 && resource.status.last_fetch.is_none()
 }
 
-/// Where a normalized document leads to what came before it, by the links followed so far.
-/// `headers` are relations and addresses of its headers' links.
+/// Returns the link of a normalized document to the next older one, by the kind of links followed
+/// so far. `headers` are the relations and targets of the links in the response headers.
 pub fn leads_to(
     feed: &Feed,
     headers: &[(String, String)],
@@ -211,7 +210,7 @@ pub fn leads_to(
         return None;
     }
     let in_feed = feed.links.iter().filter(|link| {
-        // Blogs link the next page of their site as well.
+        // Blogs also link the next page of their web site.
         link.mime.as_deref().is_none_or(|mime| !mime.to_ascii_lowercase().starts_with("text/html"))
     });
     let in_feed = in_feed.map(|link| (link.rel.as_str(), link.href.as_str()));

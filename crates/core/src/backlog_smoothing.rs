@@ -15,23 +15,23 @@ const LEAST_PER_S: f64 = 10.0;
 /// The clock was set if it advanced by this much more, or less, than the time that passed.
 const JUMP: TimeDelta = TimeDelta::minutes(5);
 
-/// A resource whose time has come and gone.
+/// An overdue resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overdue {
-    /// Which.
+    /// The resource.
     pub id: ResourceId,
     /// When it was due.
     pub due_at: DateTime<Utc>,
-    /// Seconds between two of its polls.
+    /// The poll period in seconds.
     pub period_s: u32,
-    /// How many wait for it.
+    /// The number of subscribers.
     pub subscribers: u32,
-    /// Whether somebody said that it changed.
+    /// Whether a ping reported a change.
     pub pinged: bool,
 }
 
 impl Overdue {
-    /// How urgent it is: its lateness in periods, weighed by who waits.
+    /// The urgency: the number of periods the resource is late, weighted by its subscribers.
     fn urgency(&self, now: DateTime<Utc>) -> f64 {
         let late_s = (now - self.due_at).as_seconds_f64().max(0.0);
         let weight = 1.0 + f64::from(self.subscribers).ln_1p();
@@ -39,8 +39,8 @@ impl Overdue {
     }
 }
 
-/// When each is to be polled: what was pinged first, then the most urgent, at no more than
-/// twice the normal rate. However many polls a resource has missed, it is given one.
+/// Assigns a poll time to each resource: pinged resources first, then the most urgent, at no more
+/// than twice the normal rate. A resource is polled once, however many polls it has missed.
 pub fn release(
     mut overdue: Vec<Overdue>,
     polls_per_day: f64,
@@ -68,9 +68,9 @@ pub struct ClockWatch {
 /// The result of [`ClockWatch::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockReading {
-    /// The first check, before which the process may have stood still for any time.
+    /// The first check. How long the process may have been suspended before it is unknown.
     First,
-    /// The clock advanced by as much time as passed.
+    /// The clock advanced by the time that passed.
     Steady,
     /// The clock was set, or the machine was suspended.
     Jumped,

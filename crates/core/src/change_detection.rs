@@ -1,18 +1,18 @@
-//! Which entries of a document are news, and to whom (rules N3 to N8).
+//! Change detection: classifies the entries of a document as new, updated, old or known, and
+//! determines who is notified (N3 to N8).
 //!
-//! One pure function, [`classify`]. It is given what a document holds, what the store knows
-//! of that, and where the resource stands, and says of each entry what to do. The poller
-//! asks it to learn which entries are worth rendering; the store asks it again within the
-//! transaction that appends, with the resource locked, so that whichever nodes polled at
-//! the same time, one answer is kept (rules N11, N13).
+//! [`classify`] is a pure function of the document, the entries that the store knows, and the state
+//! of the resource. The poller calls it to find out which entries must be rendered. The store calls
+//! it again in the transaction that appends, with the resource locked, so that one result is stored
+//! when several nodes poll at the same time (N11, N13).
 //!
-//! What holds here:
+//! What always holds:
 //!
-//! * An entry is matched with at most one that is known, and the other way round: what
-//!   is in the document under its own name is never taken for the former self of another.
-//! * In doubt an entry is news. It is held back only where its own date says that it is
-//!   old, or where a crowd of entries without dates arrives at once.
-//! * Order is that of the document, oldest first; nothing here moves an entry.
+//! * An entry of the document is matched with at most one known entry, and vice versa: a known
+//!   entry whose id is in the document is never matched with another entry.
+//! * In doubt an entry is new. It is held back only if its own date is old, or if many entries
+//!   without dates arrive together.
+//! * Entries keep the order of the document, oldest first.
 
 mod candidate;
 mod known;
@@ -32,27 +32,27 @@ use feedgate_feed::repair::{RepairCode, RepairWeight};
 pub use candidate::{Candidate, Deletion, FeedDocument};
 pub use known::{Known, KnownEntry};
 
-/// From how many entries on the whole of a document says something (rule N4).
+/// The minimum number of entries for a statement about a whole document (N4).
 const CROWD: usize = 5;
 
-/// Where a resource stood when its document was fetched.
+/// The state of a resource when its document was fetched.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Baseline {
-    /// Whether it was read as a feed before. If not, nothing is held back: the whole poll
-    /// is silent.
+    /// Whether the resource was read as a feed before. The first poll holds nothing back, because
+    /// it notifies nobody.
     pub is_known: bool,
     /// The title of the feed.
     pub title: String,
-    /// When it was last fetched with success.
+    /// The time of the last successful fetch.
     pub last_good: Option<DateTime<Utc>>,
-    /// Whether it has failed since then.
+    /// Whether a poll has failed since then.
     pub is_failing: bool,
-    /// How many entries it publishes in an hour, averaged.
+    /// The average number of entries published per hour.
     pub per_hour: f64,
 }
 
 impl Baseline {
-    /// Reads it off what is kept of a resource.
+    /// Derives the state from a stored resource.
     pub fn from_stored(kind: ResourceKind, status: &Status, polling: &Polling) -> Baseline {
         let is_failing = polling.failing_since.is_some();
         Baseline {
@@ -65,26 +65,27 @@ impl Baseline {
     }
 }
 
-/// What is to be done about one candidate.
+/// The result for one candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryChange {
-    /// It is appended; [`Audience::Nobody`] says that it is old (rule N5).
+    /// A new entry, which is appended; [`Audience::Nobody`] means that it is old (N5).
     New(Audience),
-    /// It says something else than it did: the new content is appended (rule N7).
+    /// A known entry with new content, which is appended (N7).
     Updated(KnownEntry, Audience),
-    /// The same, but too soon after the last time: the document is to be read again.
+    /// A known entry with new content, too soon after its last update: the document is read again
+    /// later.
     PutOff(KnownEntry),
-    /// It is known under another name, or what it said was not remembered: what it goes by
-    /// and says now is remembered, and nobody is told (rules N3, N4).
+    /// A known entry with another id, or with content that was not stored: the id and the content
+    /// digest are stored, and nobody is notified (N3, N4).
     Learnt(KnownEntry),
-    /// Nothing to do.
+    /// A known entry without changes.
     Known(KnownEntry),
-    /// The document holds it twice.
+    /// A duplicate of another entry of the document.
     Repeated,
 }
 
 impl EntryChange {
-    /// The entry that it is taken for.
+    /// The known entry that was matched.
     pub fn known(&self) -> Option<&KnownEntry> {
         match self {
             EntryChange::Updated(known, _)
@@ -95,54 +96,54 @@ impl EntryChange {
         }
     }
 
-    /// Whether a record comes of it.
+    /// Whether a record is appended.
     pub fn is_appended(&self) -> bool {
         matches!(self, EntryChange::New(_) | EntryChange::Updated(..))
     }
 }
 
-/// What [`classify`] says.
+/// The result of [`classify`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeSet {
-    /// One for each candidate, in their order.
+    /// The results, in the order of the candidates.
     pub verdicts: Vec<EntryChange>,
-    /// What the publisher has taken back: places in the document's deletions, and the
-    /// entry (rule N8).
+    /// The deletions of known entries: the index of the deletion in the document, and the entry
+    /// (N8).
     pub deleted: Vec<(usize, KnownEntry)>,
-    /// How many entries came back under another name (rules N3, N4).
+    /// The number of entries whose id has changed (N3, N4).
     pub renamed: usize,
-    /// Whether this seems to be another feed than before (rule N5).
+    /// Whether the document seems to be another feed than before (N5).
     pub is_another_feed: bool,
-    /// Whether something that is to be appended was not rendered, because it was judged
-    /// otherwise before: the document is to be read again.
+    /// Whether an entry to be appended has not been rendered, because an earlier classification
+    /// differed. The document is then read again.
     pub is_unrendered: bool,
 }
 
 impl ChangeSet {
-    /// How many entries are news to everybody.
+    /// The number of entries that are sent to all subscribers.
     pub fn new_records(&self) -> usize {
         self.count(
             |verdict| matches!(verdict, EntryChange::New(audience) if *audience != Audience::Nobody),
         )
     }
 
-    /// How many entries are kept and not sent because they are old.
+    /// The number of entries that are stored but not sent, because they are old.
     pub fn old(&self) -> usize {
         self.count(|verdict| *verdict == EntryChange::New(Audience::Nobody))
     }
 
-    /// How many entries say something else than they did.
+    /// The number of updated entries.
     pub fn updated(&self) -> usize {
         self.count(|verdict| matches!(verdict, EntryChange::Updated(..)))
     }
 
-    /// Whether there is something that has to be looked at again.
+    /// Whether the document must be read again.
     pub fn is_put_off(&self) -> bool {
         let waits = |verdict: &EntryChange| matches!(verdict, EntryChange::PutOff(_));
         self.is_unrendered || self.verdicts.iter().any(waits)
     }
 
-    /// Whether there is anything to keep, apart from what was seen once more.
+    /// Whether there is anything to store, apart from the fact that known entries were seen again.
     pub fn is_empty(&self) -> bool {
         let idle = |verdict: &EntryChange| {
             matches!(verdict, EntryChange::Known(_) | EntryChange::Repeated)
@@ -150,8 +151,8 @@ impl ChangeSet {
         self.deleted.is_empty() && self.verdicts.iter().all(idle)
     }
 
-    /// The bozo rank of the feed, given that of its document: ids that change are as bad as
-    /// ids that repeat (rule N3).
+    /// The bozo rank of the feed, given that of its document. Ids that change are as bad as ids
+    /// that repeat (N3).
     pub fn bozo_rank(&self, of_document: f64) -> f64 {
         let RepairWeight::Share(weight) = RepairCode::IdRepeated.weight() else {
             return of_document;
@@ -161,7 +162,7 @@ impl ChangeSet {
         (rank * 100.0).round() / 100.0
     }
 
-    /// What the status says of it, if it is out of the ordinary.
+    /// The remarks for the status, if anything unusual was found.
     pub fn remark(&self) -> Option<String> {
         let mut remarks = Vec::new();
         if self.is_another_feed {
@@ -185,7 +186,7 @@ fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Says of each candidate what to do about it.
+/// Classifies the candidates.
 pub fn classify(
     document: &FeedDocument,
     known: &Known,
@@ -217,17 +218,17 @@ pub fn classify(
     changes
 }
 
-/// "At most 24 notified updates per entry" (rule N7), because a counter inside a text would
-/// be one for ever …
+/// "At most 24 notified updates per entry" (N7), because a counter in the text of an entry would
+/// cause updates for ever …
 const MOST_UPDATES: u32 = 24;
-/// … and what comes after them is kept this often, and sent to nobody.
+/// … and further updates are stored at this interval, and sent to nobody.
 const KEPT_EVERY: TimeDelta = TimeDelta::days(1);
 /// "≥ 60 s apart" (rule N7).
 const APART: TimeDelta = TimeDelta::seconds(60);
 /// An update "not older than 3 minutes at the time of the fetch" is fresh (rule N7) …
 const FRESH: TimeDelta = TimeDelta::minutes(3);
 
-/// What is to be done about an entry that is known by its id.
+/// Classifies an entry whose id is known.
 fn revised(candidate: &Candidate, known: &KnownEntry, now: DateTime<Utc>) -> EntryChange {
     let Some(digest) = known.digest else { return EntryChange::Learnt(known.clone()) };
     if digest == candidate.digest && !known.is_deleted {
@@ -250,7 +251,7 @@ fn revised(candidate: &Candidate, known: &KnownEntry, now: DateTime<Utc>) -> Ent
     EntryChange::Updated(known.clone(), audience)
 }
 
-/// The deletions of entries that are known and that the document does not hold besides.
+/// Returns the deletions of known entries that are not also entries of the document.
 fn deleted(document: &FeedDocument, known: &Known) -> Vec<(usize, KnownEntry)> {
     let mut gone = std::collections::HashSet::new();
     let is_held = |key: EntryKey| document.candidates.iter().any(|held| held.id == key);

@@ -1,26 +1,26 @@
-//! Collections: resources that are never fetched, whose logs are fed by the logs of others.
+//! Collections: resources that are never fetched, and whose logs are filled from other logs.
 //!
-//! Whatever holds for a log holds for theirs: pages, cursors, subscriptions. They are not
-//! collected themselves, so there are no circles.
+//! Pages, cursors and subscriptions work as for any other log. A collection is not collected
+//! itself, so that there are no cycles.
 
 use super::account::AccountId;
 use super::record::{Audience, Record, Seq};
 use super::resource::{Resource, ResourceId};
 use super::topic::Topic;
 
-/// What a collection takes in.
+/// The scope of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CollectionKind {
     /// Every public resource.
     All,
-    /// Whatever an account subscribes to, as long as it does.
+    /// The resources to which an account subscribes, for as long as it does.
     Account(AccountId),
     /// The topics that the operator lists under a name.
     Named(CollectionName),
 }
 
 impl CollectionKind {
-    /// The text by which the store knows it.
+    /// The text in the store.
     pub fn kept(&self) -> String {
         match self {
             CollectionKind::All => "all".to_owned(),
@@ -29,7 +29,7 @@ impl CollectionKind {
         }
     }
 
-    /// Whose subscriptions it follows, if it does.
+    /// The account whose subscriptions the collection follows, if any.
     pub fn account(&self) -> Option<AccountId> {
         match self {
             CollectionKind::Account(account) => Some(*account),
@@ -38,12 +38,12 @@ impl CollectionKind {
     }
 }
 
-/// What the operator calls a collection: it stands in addresses.
+/// The operator's name for a collection, which is part of its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CollectionName(String);
 
 impl CollectionName {
-    /// The longest, in bytes.
+    /// The maximum length in bytes.
     pub const LONGEST_BYTES: usize = 64;
 
     /// Accepts lower-case letters, digits, `-` and `_`.
@@ -55,48 +55,48 @@ impl CollectionName {
         is_name.then(|| CollectionName(text.to_owned()))
     }
 
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A collection on its way into the store.
+/// A collection to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// What it takes in.
+    /// The scope.
     pub scope: CollectionKind,
-    /// What it goes by as a resource. It counts when the collection is made, and stays: the
-    /// ids of feed and entries are made of it. Of a collection that is not public it holds
-    /// something that nobody can guess.
+    /// The topic. It takes effect when the collection is created and never changes, because the ids
+    /// of the feed and its entries are derived from it. The topic of a private collection contains
+    /// a random part.
     pub topic: Topic,
     /// The title of its feed.
     pub title: String,
 }
 
-/// A collection as the operator describes it.
+/// A collection in the operator's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredCollection {
-    /// What it is called.
+    /// The name.
     pub name: CollectionName,
-    /// The resources in it.
+    /// The member resources.
     pub topics: Vec<Topic>,
-    /// The login of the account that it is shown to; `None` shows it to everybody.
+    /// The login of the account that may read the collection; `None` if it is public.
     pub account: Option<String>,
 }
 
-/// What a collection has yet to take in from the log of one resource.
+/// The records that a collection has to take from the log of one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingCollection {
     /// The collection.
     pub collection: ResourceId,
     /// The resource.
     pub member: Resource,
-    /// The last number that need not be taken in.
+    /// The last number that was taken before.
     pub after: Seq,
-    /// The last number that is taken in with this.
+    /// The last number that this step takes.
     pub upto: Seq,
-    /// What stands between them and is for others, ascending, with whom it reaches.
+    /// The records in between with an audience, ascending.
     pub records: Vec<(Record, Audience)>,
 }
 

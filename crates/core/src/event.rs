@@ -13,9 +13,9 @@ use chrono::{DateTime, Utc};
 use super::account::AccountId;
 use super::redaction;
 
-/// The longest sentence of an event, in characters.
+/// The maximum length of a sentence, in characters.
 const LONGEST_DETAIL_CHARS: usize = 500;
-/// The longest excerpt of an answer: enough for the sentence that says what is wrong.
+/// The maximum length of an excerpt of a response: enough for its error message.
 const LONGEST_EXCERPT_CHARS: usize = 200;
 
 /// Makes an enum with a word for each variant.
@@ -26,15 +26,15 @@ macro_rules! words {
         pub enum $name { $($(#[$doc])* $variant),* }
 
         impl $name {
-            /// All of them, in the order in which they are offered.
+            /// All values, in display order.
             pub const ALL: &[$name] = &[$($name::$variant),*];
 
-            /// The word kept in the store and shown.
+            /// The word in the store and on the page.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word),* }
             }
 
-            /// Reads the word.
+            /// Parses the word.
             pub fn from_word(word: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|held| held.as_str() == word)
             }
@@ -75,13 +75,13 @@ words! {
 words! {
     /// How an event ended.
     EventOutcome {
-        /// It succeeded.
+        /// The operation succeeded.
         Ok = "ok",
-        /// It has not ended; another event will follow.
+        /// The operation has not ended; another event will follow.
         Pending = "pending",
-        /// feedgate refused it.
+        /// feedgate refused the request.
         Refused = "refused",
-        /// It failed at the other side.
+        /// The operation failed at the other side.
         Failed = "failed",
     }
 }
@@ -109,7 +109,7 @@ pub struct Event {
     pub at: DateTime<Utc>,
     /// What an event is about.
     pub kind: EventKind,
-    /// How an event ended.
+    /// How the operation ended.
     pub outcome: EventOutcome,
     /// The reason, as a code of `docs/errors.md` or a poll outcome; may be empty.
     pub code: Cow<'static, str>,
@@ -123,11 +123,11 @@ pub struct Event {
     pub account: Option<AccountId>,
     /// How many events this line stands for.
     pub many: u64,
-    /// How long it took.
+    /// The duration.
     pub took: Option<Duration>,
     /// A sentence for people.
     pub detail: String,
-    /// What only the operator may read: the response of a private address.
+    /// Details for the operator only: the response of a private address.
     pub private_detail: String,
 }
 
@@ -150,44 +150,44 @@ impl Event {
         }
     }
 
-    /// With the protocol of the subscription or the source of the ping.
+    /// Sets the protocol of the subscription or the source of the ping.
     #[must_use]
     pub fn via(self, via: &'static str) -> Event {
         Event { via: Cow::Borrowed(via), ..self }
     }
 
-    /// About the feed at this address, which may be any text that a client sent.
+    /// Sets the feed by its address, which may be any text that a client sent.
     #[must_use]
     pub fn about_feed(self, feed: &str) -> Event {
         Event { feed: redaction::feed(feed), ..self }
     }
 
-    /// With the callback at this address.
+    /// Sets the callback.
     #[must_use]
     pub fn to(self, callback: &str) -> Event {
         Event { callback: callback.to_owned(), ..self }
     }
 
-    /// With the account that owns the subscription.
+    /// Sets the account that owns the subscription.
     #[must_use]
     pub fn owned_by(self, account: Option<AccountId>) -> Event {
         Event { account, ..self }
     }
 
-    /// With the time that it took.
+    /// Sets the duration.
     #[must_use]
     pub fn lasting(self, took: Duration) -> Event {
         Event { took: Some(took), ..self }
     }
 
-    /// With another outcome, and the reason as a code and as a sentence. The address of the
-    /// callback is redacted from the sentence.
+    /// Sets the outcome, and the reason as a code and as a sentence. The address of the callback is
+    /// redacted from the sentence.
     #[must_use]
     pub fn ended(self, outcome: EventOutcome, code: &'static str, why: &str) -> Event {
         Event { outcome, code: Cow::Borrowed(code), ..self }.saying(why)
     }
 
-    /// With a sentence for people, from which the address of the callback is redacted.
+    /// Sets the sentence for people, from which the address of the callback is redacted.
     #[must_use]
     pub fn saying(mut self, what: &str) -> Event {
         let what = redaction::without(&redaction::line(what, LONGEST_DETAIL_CHARS), &self.callback);
@@ -195,7 +195,7 @@ impl Event {
         self
     }
 
-    /// With the beginning of the response.
+    /// Sets the beginning of the response.
     #[must_use]
     pub fn answered(mut self, excerpt: &AnswerExcerpt) -> Event {
         let text = redaction::without(&excerpt.text, &self.callback);
@@ -208,28 +208,28 @@ impl Event {
     }
 }
 
-/// An event that is kept.
+/// A stored event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Its number: greater than that of every event that could be seen before it.
+    /// The number, which is greater than that of every event that was visible before.
     pub id: i64,
     /// The event.
     pub event: Event,
 }
 
-/// Who looks at the log.
+/// The reader of the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventViewer {
-    /// Anybody.
+    /// Any reader.
     Anonymous,
-    /// Who owns some of the subscriptions.
+    /// The owner of subscriptions.
     Account(AccountId),
     /// The operator.
     Admin,
 }
 
 impl EventViewer {
-    /// Whether the callback of `event` is theirs to see.
+    /// Whether the reader may see the callback of `event`.
     pub fn owns(self, event: &Event) -> bool {
         match self {
             EventViewer::Anonymous => false,
@@ -239,24 +239,24 @@ impl EventViewer {
     }
 }
 
-/// Which events to read.
+/// The events to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
-    /// For whom: a filter finds nothing that they may not see.
+    /// The reader. A filter matches only what the reader may see.
     pub viewer: EventViewer,
-    /// Only those whose feed holds this text, in any case; empty for all.
+    /// Only events whose feed contains this text, ignoring case; empty for all.
     pub feed: String,
-    /// Only those whose callback holds this text, or is this address; empty for all.
+    /// Only events whose callback contains this text, or is this address; empty for all.
     pub callback: String,
-    /// Only those of this kind.
+    /// Only events of this kind.
     pub kind: Option<EventKind>,
-    /// Only those with this outcome.
+    /// Only events with this outcome.
     pub outcome: Option<EventOutcome>,
-    /// Those after this one, the oldest of them; `None` reads the newest.
+    /// Only events after this one, oldest first; `None` reads the newest.
     pub after: Option<i64>,
-    /// Those before this one.
+    /// Only events before this one.
     pub before: Option<i64>,
-    /// How many at most.
+    /// The maximum number of events.
     pub limit: usize,
 }
 

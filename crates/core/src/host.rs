@@ -1,8 +1,8 @@
-//! What is learned of a publisher's server, or of a group of servers that limits together
-//! (`limit`): how long to leave it alone, and how fast it may be asked afterwards.
+//! The rate limits of a publisher's server, or of a group of servers that are limited together
+//! ([`host_groups`](super::host_groups)): how long no requests are sent to it, and at which
+//! interval afterwards.
 //!
-//! Everything here is a pure function of what was seen; the store keeps it, so that all
-//! nodes know the same.
+//! All functions are pure; the results are stored, so that all nodes use the same.
 
 use std::time::Duration;
 
@@ -11,86 +11,88 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use super::host_groups::LONGEST_SPACING;
 use super::resource_id::ResourceId;
 
-/// A server that says "slow down" and not for how long is left alone this long (rule P26) …
+/// After 429 without `Retry-After`, no requests are sent to the server for this long (P26) …
 const SLOW_DOWN: Duration = Duration::from_secs(600);
-/// … and twice as long each time it says so again, up to this.
+/// … doubled each time, up to this.
 const LONGEST_SLOW_DOWN: Duration = Duration::from_secs(6 * 3_600);
-/// A server's `Retry-After` is followed for a day at most (P25).
+/// The maximum `Retry-After` of a server that is followed (P25).
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
-/// Refusals this close together belong together (rule P27).
+/// Refusals within this time are counted together (P27).
 pub const TOGETHER: Duration = Duration::from_secs(600);
-/// So many different URLs make trouble the server's own (rule P27).
+/// The number of refused URLs from which a refusal concerns the whole server (P27).
 const SEVERAL: u32 = 3;
-/// For so long a refusal of one URL counts towards a block of its server …
+/// Refusals within this time count towards a block by the server …
 pub const BLOCK_WITHIN: Duration = Duration::from_secs(24 * 3_600);
-/// … which takes so many URLs refused in the same way.
+/// … which takes this many URLs refused with the same status code.
 const BLOCKED: u32 = 5;
-/// Where nothing was learned yet, slowing down begins here.
+/// The first learned interval between requests.
 const FIRST_SPACING: Duration = Duration::from_secs(1);
-/// What is left of a learned pause after an hour without a "slow down" (rule P28).
+/// The share of a learned interval that remains after an hour without a 429 (P28).
 const KEPT_PER_HOUR: f64 = 0.9;
 
-/// What is known of one group.
+/// The state of one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Until when it is left alone.
+    /// Until when no requests are sent to the group.
     pub cool_until: Option<DateTime<Utc>>,
-    /// The pause learned when it last said "slow down"; zero before it ever did.
+    /// The interval between requests learned at the last 429; zero if there was none.
     pub spacing: Duration,
-    /// When that was.
+    /// The time of the last 429.
     pub slowed_at: Option<DateTime<Utc>>,
-    /// How often in a row it said so, without a good answer in between.
+    /// The number of consecutive 429 without a successful response in between.
     pub slow_downs: u32,
 }
 
-/// One URL of a group was refused: 401, 403, 429 or 503.
+/// The refusal of one URL of a group: 401, 403, 429 or 503.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRefusal {
     /// The group.
     pub group: String,
-    /// Whose URL.
+    /// The resource whose URL was refused.
     pub resource: ResourceId,
-    /// When.
+    /// The time of the response.
     pub at: DateTime<Utc>,
-    /// With what status code.
+    /// The status code.
     pub http_code: u16,
-    /// Seconds for which it asked to be left alone, if it said so; 0 says nothing.
+    /// The `Retry-After` of the response in seconds; 0 counts as none.
     pub retry_after_s: Option<u32>,
 }
 
-/// How many different URLs of the group were refused lately, this one included.
+/// The numbers of different URLs of the group that were refused recently, including this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusalEvidence {
-    /// With 429 or 503, within [`TOGETHER`].
+    /// URLs refused with 429 or 503 within [`TOGETHER`].
     pub busy: u32,
-    /// With 403, within [`TOGETHER`] and since the group last answered well.
+    /// URLs refused with 403 within [`TOGETHER`], since the last successful response.
     pub forbidden: u32,
-    /// As this one was, within [`BLOCK_WITHIN`] and since the group last answered well.
+    /// URLs refused with the same status code within [`BLOCK_WITHIN`], since the last successful
+    /// response.
     pub alike: u32,
 }
 
-/// What follows for the whole group.
+/// The consequences for the whole group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostBackoff {
-    /// What is known of it from now on.
+    /// The new state of the group.
     pub host: Host,
-    /// Until when nobody asks it, and why, in a sentence.
+    /// Until when no requests are sent, and the reason in a sentence.
     pub leave_alone: (DateTime<Utc>, String),
-    /// Whether it refuses us altogether, so that no single resource is to blame.
+    /// Whether the group refuses all requests of this gateway, so that no single resource is the
+    /// cause.
     pub is_block: bool,
 }
 
 impl Host {
-    /// The pause between the starts of two fetches at `now`: what was learned, less a tenth
-    /// for each hour since, and never less than `least` (rule P28).
+    /// The interval between the starts of two fetches at `now`: the learned one, less a tenth for
+    /// each hour since, but at least `least` (P28).
     pub fn spacing_at(&self, least: Duration, now: DateTime<Utc>) -> Duration {
         let Some(slowed_at) = self.slowed_at else { return least };
         let hours = (now - slowed_at).num_hours().clamp(0, 10_000) as i32;
         self.spacing.mul_f64(KEPT_PER_HOUR.powi(hours)).max(least)
     }
 
-    /// What a refusal means for the whole group; `None` if it concerns its URL only.
-    /// `least` is the group's usual pause.
+    /// Returns the consequences of a refusal for the whole group; `None` if it concerns its URL
+    /// only. `least` is the configured interval of the group.
     pub fn refused(
         &self,
         refused: &HostRefusal,
@@ -123,7 +125,7 @@ impl Host {
     }
 }
 
-/// Why a whole group is left alone, for those who wait for one of its resources.
+/// Explains why no requests are sent to a group, for the status of its resources.
 fn why(
     refused: &HostRefusal,
     seen: RefusalEvidence,
@@ -136,22 +138,22 @@ fn why(
     match code {
         _ if is_block => {
             format!(
-                "the server {name} refuses all of us ({code} for {} URLs); it is asked again at {until}",
+                "the server {name} refuses all requests ({code} for {} URLs); the next request is at {until}",
                 seen.alike
             )
         }
-        429 => format!("the server {name} asked everyone to wait until {until}"),
+        429 => format!("the server {name} requested a pause of all requests until {until}"),
         _ => {
             let urls = if code == 403 { seen.forbidden } else { seen.busy };
             format!(
-                "the server {name} turned away {urls} of us ({code}); nobody asks it until {until}"
+                "the server {name} refused {urls} URLs ({code}); no requests are sent to it until {until}"
             )
         }
     }
 }
 
-/// When the `n`th of those who waited for a group to end its rest is asked: one after the
-/// other, so that they do not all meet again (rule P27).
+/// Returns when the `n`th resource that waited for the group is polled: one after the other, so
+/// that they do not all send requests together again (P27).
 pub fn resume_at(until: DateTime<Utc>, n: usize, spacing: Duration) -> DateTime<Utc> {
     let steps = spacing.max(FIRST_SPACING).saturating_mul(u32::try_from(n).unwrap_or(u32::MAX));
     until + TimeDelta::from_std(steps.min(LONGEST_RETRY_AFTER)).unwrap_or_default()
@@ -232,6 +234,9 @@ mod tests {
         let verdict =
             Host::default().refused(&refused(429, None), RefusalEvidence::default(), FIRST_SPACING);
         let (_, why) = verdict.unwrap().leave_alone;
-        assert_eq!(why, "the server a.test asked everyone to wait until 1970-01-01T00:10:00Z");
+        assert_eq!(
+            why,
+            "the server a.test requested a pause of all requests until 1970-01-01T00:10:00Z"
+        );
     }
 }

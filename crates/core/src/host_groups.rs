@@ -1,10 +1,9 @@
-//! Which servers count as one when it comes to how often they are asked (rules P27, P41).
+//! Groups of servers that share one rate limit (P27, P41).
 //!
-//! Usually that is one name and port. The big platforms limit all of their names together,
-//! so these are one group each: `a.tumblr.com` and `b.tumblr.com` are both `tumblr.com`.
-//! Which names belong together cannot be seen from them (the list of public suffixes would
-//! split what limits together, and join what does not), so it is a table, to which an
-//! operator can add.
+//! Usually a group is one name and port. Large platforms limit all of their names together, so each
+//! platform is one group: `a.tumblr.com` and `b.tumblr.com` both belong to `tumblr.com`. The names
+//! alone do not show what belongs together (the public suffix list would split some groups and join
+//! others), so the groups are a table, to which the operator can add.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +12,8 @@ use url::Url;
 
 use super::topic::host;
 
-/// Platforms that limit across their names, and the seconds between two requests where a
-/// platform is known to want more than others.
+/// Platforms that limit all their names together, with the interval between two requests in seconds
+/// if the platform is known to require more than the default.
 const PLATFORMS: [(&str, Option<u64>); 14] = [
     ("blogger.com", None),
     ("blogspot.com", None),
@@ -22,7 +21,7 @@ const PLATFORMS: [(&str, Option<u64>); 14] = [
     ("libsyn.com", None),
     ("livejournal.com", None),
     ("medium.com", None),
-    // Answers 403 to who asks more often than once a minute.
+    // Responds with 403 to more than one request a minute.
     ("reddit.com", Some(60)),
     ("squarespace.com", None),
     ("substack.com", None),
@@ -33,24 +32,24 @@ const PLATFORMS: [(&str, Option<u64>); 14] = [
     ("youtube.com", None),
 ];
 
-/// The longest pause between two requests that is learned or believed (rule P28).
+/// The maximum interval between two requests that is learned or followed (P28).
 pub const LONGEST_SPACING: Duration = Duration::from_secs(60);
 
-/// The table of groups, and the pause for everybody else.
+/// The table of groups, and the interval for all other servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostGroups {
     spacing: Duration,
-    /// A domain, which stands for itself and all below it, and its own pause.
+    /// A domain, which includes all of its subdomains, and its interval.
     table: Arc<[(String, Option<Duration>)]>,
 }
 
 impl HostGroups {
-    /// The known platforms, and `spacing` between the starts of two fetches from anybody.
+    /// The built-in platforms, and `spacing` as the interval between the starts of two fetches.
     pub fn new(spacing: Duration) -> HostGroups {
         HostGroups::with(spacing, Vec::new())
     }
 
-    /// The same with more domains, which win over the known ones.
+    /// Adds domains, which take precedence over the built-in ones.
     pub fn with(spacing: Duration, more: Vec<(String, Option<Duration>)>) -> HostGroups {
         let known = PLATFORMS
             .iter()
@@ -58,14 +57,14 @@ impl HostGroups {
         HostGroups { spacing, table: more.into_iter().chain(known).collect() }
     }
 
-    /// Reads `DOMAIN` or `DOMAIN=SECONDS`, separated by commas; else what is wrong.
+    /// Parses `DOMAIN` or `DOMAIN=SECONDS`, separated by commas. The error describes what is
+    /// invalid.
     pub fn parse(text: &str) -> Result<Vec<(String, Option<Duration>)>, String> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts.map(|part| row(part).ok_or_else(|| part.to_owned())).collect()
     }
 
-    /// The group of the server that `url` names: the name of a platform, or its host and
-    /// port.
+    /// The group of the server in `url`: the name of a platform, or host and port.
     pub fn name(&self, url: &Url) -> String {
         match self.row(url.host_str().unwrap_or_default()) {
             Some((domain, _)) => domain.clone(),
@@ -73,13 +72,13 @@ impl HostGroups {
         }
     }
 
-    /// The least time between the starts of two fetches from the group of this name.
+    /// The minimum interval between the starts of two fetches from this group.
     pub fn spacing(&self, name: &str) -> Duration {
         let own = self.row(name).and_then(|(_, own)| *own);
         own.map_or(self.spacing, |own| own.max(self.spacing))
     }
 
-    /// Something that differs whenever a server may be in another group.
+    /// A fingerprint of the table, which changes when the grouping changes.
     pub fn fingerprint(&self) -> String {
         let domains: Vec<&str> = self.table.iter().map(|(domain, _)| domain.as_str()).collect();
         domains.join(" ")

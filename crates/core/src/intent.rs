@@ -1,10 +1,10 @@
-//! A (un)subscription that still has to be verified.
+//! Subscription requests that have not been verified yet.
 //!
-//! It waits in a row like all work, so that a restart forgets none (rule D13).
+//! Intents are stored, so that a restart loses none (D13).
 
 use super::subscription::SubscriptionRequest;
 
-/// What the subscriber wants.
+/// The requested operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntentMode {
     /// Begin, renew or change a subscription.
@@ -14,7 +14,7 @@ pub enum IntentMode {
 }
 
 impl IntentMode {
-    /// `hub.mode` on the wire, and the word kept in the store.
+    /// The value of `hub.mode` on the wire, and the word in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             IntentMode::Subscribe => "subscribe",
@@ -22,7 +22,7 @@ impl IntentMode {
         }
     }
 
-    /// Reads the word.
+    /// Parses the word.
     pub fn from_word(word: &str) -> Option<IntentMode> {
         [IntentMode::Subscribe, IntentMode::Unsubscribe]
             .into_iter()
@@ -52,25 +52,25 @@ impl VerifyToken {
     }
 }
 
-/// A wish that waits for its callback's word.
+/// A subscription request that waits for the verification of its callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// What is wanted.
+    /// The requested operation.
     pub mode: IntentMode,
     /// The subscription in question.
     pub request: SubscriptionRequest,
     /// What to echo when the intent is verified, if anything.
     pub verify_token: Option<VerifyToken>,
-    /// Whether what the topic's source published before is to be brought in as well.
+    /// Whether a backfill is requested as well.
     pub backfill: bool,
 }
 
-/// An intent handed out to be verified.
+/// An intent that was claimed for verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueIntent {
-    /// Its number in the store.
+    /// The number of the intent.
     pub id: i64,
-    /// Attempts already made.
+    /// The number of attempts already made.
     pub attempts: u32,
     /// The intent itself.
     pub intent: Intent,

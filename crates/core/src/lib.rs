@@ -1,7 +1,7 @@
-//! What feedgate talks about: plain values and their rules.
+//! The domain types of feedgate and their rules.
 //!
-//! Nothing here does I/O, reads a clock or knows a setting; `now` is always an
-//! argument. The words are those of `docs/contributing/glossary.md`.
+//! This crate does no I/O, and reads neither the clock nor settings: `now` is always a parameter.
+//! The terms are those of `docs/contributing/glossary.md`.
 
 pub mod account;
 pub mod backfill;

@@ -1,9 +1,9 @@
-//! When a permanent redirect is believed: a resource is then fetched at its new address,
-//! while its topic stays what it is (rules P20 to P22).
+//! Permanent redirects: decides when a resource is fetched at its new address, while its topic
+//! stays the same (P20 to P22).
 //!
-//! A redirect is easily set and hard to take back, and captive portals and broken servers
-//! send permanent ones too. So the same target must have been seen for a week, and hold
-//! what the resource held.
+//! A redirect is easy to set and hard to revoke, and captive portals and misconfigured servers send
+//! permanent ones too. Therefore the same target must have been seen for a week, and must contain
+//! entries of the resource.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -13,61 +13,60 @@ use url::Url;
 const SEEN_FOR: TimeDelta = TimeDelta::days(7);
 /// … in this many polls in a row.
 const SEEN_TIMES: u32 = 4;
-/// The same address by `https` is believed after this many.
+/// The same address with `https` is followed after this many polls.
 const SECURED_TIMES: u32 = 3;
 
-/// A permanent redirect, as often as it was seen in a row.
+/// A permanent redirect, and how often it was seen in consecutive polls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RedirectSighting {
-    /// Where it leads.
+    /// The target.
     pub to: String,
     /// When it was first seen.
     pub since: Option<DateTime<Utc>>,
-    /// In how many polls in a row.
+    /// The number of consecutive polls that saw it.
     pub times: u32,
-    /// Whether what is there was ever seen to be what the resource holds.
+    /// Whether the content at the target ever matched that of the resource.
     pub proven: bool,
-    /// Targets of moves that somebody took back: those are not made again by themselves,
-    /// whatever else is seen in between.
+    /// Targets of moves that were revoked. A move to them is never repeated automatically.
     pub undone: Vec<String>,
 }
 
-/// A move that was made.
+/// A move that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Its number among those of the resource.
+    /// The number among the moves of the resource.
     pub number: i64,
-    /// When it was made.
+    /// When the resource moved.
     pub at: DateTime<Utc>,
-    /// Where the resource was fetched before.
+    /// The fetch URL before the move.
     pub from: String,
-    /// Where it was fetched afterwards.
+    /// The fetch URL after the move.
     pub to: String,
-    /// When it was taken back.
+    /// When the move was revoked.
     pub undone_at: Option<DateTime<Utc>>,
 }
 
-/// What one poll tells of where a resource is.
+/// What one poll found about the address of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedirectEvidence {
-    /// Nothing: no answer came.
+    /// No response was received.
     Nothing,
-    /// It is where it was.
+    /// There was no permanent redirect.
     Here,
-    /// It has moved for good.
+    /// There was a permanent redirect.
     Moved {
-        /// To this place.
+        /// The target of the redirect.
         to: Url,
-        /// Whether what was there is usable.
+        /// Whether the response from the target is usable.
         is_usable: bool,
-        /// Whether it holds what the resource held: an entry, the title, the same bytes.
+        /// Whether the response matches the resource: an entry, the title, or the same bytes.
         is_alike: bool,
     },
 }
 
 impl RedirectSighting {
-    /// What is known once somebody has taken a move to `to` back.
+    /// The state after a move to `to` was revoked.
     pub fn undone(before: Option<&RedirectSighting>, to: String) -> RedirectSighting {
         let mut held = before.and_then(RedirectSighting::ended).unwrap_or_default();
         if !held.undone.contains(&to) {
@@ -76,13 +75,13 @@ impl RedirectSighting {
         held
     }
 
-    /// What stays known when the target is not seen any more, or was followed.
+    /// The state after the target was not seen again, or was followed.
     pub fn ended(&self) -> Option<RedirectSighting> {
         let undone = self.undone.clone();
         (!undone.is_empty()).then(|| RedirectSighting { undone, ..RedirectSighting::default() })
     }
 
-    /// What is known after one more poll of `from`, and whether to follow now.
+    /// Returns the state after one more poll of `from`, and whether to move now.
     pub fn after(
         before: Option<&RedirectSighting>,
         from: &str,
@@ -108,7 +107,7 @@ impl RedirectSighting {
     }
 }
 
-/// Whether `to` is `from` by `https`.
+/// Whether `to` is the same address as `from` with `https`.
 fn is_secured(from: &str, to: &Url) -> bool {
     let Ok(from) = Url::parse(from) else { return false };
     from.scheme() == "http"

@@ -1,7 +1,7 @@
-//! Whether it is we who are cut off, and not everybody else (rule P32).
+//! Detects whether this node has lost its own network connection (P32).
 //!
-//! When our own line or resolver fails, every fetch fails in the same way. That says
-//! nothing of the resources: none may count it as a failure of its own.
+//! When the connection or the resolver of the node fails, every fetch fails in the same way. Such
+//! failures must not count as failures of the resources.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,44 +10,44 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::resource_id::ResourceId;
 use super::schedule::FailureClass;
 
-/// What is looked back upon.
+/// The time span that is considered.
 const WITHIN: TimeDelta = TimeDelta::minutes(2);
-/// So many different hosts must have been asked: a few may fail together by chance.
+/// The minimum number of hosts, because a few hosts may fail together by chance.
 const LEAST_HOSTS: usize = 20;
-/// The most fetches that are looked back upon.
+/// The maximum number of fetches that are considered.
 const MOST: usize = 50_000;
 
-/// The fetches of one node in the last minutes.
+/// The recent fetches of one node.
 #[derive(Debug, Default)]
 pub struct OutageDetector {
     recent: VecDeque<FetchOutcome>,
     down: Option<FailureClass>,
 }
 
-/// One fetch that has ended.
+/// A fetch that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchOutcome {
-    /// When.
+    /// When it ended.
     pub at: DateTime<Utc>,
-    /// From whom.
+    /// The host.
     pub host: String,
-    /// Of what.
+    /// The resource.
     pub resource: ResourceId,
-    /// What went wrong, if anything did.
+    /// The class of the failure, if it failed.
     pub failed: Option<FailureClass>,
 }
 
-/// What a fetch made known.
+/// The change in connectivity that a fetch revealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutageChange {
-    /// We are cut off. These failed before that was known, and lately.
+    /// The node is offline. Holds the resources that failed recently, before this was known.
     CutOff(Vec<ResourceId>),
-    /// We are not any more.
+    /// The node is online again.
     Back,
 }
 
 impl OutageDetector {
-    /// Takes in a fetch that has ended, and judges.
+    /// Records a fetch that has ended, and returns whether the connectivity has changed.
     pub fn saw(&mut self, fetch: FetchOutcome) -> Option<OutageChange> {
         let (now, failed) = (fetch.at, fetch.failed.filter(|class| is_ours(*class)));
         self.recent.push_back(fetch);
@@ -70,14 +70,14 @@ impl OutageDetector {
         }
     }
 
-    /// Whether a failure of this class is ours for now.
+    /// Whether a failure of this class is currently attributed to the node.
     pub fn explains(&self, class: FailureClass) -> bool {
         self.down == Some(class)
     }
 
-    /// Whether more than half of the hosts that were asked, and no fewer than `least`
-    /// hosts at all, failed like this when they were last asked. Hosts and not fetches are
-    /// counted, so that one with many resources does not decide.
+    /// Whether more than half of the hosts, and at least `least`, failed in this way at their last
+    /// fetch. Hosts are counted instead of fetches, so that a host with many resources does not
+    /// decide.
     fn most_fail(&self, class: FailureClass, least: usize) -> bool {
         let mut last: HashMap<&str, bool> = HashMap::new();
         for fetch in &self.recent {
@@ -88,7 +88,7 @@ impl OutageDetector {
     }
 }
 
-/// Whether something may go wrong like this because we are cut off.
+/// Whether a lost connection can cause failures of this class.
 fn is_ours(class: FailureClass) -> bool {
     matches!(
         class,

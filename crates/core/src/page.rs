@@ -1,19 +1,19 @@
-//! Pages: the pieces in which a log is published (seed 004).
+//! Pages: the parts in which a log is published (seed 004).
 //!
-//! What holds here: where a log is cut is decided once, when a record is appended, and
-//! never again. A page that is followed by another is a fixed range of records, whatever
-//! the settings become; so what is made of it never changes either.
+//! What always holds: page boundaries are decided once, when a record is appended. A page that is
+//! followed by another is a fixed range of records, whatever the settings become, so that documents
+//! made from it never change.
 
 use chrono::{DateTime, Utc};
 
 use super::record::{Record, Seq};
 
-/// How much a page takes. A change holds for what is appended from then on.
+/// The size limits of a page. A change applies to records appended from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLimits {
-    /// Records in one page, at most.
+    /// The maximum number of records in a page.
     pub records: i64,
-    /// Bytes of all its records together, at most; a single record may be longer.
+    /// The maximum size of all records of a page, in bytes. A single record may be longer.
     pub bytes: i64,
 }
 
@@ -24,8 +24,7 @@ impl Default for PageLimits {
 }
 
 impl PageLimits {
-    /// Puts a record of so many bytes at the end of `pages`: into the last of them or, if
-    /// that is full, into a new one.
+    /// Adds a record of this many bytes to the last page, or to a new page if the last one is full.
     pub fn place(&self, pages: &mut Vec<Page>, seq: Seq, bytes: i64, at: DateTime<Utc>) {
         match pages.last_mut() {
             Some(newest) if self.has_room(newest, bytes) => {
@@ -52,25 +51,25 @@ impl PageLimits {
     }
 }
 
-/// A range of the records of one log.
+/// A page: a range of the records of one log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its number: 1, 2, 3 … without gaps.
+    /// The number of the page: 1, 2, 3 … without gaps.
     pub number: i64,
-    /// Its first record.
+    /// The number of the first record.
     pub first: Seq,
-    /// Its last record; less than the first if it has none.
+    /// The number of the last record; less than the first if the page is empty.
     pub last: Seq,
-    /// Bytes of all its records together, as they are stored.
+    /// The stored size of all records, in bytes.
     pub bytes: i64,
-    /// When its first record was appended.
+    /// When the first record was appended.
     pub begun_at: DateTime<Utc>,
-    /// When its last record was appended.
+    /// When the last record was appended.
     pub ended_at: DateTime<Utc>,
 }
 
 impl Page {
-    /// The first page of a log that is still empty.
+    /// The first page of an empty log.
     pub const EMPTY: Page = Page {
         number: 1,
         first: Seq(1),
@@ -80,62 +79,61 @@ impl Page {
         ended_at: DateTime::UNIX_EPOCH,
     };
 
-    /// How many records it has.
+    /// The number of records.
     pub fn len(&self) -> i64 {
         self.last.0 - self.first.0 + 1
     }
 
-    /// Whether it has none.
+    /// Whether the page is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A page and where it stands among those that are kept.
+/// A page with its position among the stored pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedPage {
     /// The page.
     pub page: Page,
-    /// The number of the oldest page that is kept.
+    /// The number of the oldest stored page.
     pub oldest: i64,
-    /// The number of the newest.
+    /// The number of the newest page.
     pub newest: i64,
 }
 
 impl LocatedPage {
-    /// The only page of a log that is still empty.
+    /// The only page of an empty log.
     pub const EMPTY: LocatedPage = LocatedPage { page: Page::EMPTY, oldest: 1, newest: 1 };
 
-    /// Whether it will never change again.
+    /// Whether the page is complete and will never change.
     pub fn is_archived(&self) -> bool {
         self.page.number < self.newest
     }
 }
 
-/// A record as it stands in an archive, where no two entries may have the same id.
+/// A record in an archive, in which no two entries may have the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archived {
     /// The record.
     pub record: Record,
-    /// Whether a record before it has the id of its entry, so that it goes by another.
+    /// Whether an earlier record has the same entry id, so that this one gets another.
     pub is_again: bool,
-    /// What the record that it takes the place of goes by in the archive; `None` if it
-    /// replaces nothing, or nothing that was known when it was appended.
+    /// The archive id of the record that this one replaces; `None` if it replaces none, or none
+    /// that was known when it was appended.
     pub replaces: Option<ArchivedId>,
 }
 
-/// What a record goes by in an archive.
+/// The id of a record in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArchivedId {
-    /// The id of its entry.
+    /// The id of the entry.
     Source(String),
-    /// An id of its own, made of its number.
+    /// An id derived from the record number.
     Own(Seq),
 }
 
 impl ArchivedId {
-    /// As it is kept: `#12` for what goes by an id of its own. No id of an entry is a
-    /// number behind a `#`.
+    /// The stored form: `#12` for an id derived from the number. No entry id has this form.
     pub fn kept(&self) -> String {
         match self {
             ArchivedId::Source(id) => id.clone(),
@@ -143,7 +141,7 @@ impl ArchivedId {
         }
     }
 
-    /// Reads what is kept; nothing if it is empty.
+    /// Parses the stored form; `None` if it is empty.
     pub fn read(kept: &str) -> Option<ArchivedId> {
         let own = kept.strip_prefix('#').and_then(|seq| seq.parse().ok());
         match own {
@@ -153,23 +151,22 @@ impl ArchivedId {
     }
 }
 
-/// How much of each log is kept. The newest page always is.
+/// How much of each log is stored. The newest page is never dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveRetention {
-    /// Pages whose last record was appended longer ago than so many days are dropped;
-    /// `None` keeps them whatever their age.
+    /// The maximum age in days of the last record of a page; `None` for no limit.
     pub days: Option<u32>,
-    /// Pages at most; `None` keeps all.
+    /// The maximum number of pages; `None` for no limit.
     pub pages: Option<u32>,
 }
 
 impl ArchiveRetention {
-    /// Whether everything is kept.
+    /// Whether nothing is ever dropped.
     pub fn keeps_all(&self) -> bool {
         *self == ArchiveRetention::default()
     }
 
-    /// Whether a page is to be dropped at `now`, if the newest has the number `newest`.
+    /// Whether a page is to be dropped at `now`; `newest` is the number of the newest page.
     pub fn drops(&self, page: &Page, newest: i64, now: DateTime<Utc>) -> bool {
         let is_old = |days: u32| page.ended_at < now - chrono::TimeDelta::days(days.into());
         let is_beyond = |pages: u32| page.number <= newest - i64::from(pages);

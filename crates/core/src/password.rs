@@ -1,10 +1,10 @@
-//! Passwords of people, and what is kept of them.
+//! Passwords and their hashes.
 //!
-//! A password is chosen by a person, so it is hashed slowly: argon2id with the least that
-//! OWASP's "Password Storage Cheat Sheet" asks for (19 MiB, two passes, one lane). What is
-//! kept names its own cost, so the cost can rise without anybody's password being lost.
-//! Hashing takes tens of milliseconds and all of the memory: whoever asks for it does so
-//! off the threads that serve requests (`publish::sign_in`).
+//! A password is chosen by a person, so it is hashed slowly: argon2id with the minimum parameters
+//! of OWASP's "Password Storage Cheat Sheet" (19 MiB, two passes, one lane). A stored hash contains
+//! its parameters, so that they can be raised without invalidating passwords. Hashing takes tens of
+//! milliseconds and the whole memory, so callers run it outside the threads that serve requests
+//! (`authoring::sign_in`).
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine;
@@ -13,42 +13,42 @@ use subtle::ConstantTimeEq;
 
 /// Memory for one hash, in KiB.
 const MEMORY_KIB: u32 = 19 * 1024;
-/// How often the memory is gone through.
+/// The number of passes.
 const PASSES: u32 = 2;
-/// How much of it is done side by side.
+/// The number of lanes.
 const LANES: u32 = 1;
-/// What a stored hash may at most ask for: more would be an attack by whoever can write to
-/// the database.
+/// The maximum parameters accepted in a stored hash; larger ones could only be an attack by
+/// somebody with write access to the database.
 const MOST_MEMORY_KIB: u32 = 1024 * 1024;
 /// The length of a hash.
 const HASH_BYTES: usize = 32;
 /// The length of a salt.
 pub const SALT_BYTES: usize = 16;
-/// The shortest password, in characters (NIST SP 800-63B `#memsecretver`: "at least 8").
+/// The minimum length in characters (NIST SP 800-63B `#memsecretver`: "at least 8").
 pub const SHORTEST_CHARS: usize = 8;
-/// The longest, in bytes: what is longer is no password.
+/// The maximum length in bytes.
 pub const LONGEST_BYTES: usize = 1_024;
 
-/// A password as it was typed. It cannot be printed.
+/// A password in clear text. It cannot be printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
-/// Why a text is no password.
+/// Why a text is not accepted as a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPassword {
-    /// It can be guessed.
-    #[error("a password has at least {SHORTEST_CHARS} characters")]
+    /// The password is too short.
+    #[error("a password must have at least {SHORTEST_CHARS} characters")]
     TooShort,
-    /// Nobody types this.
-    #[error("a password has at most {LONGEST_BYTES} bytes")]
+    /// The password is too long.
+    #[error("a password cannot be longer than {LONGEST_BYTES} bytes")]
     TooLong,
-    /// No form can send it.
-    #[error("a password holds no control characters")]
+    /// The password contains a character that no form can send.
+    #[error("a password cannot contain control characters")]
     Control,
 }
 
 impl BadPassword {
-    /// A word for programs, listed in `docs/errors.md`.
+    /// A stable code, listed in `docs/errors.md`.
     pub fn code(self) -> &'static str {
         match self {
             Self::TooShort | Self::TooLong | Self::Control => "bad_password",
@@ -57,7 +57,7 @@ impl BadPassword {
 }
 
 impl Password {
-    /// A password that somebody chose.
+    /// Checks a password that a person chose.
     pub fn chosen(text: &str) -> Result<Password, BadPassword> {
         if text.chars().count() < SHORTEST_CHARS {
             return Err(BadPassword::TooShort);
@@ -71,14 +71,14 @@ impl Password {
         Ok(Password(text.to_owned()))
     }
 
-    /// What somebody sent to sign in; `None` if it can be nobody's, being too long.
+    /// Checks a password sent to sign in; `None` if it is longer than any password.
     pub fn sent(text: &str) -> Option<Password> {
         (text.len() <= LONGEST_BYTES).then(|| Password(text.to_owned()))
     }
 
-    /// One of 130 random bits, easy to type: 26 letters and digits in groups.
+    /// Formats 130 random bits as a password that is easy to type: 26 letters and digits in groups.
     pub fn generated(random: [u8; 26]) -> Password {
-        // Without i, l, o and u, which are mistaken for others or make words (Crockford).
+        // Without i, l, o and u, which are easily confused or form words (Crockford).
         const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         let letters: Vec<char> =
             random.iter().map(|byte| LETTERS[usize::from(*byte) % 32].into()).collect();
@@ -98,13 +98,12 @@ impl std::fmt::Debug for Password {
     }
 }
 
-/// What is kept of a password: `$argon2id$v=19$m=…,t=…,p=…$SALT$HASH` (the PHC string
-/// format).
+/// The stored hash of a password: `$argon2id$v=19$m=…,t=…,p=…$SALT$HASH` (the PHC string format).
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Hashes a password. Slow.
+    /// Hashes a password. This takes tens of milliseconds.
     pub fn from_password(password: &Password, salt: [u8; SALT_BYTES]) -> PasswordHash {
         let cost = (MEMORY_KIB, PASSES, LANES);
         let hash = hash(password, &salt, cost).expect("our own cost and salt are allowed");
@@ -112,25 +111,26 @@ impl PasswordHash {
         PasswordHash(format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${salt}${hash}"))
     }
 
-    /// One that no password matches, and that takes as long to find out: for logins that
-    /// nobody has (rule S33).
+    /// A hash that matches no password and takes as long to verify, for logins that do not exist
+    /// (S33).
     pub fn of_nobody() -> PasswordHash {
         let (salt, hash) =
             (STANDARD_NO_PAD.encode([0; SALT_BYTES]), STANDARD_NO_PAD.encode([0; HASH_BYTES]));
         PasswordHash(format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${salt}${hash}"))
     }
 
-    /// As the store keeps it.
+    /// The stored form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As the store kept it; `None` if it is none.
+    /// Parses the stored form; `None` if it is invalid.
     pub fn kept(text: String) -> Option<PasswordHash> {
         read(&text).is_some().then_some(PasswordHash(text))
     }
 
-    /// Whether this is the hash of `password`. Slow; hashes are compared in constant time.
+    /// Whether this is the hash of `password`. Takes as long as hashing, and compares in constant
+    /// time.
     pub fn matches(&self, password: &Password) -> bool {
         let Some((cost, salt, kept)) = read(&self.0) else { return false };
         let hash = hash(password, &salt, cost);
@@ -159,7 +159,7 @@ fn hash(
     Some(hash)
 }
 
-/// The cost, the salt and the hash.
+/// The parameters, the salt and the hash.
 fn read(text: &str) -> Option<(Cost, Vec<u8>, Vec<u8>)> {
     let mut parts = text.strip_prefix("$argon2id$v=19$")?.split('$');
     let mut cost = parts.next()?.split(',');

@@ -1,8 +1,8 @@
-//! Inbound signals that a resource changed.
+//! Pings: inbound requests which report that a resource changed.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// Which door a ping came in by.
+/// The source of a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingSource {
     /// `rssCloud.ping` or POST `/ping`.
@@ -16,7 +16,7 @@ pub enum PingSource {
 }
 
 impl PingSource {
-    /// The word kept in the store and used in metrics.
+    /// The word in the store and in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             PingSource::RssCloud => "rsscloud",
@@ -27,32 +27,31 @@ impl PingSource {
     }
 }
 
-/// One ping as it was received.
+/// A ping as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ping {
-    /// When.
+    /// The time of the request.
     pub at: DateTime<Utc>,
-    /// By which door.
+    /// The source of the ping.
     pub source: PingSource,
-    /// What the sender calls the weblog; empty where the protocol has no name.
+    /// The name of the weblog; empty if the protocol has none.
     pub name: String,
-    /// The address that is said to have changed.
+    /// The address that is reported as changed.
     pub url: String,
-    /// The feed's address, where the sender named it apart (`extendedPing`).
+    /// The address of the feed, if the sender named it separately (`extendedPing`).
     pub feed_url: Option<String>,
 }
 
-/// A line of changes.xml: a ping, or a change that was seen without one, as it was when it
-/// was kept.
+/// A line of changes.xml: a ping, or a change found by a poll, with what was known at that time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeblogChange {
-    /// When.
+    /// The time of the change.
     pub at: DateTime<Utc>,
-    /// The weblog's name, or the feed's title.
+    /// The name of the weblog, or the title of the feed.
     pub name: String,
-    /// Its address.
+    /// The address of the weblog.
     pub url: String,
-    /// The feed's address, where known apart from it.
+    /// The address of the feed, if it is known and differs.
     pub feed_url: Option<String>,
 }
 
@@ -62,7 +61,7 @@ pub enum TimeUnit {
     /// "The when attribute in the number of minutes since the ping was received."
     /// (seed 002)
     Minutes,
-    /// As the first description of the format had it, and deployed readers expect.
+    /// Seconds, as in the first version of the format, which deployed readers expect.
     Seconds,
 }
 
@@ -75,17 +74,17 @@ impl TimeUnit {
         }
     }
 
-    /// The unit that `word` means.
+    /// Parses the word.
     pub fn from_word(word: &str) -> Option<TimeUnit> {
         [TimeUnit::Minutes, TimeUnit::Seconds].into_iter().find(|unit| unit.as_str() == word)
     }
 }
 
-/// The hour of the clock that `at` lies in, by its beginning.
+/// The beginning of the hour that contains `at`.
 pub fn start_of_hour(at: DateTime<Utc>) -> DateTime<Utc> {
     let into = at.timestamp_micros().rem_euclid(HOUR.num_seconds() * 1_000_000);
     at - TimeDelta::microseconds(into)
 }
 
-/// How long an hourly document covers.
+/// The time span of an hourly document.
 pub const HOUR: TimeDelta = TimeDelta::hours(1);

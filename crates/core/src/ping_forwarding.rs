@@ -25,7 +25,7 @@ impl PingMethod {
     }
 }
 
-/// A server that is pinged, and by which method.
+/// A ping target: a server and the method by which it is pinged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PingTarget {
     means: PingMethod,
@@ -46,17 +46,17 @@ impl PingTarget {
         is_web.then_some(PingTarget { means, url })
     }
 
-    /// The method by which it is pinged.
+    /// The method by which the target is pinged.
     pub fn means(&self) -> PingMethod {
         self.means
     }
 
-    /// Its address; a template for `get`.
+    /// The URL of the target; a template for `get`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its key in the store, which parses to the same target.
+    /// The key in the store, from which the target can be parsed.
     pub fn name(&self) -> String {
         format!("{}={}", self.means.as_str(), self.url)
     }
@@ -78,8 +78,8 @@ impl PingForwarding {
     }
 }
 
-/// Whether a topic is at the same server as `prefix`, and goes on from it: `…/blog` covers
-/// `…/blog`, `…/blog/feed` and `…/blog?feed=rss`, but not `…/blogger`.
+/// Whether `topic` is on the same server as `prefix` and continues it: `…/blog` covers `…/blog`,
+/// `…/blog/feed` and `…/blog?feed=rss`, but not `…/blogger`.
 fn is_below(topic: &str, prefix: &Url) -> bool {
     let Ok(topic) = Url::parse(topic) else { return false };
     let tail = |url: &Url| url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
@@ -93,15 +93,15 @@ fn is_below(topic: &str, prefix: &Url) -> bool {
 /// A ping that is due to one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuePing {
-    /// Its number in the store.
+    /// The number in the store.
     pub id: i64,
     /// The key of the target.
     pub target: String,
     /// The name of the weblog.
     pub name: String,
-    /// Its address.
+    /// The address of the weblog.
     pub url: String,
-    /// Its feed.
+    /// The address of the feed.
     pub feed_url: String,
     /// How many changes it covers so far: a change that arrives while it is sent is sent later.
     pub version: i64,

@@ -1,4 +1,4 @@
-//! One fetch with everything that follows, and what it leaves behind.
+//! The result of one poll.
 
 use chrono::{DateTime, Utc};
 use feedgate_feed::Body;
@@ -14,11 +14,11 @@ use super::upstream::UpstreamFinding;
 /// Why a poll was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// It was due.
+    /// The resource was due.
     Schedule,
-    /// Somebody said that the resource changed, or asked for it now.
+    /// A ping reported a change, or somebody requested a fetch.
     Ping,
-    /// An upstream sent what is new.
+    /// An upstream sent new content.
     Push,
 }
 
@@ -33,15 +33,16 @@ impl Trigger {
     }
 }
 
-/// What a poll has for the log.
+/// The new content for the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum NewContent {
-    /// Nothing.
+    /// No new content.
     #[default]
     Nothing,
-    /// The entries of a feed: all of them, because each is judged beside the others.
+    /// The entries of a feed. All of them are included, because each is classified beside the
+    /// others.
     Feed(FeedDocument),
-    /// What a resource that is no feed holds now, if its body has changed (rule N12).
+    /// The new content of a resource that is not a feed (N12).
     Revision {
         /// The Atom id of the revision.
         entry_id: String,
@@ -50,47 +51,47 @@ pub enum NewContent {
     },
 }
 
-/// Everything one poll leaves in the store, in one transaction.
+/// Everything that one poll stores, in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poll {
-    /// When it ended.
+    /// When the poll ended.
     pub at: DateTime<Utc>,
-    /// Why it was made.
+    /// The reason for the poll.
     pub trigger: Trigger,
-    /// Whether the server answered as it should. The status does not tell: one that says
-    /// that all is well may be older than this poll (rule P32).
+    /// Whether the server responded successfully. The status does not show it, because it may be
+    /// older than this poll (P32).
     pub answered_well: bool,
-    /// What the resource is now; `None` leaves it.
+    /// The kind of the resource; `None` leaves it unchanged.
     pub kind: Option<ResourceKind>,
-    /// Where it is polled from now on; `None` leaves it.
+    /// The new fetch URL; `None` leaves it unchanged.
     pub fetch_url: Option<String>,
-    /// The web site the feed belongs to, by which weblogs ping; `None` leaves it.
+    /// The web site of the feed, by which weblogs ping; `None` leaves it unchanged.
     pub site_url: Option<String>,
-    /// The feed without entries; `None` leaves it.
+    /// The feed without entries; `None` leaves it unchanged.
     pub feed_head: Option<String>,
-    /// The body, if it differs from the one before.
+    /// The body, if it differs from the previous one.
     pub body: Option<Body>,
     /// The hub or cloud that the resource advertises.
     pub upstream: UpstreamFinding,
-    /// The semantic digest of the body: a body with the same digest is unchanged (P11). `None`
-    /// where every byte counts.
+    /// The semantic digest of the body: a body with the same digest is unchanged (P11). `None` if
+    /// every byte counts.
     pub semantic_digest: Option<Digest>,
-    /// What may be new. What is already known is dropped by the store.
+    /// Entries that may be new. The store drops those that are known.
     pub found: NewContent,
-    /// Whether nobody is to be told of these records, because they were there before
-    /// anybody was watching: the cursors of the subscriptions there are move to the
-    /// new head, or first body, with it (rule N5).
+    /// Whether nobody is notified of the new records, because they existed before the first
+    /// subscription: the cursors of existing subscriptions are moved to the new head, or to the
+    /// first body (N5).
     pub silent: bool,
-    /// When to fetch next.
+    /// The time of the next fetch.
     pub next_fetch: DateTime<Utc>,
-    /// How much it wants to be polled, for the poll budget.
+    /// The demand for polls, for the poll budget.
     pub demand: Demand,
-    /// The new status. The store adds the number of records it appended to
+    /// The new status. The store adds the number of appended records to
     /// `entries_count_since_last_maintenance`.
     pub status: Status,
-    /// What the poller remembers.
+    /// The new polling state.
     pub polling: Polling,
-    /// Whether status and polling are what they were when the resource was claimed, but for
-    /// their [`PollTimes`](super::poll_times::PollTimes): then the store need not write the rest.
+    /// Whether status and polling state equal those of the claimed resource except for their
+    /// [`PollTimes`](super::poll_times::PollTimes), so that the store need not write the rest.
     pub leaves_details: bool,
 }

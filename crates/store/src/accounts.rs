@@ -41,7 +41,7 @@ impl Accounts for Db {
         Ok(Some(Access {
             account: AccountId(row.int()?),
             login: row.text()?,
-            rights: rights(&mut row)?,
+            scopes: scopes(&mut row)?,
         }))
     }
 
@@ -161,8 +161,8 @@ async fn create_token(tx: &Tx<'_>, token: NewToken, now: DateTime<Utc>) -> Resul
         select id, $2, $3, $4, $5 from accounts where login = $1
         returning id";
     tx.execute(ACCOUNT, params![token.login.as_str(), now]).await?;
-    let rights = token.rights.to_words();
-    let params = params![token.login, token.name, rights, token.hash.0.to_vec(), now];
+    let scopes = token.scopes.to_words();
+    let params = params![token.login, token.name, scopes, token.hash.0.to_vec(), now];
     let made = tx.first(TOKEN, params).await?;
     made.ok_or_else(|| StoreError::Corrupt("an account vanished".to_owned()))?.int()
 }
@@ -172,13 +172,13 @@ fn token_info(mut row: Row) -> Result<TokenInfo, StoreError> {
         id: row.int()?,
         login: row.text()?,
         name: row.text()?,
-        rights: rights(&mut row)?,
+        scopes: scopes(&mut row)?,
         created_at: row.time()?,
         revoked_at: row.opt_time()?,
     })
 }
 
-fn rights(row: &mut Row) -> Result<Scopes, StoreError> {
+fn scopes(row: &mut Row) -> Result<Scopes, StoreError> {
     let words = row.text()?;
-    Scopes::from_words(&words).map_err(|word| StoreError::Corrupt(format!("no right: {word}")))
+    Scopes::from_words(&words).map_err(|word| StoreError::Corrupt(format!("unknown scope {word}")))
 }

@@ -1,4 +1,4 @@
-//! Handing entries over: to a command, or to standard output.
+//! Passes entries to a command, or prints them on standard output.
 
 use std::io::{self, Write};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use super::Format;
 use super::item::ArchiveItem;
 use super::walk::{EntryHandler, Stopped};
 
-/// Takes entries.
+/// Handles entries.
 #[derive(Debug)]
 pub(super) struct CommandHandler {
     command: Option<String>,
@@ -42,7 +42,8 @@ impl EntryHandler for CommandHandler {
     }
 }
 
-/// Unlike the answers of other commands, an entry that nobody reads is not taken.
+/// Prints an entry. Unlike the output of other commands, a failed write is an error, because an
+/// entry that was not written is not handled.
 fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", text.trim_end())?;
@@ -58,15 +59,15 @@ async fn run(command: &str, item: &ArchiveItem, text: &str) -> Result<(), String
     };
     let mut child = shell.spawn().map_err(|err| format!("cannot run sh: {err}"))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A command need not read what it is given; how it ends is what counts.
+        // A command need not read its input; only its exit code counts.
         let given = stdin.write_all(text.as_bytes()).await;
         drop(stdin);
         if let Err(err) = given
             && err.kind() != io::ErrorKind::BrokenPipe
         {
-            return Err(format!("the command cannot be told: {err}"));
+            return Err(format!("cannot write to the command's standard input: {err}"));
         }
     }
     let status = child.wait().await.map_err(|err| err.to_string())?;
-    if status.success() { Ok(()) } else { Err(format!("the command ended with {status}")) }
+    if status.success() { Ok(()) } else { Err(format!("the command failed: {status}")) }
 }

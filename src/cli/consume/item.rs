@@ -1,4 +1,4 @@
-//! What stands in an archive: entries, and that entries were taken back.
+//! The items of an archive: entries, and deletions of entries.
 
 use chrono::DateTime;
 use serde_json::{Value, json};
@@ -8,22 +8,22 @@ use feedgate_core::change_detection::Deletion;
 use feedgate_feed::model::{Content, Entry, Feed};
 use feedgate_feed::render;
 
-/// One thing that stands in an archive.
+/// One item of an archive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArchiveItem {
     /// An entry.
     Entry {
-        /// It itself, normalized with what its document says.
+        /// The entry, normalized together with the feed-level fields of its document.
         entry: Box<Entry>,
-        /// Tells it from others with its id, in whichever document it stands.
+        /// A hash that tells this version of the entry from others with its id, in any document.
         hash: String,
     },
-    /// That an entry was taken back (`at:deleted-entry`, RFC 6721).
+    /// The deletion of an entry (`at:deleted-entry`, RFC 6721).
     Deleted(Box<Deletion>),
 }
 
 impl ArchiveItem {
-    /// An entry that has nothing from its document.
+    /// The element, without anything from its document.
     #[cfg(test)]
     pub(super) fn from_entry(entry: Entry) -> ArchiveItem {
         let hash = hash(&entry);
@@ -38,7 +38,8 @@ impl ArchiveItem {
         }
     }
 
-    /// Tells it from others with its id: the first 16 hex digits of a SHA-256.
+    /// Returns the hash that tells this version from others with the same id: the first 16 hex
+    /// digits of a SHA-256.
     pub fn hash(&self) -> String {
         match self {
             ArchiveItem::Entry { hash, .. } => hash.clone(),
@@ -46,12 +47,12 @@ impl ArchiveItem {
         }
     }
 
-    /// Whether it says that the entry was taken back.
+    /// Whether the item is a deletion.
     pub fn is_deleted(&self) -> bool {
         matches!(self, ArchiveItem::Deleted(_))
     }
 
-    /// As one self-contained Atom element.
+    /// Returns the item as one self-contained Atom element.
     pub fn atom(&self) -> String {
         match self {
             ArchiveItem::Entry { entry, .. } => render::atom::entry(entry),
@@ -59,8 +60,9 @@ impl ArchiveItem {
         }
     }
 
-    /// In JSON: an entry in Superfeedr's names, which have none for a deletion. That has
-    /// `id`, `deleted`, which is true, and `deletedAt` in seconds since 1970, if it is told.
+    /// Returns the item as JSON. An entry has the field names of Superfeedr, which define none for
+    /// a deletion: a deletion has `id`, `deleted`, which is true, and `deletedAt` in seconds since
+    /// 1970, if known.
     pub fn json(&self) -> Value {
         match self {
             ArchiveItem::Entry { entry, .. } => {
@@ -79,9 +81,9 @@ impl ArchiveItem {
     }
 }
 
-/// The hash of an entry as it stands in a document, before it is normalized: of what it says
-/// itself, and nothing that it has from its document. The recent document has a language and
-/// an author that the others have not.
+/// Returns the hash of an entry as the document contains it, before normalization. The hash covers
+/// the entry's own elements only, because the language and author of the recent document are
+/// missing in the other documents.
 pub(super) fn hash(parsed: &Entry) -> String {
     let mut alone = Entry { lang: None, base: None, source: None, ..parsed.clone() };
     let Entry { title, summary, rights, content, .. } = &mut alone;

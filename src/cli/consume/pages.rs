@@ -1,10 +1,9 @@
-//! Documents of an archive from the web.
+//! Fetches the documents of an archive.
 //!
-//! Whoever names an archive on a command line may reach it, wherever it is. Where its
-//! documents and redirects lead is a stranger's word: all that is opened in the guard of
-//! the way out are the addresses of the server that was named, only if they are inner ones,
-//! and only for what stands under its origin. Where clouds keep their secrets stays closed
-//! (rule S7).
+//! The user names the archive on the command line, so it may be at a private address. Its links and
+//! redirects are written by somebody else: the guard allows, besides public addresses, only the
+//! private addresses of the named server, and only for URLs of its origin. The metadata services of
+//! cloud providers stay blocked (S7).
 
 use std::mem;
 use std::net::IpAddr;
@@ -32,37 +31,37 @@ use feedgate_feed::passes;
 use super::item::{self, ArchiveItem};
 use super::walk::{ArchivePage, PageSource, Stopped};
 
-/// Reads documents.
+/// Fetches documents.
 pub struct Web {
     settings: NetworkSettings,
-    /// For the server that was named.
+    /// The client for the named server.
     own: HttpClient,
-    /// Inner addresses that are opened for it.
+    /// The private addresses of the named server that are allowed.
     opened: Vec<IpAddr>,
-    /// For all others.
+    /// The client for all other servers.
     guarded: HttpClient,
     start: Url,
     order: Order,
 }
 
 impl Web {
-    /// Reads the archive whose recent document is at `start`, with the entries of each
-    /// document in this order.
+    /// A source for the archive whose recent document is at `start`. `order` is the order of the
+    /// entries in each document.
     pub fn new(config: &Config, start: &Url, order: Order) -> Result<Web, url::ParseError> {
         let public_url = match &config.public_url {
             Some(url) => url.clone(),
             None => Url::parse(&format!("http://{}/", config.listen))?,
         };
         let mut settings = config.net(&public_url);
-        // One document is asked for after another, and most stand in a cache.
+        // Documents are fetched one after the other, and most are served by a cache.
         settings.host_spacing = Duration::ZERO;
         let guarded = HttpClient::new(settings.clone());
         let (own, opened, start) = (guarded.clone(), Vec::new(), start.clone());
         Ok(Web { settings, own, opened, guarded, start, order })
     }
 
-    /// Opens the way to where the server that was named is now, if that is an inner
-    /// address. To be called before documents are read, and again when time has passed.
+    /// Allows the current private addresses of the named server, if it has any. Must be called
+    /// before documents are read, and again when time has passed.
     pub async fn open(&mut self) -> Result<(), Stopped> {
         let mut leads_to = match self.start.host() {
             Some(Host::Ipv4(ip)) => vec![IpAddr::V4(ip)],
@@ -108,9 +107,12 @@ impl PageSource for Web {
         let document = match fetch.get(ask).await.result {
             Ok(FetchResponse::Document(document)) => document,
             Ok(FetchResponse::NotModified { .. }) => {
-                return Err(unreadable("it answered that nothing has changed".to_owned(), true));
+                return Err(unreadable(
+                    "the server responded with 304, although no validators were sent".to_owned(),
+                    true,
+                ));
             }
-            // Many servers know no other word for what they keep no longer.
+            // Many servers respond with 404 to requests for documents that they have deleted.
             Err(FetchError::Status {
                 status: StatusCode::GONE | StatusCode::NOT_FOUND, ..
             }) => {
@@ -128,8 +130,8 @@ fn unreadable(url: &Url, reason: String, passing: bool) -> Stopped {
     Stopped::Unreadable { url: url.to_string(), reason, passing }
 }
 
-/// Reads a document. Each entry goes through the normalizer by itself, because what it is
-/// must not depend on its neighbours: beside its update it would get another id (rule N2).
+/// Reads a document. Each entry is normalized by itself, because the result must not depend on its
+/// neighbours: beside its update, an entry would get another id (N2).
 fn read(body: &[u8], context: &Context, order: Order) -> Result<ArchivePage, NotAFeed> {
     let mut head = parse::parse(body, context)?;
     let entries = mem::take(&mut head.entries);
@@ -153,8 +155,8 @@ fn read(body: &[u8], context: &Context, order: Order) -> Result<ArchivePage, Not
     Ok(ArchivePage { items, prev: links.find_map(|link| Url::parse(&link.href).ok()) })
 }
 
-/// Takes out of `head` what was taken back, with how many entries stand before each. Where
-/// that is not known, it is news.
+/// Removes the deletions from `head`, each with the number of entries before it. A deletion whose
+/// position is unknown counts as the newest item.
 fn deletions(head: &mut Feed) -> Vec<(usize, Box<Deletion>)> {
     let (gone, kept): (Vec<_>, Vec<_>) =
         mem::take(&mut head.extensions).into_iter().partition(Deletion::is);
@@ -167,7 +169,7 @@ fn deletions(head: &mut Feed) -> Vec<(usize, Box<Deletion>)> {
     places.into_iter().zip(gone).collect()
 }
 
-/// Whether the server may answer otherwise soon.
+/// Whether a retry may soon succeed.
 fn is_passing(err: &FetchError) -> bool {
     match err {
         FetchError::TimedOut(_) | FetchError::Unreachable { .. } => true,

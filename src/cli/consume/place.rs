@@ -1,4 +1,4 @@
-//! The place in an archive, in a file that is never half written.
+//! The position in an archive, stored in a file that is replaced atomically.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use super::item::ArchiveItem;
 
-/// What remembers the last entry that was taken.
+/// Stores which entry was handled last.
 pub trait ReadPosition {
-    /// Which it is; `None` if none ever was.
+    /// The last entry that was handled, if there is one.
     fn mark(&self) -> Option<&LastEntry>;
 
     /// Saves the position of the last entry that was handled.
     fn save(&mut self, mark: LastEntry) -> Result<(), BadPosition>;
 }
 
-/// Which entry was taken last, or which one that was taken back. Those that say the same to
-/// the letter under one id are one.
+/// The entry or deletion that was handled last. Items with the same id and identical content are
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastEntry {
-    /// Its id, which its updates have too (rule N7).
+    /// The id, which updates of the entry share (N7).
     pub id: String,
-    /// Tells it from them ([`ArchiveItem::hash`]). Nothing if only an id was named.
+    /// The hash of this version ([`ArchiveItem::hash`]), or `None` if only the id was given.
     hash: Option<String>,
 }
 
@@ -31,23 +31,23 @@ impl LastEntry {
         LastEntry { id: item.id().to_owned(), hash: Some(item.hash()) }
     }
 
-    /// How many of these stand before the newest that is marked; they stand newest first.
+    /// Returns how many of `items`, newest first, precede the newest one that matches.
     pub(super) fn newest_in(&self, items: &[ArchiveItem]) -> Option<usize> {
         items.iter().position(|item| self.is_of(item))
     }
 
-    /// How many of these stand before the oldest entry with the same id, whatever it says.
-    /// That the entry was taken back is no other form of it.
+    /// Returns how many of `items`, newest first, precede the oldest entry with the same id and any
+    /// content. A deletion of the entry does not count.
     pub(super) fn oldest_namesake_in(&self, items: &[ArchiveItem]) -> Option<usize> {
         items.iter().rposition(|item| !item.is_deleted() && item.id() == self.id)
     }
 
-    /// Whether it is this that is marked; without a hash, any that has the id.
+    /// Whether this is the position. Without a hash, any entry with the id matches.
     pub(super) fn is_of(&self, item: &ArchiveItem) -> bool {
         self.id == item.id() && (self.hash.is_none() || *self == LastEntry::from_item(item))
     }
 
-    /// Reads a line with the id and, unless only that was named, one with the hash.
+    /// Parses a line with the id and, unless only the id was given, a line with the hash.
     fn read(text: &str) -> Option<LastEntry> {
         let (id, hash) = match text.trim().split_once('\n') {
             Some((id, hash)) => (id.trim_end(), Some(hash.trim().to_owned())),
@@ -57,16 +57,16 @@ impl LastEntry {
     }
 }
 
-/// Remembers the last entry that was taken.
+/// Stores the last entry that was handled in a file.
 #[derive(Debug)]
 pub struct PositionFile {
     path: Option<PathBuf>,
     mark: Option<LastEntry>,
 }
 
-/// The place could not be read or kept.
+/// The position could not be read or stored.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep the place in {}", path.display())]
+#[error("cannot store the position in {}", path.display())]
 pub struct BadPosition {
     path: PathBuf,
     #[source]
@@ -74,7 +74,8 @@ pub struct BadPosition {
 }
 
 impl PositionFile {
-    /// The place kept at `path`, if there is one; else behind the entry with the id `from`.
+    /// Returns the position stored at `path`, if there is one, or else the position after the entry
+    /// with the id `from`.
     pub fn open(path: Option<PathBuf>, from: Option<String>) -> Result<PositionFile, BadPosition> {
         let kept = match &path {
             Some(path) => match fs::read_to_string(path) {
@@ -105,7 +106,7 @@ impl ReadPosition for PositionFile {
     }
 }
 
-/// Whoever reads the file sees the old place or the new one, also after a power cut.
+/// A reader of the file sees either the old or the new position, even after a power failure.
 fn replace(path: &Path, mark: &LastEntry) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -114,7 +115,7 @@ fn replace(path: &Path, mark: &LastEntry) -> io::Result<()> {
     writeln!(file, "{}\n{}", mark.id, mark.hash.as_deref().unwrap_or_default())?;
     file.sync_all()?;
     fs::rename(&new, path)?;
-    // Only then does the folder lead to the new one for certain.
+    // The new file is durable only when its folder has been synced.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -30,26 +30,26 @@ use super::place::{BadPosition, LastEntry, ReadPosition};
 
 use way::{LONGEST_WAY, Seam, go_back};
 
-/// Looks for more that may bring nothing before it is given up: the next address of a
-/// document is not the one it had a moment ago.
+/// The number of consecutive passes without a new entry after which reading stops, because the
+/// links of a document change at each request.
 const IDLE_LOOKS: usize = 3;
 
 /// One document of an archive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArchivePage {
-    /// What stands in it, newest first.
+    /// The items of the document, newest first.
     pub items: Vec<ArchiveItem>,
-    /// The document with what came before.
+    /// The link to the document that precedes this one.
     pub prev: Option<Url>,
 }
 
-/// Where documents come from.
+/// A source of documents.
 pub trait PageSource {
-    /// The document at `url`.
+    /// Returns the document at `url`.
     fn get(&mut self, url: &Url) -> impl Future<Output = Result<ArchivePage, Stopped>>;
 }
 
-/// What takes entries.
+/// Handles entries.
 pub trait EntryHandler {
     /// Handles one entry, or its deletion. The position moves past it only after this succeeded.
     fn handle(&self, item: &ArchiveItem) -> impl Future<Output = Result<(), Stopped>>;
@@ -58,73 +58,73 @@ pub trait EntryHandler {
 /// How reading ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaughtUp {
-    /// How many entries were taken, and how many that were taken back.
+    /// The number of entries and deletions that were handled.
     pub taken: usize,
-    /// The document at which the archive begins because it is no longer kept, if nothing had
-    /// been taken before.
+    /// The document at which the archive begins because it was deleted by the server, if no entry
+    /// had been handled before.
     pub lost: Option<Url>,
 }
 
-/// Why reading stopped. What was taken before stays taken.
+/// Why reading stopped. Entries that were handled before stay handled.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
-    /// A document could not be had.
+    /// A document could not be read.
     #[error("cannot read {url}: {reason}")]
     Unreadable {
-        /// Which.
+        /// The address of the document.
         url: String,
         /// Why.
         reason: String,
-        /// Whether it may be otherwise soon.
+        /// Whether a retry may soon succeed.
         passing: bool,
     },
-    /// A document is no longer kept, and so is none before it.
-    #[error("{0} is no longer kept: what was in it is lost")]
+    /// The server has deleted a document, and the documents before it with it.
+    #[error("{0} has been deleted by the server; its entries are lost")]
     Dropped(Url),
-    /// The archive does not hold the entry to begin behind.
+    /// The archive does not contain the entry after which reading should begin.
     #[error(
-        "the archive does not hold the entry {id}, behind which to begin{}; begin with --from \
+        "the archive does not contain the entry {id}, after which to begin{}; begin with --from \
          another, or with the oldest by removing the state file",
         lost_with(gone.as_ref())
     )]
     PlaceLost {
         /// The id of the entry.
         id: String,
-        /// The document that is no longer kept, if the archive was longer once.
+        /// The oldest linked document that the server has deleted, if there is one.
         gone: Option<Url>,
     },
     /// The links of the documents lead in a circle.
-    #[error("the archive's links lead in a circle at {0}")]
+    #[error("the links of the archive form a loop at {0}")]
     Circle(Url),
-    /// There are more documents than any archive has.
-    #[error("the archive has more than {LONGEST_WAY} documents behind the last entry taken")]
+    /// The archive links more documents than the limit.
+    #[error("the archive has more than {LONGEST_WAY} documents after the last handled entry")]
     TooLong,
-    /// The command did not take an entry.
-    #[error("the entry {id} was not taken: {reason}")]
+    /// The command did not handle an entry.
+    #[error("the entry {id} was not handled: {reason}")]
     NotTaken {
-        /// Which.
+        /// The id of the entry.
         id: String,
         /// Why.
         reason: String,
     },
-    /// The place could not be kept.
+    /// The position could not be stored.
     #[error(transparent)]
     ReadPosition(#[from] BadPosition),
 }
 
 impl Stopped {
-    /// Whether trying again later, and nothing else, may help.
+    /// Whether a retry alone may succeed.
     pub fn is_passing(&self) -> bool {
         matches!(self, Stopped::Unreadable { passing: true, .. } | Stopped::NotTaken { .. })
     }
 }
 
 fn lost_with(gone: Option<&Url>) -> String {
-    let notice = |url| format!(": {url} is no longer kept, and what was in it is lost");
+    let notice = |url| format!(": {url} has been deleted by the server, and its entries are lost");
     gone.map(notice).unwrap_or_default()
 }
 
-/// Takes all that is behind the place, oldest first.
+/// Handles all entries after the position, oldest first.
 pub async fn catch_up<S: PageSource, P: ReadPosition, T: EntryHandler>(
     pages: &mut S,
     recent: &Url,
@@ -155,7 +155,7 @@ pub async fn catch_up<S: PageSource, P: ReadPosition, T: EntryHandler>(
     }
 }
 
-/// Takes these, which stand newest first, and says how many they were.
+/// Handles `items`, which are listed newest first, and returns how many there are.
 async fn take_all<P: ReadPosition, T: EntryHandler>(
     items: &[ArchiveItem],
     place: &mut P,

@@ -1,5 +1,5 @@
-//! The subscriptions of the demo: begun over the wire, as anybody would, so that the
-//! demo shows what a subscriber sends.
+//! The subscriptions of the demo. They are requested over HTTP, so that the demo shows the requests
+//! of a subscriber.
 
 use std::error::Error;
 
@@ -26,7 +26,7 @@ type Failure = Box<dyn Error>;
 const LOGIN: &str = "demo";
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
-/// Asks the gateway for things.
+/// Sends requests to the gateway.
 #[derive(Clone)]
 pub(super) struct Desk {
     fetch: HttpClient,
@@ -35,7 +35,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// A desk for subscribers at `callbacks`.
+    /// A desk for subscribers with callbacks below `callbacks`.
     pub(super) fn new(fetch: HttpClient, gateway: Url, callbacks: Url) -> Desk {
         Desk { fetch, gateway, callbacks }
     }
@@ -52,7 +52,7 @@ impl Desk {
             self.websub(topic, &path(Channel::WebSub, Some(sample)), None).await?;
             self.websub(topic, &path(Channel::Superfeedr, Some(sample)), Some(&token)).await?;
         }
-        // Nobody needs it any more: subscriptions outlive the token they were made with.
+        // The token is not needed any more: subscriptions outlive the token that created them.
         store.revoke_token(number, runner::now()).await?;
         self.rsscloud("http-post", Channel::HttpPost, topics).await?;
         self.rsscloud("xml-rpc", Channel::XmlRpc, topics).await?;
@@ -79,7 +79,7 @@ impl Desk {
         Ok(())
     }
 
-    /// WebSub at the open hub, or with a token at Superfeedr's API, which sends JSON.
+    /// Subscribes by WebSub at the open hub, or with a token by Superfeedr's API, which sends JSON.
     async fn websub(&self, topic: &str, path: &str, token: Option<&str>) -> Result<(), Failure> {
         let callback = self.callbacks.join(path)?;
         let form = [
@@ -93,7 +93,7 @@ impl Desk {
         self.post(endpoint, &form, token).await.map(|_| ())
     }
 
-    /// rssCloud: many resources at once.
+    /// Registers several resources by rssCloud, in one request.
     async fn rsscloud(
         &self,
         protocol: &str,
@@ -110,9 +110,9 @@ impl Desk {
             ("protocol", protocol),
         ];
         form.extend(keys.iter().map(String::as_str).zip(topics.iter().map(String::as_str)));
-        let answer = self.post("rsscloud/pleaseNotify", &form, None).await?;
-        let is_registered = answer.contains("success=\"true\"");
-        if is_registered { Ok(()) } else { Err(answer.into()) }
+        let reply = self.post("rsscloud/pleaseNotify", &form, None).await?;
+        let is_registered = reply.contains("success=\"true\"");
+        if is_registered { Ok(()) } else { Err(reply.into()) }
     }
 
     /// Posts a form to `path` of the gateway and returns the body of the response.
@@ -138,6 +138,6 @@ impl Desk {
         if reply.status.is_success() {
             return Ok(text);
         }
-        Err(format!("/{path} answered {}: {text}", reply.status).into())
+        Err(format!("/{path} responded with {}: {text}", reply.status).into())
     }
 }

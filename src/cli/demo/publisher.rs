@@ -1,4 +1,4 @@
-//! The publisher of the demo: serves the sample feeds, and adds an entry when told.
+//! The publisher of the demo: serves the sample feeds, and adds entries to them.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,8 +1,8 @@
-//! The readers of the demo: those who are not called but look for themselves.
+//! The readers of the demo, which poll the gateway instead of receiving notifications.
 //!
-//! One walks the archives as Simplefeed says (seed 004, "Consuming feeds"): it starts at
-//! the recent document and follows `prev-archive` until it meets what it knows. The
-//! other reads changes.xml.
+//! One reader follows the archives as Simplefeed specifies (seed 004, "Consuming feeds"): it starts
+//! at the recent document and follows `prev-archive` to the first known entry. The other reads
+//! changes.xml.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ use feedgate_protocol::xml;
 use super::samples::numbers_in;
 use super::tally::{Channel, DemoEvent, Received};
 
-/// Between two looks of a reader. Real ones look every few minutes; these are here to
-/// show that what they find is there.
+/// The interval between two requests of a reader. Real readers check every few minutes; the demo
+/// should show new entries quickly.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Reads from the gateway.
@@ -61,7 +61,7 @@ impl DemoReader {
         found
     }
 
-    /// Walks the archives of `topics` for ever, and sends the new entries to `received`.
+    /// Follows the archives of `topics` for ever, and sends the new entries to `received`.
     pub(super) async fn walk_archives(
         self,
         topics: Vec<String>,
@@ -128,7 +128,8 @@ fn link(atom: &str, rel: &str) -> Option<String> {
     Some(href.replace("&amp;", "&"))
 }
 
-/// How many lines of changes.xml name each address, as the site's or as the feed's.
+/// Counts the lines of changes.xml that contain each address, as that of the web site or of the
+/// feed.
 fn weblogs(document: &[u8]) -> HashMap<String, usize> {
     let mut lines = HashMap::new();
     let root = xml::read(document).unwrap_or_default();

@@ -1,26 +1,26 @@
-//! The feeds of the demo: one in each format, as untidy as real ones, and what a new
-//! entry looks like in each.
+//! The feeds of the demo: one in each format, as irregular as real ones, each with a template for
+//! new entries.
 //!
-//! An entry is told apart by its [`mark`], which stands in its text and survives every
-//! conversion, so that whoever is told of the entry can say which one it was.
+//! An entry is identified by its [`mark`], which is part of its text and survives every conversion,
+//! so that the entry can be recognized in any notification.
 
 use std::fmt::Write;
 
 /// A feed of the demo.
 pub(super) struct Sample {
-    /// What it is called in the output, and its path.
+    /// The name in the output, and the path.
     pub(super) name: &'static str,
-    /// What it is served as, which is not always what it is.
+    /// The `Content-Type`, which does not always match the format.
     pub(super) content_type: &'static str,
-    /// The feed before anything is published.
+    /// The feed before the first publication.
     document: &'static [u8],
-    /// A new entry goes in front of the first of these.
+    /// A new entry is inserted before the first occurrence of this text.
     before: &'static str,
     /// Writes the entry with this number.
     entry: fn(u32) -> String,
 }
 
-/// All of them.
+/// All samples.
 pub(super) const SAMPLES: [Sample; 7] = [
     Sample {
         name: "rss091.xml",
@@ -112,7 +112,7 @@ impl Sample {
         let at = windows.position(|window| window == before).unwrap_or(self.document.len());
         let mut entries = String::new();
         for n in numbers.iter().rev() {
-            entries.write_str(&(self.entry)(*n)).unwrap_or_default(); // a String takes all
+            entries.write_str(&(self.entry)(*n)).unwrap_or_default(); // writing to a String cannot fail
         }
         [&self.document[..at], entries.as_bytes(), &self.document[at..]].concat()
     }
@@ -120,7 +120,7 @@ impl Sample {
 
 const MARK: &str = "feedgate-demo-";
 
-/// What is in entry `n` and nowhere else.
+/// The text that occurs in entry `n` only.
 fn mark(n: u32) -> String {
     format!("{MARK}{n}.")
 }

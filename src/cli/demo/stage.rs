@@ -1,5 +1,5 @@
-//! What the demo is played on: a gateway, a publisher, callbacks and readers, all
-//! within this process, and the subscriptions between them.
+//! The parts of the demo: a gateway, a publisher, callbacks and readers, all in this process, and
+//! the subscriptions between them.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,8 +28,8 @@ use super::tally::{Channel, DemoEvent, Received};
 
 type Failure = Box<dyn Error>;
 
-/// The settings that differ from those of a real gateway: it may reach this machine and
-/// nothing else, and since the publisher is ours, it need not be spared.
+/// The settings that differ from the defaults: the gateway may reach this machine and nothing else,
+/// and the publisher, which is part of the demo, is polled without politeness limits.
 const SETTINGS: [(&str, &str); 6] = [
     ("FEEDGATE_LISTEN", "127.0.0.1:0"),
     ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8"),
@@ -39,11 +39,11 @@ const SETTINGS: [(&str, &str); 6] = [
     ("FEEDGATE_LOG", "error"),
 ];
 
-/// Everything that takes part.
+/// All parts of the demo.
 pub(super) struct Stage {
-    /// What callbacks were told.
-    pub(super) told: UnboundedReceiver<ReceivedCall>,
-    /// What readers found.
+    /// The calls that the callbacks received.
+    pub(super) calls: UnboundedReceiver<ReceivedCall>,
+    /// The entries that the readers found.
     pub(super) received: UnboundedReceiver<Received>,
     found: UnboundedSender<Received>,
     gateway: Running,
@@ -59,7 +59,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts everything, and returns once everybody is subscribed.
+    /// Starts all parts, and returns when all subscriptions are active.
     pub(super) async fn set(database: Option<&str>) -> Result<Stage, Failure> {
         let folder = std::env::temp_dir().join(format!("feedgate-demo-{}", std::process::id()));
         let folder = database.is_none().then_some(folder);
@@ -73,8 +73,8 @@ impl Stage {
         let (at_work, stop) = (TaskTracker::new(), CancellationToken::new());
         let publisher = Publisher::default();
         let publisher_url = open(publisher.routes(), &at_work, &stop).await?;
-        let (tell, told) = mpsc::unbounded_channel();
-        let callbacks = open(subscribers::routes(tell), &at_work, &stop).await?;
+        let (calls_sender, calls) = mpsc::unbounded_channel();
+        let callbacks = open(subscribers::routes(calls_sender), &at_work, &stop).await?;
         let gateway = Running::start(config.clone()).await?;
 
         let fetch = HttpClient::new(config.net(gateway.public_url()));
@@ -85,7 +85,7 @@ impl Stage {
         desk.begin_all(&**gateway.store(), &topics).await?;
         let (found, received) = mpsc::unbounded_channel();
         let stage = Stage {
-            told,
+            calls,
             received,
             found,
             gateway,
@@ -105,7 +105,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// What there is to see, and where.
+    /// Describes the parts and their addresses.
     pub(super) fn describe(&self) -> String {
         let place = match self.folder {
             Some(_) => "SQLite in a folder that is removed at the end",
@@ -126,7 +126,7 @@ impl Stage {
         self.topics.iter().position(|held| held == topic)
     }
 
-    /// Publishes entry `number` and tells the gateway: by rssCloud or by WebSub, in turns.
+    /// Publishes entry `number` and pings the gateway, alternately by rssCloud and by WebSub.
     pub(super) fn publish(&self, sample: usize, number: u32) {
         self.publisher.publish(sample, number);
         let (desk, topic) = (self.desk.clone(), self.topics[sample].clone());
@@ -139,13 +139,13 @@ impl Stage {
                 }
             };
             if let Err(err) = pinged {
-                print_line(format!("the gateway did not take a ping: {err}"));
+                print_line(format!("the gateway rejected a ping: {err}"));
             }
         });
     }
 
-    /// Reads, for an rssCloud subscriber, what changed; `known` are the entries that it
-    /// has already.
+    /// Fetches, for an rssCloud subscriber, the entries that changed. `known` are the entries that
+    /// it has already.
     pub(super) fn look_up(&self, way: Channel, sample: usize, at: Instant, known: Vec<u32>) {
         let (reader, found) = (self.reader.clone(), self.found.clone());
         let topic = self.topics[sample].clone();
@@ -155,7 +155,7 @@ impl Stage {
         });
     }
 
-    /// Ends the subscriptions, stops everything, and leaves nothing behind.
+    /// Ends the subscriptions, stops all parts, and removes the folder.
     pub(super) async fn strike(self) {
         if let Err(err) = self.desk.end_all(&**self.gateway.store(), &self.topics).await {
             print_line(format!("the subscriptions of the demo could not be ended: {err}"));
@@ -169,7 +169,7 @@ impl Stage {
         }
     }
 
-    /// Does something on the side, until it is done or the demo is over.
+    /// Runs a task in the background, until it is done or the demo ends.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         self.at_work.spawn(async move { stop.run_until_cancelled(work).await });

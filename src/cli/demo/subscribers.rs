@@ -1,8 +1,8 @@
 //! The subscribers of the demo: callbacks of every protocol on one port.
 //!
-//! A callback is `/{way}/{sample}` for the fat protocols, which bring the entries
-//! along. rssCloud only says which resource changed, so its callbacks are `/{way}`, and
-//! what changed is read from the archive afterwards.
+//! Protocols that send entries have a callback `/{way}/{sample}`. An rssCloud notification only
+//! names the changed resource, so its callbacks are `/{way}`, and the entries are read from the
+//! archive afterwards.
 
 use std::time::Instant;
 
@@ -18,23 +18,23 @@ use feedgate_protocol::{soap, xmlrpc};
 use super::samples::numbers_in;
 use super::tally::{Channel, DemoEvent, Received};
 
-/// What a callback was told.
+/// A call that a callback received.
 #[derive(Debug)]
 pub(super) enum ReceivedCall {
-    /// A fat notification: what it brought.
+    /// A notification with entries.
     Entries(Received),
-    /// A thin one: something changed at `topic`.
+    /// An rssCloud notification: the resource `topic` has changed.
     Changed {
-        /// By which way.
+        /// The channel of the notification.
         way: Channel,
-        /// When.
+        /// When it arrived.
         at: Instant,
-        /// The resource, as the notification names it.
+        /// The URL of the resource in the notification.
         topic: String,
     },
 }
 
-/// The ways that end in a callback, with the first segment of their paths.
+/// The channels that end in a callback, with the first segment of their paths.
 const CALLBACKS: [(&str, Channel); 5] = [
     ("websub", Channel::WebSub),
     ("superfeedr", Channel::Superfeedr),
@@ -43,14 +43,14 @@ const CALLBACKS: [(&str, Channel); 5] = [
     ("soap", Channel::Soap),
 ];
 
-/// The path of a callback; `sample` for the fat protocols.
+/// The path of a callback; `sample` for protocols that send entries.
 pub(super) fn path(way: Channel, sample: Option<usize>) -> String {
     let (word, _) = CALLBACKS.iter().find(|(_, held)| *held == way).copied().unwrap_or(("", way));
     sample.map_or(format!("/{word}"), |sample| format!("/{word}/{sample}"))
 }
 
-/// Every callback; what they are told goes to `told`.
-pub(super) fn routes(told: UnboundedSender<ReceivedCall>) -> BoxedFilter<(Response,)> {
+/// The routes of all callbacks, which send what they receive to `calls`.
+pub(super) fn routes(calls: UnboundedSender<ReceivedCall>) -> BoxedFilter<(Response,)> {
     let challenge = warp::get()
         .and(warp::query::raw().or(warp::any().map(String::new)).unify())
         .map(|query: String| prove(&query));
@@ -65,14 +65,14 @@ pub(super) fn routes(told: UnboundedSender<ReceivedCall>) -> BoxedFilter<(Respon
                 return StatusCode::NOT_FOUND.into_response();
             };
             if let Some(event) = read(*way, sample, at, &body) {
-                told.send(event).unwrap_or_default(); // the demo is over
+                calls.send(event).unwrap_or_default(); // the demo is over
             }
             StatusCode::OK.into_response()
         });
     challenge.or(notification).unify().boxed()
 }
 
-/// Proves that we asked for it: WebSub and rssCloud want their challenge back.
+/// Confirms a subscription: WebSub and rssCloud expect their challenge in the response.
 fn prove(query: &str) -> Response {
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
     let challenge = pairs.find(|(name, _)| matches!(name.as_ref(), "hub.challenge" | "challenge"));

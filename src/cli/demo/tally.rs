@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How entries travel from the gateway.
+/// The channels by which entries travel from the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channel {
     /// A WebSub notification, unauthenticated and signed.
@@ -18,14 +18,14 @@ pub(super) enum Channel {
     XmlRpc,
     /// rssCloud, with a SOAP call.
     Soap,
-    /// A reader who walks the archive.
+    /// A reader that follows the archive.
     Archive,
     /// A reader of changes.xml.
     Changes,
 }
 
 impl Channel {
-    /// All of them, in the order of the table.
+    /// All channels, in the order of the table.
     pub(super) const ALL: [Channel; 7] = [
         Channel::WebSub,
         Channel::Superfeedr,
@@ -36,7 +36,7 @@ impl Channel {
         Channel::Changes,
     ];
 
-    /// What it is called in the output.
+    /// The name in the output.
     pub(super) fn name(self) -> &'static str {
         match self {
             Channel::WebSub => "WebSub",
@@ -66,9 +66,9 @@ pub(super) struct Received {
 /// New entries, or a count of changes.
 #[derive(Debug)]
 pub(super) enum DemoEvent {
-    /// These entries are there.
+    /// Entries were received.
     Entries(Vec<u32>),
-    /// Something changed so many times since the demo began.
+    /// The number of changes since the demo began.
     Times(usize),
 }
 
@@ -124,18 +124,18 @@ impl DeliveryTally {
         slots.filter(Option::is_none).count()
     }
 
-    /// A table: how long each way took.
+    /// Formats a table of the delays of each channel.
     pub(super) fn table(&self) -> String {
         let mut table = format!(
-            "{:20}{:>7}{:>9}{:>9}{:>9}{:>9}",
-            "way", "told", "missing", "p50", "p95", "max"
+            "{:20}{:>10}{:>9}{:>9}{:>9}{:>9}",
+            "channel", "received", "missing", "p50", "p95", "max"
         );
         for way in Channel::ALL {
-            let told = self.entries.iter().filter_map(|entry| entry.received[way as usize]);
-            let mut took: Vec<Duration> = told.collect();
+            let delays = self.entries.iter().filter_map(|entry| entry.received[way as usize]);
+            let mut took: Vec<Duration> = delays.collect();
             took.sort_unstable();
             table.push_str(&format!(
-                "\n{:20}{:>7}{:>9}{:>9}{:>9}{:>9}",
+                "\n{:20}{:>10}{:>9}{:>9}{:>9}{:>9}",
                 way.name(),
                 took.len(),
                 self.entries.len() - took.len(),

@@ -20,7 +20,7 @@ use feedgate_protocol::{soap, xmlrpc};
 /// The longest notification read: hubs send whole documents.
 const BODY_LIMIT_BYTES: usize = 10 * 1024 * 1024;
 
-/// What the callbacks agree to.
+/// The requests that the callbacks accept.
 #[derive(Debug)]
 pub(super) struct ExpectedCallback {
     topics: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct ExpectedCallback {
 }
 
 impl ExpectedCallback {
-    /// Agrees to notifications of these topics.
+    /// Accepts notifications of these topics.
     pub(super) fn to(topics: Vec<String>) -> ExpectedCallback {
         ExpectedCallback {
             topics,
@@ -40,12 +40,12 @@ impl ExpectedCallback {
 
     /// Sets whether a subscription request is in progress, during which a notification may be a
     /// test of the callback.
-    pub(super) fn asks(&self, is_asking: bool) {
+    pub(super) fn set_asking(&self, is_asking: bool) {
         self.is_asking.store(is_asking, Ordering::SeqCst);
     }
 
-    /// Agrees to unsubscriptions, and to nothing else, from now on.
-    pub(super) fn leaves(&self) {
+    /// Accepts from now on only verifications of unsubscriptions.
+    pub(super) fn set_leaving(&self) {
         self.is_leaving.store(true, Ordering::SeqCst);
     }
 }
@@ -53,7 +53,7 @@ impl ExpectedCallback {
 /// What happened at the callback of the feed `n`.
 #[derive(Debug)]
 pub(super) enum ListenEvent {
-    /// The subscription was verified; a hub names its lease.
+    /// The subscription was verified, with the lease if a hub granted it.
     Verified { n: usize, lease_s: Option<u64> },
     /// A hub denied the subscription.
     Denied { n: usize, reason: String },
@@ -64,13 +64,13 @@ pub(super) enum ListenEvent {
 }
 
 impl ListenEvent {
-    /// The number of its feed.
+    /// The number of the feed.
     pub(super) fn n(&self) -> usize {
         match self {
             ListenEvent::Verified { n, .. }
             | ListenEvent::Denied { n, .. }
             | ListenEvent::Left { n } => *n,
-            ListenEvent::Notification(told) => told.n,
+            ListenEvent::Notification(received) => received.n,
         }
     }
 }
@@ -78,15 +78,15 @@ impl ListenEvent {
 /// A notification as it was received.
 #[derive(Debug)]
 pub(super) struct ReceivedNotification {
-    /// The number of its feed.
+    /// The number of the feed.
     pub(super) n: usize,
-    /// Whether it came while we were registering.
+    /// Whether the notification arrived during a registration.
     pub(super) is_test: bool,
-    /// What one of rssCloud's names; `None` for a document.
+    /// The URL named by an rssCloud notification; `None` for a document.
     pub(super) named: Option<String>,
-    /// Its headers.
+    /// The headers.
     pub(super) headers: HeaderMap,
-    /// Its body.
+    /// The body.
     pub(super) body: Bytes,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn routes(
     events: Sender<ListenEvent>,
     agreed: &Arc<ExpectedCallback>,
 ) -> BoxedFilter<(Response,)> {
-    let (verify_expected, told) = (Arc::clone(agreed), Arc::clone(agreed));
+    let (expected, at_post) = (Arc::clone(agreed), Arc::clone(agreed));
     let sent = events.clone();
     let ask = warp::path!(usize)
         .and(warp::get())
@@ -103,7 +103,7 @@ pub(super) fn routes(
         .map(move |n, query: String| {
             let query = Form::from_urlencoded(query.as_bytes()).unwrap_or_default();
             let Some(place) = place(&sent) else { return busy() };
-            let (reply, event) = answer_verification(&verify_expected, n, &query);
+            let (reply, event) = answer_verification(&expected, n, &query);
             if let Some((place, event)) = place.zip(event) {
                 place.send(event);
             }
@@ -114,7 +114,7 @@ pub(super) fn routes(
         .and(warp::header::headers_cloned())
         .and(warp::body::stream())
         .then(move |n, headers, body| {
-            let (events, told) = (events.clone(), Arc::clone(&told));
+            let (events, expected) = (events.clone(), Arc::clone(&at_post));
             async move {
                 // The place is reserved before the body is read, which bounds the bodies in memory.
                 let Some(place) = place(&events) else { return busy() };
@@ -122,7 +122,7 @@ pub(super) fn routes(
                     Ok(body) => body,
                     Err(unread) => return unread.rejection.to_response(),
                 };
-                let is_test = told.is_asking.load(Ordering::SeqCst);
+                let is_test = expected.is_asking.load(Ordering::SeqCst);
                 let (reply, named) = read_notification(&headers, &body);
                 if let Some(place) = place {
                     place.send(ListenEvent::Notification(ReceivedNotification {
@@ -140,7 +140,8 @@ pub(super) fn routes(
     ask.or(tell).unify().or(nothing).unify().boxed()
 }
 
-/// A place in the queue of events; `None` if the queue is full, `Some(None)` if it is closed.
+/// Reserves a place in the queue of events. Returns `None` if the queue is full, and `Some(None)`
+/// if it is closed.
 fn place(events: &Sender<ListenEvent>) -> Option<Option<Permit<'_, ListenEvent>>> {
     match events.try_reserve() {
         Ok(place) => Some(Some(place)),
@@ -150,7 +151,10 @@ fn place(events: &Sender<ListenEvent>) -> Option<Option<Permit<'_, ListenEvent>>
 }
 
 fn busy() -> Response {
-    let reply = warp::reply::with_status("Too much at once.\n", StatusCode::SERVICE_UNAVAILABLE);
+    let reply = warp::reply::with_status(
+        "Too many notifications at the same time.\n",
+        StatusCode::SERVICE_UNAVAILABLE,
+    );
     warp::reply::with_header(reply, header::RETRY_AFTER, "10").into_response()
 }
 
@@ -229,7 +233,7 @@ mod tests {
         assert_eq!(status(0, "hub.mode=subscribe&hub.topic=http%3A%2F%2Fb.test%2F"), 404);
         for (leaving, wants) in [(false, [200, 404, 200, 404]), (true, [404, 200, 404, 200])] {
             if leaving {
-                agreed.leaves();
+                agreed.set_leaving();
             }
             let got = [&subscribe, &unsubscribe, &challenge, &cancel].map(|query| status(0, query));
             assert_eq!(got, wants, "leaving: {leaving}");

@@ -1,4 +1,4 @@
-//! One feed that is listened for: where it is asked for, and what is known of it.
+//! One followed feed: its subscription, and the entries that are already known.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -26,10 +26,10 @@ use feedgate_protocol::{rsscloud, signature};
 
 use super::callback::ReceivedNotification;
 
-/// How long to wait before asking again who refused.
+/// How long to wait after a refused registration before the next one.
 pub(super) const AGAIN: Duration = Duration::from_secs(60);
 
-/// Where to ask, and how.
+/// How to subscribe to a feed.
 #[derive(Clone, Debug)]
 pub(super) struct RegistrationMethod {
     /// The protocol.
@@ -47,20 +47,20 @@ pub(super) struct FollowedFeed {
     is_at_caller: bool,
     /// The ids of entries that are known already.
     known: HashSet<String>,
-    /// When to ask for more time.
+    /// When to renew the subscription.
     pub(super) renew_at: Instant,
 }
 
 impl FollowedFeed {
-    /// Reads a feed, and finds out where to ask for it, if no `way` is given.
+    /// Fetches a feed, and finds its cloud or hub if no `method` is given.
     pub(super) async fn find(
         fetch: &HttpClient,
         feed: &Url,
-        way: Option<RegistrationMethod>,
+        method: Option<RegistrationMethod>,
     ) -> Result<FollowedFeed, Box<dyn Error>> {
         let document = get(fetch, feed).await;
         let read = document.as_ref().ok().and_then(read);
-        let offer = match way {
+        let offer = match method {
             Some(RegistrationMethod { protocol, endpoint }) => {
                 AdvertisedUpstream { protocol, endpoint, topic: feed.as_str().to_owned() }
             }
@@ -68,7 +68,7 @@ impl FollowedFeed {
                 let links = poll::links(&document?);
                 let offer = AdvertisedUpstream::find_in(&links, read.as_ref(), feed.as_str());
                 offer.ok_or_else(|| {
-                    format!("{feed} names no cloud and no hub; give one by --cloud")
+                    format!("{feed} does not advertise a cloud or hub; name one with --cloud")
                 })?
             }
         };
@@ -85,12 +85,12 @@ impl FollowedFeed {
         })
     }
 
-    /// Says where we are told of it.
-    pub(super) fn be_at(&mut self, own: Url, is_at_caller: bool) {
+    /// Sets the URL of the callback.
+    pub(super) fn set_callback(&mut self, own: Url, is_at_caller: bool) {
         (self.own, self.is_at_caller) = (own, is_at_caller);
     }
 
-    /// Where and how it is asked for.
+    /// The cloud or hub, its protocol and the topic.
     pub(super) fn offer(&self) -> &AdvertisedUpstream {
         &self.offer
     }
@@ -100,29 +100,33 @@ impl FollowedFeed {
         &self.offer.endpoint
     }
 
-    /// By which protocol, in a word.
+    /// The name of the protocol.
     pub(super) fn by(&self) -> &'static str {
         self.offer.protocol.as_str()
     }
 
-    /// After what time to ask again, if all is well and nobody says otherwise.
+    /// The interval after which to renew, unless a hub grants another lease.
     pub(super) fn renewal(&self) -> Duration {
         let lease = if self.offer.protocol.is_rsscloud() { Lease::RSSCLOUD } else { Lease::WEBSUB };
         self.offer.renewal(Duration::from_secs(lease.as_secs()))
     }
 
-    /// Asks to be told, or to be told no more.
-    pub(super) async fn ask(&self, fetch: &HttpClient, mode: &str) -> Result<(), UpstreamError> {
+    /// Requests a subscription, or its end.
+    pub(super) async fn request(
+        &self,
+        fetch: &HttpClient,
+        mode: &str,
+    ) -> Result<(), UpstreamError> {
         let FollowedFeed { offer, secret, own, is_at_caller, .. } = self;
         let wanted = UpstreamRequest { offer, secret, own, is_at_caller: *is_at_caller };
         upstream::request_subscription(fetch, &wanted, mode).await
     }
 
-    /// Ends the subscription; `false` if the hub will ask first whether we mean it. A cloud
-    /// has a place for it beside the one for registering, if it has one.
+    /// Unsubscribes. Returns `false` if a hub will verify the request first. The endpoint of a cloud
+    /// for unsubscribing, if it has one, is `cancel` beside the one for registering.
     pub(super) async fn leave(&self, fetch: &HttpClient) -> Result<bool, UpstreamError> {
         if self.offer.protocol == Protocol::WebSub {
-            return self.ask(fetch, "unsubscribe").await.map(|()| false);
+            return self.request(fetch, "unsubscribe").await.map(|()| false);
         }
         let place = Url::parse(self.endpoint()).and_then(|url| url.join("cancel"));
         let bad =
@@ -148,47 +152,50 @@ impl FollowedFeed {
     }
 
     /// The topic of a notification, and a description of it.
-    pub(super) fn describe_notification(&self, told: &ReceivedNotification) -> (String, String) {
-        if let Some(named) = &told.named {
+    pub(super) fn describe_notification(
+        &self,
+        received: &ReceivedNotification,
+    ) -> (String, String) {
+        if let Some(named) = &received.named {
             return (named.clone(), self.by().to_owned());
         }
-        let signed = told.headers.get("x-hub-signature").and_then(|value| value.to_str().ok());
+        let signed = received.headers.get("x-hub-signature").and_then(|value| value.to_str().ok());
         let is_ours =
-            signature::holds(signed.unwrap_or_default(), self.secret.expose(), &told.body);
-        let word = if is_ours { "signed" } else { "not signed as agreed" };
-        let length = told.body.len();
+            signature::holds(signed.unwrap_or_default(), self.secret.expose(), &received.body);
+        let word = if is_ours { "signed" } else { "invalid signature" };
+        let length = received.body.len();
         (self.offer.topic.clone(), format!("{}, {length} bytes, {word}", self.by()))
     }
 
     /// The entries that are new in the notification, or in the feed that it names.
-    pub(super) async fn what_is_new(
+    pub(super) async fn new_entries(
         &mut self,
         fetch: &HttpClient,
-        told: &ReceivedNotification,
+        received: &ReceivedNotification,
     ) -> Vec<String> {
-        let feed = match &told.named {
+        let feed = match &received.named {
             Some(_) => get(fetch, &self.feed).await.ok().as_ref().and_then(read),
-            None => read_body(&self.feed, &told.headers, &told.body),
+            None => read_body(&self.feed, &received.headers, &received.body),
         };
         let entries = feed.into_iter().flat_map(|feed| feed.entries);
         let new = entries.filter(|entry| self.known.insert(entry.id.clone()));
-        let told = new.map(|entry| {
+        let lines = new.map(|entry| {
             let title = entry.title.map(|title| title.value).unwrap_or_default();
             format!("{}  {title}", entry.id)
         });
-        told.collect()
+        lines.collect()
     }
 }
 
 async fn get(fetch: &HttpClient, feed: &Url) -> Result<FetchedDocument, FetchError> {
     let validators = Validators::default();
-    let ask =
+    let request =
         FetchRequest { url: feed.as_str(), validators: &validators, subscribers: 0, feed_id: None };
-    match fetch.get(ask).await.result? {
+    match fetch.get(request).await.result? {
         FetchResponse::Document(document) => Ok(*document),
-        FetchResponse::NotModified { .. } => {
-            Err(FetchError::BadUrl("it answered 304 unasked".to_owned()))
-        }
+        FetchResponse::NotModified { .. } => Err(FetchError::BadUrl(
+            "the server responded with 304, although no validators were sent".to_owned(),
+        )),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Many documents in one process.
+//! Normalizes many documents in one process.
 //!
-//! What holds here: whatever is in one document, the others are written. A document
-//! that cannot be normalized leaves no output but a file beside it, with `.err` at the
-//! end of its name, that says why.
+//! What always holds: no document prevents the others from being written. For a document that
+//! cannot be normalized, a file with the reason is written instead of the output, under the same
+//! name with `.err` appended.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ struct Job {
     out: PathBuf,
 }
 
-/// Normalizes every document of `manifest`. A manifest that cannot be read ends it.
+/// Normalizes every document of `manifest`. An invalid line of the manifest ends the command.
 pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outcome {
     let text =
         fs::read_to_string(manifest).map_err(|err| format!("{}: {err}", manifest.display()))?;
@@ -56,7 +56,8 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
     Ok(ExitCode::SUCCESS)
 }
 
-/// A panic is a bug, but one that must not take the other documents with it.
+/// Normalizes one document. A panic is a bug, but it must not prevent the other documents from being
+/// written.
 fn normalized(job: &Job, args: &NormalizeArgs) -> Result<String, String> {
     let bytes = read(&job.file)?;
     let content_type = job.content_type.as_deref().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A poll, told to programs. Fields may be added; those that are there keep their
-//! meaning.
+//! The report of `feedgate poll` as JSON for programs. Fields may be added; existing fields keep
+//! their meaning.
 
 use chrono::SecondsFormat;
 use http::HeaderMap;
@@ -23,8 +23,8 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
         }
         Err(err) => json!({ "error": { "code": err.code(), "message": err.to_string() } }),
     };
-    let story = json!({
-        "hops": fetched.hops.iter().map(told).collect::<Vec<_>>(),
+    let report = json!({
+        "hops": fetched.hops.iter().map(hop_json).collect::<Vec<_>>(),
         "took_ms": fetched.took.as_millis() as u64,
         "wire_bytes": fetched.wire_bytes,
         "result": result,
@@ -36,10 +36,10 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
         }),
         "schedule": polled.is_worth_repeating().then(|| schedule(polled)),
     });
-    format!("{story:#}")
+    format!("{report:#}")
 }
 
-fn told(hop: &Hop) -> Value {
+fn hop_json(hop: &Hop) -> Value {
     json!({
         "url": hop.url.as_str(),
         "addresses": hop.addresses,
@@ -48,7 +48,7 @@ fn told(hop: &Hop) -> Value {
         "status": hop.status.map(|status| status.as_u16()),
         "response": headers(&hop.response),
         "took_ms": hop.took.as_millis() as u64,
-        "trouble": hop.failure,
+        "failure": hop.failure,
     })
 }
 
@@ -94,7 +94,8 @@ fn understood(feed: &Feed) -> Value {
     })
 }
 
-/// What is no feed, or a part of it; and the feeds that a page offers.
+/// Describes a document that is not a feed, or a fragment of one, and the feeds that a page links
+/// to.
 fn other(content: &DocumentContent, why: Option<&NotAFeed>) -> Value {
     let part = content.part.as_ref().map(|part| {
         json!({

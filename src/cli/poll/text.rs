@@ -1,4 +1,4 @@
-//! A poll, told to people.
+//! The report of `feedgate poll` as text for people.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use feedgate_feed::NotAFeed;
 use feedgate_feed::documents::DocumentContent;
 use feedgate_feed::model::Feed;
 
-/// The most that is listed of anything.
+/// The most entries, or repairs, that are listed.
 const MOST_LISTED: usize = 10;
 
 const DAYS: [&str; 7] =
@@ -24,14 +24,12 @@ const DAYS: [&str; 7] =
 pub(super) fn report(polled: &Polled<'_>) -> String {
     let mut out = String::new();
     for hop in &polled.fetched.hops {
-        told(hop, &mut out);
+        write_hop(hop, &mut out);
     }
     let took = polled.fetched.took.as_millis();
     match &polled.fetched.result {
         Ok(FetchResponse::Document(document)) => body(polled, document, &mut out),
-        Ok(FetchResponse::NotModified { .. }) => {
-            line(&mut out, "answer", "nothing, and that is fine")
-        }
+        Ok(FetchResponse::NotModified { .. }) => line(&mut out, "response", "not modified"),
         Err(err) => failed(err, &mut out),
     }
     line(&mut out, "took", &format!("{took} ms"));
@@ -49,12 +47,12 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
     if polled.is_worth_repeating() {
         schedule(polled, &mut out);
     } else {
-        line(&mut out, "next", "the same each time, until the URL or the settings are mended");
+        line(&mut out, "next", "no retry will help until the URL or the settings are corrected");
     }
     out.trim_end().to_owned()
 }
 
-fn told(hop: &Hop, out: &mut String) {
+fn write_hop(hop: &Hop, out: &mut String) {
     let _ = writeln!(out, "GET {}", tame(hop.url.as_str()));
     let addresses: Vec<_> = hop.addresses.iter().map(ToString::to_string).collect();
     if !addresses.is_empty() {
@@ -84,15 +82,15 @@ fn body(polled: &Polled<'_>, document: &FetchedDocument, out: &mut String) {
     line(out, "begins", &beginning(&document.body));
     if let Some(mut place) = polled.fetched.moved_to().cloned() {
         place.set_password(None).ok();
-        line(out, "moved", &format!("for good, to {place}"));
+        line(out, "moved", &format!("permanently, to {place}"));
     }
     let held = (document.validators.etag.is_some(), document.validators.last_modified.is_some());
-    let promise = "next time, so that it need not be sent if nothing changed";
+    let purpose = "with the next request, so that an unchanged body is not sent again";
     let validators = match held {
-        (true, true) => format!("its ETag and Last-Modified are sent back {promise}"),
-        (true, false) => format!("its ETag is sent back {promise}"),
-        (false, true) => format!("its Last-Modified is sent back {promise}"),
-        (false, false) => "none: every poll fetches the whole body".to_owned(),
+        (true, true) => format!("ETag and Last-Modified are sent {purpose}"),
+        (true, false) => format!("the ETag is sent {purpose}"),
+        (false, true) => format!("Last-Modified is sent {purpose}"),
+        (false, false) => "none; every poll fetches the whole body".to_owned(),
     };
     line(out, "validators", &validators);
 }
@@ -101,7 +99,7 @@ fn failed(err: &FetchError, out: &mut String) {
     line(out, "failed", &format!("{}: {}", err.code(), tame(&err.to_string())));
     if let FetchError::Forbidden { .. } = err {
         let setting = "FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS";
-        line(out, "help", &format!("if that network is yours, list it in {setting}"));
+        line(out, "help", &format!("if this is your own network, add it to {setting}"));
     }
 }
 
@@ -110,10 +108,11 @@ fn understood(feed: &Feed, out: &mut String) {
     let entries = feed.entries.len();
     line(out, "feed", &format!("{}, {entries} entries, titled \"{}\"", feed.format, tame(title)));
     if let Some(place) = &feed.moved_to {
-        line(out, "moved", &format!("says the document, to \"{}\"", tame(place)));
+        line(out, "moved", &format!("according to the document, to \"{}\"", tame(place)));
     }
-    let told = "nobody is told of what a first poll finds; later ones tell what is new since";
-    line(out, "news", told);
+    let notice =
+        "the first poll sends no notifications; later polls send the entries that are new since";
+    line(out, "notified", notice);
     for entry in feed.entries.iter().take(MOST_LISTED) {
         let title = entry.title.as_ref().map_or("(no title)", |title| title.value.as_str());
         let date = entry.published.or(entry.updated);
@@ -122,12 +121,13 @@ fn understood(feed: &Feed, out: &mut String) {
     }
     rest(entries, "entry", out);
     for repair in feed.repairs.iter().take(MOST_LISTED) {
-        line(out, "mended", &format!("{}: {}", repair.code, tame(&repair.detail)));
+        line(out, "repaired", &format!("{}: {}", repair.code, tame(&repair.detail)));
     }
-    rest(feed.repairs.len(), "mended", out);
+    rest(feed.repairs.len(), "repaired", out);
 }
 
-/// What is no feed, or a part of it; and the feeds that a page offers.
+/// Describes a document that is not a feed, or a fragment of one, and lists the feeds that a page
+/// links to.
 fn other(content: &DocumentContent, why: Option<&NotAFeed>, out: &mut String) {
     if let Some(why) = why {
         line(out, "feed", &format!("none: {}", tame(&why.to_string())));
@@ -148,12 +148,16 @@ fn schedule(polled: &Polled<'_>, out: &mut String) {
     let Polling { hints, entries_per_hour, .. } = &polled.plan.polling;
     let [headers, ttl, syndication] = hints.floors(*entries_per_hour);
     let floors = [
-        ("headers say it is good for", hints.headers_s, headers),
-        ("ttl asks for", hints.ttl_s, ttl),
-        ("sy:updatePeriod asks for", hints.syndication_s, syndication),
+        ("the headers declare it fresh for", hints.headers_s, headers),
+        ("ttl requests", hints.ttl_s, ttl),
+        ("sy:updatePeriod requests", hints.syndication_s, syndication),
     ];
     for (what, secs, counted) in floors {
-        let ignored = if counted.secs < secs { ", not followed: it publishes faster" } else { "" };
+        let ignored = if counted.secs < secs {
+            "; ignored, because the feed publishes more often"
+        } else {
+            ""
+        };
         if secs > 0 {
             line(out, "hint", &format!("{what} {secs} s{ignored}"));
         }
@@ -181,14 +185,16 @@ fn schedule(polled: &Polled<'_>, out: &mut String) {
     let time = |at: chrono::DateTime<chrono::Utc>| at.to_rfc3339_opts(SecondsFormat::Secs, true);
     let (first, last) = (polled.plan.next_fetch, polled.latest);
     let spread = match (&polled.fetched.result, period.is_promised()) {
-        (Err(_), _) => "spread, so that what failed together does not come back together",
-        (Ok(_), true) => "spread, so that polls do not fall on one moment",
-        (Ok(_), false) => "the second poll comes anywhere in its first period, later ones by it",
+        (Err(_), _) => {
+            "at a random time, so that resources that failed together are not retried together"
+        }
+        (Ok(_), true) => "at a random time, so that polls are spread evenly",
+        (Ok(_), false) => "the second poll is at a random time in the first period",
     };
     line(out, "next", &format!("between {} and {}: {spread}", time(first), time(last)));
 }
 
-/// Seconds, as people say them.
+/// Formats a duration for people.
 fn span(secs: u32) -> String {
     match secs {
         0..120 => format!("{secs} s"),

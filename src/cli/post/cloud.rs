@@ -1,4 +1,4 @@
-//! A post goes into a feed that a gateway stores: read, changed, and saved only if nobody
+//! Adds a post to a feed that a gateway stores: the feed is read, changed, and saved only if nobody
 //! else has changed it meanwhile. The gateway pings itself.
 
 use std::error::Error;
@@ -16,10 +16,10 @@ use feedgate_core::poll::Validators;
 use feedgate_core::stored_file::PathSegment;
 use feedgate_protocol::rss::{self, ChannelInfo, FeedEdit};
 
-/// How often a post is put into what another writer has changed meanwhile.
+/// How many times a post is added again because somebody else has changed the feed meanwhile.
 const ATTEMPTS: usize = 5;
 
-/// A gateway that stores feeds, and an account there.
+/// A gateway that stores feeds, and an account at it.
 #[derive(Debug)]
 pub(super) struct Cloud<'c> {
     pub(super) fetch: &'c HttpClient,
@@ -29,7 +29,7 @@ pub(super) struct Cloud<'c> {
 }
 
 impl Cloud<'_> {
-    /// Adds a post to a feed, which is made if there is none; returns its address.
+    /// Adds a post to a feed, which is created if it does not exist. Returns its URL.
     pub(super) async fn post(
         &self,
         name: &PathSegment,
@@ -51,14 +51,16 @@ impl Cloud<'_> {
             let reply = self.save(&url, feed, tag).await?;
             match reply.0 {
                 status if status.is_success() => return Ok(url),
-                StatusCode::PRECONDITION_FAILED => {} // somebody else wrote in between
-                status => return Err(format!("{url} was not saved: {status}: {}", reply.1).into()),
+                StatusCode::PRECONDITION_FAILED => {} // somebody else has changed it
+                status => {
+                    return Err(format!("{url} could not be saved: {status}: {}", reply.1).into());
+                }
             }
         }
-        Err(format!("{url} was not saved: others keep changing it").into())
+        Err(format!("{url} could not be saved, because others keep changing it").into())
     }
 
-    /// The feed as it is, if there is one, and its entity tag.
+    /// Returns the stored feed, if there is one, and its entity tag.
     async fn read(
         &self,
         url: &Url,
@@ -80,7 +82,7 @@ impl Cloud<'_> {
                 Ok((None, None))
             }
             Ok(FetchResponse::NotModified { .. }) => {
-                Err(format!("{url} answers what was not asked").into())
+                Err(format!("the response from {url} is invalid").into())
             }
             Err(err) => Err(Box::new(err)),
         }
@@ -110,9 +112,9 @@ impl Cloud<'_> {
     }
 }
 
-/// A tag as `If-Match` can compare it. A proxy that compresses weakens the tag of the gateway
-/// behind it, by `W/`; a weak tag never matches (RFC 9110 `#field.if-match`), and the gateway
-/// knows its own by what stands behind that.
+/// Converts an entity tag to the form that `If-Match` can compare. A proxy that compresses prefixes
+/// the tag of the gateway with `W/`, and a weak tag never matches (RFC 9110 `#field.if-match`). The
+/// gateway recognizes its tags without the prefix.
 fn strong(tag: &HeaderValue) -> Result<HeaderValue, InvalidHeaderValue> {
     let bytes = tag.as_bytes();
     HeaderValue::from_bytes(bytes.strip_prefix(b"W/").unwrap_or(bytes))

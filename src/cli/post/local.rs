@@ -1,9 +1,9 @@
-//! A post goes into a file, and then the cloud is told.
+//! Adds a post to a file, and then pings the cloud.
 //!
-//! "It's essential that you save the file first, since the cloud may verify the update
-//! before notifying subscribers" (seed 000). The file is replaced at once, and only when
-//! all of the new one is on the disk: whoever reads it meanwhile, or after a crash, has the
-//! one or the other. Two posts at once are one after the other.
+//! "It's essential that you save the file first, since the cloud may verify the update before
+//! notifying subscribers" (seed 000). The new file is completely on the disk before it replaces the
+//! old one, so that a reader sees the one or the other, also after a crash. Two concurrent posts
+//! run one after the other.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -20,15 +20,15 @@ use crate::net::{CallbackRequest, HttpClient};
 use feedgate_protocol::rss::{self, ChannelInfo, EditedFeed, FeedEdit};
 use feedgate_protocol::{soap, xmlrpc};
 
-/// Why nobody was told, though the file is written.
+/// The file was written, but the ping failed.
 #[derive(Debug, thiserror::Error)]
-#[error("the file is written, but {url} was not told: {why}")]
-struct Untold {
+#[error("the file was written, but the ping to {url} failed: {why}")]
+struct PingFailed {
     url: String,
     why: String,
 }
 
-/// Writes the file, and pings.
+/// Writes the file, and pings the cloud.
 pub(super) async fn post(
     path: &Path,
     change: &FeedEdit<'_>,
@@ -37,7 +37,7 @@ pub(super) async fn post(
 ) -> Result<(), Box<dyn Error>> {
     let feed = write(path, |held| {
         if held.is_none() && args.url.is_none() {
-            return Err("a new feed must know where it is served: --url URL".into());
+            return Err("a new feed needs the URL at which it is served: use --url URL".into());
         }
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
         let title = args.feed_title.clone().or(name).unwrap_or_default();
@@ -49,30 +49,30 @@ pub(super) async fn post(
         };
         Ok(rss::add(held, change, &about)?)
     })?;
-    let told = rss::told(&feed);
-    let url = args.url.as_ref().map(Url::to_string).or_else(|| told.url.clone());
+    let edited = rss::told(&feed);
+    let url = args.url.as_ref().map(Url::to_string).or_else(|| edited.url.clone());
     let Some(url) = url else {
-        note("nobody was told: the feed does not say where it is served; --url URL does");
+        note("no ping was sent: the feed does not contain its own URL; use --url URL");
         return Ok(());
     };
-    match ping(&told, args.cloud.as_ref(), &url) {
+    match ping(&edited, args.cloud.as_ref(), &url) {
         Some(call) => {
             let at = call.url.to_string();
-            let untold = |why: String| Untold { url: at.clone(), why };
-            let reply = fetch.call(call).await.map_err(|err| untold(err.to_string()))?;
-            check_ping_response(reply.status.is_success(), &reply.body).map_err(untold)?;
+            let ping_failed = |why: String| PingFailed { url: at.clone(), why };
+            let reply = fetch.call(call).await.map_err(|err| ping_failed(err.to_string()))?;
+            check_ping_response(reply.status.is_success(), &reply.body).map_err(ping_failed)?;
         }
-        None => note("nobody was told: the feed names no cloud; --cloud URL adds one"),
+        None => note("no ping was sent: the feed names no cloud; use --cloud URL to add one"),
     }
     Ok(())
 }
 
-/// Replaces a file by what `change` makes of it; returns what it is now.
+/// Replaces a file by the result of `change`. Returns the new content.
 fn write(
     path: &Path,
     change: impl FnOnce(Option<&str>) -> Result<String, Box<dyn Error>>,
 ) -> Result<String, Box<dyn Error>> {
-    // A link stays one: what it leads to is replaced.
+    // A symbolic link is kept: the file that it points to is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
@@ -88,7 +88,7 @@ fn write(
     };
     let text = held.as_deref().filter(|bytes| !bytes.trim_ascii().is_empty()).map(rss::check);
     let text = text.transpose().map_err(|fault| format!("{}: {fault}", path.display()))?;
-    // Whatever it was in, it is UTF-8 now, and says so.
+    // The new file is UTF-8 and declares it, whatever the encoding of the old one was.
     let text = text.map(|checked| rss::as_utf8(&checked.text).into_owned());
     let new = change(text.as_deref())?;
     let mut file = tempfile_beside(&path).map_err(failed)?;
@@ -109,8 +109,8 @@ fn fill(file: &mut File, path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A new file in the same folder, which a web server shows to nobody. Nobody can know its
-/// name before, and nothing that is there already is written to, nor what a link leads to.
+/// Creates a file in the same folder, with a hidden name, which web servers do not serve. The name
+/// is random, so that no existing file or link is written to.
 fn tempfile_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let temporary = path.with_file_name(format!(".{name}.{}.new", nonce()));
@@ -118,18 +118,18 @@ fn tempfile_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     Ok((file, temporary))
 }
 
-/// How the cloud is told that `url` changed: the one that was named, else the one that the
-/// feed names; `None` if there is none.
-fn ping(told: &EditedFeed, named: Option<&Url>, url: &str) -> Option<CallbackRequest> {
+/// Returns the request that pings the cloud for `url`: the cloud of the options, or else the one
+/// that the feed names. `None` if there is neither.
+fn ping(feed: &EditedFeed, named: Option<&Url>, url: &str) -> Option<CallbackRequest> {
     if let Some(cloud) = named {
         let public = cloud.as_str().trim_end_matches('/');
         return form(Url::parse(&format!("{public}/rsscloud/ping")).ok()?, url);
     }
-    if let Some(register) = &told.source_cloud {
+    if let Some(register) = &feed.source_cloud {
         return form(ping_beside(Url::parse(register).ok()?), url);
     }
     let value = |name: &str| {
-        let held = told.cloud.iter().find(|(held, _)| held == name);
+        let held = feed.cloud.iter().find(|(held, _)| held == name);
         held.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     };
     let (protocol, port) = (value("protocol")?, value("port").unwrap_or("80"));
@@ -143,7 +143,8 @@ fn ping(told: &EditedFeed, named: Option<&Url>, url: &str) -> Option<CallbackReq
     }
 }
 
-/// Where pings go, by where registrations do: `/rsscloud/pleaseNotify`, `/rsscloud/ping`.
+/// The path for pings, derived from the path for registrations: `/rsscloud/pleaseNotify`,
+/// `/rsscloud/ping`.
 fn ping_beside(register: Url) -> Url {
     let mut url = register;
     let path = url.path().to_owned();

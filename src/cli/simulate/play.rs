@@ -1,4 +1,6 @@
-//! Plays a policy over a trace and measures what comes of it.
+//! Plays a policy over a trace and measures its delays.
+
+use std::ops::RangeInclusive;
 
 use chrono::{DateTime, Utc};
 
@@ -12,35 +14,35 @@ use feedgate_core::schedule::{
 use super::policy::Policy;
 use super::trace::PublicationTrace;
 
-/// What is played by.
+/// The settings of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// From when on polls and delays count, in seconds since 1970.
+    /// The time from which polls and delays count, in seconds since 1970.
     pub(super) measured_from_s: i64,
-    /// Entries in a document.
+    /// The number of entries in a document.
     pub(super) window: usize,
-    /// The operator's shortest period.
+    /// The minimum period set by the operator.
     pub(super) min_period_s: u32,
-    /// Seeds the jitter.
+    /// The seed of the jitter.
     pub(super) seed: u64,
 }
 
-/// What came of it.
+/// The results of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Score {
-    /// Per feed.
+    /// Polls per feed and day.
     pub(super) polls_a_day: f64,
-    /// From publication to discovery, over all entries.
+    /// The mean delay from publication to discovery, over all entries.
     pub(super) mean_s: f64,
     pub(super) p50_s: f64,
     pub(super) p90_s: f64,
-    /// The mean of the means of the feeds.
+    /// The mean of the mean delays of the feeds.
     pub(super) per_feed_s: f64,
-    /// Entries that had left the document before they were seen.
+    /// Entries that had left the document before they were found.
     pub(super) missed: usize,
 }
 
-/// What one feed contributes.
+/// The results of one feed.
 #[derive(Debug, Default)]
 struct Tally {
     polls: u64,
@@ -48,7 +50,7 @@ struct Tally {
     missed: usize,
 }
 
-/// Plays `policy`, with its periods made `scale` times as long.
+/// Plays `policy`, with its periods multiplied by `scale`.
 pub(super) fn play(trace: &PublicationTrace, policy: Policy, scale: f64, rules: &Rules) -> Score {
     let tallies: Vec<Tally> = trace
         .feeds
@@ -58,7 +60,7 @@ pub(super) fn play(trace: &PublicationTrace, policy: Policy, scale: f64, rules: 
             let jitter = JitterSource(rules.seed.wrapping_mul(0x9e37_79b9).wrapping_add(n as u64));
             let polling = conditional();
             let player = Player { policy, scale, rules, jitter, polling, is_first: true };
-            player.play(times, (trace.start_s, trace.end_s))
+            player.play(times, trace.start_s..=trace.end_s)
         })
         .collect();
     let days = (trace.end_s - rules.measured_from_s) as f64 / 86_400.0;
@@ -88,11 +90,11 @@ fn score(tallies: &[Tally], days: f64) -> Score {
     }
 }
 
-fn mean(of: &[f64]) -> f64 {
-    of.iter().sum::<f64>() / of.len().max(1) as f64
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// What is known of a feed whose server answers "not modified".
+/// The state of a feed whose server supports "not modified".
 fn conditional() -> Polling {
     let etag = Some(b"\"1\"".to_vec());
     Polling { validators: Validators { etag, ..Validators::default() }, ..Polling::default() }
@@ -109,11 +111,11 @@ struct Player<'a> {
 }
 
 impl Player<'_> {
-    fn play(mut self, times: &[i64], (start_s, end_s): (i64, i64)) -> Tally {
+    fn play(mut self, times: &[i64], span_s: RangeInclusive<i64>) -> Tally {
         let mut tally = Tally::default();
         let mut known = 0;
-        let mut now_s = start_s as f64;
-        while (now_s as i64) <= end_s {
+        let mut now_s = *span_s.start() as f64;
+        while (now_s as i64) <= *span_s.end() {
             let there = times.partition_point(|at| (*at as f64) <= now_s);
             if now_s as i64 >= self.rules.measured_from_s {
                 tally.polls += 1;
@@ -142,7 +144,7 @@ impl Player<'_> {
             return self.planned_s(seen, new, now_s, jitter);
         }
         let period = self.policy.period_s(seen, self.rules.window, now_s as i64) * self.scale;
-        // Theirs start somewhere within the first period, too.
+        // The other policies also start at a random time within the first period.
         let wait = if is_first { period * jitter } else { period };
         now_s + wait.max(60.0)
     }
@@ -183,7 +185,7 @@ fn time(secs: f64) -> DateTime<Utc> {
 struct JitterSource(u64);
 
 impl JitterSource {
-    /// The next number, in 0 to 1.
+    /// Returns the next number, from 0 to 1.
     fn next_value(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

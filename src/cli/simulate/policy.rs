@@ -1,5 +1,5 @@
-//! The policies that are compared: ours, and the formulas of others, as they stand in
-//! their sources.
+//! The policies that are compared: the schedule of feedgate, and the formulas of other programs as
+//! published in their source code.
 
 /// How a program decides when to poll again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ const HOUR_S: f64 = 3_600.0;
 const DAY_S: f64 = 86_400.0;
 
 impl Policy {
-    /// All of them, ours first.
+    /// All policies, that of feedgate first.
     pub(super) const ALL: [Policy; 4] =
         [Policy::Ours, Policy::Fixed, Policy::EntryFrequency, Policy::Empirical];
 
@@ -35,13 +35,13 @@ impl Policy {
         }
     }
 
-    /// The scale nearest to `scale` that the policy can have: ours has a least `k`.
+    /// Returns the scale nearest to `scale` that the policy supports: feedgate has a minimum `k`.
     pub(super) fn bounded(self, scale: f64) -> f64 {
         if self == Policy::Ours { scale.max(1.0) } else { scale }
     }
 
-    /// Another program's period in seconds at `now_s`, for a feed that has published
-    /// `seen`, of which the document holds the last `window`.
+    /// Returns the period of another program in seconds at `now_s`, for a feed that has published
+    /// `seen`, the last `window` of which are in the document.
     pub(super) fn period_s(self, seen: &[i64], window: usize, now_s: i64) -> f64 {
         match self {
             Policy::Ours | Policy::Fixed => HOUR_S,

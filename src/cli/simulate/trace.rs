@@ -1,4 +1,4 @@
-//! A trace: when the entries of some feeds were published.
+//! A trace: the publication times of the entries of several feeds.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use chrono::DateTime;
 pub(super) struct PublicationTrace {
     /// One list for each feed, ascending, in seconds since 1970.
     pub(super) feeds: Vec<Vec<i64>>,
-    /// The first time in any.
+    /// The first publication of any feed.
     pub(super) start_s: i64,
-    /// The last.
+    /// The last publication of any feed.
     pub(super) end_s: i64,
 }
 
-/// Reads a CSV of feeds and times; an error says in which line it is wrong.
+/// Reads a CSV file of feeds and times. An error names the invalid line.
 pub(super) fn read(text: &str) -> Result<PublicationTrace, String> {
     let mut feeds: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let mut is_first = true;
     for (number, line) in &mut lines {
-        // A name may hold commas, a time does not.
+        // The name of a feed may contain commas; a time does not.
         let (feed, time) = line.rsplit_once(',').ok_or_else(|| {
-            format!("line {number} must be a feed, a comma and a time, not {line:?}")
+            format!("line {number}: expected a feed, a comma and a time, found {line:?}")
         })?;
         match seconds(time.trim().trim_matches('"')) {
             Some(at) => feeds.entry(feed.trim().trim_matches('"')).or_default().push(at),
             None if is_first => {} // headings
             None => {
                 return Err(format!(
-                    "line {number}: {time:?} is no time in RFC 3339 nor in seconds since 1970"
+                    "line {number}: {time:?} is neither a time in RFC 3339 nor seconds since 1970"
                 ));
             }
         }
@@ -45,7 +45,10 @@ pub(super) fn read(text: &str) -> Result<PublicationTrace, String> {
         (Some(start_s), Some(end_s)) if end_s > start_s => {
             Ok(PublicationTrace { feeds, start_s, end_s })
         }
-        _ => Err("there is nothing to play: two entries at different times at least".to_owned()),
+        _ => Err(
+            "the trace has nothing to play: at least two entries at different times are required"
+                .to_owned(),
+        ),
     }
 }
 

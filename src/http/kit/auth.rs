@@ -42,13 +42,13 @@ pub(crate) async fn authenticate(
     }
 }
 
-/// Rejects a token that lacks `right`.
-pub(crate) fn require(access: &Access, right: Scope) -> Result<(), Rejection> {
-    match access.rights.allow(right) {
+/// Rejects a token that lacks `scope`.
+pub(crate) fn require(access: &Access, scope: Scope) -> Result<(), Rejection> {
+    match access.scopes.allow(scope) {
         true => Ok(()),
         false => Err(Rejection::new(
             StatusCode::FORBIDDEN,
-            format!("This token does not have the {} right.", right.as_str()),
+            format!("This token does not have the scope {}.", scope.as_str()),
         )),
     }
 }

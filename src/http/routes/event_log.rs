@@ -80,8 +80,8 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
         false => None,
     };
     let viewer = match &access {
-        Some(access) if access.rights.allow(Scope::Admin) => EventViewer::Admin,
-        Some(access) if access.rights.allow(Scope::List) => EventViewer::Account(access.account),
+        Some(access) if access.scopes.allow(Scope::Admin) => EventViewer::Admin,
+        Some(access) if access.scopes.allow(Scope::List) => EventViewer::Account(access.account),
         Some(_) | None => EventViewer::Anonymous,
     };
     let networks = &gateway.settings.metrics_networks;

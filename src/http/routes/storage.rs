@@ -1,7 +1,7 @@
 //! `/storage/{login}/{name}.xml`: feeds stored for authors who have no server of their own.
 //!
 //! Anybody may read them. Their author writes them, by HTTP Basic with the account's password or
-//! with a token that has the publish right: PUT saves and pings, DELETE removes. `If-Match` and
+//! with a token with the scope `publish`: PUT saves and pings, DELETE removes. `If-Match` and
 //! `If-None-Match` keep two writers from overwriting each other. There are no cookies, and
 //! browsers send a preflight before either method from another site, so a page of another site
 //! cannot make anybody write.

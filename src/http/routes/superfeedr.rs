@@ -123,6 +123,6 @@ fn token_rights(form: &Form, access: &Access) -> ApiReply {
     }
     let rights = [Scope::Subscribe, Scope::Unsubscribe, Scope::List, Scope::Retrieve];
     let granted =
-        rights.map(|right| (right.as_str().to_owned(), json!(access.rights.allow(right))));
+        rights.map(|right| (right.as_str().to_owned(), json!(access.scopes.allow(right))));
     ApiReply::Json(Value::Object(granted.into_iter().collect()))
 }

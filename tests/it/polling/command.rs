@@ -35,9 +35,15 @@ async fn a_trace_tells_hops_entries_and_schedule_and_keeps_secrets() {
     let url = origin.url("/old").replace("http://", "http://ann:hidden@");
 
     let told = text(&poll(&[&url], &[]).await);
-    for want in
-        ["301 Moved Permanently", "200 OK", "rss2.0", "\"Tides\"", "7200 s", "ttl", "for good, to"]
-    {
+    for want in [
+        "301 Moved Permanently",
+        "200 OK",
+        "rss2.0",
+        "\"Tides\"",
+        "7200 s",
+        "ttl",
+        "permanently, to",
+    ] {
         assert!(told.contains(want), "{want} is missing in:\n{told}");
     }
     assert!(!told.contains("hidden") && !told.contains("YW5u"), "a secret is in:\n{told}");
@@ -49,7 +55,7 @@ async fn a_trace_tells_hops_entries_and_schedule_and_keeps_secrets() {
 /// schedule, and without what was mended, which `feedgate normalize --explain` is tested by.
 fn settled(told: &str, port: &str) -> String {
     let mut settled = String::new();
-    for line in told.replace(port, "PORT").lines().filter(|line| !line.starts_with("mended")) {
+    for line in told.replace(port, "PORT").lines().filter(|line| !line.starts_with("repaired")) {
         let is_time = |word: &str| word.ends_with('Z') || word.ends_with("Z:");
         let words: Vec<&str> = line.split(' ').collect();
         let words = words.iter().enumerate().map(|(n, word)| {
@@ -75,24 +81,24 @@ GET http://127.0.0.1:PORT/f
 
 body        401 bytes received, 401 decoded
 begins      <rss version=\"2.0\" xmlns:sy=\"http://purl.org/rss/1.0/modules/syndication
-validators  its ETag is sent back next time, so that it need not be sent if nothing changed
+validators  the ETag is sent with the next request, so that an unchanged body is not sent again
 took        … ms
 feed        rss2.0, 1 entries, titled \"Tides\"
-news        nobody is told of what a first poll finds; later ones tell what is new since
+notified    the first poll sends no notifications; later polls send the entries that are new since
 entry       2002-09-07T00:00:01+00:00  Spring tide
-hint        headers say it is good for 600 s
-hint        ttl asks for 7200 s
-hint        sy:updatePeriod asks for 3600 s
+hint        the headers declare it fresh for 600 s
+hint        ttl requests 7200 s
+hint        sy:updatePeriod requests 3600 s
 hint        skipHours: 3 (GMT)
-wanted      5.1 h: it brings less than one entry a month
-at least    24.0 h: nothing new came for half a year
+wanted      5.1 h: the resource publishes less than one entry a month
+at least    24.0 h: no new entries for half a year
 at least    60 s: the shortest period for this kind of resource
-at least    5 min: the operator's shortest period
-at least    10 min: the publisher's headers say that it is good so long
-at least    2.0 h: the document's ttl asks for it
-at least    60 min: the document's sy:updatePeriod asks for it
-period      86400 s (24.0 h): nothing new came for half a year
-next        between … and … the second poll comes anywhere in its first period, later ones by it
+at least    5 min: the shortest period allowed by the operator
+at least    10 min: the HTTP headers declare the document fresh for this long
+at least    2.0 h: the ttl of the document requests it
+at least    60 min: the sy:updatePeriod of the document requests it
+period      86400 s (24.0 h): no new entries for half a year
+next        between … and … the second poll is at a random time in the first period
 ";
 
 #[tokio::test]
@@ -137,7 +143,7 @@ async fn a_failed_fetch_ends_with_1_and_what_is_no_feed_does_not() {
     let missing = poll(&[&origin.url("/missing")], &[]).await;
     assert_eq!(missing.status.code(), Some(1));
     assert!(
-        text(&missing).contains(": it failed: its server does not have it\n"),
+        text(&missing).contains(": the last poll failed: the server does not have the resource\n"),
         "{}",
         text(&missing)
     );
@@ -149,7 +155,7 @@ async fn a_failed_fetch_ends_with_1_and_what_is_no_feed_does_not() {
     assert!(text(&no_url).contains("bad_url"), "{}", text(&no_url));
     for hopeless in [forbidden, no_url] {
         let told = text(&hopeless);
-        let hopeless = "the same each time, until the URL or the settings are mended";
+        let hopeless = "no retry will help until the URL or the settings are corrected";
         assert!(told.contains(hopeless), "polling does not mend this:\n{told}");
     }
     let told = poll(&["--json", "notaurl"], &[]).await;

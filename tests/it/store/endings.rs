@@ -130,7 +130,7 @@ async fn a_poll_may_leave_the_details_as_they_are(database: Database) {
     store.record(id, &whole).await.unwrap();
     store.measure(at(11), at(12)).await.unwrap();
     let (last_fetch, next_fetch) = (Some(at(20)), Some(at(620)));
-    let period_reason = "it brings little".to_owned();
+    let period_reason = "the resource publishes little".to_owned();
     let pace = Status { last_fetch, next_fetch, period_s: 600, period_reason, ..status };
     let pace = Poll {
         status: pace.clone(),

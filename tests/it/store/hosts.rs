@@ -124,7 +124,7 @@ async fn p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one(da
     let waits = resource(&other, all[1]).await;
     assert_eq!(waits.status.next_fetch, Some(at(602)), "the pause has doubled (rule P28)");
     assert_eq!(waits.next_fetch, at(602));
-    assert!(waits.status.period_reason.contains("tumblr.com asked everyone to wait"));
+    assert!(waits.status.period_reason.contains("tumblr.com requested a pause"));
     assert_eq!(resource(&other, all[2]).await.next_fetch, at(604));
     let new = watch(&store, "https://d.tumblr.com/rss").await;
     assert_eq!(claimed(&other, 599_999).await, [], "nor is anything new");

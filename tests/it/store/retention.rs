@@ -40,8 +40,8 @@ async fn revoked_tokens_are_deleted_and_valid_ones_stay(database: Database) {
     let mut ids = Vec::new();
     for name in ["long ago", "lately", "valid"] {
         let hash = TokenHash::from_token(name);
-        let (login, name, rights) = ("ada".to_owned(), name.to_owned(), Scopes::all());
-        let token = NewToken { login, name, rights, hash };
+        let (login, name, scopes) = ("ada".to_owned(), name.to_owned(), Scopes::all());
+        let token = NewToken { login, name, scopes, hash };
         ids.push(store.create_token(&token, at(0)).await.unwrap());
     }
     store.revoke_token(ids[0], at(10)).await.unwrap();

@@ -53,7 +53,7 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
     assert!(!store.set_password("eve", &second).await.unwrap());
 
     let (login, name) = ("bob".to_owned(), String::new());
-    let token = NewToken { login, name, rights: Scopes::all(), hash: TokenHash::from_token("t") };
+    let token = NewToken { login, name, scopes: Scopes::all(), hash: TokenHash::from_token("t") };
     store.create_token(&token, at(3)).await.unwrap();
     assert_eq!(store.password("bob").await.unwrap(), None, "it has a token only");
     assert_eq!(keep(&*store, "a.xml", "12345", 4).await, SaveOutcome::Made);

@@ -202,7 +202,7 @@ async fn lists_come_in_pages(database: Database) {
     let token = NewToken {
         login: "ada".to_owned(),
         name: String::new(),
-        rights: Scopes::all(),
+        scopes: Scopes::all(),
         hash: TokenHash::from_token("x"),
     };
     store.create_token(&token, at(0)).await.unwrap();

@@ -1,4 +1,4 @@
-//! An entry of a document, by all that it may be known by.
+//! An entry of a document, with everything that identifies it.
 
 use std::collections::HashMap;
 
@@ -10,40 +10,41 @@ use feedgate_feed::model::deleted_entry_id;
 use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, Link, Text};
 use feedgate_feed::text_extraction;
 
-/// How much of a text tells it from others, in characters (rule N3).
+/// The number of characters of a text that identify it (N3).
 const FINGERPRINT_CHARS: usize = 500;
-/// Parameters of links that say how somebody came, not where to.
+/// Parameters that track the source of a visit, and do not identify the target.
 const TRACKING: [&str; 7] = ["fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid"];
 
 /// An entry that may be new.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// What it goes by.
+    /// The key of the entry.
     pub id: EntryKey,
-    /// The same without scheme and `www.`, if it is an address.
+    /// The key of the id without scheme and `www.`, if the id is an address.
     pub bare: Option<EntryKey>,
-    /// Its link without what does not matter; `None` if others in the document have it.
+    /// The key of the normalized link; `None` if other entries of the document have the same.
     pub link: Option<EntryKey>,
-    /// Its title and how its text begins; `None` if others in the document have the same.
+    /// The key of the title and the beginning of the text; `None` if other entries of the document
+    /// have the same.
     pub text: Option<EntryKey>,
-    /// What it will go by from now on, where that changes (rule N2).
+    /// The future key of the entry, if the identification changes (N2).
     pub renamed: Option<EntryKey>,
-    /// Its title.
+    /// The title.
     pub title: Digest,
-    /// What it says (rule N7).
+    /// The digest of the content (N7).
     pub digest: Digest,
-    /// When it was published, as its source says.
+    /// The publication date given by the source.
     pub published: Option<DateTime<Utc>>,
-    /// When it was updated, as its source says.
+    /// The update date given by the source.
     pub updated: Option<DateTime<Utc>>,
-    /// Its Atom id.
+    /// The Atom id.
     pub entry_id: String,
-    /// The entry as one self-contained Atom element, once it is needed.
+    /// The entry as one self-contained Atom element, once it has been rendered.
     pub atom: Option<String>,
 }
 
 impl Candidate {
-    /// One that is known by its id and nothing else.
+    /// A candidate that is identified by its id alone.
     pub fn of_id(entry_id: &str, atom: String) -> Candidate {
         Candidate {
             id: EntryKey::from_id(entry_id),
@@ -60,8 +61,8 @@ impl Candidate {
         }
     }
 
-    /// All that is known of a normalized entry before it is rendered. What it shares with
-    /// others of its document is left out by [`FeedDocument::from_feed`].
+    /// A candidate from a normalized entry, before it is rendered. Keys that it shares with other
+    /// entries of the document are removed by [`FeedDocument::from_feed`].
     fn from_entry(entry: &Entry) -> Candidate {
         let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
         let text = text_of(entry);
@@ -86,37 +87,37 @@ impl Candidate {
         }
     }
 
-    /// When it was published, or last updated, as its source says.
+    /// The publication or else the update date given by the source.
     pub fn date(&self) -> Option<DateTime<Utc>> {
         self.published.or(self.updated)
     }
 
-    /// All that it may be known by.
+    /// The keys by which the entry may be known.
     pub fn keys(&self) -> impl Iterator<Item = EntryKey> + use<> {
         [Some(self.id), self.bare, self.link, self.text].into_iter().flatten()
     }
 }
 
-/// A date that the source gave, and not we.
+/// A date given by the source, and not derived by the normalizer.
 fn stated(entry: &Entry, date: Option<DateTime<chrono::FixedOffset>>) -> Option<DateTime<Utc>> {
     date.filter(|_| !entry.date_assumed).map(|date| date.to_utc())
 }
 
-/// An entry that a publisher has taken back (RFC 6721, rule N8).
+/// An entry deleted by its publisher (RFC 6721, N8).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deletion {
-    /// What the entry goes by.
+    /// The key of the entry.
     pub id: EntryKey,
     /// Its Atom id.
     pub entry_id: String,
-    /// The deletion as it stands in a feed: `at:deleted-entry`.
+    /// The `at:deleted-entry` element of the feed.
     pub element: Element,
-    /// The same, serialized, once it is needed.
+    /// The element serialized, once it has been rendered.
     pub atom: Option<String>,
 }
 
 impl Deletion {
-    /// What an element of a feed takes back, if it is one that does.
+    /// The deletion expressed by an element of a feed, if it is one.
     pub fn from_element(element: &Element) -> Option<Deletion> {
         let id = deleted_entry_id(element)?;
         Some(Deletion {
@@ -127,19 +128,19 @@ impl Deletion {
         })
     }
 
-    /// Whether an element of a feed is one.
+    /// Whether an element of a feed is a deletion.
     pub fn is(element: &Element) -> bool {
         Deletion::from_element(element).is_some()
     }
 
-    /// When the entry was taken back, as it is written (RFC 3339).
+    /// The time of the deletion as written (RFC 3339).
     pub fn when(&self) -> Option<&str> {
         let mut attributes = self.element.attributes.iter();
         attributes.find(|attribute| attribute.name == "when").map(|when| when.value.as_str())
     }
 
-    /// The same, taken back `at` that time unless it says when, as it must (RFC 6721,
-    /// section 3): nothing else tells it from another of the same entry.
+    /// A copy with `at` as the time of the deletion, unless it has one. RFC 6721, section 3
+    /// requires the time, which is all that distinguishes two deletions of the same entry.
     fn dated(mut self, at: DateTime<Utc>) -> Deletion {
         if self.when().is_none() {
             let (name, value) = ("when".to_owned(), at.to_rfc3339_opts(SecondsFormat::Secs, true));
@@ -149,23 +150,23 @@ impl Deletion {
     }
 }
 
-/// What a document of a feed holds.
+/// The content of a feed document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeedDocument {
-    /// When it was fetched.
+    /// When the document was fetched.
     pub at: DateTime<Utc>,
     /// The title of the feed, as plain text.
     pub title: String,
-    /// Its entries, oldest first.
+    /// The entries, oldest first.
     pub candidates: Vec<Candidate>,
-    /// What it takes back.
+    /// The deletions.
     pub deletions: Vec<Deletion>,
 }
 
 impl FeedDocument {
-    /// What a normalized feed holds, whose entries are in the order of the document;
-    /// `oldest_first` tells which that is. `renamed` are the ids that they will have from
-    /// now on, if that changes (rule N2).
+    /// Collects the content of a normalized feed. `oldest_first` states the order of the entries in
+    /// the document. `renamed` are the future ids of the entries, if the identification changes
+    /// (N2).
     pub fn from_feed(
         feed: &Feed,
         oldest_first: bool,
@@ -189,14 +190,14 @@ impl FeedDocument {
         FeedDocument { at, title, candidates, deletions }
     }
 
-    /// All that its entries may be known by.
+    /// All keys by which its entries may be known.
     pub fn keys(&self) -> Vec<EntryKey> {
         let of_deletions = self.deletions.iter().map(|deletion| deletion.id);
         self.candidates.iter().flat_map(Candidate::keys).chain(of_deletions).collect()
     }
 }
 
-/// Forgets a key that several candidates have: it tells none of them from the others.
+/// Removes keys that several candidates share, because such a key identifies none of them.
 fn keep_unique(candidates: &mut [Candidate], key: fn(&mut Candidate) -> &mut Option<EntryKey>) {
     let mut counts: HashMap<EntryKey, usize> = HashMap::new();
     for candidate in &mut *candidates {
@@ -210,7 +211,7 @@ fn keep_unique(candidates: &mut [Candidate], key: fn(&mut Candidate) -> &mut Opt
     }
 }
 
-/// An id that is an address, without scheme and `www.`; `None` for any other.
+/// The id without scheme and `www.`, if it is an address.
 fn bare(id: &str) -> Option<EntryKey> {
     let (scheme, rest) = id.split_once("://")?;
     let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
@@ -218,8 +219,8 @@ fn bare(id: &str) -> Option<EntryKey> {
     is_web.then(|| EntryKey::from_id(&format!("bare {rest}")))
 }
 
-/// A link without what does not matter: scheme, `www.`, closing slashes, and parameters
-/// that only track whoever follows it.
+/// The link without parts that do not identify its target: scheme, `www.`, trailing slashes and
+/// tracking parameters.
 fn plain_link(href: &str) -> String {
     let Ok(url) = Url::parse(href) else { return href.to_owned() };
     let host = url.host_str().unwrap_or_default();
@@ -235,7 +236,7 @@ fn plain_link(href: &str) -> String {
     format!("{host}{port}{}?{}#{fragment}", url.path().trim_end_matches('/'), query.join("&"))
 }
 
-/// Title and beginning of the text, if there is any.
+/// The title and the beginning of the text, if there is any.
 fn fingerprint(title: &str, text: &str) -> Option<EntryKey> {
     let beginning: String = folded(text).chars().take(FINGERPRINT_CHARS).collect();
     let title = folded(title);
@@ -243,7 +244,7 @@ fn fingerprint(title: &str, text: &str) -> Option<EntryKey> {
     says_something.then(|| EntryKey::from_id(&format!("text {title}\u{1f}{beginning}")))
 }
 
-/// The text of the content, else of the summary, without markup.
+/// The text of the content, or else of the summary, without markup.
 fn text_of(entry: &Entry) -> String {
     match &entry.content {
         Some(Content::Text(text)) => text.to_plain(),

@@ -1,4 +1,4 @@
-//! What the store knows of entries, as the classify is told it.
+//! The entries that the store knows, as input of the classification.
 
 use std::collections::HashMap;
 
@@ -6,39 +6,39 @@ use chrono::{DateTime, Utc};
 
 use crate::record::{Digest, EntryKey, Seq};
 
-/// An entry that the resource was seen to hold, now or before.
+/// An entry that the resource contains, or contained earlier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownEntry {
-    /// The number of its first record, by which it is named.
+    /// The number of its first record, which identifies the entry.
     pub first: Seq,
     /// The number of its newest record.
     pub newest: Seq,
-    /// What it says; `None` if that was not remembered.
+    /// The digest of the content; `None` if it was not stored.
     pub digest: Option<Digest>,
-    /// Its title.
+    /// The title.
     pub title: Digest,
-    /// When it was published, as its source says.
+    /// The publication date given by the source.
     pub published: Option<DateTime<Utc>>,
-    /// When it was updated, as its source says.
+    /// The update date given by the source.
     pub updated: Option<DateTime<Utc>>,
-    /// How many updates of it were sent.
+    /// The number of its updates that were sent.
     pub revised: u32,
     /// When its newest update was appended.
     pub revised_at: Option<DateTime<Utc>>,
-    /// When it was last noted that the document holds it.
+    /// When it was last recorded that the document contains the entry.
     pub seen_at: DateTime<Utc>,
-    /// Whether the publisher has taken it back.
+    /// Whether the publisher has deleted the entry.
     pub is_deleted: bool,
 }
 
-/// Those of them that go by the keys that were asked for.
+/// The known entries among those with the requested keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
     by_key: HashMap<EntryKey, KnownEntry>,
 }
 
 impl Known {
-    /// The entry that goes by this key.
+    /// The entry with this key.
     pub fn get(&self, key: EntryKey) -> Option<&KnownEntry> {
         self.by_key.get(&key)
     }

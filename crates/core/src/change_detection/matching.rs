@@ -1,24 +1,24 @@
-//! Which known entry a candidate is (rules N3, N4).
+//! Matches candidates with known entries (N3, N4).
 
 use std::collections::HashSet;
 
 use super::{CROWD, Candidate, FeedDocument, Known, KnownEntry};
 use crate::record::Seq;
 
-/// What a candidate was found to be.
+/// The match of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Match {
-    /// Nothing that is known.
+    /// No known entry.
     None,
-    /// A known entry, by its id.
+    /// A known entry with the same id.
     Same(KnownEntry),
-    /// A known entry under another id.
+    /// A known entry with another id.
     Renamed(KnownEntry),
-    /// A candidate before it.
+    /// An earlier candidate of the same document.
     Repeated,
 }
 
-/// Matches the candidates, from the surest sign to the weakest.
+/// Matches the candidates, by the most reliable sign first.
 pub(super) fn matched(document: &FeedDocument, known: &Known) -> Vec<Match> {
     let candidates = &document.candidates;
     let mut matched = vec![Match::None; candidates.len()];
@@ -37,7 +37,7 @@ pub(super) fn matched(document: &FeedDocument, known: &Known) -> Vec<Match> {
     let by_signs = |candidate: &Candidate| same(candidate, known);
     match_rest(candidates, &mut matched, &mut taken, by_signs, Match::Renamed);
 
-    // Where nearly all have another id, the ids have changed and not the entries (N4).
+    // If nearly all entries have another id, the ids have changed and not the entries (N4).
     let mut others = (matched.clone(), taken.clone());
     let by_any = |candidate: &Candidate| {
         let by_text = candidate.text.and_then(|text| known.get(text));
@@ -49,7 +49,7 @@ pub(super) fn matched(document: &FeedDocument, known: &Known) -> Vec<Match> {
     if is_crowd { others.0 } else { matched }
 }
 
-/// Matches candidates that are matched with nothing yet with entries that nothing yet is.
+/// Matches the remaining candidates with the remaining known entries.
 fn match_rest<'k>(
     candidates: &[Candidate],
     matched: &mut [Match],
@@ -67,11 +67,11 @@ fn match_rest<'k>(
     }
 }
 
-/// The entry that a candidate is although it has another id (rule N3).
+/// Returns the known entry that a candidate is although its id differs (N3).
 ///
-/// "link + (title or fingerprint) and the same publication date": where both have a date,
-/// it must be the same to the second, and title and link, or else the text, must agree;
-/// where neither has, link and text must.
+/// "link + (title or fingerprint) and the same publication date": if both have a date, the dates
+/// must be equal to the second, and title and link, or else the text, must match. If neither has a
+/// date, link and text must match.
 fn same<'k>(candidate: &Candidate, known: &'k Known) -> Option<&'k KnownEntry> {
     let by_link = candidate.link.and_then(|link| known.get(link));
     let by_text = candidate.text.and_then(|text| known.get(text));

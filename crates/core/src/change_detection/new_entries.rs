@@ -1,4 +1,4 @@
-//! Tells unknown entries that are new from old ones that were not known (N5).
+//! Distinguishes new entries from old ones that were not known (N5).
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -6,18 +6,18 @@ use super::matching::Match;
 use super::{Baseline, Candidate, FeedDocument};
 use crate::record::Audience;
 
-/// Up to so many new entries in one document are nothing out of the ordinary.
+/// The number of new entries in one document that is never unusual.
 const FEW: usize = 25;
-/// What was published before the last fetch by more than this was not published since.
+/// An entry dated more than this before the last fetch was not published since.
 const GRACE: TimeDelta = TimeDelta::hours(48);
-/// Entries without dates that are sent out of a flood: the newest ones.
+/// The number of entries without dates, the newest ones, that are sent out of a flood.
 const MOST_UNDATED: usize = 10;
-/// A feed may be this much livelier than on average before it is thought to be flooding.
+/// A feed may publish this much more than on average before its new entries count as a flood.
 const LIVELY: f64 = 4.0;
-/// An average over longer than this says nothing of a number.
+/// Averages over a longer time are not used to estimate a number of entries.
 const LONGEST_HOURS: f64 = 24.0 * 30.0;
 
-/// The audience of each candidate, if it is new.
+/// Returns the audience of each candidate, should it be new.
 pub(super) fn audiences(
     document: &FeedDocument,
     matched: &[Match],
@@ -37,7 +37,7 @@ pub(super) fn audiences(
         for at in (0..candidates.len()).rev().filter(|at| is_new(*at)) {
             let is_crowded = candidates[at].date().is_none() && {
                 undated += 1;
-                // What was away may come back with all it published meanwhile.
+                // A resource that was unavailable may return with all entries published meanwhile.
                 undated > MOST_UNDATED && (!standing.is_failing || is_another_feed)
             };
             if is_old(&candidates[at]) || is_crowded {
@@ -46,7 +46,7 @@ pub(super) fn audiences(
         }
         return audiences;
     }
-    // Where newer ones were taken out, older ones slide in at the far end.
+    // When newer entries are removed from a document, older ones reappear at its end.
     let far_end = matched.iter().take_while(|found| **found == Match::None).count();
     if far_end < candidates.len() {
         for at in (0..far_end).filter(|at| is_old(&candidates[*at])) {
@@ -56,8 +56,7 @@ pub(super) fn audiences(
     audiences
 }
 
-/// "max(25, half of the document)", or what a feed that is as lively as this one may have
-/// published since.
+/// "max(25, half of the document)", or what a feed with this rate may have published since.
 fn most_expected(document: &FeedDocument, standing: &Baseline, last_good: DateTime<Utc>) -> usize {
     let hours = (document.at - last_good).num_seconds().max(0) as f64 / 3_600.0;
     let lively = standing.per_hour * hours.min(LONGEST_HOURS) * LIVELY;

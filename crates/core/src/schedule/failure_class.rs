@@ -1,36 +1,36 @@
-//! What went wrong with a poll, as far as it matters for when to try again.
+//! The classes of poll failures that determine when to retry.
 
 use std::fmt;
 
-/// What went wrong, as far as it matters for when to come again.
+/// The class of a failure, which determines when to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
-    /// The connection, or time: it may work in a minute.
+    /// The connection failed or timed out; a retry may succeed within minutes.
     Network,
-    /// The name could not be looked up. That may be our own resolver's fault.
+    /// The DNS lookup failed, possibly because of the local resolver.
     Lookup,
-    /// There is no such name.
+    /// The host name does not exist.
     NoName,
-    /// The certificate, or the handshake.
+    /// The TLS certificate or handshake failed.
     Tls,
     /// 401 or 403.
     Denied,
-    /// 404, and what else is the request's fault.
+    /// 404, and other client errors.
     Missing,
     /// 410.
     Gone,
     /// 429.
     SlowDown,
-    /// 5xx, and answers that are neither good nor bad.
+    /// 5xx, and other unexpected status codes.
     Server,
-    /// An answer of 200 that is of no use.
+    /// A successful response whose content is unusable.
     Unusable,
-    /// Our own guard forbids to go there.
+    /// The egress guard forbids the address.
     Forbidden,
 }
 
 impl FailureClass {
-    /// The class of a status code that brought no document.
+    /// The class of a status code without a document.
     pub fn of_status(code: u16) -> FailureClass {
         match code {
             401 | 403 => FailureClass::Denied,
@@ -45,17 +45,19 @@ impl FailureClass {
 impl fmt::Display for FailureClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            FailureClass::Network => "its server could not be reached, or did not finish",
-            FailureClass::Lookup => "its name could not be looked up",
-            FailureClass::NoName => "its name does not exist",
-            FailureClass::Tls => "its certificate is not to be trusted",
-            FailureClass::Denied => "its server lets nobody in without credentials, or not us",
-            FailureClass::Missing => "its server does not have it",
-            FailureClass::Gone => "its server says that it is gone",
-            FailureClass::SlowDown => "its server is asked too often",
-            FailureClass::Server => "its server is in trouble",
-            FailureClass::Unusable => "what came is of no use",
-            FailureClass::Forbidden => "we do not go there",
+            FailureClass::Network => {
+                "the server could not be reached, or did not complete its response"
+            }
+            FailureClass::Lookup => "the DNS lookup failed",
+            FailureClass::NoName => "the host name does not exist",
+            FailureClass::Tls => "the TLS certificate is not trusted",
+            FailureClass::Denied => "the server denied access",
+            FailureClass::Missing => "the server does not have the resource",
+            FailureClass::Gone => "the server reported that the resource is gone",
+            FailureClass::SlowDown => "the server reported too many requests",
+            FailureClass::Server => "the server reported an error",
+            FailureClass::Unusable => "the response could not be used",
+            FailureClass::Forbidden => "the address is not allowed",
         })
     }
 }

@@ -1,75 +1,75 @@
-//! Why a period is what it is: one value for each rule that can decide it.
+//! The reasons for a poll period: one value for each rule that can decide it.
 //!
-//! A reason is told to people as a clause (`Display`), and to programs as a word
-//! ([`PeriodReason::word`]); both are made of the same value, so that they cannot differ.
+//! A reason is a clause for people (`Display`) and a word for programs ([`PeriodReason::word`]). Both
+//! are derived from the same value, so that they cannot differ.
 
 use std::fmt;
 
 use super::failure_class::FailureClass;
 
-/// What decides a period, or could have.
+/// The rule that decides a period, or a bound of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PeriodReason {
-    /// Nothing usable was ever fetched.
+    /// No usable response has been received yet.
     Unknown,
-    /// How often it changes.
+    /// The rate at which the resource changes.
     Rate {
         /// New records a day.
         per_day: f64,
     },
-    /// The same, where the operator's poll budget does not suffice for all.
+    /// The rate, if the poll budget does not suffice for all resources.
     Rationed {
         /// New records a day.
         per_day: f64,
-        /// How many times longer the period is for that.
+        /// The factor by which the budget lengthens the period.
         stretch: f64,
     },
-    /// The slowest a healthy resource is polled.
+    /// The longest period of a resource without failures.
     Longest,
-    /// Nothing new for half a year.
+    /// No new entries for half a year.
     Silent,
-    /// All that the document held was new: some entries may have come and gone.
+    /// All entries of the document were new, so that others may have been missed.
     WindowOverrun,
-    /// The document holds so few entries that they are soon pushed out.
+    /// The document contains so few entries that new ones soon replace them.
     Window {
-        /// How many.
+        /// The number of entries.
         entries: u32,
     },
-    /// The floor of its kind.
+    /// The minimum for the kind of the resource.
     Floor,
-    /// The operator's shortest period.
+    /// The minimum set by the operator.
     MinPeriod,
-    /// The server cannot say "not modified".
+    /// The server does not support conditional requests.
     Unconditional,
-    /// Nor is the document small.
+    /// The server does not support conditional requests, and the document is large.
     UnconditionalLarge,
-    /// The answer's headers.
+    /// The caching headers of the response.
     Headers,
     /// `ttl`.
     Ttl,
     /// `sy:updatePeriod`.
     Syndication,
-    /// Its hub or cloud tells of changes.
+    /// A hub or cloud notifies the gateway of changes.
     Pushed,
     /// `Retry-After`.
     RetryAfter,
     /// 429.
     SlowDown,
-    /// It failed.
+    /// The last polls failed.
     Failing {
-        /// With what.
+        /// The class of the failure.
         class: FailureClass,
-        /// How often in a row.
+        /// The number of consecutive failures.
         times: u32,
     },
-    /// It has failed for a month.
+    /// All polls have failed for a month.
     Dead,
-    /// It said that it is gone, and kept to it.
+    /// The server has repeatedly reported that the resource is gone.
     Gone,
 }
 
 impl PeriodReason {
-    /// A word for programs. Never changes once released.
+    /// The word for programs. Never changes once released.
     pub fn word(self) -> &'static str {
         match self {
             PeriodReason::Unknown => "unknown",
@@ -98,49 +98,56 @@ impl PeriodReason {
 impl fmt::Display for PeriodReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match *self {
-            PeriodReason::Unknown => "nothing is known of it yet",
-            PeriodReason::Rate { per_day } => return write!(f, "it brings {}", Rate(per_day)),
+            PeriodReason::Unknown => "nothing is known about the resource yet",
+            PeriodReason::Rate { per_day } => {
+                return write!(f, "the resource publishes {}", Rate(per_day));
+            }
             PeriodReason::Rationed { per_day, stretch } => {
                 return write!(
                     f,
-                    "it brings {}, and the operator's poll budget makes periods {stretch:.1} \
-                     times as long",
+                    "the resource publishes {}, and the poll budget makes periods {stretch:.1} times as \
+                     long",
                     Rate(per_day)
                 );
             }
-            PeriodReason::Longest => "what changes seldom is polled that often all the same",
-            PeriodReason::Silent => "nothing new came for half a year",
+            PeriodReason::Longest => "the longest period of a resource without failures",
+            PeriodReason::Silent => "no new entries for half a year",
             PeriodReason::WindowOverrun => {
                 "window overrun: everything in the document was new, so entries may have been \
                  missed"
             }
             PeriodReason::Window { entries } => {
-                return write!(f, "the document holds only {entries} entries, soon pushed out");
+                return write!(
+                    f,
+                    "the document has only {entries} entries, which new ones soon replace"
+                );
             }
             PeriodReason::Floor => "the shortest period for this kind of resource",
-            PeriodReason::MinPeriod => "the operator's shortest period",
-            PeriodReason::Unconditional => "its server sends the whole document every time",
+            PeriodReason::MinPeriod => "the shortest period allowed by the operator",
+            PeriodReason::Unconditional => "the server sends the whole document every time",
             PeriodReason::UnconditionalLarge => {
-                "its server sends the whole, large document every time"
+                "the server sends the whole document every time, and it is large"
             }
-            PeriodReason::Headers => "the publisher's headers say that it is good so long",
-            PeriodReason::Ttl => "the document's ttl asks for it",
-            PeriodReason::Syndication => "the document's sy:updatePeriod asks for it",
-            PeriodReason::Pushed => "its hub or cloud tells of changes; polls only make sure",
-            PeriodReason::RetryAfter => "the server asked to be left alone so long",
-            PeriodReason::SlowDown => "the server said that it is asked too often",
-            PeriodReason::Failing { class, times: 1 } => return write!(f, "it failed: {class}"),
+            PeriodReason::Headers => "the HTTP headers declare the document fresh for this long",
+            PeriodReason::Ttl => "the ttl of the document requests it",
+            PeriodReason::Syndication => "the sy:updatePeriod of the document requests it",
+            PeriodReason::Pushed => "a hub or cloud sends changes, and polls are only a backup",
+            PeriodReason::RetryAfter => "the server requested this pause by Retry-After",
+            PeriodReason::SlowDown => "the server reported too many requests",
+            PeriodReason::Failing { class, times: 1 } => {
+                return write!(f, "the last poll failed: {class}");
+            }
             PeriodReason::Failing { class, times } => {
-                return write!(f, "it failed {times} times in a row: {class}");
+                return write!(f, "the last {times} polls failed: {class}");
             }
-            PeriodReason::Dead => "it has been failing for more than 30 days",
-            PeriodReason::Gone => "it has said that it is gone for good",
+            PeriodReason::Dead => "polls have been failing for more than 30 days",
+            PeriodReason::Gone => "the server reported that the resource is gone",
         };
         f.write_str(text)
     }
 }
 
-/// A rate in the unit in which it is at least one.
+/// A rate, displayed in the unit in which it is at least one.
 struct Rate(f64);
 
 impl fmt::Display for Rate {
