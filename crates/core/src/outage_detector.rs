@@ -18,10 +18,24 @@ const LEAST_HOSTS: usize = 20;
 const MOST: usize = 50_000;
 
 /// The recent fetches of one node.
+///
+/// Each fetch costs the same, however many are considered: how the last fetch of each host ended is
+/// counted as fetches come in and drop out.
 #[derive(Debug, Default)]
 pub struct OutageDetector {
     recent: VecDeque<FetchOutcome>,
+    hosts: HashMap<String, RecentHost>,
+    /// The number of hosts whose last fetch failed, by class.
+    failing: HashMap<FailureClass, usize>,
     down: Option<FailureClass>,
+}
+
+/// The recent fetches from one host.
+#[derive(Debug)]
+struct RecentHost {
+    fetches: usize,
+    /// The class of the failure, if the last of them failed.
+    failed: Option<FailureClass>,
 }
 
 /// A fetch that has ended.
@@ -50,11 +64,11 @@ impl OutageDetector {
     /// Records a fetch that has ended, and returns whether the connectivity has changed.
     pub fn saw(&mut self, fetch: FetchOutcome) -> Option<OutageChange> {
         let (now, failed) = (fetch.at, fetch.failed.filter(|class| is_ours(*class)));
-        self.recent.push_back(fetch);
+        self.add(fetch);
         while self.recent.front().is_some_and(|first| first.at < now - WITHIN)
             || self.recent.len() > MOST
         {
-            self.recent.pop_front();
+            self.drop_oldest();
         }
         match (self.down, failed) {
             (None, Some(class)) if self.most_fail(class, LEAST_HOSTS) => {
@@ -79,12 +93,47 @@ impl OutageDetector {
     /// fetch. Hosts are counted instead of fetches, so that a host with many resources does not
     /// decide.
     fn most_fail(&self, class: FailureClass, least: usize) -> bool {
-        let mut last: HashMap<&str, bool> = HashMap::new();
-        for fetch in &self.recent {
-            last.insert(&fetch.host, fetch.failed == Some(class));
+        let failing = self.failing.get(&class).copied().unwrap_or_default();
+        self.hosts.len() >= least && failing * 2 > self.hosts.len()
+    }
+
+    /// Adds a fetch to the recent ones.
+    fn add(&mut self, fetch: FetchOutcome) {
+        let before = match self.hosts.get_mut(&fetch.host) {
+            Some(host) => {
+                host.fetches += 1;
+                std::mem::replace(&mut host.failed, fetch.failed)
+            }
+            None => {
+                let host = RecentHost { fetches: 1, failed: fetch.failed };
+                self.hosts.insert(fetch.host.clone(), host);
+                None
+            }
+        };
+        self.recount(before, fetch.failed);
+        self.recent.push_back(fetch);
+    }
+
+    /// Drops the oldest fetch, and its host if that was the only fetch from it.
+    fn drop_oldest(&mut self) {
+        let Some(oldest) = self.recent.pop_front() else { return };
+        let Some(host) = self.hosts.get_mut(&oldest.host) else { return };
+        host.fetches -= 1;
+        if host.fetches == 0 {
+            let failed = host.failed;
+            self.hosts.remove(&oldest.host);
+            self.recount(failed, None);
         }
-        let failing = last.values().filter(|failed| **failed).count();
-        last.len() >= least && failing * 2 > last.len()
+    }
+
+    /// Counts a host whose last fetch failed as `now`, and before that as `before`.
+    fn recount(&mut self, before: Option<FailureClass>, now: Option<FailureClass>) {
+        if let Some(failing) = before.and_then(|class| self.failing.get_mut(&class)) {
+            *failing -= 1;
+        }
+        if let Some(class) = now {
+            *self.failing.entry(class).or_default() += 1;
+        }
     }
 }
 
@@ -163,5 +212,37 @@ mod tests {
         assert_eq!(quiet.saw(fetch(500, 1, Some(FailureClass::Network))), None);
         assert!(quiet.explains(FailureClass::Network), "nothing else is known");
         assert_eq!(quiet.saw(fetch(501, 2, None)), Some(OutageChange::Back), "one of two");
+    }
+
+    /// What the detector counts, counted anew from all recent fetches.
+    fn counted(detector: &OutageDetector) -> (usize, HashMap<FailureClass, usize>) {
+        let mut last = HashMap::new();
+        for fetch in &detector.recent {
+            last.insert(&fetch.host, fetch.failed);
+        }
+        let mut failing = HashMap::new();
+        for class in last.values().flatten() {
+            *failing.entry(*class).or_default() += 1;
+        }
+        (last.len(), failing)
+    }
+
+    #[test]
+    fn p32_hosts_are_counted_right_as_fetches_come_in_and_drop_out() {
+        let outcomes =
+            [None, Some(FailureClass::Lookup), Some(FailureClass::Server), Some(FailureClass::Tls)];
+        let mut detector = OutageDetector::default();
+        for n in 0..5_000_usize {
+            let failed = outcomes[n * n / 7 % outcomes.len()];
+            detector.saw(fetch((n / 9) as i64, n * 31 % 77, failed));
+            if n % 50 == 0 {
+                let mut failing = detector.failing.clone();
+                failing.retain(|_, hosts| *hosts > 0);
+                assert_eq!((detector.hosts.len(), failing), counted(&detector), "after {n}");
+            }
+        }
+        assert!(detector.recent.len() < 5_000, "some have dropped out");
+        detector.saw(fetch(100_000, 1, None));
+        assert_eq!((detector.hosts.len(), detector.recent.len()), (1, 1), "all others have");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The class of a failure, which determines when to retry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureClass {
     /// The connection failed or timed out; a retry may succeed within minutes.
     Network,
