@@ -30,6 +30,7 @@ pub struct Metrics {
     fetched_bytes: Counter,
     records: Counter,
     network_outage: Gauge,
+    polls_put_off: Counter,
     deliveries: Counters<2>,
     deliveries_ok: Counter,
     deliveries_failed: Counter,
@@ -55,6 +56,7 @@ impl Metrics {
             fetched_bytes: Counter::default(),
             records: Counter::default(),
             network_outage: Gauge::default(),
+            polls_put_off: Counter::default(),
             deliveries: Family::default(),
             deliveries_ok: Counter::default(),
             deliveries_failed: Counter::default(),
@@ -76,6 +78,8 @@ impl Metrics {
         registry.register("records", "Records appended to logs", metrics.records.clone());
         let help = "Whether most fetches of this node fail in the same way: its own outage";
         registry.register("network_outage", help, metrics.network_outage.clone());
+        let help = "Polls put off because their host or its address was busy with others";
+        registry.register("polls_put_off", help, metrics.polls_put_off.clone());
         let help = "Attempts to deliver, by protocol and result";
         registry.register("deliveries", help, metrics.deliveries.clone());
         let help = "From the start of an attempt to the callback's answer";
@@ -116,6 +120,11 @@ impl Metrics {
     pub fn fetched(&self, wire_bytes: u64, records: usize) {
         self.fetched_bytes.inc_by(wire_bytes);
         self.records.inc_by(records as u64);
+    }
+
+    /// A poll was put off, because its host or its address was busy.
+    pub fn poll_put_off(&self) {
+        self.polls_put_off.inc();
     }
 
     /// This node is cut off, or is not any more.

@@ -37,6 +37,7 @@ use feedgate_feed::model::KnownBy;
 
 pub use address_rules::{is_inner, is_metadata, is_public};
 pub use guarded_client::{Lookup, SystemLookup};
+pub use politeness::{HostBusy, Patience};
 pub use robots::RobotsResponse;
 
 /// The operator's settings for outgoing requests.
@@ -249,6 +250,10 @@ pub enum FetchError {
     /// The body cannot be decoded as `Content-Encoding` says, or the encoding is not supported.
     #[error("the body is not valid {0}")]
     Encoding(String),
+    /// The host was busy with other requests of this process for too long, so no request was sent
+    /// to it. This says nothing about the host.
+    #[error("{} is busy with other requests of this gateway; try again in {} s", .0.host, .0.retry_in.as_secs().max(1))]
+    HostBusy(HostBusy),
     /// Something failed below HTTP: name lookup, connection, TLS.
     #[error("could not reach {host}: {detail}")]
     Unreachable {
@@ -276,6 +281,7 @@ impl FetchError {
             Self::Blocked { .. } => "blocked",
             Self::Redirects(_) => "bad_redirect",
             Self::Encoding(_) => "bad_encoding",
+            Self::HostBusy(_) => "host_busy",
             Self::Unreachable { .. } => "unreachable",
         }
     }
@@ -286,7 +292,7 @@ impl FetchError {
             Self::Forbidden { .. } | Self::ForbiddenPort { .. } | Self::BadUrl(_) => {
                 FailureClass::Forbidden
             }
-            Self::TimedOut(_) => FailureClass::Network,
+            Self::TimedOut(_) | Self::HostBusy(_) => FailureClass::Network,
             Self::Status { status, .. } => FailureClass::of_status(status.as_u16()),
             Self::Blocked { .. } => FailureClass::Denied,
             Self::BodyTooLarge { .. } | Self::Encoding(_) => FailureClass::Unusable,

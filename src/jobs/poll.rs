@@ -9,7 +9,7 @@
 //! What always holds:
 //!
 //! * A poll ends in exactly one [`Resources::record`], so a resource that fails is scheduled
-//!   again like any other.
+//!   again like any other; or it is put off, because its host is busy, and changes nothing.
 //! * Nothing is sent from here. New entries get their numbers in the log, and the
 //!   subscriptions become due, in one transaction; a crash loses both or neither.
 //! * No wire format, SQL or status code is decided here. Those live in `feedgate-feed`,
@@ -26,6 +26,7 @@ mod node_health;
 mod observation;
 mod poll_now;
 mod push;
+mod put_off;
 mod read_document;
 mod records;
 mod redirects;
@@ -41,13 +42,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 use tracing::{debug, error};
 use url::Url;
 
 use crate::event_log::EventLog;
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
-use crate::net::HttpClient;
+use crate::net::{HttpClient, Patience};
 use feedgate_core::poll::Poll;
 use feedgate_core::poll_times;
 use feedgate_core::ports::{DueResource, Store, StoreError};
@@ -56,6 +58,7 @@ use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::upstream::UpstreamFinding;
 
 use observation::{Failure, Found, Observation};
+use put_off::PollStop;
 use records::PollRecords;
 use report::{PollReport, ReportInputs};
 
@@ -132,15 +135,49 @@ impl Poller {
     ///
     /// A resource that cannot be fetched or read is a finding, not an error: it is recorded and
     /// shown in the resource's status. An error of this function means that the store failed.
-    pub async fn poll(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let resource = &due.resource;
-        let mut observation = match self.check_robots(due, now).await? {
-            Some(disallowed) => disallowed,
-            None => {
-                let documents = &self.shared_documents;
-                fetch_and_parse::fetch_and_parse(&self.client, documents, due, now).await
-            }
+    ///
+    /// `patience` says how long the poll may wait for a busy host. If that is not long enough, the
+    /// poll is put off: the resource is given back, to be polled again soon.
+    pub async fn poll(
+        &self,
+        due: &DueResource,
+        now: DateTime<Utc>,
+        patience: Patience,
+    ) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        match self.observe(due, now, patience).await {
+            Ok(observation) => self.evaluate(due, observation, now).await,
+            Err(PollStop::PutOff(why)) => self.put_off(due, why, now + begun.elapsed()).await,
+            Err(PollStop::Store(err)) => Err(err),
+        }
+    }
+
+    /// Fetches and parses a resource, if `robots.txt` allows it.
+    async fn observe(
+        &self,
+        due: &DueResource,
+        now: DateTime<Utc>,
+        patience: Patience,
+    ) -> Result<Observation, PollStop> {
+        if let Some(disallowed) = self.check_robots(due, now, patience).await? {
+            return Ok(disallowed);
+        }
+        let source = fetch_and_parse::Source {
+            client: &self.client,
+            shared_documents: &self.shared_documents,
+            patience,
         };
+        source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)
+    }
+
+    /// Records what an observation says about a resource.
+    async fn evaluate(
+        &self,
+        due: &DueResource,
+        mut observation: Observation,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let resource = &due.resource;
         let records = self.detect_changes(resource, &mut observation, now).await?;
         let upstream = self.advertised_upstream(resource, &observation);
         let is_network_outage = self.is_network_outage(due, &observation).await?;
@@ -246,7 +283,7 @@ impl Job for Poller {
     }
 
     async fn perform(&self, (due, permit): Self::Item) {
-        if let Err(err) = self.poll(&due, runner::now()).await {
+        if let Err(err) = self.poll(&due, runner::now(), Patience::Background).await {
             let resource = due.resource.id.0;
             error!(resource, error = &err as &dyn Error, "the result of a poll was not stored");
         }

@@ -5,6 +5,11 @@
 //! fetches from one address are limited too, from the second fetch of a host on, when its address
 //! is known. Requests to callbacks are limited where deliveries are claimed (rule D3). Limits
 //! across nodes, and for groups of hosts, are kept in the store.
+//!
+//! Waiting is limited in number and time, because a waiting poll holds one of the few places in
+//! which polls run. A fetch that cannot have its host or its address soon ends with [`HostBusy`].
+
+mod line;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,20 +20,59 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
+use line::Line;
+
 /// The number of hosts from which on idle ones are forgotten. An entry takes a few hundred bytes.
 const FORGET_FROM: usize = 4_096;
 /// The maximum number of concurrent fetches from hosts at one address. More than one, because a
 /// large provider has more hosts at an address than can be fetched one after the other.
 const PER_ADDRESS: usize = 4;
+/// How long a poll that nobody waits for may wait for its host, and again for its address.
+const BACKGROUND_WAIT: Duration = Duration::from_secs(2);
+/// How long a fetch may wait for its host whose result somebody waits for.
+const INTERACTIVE_WAIT: Duration = Duration::from_secs(30);
+
+/// How long, and behind how many others, a fetch waits for its host or its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// For a poll that can be repeated later. It waits for at most 2 s.
+    Background,
+    /// For a further request of a poll that has begun. It also waits for the pause between two
+    /// requests, which otherwise could end each repetition of the poll in the same place.
+    Continued,
+    /// For a request whose result somebody waits for.
+    Interactive,
+}
+
+/// A host, or the address that it shares with others, is busy with other fetches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostBusy {
+    /// The host and port.
+    pub host: String,
+    /// After how long the fetch may be tried again, such that those that were turned away do not
+    /// all return at once.
+    pub retry_in: Duration,
+}
 
 /// Grants turns to fetch from hosts.
 #[derive(Debug)]
 pub(super) struct HostTurns {
     spacing: Duration,
-    /// A tokio mutex for each host, because it admits waiters in order of arrival and can be held
-    /// during a fetch.
-    hosts: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Host>>>>,
-    addresses: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
+    hosts: Mutex<HashMap<String, Arc<HostEntry>>>,
+    addresses: Mutex<HashMap<IpAddr, Arc<AddressEntry>>>,
+}
+
+#[derive(Debug)]
+struct HostEntry {
+    /// A tokio mutex, because it admits waiters in order of arrival and can be held during a fetch.
+    host: Arc<tokio::sync::Mutex<Host>>,
+    line: Line,
+}
+
+#[derive(Debug)]
+struct AddressEntry {
+    permits: Arc<Semaphore>,
+    line: Line,
 }
 
 /// The state of one host.
@@ -43,9 +87,31 @@ struct Host {
 /// The right to send requests to one host, until dropped.
 #[derive(Debug)]
 pub(super) struct HostTurn {
-    host: String,
+    name: String,
     held: OwnedMutexGuard<Host>,
-    _permit: Option<OwnedSemaphorePermit>,
+    entry: Arc<HostEntry>,
+    address: Option<(Arc<AddressEntry>, OwnedSemaphorePermit)>,
+    began: Instant,
+}
+
+impl Patience {
+    fn max_wait(self, spacing: Duration) -> Duration {
+        match self {
+            Patience::Background => BACKGROUND_WAIT,
+            Patience::Continued => BACKGROUND_WAIT + spacing,
+            Patience::Interactive => INTERACTIVE_WAIT + spacing,
+        }
+    }
+
+    /// The number of fetches that may wait at the same time for one place. Background polls leave room for those
+    /// that somebody waits for.
+    fn max_waiting(self) -> usize {
+        match self {
+            Patience::Background => 4,
+            Patience::Continued => 8,
+            Patience::Interactive => 32,
+        }
+    }
 }
 
 impl HostTurns {
@@ -55,49 +121,79 @@ impl HostTurns {
         HostTurns { spacing, hosts: Mutex::default(), addresses: Mutex::default() }
     }
 
-    /// Waits for a turn at the host of `url`.
-    pub(super) async fn turn(&self, url: &Url) -> HostTurn {
-        let host = host_of(url);
-        let mut held = self.entry(&host).lock_owned().await;
-        let permit = match held.address {
-            // These semaphores are never closed.
-            Some(address) => self.address_permits(address).acquire_owned().await.ok(),
+    /// Waits for a turn at the host of `url`, within the limits of `patience`.
+    pub(super) async fn turn(&self, url: &Url, patience: Patience) -> Result<HostTurn, HostBusy> {
+        let name = host_of(url);
+        let entry = self.entry(&name);
+        let wait = patience.max_wait(self.spacing);
+        let until = Instant::now() + wait;
+
+        let lock = Arc::clone(&entry.host).lock_owned();
+        let Some(mut held) = entry.line.wait(lock, patience.max_waiting(), until).await else {
+            let retry_in = entry.line.put_off(self.spacing);
+            return Err(HostBusy { host: name, retry_in });
+        };
+        if held.next > until {
+            let retry_in = held.next.duration_since(Instant::now());
+            return Err(HostBusy { host: name, retry_in });
+        }
+        sleep_until(held.next).await;
+
+        let address = match held.address {
+            Some(ip) => {
+                let address = self.address(ip);
+                let permit = Arc::clone(&address.permits).acquire_owned();
+                let until = Instant::now() + wait;
+                match address.line.wait(permit, patience.max_waiting(), until).await {
+                    // These semaphores are never closed.
+                    Some(permit) => permit.ok().map(|permit| (address, permit)),
+                    None => {
+                        let retry_in = address.line.put_off(self.spacing / PER_ADDRESS as u32);
+                        return Err(HostBusy { host: name, retry_in });
+                    }
+                }
+            }
             None => None,
         };
-        sleep_until(held.next).await;
-        held.next = Instant::now() + self.spacing;
-        HostTurn { host, held, _permit: permit }
+        let began = Instant::now();
+        held.next = began + self.spacing;
+        Ok(HostTurn { name, held, entry, address, began })
     }
 
-    /// Returns the permits of an address.
-    fn address_permits(&self, address: IpAddr) -> Arc<Semaphore> {
+    fn address(&self, address: IpAddr) -> Arc<AddressEntry> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if addresses.len() >= FORGET_FROM && addresses.len() == addresses.capacity() {
-            addresses.retain(|_, permits| Arc::strong_count(permits) > 1);
+            addresses.retain(|_, entry| Arc::strong_count(entry) > 1);
         }
-        let permits = addresses.entry(address);
-        Arc::clone(permits.or_insert_with(|| Arc::new(Semaphore::new(PER_ADDRESS))))
+        let new = || AddressEntry {
+            permits: Arc::new(Semaphore::new(PER_ADDRESS)),
+            line: Line::new(PER_ADDRESS),
+        };
+        Arc::clone(addresses.entry(address).or_insert_with(|| Arc::new(new())))
     }
 
-    fn entry(&self, host: &str) -> Arc<tokio::sync::Mutex<Host>> {
+    fn entry(&self, host: &str) -> Arc<HostEntry> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if hosts.len() >= FORGET_FROM && hosts.len() == hosts.capacity() {
             let now = Instant::now();
-            hosts.retain(|_, host| {
+            hosts.retain(|_, entry| {
                 // Another fetch holds the turn or waits for it.
-                Arc::strong_count(host) > 1 || host.try_lock().is_ok_and(|host| host.next > now)
+                Arc::strong_count(entry) > 1
+                    || entry.host.try_lock().is_ok_and(|host| host.next > now)
             });
         }
-        let new = || Host { next: Instant::now(), address: None };
-        let host = hosts.entry(host.to_owned());
-        Arc::clone(host.or_insert_with(|| Arc::new(tokio::sync::Mutex::new(new()))))
+        let new = || HostEntry {
+            host: Arc::new(tokio::sync::Mutex::new(Host { next: Instant::now(), address: None })),
+            line: Line::new(1),
+        };
+        Arc::clone(hosts.entry(host.to_owned()).or_insert_with(|| Arc::new(new())))
     }
 }
 
 impl HostTurn {
     /// Returns whether this is a turn at the host of `url`.
     pub(super) fn covers(&self, url: &Url) -> bool {
-        self.host == host_of(url)
+        self.name == host_of(url)
     }
 
     /// Records the address of the host.
@@ -111,71 +207,21 @@ impl HostTurn {
     }
 }
 
-fn host_of(url: &Url) -> String {
+impl Drop for HostTurn {
+    fn drop(&mut self) {
+        let took = self.began.elapsed();
+        self.entry.line.served(took);
+        if let Some((address, _)) = &self.address {
+            address.line.served(took);
+        }
+    }
+}
+
+/// The host and port of `url`.
+pub(super) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default().trim_end_matches('.');
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn url(text: &str) -> Url {
-        Url::parse(text).unwrap()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn starts_at_one_host_are_spaced_and_others_do_not_wait() {
-        let hosts = HostTurns::new(Duration::from_secs(1));
-        let begun = Instant::now();
-        for _ in 0..3 {
-            drop(hosts.turn(&url("http://a.test/x")).await);
-        }
-        assert_eq!(begun.elapsed().as_secs(), 2);
-        drop(hosts.turn(&url("http://b.test/x")).await);
-        drop(hosts.turn(&url("https://a.test/x")).await);
-        assert_eq!(begun.elapsed().as_secs(), 2);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn p41_hosts_at_one_address_are_asked_a_few_at_a_time() {
-        let hosts = HostTurns::new(Duration::ZERO);
-        let host = |n: usize| url(&format!("http://{n}.test/"));
-        for n in 0..=PER_ADDRESS {
-            hosts.turn(&host(n)).await.set_address(IpAddr::from([192, 0, 2, 1]));
-        }
-        let mut turns = Vec::new();
-        for n in 0..PER_ADDRESS {
-            turns.push(hosts.turn(&host(n)).await);
-        }
-        let elsewhere = url("http://else.test/");
-        let last = host(PER_ADDRESS);
-        let mut one_more = std::pin::pin!(hosts.turn(&last));
-        assert!(futures_util::poll!(&mut one_more).is_pending());
-        drop(hosts.turn(&elsewhere).await);
-        turns.pop();
-        one_more.await;
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_host_serves_one_at_a_time_in_the_order_of_arrival() {
-        let hosts = Arc::new(HostTurns::new(Duration::ZERO));
-        let first = hosts.turn(&url("http://a.test/")).await;
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let mut waiting = Vec::new();
-        for n in 0..5 {
-            let (hosts, order) = (Arc::clone(&hosts), Arc::clone(&order));
-            waiting.push(tokio::spawn(async move {
-                let _turn = hosts.turn(&url("http://a.test./other")).await;
-                order.lock().unwrap().push(n);
-            }));
-            tokio::task::yield_now().await;
-        }
-        assert!(order.lock().unwrap().is_empty());
-        drop(first);
-        for task in waiting {
-            task.await.unwrap();
-        }
-        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use tokio::time::{Duration, timeout};
 use tracing::debug;
 use url::Url;
 
+use super::politeness::{HostBusy, Patience};
 use super::topic::FetchSession;
 use super::{FetchError, FetchRequest, FetchResponse, HttpClient};
 use feedgate_core::poll::Validators;
@@ -28,12 +29,14 @@ pub enum RobotsResponse {
     Unavailable,
     /// The server could not be reached.
     Unreached,
+    /// The request was not sent, because the server is busy with other requests.
+    HostBusy(HostBusy),
 }
 
 impl HttpClient {
     /// Fetches the `robots.txt` of the server of `url`. The next request to the server is not
     /// delayed by the usual pause, because both count as one visit (rule P41).
-    pub async fn robots(&self, url: &Url) -> RobotsResponse {
+    pub async fn robots(&self, url: &Url, patience: Patience) -> RobotsResponse {
         let Ok(place) = url.join("/robots.txt") else { return RobotsResponse::None };
         let validators = Validators::default();
         let ask = FetchRequest {
@@ -42,7 +45,7 @@ impl HttpClient {
             subscribers: 0,
             feed_id: None,
         };
-        let Ok(mut session) = FetchSession::new(&self.inner, ask) else {
+        let Ok(mut session) = FetchSession::new(&self.inner, ask, patience) else {
             return RobotsResponse::None;
         };
         session.accept = TEXT;
@@ -58,6 +61,9 @@ impl HttpClient {
             Ok(Err(err @ FetchError::Unreachable { .. })) => {
                 debug!(code = err.code(), "robots.txt was not reached");
                 RobotsResponse::Unreached
+            }
+            Ok(Err(FetchError::HostBusy(busy))) if !session.has_begun() => {
+                RobotsResponse::HostBusy(busy)
             }
             Ok(Err(_)) | Err(_) => RobotsResponse::Unavailable,
         }

@@ -19,7 +19,7 @@ use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::politeness::HostTurn;
+use super::politeness::{HostTurn, Patience, host_of};
 use super::{
     FetchError, FetchRequest, FetchResponse, Fetched, FetchedDocument, Hop, HttpClient, Inner,
     ResourceLocation,
@@ -46,9 +46,15 @@ const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate")
 const LONGEST_VALIDATOR_BYTES: usize = 1_024;
 
 impl HttpClient {
-    /// Fetches a topic. Waits for the turn of its host first; see `politeness`.
+    /// Fetches a topic for somebody who waits for it. Waits for the turn of its host first; see
+    /// `politeness`.
     pub async fn get(&self, ask: FetchRequest<'_>) -> Fetched {
-        let mut session = match FetchSession::new(&self.inner, ask) {
+        self.get_with(ask, Patience::Interactive).await
+    }
+
+    /// Fetches a topic, and waits for hosts no longer than `patience` allows.
+    pub async fn get_with(&self, ask: FetchRequest<'_>, patience: Patience) -> Fetched {
+        let mut session = match FetchSession::new(&self.inner, ask, patience) {
             Ok(session) => session,
             Err(err) => {
                 let (hops, took, location) =
@@ -67,6 +73,7 @@ impl HttpClient {
 pub(super) struct FetchSession<'a> {
     inner: &'a Inner,
     ask: FetchRequest<'a>,
+    patience: Patience,
     /// The URL of the next request, without credentials.
     at: Url,
     /// The credentials, as URL and as header, while the origin is the one they belong to.
@@ -94,6 +101,7 @@ impl<'a> FetchSession<'a> {
     pub(super) fn new(
         inner: &'a Inner,
         ask: FetchRequest<'a>,
+        patience: Patience,
     ) -> Result<FetchSession<'a>, FetchError> {
         let mut at = Url::parse(ask.url).map_err(|err| FetchError::BadUrl(err.to_string()))?;
         at.set_fragment(None);
@@ -102,6 +110,7 @@ impl<'a> FetchSession<'a> {
         Ok(FetchSession {
             inner,
             ask,
+            patience,
             at,
             credentials,
             accept: ACCEPTED,
@@ -122,7 +131,7 @@ impl<'a> FetchSession<'a> {
     pub(super) async fn run(&mut self) -> Result<FetchResponse, FetchError> {
         loop {
             self.inner.topics.check(&self.at)?;
-            self.take_turn().await;
+            self.take_turn().await?;
             let conditional = self.validators();
             let response = match self.request(conditional).await {
                 // The server closed the connection when it was reused.
@@ -146,14 +155,27 @@ impl<'a> FetchSession<'a> {
 
     /// Takes the turn of the next host. The turn of the last host is released first; otherwise two
     /// fetches that redirect to each other's host would wait forever.
-    async fn take_turn(&mut self) {
+    async fn take_turn(&mut self) -> Result<(), FetchError> {
         if self.turn.as_ref().is_some_and(|turn| turn.covers(&self.at)) {
-            return;
+            return Ok(());
         }
         self.turn = None;
+        let host = host_of(&self.at);
+        let is_revisit = self.hops.iter().any(|hop| host_of(&hop.url) == host);
+        let patience = match self.patience {
+            Patience::Background if is_revisit => Patience::Continued,
+            patience => patience,
+        };
         let waiting = Instant::now();
-        self.turn = Some(self.inner.hosts.turn(&self.at).await);
+        let turn = self.inner.hosts.turn(&self.at, patience).await;
         self.waited += waiting.elapsed();
+        self.turn = Some(turn.map_err(FetchError::HostBusy)?);
+        Ok(())
+    }
+
+    /// Returns whether a request was sent.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.hops.is_empty()
     }
 
     /// Lets the next request to this host start without the usual pause.
@@ -251,6 +273,11 @@ impl<'a> FetchSession<'a> {
                 Ok(response)
             }
         };
+        if let (Some(turn), Err(_), Some(address)) =
+            (&mut self.turn, &result, hop.addresses.first())
+        {
+            turn.set_address(*address);
+        }
         self.hops.push(hop);
         result
     }

@@ -12,7 +12,7 @@ use feedgate::jobs::backfill::{BackfillSettings, Backfiller};
 use feedgate::jobs::poll::{self, Poller};
 use feedgate::jobs::runner::{self, Job};
 use feedgate::metrics::Metrics;
-use feedgate::net::{self, HttpClient};
+use feedgate::net::{self, HttpClient, Patience};
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
@@ -72,7 +72,7 @@ impl Bench {
         let now = runner::now();
         let due = self.store.claim_resources(now, now + Duration::from_secs(60), &room()).await;
         for due in due.unwrap() {
-            self.ingest.poll(&due, now).await.unwrap();
+            self.ingest.poll(&due, now, Patience::Background).await.unwrap();
         }
     }
 

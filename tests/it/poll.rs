@@ -4,6 +4,7 @@ mod fragments;
 mod kept;
 mod new_entries;
 mod redirects;
+mod tarpit;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -16,7 +16,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use feedgate::event_log::EventLog;
 use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::metrics::Metrics;
-use feedgate::net::{self, HttpClient};
+use feedgate::net::{self, HttpClient, Patience};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
@@ -81,7 +81,7 @@ impl Node {
         let claimed = TimeDelta::from_std(CLAIM).unwrap();
         let due = self.store.claim_resources(now, now + claimed, &room).await.unwrap();
         for due in &due {
-            self.ingest.poll(due, now).await.unwrap();
+            self.ingest.poll(due, now, Patience::Background).await.unwrap();
         }
         due.len()
     }

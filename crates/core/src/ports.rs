@@ -75,6 +75,17 @@ pub struct DueResource {
     pub trigger: Trigger,
 }
 
+/// A claimed resource that is given back without the result of a poll.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleasedResource {
+    /// The resource.
+    pub id: ResourceId,
+    /// When it is given back.
+    pub at: DateTime<Utc>,
+    /// When it is due again, and why then, in a sentence; `None` leaves it due as it was.
+    pub put_off: Option<(DateTime<Utc>, String)>,
+}
+
 /// How much more work a taker can take.
 #[derive(Clone, Debug)]
 pub struct ClaimLimits {
@@ -128,6 +139,10 @@ pub trait Resources: Send + Sync {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Option<Resource>, StoreError>;
+
+    /// Gives a claimed resource back, with the group of its servers. Nothing else of it changes,
+    /// and a ping that made it due still waits for its poll.
+    async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError>;
 
     /// Appends what is new to the log and keeps everything else a poll found, in one
     /// transaction; ends the claim.

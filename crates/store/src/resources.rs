@@ -6,6 +6,7 @@ pub(crate) mod forget;
 pub(crate) mod moves;
 pub(crate) mod poll_result;
 pub(crate) mod poll_result_batcher;
+pub(crate) mod release;
 pub(crate) mod reschedule;
 pub(crate) mod row;
 pub(crate) mod schedule;
@@ -27,7 +28,9 @@ use crate::Db;
 use ensure::ensure;
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::poll::{Poll, Trigger};
-use feedgate_core::ports::{Appended, ClaimLimits, DueResource, Resources, StoreError};
+use feedgate_core::ports::{
+    Appended, ClaimLimits, DueResource, ReleasedResource, Resources, StoreError,
+};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::topic::Topic;
 use poll_result::PollResult;
@@ -102,6 +105,11 @@ impl Resources for Db {
             })
         });
         claimed.await
+    }
+
+    async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError> {
+        let released = released.clone();
+        self.write(move |tx| Box::pin(release::release(tx, released))).await
     }
 
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {

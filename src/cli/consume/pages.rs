@@ -172,7 +172,7 @@ fn deletions(head: &mut Feed) -> Vec<(usize, Box<Deletion>)> {
 /// Whether a retry may soon succeed.
 fn is_passing(err: &FetchError) -> bool {
     match err {
-        FetchError::TimedOut(_) | FetchError::Unreachable { .. } => true,
+        FetchError::TimedOut(_) | FetchError::Unreachable { .. } | FetchError::HostBusy(_) => true,
         FetchError::Status { status, .. } => status.is_server_error() || status.as_u16() == 429,
         _ => false,
     }

@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::net::{FetchRequest, FetchResponse, Fetched, HttpClient, ResourceLocation};
+use crate::net::{
+    FetchError, FetchRequest, FetchResponse, Fetched, HttpClient, Patience, ResourceLocation,
+};
 use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
 
 use super::observation::{Failure, Found, Observation};
+use super::put_off::PutOff;
 use super::read_document::read;
 use super::redirects;
 use super::shared_documents::{DocumentSource, SharedDocuments};
@@ -19,78 +22,112 @@ use super::shared_documents::{DocumentSource, SharedDocuments};
 /// (P18).
 const MAX_MOVES: usize = 5;
 
-/// Fetches and parses a due resource, or takes its document from the shared-document cache.
-pub(super) async fn fetch_and_parse(
-    client: &HttpClient,
-    shared_documents: &SharedDocuments,
-    due: &DueResource,
-    now: DateTime<Utc>,
-) -> Observation {
-    let guard = match shared_documents.find_or_fetch(due, now).await {
-        DocumentSource::Fetch(guard) => guard,
-        DocumentSource::Shared(at, document) => {
-            let found = read(Ok(FetchResponse::Document(document)), due, at).await;
-            let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
-            return Observation { at, took, wire_bytes: 0, doubted: false, location, found };
-        }
-    };
-    let polling = &due.resource.polling;
-    let (url, unconditional) = (&due.resource.fetch_url, Validators::default());
-    let mut doubted = polling.is_stuck(now);
-    let validators = if doubted { &unconditional } else { &polling.validators };
-    let mut fetched = get(client, due, url, validators).await;
-    if is_doubtful(&fetched, due, now) {
-        doubted = true;
-        fetched = get(client, due, url, &unconditional).await;
-    }
-    match &fetched.result {
-        Ok(FetchResponse::Document(document)) => guard.share(document, now),
-        Ok(FetchResponse::NotModified { .. }) => guard.confirm(&polling.validators, now),
-        Err(_) => guard.give_up(),
-    }
-    let observation = Observation {
-        at: now,
-        took: fetched.took,
-        wire_bytes: fetched.wire_bytes,
-        doubted,
-        location: fetched.location,
-        found: read(fetched.result, due, now).await,
-    };
-    follow_moves(client, due, observation).await
+/// Where documents come from, and how long a poll may wait for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    pub(super) client: &'a HttpClient,
+    pub(super) shared_documents: &'a SharedDocuments,
+    pub(super) patience: Patience,
 }
 
-/// Follows documents that only say that the feed is at another address.
-async fn follow_moves(
-    client: &HttpClient,
-    due: &DueResource,
-    mut observation: Observation,
-) -> Observation {
-    for _ in 0..MAX_MOVES {
-        let Found::Feed { feed, .. } = &observation.found else { break };
-        let Some(target) = feed.moved_to.clone().filter(|target| !target.is_empty()) else {
-            break;
+impl Source<'_> {
+    /// Fetches and parses a due resource, or takes its document from the shared-document cache.
+    pub(super) async fn fetch_and_parse(
+        self,
+        due: &DueResource,
+        now: DateTime<Utc>,
+    ) -> Result<Observation, PutOff> {
+        let guard = match self.shared_documents.find_or_fetch(due, now).await {
+            DocumentSource::Fetch(guard) => guard,
+            DocumentSource::Shared(at, document) => {
+                let found = read(Ok(FetchResponse::Document(document)), due, at).await;
+                let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
+                return Ok(Observation {
+                    at,
+                    took,
+                    wire_bytes: 0,
+                    doubted: false,
+                    location,
+                    found,
+                });
+            }
         };
-        let fetched = get(client, due, &target, &due.resource.polling.validators).await;
-        observation.took += fetched.took;
-        observation.wire_bytes += fetched.wire_bytes;
-        observation.location =
-            redirects::location_after_move(observation.location, &target, fetched.location);
-        observation.found = read(fetched.result, due, observation.at).await;
+        let polling = &due.resource.polling;
+        let (url, unconditional) = (&due.resource.fetch_url, Validators::default());
+        let (mut doubted, mut has_begun) = (polling.is_stuck(now), false);
+        let validators = if doubted { &unconditional } else { &polling.validators };
+        let mut fetched = self.get(due, url, validators).await;
+        if is_doubtful(&fetched, due, now) {
+            (doubted, has_begun) = (true, true);
+            fetched = self.continued().get(due, url, &unconditional).await;
+        }
+        match &fetched.result {
+            Ok(FetchResponse::Document(document)) => guard.share(document, now),
+            Ok(FetchResponse::NotModified { .. }) => guard.confirm(&polling.validators, now),
+            Err(_) => guard.give_up(),
+        }
+        let fetched = not_put_off(fetched, has_begun)?;
+        let observation = Observation {
+            at: now,
+            took: fetched.took,
+            wire_bytes: fetched.wire_bytes,
+            doubted,
+            location: fetched.location,
+            found: read(fetched.result, due, now).await,
+        };
+        self.continued().follow_moves(due, observation).await
     }
-    if matches!(&observation.found, Found::Feed { feed, .. } if feed.moved_to.is_some()) {
-        observation.found = Found::Failure(Failure::gone());
+
+    /// Follows documents that only say that the feed is at another address.
+    async fn follow_moves(
+        self,
+        due: &DueResource,
+        mut observation: Observation,
+    ) -> Result<Observation, PutOff> {
+        for _ in 0..MAX_MOVES {
+            let Found::Feed { feed, .. } = &observation.found else { break };
+            let Some(target) = feed.moved_to.clone().filter(|target| !target.is_empty()) else {
+                break;
+            };
+            let fetched = self.get(due, &target, &due.resource.polling.validators).await;
+            let fetched = not_put_off(fetched, true)?;
+            observation.took += fetched.took;
+            observation.wire_bytes += fetched.wire_bytes;
+            observation.location =
+                redirects::location_after_move(observation.location, &target, fetched.location);
+            observation.found = read(fetched.result, due, observation.at).await;
+        }
+        if matches!(&observation.found, Found::Feed { feed, .. } if feed.moved_to.is_some()) {
+            observation.found = Found::Failure(Failure::gone());
+        }
+        Ok(observation)
     }
-    observation
+
+    /// The source for further requests of a poll that has begun.
+    fn continued(self) -> Self {
+        match self.patience {
+            Patience::Background => Source { patience: Patience::Continued, ..self },
+            Patience::Continued | Patience::Interactive => self,
+        }
+    }
+
+    async fn get(self, due: &DueResource, url: &str, validators: &Validators) -> Fetched {
+        let (subscribers, feed_id) = (due.resource.subscribers, Some(due.resource.id.0));
+        let request = FetchRequest { url, validators, subscribers, feed_id };
+        self.client.get_with(request, self.patience).await
+    }
 }
 
-async fn get(
-    client: &HttpClient,
-    due: &DueResource,
-    url: &str,
-    validators: &Validators,
-) -> Fetched {
-    let (subscribers, feed_id) = (due.resource.subscribers, Some(due.resource.id.0));
-    client.get(FetchRequest { url, validators, subscribers, feed_id }).await
+/// Returns an error if the fetch could not have its host. `has_begun` says whether the poll had
+/// sent a request before this fetch.
+fn not_put_off(fetched: Fetched, has_begun: bool) -> Result<Fetched, PutOff> {
+    match fetched.result {
+        Err(FetchError::HostBusy(busy)) => {
+            let has_begun = has_begun || !fetched.hops.is_empty();
+            Err(PutOff { busy, has_begun })
+        }
+        _ => Ok(fetched),
+    }
 }
 
 /// Whether the publisher says that the resource changed while its server says that it did not.

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
 use crate::jobs::runner;
+use crate::net::Patience;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::Resource;
@@ -39,7 +40,7 @@ impl Poller {
                 let this = self.clone();
                 let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
                 let poll = tokio::spawn(async move {
-                    let polled = this.poll(&due, now).await;
+                    let polled = this.poll(&due, now, Patience::Interactive).await;
                     drop(permit);
                     polled
                 });

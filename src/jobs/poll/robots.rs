@@ -8,13 +8,14 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use crate::net::{ResourceLocation, RobotsResponse};
+use crate::net::{HostBusy, Patience, ResourceLocation, RobotsResponse};
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::schedule::FailureClass;
 use feedgate_protocol::robots::Robots;
 
 use super::Poller;
 use super::observation::{Failure, Found, Observation};
+use super::put_off::{PollStop, PutOff};
 
 /// How long a fetched `robots.txt` is valid: a day.
 const VALID_FOR: Duration = Duration::from_secs(24 * 3_600);
@@ -25,46 +26,77 @@ impl Poller {
         &self,
         due: &DueResource,
         now: DateTime<Utc>,
-    ) -> Result<Option<Observation>, StoreError> {
+        patience: Patience,
+    ) -> Result<Option<Observation>, PollStop> {
         let Ok(url) = Url::parse(&due.resource.fetch_url) else { return Ok(None) };
-        let is_allowed = self.is_allowed(&url, now).await?;
+        let robots = match self.robots(&url, now, patience).await? {
+            RobotsLookup::Known(robots) => robots,
+            RobotsLookup::HostBusy { busy, .. } => {
+                return Err(PollStop::PutOff(PutOff { busy, has_begun: false }));
+            }
+        };
+        let is_allowed = robots.allows(&path_and_query(&url));
         Ok((!is_allowed).then(|| Observation::skipped(now, Failure::disallowed(&url))))
     }
 
-    /// Whether `robots.txt` allows fetching `url`.
+    /// Whether `robots.txt` allows fetching `url`. If its server is too busy to fetch it, the
+    /// stored one decides.
     pub async fn is_allowed(&self, url: &Url, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        let robots = self.robots(url, now).await?;
-        let path = match url.query() {
-            Some(query) => format!("{}?{query}", url.path()),
-            None => url.path().to_owned(),
+        let robots = match self.robots(url, now, Patience::Interactive).await? {
+            RobotsLookup::Known(robots) => robots,
+            RobotsLookup::HostBusy { before, .. } => before,
         };
-        Ok(robots.allows(&path))
+        Ok(robots.allows(&path_and_query(url)))
     }
 
     /// The `robots.txt` of the server of `url`, fetched if the stored one is older than a day.
-    async fn robots(&self, url: &Url, now: DateTime<Utc>) -> Result<Robots, StoreError> {
+    async fn robots(
+        &self,
+        url: &Url,
+        now: DateTime<Utc>,
+        patience: Patience,
+    ) -> Result<RobotsLookup, StoreError> {
         let origin = url.origin().ascii_serialization();
         if self.robots_cache.contains(&origin, now) {
-            return Ok(Robots::default());
+            return Ok(RobotsLookup::Known(Robots::default()));
         }
         let held = self.store.robots(&origin).await?;
         if let Some((robots, fetched_at)) = &held
             && now < *fetched_at + VALID_FOR
         {
             self.robots_cache.update(origin, robots, *fetched_at);
-            return Ok(robots.clone());
+            return Ok(RobotsLookup::Known(robots.clone()));
         }
         let before = held.map(|(robots, _)| robots).unwrap_or_default();
-        let robots = match self.client.robots(url).await {
+        let robots = match self.client.robots(url, patience).await {
             RobotsResponse::Text(text) => Robots::parse(&text),
             RobotsResponse::None => Robots::default(),
             RobotsResponse::Unavailable => before,
             // The resource will not be reached either; both are requested again.
-            RobotsResponse::Unreached => return Ok(before),
+            RobotsResponse::Unreached => return Ok(RobotsLookup::Known(before)),
+            RobotsResponse::HostBusy(busy) => return Ok(RobotsLookup::HostBusy { busy, before }),
         };
         self.store.save_robots(&origin, &robots, now).await?;
         self.robots_cache.update(origin, &robots, now);
-        Ok(robots)
+        Ok(RobotsLookup::Known(robots))
+    }
+}
+
+/// The rules of a server.
+enum RobotsLookup {
+    Known(Robots),
+    /// The server was too busy to fetch them.
+    HostBusy {
+        busy: HostBusy,
+        /// The rules that were known before.
+        before: Robots,
+    },
+}
+
+fn path_and_query(url: &Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
     }
 }
 

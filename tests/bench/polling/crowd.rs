@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use feedgate::event_log::EventLog;
 use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::metrics::Metrics;
-use feedgate::net::{self, HttpClient, Lookup};
+use feedgate::net::{self, HttpClient, Lookup, Patience};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{ClaimLimits, DueResource, Store};
@@ -213,7 +213,7 @@ impl Crowd {
     async fn poll(&self, due: Vec<DueResource>, now: DateTime<Utc>) -> Result<(), Trouble> {
         let polls = due.into_iter().map(|due| {
             let ingest = self.ingest.clone();
-            tokio::spawn(async move { ingest.poll(&due, now).await })
+            tokio::spawn(async move { ingest.poll(&due, now, Patience::Background).await })
         });
         for polled in join_all(polls).await {
             polled??;

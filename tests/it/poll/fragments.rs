@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate::jobs::runner;
+use feedgate::net::Patience;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::DueResource;
 use feedgate_core::record::Seq;
@@ -49,7 +50,7 @@ impl Bench {
         let resource = self.store.ensure(&topic, at).await.unwrap();
         let id = resource.id;
         let due = DueResource { resource, trigger: Trigger::Schedule };
-        self.ingest.poll(&due, at).await.unwrap();
+        self.ingest.poll(&due, at, Patience::Background).await.unwrap();
         self.store.get(id).await.unwrap().unwrap()
     }
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use feedgate::net::Patience;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::DueResource;
 use feedgate_core::record::{RecordKind, Seq};
@@ -73,7 +74,7 @@ impl Bench {
             let until = now + Duration::from_secs(60);
             let resource = self.store.claim_resource(id, now, until).await.unwrap().unwrap();
             let due = DueResource { resource, trigger: Trigger::Schedule };
-            self.ingest.poll(&due, now).await.unwrap();
+            self.ingest.poll(&due, now, Patience::Background).await.unwrap();
         }
         self.store.get(id).await.unwrap().unwrap()
     }

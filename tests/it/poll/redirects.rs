@@ -2,6 +2,7 @@
 //! P22, P23 and P32. Time is handed in.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use feedgate::net::Patience;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::DueResource;
 use feedgate_core::resource::Resource;
@@ -35,7 +36,7 @@ async fn poll_at(bench: &Bench, url: &str, now: DateTime<Utc>) -> Resource {
     let until = now + TimeDelta::minutes(1);
     let resource = bench.store.claim_resource(resource.id, now, until).await.unwrap().unwrap();
     let due = DueResource { resource, trigger: Trigger::Schedule };
-    bench.ingest.poll(&due, now).await.unwrap();
+    bench.ingest.poll(&due, now, Patience::Background).await.unwrap();
     bench.store.get(due.resource.id).await.unwrap().unwrap()
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use feedgate::net::{
-    FetchError, FetchRequest, FetchResponse, HttpClient, NetworkSettings, RobotsResponse,
+    FetchError, FetchRequest, FetchResponse, HttpClient, NetworkSettings, Patience, RobotsResponse,
 };
 use feedgate_core::poll::Validators;
 use url::Url;
@@ -103,7 +103,7 @@ async fn p40_robots_txt_belongs_to_the_visit_and_forbids_nothing_where_there_is_
     let url = Url::parse(&origin.url("/some/feed?x")).unwrap();
     for (status, body, want) in cases {
         origin.script("/robots.txt", [answer(status, &[], body)]);
-        assert_eq!(fetch.robots(&url).await, want, "{status}");
+        assert_eq!(fetch.robots(&url, Patience::Interactive).await, want, "{status}");
         let request = origin.last();
         assert!(request.header("user-agent").unwrap().starts_with("feedgate/"));
         assert_eq!(request.target(), "/robots.txt");

@@ -7,7 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use feedgate_core::host::{Host, HostRefusal};
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::{ClaimLimits, PruneBefore, Store};
+use feedgate_core::poll::Trigger;
+use feedgate_core::ports::{ClaimLimits, PruneBefore, ReleasedResource, Store};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 
@@ -18,6 +19,7 @@ on_both_stores!(
     p41_a_server_has_one_visitor_on_all_nodes_together,
     p41_visits_are_spaced_and_platforms_further_apart,
     p41_a_platform_that_is_always_behind_hides_no_other,
+    p41_a_poll_that_is_put_off_gives_its_server_back,
     p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one,
     p27_a_503_concerns_its_url_until_there_are_three,
     p27_a_403_counts_only_while_nobody_is_answered_well,
@@ -100,6 +102,33 @@ async fn p41_a_platform_that_is_always_behind_hides_no_other(database: Database)
     let due = store.claim_resources(at(1), at(60), &some).await.unwrap();
     let due: Vec<_> = due.iter().map(|due| due.resource.id).collect();
     assert_eq!(due, [of_reddit[0], late]);
+}
+
+async fn p41_a_poll_that_is_put_off_gives_its_server_back(database: Database) {
+    let [store, other] = nodes(&database).await;
+    let first = watch(&store, "https://a.test/1").await;
+    let second = watch(&store, "https://a.test/2").await;
+    let before = resource(&store, first).await;
+    database.run(&format!("update resources set pinged = 1 where id = {}", first.0)).await;
+    assert_eq!(claimed(&store, 0).await, [first]);
+    let put_off = Some((at(30), "its server is busy".to_owned()));
+    let released = ReleasedResource { id: first, at: at(1), put_off };
+    store.release_resource(&released).await.unwrap();
+
+    let waits = resource(&store, first).await;
+    assert_eq!((waits.next_fetch, waits.status.next_fetch), (at(30), Some(at(30))));
+    assert_eq!(waits.status.period_reason, "its server is busy");
+    assert_eq!((waits.polling, waits.status.last_fetch), (before.polling, None));
+    assert_eq!(claimed(&other, 1_000).await, [second], "its server is free");
+    ends(&other, second, 1).await;
+    assert_eq!(claimed(&other, 29_999).await, []);
+    let room = ClaimLimits { per_host: 1, ..room() };
+    let due = other.claim_resources(at(30), at(90), &room).await.unwrap();
+    assert_eq!((due.len(), due[0].trigger), (1, Trigger::Ping), "the ping is not forgotten");
+
+    let released = ReleasedResource { id: first, at: at(31), put_off: None };
+    store.release_resource(&released).await.unwrap();
+    assert_eq!(claimed(&store, 31_000).await, [first], "it is due as it was");
 }
 
 async fn p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one(database: Database) {
