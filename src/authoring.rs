@@ -20,7 +20,8 @@ use crate::subscriptions::SubscriptionService;
 use feedgate_core::ping::{Ping, PingSource, WeblogChange};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::stored_file::{
-    BadPathSegment, FileContent, PathSegment, Quota, SaveOutcome, StoredFile, WriteCondition,
+    BadPathSegment, FileContent, FileLocation, FileToSave, PathSegment, Quota, SaveOutcome,
+    StoredFile, WriteCondition,
 };
 use feedgate_feed::Context;
 use feedgate_feed::model::Text;
@@ -192,8 +193,10 @@ impl AuthoringService {
         now: DateTime<Utc>,
     ) -> Result<SavedFeed, AuthoringRefusal> {
         let content = self.content(sent)?;
-        let (place, quota) = ((&file.author.login, file.name), self.settings.quota);
-        let kept = self.store.save_file(place, &content, (condition, quota), now).await?;
+        let quota = self.settings.quota;
+        let location = FileLocation { login: &file.author.login, name: file.name };
+        let to_save = FileToSave { location, content: &content, condition, quota };
+        let kept = self.store.save_file(to_save, now).await?;
         match kept {
             SaveOutcome::Made | SaveOutcome::Replaced | SaveOutcome::Same => {}
             SaveOutcome::Full => return Err(AuthoringRefusal::Full(quota)),
@@ -233,7 +236,8 @@ impl AuthoringService {
         condition: &WriteCondition,
         now: DateTime<Utc>,
     ) -> Result<bool, AuthoringRefusal> {
-        match self.store.remove_file((&file.author.login, file.name), condition).await? {
+        let location = FileLocation { login: &file.author.login, name: file.name };
+        match self.store.remove_file(location, condition).await? {
             None => Ok(false),
             Some(false) => Err(AuthoringRefusal::Unmet),
             Some(true) => {

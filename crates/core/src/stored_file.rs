@@ -86,7 +86,29 @@ impl WriteCondition {
     }
 }
 
-/// What is stored.
+/// The location of a stored file.
+#[derive(Clone, Copy, Debug)]
+pub struct FileLocation<'a> {
+    /// The login of the account.
+    pub login: &'a PathSegment,
+    /// The name of the file.
+    pub name: &'a PathSegment,
+}
+
+/// A file to be saved.
+#[derive(Clone, Copy, Debug)]
+pub struct FileToSave<'a> {
+    /// Where to save it.
+    pub location: FileLocation<'a>,
+    /// Its content.
+    pub content: &'a FileContent,
+    /// The condition under which it is saved.
+    pub condition: &'a WriteCondition,
+    /// The quota of the account.
+    pub quota: Quota,
+}
+
+/// The content of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FileContent {
     /// As it is served.

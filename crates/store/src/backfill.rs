@@ -65,7 +65,7 @@ impl Backfills for Db {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DueBackfill>, StoreError> {
-        self.write(move |tx| Box::pin(claim(tx, (now, until), limit))).await
+        self.write(move |tx| Box::pin(claim(tx, now, until, limit))).await
     }
 
     async fn stage_backfill(
@@ -156,7 +156,8 @@ pub(super) async fn begin(
 
 async fn claim(
     tx: &Tx<'_>,
-    (now, until): (DateTime<Utc>, DateTime<Utc>),
+    now: DateTime<Utc>,
+    until: DateTime<Utc>,
     limit: usize,
 ) -> Result<Vec<DueBackfill>, StoreError> {
     const NEXT: &str = "
@@ -292,8 +293,7 @@ async fn commit_staged(
         return Ok(false);
     }
     let keys = candidates.iter().map(|candidate| candidate.id.0.to_vec()).collect();
-    let appended =
-        staging::append_old(tx, (cut, id), before.stands_at(), (candidates, now)).await?;
+    let appended = staging::append_old(tx, cut, &before, candidates, now).await?;
     staging::forget_entries(tx, id, keys).await?;
     tx.execute(FILLED, params![id.0, appended]).await?;
     hold_back(tx, &[id.0], now).await?;

@@ -60,7 +60,7 @@ impl Collections for Db {
             if held.remove(topic.as_str()).is_none() {
                 let (topic, groups) = (topic.clone(), self.groups.clone());
                 let joined = self.write(move |tx| {
-                    Box::pin(async move { join(tx, &groups, id, (topic, now)).await })
+                    Box::pin(async move { join(tx, &groups, id, topic, now).await })
                 });
                 joined.await?;
             }
@@ -99,7 +99,7 @@ impl Collections for Db {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<PendingCollection>, StoreError> {
-        self.write(move |tx| Box::pin(collecting::claim(tx, (now, until), limit, COLLECT_BATCH)))
+        self.write(move |tx| Box::pin(collecting::claim(tx, now, until, limit, COLLECT_BATCH)))
             .await
     }
 
@@ -176,7 +176,8 @@ async fn join(
     tx: &Tx<'_>,
     groups: &HostGroups,
     id: ResourceId,
-    (topic, now): (Topic, DateTime<Utc>),
+    topic: Topic,
+    now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const JOIN: &str = "
         insert into collection_members (resource_id, collection_id) values ($1, $2)

@@ -3,7 +3,9 @@
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::password::{Password, PasswordHash};
 use feedgate_core::ports::Store;
-use feedgate_core::stored_file::{FileContent, PathSegment, Quota, SaveOutcome, WriteCondition};
+use feedgate_core::stored_file::{
+    FileContent, FileLocation, FileToSave, PathSegment, Quota, SaveOutcome, WriteCondition,
+};
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;
@@ -27,9 +29,10 @@ fn segment(text: &str) -> PathSegment {
 
 /// Keeps `body` under `name` for ada, on any condition.
 async fn keep(store: &dyn Store, name: &str, body: &str, second: i64) -> SaveOutcome {
-    let place = (&segment("ada"), &segment(name));
-    let only = (&WriteCondition::None, QUOTA);
-    store.save_file(place, &content(body), only, at(second)).await.unwrap()
+    let location = FileLocation { login: &segment("ada"), name: &segment(name) };
+    let (content, condition) = (&content(body), &WriteCondition::None);
+    let file = FileToSave { location, content, condition, quota: QUOTA };
+    store.save_file(file, at(second)).await.unwrap()
 }
 
 async fn nobody_has_a_login_with_a_zero_in_it(database: Database) {
@@ -98,17 +101,18 @@ async fn a_file_is_kept_within_the_quota_and_as_demanded(database: Database) {
         "it has its place"
     );
 
-    let place = (&segment("ada"), &segment("a.xml"));
+    let location = FileLocation { login: &segment("ada"), name: &segment("a.xml") };
     let tagged = |tag: &str| WriteCondition::Tagged(vec![tag.to_owned()]);
     let tag = content("123456").tag();
     for unmet in [WriteCondition::Absent, tagged("other")] {
-        let only = (&unmet, QUOTA);
-        let kept = store.save_file(place, &content("1"), only, at(7)).await.unwrap();
+        let content = &content("1");
+        let file = FileToSave { location, content, condition: &unmet, quota: QUOTA };
+        let kept = store.save_file(file, at(7)).await.unwrap();
         assert_eq!(kept, SaveOutcome::Unmet, "{unmet:?}");
-        assert_eq!(store.remove_file(place, &unmet).await.unwrap(), Some(false));
+        assert_eq!(store.remove_file(location, &unmet).await.unwrap(), Some(false));
     }
-    assert_eq!(store.remove_file(place, &tagged(&tag)).await.unwrap(), Some(true));
-    assert_eq!(store.remove_file(place, &WriteCondition::None).await.unwrap(), None);
+    assert_eq!(store.remove_file(location, &tagged(&tag)).await.unwrap(), Some(true));
+    assert_eq!(store.remove_file(location, &WriteCondition::None).await.unwrap(), None);
     assert_eq!(file("a.xml").await, None);
 }
 

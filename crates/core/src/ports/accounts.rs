@@ -7,7 +7,7 @@ use super::StoreError;
 use crate::account::{Access, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo};
 use crate::password::PasswordHash;
 use crate::stored_file::{
-    FileContent, PathSegment, Quota, SaveOutcome, StoredFile, WriteCondition,
+    FileLocation, FileToSave, PathSegment, SaveOutcome, StoredFile, WriteCondition,
 };
 
 /// Accounts and their tokens.
@@ -60,9 +60,7 @@ pub trait StoredFiles: Send + Sync {
     /// fits into the quota. What is the same as before keeps its time.
     async fn save_file(
         &self,
-        place: (&PathSegment, &PathSegment),
-        content: &FileContent,
-        only: (&WriteCondition, Quota),
+        file: FileToSave<'_>,
         now: DateTime<Utc>,
     ) -> Result<SaveOutcome, StoreError>;
 
@@ -76,7 +74,7 @@ pub trait StoredFiles: Send + Sync {
     /// Removes a file: `None` if there is none, `false` if the condition does not hold.
     async fn remove_file(
         &self,
-        place: (&PathSegment, &PathSegment),
+        location: FileLocation<'_>,
         condition: &WriteCondition,
     ) -> Result<Option<bool>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Files that are stored for accounts.
+//! The files of accounts.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -8,20 +8,20 @@ use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ports::{StoreError, StoredFiles};
 use feedgate_core::stored_file::{
-    FileContent, PathSegment, Quota, SaveOutcome, StoredFile, WriteCondition,
+    FileContent, FileLocation, FileToSave, PathSegment, Quota, SaveOutcome, StoredFile,
+    WriteCondition,
 };
 
 #[async_trait]
 impl StoredFiles for Db {
     async fn save_file(
         &self,
-        (login, name): (&PathSegment, &PathSegment),
-        content: &FileContent,
-        (condition, quota): (&WriteCondition, Quota),
+        file: FileToSave<'_>,
         now: DateTime<Utc>,
     ) -> Result<SaveOutcome, StoreError> {
-        let (login, name, content) = (login.clone(), name.clone(), content.clone());
-        let condition = condition.clone();
+        let (login, name) = (file.location.login.clone(), file.location.name.clone());
+        let (content, condition) = (file.content.clone(), file.condition.clone());
+        let quota = file.quota;
         self.write(move |tx| {
             Box::pin(async move {
                 let Some((account, held)) = lock(tx, &login, &name).await? else {
@@ -30,10 +30,10 @@ impl StoredFiles for Db {
                 if !condition.allows(held.as_deref()) {
                     return Ok(SaveOutcome::Unmet);
                 }
-                if !has_room(tx, (account, &name), content.body.len(), quota).await? {
+                if !has_room(tx, account, &name, content.body.len(), quota).await? {
                     return Ok(SaveOutcome::Full);
                 }
-                save_file(tx, (account, &name), &content, now).await?;
+                save_file(tx, account, &name, &content, now).await?;
                 Ok(match held {
                     None => SaveOutcome::Made,
                     Some(tag) if tag == content.tag() => SaveOutcome::Same,
@@ -63,11 +63,12 @@ impl StoredFiles for Db {
 
     async fn remove_file(
         &self,
-        (login, name): (&PathSegment, &PathSegment),
+        location: FileLocation<'_>,
         condition: &WriteCondition,
     ) -> Result<Option<bool>, StoreError> {
         const REMOVE: &str = "delete from stored_files where account_id = $1 and name = $2";
-        let (login, name, condition) = (login.clone(), name.clone(), condition.clone());
+        let (login, name) = (location.login.clone(), location.name.clone());
+        let condition = condition.clone();
         self.write(move |tx| {
             Box::pin(async move {
                 let found = lock(tx, &login, &name).await?;
@@ -83,8 +84,8 @@ impl StoredFiles for Db {
     }
 }
 
-/// Locks the account, so that its files change one after the other, and finds the file's
-/// tag.
+/// Locks the account, so that its files change one after the other. Returns the number of the account
+/// and the entity tag of the file.
 async fn lock(
     tx: &Tx<'_>,
     login: &PathSegment,
@@ -101,10 +102,11 @@ async fn lock(
     Ok(Some((account, held)))
 }
 
-/// Whether a file of so many bytes fits beside the account's other files.
+/// Whether a file of this size fits into the quota beside the other files of the account.
 async fn has_room(
     tx: &Tx<'_>,
-    (account, name): (i64, &PathSegment),
+    account: i64,
+    name: &PathSegment,
     bytes: usize,
     quota: Quota,
 ) -> Result<bool, StoreError> {
@@ -120,11 +122,12 @@ async fn has_room(
 
 async fn save_file(
     tx: &Tx<'_>,
-    (account, name): (i64, &PathSegment),
+    account: i64,
+    name: &PathSegment,
     content: &FileContent,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    // What is saved again as it was has not changed.
+    // A file that is saved again without changes keeps its modification time.
     const KEEP: &str = "
         insert into stored_files (account_id, name, media_type, body, bytes, etag, changed_at)
         values ($1, $2, $3, $4, $5, $6, $7)

@@ -7,8 +7,10 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::log::records::{RecordBatch, append};
-use crate::log::{entries, fan_out};
+use crate::log::append::Before;
+use crate::log::entries;
+use crate::log::fan_out::{self, LogChange};
+use crate::log::records::{NewRecord, RecordBatch, append};
 use feedgate_core::change_detection::{self, Baseline, Candidate, EntryChange, FeedDocument};
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::StoreError;
@@ -90,28 +92,33 @@ pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>
     candidates.collect()
 }
 
-/// Appends what the log does not hold as old records, which are sent to nobody. Returns
-/// how many there were.
+/// Appends entries that the log does not contain as old records, which are sent to nobody. Returns
+/// their number.
 pub(crate) async fn append_old(
     tx: &Tx<'_>,
-    (cut, id): (&PageLimits, ResourceId),
-    (head, body_version): (i64, i64),
-    (candidates, now): (Vec<Candidate>, DateTime<Utc>),
+    cut: &PageLimits,
+    before: &Before,
+    candidates: Vec<Candidate>,
+    now: DateTime<Utc>,
 ) -> Result<i64, StoreError> {
     const GROW: &str = "update resources set head = $2 where id = $1";
+    let (id, before) = (before.id(), before.log_state());
     let mut document = FeedDocument { at: now, candidates, ..FeedDocument::default() };
     let recorded = recorded(tx, id, &document.candidates).await?;
     document.candidates.retain(|candidate| !recorded.contains(&candidate.id.0.to_vec()));
     let known = entries::known(tx, id, document.keys()).await?;
     let mut changes = change_detection::classify(&document, &known, &Baseline::default(), now);
-    let mut records = RecordBatch::after(head);
+    let mut records = RecordBatch::after(before.head);
     let mut seqs = Vec::with_capacity(changes.verdicts.len());
     for (candidate, verdict) in document.candidates.iter_mut().zip(&mut changes.verdicts) {
         seqs.push(match verdict {
-            EntryChange::New(_) => {
-                let entry = (candidate.entry_id.clone(), candidate.atom.take().unwrap_or_default());
-                Some(records.push(RecordKind::Old, Audience::Nobody, None, entry))
-            }
+            EntryChange::New(_) => Some(records.push(NewRecord {
+                kind: RecordKind::Old,
+                audience: Audience::Nobody,
+                predecessor: None,
+                entry_id: candidate.entry_id.clone(),
+                atom: candidate.atom.take().unwrap_or_default(),
+            })),
             // What the log holds is newer, and stays what it is.
             held => {
                 *held = held.known().cloned().map_or(EntryChange::Repeated, EntryChange::Known);
@@ -119,14 +126,15 @@ pub(crate) async fn append_old(
             }
         });
     }
-    let mut after = append(tx, cut, id, (now, records)).await?;
-    after.body_version = body_version;
+    let mut after = append(tx, cut, id, now, records).await?;
+    after.body_version = before.body_version;
     entries::learn(tx, id, &document, &changes, &seqs).await?;
-    if after.head > head {
+    if after.head > before.head {
         tx.execute(GROW, params![id.0, after.head]).await?;
-        fan_out::mark_due(tx, id, (now, false), ((head, body_version), &after)).await?;
+        let change = LogChange { at: now, is_silent: false, before, after: &after };
+        fan_out::mark_due(tx, id, change).await?;
     }
-    Ok(after.head - head)
+    Ok(after.head - before.head)
 }
 
 /// Which of these have a record, though they may be known no more.

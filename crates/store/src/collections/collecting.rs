@@ -13,7 +13,7 @@ use crate::engine::claims;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::log::fan_out;
-use crate::log::records::{RecordBatch, append};
+use crate::log::records::{NewRecord, RecordBatch, append};
 use crate::log::row::{record, record_columns};
 use crate::resources::details;
 use crate::resources::row::{self, resource, resource_columns};
@@ -31,7 +31,8 @@ pub const COLLECT_BATCH: i64 = 50;
 /// records.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
-    (now, until): (DateTime<Utc>, DateTime<Utc>),
+    now: DateTime<Utc>,
+    until: DateTime<Utc>,
     limit: usize,
     most: i64,
 ) -> Result<Vec<PendingCollection>, StoreError> {
@@ -167,7 +168,7 @@ pub(crate) async fn collect(
         by_collection.entry(owing.collection).or_default().push(owing);
     }
     for (id, taken) in by_collection {
-        take_in(tx, cut, id, (taken, now)).await?;
+        take_in(tx, cut, id, taken, now).await?;
     }
     Ok(())
 }
@@ -228,7 +229,8 @@ async fn take_in(
     tx: &Tx<'_>,
     cut: &PageLimits,
     id: ResourceId,
-    (taken, now): (Vec<PendingCollection>, DateTime<Utc>),
+    taken: Vec<PendingCollection>,
+    now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const STANDS: &str = "
         select r.head, d.status
@@ -251,12 +253,17 @@ async fn take_in(
             let is_first = here.insert(record.entry_id.clone());
             known.goes_by_its_id |= record.kind == RecordKind::New && is_first;
             let predecessor = (record.kind != RecordKind::New).then_some(known.newest).flatten();
-            let entry = (record.entry_id, record.atom);
-            let seq = records.push(record.kind, audience, predecessor, entry);
+            let seq = records.push(NewRecord {
+                kind: record.kind,
+                audience,
+                predecessor,
+                entry_id: record.entry_id,
+                atom: record.atom,
+            });
             known.newest = Some(seq);
         }
     }
-    let after = append(tx, cut, id, (now, records)).await?;
+    let after = append(tx, cut, id, now, records).await?;
     if after.head == head {
         return Ok(());
     }
@@ -264,7 +271,7 @@ async fn take_in(
     (status.last_fetch, status.last_parse) = (Some(now), Some(now));
     tx.execute(GROW, params![id.0, after.head]).await?;
     details::keep_status(tx, id, &status).await?;
-    fan_out::followers(tx, id, now, (head, &after)).await
+    fan_out::mark_collection_subscriptions_due(tx, id, now, head, &after).await
 }
 
 /// What a collection holds of an entry of one of its resources.

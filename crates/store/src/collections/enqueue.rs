@@ -1,4 +1,4 @@
-//! Cursors of the collections that a resource belongs to, made when it is appended to.
+//! Queues new records of a resource for its collections.
 
 use chrono::{DateTime, Utc};
 
@@ -7,12 +7,13 @@ use crate::engine::tx::{Tx, Wake};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
 
-/// Makes a cursor for each collection that takes in what was appended behind `before` and up
+/// Creates or extends the cursor of each collection that takes the records after `head_before`, up
 /// to `head`.
 pub(crate) async fn enqueue(
     tx: &Tx<'_>,
     id: ResourceId,
-    (before, head): (i64, i64),
+    head_before: i64,
+    head: i64,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const OWE: &str = "
@@ -29,7 +30,7 @@ pub(crate) async fn enqueue(
                 select collection_id from collection_members where resource_id = $1) those
          where true
             on conflict (resource_id, collection_id) do update set upto = excluded.upto";
-    if tx.execute(OWE, params![id.0, before, at, head]).await? > 0 {
+    if tx.execute(OWE, params![id.0, head_before, at, head]).await? > 0 {
         tx.wake(Wake::Collections).await?;
     }
     Ok(())

@@ -1,9 +1,9 @@
-//! The end of a poll: what it found goes into the log, and whoever follows the log
-//! becomes due, in one transaction (rules N11, N13).
+//! The end of a poll: appends what the poll found to the log and marks subscriptions due, in one
+//! transaction (N11, N13).
 //!
-//! The resource's row is locked first, and everything else that changes a resource's
-//! subscriptions locks it too. So numbers have no gaps, two nodes that found the same
-//! change append it once, and no cursor is read while its head moves.
+//! The row of the resource is locked first, and every other change of its subscriptions locks the
+//! row too. Therefore record numbers have no gaps, two nodes that found the same change append it
+//! once, and no cursor is read while the head moves.
 
 use sha2::{Digest as _, Sha256};
 
@@ -13,8 +13,8 @@ use crate::changes::{self, pings};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::entries;
-use crate::log::fan_out::{Versions, mark_due};
-use crate::log::records::{After, RecordBatch, append};
+use crate::log::fan_out::{LogChange, LogState, Versions, mark_due};
+use crate::log::records::{After, NewRecord, RecordBatch, append};
 use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
 use feedgate_core::change_detection::{self, Baseline, ChangeSet, EntryChange, FeedDocument};
@@ -27,17 +27,17 @@ use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_feed::Body;
 
-/// What the row held when it was locked.
+/// The state of a resource when its row was locked.
 pub(crate) struct Before {
-    head: i64,
-    body_version: i64,
+    id: ResourceId,
+    log: LogState,
     kind: ResourceKind,
     status: Status,
     polling: Polling,
     held: ResourceBefore,
 }
 
-/// Keeps all that `poll` found.
+/// Stores everything that `poll` found.
 pub(crate) async fn record(
     tx: &Tx<'_>,
     (groups, cut): (&HostGroups, &PageLimits),
@@ -46,31 +46,38 @@ pub(crate) async fn record(
 ) -> Result<Appended, StoreError> {
     let before = lock(tx, id).await?;
     let body_version = match poll.body.take() {
-        Some(body) => keep_body(tx, id, before.body_version, (body, poll.semantic_digest)).await?,
-        None => before.body_version,
+        Some(body) => {
+            keep_body(tx, id, before.log.body_version, body, poll.semantic_digest).await?
+        }
+        None => before.log.body_version,
     };
     let mut after = match std::mem::take(&mut poll.found) {
         NewContent::Feed(mut document) => {
-            let (after, changes) =
-                keep_entries(tx, (cut, id), &before, &mut document, poll.at).await?;
+            let (after, changes) = keep_entries(tx, cut, &before, &mut document, poll.at).await?;
             entries::note(tx, id, &document, &changes).await?;
             judged(&changes, &before, &mut poll);
             after
         }
-        NewContent::Revision { entry_id, atom } if body_version > before.body_version => {
-            let mut records = RecordBatch::after(before.head);
-            records.push(RecordKind::New, Audience::Everybody, None, (entry_id, atom));
-            append(tx, cut, id, (poll.at, records)).await?
+        NewContent::Revision { entry_id, atom } if body_version > before.log.body_version => {
+            let mut records = RecordBatch::after(before.log.head);
+            records.push(NewRecord {
+                kind: RecordKind::New,
+                audience: Audience::Everybody,
+                predecessor: None,
+                entry_id,
+                atom,
+            });
+            append(tx, cut, id, poll.at, records).await?
         }
         NewContent::Revision { .. } | NewContent::Nothing => {
-            RecordBatch::after(before.head).appended()
+            RecordBatch::after(before.log.head).appended()
         }
     };
     after.body_version = body_version;
     if poll.fetch_url.is_some() {
         poll.status.has_moved(poll.at);
     }
-    keep_content(tx, id, &poll, (before.stands_at(), &after)).await?;
+    keep_content(tx, id, &poll, before.log, &after).await?;
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
     }
@@ -84,7 +91,8 @@ pub(crate) async fn record(
         upstreams::count(tx, id, (after.entries, poll.trigger), poll.at).await?;
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
-    mark_due(tx, id, (poll.at, poll.silent), (before.stands_at(), &after)).await?;
+    let (at, is_silent) = (poll.at, poll.silent);
+    mark_due(tx, id, LogChange { at, is_silent, before: before.log, after: &after }).await?;
     // Maintenance may have measured the resource since it was claimed.
     poll.status.last_maintenance_at = before.status.last_maintenance_at;
     poll.status.velocity = before.status.velocity;
@@ -94,9 +102,8 @@ pub(crate) async fn record(
     Ok(Appended { head: Seq(after.head), new: after.new_records })
 }
 
-/// Keeps what an upstream sent: records, and nothing else of the resource changes but
-/// that there are more of them. It may hold less than the document, so it says nothing of
-/// what else the document holds.
+/// Appends what an upstream sent. Everything else that is stored of the resource stays unchanged,
+/// because a push may contain less than the whole document.
 pub(crate) async fn push(
     tx: &Tx<'_>,
     cut: &PageLimits,
@@ -105,14 +112,15 @@ pub(crate) async fn push(
 ) -> Result<Appended, StoreError> {
     const GROW: &str = "update resources set head = $2 where id = $1";
     let before = lock(tx, id).await?;
-    let (mut after, _) = keep_entries(tx, (cut, id), &before, &mut document, at).await?;
-    after.body_version = before.body_version;
-    if after.head > before.head {
+    let (mut after, _) = keep_entries(tx, cut, &before, &mut document, at).await?;
+    after.body_version = before.log.body_version;
+    if after.head > before.log.head {
         let mut status = before.status.clone();
         status.entries_count_since_last_maintenance += after.entries as u64;
         tx.execute(GROW, params![id.0, after.head]).await?;
         details::keep_status(tx, id, &status).await?;
-        mark_due(tx, id, (at, false), (before.stands_at(), &after)).await?;
+        let before = before.log;
+        mark_due(tx, id, LogChange { at, is_silent: false, before, after: &after }).await?;
     }
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
@@ -121,9 +129,14 @@ pub(crate) async fn push(
 }
 
 impl Before {
-    /// The head and the version of the body.
-    pub(crate) fn stands_at(&self) -> (i64, i64) {
-        (self.head, self.body_version)
+    /// The resource.
+    pub(crate) fn id(&self) -> ResourceId {
+        self.id
+    }
+
+    /// The newest record and body.
+    pub(crate) fn log_state(&self) -> LogState {
+        self.log
     }
 }
 
@@ -140,7 +153,7 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
          where r.id = $1";
     let row = tx.first(LOCK, params![id.0]).await?;
     let mut row = row.ok_or_else(|| poll_result::missing(id))?;
-    let (head, body_version) = (row.int()?, row.int()?);
+    let log = LogState { head: row.int()?, body_version: row.int()? };
     let kind = row.word(ResourceKind::from_word)?;
     let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
     let demand = poll_result::demand(&mut row)?;
@@ -148,22 +161,23 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
     let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
     let versions = Versions::from_status(&status);
     let held = ResourceBefore { host, pinged, spacing_us, versions, demand };
-    Ok(Before { head, body_version, kind, status, polling, held })
+    Ok(Before { id, log, kind, status, polling, held })
 }
 
-/// Judges the entries of a document, appends what is new, and keeps what was learnt.
+/// Classifies the entries of a document, appends new ones, and stores what is known of them.
 async fn keep_entries(
     tx: &Tx<'_>,
-    (cut, id): (&PageLimits, ResourceId),
+    cut: &PageLimits,
     before: &Before,
     document: &mut FeedDocument,
     at: DateTime<Utc>,
 ) -> Result<(After, ChangeSet), StoreError> {
+    let id = before.id;
     let known = entries::known(tx, id, document.keys()).await?;
     let standing = Baseline::from_stored(before.kind, &before.status, &before.polling);
     let mut changes = change_detection::classify(document, &known, &standing, document.at);
 
-    let mut records = RecordBatch::after(before.head);
+    let mut records = RecordBatch::after(before.log.head);
     let mut seqs = Vec::with_capacity(changes.verdicts.len());
     for (candidate, verdict) in document.candidates.iter_mut().zip(&changes.verdicts) {
         let (kind, audience, predecessor) = match verdict {
@@ -177,12 +191,13 @@ async fn keep_entries(
                 continue;
             }
         };
-        // What was judged otherwise before it came here has not been rendered: the document
+        // An entry that the poller classified differently has not been rendered: the document
         // is read again.
         let atom = candidate.atom.take();
         changes.is_unrendered |= atom.is_none();
-        let rendered = atom.map(|atom| (candidate.entry_id.clone(), atom));
-        seqs.push(rendered.map(|entry| records.push(kind, audience, predecessor, entry)));
+        let entry_id = candidate.entry_id.clone();
+        let record = atom.map(|atom| NewRecord { kind, audience, predecessor, entry_id, atom });
+        seqs.push(record.map(|record| records.push(record)));
     }
     let (mut gone, mut gone_seqs) = (Vec::new(), Vec::new());
     for (at, known) in &changes.deleted {
@@ -191,28 +206,32 @@ async fn keep_entries(
             changes.is_unrendered = true;
             continue;
         };
-        let element = (deletion.entry_id.clone(), atom);
-        let predecessor = Some(known.newest.0);
         gone.push(known.first.0);
-        gone_seqs.push(records.push(RecordKind::Deleted, Audience::Askers, predecessor, element));
+        gone_seqs.push(records.push(NewRecord {
+            kind: RecordKind::Deleted,
+            audience: Audience::Askers,
+            predecessor: Some(known.newest.0),
+            entry_id: deletion.entry_id.clone(),
+            atom,
+        }));
     }
-    let after = append(tx, cut, id, (at, records)).await?;
+    let after = append(tx, cut, id, at, records).await?;
     entries::learn(tx, id, document, &changes, &seqs).await?;
     entries::mark_deleted(tx, id, gone, gone_seqs).await?;
     Ok((after, changes))
 }
 
-/// How long something that was put off waits: just longer than two updates must be apart.
+/// The delay of a postponed update: slightly longer than the minimum interval of updates.
 const PUT_OFF: chrono::TimeDelta = chrono::TimeDelta::seconds(61);
 
-/// Lets status and schedule know how the entries were judged.
+/// Adds the result of the classification to the status and the schedule.
 fn judged(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
     if let Some(remark) = changes.remark() {
         poll.status.http_message = format!("{}; {remark}", poll.status.http_message);
     }
     poll.status.bozo_rank = changes.bozo_rank(poll.status.bozo_rank);
     if changes.is_put_off() {
-        // Validators go with what was kept of a body (rule P7), and not all of this was.
+        // Validators must match the stored content (P7), and some of this content is not stored.
         poll.polling.validators = before.polling.validators.clone();
         poll.polling.body_hash.clone_from(&before.polling.body_hash);
         poll.next_fetch = poll.next_fetch.min(poll.at + PUT_OFF);
@@ -220,13 +239,14 @@ fn judged(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
     }
 }
 
-/// Keeps the newest body. Returns its version, which is `version` still if the bytes are
-/// those already kept, or mean the same (rule P11).
+/// Stores the newest body. Returns its version, which is still `version` if the bytes, or their
+/// semantic digest, are unchanged (P11).
 async fn keep_body(
     tx: &Tx<'_>,
     id: ResourceId,
     version: i64,
-    (body, semantic_digest): (Body, Option<Digest>),
+    body: Body,
+    semantic_digest: Option<Digest>,
 ) -> Result<i64, StoreError> {
     const KEPT: &str =
         "select hash, coalesce(semantic_digest, hash) from bodies where resource_id = $1";
@@ -254,13 +274,13 @@ async fn keep_body(
     Ok(now)
 }
 
-/// Brings what the row says of the content up to date, if any of it has changed since
-/// `stood_at`, the head and the version of the body.
+/// Updates the columns about the content, if anything has changed since `before`.
 async fn keep_content(
     tx: &Tx<'_>,
     id: ResourceId,
     poll: &Poll,
-    (stood_at, after): ((i64, i64), &After),
+    before: LogState,
+    after: &After,
 ) -> Result<(), StoreError> {
     const KEEP: &str = "
         update resources
@@ -270,7 +290,7 @@ async fn keep_content(
     const HEAD: &str = "update resource_details set feed_head = $2 where resource_id = $1";
     let Poll { kind, site_url, feed_head, .. } = poll;
     let is_same = kind.is_none() && site_url.is_none() && feed_head.is_none();
-    if is_same && stood_at == (after.head, after.body_version) {
+    if is_same && before == (LogState { head: after.head, body_version: after.body_version }) {
         return Ok(());
     }
     #[rustfmt::skip]

@@ -1,5 +1,5 @@
-//! Whom an append concerns: subscriptions that become due, and those that are moved past
-//! what they are not sent.
+//! Fan-out of an append: marks subscriptions due, and advances the cursors of subscriptions that are
+//! not sent the new records.
 
 use chrono::{DateTime, Utc};
 
@@ -19,55 +19,76 @@ macro_rules! least_audience {
     };
 }
 
-/// Makes due whom what was kept concerns, collections included, and moves the others past
-/// it. `head` and
-/// `body_version` are those before. Nobody is told if `silent`.
+/// The newest record and body of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogState {
+    /// The number of the newest record.
+    pub(crate) head: i64,
+    /// The version of the newest body.
+    pub(crate) body_version: i64,
+}
+
+/// A change of a log that subscribers may have to receive.
+pub(crate) struct LogChange<'a> {
+    /// When the change was stored.
+    pub(crate) at: DateTime<Utc>,
+    /// Whether nobody is notified of the new records.
+    pub(crate) is_silent: bool,
+    /// The state before the change.
+    pub(crate) before: LogState,
+    /// The state after the change.
+    pub(crate) after: &'a After,
+}
+
+/// Marks the subscriptions and collections due that are sent something of `change`, and advances the
+/// cursors of the others.
 pub(crate) async fn mark_due(
     tx: &Tx<'_>,
     id: ResourceId,
-    (at, silent): (DateTime<Utc>, bool),
-    ((head, body_version), after): ((i64, i64), &After),
+    change: LogChange<'_>,
 ) -> Result<(), StoreError> {
-    if silent {
-        // A body after the first is a change of it, whatever it has turned out to be.
-        let there_before = if body_version == 0 { after.body_version } else { 0 };
-        skip(tx, id, (head, body_version), (after.head, there_before)).await?;
-    } else if after.head > head {
+    let LogChange { at, is_silent, before, after } = change;
+    if is_silent {
+        // A silent poll hides the first body only: any later body is a change of the resource.
+        let body_version = if before.body_version == 0 { after.body_version } else { 0 };
+        skip(tx, id, before, LogState { head: after.head, body_version }).await?;
+    } else if after.head > before.head {
         if after.audience < Audience::Everybody {
-            advance_cursors(tx, id, head, after).await?;
+            advance_cursors(tx, id, before.head, after).await?;
         }
         if after.audience > Audience::Nobody {
-            enqueue::enqueue(tx, id, (head, after.head), at).await?;
+            enqueue::enqueue(tx, id, before.head, after.head, at).await?;
         }
     }
-    if after.head > head || after.body_version > body_version {
+    if after.head > before.head || after.body_version > before.body_version {
         mark_subscriptions_due(tx, id, at, after).await?;
     }
     Ok(())
 }
 
-/// How often a status changed.
+/// The versions of a status, which count its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Versions {
-    /// Into or out of error, to gone, or to another address.
+    /// Counts every transition: into or out of an error, gone, moved.
     pub(crate) all: i64,
-    /// So that it is news to those who want no false alarms.
+    /// Counts the lasting transitions that are announced.
     pub(crate) announced: i64,
 }
 
 impl Versions {
-    /// Those of this status.
+    /// Returns the versions of `status`.
     pub(crate) fn from_status(status: &Status) -> Versions {
         Versions { all: status.version, announced: status.announced.version }
     }
 }
 
-/// Makes due whoever follows a collection, whose log ended at `head`.
-pub(crate) async fn followers(
+/// Marks the subscriptions of a collection due after an append. `head` is the one before it.
+pub(crate) async fn mark_collection_subscriptions_due(
     tx: &Tx<'_>,
     id: ResourceId,
     at: DateTime<Utc>,
-    (head, after): (i64, &After),
+    head: i64,
+    after: &After,
 ) -> Result<(), StoreError> {
     if after.audience < Audience::Everybody {
         advance_cursors(tx, id, head, after).await?;
@@ -75,7 +96,7 @@ pub(crate) async fn followers(
     mark_subscriptions_due(tx, id, at, after).await
 }
 
-/// Makes due whom a change of the status concerns (rule P33).
+/// Marks the subscriptions due that are notified of a change of the status (P33).
 pub(crate) async fn mark_due_for_status(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -98,9 +119,9 @@ pub(crate) async fn mark_due_for_status(
     Ok(())
 }
 
-/// Makes every live subscription due that is now behind, and wants some of it. One that
-/// is being told, or waits for a retry, already has a later time: what is new comes with
-/// that (rule D2).
+/// Marks every active subscription due that is sent some of the new records. A subscription with a
+/// delivery in progress, or waiting for a retry, is due already; the new records are sent with that
+/// delivery (D2).
 async fn mark_subscriptions_due(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -123,8 +144,8 @@ async fn mark_subscriptions_due(
     Ok(())
 }
 
-/// Moves those who had been told everything, and want nothing of what was appended, to the
-/// new head.
+/// Advances the cursors of subscriptions that were up to date, and are sent none of the appended
+/// records, to the new head.
 async fn advance_cursors(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -143,14 +164,14 @@ async fn advance_cursors(
     tx.execute(PASS, params).await.map(drop)
 }
 
-/// Moves those who had been told everything past what nobody is to be told: up to `head`,
-/// or `body_version` where that is further. Of who is being told of the status, or waits to
-/// be, the cursor moves as well: settling never moves one back.
+/// Advances the cursors of subscriptions that were up to date past records that nobody is sent: to
+/// the head or the body version of `to`. The cursor of a subscription with a pending status
+/// notification moves too, because recording its result never moves a cursor back.
 async fn skip(
     tx: &Tx<'_>,
     id: ResourceId,
-    before: (i64, i64),
-    (head, body_version): (i64, i64),
+    before: LogState,
+    to: LogState,
 ) -> Result<(), StoreError> {
     const SKIP: &str = "
         update subscriptions
@@ -160,6 +181,6 @@ async fn skip(
          where resource_id = $1
            and cursor >= case when format = 'raw' then cast($4 as bigint)
                               else cast($5 as bigint) end";
-    let params = params![id.0, body_version, head, before.1, before.0];
+    let params = params![id.0, to.body_version, to.head, before.body_version, before.head];
     tx.execute(SKIP, params).await.map(drop)
 }

@@ -124,13 +124,14 @@ impl Db {
     }
 }
 
-/// Decides in which pages records stand that are appended `at` that time, and keeps it.
-/// `records` are their numbers and lengths. The resource's row must be locked.
+/// Assigns records that are appended at the time `at` to pages, and stores the pages. `records` are
+/// their numbers and lengths. The row of the resource must be locked.
 pub(crate) async fn place(
     tx: &Tx<'_>,
     cut: &PageLimits,
     id: ResourceId,
-    (at, records): (DateTime<Utc>, impl Iterator<Item = (i64, i64)>),
+    at: DateTime<Utc>,
+    records: impl Iterator<Item = (i64, i64)>,
 ) -> Result<(), StoreError> {
     const NEWEST: &str = concat!(
         "select ",

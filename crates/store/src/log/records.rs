@@ -1,4 +1,4 @@
-//! Records on their way into a log: numbered, with what they are and whom they reach.
+//! Appends records to a log, with their numbers, kinds and audiences.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,18 +13,18 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
 
-/// Where the resource stands when the poll has been kept.
+/// The state of a log after an append.
 #[derive(Clone, Copy)]
 pub(crate) struct After {
-    /// The greatest number in its log.
+    /// The number of the newest record.
     pub(crate) head: i64,
-    /// The version of its newest body.
+    /// The version of the newest body.
     pub(crate) body_version: i64,
-    /// How many of the records are news: new entries, and updates of others.
+    /// The number of new entries and updates among the appended records.
     pub(crate) new_records: usize,
-    /// How many are new entries, or revisions of what is no feed.
+    /// The number of new entries among them, or of revisions of a resource that is not a feed.
     pub(crate) entries: usize,
-    /// Whom they reach, those furthest that reach most.
+    /// The largest audience among them.
     pub(crate) audience: Audience,
 }
 
@@ -37,18 +37,30 @@ pub(crate) struct RecordBatch {
     seq: Vec<i64>,
     kind: Vec<String>,
     audiences: Vec<i64>,
-    /// 0: none.
+    /// The replaced record; 0 for none.
     predecessor: Vec<i64>,
     hash: Vec<Vec<u8>>,
     entry_id: Vec<String>,
     atom: Vec<String>,
-    /// The resource that those come from which are added next; 0: from this one.
+    /// For the log of a collection: the member resource of the records added next; 0 otherwise.
     pub(crate) member: i64,
     members: Vec<i64>,
 }
 
+/// A record to be appended.
+pub(crate) struct NewRecord {
+    pub(crate) kind: RecordKind,
+    pub(crate) audience: Audience,
+    /// The number of the record that this one replaces, if any.
+    pub(crate) predecessor: Option<i64>,
+    /// The Atom id of the entry.
+    pub(crate) entry_id: String,
+    /// The entry, or its deletion, as one Atom element.
+    pub(crate) atom: String,
+}
+
 impl RecordBatch {
-    /// None yet, behind this head.
+    /// An empty batch for a log with this head.
     pub(crate) fn after(head: i64) -> RecordBatch {
         RecordBatch {
             next: head + 1,
@@ -67,7 +79,7 @@ impl RecordBatch {
         }
     }
 
-    /// Where the resource stands once they are kept.
+    /// The state of the log after the batch has been appended.
     pub(crate) fn appended(&self) -> After {
         After {
             head: self.next - 1,
@@ -78,14 +90,9 @@ impl RecordBatch {
         }
     }
 
-    /// Adds one and returns the number that it gets.
-    pub(crate) fn push(
-        &mut self,
-        kind: RecordKind,
-        audience: Audience,
-        predecessor: Option<i64>,
-        (entry_id, atom): (String, String),
-    ) -> i64 {
+    /// Adds a record and returns its number.
+    pub(crate) fn push(&mut self, record: NewRecord) -> i64 {
+        let NewRecord { kind, audience, predecessor, entry_id, atom } = record;
         let seq = self.next;
         self.next += 1;
         self.audience = self.audience.max(audience);
@@ -103,12 +110,13 @@ impl RecordBatch {
     }
 }
 
-/// Keeps `records`, which are appended `at` that time, and the pages they make up.
+/// Appends `records` to the log of a resource, whose row must be locked, and updates its pages.
 pub(crate) async fn append(
     tx: &Tx<'_>,
     cut: &PageLimits,
     id: ResourceId,
-    (at, records): (DateTime<Utc>, RecordBatch),
+    at: DateTime<Utc>,
+    records: RecordBatch,
 ) -> Result<After, StoreError> {
     const RECORDS: &str = "
         insert into records (resource_id, seq, appended_at, kind, audience, predecessor,
@@ -123,7 +131,7 @@ pub(crate) async fn append(
     }
     let (again, replaces) = names(tx, id, &records).await?;
     let lengths = records.atom.iter().map(|atom| most(atom.len()));
-    pages::place(tx, cut, id, (at, records.seq.iter().copied().zip(lengths))).await?;
+    pages::place(tx, cut, id, at, records.seq.iter().copied().zip(lengths)).await?;
     let columns = [
         ("seq", Value::Ints(records.seq)),
         ("kind", Value::Texts(records.kind)),
@@ -140,9 +148,9 @@ pub(crate) async fn append(
     Ok(after)
 }
 
-/// What each record goes by in an archive, where no two entries may have one id: whether a
-/// record before it has the id of its entry, and what the one that it replaces goes by, as
-/// it is kept; empty if it replaces none.
+/// Returns the archive ids of the records, because no two entries of an archive may have the same
+/// id: for each record, whether an earlier record has its entry id, and the stored archive id of the
+/// record that it replaces, or an empty text.
 async fn names(
     tx: &Tx<'_>,
     id: ResourceId,
