@@ -1,5 +1,5 @@
-//! What changes with every poll, whatever it finds, of what is known of a resource. The store
-//! keeps it apart from the rest, which most polls leave as it was.
+//! The values that change with every poll of a resource. The store keeps them apart from the other
+//! values, which most polls leave unchanged.
 
 use chrono::serde::ts_microseconds_option as micros;
 use chrono::{DateTime, Utc};
@@ -32,7 +32,7 @@ pub struct PollTimes {
 }
 
 impl PollTimes {
-    /// What these hold of it.
+    /// Extracts the values.
     pub fn from_stored(status: &Status, polling: &Polling) -> PollTimes {
         PollTimes {
             last_fetch: status.last_fetch,
@@ -45,7 +45,7 @@ impl PollTimes {
         }
     }
 
-    /// Puts it into these, in place of what they hold.
+    /// Overwrites the values in `status` and `polling`.
     pub fn set(self, status: &mut Status, polling: &mut Polling) {
         status.last_fetch = self.last_fetch;
         status.next_fetch = self.next_fetch;
@@ -57,7 +57,7 @@ impl PollTimes {
     }
 }
 
-/// Whether `after` differs from `before` in nothing but its [`PollTimes`]. It comes back as it was.
+/// Whether `after` differs from `before` only in its [`PollTimes`]. `after` is unchanged on return.
 pub fn is_all_that_differs(
     before: (&Status, &Polling),
     (status, polling): (&mut Status, &mut Polling),

@@ -1,4 +1,4 @@
-//! What the poller remembers of a resource from one poll to the next.
+//! The polling state of a resource, which is stored between polls.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_feed::documents::DiscoveredFeed;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::moves::RedirectSighting;
 use super::polling_hints::PollingHints;
 
-/// What lets a server answer "not modified": opaque bytes of its own (rule P1),
-/// which belong to the URL that sent them (rule P4).
+/// The validators of a conditional request: opaque bytes (P1), which are valid for the URL that
+/// sent them (P4).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Validators {
-    /// The URL that answered; they are sent to no other.
+    /// The URL that sent the validators; they are sent to no other URL.
     pub url: String,
     /// `ETag` as received, quotes and `W/` included.
     pub etag: Option<Vec<u8>>,
@@ -22,83 +22,82 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Whether there is anything to send.
+    /// Whether there are no validators.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
 }
 
-/// What the poller remembers of a resource from one poll to the next.
+/// The polling state of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Polling {
-    /// From the last usable answer.
+    /// The validators of the last usable response.
     pub validators: Validators,
-    /// SHA-256 of the last body, in hex (rule P11).
+    /// The SHA-256 of the last body, in hex (P11).
     pub body_hash: String,
-    /// The same for all content that differs in nothing that counts, of what is no feed
-    /// (rule N12): SHA-256 in hex, empty for a feed.
+    /// The semantic digest of the last body of a resource that is not a feed (N12), which is the
+    /// same for bodies with only insignificant differences: SHA-256 in hex, empty for a feed.
     pub gate: String,
-    /// The feeds that the last page offered (rule P52).
+    /// The feeds linked by the last page (P52).
     pub offers: Vec<DiscoveredFeed>,
-    /// The format of the last feed; empty for what is no feed, or was read before
-    /// formats were remembered.
+    /// The format of the last feed; empty if the resource is not a feed, or was read by a version
+    /// that did not store the format.
     pub format: String,
-    /// Consecutive polls that ended in an error.
+    /// The number of consecutive polls that failed.
     pub failures: u32,
-    /// When the first of them was.
+    /// When the first of them failed.
     pub failing_since: Option<DateTime<Utc>>,
     /// Entries per hour: a moving average with a half-life of seven days.
     pub entries_per_hour: f64,
-    /// When that average was last brought up to date.
+    /// When the average was last updated.
     pub rate_at: Option<DateTime<Utc>>,
     /// The publisher's polling hints in the last usable response.
     pub hints: PollingHints,
-    /// Consecutive answers of 410.
+    /// The number of consecutive responses of 410.
     pub gone: u32,
-    /// Consecutive answers of 429 (rule P26).
+    /// The number of consecutive responses of 429 (P26).
     pub slow_downs: u32,
-    /// When something new last came, or was last published as far as its dates tell.
+    /// When the last new entry was found, or published according to its date.
     pub last_new: Option<DateTime<Utc>>,
-    /// Entries in the last document that was read.
+    /// The number of entries in the last document.
     pub window: u32,
-    /// Whether all of them were new although some were known before: entries may have
-    /// come and gone unseen.
+    /// Whether all entries of the last document were new although some were known before, so that
+    /// others may have been missed.
     pub overrun: bool,
-    /// Whether the last answer was the same document as before, all of it (rule P54).
+    /// Whether the last response was the complete, unchanged document (P54).
     pub resent: bool,
-    /// Its length in bytes.
+    /// The length of the body in bytes.
     pub body_bytes: u32,
-    /// The permanent redirect that was seen lately (rule P20).
+    /// The permanent redirect seen recently (P20).
     pub moved: Option<RedirectSighting>,
-    /// When a whole document last came.
+    /// When a complete document was last received.
     pub whole_at: Option<DateTime<Utc>>,
-    /// Polls since then.
+    /// The number of polls since then.
     pub since_whole: u32,
-    /// When a whole document was last asked for although "not modified" had been
-    /// answered (rule P9).
+    /// When an unconditional request was last sent to check a response of "not modified" (P9).
     pub doubted_at: Option<DateTime<Utc>>,
-    /// What entries are known by (rule N2).
+    /// What identifies entries (N2).
     pub known_by: KnownBy,
-    /// When that last changed.
+    /// When the identification of entries last changed.
     pub known_by_since: Option<DateTime<Utc>>,
 }
 
-/// A server that says "not modified" for so long …
+/// After "not modified" for this long …
 const STUCK_FOR: TimeDelta = TimeDelta::days(8);
-/// … in so many polls is asked for the whole document (rule P9).
+/// … in this many polls, the next request is unconditional (P9).
 const STUCK_TIMES: u32 = 8;
-/// A whole document is asked for in spite of validators once a day at most (rule P9:
-/// "Never more than one such unconditional GET per feed per day").
+/// The minimum interval of unconditional requests that check "not modified" (P9: "Never more than
+/// one such unconditional GET per feed per day").
 const DOUBT_EVERY: TimeDelta = TimeDelta::hours(24);
 
 impl Polling {
-    /// Whether "not modified" may be doubted again.
+    /// Whether "not modified" may be checked again.
     pub fn may_doubt(&self, now: DateTime<Utc>) -> bool {
         self.doubted_at.is_none_or(|at| now >= at + DOUBT_EVERY)
     }
 
-    /// Whether the server has said "not modified" for so long that it is doubted.
+    /// Whether the server has responded with "not modified" for so long that it is checked.
     pub fn is_stuck(&self, now: DateTime<Utc>) -> bool {
         self.since_whole >= STUCK_TIMES
             && self.whole_at.is_some_and(|at| now >= at + STUCK_FOR)

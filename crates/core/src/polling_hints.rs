@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{Period, PeriodReason};
 use feedgate_feed::model::Hints;
 
-/// The most that a document is believed, in seconds (rule P13: a day).
+/// The maximum hint of a document that is followed, in seconds (P13: a day).
 const LONGEST_S: u32 = 24 * 3_600;
-/// `sy:updateBase` is followed only for periods from here on (rule P17); below, where
-/// in the hour a feed is polled makes no difference worth having.
+/// The minimum period for which `sy:updateBase` is followed (P17). For shorter periods, the minute
+/// of a poll makes no relevant difference.
 const SHORTEST_ANCHORED_S: u32 = 3_600;
 
 /// The hints in the last usable response of a publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PollingHints {
-    /// Seconds for which the headers say the answer is good (rule P12).
+    /// The freshness lifetime from the headers, in seconds (P12).
     pub headers_s: u32,
     /// `ttl`, in seconds.
     pub ttl_s: u32,
@@ -37,17 +37,17 @@ pub struct PollingHints {
     pub skip_days: Vec<u8>,
 }
 
-/// A floor below the period.
+/// A minimum of the period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HintFloor {
     /// In seconds; 0 for none.
     pub secs: u32,
-    /// Where it comes from.
+    /// The source of the hint.
     pub reason: PeriodReason,
 }
 
 impl PollingHints {
-    /// The hints in the headers and the document of one response.
+    /// Collects the hints of the headers and the document of one response.
     pub fn from_document(headers_s: u32, hints: &Hints) -> PollingHints {
         let capped = |secs: u32| secs.min(LONGEST_S);
         PollingHints {
@@ -60,22 +60,23 @@ impl PollingHints {
         }
     }
 
-    /// The same document came again, with headers of its own.
+    /// Updates the hints after the same document was received with new headers.
     pub fn same_again(&mut self, headers_s: u32) {
         self.headers_s = headers_s.min(LONGEST_S);
     }
 
-    /// "Not modified" came. It may shorten for how long the last answer is good, not
-    /// lengthen it: some servers send the wrong headers with a 304 (rule P15).
+    /// Updates the hints after "not modified", which may shorten the freshness lifetime but not
+    /// extend it, because some servers send wrong headers with 304 (P15).
     pub fn not_modified(&mut self, headers_s: Option<u32>) {
         self.headers_s = self.headers_s.min(headers_s.unwrap_or(u32::MAX));
     }
 
-    /// The floors, of which the longest counts (P12), for a resource with `per_hour` new
-    /// entries. Of equal floors the first is reported, because headers are closest to the wire.
+    /// Returns the minimums, the longest of which applies (P12), for a resource with `per_hour` new
+    /// entries. Of equal minimums the first is reported, because headers are closest to the
+    /// transport.
     ///
-    /// `sy:updatePeriod` is often a default that nobody chose, so it counts only while
-    /// the feed keeps to it; `ttl` counts always, which seed 002 makes a duty (P14).
+    /// `sy:updatePeriod` is often a default of the software, so it applies only while the feed
+    /// keeps to it. `ttl` always applies, because seed 002 requires it (P14).
     pub fn floors(&self, per_hour: f64) -> [HintFloor; 3] {
         let keeps_to_it = per_hour * f64::from(self.syndication_s) <= 3_600.0;
         let syndication_s = if keeps_to_it { self.syndication_s } else { 0 };
@@ -86,16 +87,15 @@ impl PollingHints {
         ]
     }
 
-    /// When to fetch after `now`: at the end of `period`, spread by `jitter` (see
-    /// [`Period::next`]), and not when the publisher does not want to be polled.
+    /// Returns the time of the next fetch after `now`: at the end of `period`, spread by `jitter`
+    /// (see [`Period::next`]), and outside the skipped hours and days.
     pub fn next(&self, period: Period, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let at = self.anchored(period, now, jitter).unwrap_or_else(|| period.next(now, jitter));
         self.allowed_from(at)
     }
 
-    /// Where `sy:updatePeriod` decided the period: the first `base + n * period` that is
-    /// at least half a period away, and a little later, when the publisher will have
-    /// written what it then writes (rule P17).
+    /// For a period decided by `sy:updatePeriod`: the first `base + n * period` that is at least
+    /// half a period away, plus a short delay for the publisher to write the update (P17).
     fn anchored(&self, period: Period, now: DateTime<Utc>, jitter: f64) -> Option<DateTime<Utc>> {
         let secs = i64::from(period.as_secs());
         if period.reason() != PeriodReason::Syndication || period.as_secs() < SHORTEST_ANCHORED_S {
@@ -109,16 +109,16 @@ impl PollingHints {
         Some(anchor + Duration::from_secs_f64(late))
     }
 
-    /// The first moment from `at` on that is in no skipped hour and on no skipped day.
-    /// Who skips everything said nothing that can be followed (rule P16).
+    /// Returns the first time from `at` on that is in no skipped hour and on no skipped day. Hints
+    /// that skip every hour or day are ignored (P16).
     pub fn allowed_from(&self, at: DateTime<Utc>) -> DateTime<Utc> {
         let is_skipped = |at: &DateTime<Utc>| {
             let day = at.weekday().num_days_from_monday();
             self.skip_hours.iter().any(|hour| u32::from(*hour) % 24 == at.hour())
                 || self.skip_days.iter().any(|skipped| u32::from(*skipped) == day)
         };
-        // Steps of an hour keep the minute, so that feeds which all skip the night do
-        // not all wake at its end.
+        // Steps of an hour keep the minute, so that feeds which skip the night are not all polled
+        // at its end.
         let mut hours = (0..=7 * 24).map(|hours| at + TimeDelta::hours(hours));
         hours.find(|at| !is_skipped(at)).unwrap_or(at)
     }

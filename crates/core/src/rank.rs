@@ -1,16 +1,15 @@
-//! Estimates about a feed that its status shows: how popular it is, and how likely it
-//! publishes only porn.
+//! Estimates about a feed for its status: its popularity, and the likelihood that it is
+//! pornographic.
 //!
-//! They are plain formulas, so that whoever reads them can tell where a number comes
-//! from (`docs/contributing/polling.md`, "What the status says"). The third, how likely a feed is
-//! broken, is [`feedgate_feed::repair::bozo_rank`].
+//! The estimates are simple formulas, so that a number can be explained
+//! (`docs/contributing/polling.md`, "What the status says"). The third estimate, how likely a feed
+//! is broken, is [`feedgate_feed::repair::bozo_rank`].
 
 use std::collections::BTreeSet;
 
 use feedgate_feed::model::{Entry, Feed};
 
-/// Words that hardly stand in any other text, in the languages in which most of it is
-/// published.
+/// Words that occur in hardly any other text, in the most common languages.
 const EXPLICIT: &[&str] = &[
     "blowjob",
     "blowjobs",
@@ -45,26 +44,26 @@ const EXPLICIT: &[&str] = &[
     "ポルノ",
 ];
 
-/// Words that stand there often, and elsewhere too; two different ones are a sign.
+/// Words that are frequent in such texts, but occur in others too; two different ones count as a
+/// sign.
 const SUGGESTIVE: &[&str] = &[
     "anal", "ass", "babe", "babes", "bondage", "boobs", "busty", "cock", "cum", "dildo", "erotic",
     "erotica", "escort", "fetish", "fuck", "fucking", "horny", "lesbian", "naked", "nsfw", "nude",
     "nudes", "orgasm", "orgy", "pussy", "sex", "sexy", "slut", "strip", "teens", "tits", "webcam",
 ];
 
-/// Entries that speak against the rank before any was seen, so that a feed of one entry
+/// The number of neutral entries added before the share is computed, so that a feed with one entry
 /// is not judged by it.
 const DOUBTS: f64 = 2.0;
 
-/// How popular a resource with so many live subscriptions is: `ln(1 + subscribers)`,
+/// The popularity of a resource with this number of active subscriptions: `ln(1 + subscribers)`,
 /// which starts at 0.
 pub fn popularity(subscribers: u32) -> f64 {
     f64::from(subscribers).ln_1p()
 }
 
-/// The share of entries that speak of porn, with two that do not added to them. An
-/// entry does if its title, summary or categories hold one explicit word or two
-/// different suggestive ones.
+/// The share of explicit entries, after two neutral entries have been added. An entry is explicit
+/// if its title, summary or categories contain one explicit word or two different suggestive ones.
 pub fn porn(feed: &Feed) -> f64 {
     let hits = feed.entries.iter().filter(|entry| speaks_of_porn(entry)).count();
     hits as f64 / (feed.entries.len() as f64 + DOUBTS)

@@ -4,13 +4,13 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-/// A record's number in its resource's log.
+/// The number of a record in the log of its resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Seq(pub i64);
 
 impl Seq {
-    /// Before the first record: the head of an empty log, the cursor of who has
-    /// been told nothing.
+    /// The position before the first record: the head of an empty log, and the cursor of a
+    /// subscription that was sent nothing.
     pub const NONE: Seq = Seq(0);
 }
 
@@ -20,13 +20,13 @@ impl fmt::Display for Seq {
     }
 }
 
-/// The name by which an entry is known within its resource: 16 bytes of a SHA-256,
-/// so that the set of all that was ever seen stays small (rule N6).
+/// The key of an entry within its resource: 16 bytes of a SHA-256, so that the set of all known
+/// entries stays small (N6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryKey(pub [u8; 16]);
 
 impl EntryKey {
-    /// The key of the entry with this id.
+    /// Returns the key of the entry with this id.
     pub fn from_id(id: &str) -> EntryKey {
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(id.as_bytes());
@@ -36,12 +36,12 @@ impl EntryKey {
     }
 }
 
-/// What something says, as 16 bytes of a SHA-256: enough to see that it changed.
+/// A digest of content: 16 bytes of a SHA-256, which are enough to detect a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 16]);
 
 impl Digest {
-    /// Of parts, which are told apart from one another.
+    /// Computes the digest of `parts`, which are delimited from each other.
     pub fn from_parts(parts: &[&str]) -> Digest {
         use sha2::{Digest as _, Sha256};
         let mut hasher = Sha256::new();
@@ -55,21 +55,21 @@ impl Digest {
     }
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
-    /// An entry that was not known, or a revision of a resource that is no feed.
+    /// A new entry, or a revision of a resource that is not a feed.
     New,
-    /// A known entry that says something else than it did (rule N7).
+    /// An update of a known entry (N7).
     Update,
-    /// An entry that was not known and is old: kept, and sent to nobody (rule N5).
+    /// A new entry that is old: it is stored, and sent to nobody (N5).
     Old,
-    /// A known entry that its publisher has taken back (rule N8).
+    /// The deletion of a known entry by its publisher (N8).
     Deleted,
 }
 
 impl RecordKind {
-    /// The word kept in the store.
+    /// The word in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             RecordKind::New => "new",
@@ -79,53 +79,54 @@ impl RecordKind {
         }
     }
 
-    /// Reads the word kept in the store.
+    /// Parses the word in the store.
     pub fn from_word(word: &str) -> Option<RecordKind> {
         let all = [RecordKind::New, RecordKind::Update, RecordKind::Old, RecordKind::Deleted];
         all.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
-/// Whom a record is sent to. Each reaches those of all that come after it in this list.
+/// The subscriptions that a record is sent to. Each value includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Audience {
-    /// Nobody.
+    /// No subscription.
     Nobody,
-    /// Those who asked for updates.
+    /// Subscriptions that request all updates.
     Askers,
-    /// Those too who did not refuse them: the publisher says that it is an update, now.
+    /// Also subscriptions that accept fresh updates, because the publisher declares this one as
+    /// new.
     Fresh,
-    /// All subscribers.
+    /// All subscriptions.
     Everybody,
 }
 
 impl Audience {
-    /// The number kept in the store; the greater, the more it reaches.
+    /// The number in the store; a greater number is a larger audience.
     pub fn number(self) -> i64 {
         self as i64
     }
 
-    /// Reads the number kept in the store.
+    /// Parses the number in the store.
     pub fn from_number(number: i64) -> Option<Audience> {
         let all = [Audience::Nobody, Audience::Askers, Audience::Fresh, Audience::Everybody];
         all.into_iter().find(|audience| audience.number() == number)
     }
 }
 
-/// One numbered item of a log.
+/// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its number.
+    /// The number of the record.
     pub seq: Seq,
     /// When it was appended.
     pub at: DateTime<Utc>,
-    /// What it is.
+    /// The kind of the record.
     pub kind: RecordKind,
-    /// The record of the same entry that it takes the place of.
+    /// The record of the same entry that this one replaces.
     pub predecessor: Option<Seq>,
     /// The Atom id of the entry.
     pub entry_id: String,
-    /// The entry as one self-contained Atom `<entry>` element, or `at:deleted-entry`. What
-    /// was published never changes, even when the normalizer gets better.
+    /// The entry as one self-contained Atom `<entry>` element, or `at:deleted-entry`. A published
+    /// record never changes, even when the normalizer is improved.
     pub atom: String,
 }

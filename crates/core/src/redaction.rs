@@ -1,29 +1,29 @@
-//! What of an address anybody may see.
+//! Redacts addresses for public display.
 //!
-//! Paths and queries of callbacks carry tokens, so only their host is shown, and a short
-//! hash by which two callbacks on one host can be told apart (rule S54). Topics are public
-//! unless they hold credentials (rule S48), or a query that looks like some.
+//! Paths and queries of callbacks contain tokens, so only the host is shown, with a short hash that
+//! distinguishes callbacks on the same host (S54). Topics are public unless they contain
+//! credentials (S48), or a query that looks like credentials.
 
 use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 use url::Url;
 
-/// Hex digits of the hash: enough to tell apart the callbacks of one host, too few to prove
-/// a guess.
+/// The number of hex digits of the hash: enough to distinguish the callbacks of one host, and too
+/// few to prove a guess.
 const HASH_DIGITS: usize = 6;
-/// What takes the place of what is left out.
+/// The replacement of a redacted part.
 const CUT: &str = "…";
-/// The longest feed address shown: no topic is longer.
+/// The maximum length of a displayed feed address, which is that of a topic.
 const LONGEST_FEED_CHARS: usize = 2_048;
-/// Pieces of an address shorter than this say nothing, and occur anywhere.
+/// Shorter parts of an address are not redacted from texts, because they occur anywhere.
 const SHORTEST_PIECE: usize = 6;
-/// Parts of the names of parameters whose value opens something …
+/// Parts of the names of secret parameters …
 const KEY_PARTS: [&str; 6] = ["token", "secret", "passw", "apikey", "api_key", "signature"];
-/// … and whole names of such: `author` and `keyword` open nothing.
+/// … and complete names, because `author` and `keyword` are not secret.
 const KEYS: [&str; 4] = ["key", "auth", "authkey", "authorization"];
 
-/// Whether an address may be listed in public.
+/// Whether an address may be listed publicly.
 pub fn is_public(url: &Url) -> bool {
     let is_key = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -34,7 +34,7 @@ pub fn is_public(url: &Url) -> bool {
         && !url.query_pairs().any(|(name, value)| is_key(&name) && !value.is_empty())
 }
 
-/// A feed's address, as somebody wrote it, as anybody may see it.
+/// Returns the address of a feed for public display.
 pub fn feed(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) if !is_public(&url) => redacted(&url, text),
@@ -42,7 +42,7 @@ pub fn feed(text: &str) -> String {
     }
 }
 
-/// A callback as anybody may see it: `https://host/…a1b2c3`.
+/// Returns a callback for public display: `https://host/…a1b2c3`.
 pub fn callback(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) if url.path() == "/" && url.query().is_none() && is_public(&url) => url.into(),
@@ -62,8 +62,8 @@ fn hash(text: &str) -> String {
     hex::encode(Sha256::digest(text))[..HASH_DIGITS].to_owned()
 }
 
-/// `text` without what would tell the path or the query of the callback at `address`:
-/// servers like to repeat what they were asked.
+/// Removes from `text` what would reveal the path or the query of the callback at `address`,
+/// because servers often quote the request in their response.
 pub fn without(text: &str, address: &str) -> String {
     let Ok(url) = Url::parse(address) else { return text.to_owned() };
     let path_and_query = &url[url::Position::BeforePath..url::Position::AfterQuery];
@@ -83,7 +83,7 @@ pub fn without(text: &str, address: &str) -> String {
     text
 }
 
-/// One line of at most `most` characters, without control characters (rule S42).
+/// Returns one line of at most `most` characters, without control characters (S42).
 pub fn line(text: &str, most: usize) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {

@@ -1,4 +1,4 @@
-//! Anything with a URL that is watched, and where it stands.
+//! A resource: anything with a URL that is polled.
 
 use chrono::{DateTime, Utc};
 
@@ -9,33 +9,34 @@ use super::topic::Topic;
 
 pub use super::resource_id::{ResourceId, ResourceKind};
 
-/// One watched resource.
+/// A resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
-    /// Its number, which also names its archive: `/feeds/{id}/recent`.
+    /// The number in the store, which is part of the archive URL: `/feeds/{id}/recent`.
     pub id: ResourceId,
-    /// Its identity, as the first subscriber wrote it.
+    /// The topic, as the first subscriber wrote it, which identifies the resource.
     pub topic: Topic,
-    /// Where it is polled. Differs from the topic after a permanent move (rule P21).
+    /// The fetch URL, which differs from the topic after a permanent move (P21).
     pub fetch_url: String,
-    /// What it has turned out to be.
+    /// The kind, as found by polls.
     pub kind: ResourceKind,
-    /// The greatest number in its log; 0 while the log is empty.
+    /// The number of the newest record; 0 while the log is empty.
     pub head: Seq,
-    /// Grows by one whenever the body changes; 0 before the first body.
+    /// The version of the newest body, incremented whenever the body changes; 0 before the first
+    /// body.
     pub body_version: i64,
-    /// The feed without its entries, as serialized Atom elements; empty for what is
-    /// no feed. See `render::atom::head`.
+    /// The feed without its entries, as serialized Atom elements; empty if the resource is not a
+    /// feed. See `render::atom::head`.
     pub feed_head: String,
-    /// When it is fetched next.
+    /// The time of the next fetch.
     pub next_fetch: DateTime<Utc>,
-    /// What subscribers are told about it.
+    /// The status sent to subscribers.
     pub status: Status,
-    /// What the poller remembers about it.
+    /// The polling state.
     pub polling: Polling,
-    /// How many live subscriptions it has; told to its publisher (rule P34).
+    /// The number of active subscriptions, which is sent to the publisher (P34).
     pub subscribers: u32,
-    /// Until when an upstream is relied on to tell of changes (rule P53); `None` for
-    /// whom nobody is.
+    /// Until when the notifications of an upstream are relied on (P53); `None` if there is no such
+    /// upstream.
     pub pushed_until: Option<DateTime<Utc>>,
 }

@@ -1,8 +1,8 @@
-//! Which resource, and what kind it is of.
+//! The number and the kind of a resource.
 
 use std::fmt;
 
-/// A resource's number in the store.
+/// The number of a resource in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResourceId(pub i64);
 
@@ -12,22 +12,23 @@ impl fmt::Display for ResourceId {
     }
 }
 
-/// What a resource has turned out to be.
+/// The kind of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResourceKind {
-    /// Never yet fetched with success.
+    /// Unknown, because no fetch has succeeded yet.
     #[default]
     Unknown,
-    /// RSS, Atom, RDF, CDF, JSON Feed: its records are entries.
+    /// A feed (RSS, Atom, RDF, CDF, JSON Feed), whose records are entries.
     Feed,
-    /// Anything else: its records are revisions of its content.
+    /// Any other content, whose records are its revisions.
     Other,
-    /// Never fetched: its records are those of others (see [`super::collection`]).
+    /// A collection, which is never fetched, and whose records come from other logs (see
+    /// [`super::collection`]).
     Collection,
 }
 
 impl ResourceKind {
-    /// The word kept in the store.
+    /// The word in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             ResourceKind::Unknown => "unknown",
@@ -37,7 +38,7 @@ impl ResourceKind {
         }
     }
 
-    /// Reads the word kept in the store.
+    /// Parses the word in the store.
     pub fn from_word(word: &str) -> Option<ResourceKind> {
         let all = [
             ResourceKind::Unknown,

@@ -1,4 +1,4 @@
-//! What is known of a resource now, as subscribers see it.
+//! The status of a resource, as subscribers see it.
 //!
 //! The fields are those of Superfeedr's status element (seed 003, "Schema & Data
 //! Formats"); `render` gives them their names in Atom and JSON.
@@ -11,83 +11,83 @@ use serde::{Deserialize, Serialize};
 
 use super::polling::Polling;
 
-/// The report on a resource. Only the latest matters.
+/// The status of a resource. Only the latest is stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// Last HTTP status code; 0 while nothing was fetched or no answer came.
+    /// The last HTTP status code; 0 if nothing was fetched or no response was received.
     pub http_code: u16,
     /// "the content of that tag is a more explicit log message for your information".
     pub http_message: String,
-    /// The feed's title, as plain text.
+    /// The title of the feed, as plain text.
     pub title: String,
     /// When the resource was last fetched.
     pub last_fetch: Option<DateTime<Utc>>,
-    /// When its content was last parsed: a fetch that finds nothing modified parses
-    /// nothing.
+    /// When the content was last parsed. A response of "not modified" is not parsed.
     pub last_parse: Option<DateTime<Utc>>,
     /// "the resource will be fetched at most before this time".
     pub next_fetch: Option<DateTime<Utc>>,
     /// Seconds between two polls.
     pub period_s: u32,
-    /// Why the period is what it is, in plain words.
+    /// The reason for the period, as a clause for people.
     pub period_reason: String,
-    /// When upkeep last measured the resource.
+    /// When maintenance last measured the resource.
     pub last_maintenance_at: Option<DateTime<Utc>>,
-    /// New records since then.
+    /// The number of new records since then.
     pub entries_count_since_last_maintenance: u64,
     /// New records in the last maintenance cycle (24 to 48 hours).
     pub velocity: u64,
-    /// Starts at 0; the greater, the more popular.
+    /// The popularity, which starts at 0 and has no maximum.
     pub popularity: f64,
-    /// 0 to 1: how likely the feed is "valid syntactically but likely invalid
+    /// The likelihood from 0 to 1 that the feed is "valid syntactically but likely invalid
     /// semantically".
     pub bozo_rank: f64,
-    /// 0 to 1, where it was estimated.
+    /// The likelihood from 0 to 1 that the feed is pornographic, if it was estimated.
     pub porn_rank: Option<f64>,
     /// Whether ids of entries had to be generated.
     pub generated_ids: bool,
-    /// Grows at each transition: into and out of error, gone, moved.
+    /// Incremented at each transition: into and out of an error, gone, moved.
     pub version: i64,
-    /// The error the resource is in, as a stable word; empty while all is well.
+    /// The stable code of the current error; empty if there is none.
     pub error: String,
-    /// What subscribers were told of it.
+    /// The health that was last announced to subscribers.
     pub announced: AnnouncedHealth,
 }
 
-/// What subscribers were last told of how a resource is (rule P33): nothing that may be
-/// over soon, and not more than once a day.
+/// The health last announced to subscribers (P33). Conditions that may soon pass are not announced,
+/// and at most one message is sent per day.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AnnouncedHealth {
-    /// Grows each time that there is something to tell.
+    /// Incremented with each announcement.
     pub version: i64,
-    /// How it was.
+    /// The announced health.
     pub state: ResourceHealth,
-    /// When they were told.
+    /// When it was announced.
     pub at: Option<DateTime<Utc>>,
-    /// Whether it has moved since.
+    /// Whether the resource has moved since.
     pub moved: bool,
 }
 
-/// How a resource is, as far as it is worth a message of its own.
+/// The health of a resource, in the terms of announcements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceHealth {
-    /// Its last poll brought what it should.
+    /// The last poll succeeded.
     #[default]
     Well,
-    /// It has been failing for long.
+    /// Polls have been failing for a long time.
     Failing,
-    /// It has gone for good.
+    /// The resource is permanently gone.
     Gone,
 }
 
-/// What fails is worth a message after so many polls …
+/// The number of failed polls before a failure is announced …
 const FAILING_POLLS: u32 = 3;
-/// … and for so long: a false alarm costs more trust than a late one.
+/// … and the time for which polls must have failed, because a false alarm costs more trust than a
+/// late one.
 const FAILING_FOR: Duration = Duration::from_secs(6 * 3_600);
-/// Between two messages about one resource.
+/// The minimum interval between two announcements of one resource.
 const MESSAGE_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
 impl AnnouncedHealth {
@@ -104,7 +104,7 @@ impl AnnouncedHealth {
 }
 
 impl Status {
-    /// What subscribers are shown of it.
+    /// The fields that subscribers are shown.
     pub fn report(&self) -> StatusReport<'_> {
         StatusReport {
             http_code: self.http_code,
@@ -125,8 +125,8 @@ impl Status {
         }
     }
 
-    /// How the resource is, with what the poller remembers of it; while it may be over
-    /// soon, as it was.
+    /// Returns the health, given the polling state. While a failure may soon pass, the announced
+    /// health remains.
     pub fn state(&self, polling: &Polling, now: DateTime<Utc>) -> ResourceHealth {
         let since = polling.failing_since.unwrap_or(now);
         match self.error.as_str() {
@@ -139,7 +139,7 @@ impl Status {
         }
     }
 
-    /// Takes in that the resource is fetched elsewhere from `now` on.
+    /// Records that the resource has a new fetch URL from `now` on.
     pub fn has_moved(&mut self, now: DateTime<Utc>) {
         self.version += 1;
         self.announced.moved = true;
