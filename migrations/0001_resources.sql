@@ -60,7 +60,7 @@ create table resources (
 
 -- Serves claim_resources: what is due, longest due first, in a stable order.
 create index resources_due_at on resources (due_at, id) where subscribers > 0;
--- Serves claim_resources when one host has more due than it may be sent at once.
+-- Serves refuse, which delays what is due on a host.
 create index resources_host on resources (host, due_at) where subscribers > 0;
 -- Serves planned, which sums up once a minute what the poll budget has to pay for.
 create index resources_demand on resources (min_period_s, base_period_ms) where subscribers > 0;

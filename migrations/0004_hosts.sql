@@ -14,12 +14,10 @@ create table hosts (
     learned_interval bigint not null default 0,
     last_backoff_at  bigint,                 -- when the last backoff began; null: there was none
     backoffs         bigint not null default 0, -- how many there were since a fetch last succeeded
-    last_success_at  bigint                  -- null: no fetch succeeded yet
+    last_success_at  bigint,                 -- null: no fetch succeeded yet
+    -- Until when its fetches are planned, if more are due than it can take; past: they are not.
+    queue_end        bigint not null default 0
 );
-
--- Serves claim_resources, which leaves out groups that are not free yet. SQLite looks up the few
--- groups of a claim by their key instead: this index would be written twice for each poll.
-{postgres create index hosts_next_fetch_at on hosts (next_fetch_at);}
 
 -- One row is the last time that a host refused one resource.
 create table refusals (

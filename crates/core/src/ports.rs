@@ -120,7 +120,8 @@ pub trait Resources: Send + Sync {
 
     /// Takes resources due at `now`, longest due first, and hides them from other
     /// takers until `until`. A group of servers that is to be left alone, or was asked a
-    /// moment ago, is passed over. Where `room` has one place for each, a group is asked by
+    /// moment ago, is passed over, and those of its resources that were in the way become due
+    /// when it may be free. Where `room` has one place for each, a group is asked by
     /// one taker at a time, on whatever node, until its poll is recorded (rule P41).
     ///
     /// Nothing stays locked in between. If the taker dies, its claim expires and the

@@ -1,8 +1,10 @@
 //! What is watched: finding, making and claiming resources.
 
+pub(crate) mod claim;
 pub(crate) mod details;
 pub(crate) mod ensure;
 pub(crate) mod forget;
+pub(crate) mod group_queue;
 pub(crate) mod moves;
 pub(crate) mod poll_result;
 pub(crate) mod poll_result_batcher;
@@ -19,15 +21,15 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::delivery::ping_forwarding;
-use super::engine::claims::{self, ClaimQueue};
-use super::engine::sql::{Row, params};
+use super::engine::sql::params;
 use super::engine::tx::Tx;
 use super::hosts;
 use super::log::append;
 use crate::Db;
+use claim::ClaimTimes;
 use ensure::ensure;
 use feedgate_core::change_detection::FeedDocument;
-use feedgate_core::poll::{Poll, Trigger};
+use feedgate_core::poll::Poll;
 use feedgate_core::ports::{
     Appended, ClaimLimits, DueResource, ReleasedResource, Resources, StoreError,
 };
@@ -35,6 +37,10 @@ use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::topic::Topic;
 use poll_result::PollResult;
 use row::{resource, resource_columns};
+
+/// The transactions of one claim that finds nothing, because what it reads must wait for its
+/// group or was claimed by another node.
+const MOST_ATTEMPTS: usize = 16;
 
 #[async_trait]
 impl Resources for Db {
@@ -68,18 +74,18 @@ impl Resources for Db {
         until: DateTime<Utc>,
         room: &ClaimLimits,
     ) -> Result<Vec<DueResource>, StoreError> {
-        let (room, groups) = (room.clone(), self.groups.clone());
-        let claimed = self.write(move |tx| {
-            Box::pin(async move {
-                let picked = claims::pick(tx, &QUEUE, now, &room).await?;
-                let alone = (room.per_host == 1).then_some(until);
-                let picked = hosts::claim_groups(tx, &groups, picked, (now, alone)).await?;
-                tx.execute_rows(CLAIM, params![until], &claims::columns(&picked)).await?;
-                let rows = tx.query_rows(CLAIMED, &[], &claims::columns(&picked)).await?;
-                Ok(claims::read(rows, &picked, due_resource, |due| due.resource.id.0))
-            })
-        });
-        claimed.await
+        let times = ClaimTimes { now, until };
+        for _ in 0..MOST_ATTEMPTS {
+            let (room, groups) = (room.clone(), self.groups.clone());
+            let claimed = self.write(move |tx| {
+                Box::pin(async move { claim::claim(tx, &groups, &room, times).await })
+            });
+            let claimed = claimed.await?;
+            if !claimed.may_have_more {
+                return Ok(claimed.due);
+            }
+        }
+        Ok(Vec::new())
     }
 
     async fn claim_resource(
@@ -157,89 +163,6 @@ impl Resources for Db {
     }
 }
 
-/// Whether the group of a row of this table is nobody's at `$1`. SQLite looks each up, because
-/// an index of groups by their time would be written twice for each poll.
-macro_rules! is_free {
-    ($table:literal) => {
-        concat!(
-            "{postgres host not in (select host from hosts where next_fetch_at > $1)}
-             {sqlite coalesce((select h.next_fetch_at from hosts h where h.host = ",
-            $table,
-            ".host), 0) <= $1}"
-        )
-    };
-}
-
-/// Due resources. One that nobody subscribes to is in none of the indexes used here.
-///
-/// Host groups that are being asked, or were a moment ago, or are left alone, are passed over
-/// before the front is cut off: one that is always behind must not fill it. So is what is
-/// claimed, which keeps its place: of two indexes that have it, neither is written for a claim.
-const QUEUE: ClaimQueue = ClaimQueue {
-    front: concat!(
-        "
-        select id, id, host
-          from resources
-         where subscribers > 0 and due_at <= $1
-           and (claimed_until is null or claimed_until <= $1)
-           and ",
-        is_free!("resources"),
-        "
-         order by due_at, id
-         limit $2
-           {skip locked}"
-    ),
-    // Steps from host to host through the index instead of reading all that is due.
-    hosts: concat!(
-        "
-        with recursive step (host) as (
-            select min(host) from resources where subscribers > 0
-            union all
-            select (select min(r.host) from resources r
-                     where r.subscribers > 0 and r.host > step.host)
-              from step
-             where step.host is not null),
-        first as (
-            select host, (select min(r.due_at) from resources r
-                           where r.subscribers > 0 and r.host = step.host) as due_at
-              from step
-             where host is not null)
-        select host
-          from first
-         where due_at <= $1
-           and host not in ({texts $2})
-           and ",
-        is_free!("first"),
-        "
-         order by due_at
-         limit $3"
-    ),
-    of_host: "
-        select id, id, host
-          from resources
-         where subscribers > 0 and host = $2 and due_at <= $1
-           and (claimed_until is null or claimed_until <= $1)
-         order by due_at
-         limit $3
-           {skip locked}",
-};
-
-const CLAIM: &str = "
-    update resources
-       set claimed_until = $1,
-           pinged = case when pinged = 1 then 2 else pinged end
-      {from rows}
-     where resources.id = {given id}";
-
-const CLAIMED: &str = concat!(
-    "select ",
-    resource_columns!(),
-    ", r.pinged
-       from {rows}
-       join resources r on r.id = given.id
-       join resource_details d on d.resource_id = r.id"
-);
-
 async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError> {
     const GET: &str = concat!(
         "select ",
@@ -248,10 +171,4 @@ async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError
          where r.id = $1"
     );
     tx.first(GET, params![id.0]).await?.as_mut().map(resource).transpose()
-}
-
-fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
-    let resource = resource(&mut row)?;
-    let trigger = if row.int()? > 0 { Trigger::Ping } else { Trigger::Schedule };
-    Ok(DueResource { resource, trigger })
 }

@@ -45,7 +45,7 @@ impl Line {
         if let std::task::Poll::Ready(admitted) = futures_util::poll!(&mut admitted) {
             return Some(admitted);
         }
-        let place = WaitingPlace::take(&self.waiting);
+        let place = WaitingPlace::new(&self.waiting);
         if place.ahead >= max_waiting * self.places as usize {
             return None;
         }
@@ -80,7 +80,7 @@ struct WaitingPlace<'a> {
 }
 
 impl WaitingPlace<'_> {
-    fn take(waiting: &AtomicUsize) -> WaitingPlace<'_> {
+    fn new(waiting: &AtomicUsize) -> WaitingPlace<'_> {
         WaitingPlace { waiting, ahead: waiting.fetch_add(1, Ordering::Relaxed) }
     }
 }

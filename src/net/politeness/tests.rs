@@ -1,3 +1,5 @@
+//! Tests of turns at hosts and addresses, in paused time.
+
 use super::*;
 
 fn url(text: &str) -> Url {
@@ -22,7 +24,7 @@ async fn starts_at_one_host_are_spaced_and_others_do_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p41_hosts_at_one_address_are_asked_a_few_at_a_time() {
+async fn p41_hosts_at_one_address_are_fetched_from_a_few_at_a_time() {
     let hosts = HostTurns::new(Duration::ZERO);
     let host = |n: usize| format!("http://{n}.test/");
     for n in 0..=PER_ADDRESS {
@@ -91,11 +93,11 @@ async fn p41_few_wait_for_one_host_and_whoever_is_waited_for_still_can() {
     }
     let mut fifth = std::pin::pin!(hosts.turn(&target, Patience::Background));
     assert!(futures_util::poll!(&mut fifth).is_ready(), "it is turned away at once");
-    let mut asked = std::pin::pin!(hosts.turn(&target, Patience::Interactive));
-    assert!(futures_util::poll!(&mut asked).is_pending());
+    let mut interactive = std::pin::pin!(hosts.turn(&target, Patience::Interactive));
+    assert!(futures_util::poll!(&mut interactive).is_pending());
     drop(waiting);
     drop(held);
-    assert!(asked.await.is_ok());
+    assert!(interactive.await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

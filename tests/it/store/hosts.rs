@@ -19,6 +19,7 @@ on_both_stores!(
     p41_a_server_has_one_visitor_on_all_nodes_together,
     p41_visits_are_spaced_and_platforms_further_apart,
     p41_a_platform_that_is_always_behind_hides_no_other,
+    p41_a_platform_far_behind_is_put_in_line,
     p41_a_poll_that_is_put_off_gives_its_server_back,
     p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one,
     p27_a_503_concerns_its_url_until_there_are_three,
@@ -102,6 +103,58 @@ async fn p41_a_platform_that_is_always_behind_hides_no_other(database: Database)
     let due = store.claim_resources(at(1), at(60), &some).await.unwrap();
     let due: Vec<_> = due.iter().map(|due| due.resource.id).collect();
     assert_eq!(due, [of_reddit[0], late]);
+}
+
+/// Each claim reads a bounded part of what is overdue, and delays it until its platform is free.
+async fn p41_a_platform_far_behind_is_put_in_line(database: Database) {
+    let [store, other] = nodes(&database).await;
+    let first = watch(&store, "https://www.reddit.com/r/0/.rss").await;
+    crowd(&database, 10_000, &store.group("https://www.reddit.com/")).await;
+    database.run("update resources set due_at = 1").await;
+    let late = watch(&store, "https://a.test/").await;
+
+    let some = ClaimLimits { limit: 64, per_host: 1, busy: Vec::new() };
+    let due = store.claim_resources(at(1), at(61), &some).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.resource.id).collect::<Vec<_>>(), [first]);
+    let due = other.claim_resources(at(1), at(61), &some).await.unwrap();
+    let ids: Vec<_> = due.iter().map(|due| due.resource.id).collect();
+    assert_eq!(ids, [late], "not one of the platform stands before it any more");
+    ends(&store, late, 1).await;
+
+    ends(&store, first, 1).await;
+    let waits = resource(&store, first).await;
+    assert!(waits.next_fetch > at(601), "it goes to the end of the line");
+    let why = "reddit.com is polled once per 60 s for all of its resources, and many are due";
+    assert_eq!(waits.status.period_reason, why);
+    assert_eq!(claimed(&store, 60_999).await, []);
+    let next = claimed(&store, 61_000).await;
+    assert_eq!(next.len(), 1);
+    ends(&store, next[0], 61).await;
+    assert_eq!(
+        claimed(&other, 121_000).await.len(),
+        1,
+        "the platform is polled as often as before"
+    );
+    // Ten polls of the platform have become due, and what is in line for the following days.
+    assert_eq!(store.release_backlog(at(600)).await.unwrap(), 0, "few are overdue at any time");
+}
+
+/// Makes `many` watched resources of one host group at a stroke.
+async fn crowd(database: &Database, many: usize, group: &str) {
+    let make = format!(
+        "with recursive n (n) as (select 1 union all select n + 1 from n where n < {many})
+         insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at,
+                                subscribers)
+         select 'https://crowd.test/' || n, 'https://crowd.test/' || n, '{group}', 'feed', 1, 1, 1, 1
+           from n"
+    );
+    database.run(&make).await;
+    database
+        .run(
+            "insert into resource_details (resource_id, status, polling)
+             select id, '{}', '{}' from resources where topic like 'https://crowd.test/%'",
+        )
+        .await;
 }
 
 async fn p41_a_poll_that_is_put_off_gives_its_server_back(database: Database) {

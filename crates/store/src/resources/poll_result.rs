@@ -16,6 +16,7 @@ use crate::engine::tx::{Tx, Wake};
 use crate::hosts;
 use crate::log::fan_out::{Versions, mark_due_for_status};
 use crate::resources::details;
+use crate::resources::group_queue::{self, GroupQueue};
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::poll_times::PollTimes;
 use feedgate_core::ports::{Appended, StoreError};
@@ -241,12 +242,16 @@ pub(crate) async fn end(
         *group = (group.0 || ending.is_well, group.1.max(ending.at));
     }
     let release = hosts::release(tx, &groups);
+    let names = groups.keys().map(|&name| name.to_owned()).collect();
+    let latest = groups.values().map(|(_, at)| *at).max().unwrap_or_default();
+    let mut queues = group_queue::read_behind(tx, names, latest).await?;
     let rows = async {
-        move_on(tx, ended).await?;
+        move_on(tx, ended, &mut queues).await?;
         keep_demands(tx, ended).await?;
         keep_details(tx, ended).await
     };
     try_join(rows, release).await?;
+    group_queue::save(tx, &queues).await?;
     for (ending, held) in ended {
         mark_due_for_status(tx, ending.id, (held.versions, ending.versions), ending.at).await?;
     }
@@ -256,33 +261,39 @@ pub(crate) async fn end(
     Ok(())
 }
 
-/// Brings the rows of the resources up to date and ends the claims.
-async fn move_on(tx: &Tx<'_>, ended: &[(PollResult, ResourceBefore)]) -> Result<(), StoreError> {
+/// Brings the rows of the resources up to date and ends the claims. A resource whose group is
+/// behind goes to the end of its line.
+async fn move_on(
+    tx: &Tx<'_>,
+    ended: &[(PollResult, ResourceBefore)],
+    queues: &mut HashMap<String, GroupQueue>,
+) -> Result<(), StoreError> {
     const MOVE_ON: &str = "
         update resources
            set poll_times = {given poll_times}, failing = {given failing},
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
-               pinged = {given pinged}, fetched_at = {given at}, delay_reason = null,
+               pinged = {given pinged}, fetched_at = {given at}, delay_reason = nullif({given reason}, ''),
                status_version = {given version}, announced_status_version = {given announced},
                period_s = {given period_s}
           {from rows}
          where resources.id = {given id}";
-    // What a ping told of may have been written after the server answered.
-    let next_fetch = |ending: &PollResult, held: &ResourceBefore| match held.pinged {
-        1 => ending.next_fetch.min(ending.at + TimeDelta::microseconds(held.spacing_us)),
-        _ => ending.next_fetch,
-    };
     let ints = |of: fn(&PollResult) -> i64| Value::Ints(ended.iter().map(|(e, _)| of(e)).collect());
     let texts = |of: fn(&PollResult) -> &String| {
         Value::Texts(ended.iter().map(|(e, _)| of(e).clone()).collect())
     };
-    let next = ended.iter().map(|(ending, held)| next_fetch(ending, held).timestamp_micros());
+    let (mut next, mut reasons) = (Vec::new(), Vec::new());
+    for (ending, held) in ended {
+        let (due_at, reason) = next_fetch(ending, held, queues.get_mut(&held.host));
+        next.push(due_at);
+        reasons.push(reason);
+    }
     let pinged = ended.iter().map(|(_, held)| i64::from(held.pinged == 1));
     let columns = [
         ("id", ints(|ending| ending.id.0)),
         ("poll_times", texts(|ending| &ending.pace)),
         ("failing", ints(|ending| ending.is_failing.into())),
-        ("next_fetch", Value::Ints(next.collect())),
+        ("next_fetch", Value::Ints(next)),
+        ("reason", Value::Texts(reasons)),
         ("pinged", Value::Ints(pinged.collect())),
         ("at", ints(|ending| ending.at.timestamp_micros())),
         ("version", ints(|ending| ending.versions.all)),
@@ -290,6 +301,28 @@ async fn move_on(tx: &Tx<'_>, ended: &[(PollResult, ResourceBefore)]) -> Result<
         ("period_s", ints(|ending| ending.period_s.into())),
     ];
     tx.execute_rows(MOVE_ON, params![], &columns).await.map(drop)
+}
+
+/// When a resource is polled next, in microseconds since 1970, and why then, if it must wait for
+/// its group.
+fn next_fetch(
+    ending: &PollResult,
+    held: &ResourceBefore,
+    queue: Option<&mut GroupQueue>,
+) -> (i64, String) {
+    let wanted = ending.next_fetch;
+    match queue {
+        // What a ping told of may have been written after the server answered.
+        _ if held.pinged == 1 => {
+            let spaced = ending.at + TimeDelta::microseconds(held.spacing_us);
+            (wanted.min(spaced).timestamp_micros(), String::new())
+        }
+        Some(queue) => {
+            let slot = queue.slot_after_poll(wanted.timestamp_micros());
+            (slot.due_at, if slot.is_queued { queue.reason(&held.host) } else { String::new() })
+        }
+        None => (wanted.timestamp_micros(), String::new()),
+    }
 }
 
 /// Keeps how much resources want to be polled, of those where that is another now.
