@@ -31,6 +31,7 @@ use crate::support::origin::{Origin, answer};
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
 use crate::support::server::{Server, say};
+use crate::support::until;
 
 on_both_stores!(
     n05_what_was_there_before_is_told_to_nobody,
@@ -38,6 +39,7 @@ on_both_stores!(
     a_server_that_says_slow_down_is_left_alone_altogether,
     n12_content_that_comes_back_is_news_again,
     polls_at_the_same_time_are_one_poll,
+    a_caller_that_stops_waiting_leaves_no_claim_behind,
 );
 
 on_one_store!(
@@ -325,4 +327,30 @@ async fn polls_at_the_same_time_are_one_poll(database: Database) {
     let ((first, second), ()) = tokio::join!(polls, release);
     assert_eq!((first.unwrap().head, second.unwrap().head), (Seq(1), Seq(1)));
     assert_eq!(begun.available_permits(), 0, "one fetch");
+}
+
+async fn a_caller_that_stops_waiting_leaves_no_claim_behind(database: Database) {
+    let bench = Bench::start(&database).await;
+    for steps in 0..24 {
+        let path = format!("/{steps}");
+        bench.publisher.put_rss(&path, rss("tides", 1..=1));
+        let topic = Topic::parse(bench.publisher.url(&path)).unwrap();
+        let now = runner::now();
+        let resource = bench.store.ensure(&topic, now).await.unwrap();
+        {
+            let mut poll = std::pin::pin!(bench.ingest.poll_now(&resource));
+            for _ in 0..steps {
+                if futures_util::poll!(&mut poll).is_ready() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_micros(300)).await;
+            }
+        }
+        // A claim that was left behind would still hold at the time at which it was made.
+        let until_free = async || {
+            let until = now + Duration::from_secs(1);
+            bench.store.claim_resource(resource.id, now, until).await.unwrap().is_some()
+        };
+        until("the resource can be claimed", until_free).await;
+    }
 }

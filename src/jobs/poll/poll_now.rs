@@ -10,7 +10,7 @@ use crate::jobs::runner;
 use crate::net::Patience;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{DueResource, StoreError};
-use feedgate_core::resource::Resource;
+use feedgate_core::resource::{Resource, ResourceId};
 
 use super::Poller;
 
@@ -33,25 +33,32 @@ impl Poller {
             debug!(resource = current.id.0, %until, "not polled: its host is backed off");
             return Ok(current);
         }
-        let until = now + self.settings.claim;
-        match self.store.claim_resource(resource.id, now, until).await? {
-            Some(claimed) => {
-                let due = DueResource { resource: claimed, trigger: Trigger::Ping };
-                let this = self.clone();
-                let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-                let poll = tokio::spawn(async move {
-                    let polled = this.poll(&due, now, Patience::Interactive).await;
-                    drop(permit);
-                    polled
-                });
-                poll.await.unwrap_or_else(|err| {
-                    warn!(resource = resource.id.0, error = %err, "a poll panicked");
-                    Ok(())
-                })?;
-            }
-            None => self.wait_for_poll(resource).await?,
+        // The claim is made by the task that polls: if the caller stopped waiting while the claim
+        // is made, nobody else would know of it, and the resource could not be polled until it
+        // ends.
+        let (this, id) = (self.clone(), resource.id);
+        let poll = tokio::spawn(async move { this.claim_and_poll(id, now).await });
+        let has_polled = poll.await.unwrap_or_else(|err| {
+            warn!(resource = resource.id.0, error = %err, "a poll panicked");
+            Ok(true)
+        })?;
+        if !has_polled {
+            self.wait_for_poll(resource).await?;
         }
         self.current(resource).await
+    }
+
+    /// Polls a resource, unless another worker is polling it. Returns whether it did.
+    async fn claim_and_poll(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        let until = now + self.settings.claim;
+        let Some(resource) = self.store.claim_resource(id, now, until).await? else {
+            return Ok(false);
+        };
+        let due = DueResource { resource, trigger: Trigger::Ping };
+        let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
+        let polled = self.poll(&due, now, Patience::Interactive).await;
+        drop(permit);
+        polled.map(|()| true)
     }
 
     /// The time until which the host of a resource must not be contacted, if it is backed off.
