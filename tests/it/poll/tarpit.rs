@@ -20,6 +20,7 @@ use feedgate_core::resource::Resource;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
+use futures_util::future::join_all;
 use http::StatusCode;
 use http::header::{HOST, HeaderValue, LOCATION};
 use http_body_util::Full;
@@ -66,13 +67,10 @@ async fn p41_topics_that_redirect_to_one_tarpit_delay_no_other(database: Databas
     let seen = Arc::new(Seen::default());
     let port = serve(Arc::clone(&seen)).await;
     let store = database.open().await;
-    for n in 0..HEALTHY {
-        watch(&store, &format!("http://healthy{n}.test:{port}/feed")).await;
-    }
-    let mut to_tarpit = Vec::new();
-    for n in 0..TO_TARPIT {
-        to_tarpit.push(watch(&store, &format!("http://moved{n}.test:{port}/feed")).await);
-    }
+    let healthy = (0..HEALTHY).map(|n| format!("http://healthy{n}.test:{port}/feed"));
+    join_all(healthy.map(|url| watch(&store, url))).await;
+    let moved = (0..TO_TARPIT).map(|n| format!("http://moved{n}.test:{port}/feed"));
+    let to_tarpit = join_all(moved.map(|url| watch(&store, url))).await;
     // Those that redirect to the tarpit are claimed first, and fill all places.
     database.run("update resources set due_at = 1 where topic like 'http://moved%'").await;
 
@@ -151,7 +149,7 @@ fn poller(store: &Arc<dyn Store>) -> Poller {
     Poller::new(Arc::clone(store), client, Metrics::new(), EventLog::off(), settings)
 }
 
-async fn watch(store: &Arc<dyn Store>, url: &str) -> Resource {
+async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
     let wish = SubscriptionRequest {
         account: None,
         topic: Topic::parse(url).unwrap(),
