@@ -1,4 +1,4 @@
-//! What endpoints work with: the store, the services and the operator's settings.
+//! The shared state of the endpoints: the store, the services and the operator's settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub struct HttpSettings {
     pub archive_cache_bytes: usize,
 }
 
-/// What endpoints work with.
+/// The shared state of the endpoints.
 pub struct Gateway {
     /// The database.
     pub store: Arc<dyn Store>,

@@ -36,7 +36,7 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static(
      application/rdf+xml;q=0.8, application/xml;q=0.7, text/xml;q=0.7, text/html;q=0.3, */*;q=0.1",
 );
 /// The media types for servers that respond to the above with 406 (`docs/contributing/polling.md`,
-/// "What answers come to").
+/// "Responses and their consequences").
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 /// The content codings that `decode` supports (rule P37).
 const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate");

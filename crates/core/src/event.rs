@@ -43,7 +43,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What an event is about.
+    /// The kind of an event.
     EventKind {
         /// A subscription was requested.
         Subscribe = "subscribe",
@@ -107,7 +107,7 @@ impl AnswerExcerpt {
 pub struct Event {
     /// When it happened.
     pub at: DateTime<Utc>,
-    /// What an event is about.
+    /// The kind of an event.
     pub kind: EventKind,
     /// How the operation ended.
     pub outcome: EventOutcome,

@@ -54,7 +54,7 @@ pub use survey::{
 /// Names the ports that make a store.
 macro_rules! store_of {
     ($($port:ident)*) => {
-        /// Everything at once.
+        /// All ports together.
         pub trait Store: $($port +)* Send + Sync {}
 
         impl<T> Store for T where T: $($port +)* Send + Sync {}
@@ -66,12 +66,12 @@ store_of! {
     PingTargets Moves Rescheduler Schedule StoredFiles Events Survey Maintenance
 }
 
-/// A resource handed out to be polled.
+/// A resource that was claimed for a poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueResource {
     /// The resource as it stood when claimed.
     pub resource: Resource,
-    /// Whether a ping made it due.
+    /// Whether a ping made the resource due.
     pub trigger: Trigger,
 }
 
@@ -86,46 +86,45 @@ pub struct ReleasedResource {
     pub put_off: Option<(DateTime<Utc>, String)>,
 }
 
-/// How much more work a taker can take.
+/// The number of jobs that a claim may return.
 #[derive(Clone, Debug)]
 pub struct ClaimLimits {
-    /// Jobs in all.
+    /// The maximum number of jobs.
     pub limit: usize,
-    /// Jobs for any one host.
+    /// The maximum number of jobs for one host.
     pub per_host: usize,
-    /// Hosts that have all they can take; nothing of theirs is handed out.
+    /// Hosts that have reached their limit; none of their jobs is returned.
     pub busy: Vec<String>,
 }
 
-/// What an append came to.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The greatest number in the log now.
+    /// The number of the newest record.
     pub head: Seq,
-    /// How many of the records were new.
+    /// The number of new records.
     pub new: usize,
 }
 
-/// What is watched.
+/// Resources.
 #[async_trait]
 pub trait Resources: Send + Sync {
-    /// The resource with this topic; made, and due at once, if there is none.
+    /// Returns the resource with this topic. If there is none, it is created and due immediately.
     async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError>;
 
-    /// The resource with this topic.
+    /// Returns the resource with this topic.
     async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError>;
 
-    /// The resource with this number.
+    /// Returns the resource with this number.
     async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError>;
 
-    /// Takes resources due at `now`, longest due first, and hides them from other
-    /// takers until `until`. A group of servers that is to be left alone, or was asked a
-    /// moment ago, is passed over, and those of its resources that were in the way become due
-    /// when it may be free. Where `room` has one place for each, a group is asked by
-    /// one taker at a time, on whatever node, until its poll is recorded (rule P41).
+    /// Claims resources that are due at `now`, longest due first, until `until`. Groups of servers
+    /// in a pause, or to which a request was sent a moment ago, are skipped, and their skipped
+    /// resources become due when the group may be free. If `room` allows one job per host, only one
+    /// claim of a group exists at a time, on any node, until its poll is recorded (P41).
     ///
-    /// Nothing stays locked in between. If the taker dies, its claim expires and the
-    /// resource is handed out again. A resource that nobody subscribes to is not due.
+    /// No lock is held in between. If the process ends, its claim expires and the resource can be
+    /// claimed again. A resource without subscriptions is never due.
     async fn claim_resources(
         &self,
         now: DateTime<Utc>,
@@ -133,7 +132,7 @@ pub trait Resources: Send + Sync {
         room: &ClaimLimits,
     ) -> Result<Vec<DueResource>, StoreError>;
 
-    /// Takes this one resource, due or not; `None` while somebody else has it.
+    /// Claims this resource, whether it is due or not; `None` while it is claimed by somebody else.
     async fn claim_resource(
         &self,
         id: ResourceId,
@@ -145,20 +144,19 @@ pub trait Resources: Send + Sync {
     /// and a ping that made it due still waits for its poll.
     async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError>;
 
-    /// Appends what is new to the log and keeps everything else a poll found, in one
-    /// transaction; ends the claim.
+    /// Appends the new content to the log and stores everything else that a poll found, in one
+    /// transaction, which also ends the claim.
     ///
-    /// Which entries are new, or say something else than before, is judged here
-    /// ([`crate::change_detection::classify`]); they are numbered from head + 1 in the order
-    /// given, and every subscription that is now behind, and is sent some of them, becomes
-    /// due, unless the poll is `silent`. A revision of what is no feed is appended if the
-    /// body is another. Two nodes that found the same change append it once. A ping that
-    /// came while the poll ran makes the resource due again as soon as its spacing allows,
-    /// because what it told of may have come after the answer.
+    /// Entries are classified here ([`crate::change_detection::classify`]). The records are
+    /// numbered from head + 1 in the given order, and every subscription that is sent some of them
+    /// becomes due, unless the poll is `silent`. A revision of a resource that is not a feed is
+    /// appended if the body has changed. Two nodes that found the same change append it once. A
+    /// ping that arrived during the poll makes the resource due again as soon as its minimum
+    /// interval allows, because the change may have happened after the response.
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError>;
 
-    /// Appends what is new of what an upstream sent, as [`record`](Self::record) does;
-    /// claim, schedule and all that a poll remembers stay as they are.
+    /// Appends the new content sent by an upstream, as [`record`](Self::record) does. The claim,
+    /// the schedule and the polling state stay unchanged.
     async fn push(
         &self,
         id: ResourceId,
@@ -167,34 +165,34 @@ pub trait Resources: Send + Sync {
     ) -> Result<Appended, StoreError>;
 }
 
-/// Which records a delivery may bring.
+/// The records that a delivery may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwedRange {
-    /// All after this one,
+    /// All records after this one,
     pub after: Seq,
-    /// up to and with this one,
+    /// up to and including this one,
     pub upto: Seq,
-    /// that reach this far,
+    /// that have at least this audience,
     pub least: Audience,
-    /// but no more than so many.
+    /// up to this number of records.
     pub limit: usize,
 }
 
-/// Which entries to read.
+/// The entries to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryRange {
-    /// Those after this record, the oldest of them; `None` reads the newest.
+    /// The oldest entries after this record; `None` reads the newest ones.
     pub after: Option<Seq>,
-    /// Those before this one; `None` reads up to the head.
+    /// Only entries before this record; `None` reads up to the head.
     pub before: Option<Seq>,
-    /// How many at most.
+    /// The maximum number of entries.
     pub limit: usize,
 }
 
-/// What is kept.
+/// Logs and bodies.
 #[async_trait]
 pub trait Log: Send + Sync {
-    /// Up to `limit` records after `after`, ascending.
+    /// Returns up to `limit` records after `after`, ascending.
     async fn read_after(
         &self,
         id: ResourceId,
@@ -202,50 +200,50 @@ pub trait Log: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Record>, StoreError>;
 
-    /// What a subscription is owed: records of at least this reach, ascending.
+    /// Returns the records owed to a subscription, with at least its audience, ascending.
     async fn owed(&self, id: ResourceId, owed: &OwedRange) -> Result<Vec<Record>, StoreError>;
 
-    /// Entries as they are now, newest first: what was replaced by an update, or taken back,
-    /// is left out.
+    /// Returns the current entries, newest first, without those that were replaced by an update or
+    /// deleted.
     async fn read_current(
         &self,
         id: ResourceId,
         span: &EntryRange,
     ) -> Result<Vec<Record>, StoreError>;
 
-    /// What is known under these keys. The append judges again; this only saves work on
-    /// what is not new.
+    /// Returns the known entries with these keys. The append classifies again; this call only
+    /// avoids rendering known entries.
     async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError>;
 
-    /// The number of the newest record with this Atom id.
+    /// Returns the number of the newest record with this Atom id.
     async fn find_seq(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError>;
 
-    /// The newest body and its version.
+    /// Returns the newest body and its version.
     async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError>;
 }
 
-/// Logs by their pages.
+/// The pages of logs.
 #[async_trait]
 pub trait Archives: Send + Sync {
-    /// A page of a log; `None` asks for the newest. There is always a first one, unless it
-    /// was dropped; `None` if there is none of this number now.
+    /// Returns a page of a log, or the newest page if `number` is `None`. `None` if there is no
+    /// page with this number, or no longer.
     async fn page(
         &self,
         id: ResourceId,
         number: Option<i64>,
     ) -> Result<Option<LocatedPage>, StoreError>;
 
-    /// The number of the oldest page that is kept: those before it were dropped.
+    /// Returns the number of the oldest stored page; the pages before it were dropped.
     async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError>;
 
-    /// The records of a page, ascending, with what they go by in an archive. Which those
-    /// are was decided when they were appended. An error if they are not all there, because
-    /// it was dropped since it was found: what is archived is published for ever.
+    /// Returns the records of a page, ascending, with their archive ids. Which records belong to a
+    /// page was decided when they were appended. It is an error if records are missing because the
+    /// page was dropped meanwhile, because archived documents never change.
     async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError>;
 
-    /// Drops the pages that are not to be kept, the oldest of each log first, and their
-    /// records with them. What a subscription is still owed stays, and so does what is
-    /// known of the entries (rule N6). Returns how many pages were dropped.
+    /// Drops the pages that are no longer retained, the oldest of each log first, and their
+    /// records. Records owed to a subscription are kept, and so are known entries (N6). Returns the
+    /// number of dropped pages.
     async fn drop_pages(
         &self,
         retention: &ArchiveRetention,
@@ -253,20 +251,20 @@ pub trait Archives: Send + Sync {
     ) -> Result<u64, StoreError>;
 }
 
-/// What others told us.
+/// Pings and notifications from other servers.
 #[async_trait]
 pub trait Pings: Send + Sync {
-    /// Keeps a ping and makes the resources it names due: those whose topic, fetch URL
-    /// or web site is its address or its feed's address. None is fetched sooner than
-    /// `spacing` after it was last fetched. Returns how many there are.
+    /// Stores a ping and makes the resources due that it names: those whose topic, fetch URL or web
+    /// site is the address of the ping or of its feed. No resource is fetched sooner than `spacing`
+    /// after its last fetch. Returns the number of resources.
     async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError>;
 }
 
-/// Hubs and clouds that tell us of changes (rule P53).
+/// Upstreams: hubs and clouds that notify the gateway of changes (P53).
 #[async_trait]
 pub trait Upstreams: Send + Sync {
-    /// Takes upstreams with which something is to be done at `now`, as far as there is room
-    /// by the hosts of the hubs and clouds, and hides them until `until`.
+    /// Claims upstreams that are due at `now`, within the limits for the hosts of the hubs and
+    /// clouds, until `until`.
     async fn claim_upstreams(
         &self,
         now: DateTime<Utc>,
@@ -274,12 +272,12 @@ pub trait Upstreams: Send + Sync {
         room: &ClaimLimits,
     ) -> Result<Vec<Upstream>, StoreError>;
 
-    /// The upstream that tells us at the address with this token.
+    /// Returns the upstream whose notification address has this token.
     async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError>;
 
-    /// Keeps state, lease and failures of an upstream, which is due again at `due_at`.
-    /// With `claimed_until` only if nobody has done so since it was claimed until then:
-    /// a hub may verify before it answers. `false` if nothing was kept.
+    /// Stores the state, the lease and the failures of an upstream, which is due again at `due_at`.
+    /// With `claimed_until`, the update applies only if nobody has updated the upstream since the
+    /// claim, because a hub may verify before it responds. Returns whether it applied.
     async fn save_upstream(
         &self,
         upstream: &Upstream,
@@ -287,11 +285,12 @@ pub trait Upstreams: Send + Sync {
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
 
-    /// Forgets an upstream.
+    /// Deletes an upstream.
     async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError>;
 
-    /// Keeps that it told of a change at `now`: what a poll then finds is its merit.
-    /// `false` if it did so less than `spacing` ago.
+    /// Records a notification of a change at `now`, so that new entries of the next poll are
+    /// attributed to the upstream. Returns `false` if the last notification was less than `spacing`
+    /// ago.
     async fn record_upstream_push(
         &self,
         upstream: &Upstream,
@@ -300,24 +299,24 @@ pub trait Upstreams: Send + Sync {
     ) -> Result<bool, StoreError>;
 }
 
-/// What is known of publishers' servers.
+/// The state of publishers' servers.
 #[async_trait]
 pub trait Hosts: Send + Sync {
-    /// The group of servers that `url` belongs to (see [`host_groups`](crate::host_groups)).
+    /// Returns the group of servers of `url` (see [`host_groups`](crate::host_groups)).
     fn group(&self, url: &str) -> String;
 
-    /// What is known of a group.
+    /// Returns the state of a group.
     async fn host(&self, group: &str) -> Result<Host, StoreError>;
 
-    /// Keeps that a URL was refused, and judges what it means for its group (rules P26 to
-    /// P28). Where the whole group is left alone, what would have been asked before then is
-    /// put off, with the reason in its status, so that it resumes one by one.
+    /// Records that a URL was refused, and decides whether its whole group is paused (P26 to P28).
+    /// In that case, the polls that are due before the end of the pause are postponed, with the
+    /// reason in the status, so that they resume one by one.
     async fn refuse(&self, refused: &HostRefusal) -> Result<Option<HostBackoff>, StoreError>;
 
-    /// What a server (scheme, host and port) last said to us in its `robots.txt`, and when.
+    /// Returns the last `robots.txt` of a server (scheme, host and port), and when it was fetched.
     async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError>;
 
-    /// Keeps what it said.
+    /// Stores the `robots.txt` of a server.
     async fn save_robots(
         &self,
         origin: &str,
@@ -325,7 +324,7 @@ pub trait Hosts: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError>;
 
-    /// Puts off one resource until `until`, and says why in its status.
+    /// Postpones one resource until `until`, with the reason in its status.
     async fn put_off(
         &self,
         id: ResourceId,
@@ -334,29 +333,29 @@ pub trait Hosts: Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
-/// Bringing what is due into order after something unusual.
+/// Changes the due times of resources after unusual events.
 #[async_trait]
 pub trait Rescheduler: Send + Sync {
-    /// Spreads what is overdue over the time to come, if it is a herd (rule P46). Returns
-    /// how many were spread.
+    /// Spreads overdue polls over time, if there is a backlog (P46). Returns the number of
+    /// resources that were rescheduled.
     async fn release_backlog(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// Makes what is due later than its period and `slack` from now due after its period,
-    /// because a clock was wrong when that was decided (rule P47). Returns how many.
+    /// Reschedules resources that are due later than their period and `slack` from now, because
+    /// they were scheduled while the clock was wrong (P47). Returns their number.
     async fn shorten_waits(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError>;
 
-    /// Makes those of these that would be polled later due at `at`. Returns how many.
+    /// Makes those of `ids` due at `at` that would be polled later. Returns their number.
     async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
-/// Where resources were fetched before (rule P20).
+/// The fetch URLs that resources had before (P20).
 #[async_trait]
 pub trait Moves: Send + Sync {
-    /// The moves of a resource, the newest first.
+    /// Returns the moves of a resource, newest first.
     async fn moves(&self, id: ResourceId) -> Result<Vec<Move>, StoreError>;
 
-    /// Takes back a move that still holds; `false` if there is none of this number. The
-    /// resource becomes due where it was, and is not moved to the same place again.
+    /// Reverts a move that is in effect; `false` if there is none with this number. The resource
+    /// becomes due at its old address, and is not moved to the same target again.
     async fn undo_move(
         &self,
         id: ResourceId,
@@ -365,39 +364,38 @@ pub trait Moves: Send + Sync {
     ) -> Result<bool, StoreError>;
 }
 
-/// What all nodes share about when to poll.
+/// The factor of the poll schedule, which all nodes share.
 #[async_trait]
 pub trait Schedule: Send + Sync {
-    /// How many polls a second come of all that is watched with this `k` of the
-    /// schedule (`schedule::Demand`).
+    /// Returns the number of polls per second of all resources with this `k` (`schedule::Demand`).
     async fn planned(&self, k: f64) -> Result<f64, StoreError>;
 
-    /// The `k` that all nodes share; at first the least there is.
+    /// Returns the `k` that all nodes share, which starts at the minimum.
     async fn k(&self) -> Result<f64, StoreError>;
 
-    /// Keeps `k` for all nodes.
+    /// Stores `k` for all nodes.
     async fn save_k(&self, k: f64) -> Result<(), StoreError>;
 
-    /// Mends what a clock that was ahead left behind: resources that were polled after
-    /// `now`, and claims and chores held for longer than anything is held, are put
-    /// where they had been if that had been now (rule P47). Returns how many resources.
+    /// Repairs the effects of a clock that was ahead: resources that were polled after `now`, and
+    /// claims and maintenance tasks held for longer than the maximum, are set to the times they
+    /// would have with `now` (P47). Returns the number of resources.
     async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
 /// The gauges of `/metrics` that are read from the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Watched resources.
+    /// Resources with subscriptions.
     pub resources: u64,
-    /// Those in error.
+    /// Resources in an error.
     pub failing: u64,
-    /// Live subscriptions.
+    /// Active subscriptions.
     pub subscriptions: u64,
-    /// Those whose cursor lags.
+    /// Subscriptions whose cursor is behind.
     pub due: u64,
-    /// Seconds for which the longest due one has been so.
+    /// The age in seconds of the delivery that has been due longest.
     pub oldest_due_s: u64,
-    /// Requests whose callback has not been verified yet.
+    /// Subscription requests that have not been verified yet.
     pub pending_verifications: u64,
 }
 
@@ -415,11 +413,11 @@ pub struct PruneBefore {
     pub backfills: Option<DateTime<Utc>>,
 }
 
-/// Maintenance, done by whichever node gets to it first.
+/// Maintenance tasks, each of which is run by one node at a time.
 #[async_trait]
 pub trait Maintenance: Send + Sync {
-    /// Whether it is this node's turn to do the chore `name`, which is done once in
-    /// `every`. Who gets `true` has it until then; if it dies, the next turn comes.
+    /// Claims the task `name`, which runs once in `every`. Returns whether this node has to run it.
+    /// If the node fails, the task runs at its next time.
     async fn claim_maintenance_task(
         &self,
         name: &str,
@@ -427,28 +425,28 @@ pub trait Maintenance: Send + Sync {
         every: Duration,
     ) -> Result<bool, StoreError>;
 
-    /// Drops some of the subscriptions whose lease has ended; none are left when it returns
-    /// none.
+    /// Deletes a batch of subscriptions whose lease has ended, and returns them; an empty result
+    /// means that none are left.
     async fn drop_expired(
         &self,
         now: DateTime<Utc>,
     ) -> Result<Vec<DroppedSubscription>, StoreError>;
 
-    /// Drops some of the rssCloud subscriptions with at least `errors` consecutive failures
-    /// (seed 000: "after three consecutive errors"); none are left when it returns none.
+    /// Deletes a batch of rssCloud subscriptions with at least `errors` consecutive failures (seed
+    /// 000: "after three consecutive errors"); an empty result means that none are left.
     async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError>;
 
-    /// Brings velocity and counts up to date for resources last measured before
-    /// `before`. Returns how many.
+    /// Updates velocity and counts of resources last measured before `before`. Returns their
+    /// number.
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
     /// Deletes rows that have reached the end of their retention, a bounded number in each
     /// transaction. Returns how many.
     async fn prune(&self, before: &PruneBefore) -> Result<u64, StoreError>;
 
-    /// Drops resources that have had no subscriber since `before`, with all that is kept of
-    /// them; those that have none at `now` for the first time are noted. Returns how many were
-    /// dropped (rule S44).
+    /// Deletes resources that have had no subscription since `before`, with everything stored for
+    /// them, and marks resources that are without subscription at `now` for the first time. Returns
+    /// the number of deleted resources (S44).
     async fn forget_unwatched(
         &self,
         before: DateTime<Utc>,
@@ -458,26 +456,26 @@ pub trait Maintenance: Send + Sync {
     /// Returns the gauges of `/metrics` at `now`.
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError>;
 
-    /// Whether the store takes writes and its schema is this program's.
+    /// Checks that the store accepts writes and has the schema of this version.
     async fn ready(&self) -> Result<(), StoreError>;
 
-    /// What wakes the workers.
+    /// Returns the signals that wake the workers.
     fn wake_signals(&self) -> WakeSignals;
 
-    /// Finishes what is written and closes; the store is of no use afterwards.
+    /// Finishes pending writes and closes the store, which cannot be used afterwards.
     async fn close(&self);
 }
 
-/// Wakes workers when work arrives, on this node or another. A worker that misses
-/// one finds the work at its next look.
+/// Wakes workers when there is work, on this node or another. A worker that misses a signal finds
+/// the work at its next check.
 #[derive(Clone, Debug, Default)]
 pub struct WakeSignals {
     /// A resource became due.
     pub resources: Arc<Notify>,
     /// A subscription became due.
     pub subscriptions: Arc<Notify>,
-    /// An intent arrived.
+    /// An intent was stored.
     pub intents: Arc<Notify>,
-    /// A collection has something to take in.
+    /// A collection has records to take.
     pub collections: Arc<Notify>,
 }

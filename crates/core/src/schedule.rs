@@ -43,7 +43,7 @@ pub const K_LEAST: f64 = 0.19;
 /// date of its own (rule N9).
 const A_MOMENT: TimeDelta = TimeDelta::seconds(60);
 
-/// What the operator decides about periods.
+/// The operator's bounds of periods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScheduleBounds {
     /// The shortest period of any resource, in seconds (rule P54).
@@ -56,7 +56,7 @@ pub struct ScheduleBounds {
 /// A resource as the schedule sees it.
 #[derive(Clone, Debug)]
 pub struct ScheduleInput {
-    /// What it was before.
+    /// The kind that is known from earlier polls.
     pub kind: ResourceKind,
     /// How many live subscriptions it has.
     pub subscribers: u32,
@@ -66,7 +66,7 @@ pub struct ScheduleInput {
     pub polling: Polling,
 }
 
-/// What a fetch found, as far as it concerns the schedule.
+/// The result of a fetch, as input of the schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PollFinding {
     /// "Not modified".
@@ -85,10 +85,10 @@ pub enum PollFinding {
     Failure(PollSetback),
 }
 
-/// What a document says about the schedule.
+/// The content of a document, as input of the schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRecords {
-    /// What it has turned out to be.
+    /// The kind of the resource.
     pub kind: ResourceKind,
     /// The publisher's polling hints.
     pub hints: PollingHints,
@@ -115,7 +115,7 @@ impl NewRecords {
         }
     }
 
-    /// What something says that is no feed.
+    /// The input for a resource that is not a feed.
     pub fn of_other(hint_s: u32, new: usize) -> NewRecords {
         NewRecords {
             kind: ResourceKind::Other,
@@ -127,14 +127,14 @@ impl NewRecords {
     }
 }
 
-/// What comes of a fetch.
+/// The schedule after a fetch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PollPlan {
-    /// What to remember.
+    /// The new polling state.
     pub polling: Polling,
     /// The time between two polls.
     pub period: Period,
-    /// What each rule said, in order; the period is what came out.
+    /// The bound set by each rule, in order.
     pub steps: Vec<PeriodStep>,
     /// How the period depends on `k`.
     pub demand: Demand,
@@ -142,7 +142,7 @@ pub struct PollPlan {
     pub next_fetch: DateTime<Utc>,
 }
 
-/// What to do after a fetch that ended `now`. `jitter` is random in 0 to 1.
+/// Plans the next fetch after one that ended `now`. `jitter` is random from 0 to 1.
 pub fn plan(
     held: ScheduleInput,
     found: &PollFinding,

@@ -8,7 +8,7 @@
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
-/// What `saveRss` calls the file: it has no parameter for a name.
+/// The file name for `saveRss`, which has no parameter for a name.
 pub const DEFAULT_NAME: &str = "rss.xml";
 
 /// The longest login or name, in characters.
@@ -43,7 +43,7 @@ impl PathSegment {
         PathSegment::login(text).ok().filter(|name| name.0.ends_with(".xml"))
     }
 
-    /// As it stands in the address.
+    /// The segment as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -69,7 +69,7 @@ pub enum WriteCondition {
     None,
     /// There is none.
     Absent,
-    /// It has one of these entity tags, without their quotes; `*` is any.
+    /// The file has one of these entity tags, without quotes; `*` matches any.
     Tagged(Vec<String>),
 }
 
@@ -111,9 +111,9 @@ pub struct FileToSave<'a> {
 /// The content of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FileContent {
-    /// As it is served.
+    /// The `Content-Type` with which the file is served.
     pub media_type: String,
-    /// To the byte as it was sent.
+    /// The bytes as they were sent.
     pub body: Vec<u8>,
 }
 
@@ -137,7 +137,7 @@ impl std::fmt::Debug for FileContent {
 /// A file as it is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
-    /// What is in it.
+    /// The content.
     pub content: FileContent,
     /// Its strong entity tag, without quotes.
     pub tag: String,
@@ -145,20 +145,20 @@ pub struct StoredFile {
     pub changed_at: DateTime<Utc>,
 }
 
-/// What saving came to.
+/// The result of saving a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveOutcome {
-    /// There was no such file.
+    /// The file was created.
     Made,
-    /// There was another.
+    /// The file was replaced.
     Replaced,
-    /// It was the same already.
+    /// The file was unchanged.
     Same,
-    /// Nothing was kept: the account has too many files, or bytes, for one more.
+    /// The file was not saved, because the quota of the account is exceeded.
     Full,
-    /// Nothing was kept: the condition does not hold.
+    /// The file was not saved, because the condition does not hold.
     Unmet,
-    /// Nothing was kept: there is no such account.
+    /// The file was not saved, because there is no such account.
     NoAccount,
 }
 

@@ -1,4 +1,4 @@
-//! A subscriber's standing wish to be told, and how far it has been told.
+//! A subscription, and what it is sent.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,24 +13,23 @@ use super::resource_id::ResourceId;
 use super::status::Status;
 use super::topic::{Callback, Topic};
 
-/// What a WebSub subscriber is sent.
+/// The format of WebSub notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// The new entries as an Atom document with a status element.
     Atom,
-    /// The same as JSON.
+    /// The new entries as JSON, with the status.
     Json,
-    /// The topic as it is: same bytes, same content type (WebSub
-    /// `#content-distribution`). The cursor then runs over body versions.
+    /// The unchanged content of the topic, with its content type (WebSub `#content-distribution`).
+    /// The cursor then counts body versions.
     Raw,
-    /// What fits: Atom for a feed, and "the exact content of the resource" (seed 003)
-    /// for anything else, whichever it is when there is something to send. It is what
-    /// those get who did not say what they want (row S-7).
+    /// Atom for a feed, and "the exact content of the resource" (seed 003) for anything else, as
+    /// determined at each delivery. The default for subscribers that request no format (row S-7).
     Fitting,
 }
 
 impl Format {
-    /// The word kept in the store.
+    /// The word in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Atom => "atom",
@@ -40,33 +39,32 @@ impl Format {
         }
     }
 
-    /// The word that a subscriber is told: who did not say what they want is sent Atom,
-    /// as far as there is a feed.
+    /// The word that is shown to a subscriber: the default format is shown as Atom.
     pub fn told(self) -> &'static str {
         if self == Format::Fitting { Format::Atom.as_str() } else { self.as_str() }
     }
 
-    /// Reads the word in any case.
+    /// Parses the word, ignoring case.
     pub fn from_word(word: &str) -> Option<Format> {
         let all = [Format::Atom, Format::Json, Format::Raw, Format::Fitting];
         all.into_iter().find(|format| format.as_str().eq_ignore_ascii_case(word))
     }
 }
 
-/// Which updates of entries a subscriber is sent (rule N7).
+/// The updates of entries that a subscriber receives (N7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Updates {
-    /// None.
+    /// No updates.
     Never,
-    /// Those of which the publisher says that they are updates, and new: as Superfeedr.
+    /// Updates that the publisher declares as new, as Superfeedr sends them.
     #[default]
     Fresh,
-    /// All.
+    /// All updates.
     Always,
 }
 
 impl Updates {
-    /// The word kept in the store.
+    /// The word in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             Updates::Never => "never",
@@ -75,13 +73,13 @@ impl Updates {
         }
     }
 
-    /// Reads the word kept in the store.
+    /// Parses the word in the store.
     pub fn from_word(word: &str) -> Option<Updates> {
         let all = [Updates::Never, Updates::Fresh, Updates::Always];
         all.into_iter().find(|updates| updates.as_str() == word)
     }
 
-    /// The least reach of the records that are sent.
+    /// The minimum audience of the records that are sent.
     pub fn least(self) -> Audience {
         match self {
             Updates::Never => Audience::Everybody,
@@ -91,21 +89,20 @@ impl Updates {
     }
 }
 
-/// Which changes of a resource's status a subscriber is told of although there are no
-/// entries to tell (rule P33).
+/// The status changes that are sent even if there are no entries to send (P33).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Statuses {
-    /// Those that last: failing for hours, gone, moved, well again.
+    /// Lasting changes: failing for hours, gone, moved, recovered.
     #[default]
     Transitions,
-    /// Each, at once.
+    /// Every change, immediately.
     Always,
-    /// None.
+    /// No changes.
     Never,
 }
 
 impl Statuses {
-    /// The word kept in the store and on the wire.
+    /// The word in the store and on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Statuses::Transitions => "transitions",
@@ -114,13 +111,13 @@ impl Statuses {
         }
     }
 
-    /// Reads the word in any case.
+    /// Parses the word, ignoring case.
     pub fn from_word(word: &str) -> Option<Statuses> {
         let all = [Statuses::Transitions, Statuses::Always, Statuses::Never];
         all.into_iter().find(|statuses| statuses.as_str().eq_ignore_ascii_case(word))
     }
 
-    /// The version of `status` that is news to such a subscriber; 0 if none ever is.
+    /// The version of `status` that such a subscriber must receive; 0 for none.
     pub fn version(self, status: &Status) -> i64 {
         match self {
             Statuses::Transitions => status.announced.version,
@@ -130,10 +127,10 @@ impl Statuses {
     }
 }
 
-/// The key a subscriber gave us for `X-Hub-Signature`.
+/// The subscriber's key for `X-Hub-Signature`.
 ///
-/// Fewer than 200 bytes (WebSub `#subscriber-sends-subscription-request`). Debug
-/// shows that there is one, never what it is.
+/// Fewer than 200 bytes (WebSub `#subscriber-sends-subscription-request`). `Debug` does not print
+/// the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -175,21 +172,20 @@ pub enum BadSecret {
     ContainsNul,
 }
 
-/// How long a subscription lasts before it must be renewed.
+/// The time until a subscription must be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease(Duration);
 
 impl Lease {
-    /// What an open WebSub subscription gets that names no lease, and the most it
-    /// can have: WebSub §8.2 suggests ten days.
+    /// The default and maximum lease of an open WebSub subscription; WebSub §8.2 suggests ten days.
     pub const WEBSUB: Lease = Lease(Duration::from_secs(10 * 86_400));
-    /// The least a WebSub subscriber can ask for (the deployed rssCloud hub's floor).
+    /// The minimum lease of a WebSub subscription (that of the deployed rssCloud hub).
     pub const WEBSUB_SHORTEST: Lease = Lease(Duration::from_secs(300));
     /// "You must renew your subscription every 24 hours because they expire after 25
     /// hours." (seed 000, "The aggregator")
     pub const RSSCLOUD: Lease = Lease(Duration::from_secs(25 * 3_600));
-    /// What an authenticated subscription gets: about ten years, as Superfeedr's
-    /// clients have seen (315359999 s), because their owner can end them at any time.
+    /// The lease of an authenticated subscription: about ten years, the value that clients of
+    /// Superfeedr know (315359999 s), because the owner can delete the subscription at any time.
     pub const ACCOUNT: Lease = Lease(Duration::from_secs(315_359_999));
 
     /// The lease of an open WebSub subscription that requests `requested_s` seconds.
@@ -198,12 +194,12 @@ impl Lease {
         Lease(requested.clamp(Self::WEBSUB_SHORTEST.0, Self::WEBSUB.0))
     }
 
-    /// In seconds, as `hub.lease_seconds` has it.
+    /// The value in seconds, as in `hub.lease_seconds`.
     pub fn as_secs(self) -> u64 {
         self.0.as_secs()
     }
 
-    /// When a lease that begins `now` ends.
+    /// Returns the end of a lease that begins `now`.
     pub fn end(self, now: DateTime<Utc>) -> DateTime<Utc> {
         now + self.0
     }
@@ -215,86 +211,85 @@ impl From<Duration> for Lease {
     }
 }
 
-/// A wish as a door understood it: everything a subscription is made of but its
-/// place in a log.
+/// A parsed subscription request: all properties of a subscription except its position in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionRequest {
-    /// Whose it is; `None` for an open one.
+    /// The account; `None` for an open subscription.
     pub account: Option<AccountId>,
-    /// What is watched.
+    /// The topic.
     pub topic: Topic,
-    /// Whom to tell.
+    /// The callback.
     pub callback: Callback,
-    /// How to tell.
+    /// The protocol of notifications.
     pub protocol: Protocol,
-    /// What to send; told apart only by WebSub.
+    /// The format, which only WebSub distinguishes.
     pub format: Format,
-    /// Which updates to send.
+    /// The updates to send.
     pub updates: Updates,
-    /// Which changes of the status to tell by themselves.
+    /// The status changes to send without entries.
     pub statuses: Statuses,
-    /// For signing.
+    /// The key for signatures.
     pub secret: Option<Secret>,
-    /// How long it lasts.
+    /// The requested lease.
     pub lease: Lease,
 }
 
-/// A subscription's number within its resource.
+/// The identity of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubscriptionId {
-    /// The resource it watches.
+    /// The resource.
     pub resource: ResourceId,
-    /// Its own number.
+    /// The number of the subscription.
     pub number: i64,
 }
 
-/// Whom to tell of a resource, how, and how far they have been told.
+/// A stored subscription, with its delivery state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subscription {
     /// Its number.
     pub id: SubscriptionId,
-    /// Whose it is; `None` for an open one.
+    /// The account; `None` for an open subscription.
     pub account: Option<AccountId>,
     /// The topic, as the subscriber wrote it.
     pub topic: Topic,
-    /// Whom to tell.
+    /// The callback.
     pub callback: Callback,
-    /// How to tell.
+    /// The protocol of notifications.
     pub protocol: Protocol,
-    /// What to send.
+    /// The format to send.
     pub format: Format,
-    /// Which updates to send.
+    /// The updates to send.
     pub updates: Updates,
-    /// Which changes of the status to tell by themselves.
+    /// The status changes to send without entries.
     pub statuses: Statuses,
-    /// The version of the status it was told last ([`Statuses::version`]).
+    /// The version of the last status that the callback acknowledged ([`Statuses::version`]).
     pub status_told: i64,
-    /// For signing.
+    /// The key for signatures.
     pub secret: Option<Secret>,
-    /// The last number acknowledged: of a record, or of a body version for
-    /// [`Format::Raw`], as which all of rssCloud's count.
+    /// The last number acknowledged: of a record, or of a body version for [`Format::Raw`] and all
+    /// rssCloud subscriptions.
     pub cursor: Seq,
-    /// Consecutive failed attempts.
+    /// The number of consecutive failed attempts.
     pub failures: u32,
-    /// When the first of them was.
+    /// When the first of them failed.
     pub failing_since: Option<DateTime<Utc>>,
-    /// When it ends unless renewed.
+    /// When the lease ends.
     pub lease_until: DateTime<Utc>,
-    /// When it was first made.
+    /// When the subscription was created.
     pub created_at: DateTime<Utc>,
 }
 
-/// A subscription handed out for delivery: its cursor lags behind its log.
+/// A subscription claimed for delivery, because its cursor is behind the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueSubscription {
     /// The subscription as it stood when claimed.
     pub subscription: Subscription,
-    /// The number up to which it is owed: the head of the log, or the body version
-    /// for [`Format::Raw`].
+    /// The number up to which it is due: the head of the log, or the body version for
+    /// [`Format::Raw`].
     pub owed: Seq,
-    /// The version of the status that it is owed ([`Statuses::version`]).
+    /// The version of the status to send ([`Statuses::version`]).
     pub status: i64,
-    /// The number up to which it had been told before a replay set its cursor back.
+    /// The number that was acknowledged before a replay moved the cursor back.
     pub told_before: Seq,
 }
 

@@ -1,7 +1,6 @@
-//! The addresses that strangers hand us: topics and callbacks.
+//! Topics and callbacks: addresses given by clients.
 //!
-//! Both are kept byte for byte beside what they parse to, because the protocols
-//! echo and compare them as text.
+//! Both are stored byte for byte, because the protocols echo and compare them as text.
 
 use std::fmt;
 
@@ -18,35 +17,35 @@ use super::redaction;
 pub struct Topic(String);
 
 impl Topic {
-    /// The longest topic accepted, in bytes (Superfeedr's API: "2048 chars").
+    /// The maximum length of a topic in bytes (Superfeedr's API: "2048 chars").
     pub const LONGEST_BYTES: usize = 2_048;
 
-    /// Accepts `text` if it is something we can poll.
+    /// Parses a topic, which must be a URL that can be polled.
     pub fn parse(text: impl Into<String>) -> Result<Topic, BadAddress> {
         let text = text.into();
         check(&text, Self::LONGEST_BYTES)?;
         Ok(Topic(text))
     }
 
-    /// The text that was given.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What follows the first `#`, as it was written: the part of the resource that is
-    /// watched (row S-18). `None` if that is the whole.
+    /// The text after the first `#`, which selects a part of the resource (row S-18); `None` for
+    /// the whole resource.
     pub fn fragment(&self) -> Option<&str> {
         self.0.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty())
     }
 
-    /// Whether it may be shown to everybody: one with a password in it, or with what looks
-    /// like a token, is somebody's secret (rule S48).
+    /// Whether the topic may be displayed publicly: one with a password, or with a query that looks
+    /// like a token, is secret (S48).
     pub fn is_public(&self) -> bool {
         redaction::is_public(&self.fetch_url())
     }
 
-    /// The URL to fetch first: the topic without its fragment, which names a part
-    /// of the resource and is never sent (RFC 9110 `#target.resource`).
+    /// The initial fetch URL: the topic without its fragment, which selects a part of the resource
+    /// and is never sent (RFC 9110 `#target.resource`).
     pub fn fetch_url(&self) -> Url {
         let mut url = Url::parse(&self.0).expect("checked when the topic was made");
         url.set_fragment(None);
@@ -60,20 +59,20 @@ impl fmt::Display for Topic {
     }
 }
 
-/// Where a subscriber wants to be told.
+/// The URL to which notifications are sent.
 ///
-/// Kept as written: notifications go to exactly this address, its query included
-/// (WebSub `#subscription-parameter-details`).
+/// Stored as written: notifications are sent to exactly this URL, including its query (WebSub
+/// `#subscription-parameter-details`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Callback(String);
 
 impl Callback {
-    /// The longest callback accepted, in bytes. Superfeedr's API says 250; WebSub
-    /// readers with long tokens in their paths need more.
+    /// The maximum length of a callback in bytes. Superfeedr's API says 250; WebSub readers with
+    /// long tokens in their paths need more.
     pub const LONGEST_BYTES: usize = 2_048;
 
-    /// Accepts `text` if it is an absolute web address without credentials in it:
-    /// `http://victim:80@evil.example/` is told apart here (rule S9).
+    /// Parses a callback, which must be an absolute URL without credentials, so that
+    /// `http://victim:80@evil.example/` is refused (S9).
     pub fn parse(text: impl Into<String>) -> Result<Callback, BadAddress> {
         let text = text.into();
         let url = check(&text, Self::LONGEST_BYTES)?;
@@ -83,28 +82,28 @@ impl Callback {
         Ok(Callback(text))
     }
 
-    /// The text that was given.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The address to send to.
+    /// The parsed URL.
     pub fn url(&self) -> Url {
         Url::parse(&self.0).expect("checked when the callback was made")
     }
 
-    /// Whether nobody is there: a subscription to `…/dev/null` is listed and can be
-    /// retrieved, but nothing is ever sent (Superfeedr's API; row S-12).
+    /// Whether notifications are discarded: a subscription to `…/dev/null` is listed and can be
+    /// retrieved, but nothing is sent (Superfeedr's API; row S-12).
     pub fn is_null_device(&self) -> bool {
         self.url().path().trim_end_matches('/') == "/dev/null"
     }
 
-    /// Host and port, the unit in which deliveries are bounded (rule D3).
+    /// Host and port, by which concurrent deliveries are limited (D3).
     pub fn host(&self) -> String {
         host(&self.url())
     }
 
-    /// The host alone, the unit in which verifications are bounded (rule S26).
+    /// The host, by which concurrent verifications are limited (S26).
     pub fn host_name(&self) -> String {
         self.url().host_str().unwrap_or_default().to_owned()
     }
@@ -116,8 +115,8 @@ impl fmt::Display for Callback {
     }
 }
 
-/// The server that `url` names: host and port, as in `example.org:443`. Deliveries and
-/// fetches are bounded, and publishers left alone, by it.
+/// The server of `url`: host and port, as in `example.org:443`. Deliveries and fetches are limited,
+/// and pauses apply, per server.
 pub fn host(url: &Url) -> String {
     let port = url.port_or_known_default().unwrap_or_default();
     format!("{}:{port}", url.host_str().unwrap_or_default())
@@ -139,25 +138,25 @@ fn check(text: &str, longest_bytes: usize) -> Result<Url, BadAddress> {
     Ok(url)
 }
 
-/// Why a text cannot be a [`Topic`] or a [`Callback`].
+/// Why a text is not a valid [`Topic`] or [`Callback`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
-    /// Not an absolute URL.
+    /// The text is not an absolute URL.
     #[error("not a URL: {0}")]
     NotAUrl(url::ParseError),
-    /// A URL of a kind we neither fetch nor call.
+    /// The scheme of the URL is not supported.
     #[error("{0}: URLs are not supported, only http: and https:")]
     Scheme(String),
-    /// Longer than we keep.
+    /// The URL is too long.
     #[error("longer than {longest_bytes} bytes")]
     TooLong {
-        /// The limit that was passed, in bytes.
+        /// The maximum length in bytes.
         longest_bytes: usize,
     },
     /// U+0000 somewhere in the text.
     #[error("the character U+0000 is not allowed")]
     ContainsNul,
-    /// A user name or password in a callback.
+    /// The callback contains a user name or password.
     #[error("a callback may not carry a user name or password")]
     Credentials,
 }

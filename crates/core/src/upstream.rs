@@ -1,5 +1,5 @@
-//! What a resource itself offers so as to be polled less: a hub or a cloud that tells of
-//! its changes, and how far we can rely on it (rule P53).
+//! Upstreams: the hub or cloud that a resource advertises, which notifies the gateway of changes,
+//! and how reliable it is (P53).
 //!
 //! ```text
 //! wanted ──► requested ──► active ──► (renewed) ──► active …
@@ -7,8 +7,8 @@
 //!    └── retry ──┘           └──► doubted ── a week ──► wanted
 //! ```
 //!
-//! An offer is taken as a promise that has to be kept: polls become rare only while what
-//! is new comes by push before a poll finds it.
+//! An advertised upstream must prove itself: the resource is polled rarely only while new entries
+//! are pushed before a poll finds them.
 
 mod advertised;
 
@@ -26,17 +26,17 @@ const RETRY_FIRST: Duration = Duration::from_secs(5 * 60);
 const RETRY_LONGEST: Duration = Duration::from_secs(24 * 3_600);
 /// A hub that refused, or is doubted, gets the next request after a week.
 const MUCH_LATER: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// How long a hub may take to verify what it has accepted.
+/// The time that a hub has to verify an accepted request.
 const VERIFIES_WITHIN: Duration = Duration::from_secs(10 * 60);
-/// The share of what comes by push is judged from so many entries on (rule P53).
+/// The minimum number of entries from which the share of pushed entries is judged (P53).
 const JUDGED_FROM: u32 = 20;
-/// Beyond twice as many the past counts half, so that a hub that dies is soon found out.
+/// Beyond twice as many entries, older ones count half, so that a failing hub is soon detected.
 const REMEMBERED: u32 = 2 * JUDGED_FROM;
 
-/// An offer, with what a subscription to it would be made of.
+/// An advertised upstream, with the token and secret for a subscription to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// What was offered.
+    /// The advertised upstream.
     pub offer: AdvertisedUpstream,
     /// See [`Upstream::token`].
     pub token: String,
@@ -44,19 +44,19 @@ pub struct Proposal {
     pub secret: Secret,
 }
 
-/// What a poll learned of upstreams.
+/// The upstream found by a poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamFinding {
-    /// There was no document that could tell.
+    /// Unknown, because the poll received no document.
     #[default]
     Unknown,
-    /// The resource has none.
+    /// The resource advertises none.
     Nothing,
-    /// This one. Nothing changes if it is known.
+    /// The resource advertises this one. Nothing changes if it is known.
     Upstream(Proposal),
 }
 
-/// How far a subscription at an upstream has come.
+/// The state of a subscription at an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
     /// No subscription request has been sent yet.
@@ -80,7 +80,7 @@ impl UpstreamState {
         }
     }
 
-    /// Reads the word.
+    /// Parses the word.
     pub fn from_word(word: &str) -> Option<UpstreamState> {
         let all = [
             UpstreamState::Wanted,
@@ -98,40 +98,41 @@ impl UpstreamState {
     }
 }
 
-/// What is known of one upstream.
+/// The stored state of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Whose.
+    /// The resource.
     pub resource: ResourceId,
-    /// What was offered.
+    /// The advertised upstream.
     pub offer: AdvertisedUpstream,
-    /// What makes the address at which we are told, `/upstream/{token}`, unguessable.
+    /// The random token in the address for notifications, `/upstream/{token}`, which makes it
+    /// unguessable.
     pub token: String,
-    /// With what a hub signs.
+    /// The key with which a hub signs.
     pub secret: Secret,
-    /// How far it has come.
+    /// The state of the subscription.
     pub state: UpstreamState,
-    /// Until when it holds.
+    /// When the lease ends.
     pub lease_until: Option<DateTime<Utc>>,
-    /// Consecutive requests that came to nothing.
+    /// The number of consecutive failed requests.
     pub failures: u32,
-    /// How many follow the resource: nobody needs to be told for nobody.
+    /// The number of subscriptions of the resource. Without any, no upstream is needed.
     pub subscribers: u32,
 }
 
-/// What an upstream has proved so far.
+/// The record of an upstream's reliability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Proof {
-    /// Entries that came by push first.
+    /// The number of entries that were pushed first.
     pub pushed: u32,
-    /// Entries that a poll found although they should have been pushed.
+    /// The number of entries that a poll found although they should have been pushed.
     pub missed: u32,
-    /// Whether the last of them came by push.
+    /// Whether the last entry was pushed.
     pub last_was_pushed: bool,
 }
 
 impl Proof {
-    /// So many new entries came, by push or found by a poll.
+    /// Adds new entries, which were pushed or found by a poll.
     pub fn after(self, entries: u32, by_push: bool) -> Proof {
         let (mut pushed, mut missed) = (self.pushed, self.missed);
         let count = if by_push { &mut pushed } else { &mut missed };
@@ -142,20 +143,21 @@ impl Proof {
         Proof { pushed, missed, last_was_pushed: by_push }
     }
 
-    /// Whether it is treated as no push at all: less than half came by it (rule P53).
+    /// Whether the upstream is treated as if there were none, because less than half of the entries
+    /// were pushed (P53).
     pub fn is_doubtful(self) -> bool {
         let all = self.pushed.saturating_add(self.missed);
         all >= JUDGED_FROM && self.pushed < self.missed
     }
 
-    /// Whether polls may be rare: it has told of something, and of the last thing too.
+    /// Whether polls may be rare, because entries were pushed, including the last one.
     pub fn is_relied_on(self) -> bool {
         self.last_was_pushed && self.pushed > 0 && !self.is_doubtful()
     }
 }
 
 impl Upstream {
-    /// It is to tell us until `lease_until`.
+    /// Records that the upstream will send notifications until `lease_until`.
     pub fn confirm(&mut self, lease_until: DateTime<Utc>) {
         self.state = UpstreamState::Active;
         self.lease_until = Some(lease_until);
@@ -173,8 +175,8 @@ impl Upstream {
         wait
     }
 
-    /// A request came to nothing: `finally` by a word of the other side's, else by what
-    /// may be over in minutes. Returns how long to wait before the next.
+    /// Records a failed request, which was refused if `finally` is set and may otherwise succeed on
+    /// retry. Returns how long to wait before the next request.
     pub fn refused(&mut self, finally: bool) -> Duration {
         let wait = if finally { MUCH_LATER } else { self.retry() };
         if finally {
@@ -189,7 +191,7 @@ impl Upstream {
     }
 }
 
-/// Until an upstream that was found wanting gets another chance.
+/// The time until an upstream that was judged unreliable gets another request.
 pub fn next_chance(now: DateTime<Utc>) -> DateTime<Utc> {
     now + MUCH_LATER
 }

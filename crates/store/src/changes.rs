@@ -170,7 +170,7 @@ async fn insert_change(
     tx.execute(KEEP, params).await.map(drop)
 }
 
-/// What is known of a resource: topic, web site, title.
+/// The topic, the web site and the title of a resource.
 type Whose = (String, Option<String>, String);
 
 fn whose(mut row: Row) -> Result<Whose, StoreError> {

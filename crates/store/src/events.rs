@@ -1,4 +1,4 @@
-//! What happened lately, for the log page.
+//! The events of the event log.
 //!
 //! Numbers are given out under the lock of one row, so that they are seen in their order:
 //! who has read up to a number has missed none before it, whichever node wrote it.

@@ -1,4 +1,4 @@
-//! What is kept: reading logs and bodies.
+//! Reads logs and bodies.
 
 pub(crate) mod append;
 pub(crate) mod entries;

@@ -38,7 +38,7 @@ pub(crate) struct CallRules {
 pub(crate) struct UnreadBody {
     /// Why it was not.
     pub(crate) rejection: Rejection,
-    /// What had been read by then.
+    /// The bytes that had been read before.
     pub(crate) beginning: Bytes,
 }
 

@@ -22,7 +22,7 @@ use crate::http::kit::reply::{empty, plain_text, without_body};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 
-/// What holds for all requests at an endpoint.
+/// The properties of all requests at an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Endpoint {
     /// Its name in metrics.

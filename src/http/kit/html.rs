@@ -34,29 +34,29 @@ pub(crate) struct HtmlPage<'p> {
     pub(crate) title: &'p str,
     /// How wide it may become.
     pub(crate) width: Width,
-    /// What it may do in a browser.
+    /// The permissions of the page in a browser.
     pub(crate) interaction: Interaction,
-    /// What stands below the heading.
+    /// The content below the heading.
     pub(crate) content: Markup,
 }
 
 /// How wide a page may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// As wide as a line of text can be read.
+    /// The width for text.
     Text,
-    /// As wide as a table of several columns needs.
+    /// The width for tables with several columns.
     Table,
 }
 
-/// What a page may do in a browser.
+/// The permissions of a page in a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interaction {
-    /// It is read only.
+    /// The page sends nothing.
     None,
-    /// It sends forms to this gateway.
+    /// The page may send forms to this gateway.
     Forms,
-    /// It sends forms, and runs the script at this address, which may connect to this gateway.
+    /// The page may send forms, and run the script at this address, which may connect to this gateway.
     Script(&'static str),
 }
 

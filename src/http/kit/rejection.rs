@@ -15,7 +15,7 @@ use crate::http::kit::reply::{plain_text, set_header};
 /// After how many seconds a client may repeat a request that failed on our side.
 const RETRY_AFTER_FAILURE_S: u64 = 30;
 
-/// What kind of rejection this is. The words are listed in `docs/errors.md`.
+/// The kind of the rejection. The words are listed in `docs/errors.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RejectionCode {
     /// The request asks for something that cannot be done.
@@ -111,7 +111,7 @@ impl Rejection {
         Rejection { retry_after_s: Some(retry_after_s), ..self }
     }
 
-    /// What kind of rejection this is.
+    /// The kind of the rejection.
     pub(crate) fn code(&self) -> RejectionCode {
         self.code
     }

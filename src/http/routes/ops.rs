@@ -1,4 +1,4 @@
-//! What operators and the owners of polled servers look at.
+//! Pages for operators and for the owners of polled servers.
 
 pub(crate) mod bot;
 pub(crate) mod gauges;

@@ -89,10 +89,10 @@ impl Views {
     }
 }
 
-/// What a client may see.
+/// The data that a client may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ViewerAccess {
-    /// What is public.
+    /// Public data only.
     Public,
     /// Inner addresses as well, for clients in the operator's networks.
     OperatorNetwork,

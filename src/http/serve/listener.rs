@@ -74,7 +74,7 @@ pub enum ListenError {
     Tls {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why the file cannot be used.
         reason: String,
     },
 }
@@ -205,7 +205,7 @@ fn builder(settings: &ListenerSettings) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// What all connections share.
+/// The state shared by all connections.
 struct Connection {
     builder: auto::Builder<TokioExecutor>,
     router: Router,

@@ -1,4 +1,4 @@
-//! What may be asked about accounts, and about the files that are stored for them.
+//! The ports of accounts and of their stored files.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -13,25 +13,24 @@ use crate::stored_file::{
 /// Accounts and their tokens.
 #[async_trait]
 pub trait Accounts: Send + Sync {
-    /// Keeps a token, and makes its account if there is none yet. Returns the token's
-    /// number.
+    /// Stores a token, and creates its account if necessary. Returns the number of the token.
     async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError>;
 
-    /// What the token with this hash allows; `None` if it is unknown, revoked, or
-    /// another account's.
+    /// Returns the account and the scopes of the token with this hash; `None` if the token is
+    /// unknown, revoked, or belongs to another account.
     async fn authenticate(
         &self,
         login: &str,
         hash: &TokenHash,
     ) -> Result<Option<Access>, StoreError>;
 
-    /// All tokens, oldest first.
+    /// Returns all tokens, oldest first.
     async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError>;
 
-    /// Ends a token; `false` if there is none of that number left to end.
+    /// Revokes a token; `false` if there is no active token with this number.
     async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError>;
 
-    /// Makes an account with a password; `false` if there is one with this login.
+    /// Creates an account with a password; `false` if the login exists.
     async fn create_account(
         &self,
         login: &str,
@@ -39,39 +38,39 @@ pub trait Accounts: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
 
-    /// Gives an account another password; `false` if there is no such account.
+    /// Changes the password of an account; `false` if there is no such account.
     async fn set_password(&self, login: &str, password: &PasswordHash) -> Result<bool, StoreError>;
 
-    /// The account with this login and what is kept of its password, if it has one.
+    /// Returns the account with this login and its password hash, if it has a password.
     async fn password(&self, login: &str) -> Result<Option<(AccountId, PasswordHash)>, StoreError>;
 
-    /// All accounts, by login.
+    /// Returns all accounts, by login.
     async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError>;
 
-    /// Closes an account: its password, its live tokens and its files end at once. Its
-    /// login stays taken, because its subscriptions go by it. `false` if there is none.
+    /// Deactivates an account: its password, its active tokens and its files are deleted. The login
+    /// stays reserved, because subscriptions refer to it. `false` if there is no such account.
     async fn close_account(&self, login: &str, now: DateTime<Utc>) -> Result<bool, StoreError>;
 }
 
-/// Files that are stored for accounts.
+/// The files of accounts.
 #[async_trait]
 pub trait StoredFiles: Send + Sync {
-    /// Keeps a file of an account, by its login and name, if the condition holds and it
-    /// fits into the quota. What is the same as before keeps its time.
+    /// Stores a file if the condition holds and the quota suffices. A file that is stored again
+    /// without changes keeps its modification time.
     async fn save_file(
         &self,
         file: FileToSave<'_>,
         now: DateTime<Utc>,
     ) -> Result<SaveOutcome, StoreError>;
 
-    /// The file of this login and name.
+    /// Returns the file with this login and name.
     async fn file(
         &self,
         login: &PathSegment,
         name: &PathSegment,
     ) -> Result<Option<StoredFile>, StoreError>;
 
-    /// Removes a file: `None` if there is none, `false` if the condition does not hold.
+    /// Deletes a file. Returns `None` if there is none, and `false` if the condition does not hold.
     async fn remove_file(
         &self,
         location: FileLocation<'_>,

@@ -1,4 +1,4 @@
-//! What may be asked of a store about histories that are being brought in.
+//! The port of backfills.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -8,30 +8,30 @@ use crate::backfill::{Backfill, PastPage};
 use crate::resource::{Resource, ResourceId};
 use crate::subscription::{Subscription, SubscriptionRequest};
 
-/// A history of which something is to be brought in, with its resource.
+/// A backfill that was claimed, with its resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueBackfill {
-    /// How far it has come.
+    /// The progress of the backfill.
     pub backfill: Backfill,
     /// The resource as it stood when claimed.
     pub resource: Resource,
 }
 
-/// What sources published before they were watched.
+/// Backfills: entries that sources published before their first subscription.
 #[async_trait]
 pub trait Backfills: Send + Sync {
-    /// Keeps a verified wish as [`Subscriptions::subscribe`](super::Subscriptions::subscribe) does, and begins to bring in
-    /// the history of its resource, in one transaction; not if that is being done, or was
-    /// done within the hour. A resource of which nothing was ever read is not polled
-    /// meanwhile, so that its history comes first.
+    /// Stores a verified subscription request as
+    /// [`Subscriptions::subscribe`](super::Subscriptions::subscribe) does, and starts a backfill of
+    /// its resource, in one transaction. No backfill is started if one is in progress or ended
+    /// within the last hour. A resource that was never fetched is not polled meanwhile, so that the
+    /// older entries are appended first.
     async fn subscribe_with_history(
         &self,
         request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError>;
 
-    /// Takes up to `limit` histories with which something is to be done at `now`, and hides
-    /// them until `until`.
+    /// Claims up to `limit` backfills that are due at `now`, until `until`.
     async fn claim_backfills(
         &self,
         now: DateTime<Utc>,
@@ -39,8 +39,8 @@ pub trait Backfills: Send + Sync {
         limit: usize,
     ) -> Result<Vec<DueBackfill>, StoreError>;
 
-    /// Lays aside what a page holds, and moves on to where it leads, due at `now`. `false`,
-    /// and nothing changes, if somebody else has done so since `backfill` was read.
+    /// Stages the entries of a document and advances the backfill to its link, due at `now`.
+    /// Returns `false` without changes if the backfill was updated since `backfill` was read.
     async fn stage_backfill(
         &self,
         backfill: &Backfill,
@@ -48,21 +48,21 @@ pub trait Backfills: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
 
-    /// Keeps where a backfill stands, due at `due_at`; `false` as above.
+    /// Stores the state of a backfill, due at `due_at`; `false` as above.
     async fn save_backfill(
         &self,
         backfill: &Backfill,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
 
-    /// Moves some of what was laid aside into the log, oldest first; what the log holds
-    /// already stays as it is. These records reach nobody. `false` once nothing is left: the
-    /// backfill is done, and a resource that was held back is due.
+    /// Appends a batch of staged entries to the log, oldest first. Entries that the log contains
+    /// stay as they are, and the new records have no audience. Returns `false` once none is left:
+    /// the backfill is then complete, and a delayed resource becomes due.
     async fn commit_staged(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError>;
 
-    /// Forgets a backfill and what was laid aside for it.
+    /// Deletes a backfill and its staged entries.
     async fn drop_backfill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<(), StoreError>;
 
-    /// Those of these resources, in any order.
+    /// Returns the backfills of these resources, in any order.
     async fn backfills(&self, ids: &[ResourceId]) -> Result<Vec<Backfill>, StoreError>;
 }

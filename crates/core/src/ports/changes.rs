@@ -1,4 +1,4 @@
-//! What may be asked of what changes.xml lists.
+//! The port of the lines of changes.xml.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -6,72 +6,72 @@ use chrono::{DateTime, Utc};
 use super::StoreError;
 use crate::ping::{TimeUnit, WeblogChange};
 
-/// Lines of changes.xml in a stretch of time.
+/// A selection of lines of changes.xml by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangesWindow {
-    /// From then on.
+    /// The beginning, inclusive.
     pub from: DateTime<Utc>,
-    /// Before then.
+    /// The end, exclusive.
     pub until: DateTime<Utc>,
-    /// No line of a greater number: what came while somebody was reading.
+    /// The greatest line number, which excludes lines added while a document is read.
     pub newest: i64,
 }
 
-/// A line of changes.xml and its number.
+/// A line of changes.xml with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeLine {
-    /// Its number; later lines have greater ones.
+    /// The number; later lines have greater ones.
     pub id: i64,
-    /// What it says.
+    /// The line.
     pub change: WeblogChange,
 }
 
-/// An hour that is over, as it is kept.
+/// A stored past hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangesHour {
-    /// The unit of `when` in its document.
+    /// The unit of `when` in the document.
     pub unit: TimeUnit,
-    /// How many pings had ever been received when it was kept.
+    /// The total number of pings received when the hour was stored.
     pub count: u64,
-    /// How many pages of lines it has.
+    /// The number of pages of lines.
     pub parts: usize,
 }
 
-/// What changes.xml and its relatives list: pings, and changes that were seen without
-/// one. Nothing is ever read in more than one page of lines.
+/// The lines of changes.xml and related documents: pings, and changes found by polls. All reads are
+/// paged.
 #[async_trait]
 pub trait Changes: Send + Sync {
-    /// The number of the newest line, and how many pings were ever received.
+    /// Returns the number of the newest line, and the total number of pings received.
     async fn newest_change(&self) -> Result<(i64, u64), StoreError>;
 
-    /// A page of the lines in `window`, newest first, that come after the line `after`;
-    /// empty behind the last.
+    /// Returns a page of the lines in `window`, newest first, after the line `after`; empty at the
+    /// end.
     async fn changes(
         &self,
         window: &ChangesWindow,
         after: Option<&ChangeLine>,
     ) -> Result<Vec<ChangeLine>, StoreError>;
 
-    /// The hour that begins then, if it is kept.
+    /// Returns the stored hour that begins at this time.
     async fn hour(&self, begins: DateTime<Utc>) -> Result<Option<ChangesHour>, StoreError>;
 
-    /// A page of its lines, newest first.
+    /// Returns a page of the lines of an hour, newest first.
     async fn hour_part(
         &self,
         begins: DateTime<Utc>,
         part: usize,
     ) -> Result<Vec<WeblogChange>, StoreError>;
 
-    /// The first hour that is not kept yet, by its beginning; `None` if nothing was ever
-    /// listed.
+    /// Returns the beginning of the first hour that is not stored yet; `None` if there was never a
+    /// line.
     async fn open_hour(&self) -> Result<Option<DateTime<Utc>>, StoreError>;
 
-    /// Keeps the hours that are over at `now`, and have been so long enough for what was
-    /// under way in them. Their documents count in `unit`. Returns how many.
+    /// Stores the hours that ended long enough before `now` for all lines to have been written.
+    /// Their documents count in `unit`. Returns the number of hours.
     async fn save_hours(&self, now: DateTime<Utc>, unit: TimeUnit) -> Result<u64, StoreError>;
 
-    /// Drops lines from before `before`, but none of an hour that is not kept yet, and
-    /// hours from before `hours_before` if that is given. Returns how many lines.
+    /// Deletes lines from before `before` whose hour is stored, and hours from before
+    /// `hours_before` if given. Returns the number of lines.
     async fn prune_changes(
         &self,
         before: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! What may be asked of a store about collections.
+//! The port of collections.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -8,22 +8,22 @@ use crate::collection::{Collection, CollectionKind, PendingCollection};
 use crate::resource::{Resource, ResourceId};
 use crate::topic::Topic;
 
-/// Logs that are fed by other logs.
+/// Collections: resources whose logs are filled from other logs.
 #[async_trait]
 pub trait Collections: Send + Sync {
-    /// The collection of this scope, made if there is none, and opened if it was closed. What
-    /// is appended from then on is taken in.
+    /// Returns the collection of this scope, creating or reopening it if necessary. It takes what
+    /// is appended from then on.
     async fn open_collection(
         &self,
         collection: &Collection,
         now: DateTime<Utc>,
     ) -> Result<Resource, StoreError>;
 
-    /// The collection of this scope, open or not; `None` if it was never made.
+    /// Returns the collection of this scope, open or not; `None` if it was never created.
     async fn collection(&self, scope: &CollectionKind) -> Result<Option<Resource>, StoreError>;
 
-    /// Makes these resources, and no others, the members of a collection. Each counts it as
-    /// a subscriber, so that it is polled.
+    /// Makes exactly these resources the members of a collection. Each counts the collection as a
+    /// subscriber, so that it is polled.
     async fn set_members(
         &self,
         id: ResourceId,
@@ -31,16 +31,16 @@ pub trait Collections: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError>;
 
-    /// Closes the collections that are nobody's account's, `but` these: they keep what they
-    /// hold and take in nothing more. Returns how many.
+    /// Closes the collections that belong to no account, except those in `but`: they keep their
+    /// records and take no more. Returns their number.
     async fn close_collections(
         &self,
         but: &[ResourceId],
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError>;
 
-    /// Takes up to `limit` cursors of collections that lag, longest due first, and hides them
-    /// until `until`. Each brings at most `feedgate_store::COLLECT_BATCH` records.
+    /// Claims up to `limit` cursors of collections that are behind, longest due first, until
+    /// `until`. Each returns at most `feedgate_store::COLLECT_BATCH` records.
     async fn claim_collecting(
         &self,
         now: DateTime<Utc>,
@@ -48,8 +48,8 @@ pub trait Collections: Send + Sync {
         limit: usize,
     ) -> Result<Vec<PendingCollection>, StoreError>;
 
-    /// Appends what was taken to the logs of its collections, and moves their cursors. What
-    /// somebody else has taken in meanwhile is left out.
+    /// Appends the claimed records to the logs of their collections, and advances the cursors.
+    /// Records that were taken by another node meanwhile are left out.
     async fn collect(
         &self,
         taken: Vec<PendingCollection>,

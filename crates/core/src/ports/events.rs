@@ -1,4 +1,4 @@
-//! What happened lately: the port of the log page, and what other ports tell for it.
+//! The port of the event log, and the types of other ports that events are made from.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -7,48 +7,49 @@ use super::StoreError;
 use crate::account::AccountId;
 use crate::event::{Event, EventFilter, StoredEvent};
 
-/// What came of an intent that was carried out.
+/// The result of an intent that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventArrival {
-    /// A subscription began.
+    /// The subscription was created.
     Began,
-    /// It was there, and goes on.
+    /// The subscription existed and was renewed.
     Renewed,
-    /// It ended.
+    /// The subscription was deleted.
     Ended,
-    /// There was none to end.
+    /// There was no subscription to delete.
     Nothing,
 }
 
-/// A subscription that is no more.
+/// A subscription that was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedSubscription {
-    /// Whose it was.
+    /// The account.
     pub account: Option<AccountId>,
-    /// What it watched.
+    /// The topic.
     pub topic: String,
-    /// Who was told.
+    /// The callback.
     pub callback: String,
-    /// How, as the word of [`feedgate_protocol::Protocol::as_str`].
+    /// The protocol, as the word of [`feedgate_protocol::Protocol::as_str`].
     pub protocol: String,
-    /// Changes it could not be told of, one after the other.
+    /// The number of consecutive changes that could not be delivered.
     pub errors: u32,
 }
 
-/// What happened lately.
+/// The events of the event log.
 #[async_trait]
 pub trait Events: Send + Sync {
-    /// Keeps events in this order. Returns the number of the last.
+    /// Stores events in this order. Returns the number of the last.
     async fn append_events(&self, events: Vec<Event>) -> Result<i64, StoreError>;
 
-    /// Events that are wanted: with `after` the oldest of them first, else the newest.
+    /// Returns the events selected by `query`: with `after` the oldest of them first, else the
+    /// newest.
     async fn events(&self, wanted: &EventFilter) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// The number of the newest; 0 if there is none.
+    /// Returns the number of the newest event; 0 if there is none.
     async fn newest_event(&self) -> Result<i64, StoreError>;
 
-    /// Forgets events from before `before`, and those of each kind that are more than
-    /// `most_of_a_kind`, oldest first. Returns how many.
+    /// Deletes events from before `before`, and the oldest events of each kind that has more than
+    /// `most_of_a_kind`. Returns the number of deleted events.
     async fn trim_events(
         &self,
         before: DateTime<Utc>,

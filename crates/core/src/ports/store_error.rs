@@ -1,31 +1,31 @@
-//! Why the store did not do what it was asked.
+//! Errors of the store.
 
-/// Why a store did not do what it was asked.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database cannot be reached, or said no.
+    /// The database cannot be reached, or reported an error.
     #[error("the database failed")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// There is no working with the database from the start.
+    /// The database cannot be opened.
     #[error("cannot open the database {place}: {reason}; check FEEDGATE_DATABASE")]
     Open {
         /// The file, or the server's host and port.
         place: String,
-        /// What the system or the server says.
+        /// The message of the system or the server.
         reason: String,
     },
-    /// A row holds what this program cannot have written.
+    /// A row contains a value that this program cannot have written.
     #[error("a stored row cannot be read: {0}")]
     Corrupt(String),
-    /// The database was made by a newer feedgate.
+    /// The schema was created by a newer version of feedgate.
     #[error(
         "the database schema has version {found}, but this feedgate knows versions up to {known} \
          only: upgrade feedgate"
     )]
     Newer {
-        /// The schema found.
+        /// The version of the schema.
         found: i64,
-        /// The newest schema this program knows.
+        /// The newest version known to this program.
         known: i64,
     },
     /// The store has been closed.
@@ -34,7 +34,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// A word for logs and metrics, listed in `docs/errors.md`.
+    /// A stable code for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Database(_) | Self::Open { .. } => "database",

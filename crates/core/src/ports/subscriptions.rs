@@ -1,4 +1,4 @@
-//! What may be asked of subscriptions, and of requests that are still to be verified.
+//! The ports of subscriptions and of intents that wait for verification.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -11,22 +11,22 @@ use crate::resource::{Resource, ResourceId};
 use crate::subscription::{DueSubscription, Subscription, SubscriptionId, SubscriptionRequest};
 use crate::topic::{Callback, Topic};
 
-/// Which subscriptions to list.
+/// The subscriptions to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionFilter {
-    /// Only this account's, `AccountId::NOBODY` for the open ones; `None` lists everybody's.
+    /// Only those of this account, `AccountId::NOBODY` for open subscriptions; `None` lists all.
     pub account: Option<AccountId>,
     /// Only those of this topic.
     pub topic: Option<String>,
     /// Only those with this callback.
     pub callback: Option<String>,
-    /// How many to skip.
+    /// The number of subscriptions to skip.
     pub offset: usize,
-    /// How many to return.
+    /// The maximum number of subscriptions.
     pub limit: usize,
 }
 
-/// A subscription in a list, with the resource it watches.
+/// A subscription in a list, with its resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedSubscription {
     /// The subscription.
@@ -35,48 +35,48 @@ pub struct ListedSubscription {
     pub resource: Resource,
 }
 
-/// How a delivery ended.
+/// The result of a delivery.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeliveryResult {
     /// The callback acknowledged everything up to `cursor`.
     Delivered {
-        /// Whose.
+        /// The subscription.
         id: SubscriptionId,
         /// The last number acknowledged.
         cursor: Seq,
-        /// The version of the status that it was told with it.
+        /// The version of the status that was sent.
         status: i64,
     },
-    /// It did not. The cursor stays.
+    /// The delivery failed. The cursor stays.
     Failed {
-        /// Whose.
+        /// The subscription.
         id: SubscriptionId,
-        /// When to try again; `None` waits for the next change.
+        /// When to retry; `None` waits for the next change.
         retry_at: Option<DateTime<Utc>>,
     },
-    /// The callback is gone for good (410) and so is the subscription.
+    /// The callback responded with 410, which deletes the subscription.
     Ended {
-        /// Whose.
+        /// The subscription.
         id: SubscriptionId,
     },
 }
 
-/// Who is told.
+/// Subscriptions and their deliveries.
 #[async_trait]
 pub trait Subscriptions: Send + Sync {
-    /// Keeps a verified wish, with its resource if that is new.
+    /// Stores a verified subscription request, and creates its resource if necessary.
     ///
-    /// A new subscription starts at the head. One with the same account, topic,
-    /// callback and protocol is renewed: secret, format and lease are replaced, its
-    /// failures forgotten, its cursor kept.
+    /// A new subscription starts at the head. A subscription with the same account, topic, callback
+    /// and protocol is renewed: secret, format and lease are replaced, failures are reset, and the
+    /// cursor is kept.
     async fn subscribe(
         &self,
         request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError>;
 
-    /// Ends a subscription; `false` if there was none. `protocol` is the word of
-    /// [`feedgate_protocol::Protocol::as_str`]; `None` ends it in all.
+    /// Deletes a subscription; `false` if there was none. `protocol` is the word of
+    /// [`feedgate_protocol::Protocol::as_str`]; `None` deletes it for all protocols.
     async fn unsubscribe(
         &self,
         account: Option<AccountId>,
@@ -92,11 +92,10 @@ pub trait Subscriptions: Send + Sync {
         filter: &SubscriptionFilter,
     ) -> Result<(Vec<ListedSubscription>, u64), StoreError>;
 
-    /// Takes subscriptions whose cursor lags, longest due first, and hides them from
-    /// other takers until `until`.
+    /// Claims subscriptions whose cursor is behind, longest due first, until `until`.
     ///
-    /// Nothing stays locked in between. If the taker dies, its claim expires and the
-    /// subscription is handed out again: a callback may be told twice, but it is told.
+    /// No lock is held in between. If the process ends, its claim expires and the subscription can
+    /// be claimed again, so that a notification may be sent twice but is never lost.
     async fn claim_subscriptions(
         &self,
         now: DateTime<Utc>,
@@ -104,15 +103,15 @@ pub trait Subscriptions: Send + Sync {
         room: &ClaimLimits,
     ) -> Result<Vec<DueSubscription>, StoreError>;
 
-    /// Keeps how deliveries ended and ends their claims. One whose log has grown
-    /// meanwhile is due again at once. A cursor never moves back.
+    /// Stores the results of deliveries and ends their claims. A subscription whose log has grown
+    /// meanwhile is due again immediately. A cursor never moves back.
     async fn settle(
         &self,
         settled: &[DeliveryResult],
         now: DateTime<Utc>,
     ) -> Result<(), StoreError>;
 
-    /// How far the subscribers of a resource have been told of what came after `before`.
+    /// Returns the delivery progress of a resource for what came after `before`.
     async fn delivery_progress(
         &self,
         resource: ResourceId,
@@ -129,38 +128,37 @@ pub trait Subscriptions: Send + Sync {
     ) -> Result<bool, StoreError>;
 }
 
-/// Where a resource's numbers stood.
+/// The numbers of a resource at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogNumbers {
-    /// The last of its records.
+    /// The newest record.
     pub head: Seq,
-    /// That of its newest body.
+    /// The newest body.
     pub body_version: i64,
 }
 
-/// How far the subscribers of a resource have been told.
+/// The delivery progress of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryProgress {
-    /// How many know all there is, some of it new.
+    /// The number of subscriptions that received everything, including new content.
     pub told: u64,
-    /// How many are being told, or are to be told now.
+    /// The number of subscriptions with a delivery in progress or due.
     pub waiting: u64,
 }
 
-/// What still has to be verified.
+/// Intents that wait for verification.
 #[async_trait]
 pub trait Intents: Send + Sync {
-    /// Keeps an intent, due at `due_at`, and returns its number. A newer one for the same
-    /// account, topic, callback and protocol takes the place of an older.
+    /// Stores an intent, due at `due_at`, and returns its number. It replaces an older one for the
+    /// same account, topic, callback and protocol.
     async fn enqueue_intent(
         &self,
         intent: &Intent,
         due_at: DateTime<Utc>,
     ) -> Result<i64, StoreError>;
 
-    /// Takes intents due at `now`, as far as there is room by the names of the callbacks'
-    /// hosts, and hides them until `until`. Those of callbacks that are subscribed to the
-    /// topic already have no host.
+    /// Claims intents due at `now`, within the limits for the hosts of their callbacks, until
+    /// `until`. The limits do not apply to callbacks that have a subscription to the topic.
     async fn claim_intents(
         &self,
         now: DateTime<Utc>,
@@ -168,12 +166,12 @@ pub trait Intents: Send + Sync {
         room: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError>;
 
-    /// Puts an intent off, one attempt older.
+    /// Postpones an intent after a failed attempt.
     async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError>;
 
-    /// Does what an intent says, now that its callback has agreed, and forgets it, in one
-    /// transaction. `None`, and nothing changes, if it is not held any more: a newer one has
-    /// taken its place, or somebody else has carried it out.
+    /// Carries out an intent after its callback agreed, and deletes it, in one transaction. Returns
+    /// `None` without changes if the intent has been replaced by a newer one, or was carried out
+    /// already.
     async fn complete_intent(
         &self,
         id: i64,
@@ -181,10 +179,10 @@ pub trait Intents: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<Option<EventArrival>, StoreError>;
 
-    /// Forgets an intent: it was refused.
+    /// Deletes an intent that was refused.
     async fn end_intent(&self, id: i64) -> Result<(), StoreError>;
 
-    /// Forgets the intent for the account, topic, callback and protocol of `wish`, if there
-    /// is one: what is asked now is newer.
+    /// Deletes the intent for the account, topic, callback and protocol of `request`, if there is
+    /// one, because a newer request supersedes it.
     async fn supersede(&self, request: &SubscriptionRequest) -> Result<(), StoreError>;
 }

@@ -1,5 +1,5 @@
-//! What may be asked of everything that is watched, and of all who watch it: in steps, none
-//! of which reads more than some thousand rows.
+//! The port of surveys: reads all resources and subscriptions in steps, each of which reads a few
+//! thousand rows at most.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -8,95 +8,94 @@ use super::StoreError;
 use crate::resource::{ResourceId, ResourceKind};
 use crate::subscription::SubscriptionId;
 
-/// A resource that somebody subscribes to, as lists show it.
+/// A resource with subscriptions, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedResource {
-    /// Its number.
+    /// The number of the resource.
     pub id: ResourceId,
-    /// Its topic, as the first subscriber wrote it.
+    /// The topic, as the first subscriber wrote it.
     pub topic: String,
-    /// Its title as plain text; empty if none is known.
+    /// The title as plain text; empty if it is unknown.
     pub title: String,
-    /// The web site it belongs to.
+    /// The web site of the feed.
     pub site_url: Option<String>,
-    /// What it has turned out to be; never a collection.
+    /// The kind; never a collection.
     pub kind: ResourceKind,
-    /// How many subscribe to it, as its publisher is told (rule P34).
+    /// The number of subscriptions, as sent to the publisher (P34).
     pub subscribers: u32,
-    /// When it was last polled.
+    /// When the resource was last polled.
     pub fetched_at: Option<DateTime<Utc>>,
     /// When the newest record was appended to its log.
     pub changed_at: Option<DateTime<Utc>>,
 }
 
-/// A subscription that is no account's.
+/// An open subscription, which belongs to no account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenSubscription {
-    /// Its number.
+    /// The number of the subscription.
     pub id: SubscriptionId,
-    /// Whom to tell, whole: it is not to be shown so (rule S54).
+    /// The callback in full, which must be redacted before it is displayed (S54).
     pub callback: String,
     /// The word of [`feedgate_protocol::Protocol::as_str`].
     pub protocol: String,
-    /// Consecutive changes of which it could not be told.
+    /// The number of consecutive changes that could not be delivered.
     pub errors: u32,
-    /// Consecutive attempts that failed.
+    /// The number of consecutive failed attempts.
     pub failures: u32,
-    /// When the first of them was.
+    /// When the first of them failed.
     pub failing_since: Option<DateTime<Utc>>,
-    /// When it was first made.
+    /// When the subscription was created.
     pub created_at: DateTime<Utc>,
-    /// When it ends unless renewed.
+    /// When the lease ends.
     pub lease_until: DateTime<Utc>,
 }
 
-/// A page of open subscriptions, by the numbers of their resources.
+/// A page of open subscriptions, in the order of their resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenSubscriptions {
-    /// Those of the page; what is no account's may be little of what was read, or nothing.
+    /// The open subscriptions of the page, which may be few or none of the rows that were read.
     pub open: Vec<OpenSubscription>,
     /// Their resources, by number; collections are left out.
     pub resources: Vec<WatchedResource>,
-    /// The last one that was read, behind which the next page begins; `None` on the last.
+    /// The last row that was read, after which the next page begins; `None` on the last page.
     pub next: Option<SubscriptionId>,
 }
 
-/// Subscriptions that are alike.
+/// The number of subscriptions with the same properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriberGroup {
     /// Host and port of their callbacks.
     pub host: String,
     /// The word of [`feedgate_protocol::Protocol::as_str`].
     pub protocol: String,
-    /// Whether their callbacks are told over TLS.
+    /// Whether their callbacks use TLS.
     pub is_https: bool,
-    /// Whether they are no account's.
+    /// Whether they are open subscriptions.
     pub is_open: bool,
-    /// How many there are.
+    /// The number of subscriptions.
     pub many: u64,
-    /// Those of them whose last attempt failed.
+    /// The number of those whose last attempt failed.
     pub failing: u64,
 }
 
-/// What some subscriptions come to.
+/// The counts of a batch of subscriptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionCounts {
-    /// Each subscription is in one of them.
+    /// The groups, which do not overlap.
     pub groups: Vec<SubscriberGroup>,
-    /// The last one that was counted; `None` if there are no more behind it.
+    /// The last subscription that was counted; `None` if there are no more.
     pub next: Option<SubscriptionId>,
 }
 
-/// Everything that is watched, read from its beginning to its end. What changes meanwhile
-/// is seen as it was or as it is.
+/// Surveys of everything that is stored. A survey may or may not include changes made while it
+/// runs.
 #[async_trait]
 pub trait Survey: Send + Sync {
-    /// Some resources that somebody subscribes to, ascending from behind `after`; empty
-    /// behind the last.
+    /// Returns resources with subscriptions, ascending, after `after`; empty at the end.
     async fn watched(&self, after: ResourceId) -> Result<Vec<WatchedResource>, StoreError>;
 
-    /// Reads up to `limit` subscriptions behind `after`, and gives those that are no
-    /// account's and whose lease lasts at `now`.
+    /// Reads up to `limit` subscriptions after `after`, and returns the open ones whose lease has
+    /// not ended at `now`.
     async fn open_page(
         &self,
         after: SubscriptionId,
@@ -104,13 +103,13 @@ pub trait Survey: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<OpenSubscriptions, StoreError>;
 
-    /// Counts some subscriptions behind `after` whose lease lasts at `now`.
+    /// Counts a batch of subscriptions after `after` whose lease has not ended at `now`.
     async fn count_some(
         &self,
         after: SubscriptionId,
         now: DateTime<Utc>,
     ) -> Result<SubscriptionCounts, StoreError>;
 
-    /// How many pings were listed since `since`.
+    /// Returns the number of pings listed since `since`.
     async fn pings_since(&self, since: DateTime<Utc>) -> Result<u64, StoreError>;
 }

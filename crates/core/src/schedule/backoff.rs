@@ -1,7 +1,7 @@
-//! How long to stay away from what fails, by what went wrong.
+//! The delay after a failure, by its class.
 //!
-//! Nothing is given up for ever (rule P30): the longest wait is a month, and a ping or
-//! a new subscription is answered by a poll at once.
+//! Polling never ends (P30): the longest delay is a month, and a ping or a new subscription causes
+//! an immediate poll.
 
 use std::time::Duration;
 
@@ -16,38 +16,37 @@ const MINUTE_S: u32 = 60;
 const HOUR_S: u32 = 3_600;
 const DAY_S: u32 = 24 * HOUR_S;
 
-/// A resource that fails may be back tomorrow …
+/// The longest delay of a failing resource, which may recover tomorrow …
 const LONGEST_FAILING_S: u32 = DAY_S;
-/// … for a month; then it is asked once a week (rules P29, P30).
+/// … for a month, after which it is polled once a week (P29, P30).
 const DEAD_FROM: Duration = Duration::from_secs(30 * DAY_S as u64);
 const LONGEST_DEAD_S: u32 = 7 * DAY_S;
-/// What is gone is asked once a month (rule on 410).
+/// A resource that is gone is polled once a month.
 const GONE_S: u32 = 30 * DAY_S;
-/// A publisher mends a broken document in hours (rule P31).
+/// The delay for a broken document, which publishers repair within hours (P31).
 const LONGEST_UNUSABLE_S: u32 = 6 * HOUR_S;
-/// What a server that asks for less without saying how much less is given, the first
-/// time and at most (rule P26).
+/// The first and the longest delay after 429 without `Retry-After` (P26).
 const SLOW_DOWN_S: u32 = 10 * MINUTE_S;
 const LONGEST_SLOW_DOWN_S: u32 = 6 * HOUR_S;
-/// The longest that `Retry-After` is believed (rule P25).
+/// The maximum `Retry-After` that is followed (P25).
 const LONGEST_RETRY_AFTER_S: u32 = DAY_S;
-/// A resource is believed to be gone once it has said so this often …
+/// A resource counts as gone after this many responses of 410 …
 const GONE_TIMES: u32 = 3;
-/// … and for this long (`docs/contributing/polling.md`, "What answers come to").
+/// … over this time (`docs/contributing/polling.md`, "Responses and their consequences").
 const GONE_FOR: Duration = Duration::from_secs(48 * 3_600);
 
-/// Something went wrong.
+/// A failed poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollSetback {
-    /// What.
+    /// The class of the failure.
     pub class: FailureClass,
-    /// Seconds for which the server asked to be left alone.
+    /// The `Retry-After` of the response in seconds.
     pub retry_after_s: Option<u32>,
 }
 
 impl FailureClass {
-    /// The first wait at least, in seconds (rule P29: five minutes). What somebody has
-    /// to mend by hand is given an hour.
+    /// The minimum delay in seconds (P29: five minutes). Failures that need manual repair get an
+    /// hour.
     fn base_s(self) -> u32 {
         match self {
             FailureClass::Tls | FailureClass::Denied | FailureClass::Forbidden => HOUR_S,
@@ -55,11 +54,11 @@ impl FailureClass {
         }
     }
 
-    /// The longest wait, in seconds, for what has been failing for `failing`.
+    /// The maximum delay in seconds after failures for the time `failing`.
     fn cap_s(self, failing: Duration) -> u32 {
         match self {
             FailureClass::Unusable => LONGEST_UNUSABLE_S,
-            // That no name server answers says nothing of the resource.
+            // A failed DNS lookup says nothing about the resource.
             FailureClass::Lookup => LONGEST_FAILING_S,
             _ if failing >= DEAD_FROM => LONGEST_DEAD_S,
             _ => LONGEST_FAILING_S,
@@ -67,9 +66,9 @@ impl FailureClass {
     }
 }
 
-/// Counts a setback.
+/// Counts a failure.
 pub(super) fn count(polling: &mut Polling, setback: &PollSetback, now: DateTime<Utc>) {
-    // "Slow down" is no sign of a dead feed (rule P26).
+    // A 429 is no sign of a dead feed (P26).
     if setback.class == FailureClass::SlowDown {
         polling.slow_downs = polling.slow_downs.saturating_add(1);
     } else {
@@ -80,13 +79,13 @@ pub(super) fn count(polling: &mut Polling, setback: &PollSetback, now: DateTime<
     polling.gone = if is_gone { polling.gone.saturating_add(1) } else { 0 };
 }
 
-/// Everything is well again.
+/// Resets the failures after a successful poll.
 pub(super) fn forget(polling: &mut Polling) {
     (polling.failures, polling.failing_since) = (0, None);
     (polling.gone, polling.slow_downs) = (0, 0);
 }
 
-/// Whether a resource is believed to be gone for good.
+/// Whether the resource counts as permanently gone.
 pub fn is_gone(polling: &Polling, now: DateTime<Utc>) -> bool {
     let since = polling.failing_since.unwrap_or(now);
     polling.gone >= GONE_TIMES && now >= since + GONE_FOR
@@ -102,7 +101,7 @@ fn leave_alone_s(polling: &Polling, setback: &PollSetback) -> u32 {
     requested_s.max((SLOW_DOWN_S << times).min(LONGEST_SLOW_DOWN_S))
 }
 
-/// Lengthens the period of what has failed. `polling` has counted this setback.
+/// Lengthens the period of a failing resource. `polling` has counted this failure.
 pub(super) fn stay_away(
     steps: &mut PeriodSteps,
     polling: &Polling,

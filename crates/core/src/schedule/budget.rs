@@ -30,7 +30,7 @@ pub struct Demand {
 }
 
 impl Default for Demand {
-    /// What is thought of a resource that was not planned yet.
+    /// The assumed demand of a resource that was not planned yet.
     fn default() -> Demand {
         Demand { unit_ms: 0, least_s: 3_600 }
     }

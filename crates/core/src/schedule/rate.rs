@@ -1,20 +1,20 @@
-//! How often a resource is believed to change: a moving average of its new records.
+//! The rate of new records: a moving average.
 
 use chrono::{DateTime, Utc};
 
 use super::super::polling::Polling;
 
-/// Half of what was seen a week ago still counts.
+/// The half-life of the average: a week.
 const HALF_LIFE_HOURS: f64 = 7.0 * 24.0;
-/// One fetch adds at most this many entries to the rate, so that a bulk import does
-/// not speed a feed up for a week.
+/// The maximum number of entries that one fetch adds to the rate, so that a bulk import does not
+/// accelerate polling for a week.
 const MOST_PER_FETCH: f64 = 10.0;
 
-/// The rate at which something is polled that was never yet reached, so that a
-/// subscription does not wait for hours because its publisher had a bad minute.
+/// The assumed rate of a resource that could not be fetched yet, so that a subscription does not
+/// wait for hours after a short failure.
 pub(super) const UNREACHED_PER_HOUR: f64 = 1.0;
 
-/// What a feed is thought to publish while nothing is known of it: an entry a day.
+/// The assumed rate of a feed while nothing is known about it: one entry per day.
 const UNKNOWN_PER_HOUR: f64 = 1.0 / 24.0;
 
 /// The rate after the first good fetch, from the dates of the entries found: what the

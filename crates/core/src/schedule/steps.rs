@@ -1,4 +1,4 @@
-//! The steps to a period: what each rule says about it, and what comes out.
+//! The steps to a period: the bound set by each rule, and the result.
 
 use std::time::Duration;
 
@@ -15,46 +15,45 @@ use super::{K_LEAST, ScheduleBounds};
 const HOUR_S: u32 = 3_600;
 const DAY_S: u32 = 24 * HOUR_S;
 
-/// Once in a month is as slow as a rate is believed to be.
+/// The minimum rate: one entry per month.
 const SLOWEST_PER_HOUR: f64 = 1.0 / 720.0;
-/// What has brought nothing new for so long …
+/// A resource without new entries for this long …
 const SILENT_FROM: Duration = Duration::from_secs(180 * DAY_S as u64);
 /// … is polled once a day.
 const SILENT_S: u32 = DAY_S;
-/// The fewest entries in a document whose being pushed out means anything.
+/// The minimum number of entries of a document for which a full window is considered.
 pub(super) const LEAST_WINDOW: u32 = 3;
-/// How often a document's window is looked at while it fills once.
+/// The number of polls while new entries fill the window once.
 const LOOKS_A_WINDOW: f64 = 3.0;
-/// A server that sends the whole document every time is asked so many times less …
+/// The factor for a server that sends the whole document every time …
 const UNCONDITIONAL_TIMES: u32 = 3;
-/// … and so many times less if the document is large (rule P54: 15 and 60 minutes where
-/// 5 are the least).
+/// … and the factor if the document is large (P54: 15 and 60 minutes, with a minimum of 5).
 const LARGE_TIMES: u32 = 12;
 const LARGE_BYTES: u32 = 256 * 1_024;
 
-/// What one rule says.
+/// The bound set by one rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PeriodStep {
-    /// How it bounds the period.
+    /// The kind of bound.
     pub bound: PeriodBound,
-    /// At how many seconds.
+    /// The bound in seconds.
     pub secs: u32,
-    /// Why.
+    /// The reason.
     pub reason: PeriodReason,
 }
 
-/// How a rule bounds a period.
+/// The kind of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeriodBound {
-    /// It would be this by itself.
+    /// The period that the rule aims at.
     Wanted,
-    /// It is to be no longer.
+    /// A maximum.
     AtMost,
-    /// It is to be no shorter.
+    /// A minimum.
     AtLeast,
 }
 
-/// A period in the making.
+/// A period that is being computed.
 #[derive(Debug)]
 pub(super) struct PeriodSteps {
     taken: Vec<PeriodStep>,
@@ -62,14 +61,14 @@ pub(super) struct PeriodSteps {
     least_s: u32,
     reason: PeriodReason,
     is_failing: bool,
-    /// The seconds by its rate at the least `k`.
+    /// The period in seconds by the rate at the minimum `k`.
     free_s: f64,
-    /// That of its subscribers.
+    /// The weight of the subscribers.
     weight: f64,
 }
 
 impl PeriodSteps {
-    /// What has come out so far.
+    /// The current period in seconds.
     pub(super) fn secs(&self) -> u32 {
         self.secs
     }
@@ -81,7 +80,7 @@ impl PeriodSteps {
         }
     }
 
-    /// Longer, but not as a promise to anybody.
+    /// Raises the period to a minimum that jitter may undercut.
     pub(super) fn lengthen(&mut self, secs: u32, reason: PeriodReason) {
         self.taken.push(PeriodStep { bound: PeriodBound::AtLeast, secs, reason });
         if secs > self.secs || (secs == self.secs && self.is_failing) {
@@ -89,7 +88,7 @@ impl PeriodSteps {
         }
     }
 
-    /// Longer, and never undercut by jitter.
+    /// Raises the period to a minimum that jitter may not undercut.
     pub(super) fn at_least(&mut self, secs: u32, reason: PeriodReason) {
         if secs == 0 {
             return;
@@ -101,17 +100,18 @@ impl PeriodSteps {
         }
     }
 
-    /// A poll is but a safety net (rule P53: once a day).
+    /// Raises the period of a resource with a reliable upstream, for which polls are a backup (P53:
+    /// once a day).
     pub(super) fn rarely(&mut self) {
         self.lengthen(DAY_S, PeriodReason::Pushed);
     }
 
-    /// Spreads what comes after a failure more widely.
+    /// Increases the jitter after a failure.
     pub(super) fn spread_failures(&mut self) {
         self.is_failing = true;
     }
 
-    /// What came out, every step to it, and how it depends on `k`.
+    /// Returns the period, all steps, and the dependency on `k`.
     pub(super) fn finish(self) -> (Period, Vec<PeriodStep>, Demand) {
         let secs = f64::from(self.secs);
         let jitter_s = if self.is_failing {
@@ -126,7 +126,7 @@ impl PeriodSteps {
     }
 }
 
-/// The least seconds between polls of a resource of this kind.
+/// The minimum interval between polls of a resource of this kind, in seconds.
 fn floor_s(kind: ResourceKind) -> u32 {
     match kind {
         ResourceKind::Feed | ResourceKind::Unknown | ResourceKind::Collection => 60,
@@ -134,7 +134,7 @@ fn floor_s(kind: ResourceKind) -> u32 {
     }
 }
 
-/// The period of a resource that is well, by all the rules.
+/// Computes the period of a resource without failures.
 pub(super) fn steady(
     kind: ResourceKind,
     subscribers: u32,
@@ -177,7 +177,7 @@ fn adaptive(subscribers: u32, polling: &Polling, bounds: &ScheduleBounds) -> Per
     PeriodSteps { taken, secs, least_s, reason, is_failing, free_s, weight }
 }
 
-/// Comes sooner to a document that may lose entries before they are seen.
+/// Shortens the period of a document that may drop entries before they are found.
 fn guard_window(steps: &mut PeriodSteps, polling: &Polling) {
     let entries = polling.window;
     if entries < LEAST_WINDOW || polling.rate_at.is_none() {
@@ -187,18 +187,18 @@ fn guard_window(steps: &mut PeriodSteps, polling: &Polling) {
         steps.at_most(steps.secs() / 2, PeriodReason::WindowOverrun);
     }
     let hours = f64::from(entries) / (LOOKS_A_WINDOW * polling.entries_per_hour);
-    // Saturates: a rate of nothing fills no window.
+    // Saturates, because a rate of zero never fills the window.
     steps.at_most((hours * f64::from(HOUR_S)) as u32, PeriodReason::Window { entries });
 }
 
-/// A floor by how much a poll costs the publisher, where nobody consented to more
-/// (rule P54).
+/// Raises the period by the cost of a poll for the publisher, unless its headers allow shorter ones
+/// (P54).
 fn be_polite(steps: &mut PeriodSteps, polling: &Polling, bounds: &ScheduleBounds) {
     let least = bounds.min_period_s;
     steps.at_least(least, PeriodReason::MinPeriod);
     let is_known = polling.rate_at.is_some();
     let is_cheap = !polling.validators.is_empty() && !polling.resent;
-    // A publisher whose headers say "good for a minute" expects a request every minute.
+    // A publisher whose headers declare a freshness of a minute expects a request every minute.
     let consents = polling.hints.headers_s > 0 && polling.hints.headers_s <= least;
     if !is_known || is_cheap || consents {
         return;

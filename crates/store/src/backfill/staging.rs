@@ -137,7 +137,7 @@ pub(crate) async fn append_old(
     Ok(after.head - before.head)
 }
 
-/// Which of these have a record, though they may be known no more.
+/// Returns the candidates that have a record, even if their entry is no longer known.
 async fn recorded(
     tx: &Tx<'_>,
     id: ResourceId,

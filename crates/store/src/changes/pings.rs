@@ -1,4 +1,4 @@
-//! What others tell us: pings, and the addresses by which they name resources.
+//! Pings, and the addresses by which they name resources.
 
 use std::time::Duration;
 

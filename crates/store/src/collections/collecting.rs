@@ -126,7 +126,7 @@ async fn members(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<i64, Resource
 
 type Taken = Vec<(feedgate_core::record::Record, Audience)>;
 
-/// What stands behind each cursor and reaches anybody, by resource and collection.
+/// Returns the records after each cursor that have an audience, by resource and collection.
 async fn owed(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<(i64, i64), Taken>, StoreError> {
     const OWED: &str = concat!(
         "select given.resource_id, given.collection_id, r.audience, ",
@@ -173,7 +173,7 @@ pub(crate) async fn collect(
     Ok(())
 }
 
-/// Those whose cursors stand where they stood.
+/// Returns those whose cursors have not moved since.
 async fn still_owed(
     tx: &Tx<'_>,
     taken: Vec<PendingCollection>,
@@ -274,7 +274,7 @@ async fn take_in(
     fan_out::mark_collection_subscriptions_due(tx, id, now, head, &after).await
 }
 
-/// What a collection holds of an entry of one of its resources.
+/// The records of a collection for an entry of one of its resources.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     /// The number of its newest record.
@@ -283,7 +283,7 @@ struct Held {
     goes_by_its_id: bool,
 }
 
-/// What a collection holds of the entries that were taken, by resource and id.
+/// Returns what the collection contains of the entries that were taken, by resource and id.
 async fn held(
     tx: &Tx<'_>,
     id: ResourceId,

@@ -1,4 +1,4 @@
-//! What is known of entries: reading it for the classify, and keeping what it said.
+//! Known entries: reads them for the classification, and stores its results.
 //!
 //! All of it runs with the resource's row locked, in the transaction that appends (rules
 //! N11, N13).

@@ -1,4 +1,4 @@
-//! What the procedures of XML-RPC and SOAP have in common: carrying out a registration or a
+//! The common part of the procedures of XML-RPC and SOAP: carrying out a registration or a
 //! ping. The reason of a [`Rejection`] becomes the text of a fault.
 
 use crate::http::kit::params;
