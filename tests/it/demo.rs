@@ -23,8 +23,8 @@ async fn everything_arrives(database: Database) {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}\n{said}\n{told}", output.status);
 
-    // The table: a line for each way, and nothing missing in any.
-    let lines = said.lines().skip_while(|line| !line.starts_with("way ")).skip(1);
+    // The table: a line for each channel, and nothing missing in any.
+    let lines = said.lines().skip_while(|line| !line.starts_with("channel ")).skip(1);
     let numbers = lines.map(|line| {
         let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<usize>().ok());
         (numbers.next().unwrap_or_default(), numbers.next())

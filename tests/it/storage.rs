@@ -142,9 +142,9 @@ async fn what_cannot_be_kept_is_refused_with_its_reason() {
         ("no feed",  "<html/>".to_owned(),      StatusCode::UNPROCESSABLE_ENTITY, "this is no RSS"),
         ("too long", " ".repeat(2_001),         StatusCode::PAYLOAD_TOO_LARGE,    "longer than 2000 bytes"),
         ("a",        feed.clone(),              StatusCode::CREATED,              "/storage/ada/a.xml"),
-        ("bytes",    long,                      StatusCode::INSUFFICIENT_STORAGE, "2 files of 2000 bytes"),
+        ("bytes",    long,                      StatusCode::INSUFFICIENT_STORAGE, "2 files with 2000 bytes"),
         ("b",        feed.clone(),              StatusCode::CREATED,              "/storage/ada/b.xml"),
-        ("files",    feed,                      StatusCode::INSUFFICIENT_STORAGE, "2 files of 2000 bytes"),
+        ("files",    feed,                      StatusCode::INSUFFICIENT_STORAGE, "2 files with 2000 bytes"),
     ];
     for (name, body, status, words) in cases {
         let path = format!("/storage/ada/{}.xml", name.replace(' ', "-"));
