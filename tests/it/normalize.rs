@@ -50,6 +50,19 @@ fn going_through_all_passes_twice_changes_nothing() {
     }
 }
 
+/// What the feature `serde` of `feedgate-feed` promises: a feed that is stored as JSON comes back
+/// whole.
+#[test]
+fn the_model_survives_serialization() {
+    for source in &fixtures().1 {
+        let (bytes, context) = read(source);
+        let Ok(normalized) = feedgate_feed::normalize(&bytes, &context) else { continue };
+        let json = serde_json::to_string(normalized.feed()).unwrap();
+        let again: feedgate_feed::Feed = serde_json::from_str(&json).unwrap();
+        assert_eq!(&again, normalized.feed(), "{}", name(source));
+    }
+}
+
 #[test]
 fn reading_our_own_output_changes_nothing() {
     for source in &fixtures().1 {

@@ -1,5 +1,6 @@
 //! Feedgate under the eyes of a publisher who scores feed readers: a thousand days of
-//! polling, in simulated time, of publishers with all their habits.
+//! polling (`tests/run --full`) or a quarter of them, in simulated time, of publishers with all
+//! their habits.
 //!
 //! Modelled on Rachel Kroll's feed reader score test: its server changes validators in
 //! every way there is and notes who asks for everything without reason, sends what it
@@ -29,8 +30,6 @@ use self::site::{DAY_S, Habits};
 use crate::support::origin::{Origin, Request, Step};
 use crate::support::postgres::{Database, Kind};
 
-/// Days of polling.
-const DAYS: i64 = 1_000;
 /// The gateway is restarted after so many polls.
 const RESTART_EVERY: usize = 53;
 const CLAIM: Duration = Duration::from_secs(60);
@@ -136,11 +135,11 @@ async fn follow(habits: Habits, days: i64) -> Score {
 #[expect(clippy::print_stdout, reason = "how it went, for whoever runs it with --nocapture")]
 async fn is_a_good_guest(habits: Habits) {
     let begun = std::time::Instant::now();
-    let score = follow(habits, DAYS).await;
+    let score = follow(habits, site::days()).await;
     println!("{}: {score:?} in {:?}", habits.name, begun.elapsed());
     let faults = &score.faults;
     assert!(faults.is_empty(), "{} faults: {:#?}", faults.len(), &faults[..faults.len().min(20)]);
-    assert!(score.polls >= 1_000, "it is polled at all");
+    assert!(score.polls >= usize::try_from(site::days()).unwrap(), "it is polled at all");
     assert!(score.unmodified * 2 > score.polls, "most answers are short");
     // What is gone is asked once a month; nobody else is forgotten for two days.
     let longest_s = if habits.goes { 37 * DAY_S } else { 2 * DAY_S };

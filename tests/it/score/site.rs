@@ -7,6 +7,13 @@
 
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 
+use crate::support::cases;
+
+/// Days of polling.
+pub(crate) fn days() -> i64 {
+    if cases::is_full() { 1_000 } else { 250 }
+}
+
 /// Seconds of a day.
 pub(crate) const DAY_S: i64 = 24 * 3_600;
 /// Entries in a document.
@@ -27,9 +34,9 @@ pub(crate) struct Habits {
     pub(crate) ttl_min: i64,
     /// Hours in which nobody should come.
     pub(crate) skip_hours: &'static [u32],
-    /// Whether its feed has moved: for now until day 300, for good from then on.
+    /// Whether its feed has moved: for now until three tenths of the days, for good from then on.
     pub(crate) moves: bool,
-    /// Whether it is gone for a hundred days from day 600 on.
+    /// Whether it is gone for a tenth of the days, from six tenths on.
     pub(crate) goes: bool,
     /// Whether its server says "not modified" to everyone who asks conditionally, for
     /// fifteen days in a hundred.
@@ -134,7 +141,7 @@ impl Trouble {
     /// What is wrong `secs` after the beginning, if anything is.
     pub(crate) fn on(habits: &Habits, secs: i64) -> Option<Trouble> {
         let (day, hour) = (secs / DAY_S, secs % DAY_S / 3_600);
-        if habits.goes && (600..700).contains(&day) {
+        if habits.goes && (days() * 6 / 10..days() * 7 / 10).contains(&day) {
             return Some(Trouble::Gone);
         }
         if habits.sticks && (50..65).contains(&(day % 100)) {
