@@ -41,7 +41,14 @@ pub(crate) async fn write(
     let (url, groups) = (database.to_owned(), HostGroups::new(Duration::ZERO));
     let cut = PageLimits { records, ..PageLimits::default() };
     let forwarding = Default::default();
-    let settings = store::StoreSettings { url, connections: 8, groups, cut, forwarding };
+    let settings = store::StoreSettings {
+        url,
+        connections: 8,
+        groups,
+        cut,
+        forwarding,
+        claim_clock: Default::default(),
+    };
     let store = store::open(&settings).await?;
     let begin = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
     let topic = Topic::parse("https://archive.test/feed".to_owned())?;

@@ -5,11 +5,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Once;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+
 use super::Trouble;
 use super::sink::Sink;
 
 /// Between two looks at another process.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Registrations in progress at once.
+const REGISTERED_TOGETHER: usize = 64;
 /// What the kernel counts processor time in.
 const TICKS_PER_S: f64 = 100.0;
 
@@ -42,6 +46,7 @@ impl Gateway {
             .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
             .env("FEEDGATE_HOST_MIN_INTERVAL_MS", "0")
             .env("FEEDGATE_PING_MIN_INTERVAL_MS", "0")
+            .env("FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN", "1000000")
             .env("FEEDGATE_LOG", "error")
             .stdout(Stdio::null())
             .spawn()?;
@@ -64,16 +69,30 @@ impl Gateway {
         Ok(request.send().await?.text().await?)
     }
 
-    /// Registers the first subscriber, as any would.
-    pub(crate) async fn register(&self, sink: &Sink) -> Result<(), Trouble> {
-        let (port, topic, domain) = (sink.port().to_string(), sink.topic(), sink.domain(0));
-        let form = [
-            ("domain", domain.as_str()),
-            ("port", &port),
-            ("path", "/0"),
+    /// Registers all subscribers, some at a time.
+    pub(crate) async fn register_all(&self, sink: &Sink, many: usize) -> Result<(), Trouble> {
+        let registering = (0..many).map(|n| self.register(sink, n));
+        let mut registering =
+            futures_util::stream::iter(registering).buffer_unordered(REGISTERED_TOGETHER);
+        while let Some(registered) = registering.next().await {
+            registered?;
+        }
+        Ok(())
+    }
+
+    async fn register(&self, sink: &Sink, n: usize) -> Result<(), Trouble> {
+        let (port, topic, domain) = (sink.port().to_string(), sink.topic(), sink.domain(n));
+        let path = format!("/{n}");
+        let mut form = vec![
+            ("port", port.as_str()),
+            ("path", &path),
             ("protocol", "http-post"),
             ("url1", &topic),
         ];
+        // Whoever names no domain is notified at the address it registers from.
+        if sink.has_own_addresses() {
+            form.push(("domain", &domain));
+        }
         let answer = self.post("/pleaseNotify", &form).await?;
         if answer.contains("success=\"true\"") { Ok(()) } else { Err(answer.into()) }
     }

@@ -1,15 +1,20 @@
 //! How fast one change reaches its subscribers: `cargo bench --bench fanout`.
 //!
-//! For each number of subscribers a fresh gateway, the real program in a process of its own,
-//! on SQLite in a temporary folder. Every subscriber has an address of its own, so that every
-//! notification needs a new connection: the hard case, and the usual one. All of them, and
-//! the publisher, are one thread of this program. One subscriber registers as any would; the
-//! others are put into the database. Then the feed changes, and is pinged once.
+//! For each store, each way the subscribers are spread and each number of them, a fresh gateway:
+//! the real program in a process of its own, on SQLite in a temporary folder and on the
+//! PostgreSQL database that `FEEDGATE_BENCH_POSTGRES` names, if it is set. `spread` gives every
+//! subscriber an address of its own, so that every notification needs a new connection; `one
+//! host` puts all of them on one address, as subscribers on a platform are. All of them, and the
+//! publisher, are one thread of this program. They register as rssCloud clients do. Then the feed
+//! changes, and is pinged once. Beside it, a bare reqwest client posts as many requests to the
+//! same subscribers.
+//!
 //! `FEEDGATE_BENCH_SUBSCRIBERS` is how many there are instead, separated by commas, and
 //! `FEEDGATE_BENCH_PROGRAM` another build of feedgate to measure.
-//! `docs/benchmarks.md` says what came of it.
+//! `docs/benchmarks.md` shows the results.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+mod bare;
 mod gateway;
 mod sink;
 
@@ -17,23 +22,13 @@ use std::env;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate_core::host_groups::HostGroups;
-use feedgate_core::page::PageLimits;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
-use feedgate_core::topic::{Callback, Topic};
-use feedgate_protocol::Protocol;
-use feedgate_store as store;
-use futures_util::StreamExt;
-
 use self::gateway::Gateway;
-use self::sink::Sink;
+use self::sink::{Sink, Spread};
 
 /// What goes wrong stops the measurement.
 pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
-const MANY: &str = "1,100,1000,5000,10000,100000";
-/// Subscriptions made side by side, so that they are committed together.
-const SUBSCRIBE_CONCURRENCY: usize = 200;
+const MANY: &str = "1,100,1000,5000,20000";
 /// The longest that a fan-out is waited for.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -42,22 +37,41 @@ async fn main() -> Result<(), Trouble> {
     let many = env::var_os("FEEDGATE_BENCH_SUBSCRIBERS");
     let many = many.map_or(MANY.to_owned(), |many| many.to_string_lossy().into_owned());
     println!(
-        "| subscribers | first ms | last ms | settled ms | a second | CPU s | peak MiB | told | twice |"
+        "| store | subscribers | registrations/s | first ms | last ms | settled ms | a second \
+         | CPU ms each | times bare POST | peak MiB | told | twice |"
     );
-    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    println!("|{}", " ---: |".repeat(12));
     for many in many.split(',') {
-        measure(many.trim().parse()?).await?;
+        for spread in [Spread::OwnAddresses, Spread::OneHost] {
+            let folder = tempfile::tempdir()?;
+            let sqlite = format!("sqlite:{}", folder.path().join("feedgate.db").display());
+            measure("SQLite", &sqlite, spread, many.trim().parse()?).await?;
+            if let Some(url) = env::var_os("FEEDGATE_BENCH_POSTGRES") {
+                let url = url.into_string().map_err(|_| "FEEDGATE_BENCH_POSTGRES is no text")?;
+                empty(&url).await?;
+                measure("PostgreSQL", &url, spread, many.trim().parse()?).await?;
+            }
+        }
     }
     Ok(())
 }
 
-async fn measure(many: usize) -> Result<(), Trouble> {
-    let folder = tempfile::tempdir()?;
-    let database = format!("sqlite:{}", folder.path().join("feedgate.db").display());
-    let sink = Arc::new(Sink::start(many)?);
-    let gateway = Gateway::start(&database).await?;
-    gateway.register(&sink).await?;
-    subscribe(&database, &sink, many).await?;
+/// Drops what an earlier measurement left in the database.
+async fn empty(url: &str) -> Result<(), Trouble> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+    let connection = tokio::spawn(connection);
+    client.batch_execute("drop schema public cascade; create schema public").await?;
+    drop(client);
+    connection.await??;
+    Ok(())
+}
+
+async fn measure(store: &str, database: &str, spread: Spread, many: usize) -> Result<(), Trouble> {
+    let sink = Arc::new(Sink::start(many, spread)?);
+    let gateway = Gateway::start(database).await?;
+    let begun = Instant::now();
+    gateway.register_all(&sink, many).await?;
+    let registering = begun.elapsed();
     gateway.rested().await?;
     sink.begin();
 
@@ -69,51 +83,18 @@ async fn measure(many: usize) -> Result<(), Trouble> {
     gateway.rested().await?;
     let (settled, cpu) = (begun.elapsed(), gateway.cpu()? - cpu);
     let (first, last) = sink.course(begun);
+    let (told, twice) = (sink.told(), sink.twice());
+    let bare = bare::post_to_all(&sink, many).await?;
     println!(
-        "| {many} | {} | {} | {} | {:.0} | {cpu:.2} | {:.0} | {} | {} |",
+        "| {store}, {spread} | {many} | {:.0} | {} | {} | {} | {:.0} | {:.2} | {:.1} | {:.0} | {told} | {twice} |",
+        many as f64 / registering.as_secs_f64(),
         first.as_millis(),
         last.as_millis(),
         settled.as_millis(),
         many as f64 / last.as_secs_f64(),
+        cpu * 1_000.0 / many as f64,
+        last.as_secs_f64() / bare.as_secs_f64(),
         gateway.peak_mib()?,
-        sink.told(),
-        sink.twice(),
     );
-    Ok(())
-}
-
-/// Puts all subscriptions but the first into the database.
-async fn subscribe(database: &str, sink: &Sink, many: usize) -> Result<(), Trouble> {
-    let groups = HostGroups::new(Duration::ZERO);
-    let (url, cut) = (database.to_owned(), PageLimits::default());
-    let settings =
-        store::StoreSettings { url, connections: 1, groups, cut, forwarding: Default::default() };
-    let store = store::open(&settings).await?;
-    let now = feedgate::jobs::runner::now();
-    let wishes = (1..many).map(|n| async move {
-        let wish = SubscriptionRequest {
-            account: None,
-            topic: Topic::parse(sink.topic())?,
-            callback: Callback::parse(sink.callback(n))?,
-            protocol: Protocol::HttpPost,
-            format: Format::Raw,
-            secret: None,
-            updates: Updates::default(),
-            statuses: Statuses::Never,
-            lease: Lease::RSSCLOUD,
-        };
-        Ok::<_, Trouble>(wish)
-    });
-    let store = &*store;
-    let subscribing = wishes.map(|wish| async move {
-        store.subscribe(&wish.await?, now).await?;
-        Ok::<_, Trouble>(())
-    });
-    let mut subscribing =
-        futures_util::stream::iter(subscribing).buffer_unordered(SUBSCRIBE_CONCURRENCY);
-    while let Some(subscribed) = subscribing.next().await {
-        subscribed?;
-    }
-    store.close().await;
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! It reads no more of a request than it must, because its work is done on the same machine
 //! as that which is measured.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -21,6 +22,24 @@ const BACKLOG: u32 = 4_096;
 /// A feed of the usual size.
 const FEED_BYTES: usize = 20_000;
 
+/// How the subscribers are spread over addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// Each has an address of its own.
+    OwnAddresses,
+    /// All are on one.
+    OneHost,
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Spread::OwnAddresses => "own addresses",
+            Spread::OneHost => "one host",
+        })
+    }
+}
+
 /// What the thread and whoever asks share.
 struct State {
     /// Notifications of each subscriber since the beginning.
@@ -35,12 +54,13 @@ struct State {
 /// A publisher with one feed, and its subscribers.
 pub(crate) struct Sink {
     port: u16,
+    spread: Spread,
     state: Arc<State>,
 }
 
 impl Sink {
     /// Starts one with so many subscribers.
-    pub(crate) fn start(many: usize) -> Result<Sink, Trouble> {
+    pub(crate) fn start(many: usize, spread: Spread) -> Result<Sink, Trouble> {
         let state = Arc::new(State {
             told: (0..many).map(|_| AtomicUsize::new(0)).collect(),
             reached: AtomicUsize::new(0),
@@ -51,7 +71,12 @@ impl Sink {
         let shared = Arc::clone(&state);
         thread::spawn(move || run(shared, &listens));
         let port = port.recv()??;
-        Ok(Sink { port, state })
+        Ok(Sink { port, spread, state })
+    }
+
+    /// Whether each subscriber has an address of its own.
+    pub(crate) fn has_own_addresses(&self) -> bool {
+        self.spread == Spread::OwnAddresses
     }
 
     /// The port of all.
@@ -66,6 +91,9 @@ impl Sink {
 
     /// The address of a subscriber.
     pub(crate) fn domain(&self, n: usize) -> String {
+        if self.spread == Spread::OneHost {
+            return Ipv4Addr::LOCALHOST.to_string();
+        }
         let octet = |n: usize| u8::try_from(n % ON_A_NET + 1).unwrap_or(u8::MAX);
         let (nets, rest) = (n / (ON_A_NET * ON_A_NET), n / ON_A_NET);
         Ipv4Addr::new(127, octet(nets + 1), octet(rest), octet(n)).to_string()

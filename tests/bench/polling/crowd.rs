@@ -116,6 +116,7 @@ impl Crowd {
             groups,
             cut: PageLimits::default(),
             forwarding: Default::default(),
+            claim_clock: Default::default(),
         })
         .await?;
         let settings =
