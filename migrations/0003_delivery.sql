@@ -31,6 +31,8 @@ create table subscriptions (
     -- When it may be claimed: at once, at a retry, or at the end of a claim; null: nothing is owed.
     due_at              bigint,
     claimed_until       bigint,              -- until when a node delivers; null: no node does
+    -- Tells this claim from all others; 0: nobody holds one.
+    claim_token         bigint not null default 0,
     -- The last number that the current delivery may reach.
     claimed_upto        bigint not null default 0,
     failures            bigint not null default 0, -- consecutive failed attempts
@@ -43,9 +45,9 @@ create table subscriptions (
 );
 
 -- Serves claim_subscriptions: what is due, longest due first.
-create index subscriptions_due_at on subscriptions (due_at) where due_at is not null;
+create index subscriptions_due_at on subscriptions (due_at, id) where due_at is not null;
 -- Serves claim_subscriptions when one host has more due than it may be sent at once.
-create index subscriptions_host on subscriptions (host, due_at) where due_at is not null;
+create index subscriptions_host on subscriptions (host, due_at, id) where due_at is not null;
 -- Serves list.
 create index subscriptions_account on subscriptions (account_id, id);
 -- Serves drop_expired.

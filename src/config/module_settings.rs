@@ -37,6 +37,7 @@ impl Config {
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
             cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
             forwarding: PingForwarding::default(),
+            claim_clock: store::ClaimClock::Database,
         }
     }
 
@@ -131,6 +132,7 @@ impl Config {
         deliver::DeliverySettings {
             public_url: public_url.clone(),
             claim: self.job_lease,
+            concurrency: self.delivery_concurrency,
             per_host: self.delivery_concurrency_per_host,
             signature: self.signature,
         }

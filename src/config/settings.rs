@@ -202,8 +202,10 @@ settings! {
         FEEDGATE_DELIVERY_CONCURRENCY = "512" => delivery_concurrency: usize,
             number("", 1..=100_000);
 
-        /// The maximum number of concurrent deliveries to one host.
-        FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST = "8" => delivery_concurrency_per_host: usize,
+        /// The highest number of deliveries in progress at once to one host. A host begins with 8,
+        /// or this number if it is lower. It is sent more at once while it responds quickly, and
+        /// half as many after a 429, a 503, a timeout or a rise of its latency.
+        FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST = "32" => delivery_concurrency_per_host: usize,
             number("", 1..=100_000);
 
         /// The time limit for one delivery or verification.

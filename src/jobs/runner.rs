@@ -60,6 +60,11 @@ pub trait Job: Send + Sync + 'static {
 
     /// Processes one item and records the result. The job handles its own failures.
     fn perform(&self, item: Self::Item) -> impl Future<Output = ()> + Send;
+
+    /// Gives back what was claimed and not begun. Called once, when nothing is claimed any more.
+    fn stopped(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 }
 
 /// The limits of one worker.
@@ -121,6 +126,7 @@ pub async fn run<J: Job>(
         }
     }
 
+    job.stopped().await;
     running.close();
     if timeout(config.shutdown_grace, running.wait()).await.is_err() {
         warn!(

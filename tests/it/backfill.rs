@@ -14,6 +14,7 @@ use feedgate::jobs::runner::{self, Job};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Patience};
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
+use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::resource::Resource;
@@ -103,8 +104,9 @@ impl Bench {
     /// What subscriptions are owed: cursor and end.
     async fn owed(&self) -> Vec<(i64, i64)> {
         let now = runner::now();
-        let due = self.store.claim_subscriptions(now, now + Duration::from_secs(60), &room()).await;
-        due.unwrap().iter().map(|due| (due.subscription.cursor.0, due.owed.0)).collect()
+        let (until, start) = (now + Duration::from_secs(60), QueuePosition::START);
+        let due = self.store.claim_subscriptions(now, until, &room(), start).await;
+        due.unwrap().due.iter().map(|due| (due.subscription.cursor.0, due.owed.0)).collect()
     }
 
     /// Publishes the entries 1 to `newest` as an archive, so many on a page.

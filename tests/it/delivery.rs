@@ -64,6 +64,7 @@ impl Node {
             host_spacing: Duration::ZERO,
         });
         let settings = DeliverySettings {
+            concurrency,
             public_url: "https://gateway.test/".parse().unwrap(),
             claim: Duration::from_secs(60),
             per_host,

@@ -15,6 +15,7 @@ use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::jobs::runner;
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient};
+use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceKind};
@@ -107,8 +108,9 @@ impl Bench {
     /// What subscriptions are owed: cursor and end.
     async fn owed(&self) -> Vec<(i64, i64)> {
         let now = runner::now();
-        let due = self.store.claim_subscriptions(now, now + Duration::from_secs(1), &room()).await;
-        due.unwrap().iter().map(|due| (due.subscription.cursor.0, due.owed.0)).collect()
+        let (until, start) = (now + Duration::from_secs(1), QueuePosition::START);
+        let due = self.store.claim_subscriptions(now, until, &room(), start).await;
+        due.unwrap().due.iter().map(|due| (due.subscription.cursor.0, due.owed.0)).collect()
     }
 
     /// The ids of the records of a resource, oldest first.

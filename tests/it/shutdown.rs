@@ -152,8 +152,14 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
 
     let url = format!("sqlite:{}", folder.path().join("feedgate-data/feedgate.db").display());
     let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
-    let settings =
-        store::StoreSettings { url, connections: 1, groups, cut, forwarding: Default::default() };
+    let settings = store::StoreSettings {
+        url,
+        connections: 1,
+        groups,
+        cut,
+        forwarding: Default::default(),
+        claim_clock: Default::default(),
+    };
     let store = store::open(&settings).await.unwrap();
     let (listed, _) = store
         .list(&SubscriptionFilter { limit: 9, ..SubscriptionFilter::default() })

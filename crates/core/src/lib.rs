@@ -7,6 +7,7 @@ pub mod account;
 pub mod backfill;
 pub mod backlog_smoothing;
 pub mod change_detection;
+pub mod claim;
 pub mod collection;
 pub mod event;
 pub mod host;

@@ -43,8 +43,8 @@ pub use events::{DroppedSubscription, EventArrival, Events};
 pub use ping_forwarding::PingTargets;
 pub use store_error::StoreError;
 pub use subscriptions::{
-    DeliveryProgress, DeliveryResult, Intents, ListedSubscription, LogNumbers, SubscriptionFilter,
-    Subscriptions,
+    ClaimedSubscriptions, DeliveryOutcome, DeliveryProgress, DeliveryResult, Intents,
+    ListedSubscription, LogNumbers, SubscriptionFilter, Subscriptions,
 };
 pub use survey::{
     OpenSubscription, OpenSubscriptions, SubscriberGroup, SubscriptionCounts, Survey,

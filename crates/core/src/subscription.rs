@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use feedgate_protocol::Protocol;
 
 use super::account::AccountId;
+use super::claim::ClaimToken;
 use super::record::{Audience, Seq};
 use super::resource_id::ResourceId;
 use super::status::Status;
@@ -284,8 +285,10 @@ pub struct Subscription {
 pub struct DueSubscription {
     /// The subscription as it stood when claimed.
     pub subscription: Subscription,
-    /// The number up to which it is due: the head of the log, or the body version for
-    /// [`Format::Raw`].
+    /// The claim under which it was handed out.
+    pub claim: ClaimToken,
+    /// The number up to which it is owed: the head of the log, or the body version
+    /// for [`Format::Raw`].
     pub owed: Seq,
     /// The version of the status to send ([`Statuses::version`]).
     pub status: i64,

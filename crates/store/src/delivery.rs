@@ -1,8 +1,10 @@
 //! Who is notified, and how far they have been told.
 
+pub(crate) mod claim;
 pub(crate) mod deliveries;
 pub(crate) mod intents;
 pub(crate) mod ping_forwarding;
 pub(crate) mod row;
 pub(crate) mod subscriber_counts;
+pub(crate) mod subscription_batcher;
 pub(crate) mod subscriptions;

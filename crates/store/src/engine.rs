@@ -2,6 +2,7 @@
 
 pub(crate) mod claims;
 pub(crate) mod error;
+pub(crate) mod lease;
 pub(crate) mod migrate;
 pub(crate) mod postgres;
 pub(crate) mod sql;

@@ -25,6 +25,7 @@ mod log;
 mod maintenance;
 mod resources;
 
+use crate::delivery::subscription_batcher::SubscriptionBatcher;
 use crate::engine::migrate;
 use crate::engine::postgres::{self, Postgres};
 use crate::engine::sqlite::Sqlite;
@@ -42,6 +43,8 @@ use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 
 pub use crate::collections::collecting::COLLECT_BATCH;
+pub use crate::engine::lease::ClaimClock;
+use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
 use feedgate_core::ports::{Store, StoreError, WakeSignals};
 
@@ -60,6 +63,8 @@ pub struct StoreSettings {
     pub cut: PageLimits,
     /// Which changes are forwarded to ping targets, and to whom.
     pub forwarding: PingForwarding,
+    /// Whose clock decides whether a claim has expired.
+    pub claim_clock: ClaimClock,
 }
 
 /// Opens the store, makes it if it is new, and brings its schema up to date.
@@ -82,8 +87,11 @@ pub(crate) struct Db {
     engine: Engine,
     pub(crate) wake_signals: WakeSignals,
     pub(crate) poll_results: PollResultBatcher,
+    pub(crate) subscriptions: SubscriptionBatcher,
     /// The version of the schema that this program works with.
     pub(crate) schema_version: i64,
+    /// Makes the leases of claims.
+    pub(crate) claims: Leases,
     /// Which servers are limited together.
     pub(crate) groups: HostGroups,
     /// How much a page takes.
@@ -133,9 +141,21 @@ impl Db {
         let forwarding = Arc::new(settings.forwarding.clone());
         let db = Arc::new_cyclic(|db| {
             let poll_results = PollResultBatcher::start(Weak::clone(db));
+            let subscriptions = SubscriptionBatcher::start(Weak::clone(db));
             let schema_version = migrate::newest(migrations);
             let groups = groups.clone();
-            Db { engine, wake_signals, poll_results, schema_version, groups, cut, forwarding }
+            let claims = Leases::new(settings.claim_clock);
+            Db {
+                engine,
+                wake_signals,
+                poll_results,
+                subscriptions,
+                schema_version,
+                claims,
+                groups,
+                cut,
+                forwarding,
+            }
         });
         db.migrate(migrations.into()).await?;
         db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;

@@ -323,6 +323,7 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::*;
+    use feedgate_core::claim::ClaimToken;
 
     const TOPIC: &str = "https://tides.test/feed";
 
@@ -334,6 +335,7 @@ mod tests {
             groups: HostGroups::new(Duration::ZERO),
             cut: PageLimits::default(),
             forwarding: PingForwarding::default(),
+            claim_clock: Default::default(),
         };
         let store = feedgate_store::open(&settings).await.unwrap();
         let topic = Topic::parse(TOPIC).unwrap();
@@ -361,7 +363,13 @@ mod tests {
             lease_until: DateTime::UNIX_EPOCH,
             created_at: DateTime::UNIX_EPOCH,
         };
-        DueSubscription { subscription, owed: Seq(0), status, told_before: Seq(0) }
+        DueSubscription {
+            subscription,
+            claim: ClaimToken::NONE,
+            owed: Seq(0),
+            status,
+            told_before: Seq(0),
+        }
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

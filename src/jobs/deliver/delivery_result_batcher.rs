@@ -34,12 +34,23 @@ impl DeliveryResultBatcher {
         DeliveryResultBatcher { pending }
     }
 
-    /// Records the result of one delivery; returns when it is stored.
-    pub(super) async fn record(&self, results: DeliveryResult) -> Stored {
-        let closed = || Arc::new(StoreError::Closed);
+    /// Hands in the result of one delivery. Waits while too many results are pending.
+    pub(super) async fn submit(&self, result: DeliveryResult) -> PendingRecord {
         let (done, stored) = oneshot::channel();
-        self.pending.send((results, done)).await.map_err(|_| closed())?;
-        stored.await.unwrap_or_else(|_| Err(closed()))
+        // A batcher that is gone drops `done`, by which the caller learns of it.
+        let _ = self.pending.send((result, done)).await;
+        PendingRecord(stored)
+    }
+}
+
+/// A result that is being stored.
+#[derive(Debug)]
+pub(super) struct PendingRecord(oneshot::Receiver<Stored>);
+
+impl PendingRecord {
+    /// Returns when the result is stored.
+    pub(super) async fn stored(self) -> Stored {
+        self.0.await.unwrap_or_else(|_| Err(Arc::new(StoreError::Closed)))
     }
 }
 
@@ -53,12 +64,23 @@ async fn record_batches(store: Arc<dyn Store>, mut pending: mpsc::Receiver<Pendi
                 Ok(None) | Err(_) => break,
             }
         }
-        let (results, done): (Vec<DeliveryResult>, Vec<oneshot::Sender<Stored>>) =
-            batch.into_iter().unzip();
-        let stored = store.settle(&results, runner::now()).await.map_err(Arc::new);
-        for done in done {
-            // The receiver is gone if the attempt was aborted at shutdown.
-            done.send(stored.clone()).unwrap_or_default();
-        }
+        record_batch(&*store, batch).await;
+    }
+}
+
+/// Records a batch in one transaction. If that fails, each result is recorded by itself: one
+/// that cannot be stored must not cause the others to be delivered again.
+async fn record_batch(store: &dyn Store, batch: Vec<PendingResult>) {
+    let results: Vec<DeliveryResult> = batch.iter().map(|(result, _)| result.clone()).collect();
+    let stored = store.settle(&results, runner::now()).await.map_err(Arc::new);
+    let is_retried = stored.is_err() && batch.len() > 1;
+    for (result, done) in batch {
+        let stored = if is_retried {
+            store.settle(&[result], runner::now()).await.map_err(Arc::new)
+        } else {
+            stored.clone()
+        };
+        // The receiver is gone if the attempt was aborted at shutdown.
+        done.send(stored).unwrap_or_default();
     }
 }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::concurrency_limit::HostResponse;
 use crate::net::{CallbackResponse, FetchError, freshness};
-use feedgate_core::ports::DeliveryResult;
+use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
-use feedgate_core::subscription::{Subscription, SubscriptionId};
+use feedgate_core::subscription::Subscription;
 
 /// The waits before a failed WebSub delivery is retried: after the first failure, the second, …
 /// (D6). The last wait is repeated until the lease ends.
@@ -32,12 +33,12 @@ pub(super) enum DeliveryVerdict {
 }
 
 impl DeliveryVerdict {
-    /// The result for the store: delivered up to `last`, with the version `status` of the status.
-    pub(super) fn into_result(self, id: SubscriptionId, last: Seq, status: i64) -> DeliveryResult {
+    /// The outcome for the store: delivered up to `last`, with the version `status` of the status.
+    pub(super) fn into_outcome(self, last: Seq, status: i64) -> DeliveryOutcome {
         match self {
-            DeliveryVerdict::Delivered => DeliveryResult::Delivered { id, cursor: last, status },
-            DeliveryVerdict::Failed(retry_at) => DeliveryResult::Failed { id, retry_at },
-            DeliveryVerdict::Ended => DeliveryResult::Ended { id },
+            DeliveryVerdict::Delivered => DeliveryOutcome::Delivered { cursor: last, status },
+            DeliveryVerdict::Failed(retry_at) => DeliveryOutcome::Failed { retry_at },
+            DeliveryVerdict::Ended => DeliveryOutcome::Ended,
         }
     }
 }
@@ -97,6 +98,15 @@ pub(super) fn result_code(response: &Result<CallbackResponse, FetchError>) -> &'
     }
 }
 
+/// What the response says about the load of the host.
+pub(super) fn host_response(answer: &Result<CallbackResponse, FetchError>) -> HostResponse {
+    match answer {
+        Ok(reply) if reply.status.is_success() => HostResponse::Accepted,
+        _ if is_overloaded(answer) => HostResponse::Overloaded,
+        _ => HostResponse::Failed,
+    }
+}
+
 /// How long to wait before the next attempt; `None` waits for the next change.
 fn wait(
     subscription: &Subscription,
@@ -131,7 +141,7 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use feedgate_core::resource::ResourceId;
-    use feedgate_core::subscription::{Format, Statuses, Updates};
+    use feedgate_core::subscription::{Format, Statuses, SubscriptionId, Updates};
     use feedgate_core::topic::{Callback, Topic};
     use feedgate_protocol::Protocol;
     use http::header::{DATE, RETRY_AFTER};

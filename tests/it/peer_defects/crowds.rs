@@ -18,6 +18,7 @@ use sink::Sink;
 
 /// The one of the benchmark, in which there are a hundred thousand of them.
 #[path = "../../bench/fanout/sink.rs"]
+#[expect(dead_code, reason = "the benchmark spreads subscribers in two ways")]
 mod sink;
 
 /// What goes wrong stops the test.
@@ -53,7 +54,7 @@ async fn subscribe(store: &Arc<dyn Store>, wishes: impl Iterator<Item = Subscrip
 #[tokio::test(flavor = "multi_thread")]
 async fn b06_of_a_thousand_subscribers_each_is_told_once() {
     const MANY: usize = 1_000;
-    let sink = Sink::start(MANY).unwrap();
+    let sink = Sink::start(MANY, sink::Spread::OwnAddresses).unwrap();
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[("FEEDGATE_DELIVERY_CONCURRENCY", "64")]).await;
     let (port, topic) = (sink.port().to_string(), sink.topic());

@@ -1,6 +1,5 @@
 //! Collections: what is appended to one log arrives in another, once and in order.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -10,7 +9,6 @@ use feedgate_core::change_detection::Deletion;
 use feedgate_core::collection::{Collection, CollectionKind, CollectionName, PendingCollection};
 use feedgate_core::page::ArchivedId;
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::Store;
 use feedgate_core::record::{Digest, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Lease, SubscriptionRequest};
@@ -20,6 +18,7 @@ use feedgate_store::COLLECT_BATCH;
 use futures_util::stream::{self, StreamExt};
 
 use super::{at, document, entry, on_both_stores, poll, resource, room, topic, wish};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -40,14 +39,14 @@ on_both_stores!(
 /// Cursors in one step.
 const STEP: usize = 20;
 
-async fn open(store: &Arc<dyn Store>, scope: CollectionKind) -> ResourceId {
+async fn open(store: &ClaimingStore, scope: CollectionKind) -> ResourceId {
     let topic = topic(&format!("collected/{}/recent", scope.kept().replace(' ', "-")));
     let collection = Collection { scope, topic, title: "A collection".to_owned() };
     store.open_collection(&collection, at(0)).await.unwrap().id
 }
 
 /// A named collection of these topics, none of which has published anything yet.
-async fn named(store: &Arc<dyn Store>, topics: &[&str]) -> ResourceId {
+async fn named(store: &ClaimingStore, topics: &[&str]) -> ResourceId {
     let id = open(store, CollectionKind::Named(CollectionName::parse("news").unwrap())).await;
     let topics: Vec<Topic> = topics.iter().map(|name| topic(name)).collect();
     store.set_members(id, &topics, at(0)).await.unwrap();
@@ -55,11 +54,11 @@ async fn named(store: &Arc<dyn Store>, topics: &[&str]) -> ResourceId {
 }
 
 /// Lets the resource of this topic publish entries.
-async fn publish(store: &Arc<dyn Store>, name: &str, second: i64, ids: &[&str]) {
+async fn publish(store: &ClaimingStore, name: &str, second: i64, ids: &[&str]) {
     publish_found(store, name, found(second, ids.iter().map(|id| entry(id)).collect())).await;
 }
 
-async fn publish_found(store: &Arc<dyn Store>, name: &str, poll: Poll) {
+async fn publish_found(store: &ClaimingStore, name: &str, poll: Poll) {
     let resource = store.ensure(&topic(name), at(0)).await.unwrap();
     store.record(resource.id, &poll).await.unwrap();
 }
@@ -72,12 +71,12 @@ fn found(second: i64, candidates: Vec<Candidate>) -> Poll {
     poll
 }
 
-async fn claim(store: &Arc<dyn Store>, now: DateTime<Utc>) -> Vec<PendingCollection> {
+async fn claim(store: &ClaimingStore, now: DateTime<Utc>) -> Vec<PendingCollection> {
     store.claim_collecting(now, now + Duration::from_secs(60), STEP).await.unwrap()
 }
 
 /// Takes in all there is. Returns how many steps that took.
-async fn settle(store: &Arc<dyn Store>, second: i64) -> usize {
+async fn settle(store: &ClaimingStore, second: i64) -> usize {
     for steps in 0.. {
         let claimed = claim(store, at(second)).await;
         assert!(claimed.len() <= STEP);
@@ -93,7 +92,7 @@ async fn settle(store: &Arc<dyn Store>, second: i64) -> usize {
 }
 
 /// The ids of the entries in a log.
-async fn log(store: &Arc<dyn Store>, id: ResourceId) -> Vec<String> {
+async fn log(store: &ClaimingStore, id: ResourceId) -> Vec<String> {
     let records = store.read_after(id, Seq::NONE, 1_000_000).await.unwrap();
     let seqs: Vec<_> = records.iter().map(|record| record.seq.0).collect();
     assert_eq!(seqs, (1..=records.len() as i64).collect::<Vec<_>>(), "no gaps");
@@ -102,7 +101,7 @@ async fn log(store: &Arc<dyn Store>, id: ResourceId) -> Vec<String> {
 }
 
 async fn what_members_publish_is_collected_once_and_in_order(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = named(&store, &["a", "b"]).await;
     publish(&store, "a", 1, &["a1", "a2"]).await;
     publish(&store, "b", 2, &["b1"]).await;
@@ -125,7 +124,7 @@ async fn what_members_publish_is_collected_once_and_in_order(database: Database)
 }
 
 async fn what_is_claimed_and_not_taken_in_is_handed_out_again(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = named(&store, &["a"]).await;
     publish(&store, "a", 1, &["a1"]).await;
     assert_eq!(claim(&store, at(2)).await.len(), 1);
@@ -133,14 +132,14 @@ async fn what_is_claimed_and_not_taken_in_is_handed_out_again(database: Database
     publish(&store, "a", 4, &["a1", "a2"]).await;
     drop(store);
 
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     assert_eq!(claim(&store, at(61)).await, []);
     settle(&store, 62).await;
     assert_eq!(log(&store, news).await, ["a1", "a2"]);
 }
 
 async fn two_nodes_that_hold_the_same_claim_take_it_in_once(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = named(&store, &["a"]).await;
     publish(&store, "a", 1, &["a1"]).await;
     let slow = claim(&store, at(2)).await;
@@ -156,7 +155,7 @@ async fn two_nodes_that_hold_the_same_claim_take_it_in_once(database: Database) 
 }
 
 async fn a_first_document_is_no_news_for_a_collection_either(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = named(&store, &["a"]).await;
     let mut first = found(1, vec![entry("a1"), entry("a2")]);
     first.silent = true;
@@ -167,7 +166,7 @@ async fn a_first_document_is_no_news_for_a_collection_either(database: Database)
     assert_eq!(log(&store, news).await, ["a3"]);
 }
 
-async fn account(store: &Arc<dyn Store>, login: &str) -> AccountId {
+async fn account(store: &ClaimingStore, login: &str) -> AccountId {
     let hash = TokenHash::from_token(login);
     let (login, name) = (login.to_owned(), "test".to_owned());
     let token = NewToken { login: login.clone(), name, scopes: Scopes::all(), hash: hash.clone() };
@@ -183,7 +182,7 @@ fn mine(account: AccountId, name: &str, callback: &str) -> SubscriptionRequest {
 }
 
 async fn an_account_collects_what_it_subscribes_to_while_it_does(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let (me, other) = (account(&store, "me").await, account(&store, "other").await);
     store.subscribe(&mine(me, "a", "1"), at(0)).await.unwrap();
     let collected = open(&store, CollectionKind::Account(me)).await;
@@ -217,7 +216,7 @@ async fn an_account_collects_what_it_subscribes_to_while_it_does(database: Datab
 }
 
 async fn everything_is_what_is_public_while_the_collection_is_open(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     publish(&store, "a", 0, &["a1"]).await;
     let all = open(&store, CollectionKind::All).await;
     publish(&store, "a", 1, &["a1", "a2"]).await;
@@ -251,7 +250,7 @@ fn said(id: &str, text: &str) -> Candidate {
 }
 
 async fn n7_an_update_takes_the_place_of_the_entry_of_its_own_member(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = named(&store, &["a", "b"]).await;
     publish_found(&store, "a", found(1, vec![said("x", "a")])).await;
     publish_found(&store, "b", found(2, vec![said("x", "b")])).await;
@@ -277,7 +276,7 @@ async fn n7_an_update_takes_the_place_of_the_entry_of_its_own_member(database: D
 }
 
 async fn what_is_taken_back_is_taken_back_where_it_is_held(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     publish(&store, "a", 0, &["early", "x"]).await;
     publish(&store, "b", 0, &["one"]).await;
     let news = named(&store, &["a", "b"]).await;
@@ -314,7 +313,7 @@ async fn what_is_taken_back_is_taken_back_where_it_is_held(database: Database) {
 }
 
 async fn who_follows_a_collection_is_due_when_it_grows(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = named(&store, &["a"]).await;
     let topic = resource(&store, news).await.topic;
     let follow = SubscriptionRequest { topic, ..wish("a", "https://you.test/cb") };
@@ -329,7 +328,7 @@ async fn who_follows_a_collection_is_due_when_it_grows(database: Database) {
 }
 
 async fn a_collection_is_never_polled_nor_forgotten(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = open(&store, CollectionKind::Named(CollectionName::parse("news").unwrap())).await;
     let topic = resource(&store, news).await.topic;
     let follow = SubscriptionRequest { topic: topic.clone(), ..wish("a", "https://you.test/cb") };
@@ -345,7 +344,7 @@ async fn a_collection_is_never_polled_nor_forgotten(database: Database) {
 }
 
 async fn members_count_as_subscribers_until_they_leave(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = named(&store, &["a", "b"]).await;
     named(&store, &["a", "b"]).await;
     let subscribers = |name: &'static str| {
@@ -366,7 +365,7 @@ async fn members_count_as_subscribers_until_they_leave(database: Database) {
 
 async fn a_thousand_members_are_taken_in_by_small_steps(database: Database) {
     const MEMBERS: usize = 1_000;
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let all = open(&store, CollectionKind::All).await;
     let publish = |n: usize| {
         let store = &store;

@@ -12,6 +12,7 @@ use feedgate_store as store;
 use feedgate_store::StoreSettings;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(n13_an_append_survives_whole_or_not_at_all);
@@ -32,6 +33,7 @@ async fn the_child_that_is_killed() {
         groups: HostGroups::new(Duration::ZERO),
         cut: PageLimits::default(),
         forwarding: Default::default(),
+        claim_clock: Default::default(),
     })
     .await
     .unwrap();
@@ -50,7 +52,7 @@ async fn the_child_that_is_killed() {
 }
 
 async fn n13_an_append_survives_whole_or_not_at_all(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let sub = subscribe(&store, "a", "https://callback.test/").await.id;
     let mut acknowledged = 0;
     for round in 1..=6 {

@@ -1,13 +1,12 @@
 //! Cursors: who is owed what, and how deliveries end.
 
-use std::sync::Arc;
-
-use feedgate_core::ports::{DeliveryResult, Store};
+use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Format, Subscription, SubscriptionId};
 use feedgate_feed::Body;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, wish};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -16,6 +15,9 @@ on_both_stores!(
     a_retry_waits_for_its_time_and_then_brings_everything,
     without_a_retry_the_next_change_is_waited_for,
     a_callback_that_is_gone_ends_its_subscription,
+    a_result_whose_claim_was_lost_changes_nothing,
+    a_claim_that_is_renewed_or_released_is_due_then,
+    a_host_is_claimed_for_from_both_ends_of_its_queue,
     many_are_settled_at_once,
     raw_cursors_run_over_body_versions,
     what_was_there_before_is_not_told,
@@ -26,38 +28,39 @@ on_both_stores!(
 );
 
 /// Takes what is due at `seconds`, with a claim of ten seconds.
-async fn take(store: &Arc<dyn Store>, seconds: i64) -> Vec<(SubscriptionId, i64, i64)> {
+async fn take(store: &ClaimingStore, seconds: i64) -> Vec<(SubscriptionId, i64, i64)> {
     let due = store.claim_subscriptions(at(seconds), at(seconds + 10), &room()).await.unwrap();
     due.iter().map(|due| (due.subscription.id, due.subscription.cursor.0, due.owed.0)).collect()
 }
 
-async fn settle(store: &Arc<dyn Store>, seconds: i64, settled: DeliveryResult) {
+async fn settle(store: &ClaimingStore, seconds: i64, settled: (SubscriptionId, DeliveryOutcome)) {
     store.settle(&[settled], at(seconds)).await.unwrap();
 }
 
-fn delivered(id: SubscriptionId, cursor: i64) -> DeliveryResult {
-    DeliveryResult::Delivered { id, cursor: Seq(cursor), status: 0 }
+fn delivered(id: SubscriptionId, cursor: i64) -> (SubscriptionId, DeliveryOutcome) {
+    (id, DeliveryOutcome::Delivered { cursor: Seq(cursor), status: 0 })
 }
 
 /// The subscription as it stands, if it stands.
-async fn now(store: &Arc<dyn Store>, id: SubscriptionId) -> Option<Subscription> {
+async fn now(store: &ClaimingStore, id: SubscriptionId) -> Option<Subscription> {
     listed(store).await.into_iter().find(|sub| sub.id == id)
 }
 
 async fn a_cursor_never_moves_back(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     store.record(id.resource, &poll(at(1), &["1", "2", "3"])).await.unwrap();
     assert_eq!(take(&store, 2).await, [(id, 0, 3)]);
     for (told, stands_at) in [(2, 2), (1, 2), (3, 3), (0, 3)] {
         settle(&store, 3, delivered(id, told)).await;
         assert_eq!(now(&store, id).await.unwrap().cursor, Seq(stands_at), "told {told}");
+        take(&store, 3).await;
     }
     assert_eq!(take(&store, 99).await, [], "all is told");
 }
 
 async fn what_was_appended_meanwhile_is_due_at_once(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
     assert_eq!(take(&store, 2).await, [(id, 0, 1)]);
@@ -68,17 +71,17 @@ async fn what_was_appended_meanwhile_is_due_at_once(database: Database) {
 }
 
 async fn a_retry_waits_for_its_time_and_then_brings_everything(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
     take(&store, 2).await;
-    settle(&store, 3, DeliveryResult::Failed { id, retry_at: Some(at(60)) }).await;
+    settle(&store, 3, (id, DeliveryOutcome::Failed { retry_at: Some(at(60)) })).await;
     store.record(id.resource, &poll(at(30), &["2"])).await.unwrap();
     let failing = now(&store, id).await.unwrap();
     assert_eq!((failing.failures, failing.failing_since), (1, Some(at(3))));
     assert_eq!(take(&store, 59).await, [], "a change does not poll_soon a retry");
     assert_eq!(take(&store, 60).await, [(id, 0, 2)]);
-    settle(&store, 61, DeliveryResult::Failed { id, retry_at: Some(at(90)) }).await;
+    settle(&store, 61, (id, DeliveryOutcome::Failed { retry_at: Some(at(90)) })).await;
     let failing = now(&store, id).await.unwrap();
     assert_eq!((failing.failures, failing.failing_since), (2, Some(at(3))), "since the first");
     assert_eq!(take(&store, 90).await, [(id, 0, 2)]);
@@ -88,30 +91,27 @@ async fn a_retry_waits_for_its_time_and_then_brings_everything(database: Databas
 }
 
 async fn without_a_retry_the_next_change_is_waited_for(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
     take(&store, 2).await;
-    settle(&store, 3, DeliveryResult::Failed { id, retry_at: None }).await;
+    settle(&store, 3, (id, DeliveryOutcome::Failed { retry_at: None })).await;
     assert_eq!(take(&store, 9_999).await, []);
     store.record(id.resource, &poll(at(10), &["2"])).await.unwrap();
     assert_eq!(take(&store, 10).await, [(id, 0, 2)]);
     store.record(id.resource, &poll(at(11), &["3"])).await.unwrap();
-    settle(&store, 12, DeliveryResult::Failed { id, retry_at: None }).await;
+    settle(&store, 12, (id, DeliveryOutcome::Failed { retry_at: None })).await;
     assert_eq!(take(&store, 12).await, [(id, 0, 3)], "the next change came meanwhile");
 }
 
 async fn a_callback_that_is_gone_ends_its_subscription(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let gone = subscribe(&store, "a", "https://gone.test/").await.id;
     let stays = subscribe(&store, "a", "https://stays.test/").await.id;
     store.record(gone.resource, &poll(at(1), &["1"])).await.unwrap();
     take(&store, 2).await;
-    let ends = [
-        DeliveryResult::Ended { id: gone },
-        delivered(stays, 1),
-        DeliveryResult::Ended { id: gone },
-    ];
+    let ends =
+        [(gone, DeliveryOutcome::Ended), delivered(stays, 1), (gone, DeliveryOutcome::Ended)];
     store.settle(&ends, at(3)).await.unwrap();
     assert_eq!(now(&store, gone).await, None);
     assert_eq!(now(&store, stays).await.unwrap().cursor, Seq(1));
@@ -119,14 +119,69 @@ async fn a_callback_that_is_gone_ends_its_subscription(database: Database) {
     settle(&store, 4, delivered(gone, 1)).await; // a late word about it does no harm
 }
 
+/// A node that was cut off for longer than its claim, and then says how its delivery ended.
+async fn a_result_whose_claim_was_lost_changes_nothing(database: Database) {
+    let (store, other) =
+        (ClaimingStore::new(database.open().await), ClaimingStore::new(database.open().await));
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
+    assert_eq!(take(&store, 2).await, [(id, 0, 1)]);
+    assert_eq!(take(&other, 12).await, [(id, 0, 1)], "the claim has expired");
+    for outcome in [delivered(id, 1).1, DeliveryOutcome::Failed { retry_at: Some(at(13)) }] {
+        settle(&store, 13, (id, outcome)).await;
+    }
+    settle(&store, 13, (id, DeliveryOutcome::Ended)).await;
+    assert_eq!(take(&store, 14).await, [], "it belongs to the other node");
+    settle(&other, 15, delivered(id, 1)).await;
+    assert_eq!(now(&store, id).await.unwrap().cursor, Seq(1));
+}
+
+async fn a_claim_that_is_renewed_or_released_is_due_then(database: Database) {
+    let (store, other) =
+        (ClaimingStore::new(database.open().await), ClaimingStore::new(database.open().await));
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
+    let due = store.claim_subscriptions(at(2), at(12), &room()).await.unwrap();
+    let claim = [(id, due[0].claim)];
+    let renewed = store.renew_subscription_claims(&claim, at(8), at(18)).await.unwrap();
+    assert_eq!(renewed, [id]);
+    assert_eq!(take(&other, 17).await, []);
+    store.release_subscription_claims(&claim, at(17)).await.unwrap();
+    assert_eq!(take(&other, 17).await, [(id, 0, 1)]);
+    assert_eq!(store.renew_subscription_claims(&claim, at(18), at(28)).await.unwrap(), []);
+    store.release_subscription_claims(&claim, at(18)).await.unwrap();
+    assert_eq!(take(&store, 26).await, [], "the claim of another is not released");
+}
+
+/// A change with many subscribers on a host, and then one of another resource there.
+async fn a_host_is_claimed_for_from_both_ends_of_its_queue(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    for n in 0..20 {
+        subscribe(&store, "large", &format!("https://callback.test/{n}")).await;
+    }
+    let large = store.find("https://feeds.test/large").await.unwrap().unwrap().id;
+    store.record(large, &poll(at(1), &["1"])).await.unwrap();
+    let small = subscribe(&store, "small", "https://callback.test/small").await.id;
+    store.record(small.resource, &poll(at(2), &["1"])).await.unwrap();
+    let host = "callback.test:443";
+    let claimed = store.claim_subscriptions_of_host(host, at(3), at(13), 4).await.unwrap();
+    let resources: Vec<_> = claimed.iter().map(|due| due.subscription.id.resource).collect();
+    assert_eq!(resources.len(), 4);
+    assert!(resources.contains(&small.resource), "{resources:?}");
+    let rest = store.claim_subscriptions_of_host(host, at(3), at(13), 100).await.unwrap();
+    assert_eq!(rest.len(), 17, "and none is claimed twice");
+    let none = store.claim_subscriptions_of_host("other.test:443", at(3), at(13), 4).await;
+    assert_eq!(none.unwrap(), []);
+}
+
 async fn many_are_settled_at_once(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let mut settled = Vec::new();
     for n in 0..30 {
         let id = subscribe(&store, &format!("{}", n % 3), &format!("https://{n}.test/")).await.id;
         settled.push(match n % 2 {
             0 => delivered(id, 1),
-            _ => DeliveryResult::Failed { id, retry_at: Some(at(50)) },
+            _ => (id, DeliveryOutcome::Failed { retry_at: Some(at(50)) }),
         });
     }
     for topic in ["0", "1", "2"] {
@@ -141,7 +196,7 @@ async fn many_are_settled_at_once(database: Database) {
 }
 
 async fn raw_cursors_run_over_body_versions(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let topic = store.ensure(&super::topic("a"), at(0)).await.unwrap().id;
     let with_body = |seconds, bytes: &str, entries: &[&str]| {
         let bytes = bytes.as_bytes().to_vec();
@@ -167,7 +222,7 @@ async fn raw_cursors_run_over_body_versions(database: Database) {
 }
 
 async fn what_was_there_before_is_not_told(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     let mut first = poll(at(1), &["1", "2"]);
     first.silent = true;
@@ -179,7 +234,7 @@ async fn what_was_there_before_is_not_told(database: Database) {
 }
 
 async fn a_body_that_turns_out_to_be_a_feed_is_told_as_it_is(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let mut raw = wish("a", "https://callback.test/");
     raw.format = Format::Raw;
     let id = store.subscribe(&raw, at(0)).await.unwrap().id;
@@ -196,7 +251,7 @@ async fn a_body_that_turns_out_to_be_a_feed_is_told_as_it_is(database: Database)
 }
 
 async fn a_replay_sets_the_cursor_back(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     store.record(id.resource, &poll(at(1), &["1", "2", "3"])).await.unwrap();
     take(&store, 2).await;
@@ -212,7 +267,7 @@ async fn a_replay_sets_the_cursor_back(database: Database) {
 }
 
 async fn a_replay_during_a_delivery_waits_for_its_end(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     store.record(id.resource, &poll(at(1), &["1", "2"])).await.unwrap();
     take(&store, 2).await;
@@ -229,9 +284,9 @@ async fn a_replay_during_a_delivery_waits_for_its_end(database: Database) {
 /// would leave a subscription behind with nothing to wake it.
 async fn no_wake_up_is_lost_between_append_and_settle(database: Database) {
     const ROUNDS: i64 = 100;
-    let (appender, deliverer) = (database.open().await, database.open().await);
+    let (appender, deliverer) = (database.open().await, ClaimingStore::new(database.open().await));
     for n in 0..4 {
-        subscribe(&appender, "a", &format!("https://{n}.test/")).await;
+        subscribe(&deliverer, "a", &format!("https://{n}.test/")).await;
     }
     let id = appender.find("https://feeds.test/a").await.unwrap().unwrap().id;
     let append = |n: i64| {

@@ -1,12 +1,10 @@
 //! What is news, where the store is the classify of it: in the transaction that appends.
 
-use std::sync::Arc;
-
 use chrono::TimeDelta;
 use feedgate_core::change_detection::Deletion;
 use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::{EntryRange, Store};
+use feedgate_core::ports::EntryRange;
 use feedgate_core::record::{Digest, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Format, Updates};
@@ -14,6 +12,7 @@ use feedgate_feed::Body;
 use feedgate_feed::model::Element;
 
 use super::{at, document, listed, on_both_stores, poll, resource, room, topic, wish};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -62,20 +61,20 @@ fn found(seconds: i64, candidates: Vec<Candidate>) -> Poll {
 }
 
 /// The kinds of all records, oldest first.
-async fn kinds(store: &Arc<dyn Store>, id: ResourceId) -> Vec<RecordKind> {
+async fn kinds(store: &ClaimingStore, id: ResourceId) -> Vec<RecordKind> {
     let records = store.read_after(id, Seq::NONE, 10_000).await.unwrap();
     records.into_iter().map(|record| record.kind).collect()
 }
 
 /// The numbers of what is shown, newest first.
-async fn shown(store: &Arc<dyn Store>, id: ResourceId) -> Vec<i64> {
+async fn shown(store: &ClaimingStore, id: ResourceId) -> Vec<i64> {
     let span = EntryRange { limit: 100, ..EntryRange::default() };
     let records = store.read_current(id, &span).await.unwrap();
     records.into_iter().map(|record| record.seq.0).collect()
 }
 
 /// The callbacks of what is due, and from where to where; nothing of it is told.
-async fn due(store: &Arc<dyn Store>, seconds: i64) -> Vec<(String, i64, i64)> {
+async fn due(store: &ClaimingStore, seconds: i64) -> Vec<(String, i64, i64)> {
     let due = store.claim_subscriptions(at(seconds), at(seconds), &room()).await.unwrap();
     let mut due: Vec<_> = due
         .iter()
@@ -88,7 +87,7 @@ async fn due(store: &Arc<dyn Store>, seconds: i64) -> Vec<(String, i64, i64)> {
     due
 }
 
-async fn subscribe(store: &Arc<dyn Store>, host: &str, updates: Updates, format: Format) {
+async fn subscribe(store: &ClaimingStore, host: &str, updates: Updates, format: Format) {
     let wish = feedgate_core::subscription::SubscriptionRequest {
         updates,
         format,
@@ -99,7 +98,7 @@ async fn subscribe(store: &Arc<dyn Store>, host: &str, updates: Updates, format:
 }
 
 async fn n03_an_entry_under_another_id_is_known_by_both_from_then_on(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     store.record(id, &found(1, vec![entry(1, "a"), entry(2, "b")])).await.unwrap();
     let after = vec![renamed(entry(1, "a"), "urn:y:1"), entry(2, "b")];
@@ -115,7 +114,7 @@ async fn n03_an_entry_under_another_id_is_known_by_both_from_then_on(database: D
 }
 
 async fn n03_an_id_that_is_random_each_time_leaves_no_trail(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     store.record(id, &found(1, vec![entry(1, "a")])).await.unwrap();
     for n in 0..20 {
@@ -129,7 +128,7 @@ async fn n03_an_id_that_is_random_each_time_leaves_no_trail(database: Database) 
 }
 
 async fn n05_what_is_old_is_kept_and_sent_to_nobody(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     subscribe(&store, "always.test", Updates::Always, Format::Atom).await;
     let mut first = found(1, vec![entry(1, "a")]);
@@ -153,7 +152,7 @@ async fn n05_what_is_old_is_kept_and_sent_to_nobody(database: Database) {
 }
 
 async fn n06_what_left_long_ago_is_forgotten_and_what_is_there_is_not(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     store.record(id, &found(1, (0..30).map(|n| entry(n, "a")).collect())).await.unwrap();
     let days = |days: i64, entries: Vec<Candidate>| found(days * DAY, entries);
@@ -185,7 +184,7 @@ async fn n06_what_is_in_the_document_is_noted_once_a_week(database: Database) {
 }
 
 async fn n07_an_update_is_due_for_whom_it_concerns(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     for updates in [Updates::Never, Updates::Fresh, Updates::Always] {
         let host = format!("{}.test", updates.as_str());
@@ -215,7 +214,7 @@ async fn n07_an_update_is_due_for_whom_it_concerns(database: Database) {
 }
 
 async fn n07_an_update_that_comes_too_soon_is_looked_for_again(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     let with_hash = |seconds, text: &str| {
         let mut found = found(seconds, vec![entry(1, text)]);
@@ -232,7 +231,7 @@ async fn n07_an_update_that_comes_too_soon_is_looked_for_again(database: Databas
 }
 
 async fn p07_what_was_not_rendered_is_looked_for_again(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     let with_hash = |seconds, candidates: Vec<Candidate>, hash: &str| {
         let mut found = found(seconds, candidates);
@@ -257,7 +256,7 @@ async fn p07_what_was_not_rendered_is_looked_for_again(database: Database) {
 }
 
 async fn n08_what_is_taken_back_is_no_longer_shown(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     subscribe(&store, "always.test", Updates::Always, Format::Atom).await;
     subscribe(&store, "fresh.test", Updates::Fresh, Format::Atom).await;
@@ -303,7 +302,7 @@ async fn n11_nodes_that_find_the_same_update_append_it_once(database: Database) 
 }
 
 async fn n12_a_revision_is_news_if_the_body_is_another(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     for (seconds, (bytes, meaning, head)) in
         (1..).zip([("A", "a", 1), ("B", "b", 2), ("A", "a", 3), ("A", "a", 3), ("A ", "a", 3)])
@@ -318,7 +317,7 @@ async fn n12_a_revision_is_news_if_the_body_is_another(database: Database) {
 }
 
 async fn p11_a_body_that_says_the_same_is_no_other(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     for (seconds, (bytes, meaning, version)) in
         (1..).zip([("x", "a", 1), ("x y", "a", 1), ("x z", "b", 2), ("x z", "c", 2)])

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{DeliveryResult, Gauges};
+use feedgate_core::ports::{DeliveryOutcome, Gauges};
 use feedgate_core::record::Seq;
 use feedgate_core::schedule::{Demand, K_LEAST};
 use feedgate_core::subscription::Lease;
 use feedgate_protocol::Protocol;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -41,7 +42,7 @@ async fn a_chore_is_done_by_one_node_at_a_time(database: Database) {
 }
 
 async fn ended_leases_are_dropped(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     for n in 0..3 {
         let mut wish = wish("a", &format!("https://callback.test/{n}"));
         wish.lease = Lease::from(Duration::from_secs(10 * (n + 1)));
@@ -59,7 +60,7 @@ async fn ended_leases_are_dropped(database: Database) {
 /// Seed 000: "after three consecutive errors". One change is one error, however often it is
 /// tried.
 async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let mut ids = Vec::new();
     for protocol in [Protocol::WebSub, Protocol::HttpPost] {
         let mut wish = wish("a", "https://callback.test/");
@@ -74,7 +75,7 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
             let due = store.claim_subscriptions(now, again, &room()).await.unwrap();
             assert_eq!(due.len(), 2, "change {change}, attempt {attempt}");
             let failed =
-                ids.iter().map(|id| DeliveryResult::Failed { id: *id, retry_at: Some(again) });
+                ids.iter().map(|id| (*id, DeliveryOutcome::Failed { retry_at: Some(again) }));
             store.settle(&failed.collect::<Vec<_>>(), now).await.unwrap();
             if change == 3 {
                 break;
@@ -92,7 +93,7 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
 
 /// A success, or a renewal, forgets the errors before it.
 async fn errors_count_only_while_they_follow_each_other(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let mut wish = wish("a", "https://callback.test/");
     wish.protocol = Protocol::HttpPost;
     let id = store.subscribe(&wish, at(0)).await.unwrap().id;
@@ -100,8 +101,8 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
         store.record(id.resource, &poll(at(change), &[&change.to_string()])).await.unwrap();
         assert_eq!(store.claim_subscriptions(at(change), at(99), &room()).await.unwrap().len(), 1);
         let settled = match change {
-            3 => DeliveryResult::Delivered { id, cursor: Seq(change), status: 0 },
-            _ => DeliveryResult::Failed { id, retry_at: None },
+            3 => (id, DeliveryOutcome::Delivered { cursor: Seq(change), status: 0 }),
+            _ => (id, DeliveryOutcome::Failed { retry_at: None }),
         };
         store.settle(&[settled], at(change)).await.unwrap();
         if change == 5 {
@@ -112,7 +113,7 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
                 1
             );
             store
-                .settle(&[DeliveryResult::Failed { id, retry_at: None }], at(change))
+                .settle(&[(id, DeliveryOutcome::Failed { retry_at: None })], at(change))
                 .await
                 .unwrap();
         }
@@ -126,7 +127,7 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
 
 async fn velocity_is_what_was_appended_in_a_cycle(database: Database) {
     const DAY: i64 = 86_400;
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     store.record(id, &poll(at(10), &["1", "2"])).await.unwrap();
     assert_eq!(store.measure(at(0), at(DAY)).await.unwrap(), 0, "it was made just then");
@@ -145,7 +146,7 @@ async fn velocity_is_what_was_appended_in_a_cycle(database: Database) {
 
 async fn s44_what_nobody_watches_is_forgotten_in_the_end(database: Database) {
     const DAY: i64 = 86_400;
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let kept = subscribe(&store, "kept", "https://callback.test/").await.id.resource;
     let left = subscribe(&store, "left", "https://callback.test/").await.id.resource;
     store.record(left, &poll(at(1), &["1", "2"])).await.unwrap();
@@ -178,7 +179,7 @@ async fn s44_what_nobody_watches_is_forgotten_in_the_end(database: Database) {
 }
 
 async fn gauges_count_what_there_is(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     assert_eq!(store.gauges(at(0)).await.unwrap(), Gauges::default());
     let well = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     let ill = subscribe(&store, "b", "https://callback.test/").await.id.resource;
@@ -200,7 +201,7 @@ async fn gauges_count_what_there_is(database: Database) {
 }
 
 async fn news_wake_who_waits(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let news = store.wake_signals();
     let woken = news.resources.notified();
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
@@ -220,7 +221,7 @@ async fn news_wake_who_waits(database: Database) {
 }
 
 async fn the_budget_adds_up_what_all_resources_want(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     assert_eq!(store.planned(K_LEAST).await.unwrap(), 0.0);
     #[rustfmt::skip]
     let demands = [
@@ -256,7 +257,7 @@ async fn the_dial_is_shared_and_kept(database: Database) {
 }
 
 async fn p47_what_a_fast_clock_planned_is_set_back(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let ahead = subscribe(&store, "ahead", "https://callback.test/").await.id.resource;
     let right = subscribe(&store, "right", "https://callback.test/").await.id.resource;
     let due =

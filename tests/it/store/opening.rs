@@ -49,6 +49,7 @@ async fn a_newer_schema_is_refused(database: Database) {
         groups,
         cut,
         forwarding: Default::default(),
+        claim_clock: Default::default(),
     };
     let Err(refused) = store::open(&settings).await else { panic!("it was opened") };
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");

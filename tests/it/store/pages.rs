@@ -7,12 +7,13 @@ use feedgate_core::change_detection::Candidate;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, ArchivedId, LocatedPage, Page, PageLimits};
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::{DeliveryResult, Store, StoreError};
+use feedgate_core::ports::{DeliveryOutcome, Store, StoreError};
 use feedgate_core::record::{Digest, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_feed::Body;
 
 use super::{at, document, on_both_stores, poll, resource, room, subscribe, topic};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -200,12 +201,16 @@ async fn what_somebody_is_owed_is_not_dropped(database: Database) {
     let newest = ArchiveRetention { days: None, pages: Some(1) };
     assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "all is owed");
 
-    store.claim_subscriptions(at(9), at(60), &room()).await.unwrap();
-    let told = DeliveryResult::Delivered { id: held.id, cursor: Seq(1), status: 0 };
-    store.settle(&[told], at(10)).await.unwrap();
+    let claiming = ClaimingStore::new(store.clone());
+    claiming.claim_subscriptions(at(9), at(60), &room()).await.unwrap();
+    let told = (held.id, DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 });
+    claiming.settle(&[told], at(10)).await.unwrap();
     assert_eq!(store.drop_pages(&newest, at(10)).await.unwrap(), 1, "the first was brought");
 
-    store.claim_subscriptions(at(60), at(120), &room()).await.unwrap();
-    store.settle(&[DeliveryResult::Failed { id: held.id, retry_at: None }], at(61)).await.unwrap();
+    claiming.claim_subscriptions(at(60), at(120), &room()).await.unwrap();
+    claiming
+        .settle(&[(held.id, DeliveryOutcome::Failed { retry_at: None })], at(61))
+        .await
+        .unwrap();
     assert_eq!(store.drop_pages(&newest, at(61)).await.unwrap(), 0, "it waits to be tried again");
 }

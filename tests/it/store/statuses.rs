@@ -1,14 +1,13 @@
 //! Whom a change of a resource's status makes due (rule P33).
 
-use std::sync::Arc;
-
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::{DeliveryResult, Store};
+use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::status::{AnnouncedHealth, Status};
 use feedgate_core::subscription::{Format, Statuses, Subscription};
 
 use super::{at, listed, on_both_stores, poll, room, wish};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -18,7 +17,7 @@ on_both_stores!(
     n05_the_first_document_is_no_news_to_who_is_owed_a_status,
 );
 
-async fn subscribe(store: &Arc<dyn Store>, statuses: Statuses, seconds: i64) -> Subscription {
+async fn subscribe(store: &ClaimingStore, statuses: Statuses, seconds: i64) -> Subscription {
     let mut wish = wish("a", &format!("https://{}.test/", statuses.as_str()));
     wish.statuses = statuses;
     store.subscribe(&wish, at(seconds)).await.unwrap()
@@ -35,18 +34,21 @@ fn changed(seconds: i64, version: i64, lasting: i64) -> Poll {
 
 /// Takes what is due, with a claim of ten seconds: the options of whom, and the versions
 /// of the status they are owed.
-async fn take(store: &Arc<dyn Store>, seconds: i64) -> Vec<(Statuses, i64)> {
+async fn take(store: &ClaimingStore, seconds: i64) -> Vec<(Statuses, i64)> {
     let due = store.claim_subscriptions(at(seconds), at(seconds + 10), &room()).await.unwrap();
     due.iter().map(|due| (due.subscription.statuses, due.status)).collect()
 }
 
-async fn told(store: &Arc<dyn Store>, subscription: &Subscription, seconds: i64, status: i64) {
+async fn told(store: &ClaimingStore, subscription: &Subscription, seconds: i64, status: i64) {
     let (id, cursor) = (subscription.id, subscription.cursor);
-    store.settle(&[DeliveryResult::Delivered { id, cursor, status }], at(seconds)).await.unwrap();
+    store
+        .settle(&[(id, DeliveryOutcome::Delivered { cursor, status })], at(seconds))
+        .await
+        .unwrap();
 }
 
 async fn p33_a_change_of_status_makes_due_whom_it_concerns(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     subscribe(&store, Statuses::Never, 0).await;
     let lasting = subscribe(&store, Statuses::Transitions, 0).await;
     let every = subscribe(&store, Statuses::Always, 0).await;
@@ -67,12 +69,12 @@ async fn p33_a_change_of_status_makes_due_whom_it_concerns(database: Database) {
 }
 
 async fn p33_a_status_waits_for_its_retry_and_goes_with_entries(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let lasting = subscribe(&store, Statuses::Transitions, 0).await;
     let id = lasting.id;
     store.record(id.resource, &changed(1, 1, 1)).await.unwrap();
     assert_eq!(take(&store, 1).await.len(), 1);
-    let failed = DeliveryResult::Failed { id, retry_at: Some(at(60)) };
+    let failed = (id, DeliveryOutcome::Failed { retry_at: Some(at(60)) });
     store.settle(&[failed], at(2)).await.unwrap();
     assert_eq!(take(&store, 59).await, [], "not before its time");
     assert_eq!(take(&store, 60).await.len(), 1);
@@ -83,12 +85,12 @@ async fn p33_a_status_waits_for_its_retry_and_goes_with_entries(database: Databa
     let with_entries = Poll { status, ..poll(at(71), &["1", "2"]) };
     store.record(id.resource, &with_entries).await.unwrap();
     let cursor = Seq(2);
-    store.settle(&[DeliveryResult::Delivered { id, cursor, status: 1 }], at(72)).await.unwrap();
+    store.settle(&[(id, DeliveryOutcome::Delivered { cursor, status: 1 })], at(72)).await.unwrap();
     assert_eq!(take(&store, 99).await, [], "both were told at once");
 }
 
 async fn p33_who_subscribes_begins_with_the_status_there_is(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let first = subscribe(&store, Statuses::Never, 0).await;
     store.record(first.id.resource, &changed(1, 3, 2)).await.unwrap();
     for (statuses, want) in [(Statuses::Transitions, 2), (Statuses::Always, 3)] {
@@ -104,7 +106,7 @@ async fn p33_who_subscribes_begins_with_the_status_there_is(database: Database) 
 }
 
 async fn n05_the_first_document_is_no_news_to_who_is_owed_a_status(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let wished = |name: &str| {
         let mut wish = wish(name, &format!("https://{name}.test/"));
         wish.statuses = Statuses::Always;
@@ -131,7 +133,7 @@ async fn n05_the_first_document_is_no_news_to_who_is_owed_a_status(database: Dat
         let due: Vec<_> = due.iter().map(|due| (due.subscription.cursor, due.owed)).collect();
         assert_eq!(due, [(Seq(2), Seq(2))], "{name}: the status, and no entry");
         store
-            .settle(&[DeliveryResult::Delivered { id, cursor: Seq(2), status: 2 }], at(5))
+            .settle(&[(id, DeliveryOutcome::Delivered { cursor: Seq(2), status: 2 })], at(5))
             .await
             .unwrap();
     }

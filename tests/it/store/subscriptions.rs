@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
-use feedgate_core::ports::{DeliveryResult, SubscriptionFilter};
+use feedgate_core::ports::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Format, Lease, Secret};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -46,7 +47,7 @@ async fn a_list_counts_only_so_many_after_its_page(database: Database) {
 }
 
 async fn a_subscription_keeps_what_was_wished(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let mut wish = wish("a", "https://callback.test/in?x=1");
     wish.protocol = Protocol::XmlRpc { procedure: "river.notify".to_owned() };
     wish.secret = Secret::new("opensesame".to_owned()).ok();
@@ -66,11 +67,11 @@ async fn a_subscription_keeps_what_was_wished(database: Database) {
 }
 
 async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let made = subscribe(&store, "a", "https://callback.test/").await;
     store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
     store.claim_subscriptions(at(2), at(9), &room()).await.unwrap();
-    let failed = DeliveryResult::Failed { id: made.id, retry_at: Some(at(9_000)) };
+    let failed = (made.id, DeliveryOutcome::Failed { retry_at: Some(at(9_000)) });
     store.settle(&[failed], at(3)).await.unwrap();
 
     let mut again = wish("a", "https://callback.test/");
@@ -90,7 +91,7 @@ async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
 }
 
 async fn a_renewal_leaves_a_delivery_in_hand_alone(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let made = subscribe(&store, "a", "https://callback.test/").await;
     store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
     store.claim_subscriptions(at(2), at(9), &room()).await.unwrap();
@@ -100,7 +101,7 @@ async fn a_renewal_leaves_a_delivery_in_hand_alone(database: Database) {
 }
 
 async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let told = subscribe(&store, "a", "https://told.test/").await;
     let mut found = poll(at(1), &["1", "2", "3"]);
     found.body = Some(Body { content_type: None, bytes: b"x".to_vec() });
@@ -108,7 +109,7 @@ async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
     let behind = subscribe(&store, "a", "https://behind.test/").await;
     assert_eq!(behind.cursor, Seq(3));
     store
-        .settle(&[DeliveryResult::Delivered { id: told.id, cursor: Seq(3), status: 0 }], at(2))
+        .settle(&[(told.id, DeliveryOutcome::Delivered { cursor: Seq(3), status: 0 })], at(2))
         .await
         .unwrap();
     assert!(store.replay(behind.id, Seq(0), at(2)).await.unwrap());
@@ -123,7 +124,7 @@ async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
 }
 
 async fn a_change_of_format_during_a_delivery_starts_its_own_count(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     let with_body = |seconds, ids: &[&str], bytes: &[u8]| {
         let mut found = poll(at(seconds), ids);
@@ -136,14 +137,14 @@ async fn a_change_of_format_during_a_delivery_starts_its_own_count(database: Dat
     raw.format = Format::Raw;
     store.subscribe(&raw, at(3)).await.unwrap();
     store
-        .settle(&[DeliveryResult::Delivered { id, cursor: Seq(3), status: 0 }], at(4))
+        .settle(&[(id, DeliveryOutcome::Delivered { cursor: Seq(3), status: 0 })], at(4))
         .await
         .unwrap();
 
     let due = store.claim_subscriptions(at(5), at(9), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(1)), "records tell nothing of bodies");
     store
-        .settle(&[DeliveryResult::Delivered { id, cursor: Seq(1), status: 0 }], at(6))
+        .settle(&[(id, DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 })], at(6))
         .await
         .unwrap();
     store.record(id.resource, &with_body(7, &[], b"y")).await.unwrap();
@@ -153,7 +154,7 @@ async fn a_change_of_format_during_a_delivery_starts_its_own_count(database: Dat
 
 /// The fault B1 of the deployed rssCloud hub: a hundred accepted, two stored.
 async fn a_hundred_registrations_at_once_are_all_stored(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let registering = (0..100).map(|n| {
         let store = store.clone();
         let mut wish = wish("a", &format!("https://callback.test/{n}"));
@@ -171,7 +172,7 @@ async fn a_hundred_registrations_at_once_are_all_stored(database: Database) {
 }
 
 async fn account_callback_and_protocol_tell_subscriptions_apart(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let open = wish("a", "https://callback.test/");
     let account = Some(AccountId(7));
     let mut owned = open.clone();
@@ -198,7 +199,7 @@ async fn account_callback_and_protocol_tell_subscriptions_apart(database: Databa
 }
 
 async fn lists_come_in_pages(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let token = NewToken {
         login: "ada".to_owned(),
         name: String::new(),

@@ -48,6 +48,7 @@ async fn open(url: &str, migrations: &[Migration]) -> Result<Arc<dyn Store>, Sto
         groups: HostGroups::new(Duration::ZERO),
         cut: PageLimits::default(),
         forwarding: Default::default(),
+        claim_clock: Default::default(),
     };
     store::open_with(&settings, migrations).await
 }

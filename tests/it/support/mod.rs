@@ -6,6 +6,7 @@
 pub(crate) mod browser;
 pub(crate) mod cases;
 pub(crate) mod changed;
+pub(crate) mod claiming_store;
 pub(crate) mod feeds;
 pub(crate) mod gateway;
 pub(crate) mod origin;

@@ -12,7 +12,7 @@ use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::ports::Store;
 use feedgate_store as store;
-use feedgate_store::StoreSettings;
+use feedgate_store::{ClaimClock, StoreSettings};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
@@ -153,16 +153,16 @@ impl Database {
     /// The same, with pages that take so much.
     pub(crate) async fn open_cut(&self, groups: HostGroups, cut: PageLimits) -> Arc<dyn Store> {
         let forwarding = PingForwarding::default();
-        let settings =
-            StoreSettings { url: self.url.clone(), connections: 8, groups, cut, forwarding };
+        let (url, claim_clock) = (self.url.clone(), ClaimClock::Caller);
+        let settings = StoreSettings { url, connections: 8, groups, cut, forwarding, claim_clock };
         store::open(&settings).await.unwrap()
     }
 
     /// The same, with sinks that are told of changes.
     pub(crate) async fn open_telling(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
         let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
-        let settings =
-            StoreSettings { url: self.url.clone(), connections: 8, groups, cut, forwarding };
+        let (url, claim_clock) = (self.url.clone(), ClaimClock::Caller);
+        let settings = StoreSettings { url, connections: 8, groups, cut, forwarding, claim_clock };
         store::open(&settings).await.unwrap()
     }
 }

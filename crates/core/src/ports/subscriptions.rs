@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::{ClaimLimits, EventArrival, StoreError};
 use crate::account::AccountId;
+use crate::claim::{ClaimToken, QueuePosition};
 use crate::intent::{DueIntent, Intent};
 use crate::record::Seq;
 use crate::resource::{Resource, ResourceId};
@@ -35,30 +36,48 @@ pub struct ListedSubscription {
     pub resource: Resource,
 }
 
-/// The result of a delivery.
+/// How a claimed delivery ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DeliveryResult {
+pub struct DeliveryResult {
+    /// Whose delivery it was.
+    pub id: SubscriptionId,
+    /// The claim under which it was made. The result changes nothing if that claim is lost.
+    pub claim: ClaimToken,
+    /// What came of it.
+    pub outcome: DeliveryOutcome,
+}
+
+/// What came of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryOutcome {
     /// The callback acknowledged everything up to `cursor`.
     Delivered {
-        /// The subscription.
-        id: SubscriptionId,
         /// The last number acknowledged.
         cursor: Seq,
-        /// The version of the status that was sent.
+        /// The version of the status that it was sent with it.
         status: i64,
     },
     /// The delivery failed. The cursor stays.
     Failed {
-        /// The subscription.
-        id: SubscriptionId,
-        /// When to retry; `None` waits for the next change.
+        /// When to try again; `None` waits for the next change.
         retry_at: Option<DateTime<Utc>>,
     },
-    /// The callback responded with 410, which deletes the subscription.
-    Ended {
-        /// The subscription.
-        id: SubscriptionId,
-    },
+    /// The callback is gone for good (410) and so is the subscription.
+    Ended,
+}
+
+/// Subscriptions that were claimed by searching the queue of due ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimedSubscriptions {
+    /// The claimed ones, longest due first.
+    pub due: Vec<DueSubscription>,
+    /// Where the search ended. What lies before it is claimed, or of a host that has all it can
+    /// take.
+    pub position: QueuePosition,
+    /// How many due subscriptions were passed over for their hosts' sake.
+    pub skipped: usize,
+    /// Whether the search reached the end of the queue.
+    pub is_end: bool,
 }
 
 /// Subscriptions and their deliveries.
@@ -92,19 +111,49 @@ pub trait Subscriptions: Send + Sync {
         filter: &SubscriptionFilter,
     ) -> Result<(Vec<ListedSubscription>, u64), StoreError>;
 
-    /// Claims subscriptions whose cursor is behind, longest due first, until `until`.
+    /// Claims subscriptions whose cursor lags, longest due first, and hides them from other
+    /// takers until `until`. The search begins behind `from` and looks at a bounded number of
+    /// rows.
     ///
-    /// No lock is held in between. If the process ends, its claim expires and the subscription can
-    /// be claimed again, so that a notification may be sent twice but is never lost.
+    /// Nothing stays locked in between. If the taker dies, its claim expires and the
+    /// subscription is handed out again: a callback may be notified twice, but it is notified.
     async fn claim_subscriptions(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &ClaimLimits,
+        limits: &ClaimLimits,
+        from: QueuePosition,
+    ) -> Result<ClaimedSubscriptions, StoreError>;
+
+    /// Claims up to `limit` due subscriptions whose callbacks are at `host`. Half of them are
+    /// those that have waited longest, the other half those that became due last: so a change
+    /// with thousands of subscribers there does not hold up the next change of another resource.
+    async fn claim_subscriptions_of_host(
+        &self,
+        host: &str,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
     ) -> Result<Vec<DueSubscription>, StoreError>;
 
-    /// Stores the results of deliveries and ends their claims. A subscription whose log has grown
-    /// meanwhile is due again immediately. A cursor never moves back.
+    /// Extends those of `claims` that are still held to `until`, and returns whose they are.
+    async fn renew_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError>;
+
+    /// Gives back claims under which nothing was sent: what they held is due at `now`.
+    async fn release_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError>;
+
+    /// Records how deliveries ended and ends their claims. One whose log has grown
+    /// meanwhile is due again at once. A cursor never moves back, and a result whose claim was
+    /// lost changes nothing.
     async fn settle(
         &self,
         settled: &[DeliveryResult],

@@ -1,59 +1,21 @@
-//! Cursors: handing out subscriptions that lag, and moving them on.
+//! Recording how deliveries ended: cursors move on, and claims end.
 //!
-//! `due_at` says when a subscription may be handed out: now, at a retry's time, at the
+//! `due_at` says when a subscription may be claimed: now, at a retry's time, at the
 //! end of a claim, or never while it is null. An append makes due only what is not.
-
-use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::row::{subscription, subscription_columns};
 use crate::delivery::subscriber_counts::count_off;
-use crate::engine::claims::{self, ClaimQueue};
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
-use feedgate_core::ports::{ClaimLimits, DeliveryProgress, DeliveryResult, LogNumbers, StoreError};
+use feedgate_core::claim::ClaimToken;
+use feedgate_core::ports::{
+    DeliveryOutcome, DeliveryProgress, DeliveryResult, LogNumbers, StoreError,
+};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{DueSubscription, SubscriptionId};
-
-/// Subscriptions whose cursor lags. One whose lease has ended is told no more.
-const QUEUE: ClaimQueue = ClaimQueue {
-    front: "
-        select resource_id, id, host
-          from subscriptions
-         where due_at <= $1 and lease_until > $1
-         order by due_at
-         limit $2
-           {skip locked}",
-    // Steps from host to host through the index instead of reading all that is due.
-    hosts: "
-        with recursive step (host) as (
-            select min(host) from subscriptions where due_at is not null
-            union all
-            select (select min(s.host) from subscriptions s
-                     where s.due_at is not null and s.host > step.host)
-              from step
-             where step.host is not null),
-        first as (
-            select host, (select min(s.due_at) from subscriptions s
-                           where s.due_at is not null and s.host = step.host) as due_at
-              from step
-             where host is not null)
-        select host
-          from first
-         where due_at <= $1 and host not in ({texts $2})
-         order by due_at
-         limit $3",
-    of_host: "
-        select resource_id, id, host
-          from subscriptions
-         where host = $2 and due_at <= $1 and lease_until > $1
-         order by due_at
-         limit $3
-           {skip locked}",
-};
+use feedgate_core::subscription::SubscriptionId;
 
 /// The version of the status of a resource `r` that a subscription with this option is
 /// owed (`Statuses::version`).
@@ -68,46 +30,9 @@ macro_rules! status_owed {
     };
 }
 
-/// Hands out due subscriptions.
-pub(crate) async fn claim(
-    tx: &Tx<'_>,
-    now: DateTime<Utc>,
-    until: DateTime<Utc>,
-    room: ClaimLimits,
-) -> Result<Vec<DueSubscription>, StoreError> {
-    // Whose taker died goes back where a replay wanted it.
-    const CLAIM: &str = "
-        update subscriptions
-           set due_at = $1, claimed_until = $1, replay_from = null,
-               cursor = coalesce(replay_from, cursor),
-               claimed_upto = case when format = 'raw' then r.body_version else r.head end
-          from {rows}
-          join resources r on r.id = given.resource_id
-         where subscriptions.resource_id = given.resource_id
-           and subscriptions.id = given.id";
-    const CLAIMED: &str = concat!(
-        "select ",
-        subscription_columns!(),
-        ", s.claimed_upto, s.replayed_upto, ",
-        status_owed!("s.statuses"),
-        " from {rows}
-           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
-           join resources r on r.id = s.resource_id"
-    );
-    let picked = claims::pick(tx, &QUEUE, now, &room).await?;
-    let columns = claims::columns(&picked);
-    tx.execute_rows(CLAIM, params![until], &columns).await?;
-    let rows = tx.query_rows(CLAIMED, &[], &columns).await?;
-    Ok(claims::read(rows, &picked, due, |due| due.subscription.id.number))
-}
+pub(crate) use status_owed;
 
-fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
-    let subscription = subscription(&mut row)?;
-    let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
-    Ok(DueSubscription { subscription, owed, told_before, status: row.int()? })
-}
-
-/// Keeps how deliveries ended.
+/// Records how deliveries ended. A result whose claim was lost changes nothing.
 ///
 /// The resources are locked before anything is read. An append takes the same lock, so
 /// it is either done, and its head is seen here, or comes after and sees the cursors
@@ -122,37 +47,61 @@ pub(crate) async fn settle(
 ) -> Result<(), StoreError> {
     lock_resources(tx, &settled).await?;
     let (mut delivered, mut waiting, mut failed, mut ended) =
-        (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    for one in settled {
-        match one {
-            DeliveryResult::Delivered { id, cursor, status } => {
-                let (furthest, latest) = delivered.entry(id).or_insert((cursor.0, status));
-                (*furthest, *latest) = (cursor.0.max(*furthest), status.max(*latest));
+        (Columns::default(), Columns::default(), Columns::default(), Columns::default());
+    for DeliveryResult { id, claim, outcome } in &settled {
+        match outcome {
+            DeliveryOutcome::Delivered { cursor, status } => {
+                delivered.push(*id, *claim, [cursor.0, *status]);
             }
-            DeliveryResult::Failed { id, retry_at: Some(at) } => {
-                waiting.insert(id, at.timestamp_micros());
+            DeliveryOutcome::Failed { retry_at: Some(at) } => {
+                waiting.push(*id, *claim, [at.timestamp_micros(), 0]);
             }
-            DeliveryResult::Failed { id, retry_at: None } => {
-                failed.insert(id, 0);
-            }
-            DeliveryResult::Ended { id } => {
-                ended.insert(id, 0);
-            }
+            DeliveryOutcome::Failed { retry_at: None } => failed.push(*id, *claim, [0, 0]),
+            DeliveryOutcome::Ended => ended.push(*id, *claim, [0, 0]),
         }
     }
-    let [resources, ids, told] = columns("told", &cursors(&delivered));
-    let statuses = ("status", Value::Ints(delivered.values().map(|(_, status)| *status).collect()));
-    let delivered = [resources, ids, told, statuses];
-    let mut rows = tx.query_rows(DELIVERED, params![now], &delivered).await?;
-    rows.extend(tx.query_rows(WAITING, params![now], &columns("retry_at", &waiting)).await?);
-    rows.extend(tx.query_rows(FAILED, params![now], &columns("none", &failed)).await?);
-    end(tx, &ended).await?;
+    let mut rows =
+        tx.query_rows(DELIVERED, params![now], &delivered.named("told", "status")).await?;
+    rows.extend(tx.query_rows(WAITING, params![now], &waiting.named("retry_at", "none")).await?);
+    rows.extend(tx.query_rows(FAILED, params![now], &failed.named("none", "unused")).await?);
+    end(tx, ended).await?;
     for mut row in rows {
         if row.opt_time()?.is_some_and(|due_at| due_at <= now) {
             tx.wake(Wake::Subscriptions).await?;
         }
     }
     Ok(())
+}
+
+/// The columns of results: whose, under which claim, and two numbers of each.
+#[derive(Default)]
+struct Columns {
+    resources: Vec<i64>,
+    ids: Vec<i64>,
+    claims: Vec<i64>,
+    numbers: [Vec<i64>; 2],
+}
+
+impl Columns {
+    fn push(&mut self, id: SubscriptionId, claim: ClaimToken, numbers: [i64; 2]) {
+        self.resources.push(id.resource.0);
+        self.ids.push(id.number);
+        self.claims.push(claim.0);
+        for (column, number) in self.numbers.iter_mut().zip(numbers) {
+            column.push(number);
+        }
+    }
+
+    fn named(self, first: &'static str, second: &'static str) -> [(&'static str, Value); 5] {
+        let [one, two] = self.numbers;
+        [
+            ("resource_id", Value::Ints(self.resources)),
+            ("id", Value::Ints(self.ids)),
+            ("claim", Value::Ints(self.claims)),
+            (first, Value::Ints(one)),
+            (second, Value::Ints(two)),
+        ]
+    }
 }
 
 /// Where a cursor stands once its delivery has ended: where a replay wanted it, else
@@ -182,14 +131,15 @@ macro_rules! of_given {
         " from {rows}
           join resources r on r.id = given.resource_id
          where subscriptions.resource_id = given.resource_id
-           and subscriptions.id = given.id
+           and subscriptions.id = given.id and claim_token = given.claim
         returning subscriptions.due_at"
     };
 }
 
 const DELIVERED: &str = concat!(
     "update subscriptions
-        set failures = 0, failed_changes = 0, failing_since = null, claimed_until = null, replay_from = null,
+        set failures = 0, failed_changes = 0, failing_since = null,
+            claimed_until = null, claim_token = 0, replay_from = null,
             acknowledged_status = case when given.status > acknowledged_status then given.status
                                else acknowledged_status end,
             replayed_upto = case when replay_from is not null and replayed_upto < given.told
@@ -218,7 +168,7 @@ macro_rules! failed {
                                            then 1 else 0 end,
                     failed_upto = case when failed_changes = 0 or claimed_upto > failed_upto
                                        then claimed_upto else failed_upto end,
-                    claimed_until = null, replay_from = null,
+                    claimed_until = null, claim_token = 0, replay_from = null,
                     cursor = ",
             cursor_after!("cursor"),
             ", due_at = case when ",
@@ -246,42 +196,20 @@ const FAILED: &str =
 /// in share mode if not, so that results can be stored concurrently.
 async fn lock_resources(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), StoreError> {
     const HOLD: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
-    let ids = settled.iter().map(|one| id_of(one).resource.0).collect::<Vec<_>>();
-    if settled.iter().any(|one| matches!(one, DeliveryResult::Ended { .. })) {
+    let ids = settled.iter().map(|one| one.id.resource.0).collect::<Vec<_>>();
+    if settled.iter().any(|one| one.outcome == DeliveryOutcome::Ended) {
         return row::lock(tx, ids).await;
     }
     tx.query(HOLD, &[Value::Ints(ids)]).await.map(drop)
 }
 
-fn id_of(settled: &DeliveryResult) -> SubscriptionId {
-    match settled {
-        DeliveryResult::Delivered { id, .. }
-        | DeliveryResult::Failed { id, .. }
-        | DeliveryResult::Ended { id } => *id,
-    }
-}
-
-fn cursors(delivered: &BTreeMap<SubscriptionId, (i64, i64)>) -> BTreeMap<SubscriptionId, i64> {
-    delivered.iter().map(|(id, (cursor, _))| (*id, *cursor)).collect()
-}
-
-fn columns(
-    name: &'static str,
-    given: &BTreeMap<SubscriptionId, i64>,
-) -> [(&'static str, Value); 3] {
-    [
-        ("resource_id", Value::Ints(given.keys().map(|id| id.resource.0).collect())),
-        ("id", Value::Ints(given.keys().map(|id| id.number).collect())),
-        (name, Value::Ints(given.values().copied().collect())),
-    ]
-}
-
-async fn end(tx: &Tx<'_>, ended: &BTreeMap<SubscriptionId, i64>) -> Result<(), StoreError> {
+async fn end(tx: &Tx<'_>, ended: Columns) -> Result<(), StoreError> {
     const END: &str = "
         delete from subscriptions
-         where (resource_id, id) in (select given.resource_id, given.id from {rows})
+         where (resource_id, id, claim_token)
+               in (select given.resource_id, given.id, given.claim from {rows})
         returning resource_id";
-    let gone = tx.query_rows(END, &[], &columns("none", ended)).await?;
+    let gone = tx.query_rows(END, &[], &ended.named("none", "unused")).await?;
     let gone = gone.into_iter().map(|mut row| row.int());
     count_off(tx, &gone.collect::<Result<Vec<_>, StoreError>>()?).await
 }

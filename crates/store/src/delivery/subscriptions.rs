@@ -7,19 +7,20 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
-use crate::delivery::deliveries;
 use crate::delivery::row::{number, subscription, subscription_columns};
 use crate::delivery::subscriber_counts::count_off;
+use crate::delivery::{claim, deliveries};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::log::row::most;
 use crate::resources::ensure::ensure;
 use crate::resources::row::{resource, resource_columns};
 use feedgate_core::account::AccountId;
+use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{
-    ClaimLimits, DeliveryProgress, DeliveryResult, ListedSubscription, LogNumbers, StoreError,
-    SubscriptionFilter, Subscriptions,
+    ClaimLimits, ClaimedSubscriptions, DeliveryProgress, DeliveryResult, ListedSubscription,
+    LogNumbers, StoreError, SubscriptionFilter, Subscriptions,
 };
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
@@ -39,9 +40,7 @@ impl Subscriptions for Db {
         request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
-        let (request, groups) = (request.clone(), self.groups.clone());
-        self.write(move |tx| Box::pin(async move { subscribe(tx, &groups, request, now).await }))
-            .await
+        self.subscriptions.subscribe(request.clone(), now).await
     }
 
     async fn unsubscribe(
@@ -73,10 +72,59 @@ impl Subscriptions for Db {
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &ClaimLimits,
+        limits: &ClaimLimits,
+        from: QueuePosition,
+    ) -> Result<ClaimedSubscriptions, StoreError> {
+        let (limits, claims) = (limits.clone(), self.claims.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let lease = claims.lease(tx, now, until).await?;
+                claim::claim(tx, lease, limits, from).await
+            })
+        })
+        .await
+    }
+
+    async fn claim_subscriptions_of_host(
+        &self,
+        host: &str,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
     ) -> Result<Vec<DueSubscription>, StoreError> {
-        let room = room.clone();
-        self.write(move |tx| Box::pin(deliveries::claim(tx, now, until, room))).await
+        let (host, claims) = (host.to_owned(), self.claims.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let lease = claims.lease(tx, now, until).await?;
+                claim::claim_of_host(tx, lease, &host, limit).await
+            })
+        })
+        .await
+    }
+
+    async fn renew_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError> {
+        let (held, claims) = (claims.to_vec(), self.claims.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let lease = claims.lease(tx, now, until).await?;
+                claim::renew(tx, &held, lease.ends).await
+            })
+        })
+        .await
+    }
+
+    async fn release_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let held = claims.to_vec();
+        self.write(move |tx| Box::pin(async move { claim::release(tx, &held, now).await })).await
     }
 
     async fn settle(
@@ -116,6 +164,48 @@ pub(crate) async fn subscribe(
     request: SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<Subscription, StoreError> {
+    let made = subscribe_together(tx, groups, vec![(request, now)]).await?.pop();
+    made.ok_or_else(|| StoreError::Corrupt("a subscription vanished".into()))
+}
+
+/// Does the same for several requests for one topic.
+pub(crate) async fn subscribe_together(
+    tx: &Tx<'_>,
+    groups: &HostGroups,
+    requests: Vec<(SubscriptionRequest, DateTime<Utc>)>,
+) -> Result<Vec<Subscription>, StoreError> {
+    const COUNT: &str = "
+        update resources
+           set subscribers = subscribers + $2, unwatched_since = null
+         where id = $1 and kind <> 'collection'";
+    let Some((first, now)) = requests.first() else { return Ok(Vec::new()) };
+    let resource = ensure(tx, groups, &first.topic, *now).await?;
+    let (mut subscriptions, mut made_count) = (Vec::with_capacity(requests.len()), 0);
+    for (request, now) in requests {
+        match make(tx, &resource, &request, now).await? {
+            Some(made) => {
+                made_count += 1;
+                subscriptions.push(made);
+            }
+            None => subscriptions.push(renew_known(tx, &resource, &request, now).await?),
+        }
+    }
+    if made_count > 0 {
+        tx.execute(COUNT, params![resource.id.0, made_count]).await?;
+        if resource.subscribers == 0 {
+            tx.wake(Wake::Resources).await?;
+        }
+    }
+    Ok(subscriptions)
+}
+
+/// Renews the subscription that exists with the account, callback and protocol of `request`.
+async fn renew_known(
+    tx: &Tx<'_>,
+    resource: &Resource,
+    request: &SubscriptionRequest,
+    now: DateTime<Utc>,
+) -> Result<Subscription, StoreError> {
     const FIND: &str = concat!(
         "select ",
         subscription_columns!(),
@@ -124,19 +214,16 @@ pub(crate) async fn subscribe(
          where s.resource_id = $1 and s.account_id = $2 and s.callback = $3
            and s.protocol = $4"
     );
-    let resource = ensure(tx, groups, &request.topic, now).await?;
-    let named = params![
+    let key = params![
         resource.id.0,
         number(request.account),
         request.callback.as_str(),
         request.protocol.as_str()
     ];
-    match tx.first(FIND, named).await? {
-        Some(mut row) => renew(tx, &resource, &subscription(&mut row)?, &request, now).await?,
-        None => make(tx, &resource, &request, now).await?,
-    }
-    let kept = tx.first(FIND, named).await?;
-    subscription(&mut kept.ok_or_else(|| StoreError::Corrupt("a subscription vanished".into()))?)
+    let vanished = || StoreError::Corrupt("a subscription vanished".into());
+    let known = subscription(&mut tx.first(FIND, key).await?.ok_or_else(vanished)?)?;
+    renew(tx, resource, &known, request, now).await?;
+    subscription(&mut tx.first(FIND, key).await?.ok_or_else(vanished)?)
 }
 
 /// Ends the subscription to a topic with a callback, in all protocols if none is named.
@@ -169,36 +256,48 @@ fn end(resource: &Resource, format: Format) -> i64 {
     }
 }
 
+/// Makes the subscription; `None` if there is one with this account, callback and protocol.
 async fn make(
     tx: &Tx<'_>,
     resource: &Resource,
     request: &SubscriptionRequest,
     now: DateTime<Utc>,
-) -> Result<(), StoreError> {
+) -> Result<Option<Subscription>, StoreError> {
     const MAKE: &str = "
         insert into subscriptions (resource_id, account_id, callback, host, protocol,
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
                                    created_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-    const COUNT: &str = "
-        update resources
-           set subscribers = subscribers + 1, unwatched_since = null
-         where id = $1 and kind <> 'collection'";
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+            on conflict (resource_id, account_id, callback, protocol) do nothing
+        returning id";
+    let status = request.statuses.version(&resource.status);
+    let (cursor, lease_until) = (end(resource, request.format), request.lease.end(now));
     #[rustfmt::skip]
     let params = params![
         resource.id.0, number(request.account), request.callback.as_str(), request.callback.host(),
         request.protocol.as_str(), request.protocol.procedure(), request.format.as_str(),
-        request.updates.as_str(), request.statuses.as_str(), request.statuses.version(&resource.status),
-        request.secret.as_ref().map(Secret::expose), end(resource, request.format),
-        request.lease.end(now), now,
+        request.updates.as_str(), request.statuses.as_str(), status,
+        request.secret.as_ref().map(Secret::expose), cursor, lease_until, now,
     ];
-    tx.execute(MAKE, params).await?;
-    tx.execute(COUNT, params![resource.id.0]).await?;
-    if resource.subscribers == 0 {
-        tx.wake(Wake::Resources).await?;
-    }
-    Ok(())
+    let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
+    Ok(Some(Subscription {
+        id: SubscriptionId { resource: resource.id, number: made.int()? },
+        account: request.account,
+        topic: resource.topic.clone(),
+        callback: request.callback.clone(),
+        protocol: request.protocol.clone(),
+        format: request.format,
+        updates: request.updates,
+        statuses: request.statuses,
+        status_told: status,
+        secret: request.secret.clone(),
+        cursor: Seq(cursor),
+        failures: 0,
+        failing_since: None,
+        lease_until,
+        created_at: now,
+    }))
 }
 
 /// Replaces what the wish says, forgets failures, and tries at once what waited for a

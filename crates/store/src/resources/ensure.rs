@@ -33,6 +33,9 @@ pub(crate) async fn ensure(
          where r.topic = $1
            {for update}"
     );
+    if let Some(mut known) = tx.first(LOCK, params![topic.as_str()]).await? {
+        return resource(&mut known);
+    }
     let fetch_url = topic.fetch_url();
     #[rustfmt::skip]
     let params = params![

@@ -1,0 +1,213 @@
+//! Claiming due subscriptions, and renewing and giving back claims.
+//!
+//! Candidates are read without locks and claimed by an update that applies only while nobody
+//! else holds them, so nodes that read the same candidates never both get one. Whether a claim
+//! has expired is decided by the clock of the database, not by that of a node.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+
+use crate::delivery::deliveries::status_owed;
+use crate::delivery::row::{subscription, subscription_columns};
+use crate::engine::claims::{self, Picked};
+use crate::engine::lease::ClaimLease;
+use crate::engine::sql::{Row, Value, params};
+use crate::engine::tx::{Tx, Wake};
+use feedgate_core::claim::{ClaimToken, QueuePosition};
+use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, StoreError};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+
+/// The rows that are read together while a queue is searched.
+const CHUNK: usize = 512;
+/// The most rows that one search reads: some 10 ms of work.
+const MOST_ROWS: usize = 16 * CHUNK;
+
+/// Searches the queue behind `from`, and claims what `limits` have room for.
+pub(crate) async fn claim(
+    tx: &Tx<'_>,
+    lease: ClaimLease,
+    limits: ClaimLimits,
+    from: QueuePosition,
+) -> Result<ClaimedSubscriptions, StoreError> {
+    const DUE: &str = "
+        select resource_id, id, host, due_at
+          from subscriptions
+         where due_at <= $1 and (due_at, id) > ($2, $3) and lease_until > $1
+         order by due_at, id
+         limit $4";
+    let mut search = Search { limits, full: HashMap::new(), picked: Vec::new(), skipped: 0 };
+    search.begin();
+    let (mut position, mut rows_read, mut is_end) = (from, 0, false);
+    while !is_end && rows_read < MOST_ROWS && !search.is_full() {
+        let params = params![lease.now, position.due_at, position.number, CHUNK as i64];
+        let rows = tx.query(DUE, params).await?;
+        rows_read += rows.len();
+        is_end = rows.len() < CHUNK;
+        for row in rows {
+            if search.is_full() {
+                is_end = false;
+                break;
+            }
+            position = search.consider(row)?;
+        }
+    }
+    let due = claim_picked(tx, lease, search.picked).await?;
+    Ok(ClaimedSubscriptions { due, position, skipped: search.skipped, is_end })
+}
+
+/// Picks candidates, so many for each host.
+struct Search {
+    limits: ClaimLimits,
+    /// How many are picked of each host.
+    full: HashMap<String, usize>,
+    picked: Vec<Picked>,
+    skipped: usize,
+}
+
+impl Search {
+    fn begin(&mut self) {
+        let busy = std::mem::take(&mut self.limits.busy);
+        self.full = busy.into_iter().map(|host| (host, self.limits.per_host)).collect();
+    }
+
+    fn is_full(&self) -> bool {
+        self.picked.len() >= self.limits.limit
+    }
+
+    /// Picks a candidate if its host can take more. Returns its place in the queue.
+    fn consider(&mut self, mut row: Row) -> Result<QueuePosition, StoreError> {
+        let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
+        let position = QueuePosition { due_at: row.int()?, number };
+        let of_host = self.full.entry(host.clone()).or_default();
+        if *of_host < self.limits.per_host {
+            *of_host += 1;
+            self.picked.push(Picked { resource, number, host });
+        } else {
+            self.skipped += 1;
+        }
+        Ok(position)
+    }
+}
+
+/// Claims due subscriptions of one host: those that have waited longest, and as many of those
+/// that became due last.
+pub(crate) async fn claim_of_host(
+    tx: &Tx<'_>,
+    lease: ClaimLease,
+    host: &str,
+    limit: usize,
+) -> Result<Vec<DueSubscription>, StoreError> {
+    const OLDEST: &str = "
+        select resource_id, id, host
+          from subscriptions
+         where host = $2 and due_at <= $1 and lease_until > $1
+         order by due_at, id
+         limit $3";
+    const NEWEST: &str = "
+        select resource_id, id, host
+          from subscriptions
+         where host = $2 and due_at <= $1 and lease_until > $1
+         order by due_at desc, id desc
+         limit $3";
+    let oldest = tx.query(OLDEST, params![lease.now, host, limit.div_ceil(2) as i64]).await?;
+    let newest = tx.query(NEWEST, params![lease.now, host, (limit / 2) as i64]).await?;
+    let mut picked: Vec<Picked> = Vec::with_capacity(limit);
+    for mut row in oldest.into_iter().chain(newest.into_iter().rev()) {
+        let one = Picked { resource: row.int()?, number: row.int()?, host: row.text()? };
+        if !picked.contains(&one) {
+            picked.push(one);
+        }
+    }
+    claim_picked(tx, lease, picked).await
+}
+
+/// Claims those of `picked` that nobody else has claimed since they were read.
+async fn claim_picked(
+    tx: &Tx<'_>,
+    lease: ClaimLease,
+    picked: Vec<Picked>,
+) -> Result<Vec<DueSubscription>, StoreError> {
+    // A replay that was asked for while a node that died was delivering takes effect now.
+    const CLAIM: &str = "
+        update subscriptions
+           set due_at = $3, claimed_until = $3, claim_token = $4, replay_from = null,
+               cursor = coalesce(replay_from, cursor),
+               claimed_upto = (select case when format = 'raw' then r.body_version else r.head end
+                                 from resources r
+                                where r.id = subscriptions.resource_id)
+        {from rows}
+         where subscriptions.resource_id = {given resource_id}
+           and subscriptions.id = {given id}
+           and due_at <= $1 and (claimed_until is null or claimed_until <= $2)";
+    const CLAIMED: &str = concat!(
+        "select ",
+        subscription_columns!(),
+        ", s.claim_token, s.claimed_upto, s.replayed_upto, ",
+        status_owed!("s.statuses"),
+        " from {rows}
+           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
+           join resources r on r.id = s.resource_id
+          where s.claim_token = $1"
+    );
+    let columns = claims::columns(&picked);
+    let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    tx.execute_rows(CLAIM, params, &columns).await?;
+    let rows = tx.query_rows(CLAIMED, params![lease.token.0], &columns).await?;
+    Ok(claims::read(rows, &picked, due, |due| due.subscription.id.number))
+}
+
+fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
+    let subscription = subscription(&mut row)?;
+    let claim = ClaimToken(row.int()?);
+    let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
+    Ok(DueSubscription { subscription, claim, owed, told_before, status: row.int()? })
+}
+
+/// Extends the claims that are still held, and returns whose they are.
+pub(crate) async fn renew(
+    tx: &Tx<'_>,
+    claims: &[(SubscriptionId, ClaimToken)],
+    until: DateTime<Utc>,
+) -> Result<Vec<SubscriptionId>, StoreError> {
+    const RENEW: &str = "
+        update subscriptions
+           set due_at = $1, claimed_until = $1
+          from {rows}
+         where subscriptions.resource_id = given.resource_id
+           and subscriptions.id = given.id and claim_token = given.token
+        returning subscriptions.resource_id, subscriptions.id";
+    let rows = tx.query_rows(RENEW, params![until], &columns(claims)).await?;
+    let ids = rows
+        .into_iter()
+        .map(|mut row| Ok(SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? }));
+    ids.collect()
+}
+
+/// Gives claims back under which nothing was sent.
+pub(crate) async fn release(
+    tx: &Tx<'_>,
+    claims: &[(SubscriptionId, ClaimToken)],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const RELEASE: &str = "
+        update subscriptions
+           set due_at = $1, claimed_until = null, claim_token = 0
+        {from rows}
+         where subscriptions.resource_id = {given resource_id}
+           and subscriptions.id = {given id} and claim_token = {given token}";
+    if tx.execute_rows(RELEASE, params![now], &columns(claims)).await? > 0 {
+        tx.wake(Wake::Subscriptions).await?;
+    }
+    Ok(())
+}
+
+fn columns(claims: &[(SubscriptionId, ClaimToken)]) -> [(&'static str, Value); 3] {
+    [
+        ("resource_id", Value::Ints(claims.iter().map(|(id, _)| id.resource.0).collect())),
+        ("id", Value::Ints(claims.iter().map(|(id, _)| id.number).collect())),
+        ("token", Value::Ints(claims.iter().map(|(_, token)| token.0).collect())),
+    ]
+}

@@ -1,0 +1,71 @@
+//! How long a claim holds, by whose clock, and under which token.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::tx::Tx;
+use feedgate_core::claim::ClaimToken;
+use feedgate_core::ports::StoreError;
+
+/// Whose clock decides whether a claim has expired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClaimClock {
+    /// That of the database, so that a node whose clock is ahead steals no claims. With SQLite
+    /// it is the clock of the machine, which is that of the caller.
+    #[default]
+    Database,
+    /// The time that the caller passes: for tests that let hours pass.
+    Caller,
+}
+
+/// One claim of some jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimLease {
+    /// By the clock of the caller; what was due before it is claimed.
+    pub(crate) now: DateTime<Utc>,
+    /// By the clock that decides about claims; one that ends no later has expired.
+    pub(crate) begins: DateTime<Utc>,
+    /// By the same clock.
+    pub(crate) ends: DateTime<Utc>,
+    /// Tells this claim from every other.
+    pub(crate) token: ClaimToken,
+}
+
+/// Makes the leases of one process.
+#[derive(Clone, Debug)]
+pub(crate) struct Leases {
+    clock: ClaimClock,
+    last_token: Arc<AtomicI64>,
+}
+
+impl Leases {
+    /// Leases whose tokens no other process has: they are counted from a random number.
+    pub(crate) fn new(clock: ClaimClock) -> Leases {
+        let random = RandomState::new().hash_one(std::process::id());
+        let first = (random >> 2) as i64 + 1; // leaves room to count up
+        Leases { clock, last_token: Arc::new(AtomicI64::new(first)) }
+    }
+
+    /// A lease that lasts as long as from `now` to `until`.
+    pub(crate) async fn lease(
+        &self,
+        tx: &Tx<'_>,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<ClaimLease, StoreError> {
+        const CLOCK: &str = "
+            select cast(extract(epoch from statement_timestamp()) * 1000000 as bigint)";
+        let mut begins = now;
+        if self.clock == ClaimClock::Database && tx.is_shared() {
+            begins = match tx.first(CLOCK, &[]).await? {
+                Some(mut row) => row.time()?,
+                None => now,
+            };
+        }
+        let token = ClaimToken(self.last_token.fetch_add(1, Ordering::Relaxed));
+        Ok(ClaimLease { now, begins, ends: begins + (until - now), token })
+    }
+}

@@ -1,0 +1,125 @@
+//! One attempt to deliver to one callback.
+
+use std::time::{Duration, Instant};
+
+use tracing::{debug, info, warn};
+
+use super::compose::StatusInclusion;
+use super::concurrency_limit::Attempt;
+use super::verdict::{self, DeliveryVerdict, HealthTransition};
+use super::{Deliverer, events, message};
+use crate::jobs::runner;
+use crate::net::{CallbackRequest, CallbackResponse, FetchError};
+use feedgate_core::ports::{DeliveryOutcome, StoreError};
+use feedgate_core::subscription::{DueSubscription, Subscription};
+
+/// An attempt that fails sooner than this failed to connect, as when the other side closed an idle
+/// connection; it is repeated immediately.
+const CONNECT_FAILURE_WITHIN: Duration = Duration::from_secs(1);
+
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attempted {
+    pub(super) outcome: DeliveryOutcome,
+    /// How the host responded; `None` if nothing was sent.
+    pub(super) attempt: Option<Attempt>,
+}
+
+impl Deliverer {
+    /// Makes one attempt and returns its result. An error means the store failed; the
+    /// subscription is found again when its claim ends.
+    pub(super) async fn attempt(&self, due: &DueSubscription) -> Result<Attempted, StoreError> {
+        let subscription = &due.subscription;
+        let id = subscription.id;
+        let Some(payload) = self.composer.compose(due).await? else {
+            let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: due.status };
+            return Ok(Attempted { outcome, attempt: None });
+        };
+        let status = match payload.status {
+            StatusInclusion::None => subscription.status_told,
+            StatusInclusion::WithEntries(rendered) | StatusInclusion::Only(rendered) => rendered,
+        };
+        if subscription.callback.is_null_device() {
+            let outcome = DeliveryOutcome::Delivered { cursor: payload.last, status };
+            return Ok(Attempted { outcome, attempt: None });
+        }
+        let call = message::call(subscription, &payload, &self.settings);
+        let begun = Instant::now();
+        let answer = self.call(call, begun).await;
+        let took = begun.elapsed();
+        let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter());
+
+        let result = verdict::result_code(&answer);
+        self.metrics.delivered(subscription.protocol.as_str(), result, took);
+        debug!(
+            resource = id.resource.0,
+            subscription = id.number,
+            first = payload.first.0,
+            last = payload.last.0,
+            took_ms = took.as_millis() as u64,
+            result,
+            "delivery attempted"
+        );
+        log_health_transition(subscription, verdict, result);
+        self.event_log.record(events::notified(subscription, &answer, verdict).lasting(took));
+        if verdict == DeliveryVerdict::Delivered
+            && let Some(at) = payload.waiting_since
+            && payload.first > due.told_before
+        {
+            // Records of a replay have not waited for their first delivery.
+            self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
+        }
+        let outcome = verdict.into_outcome(payload.last, status);
+        let response = verdict::host_response(&answer);
+        Ok(Attempted { outcome, attempt: Some(Attempt { response, begun, took }) })
+    }
+
+    async fn call(
+        &self,
+        call: CallbackRequest,
+        begun: Instant,
+    ) -> Result<CallbackResponse, FetchError> {
+        match self.client.call(call.clone()).await {
+            Err(FetchError::Unreachable { .. }) if begun.elapsed() < CONNECT_FAILURE_WITHIN => {
+                self.client.call(call).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+/// Logs when a callback begins to fail and when it recovers, not each attempt in between. Only its
+/// host is logged, because paths and queries of callbacks carry tokens.
+fn log_health_transition(
+    subscription: &Subscription,
+    verdict: DeliveryVerdict,
+    result: &'static str,
+) {
+    let (resource, number) = (subscription.id.resource.0, subscription.id.number);
+    let host = subscription.callback.host();
+    match verdict::health_transition(subscription, verdict) {
+        Some(HealthTransition::Failing(retry_at)) => warn!(
+            resource,
+            subscription = number,
+            host,
+            code = result,
+            retry_at = retry_at.map(|at| at.to_rfc3339()),
+            "webhook delivery failed; it will be retried"
+        ),
+        Some(HealthTransition::Recovered) => info!(
+            resource,
+            subscription = number,
+            host,
+            failures = subscription.failures,
+            "webhook deliveries succeed again"
+        ),
+        Some(HealthTransition::Ended) => info!(
+            resource,
+            subscription = number,
+            host,
+            code = result,
+            "the callback ended its subscription with 410"
+        ),
+        None => {}
+    }
+}

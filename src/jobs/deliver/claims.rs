@@ -1,0 +1,133 @@
+//! The claims of deliveries: searching the queue for them, renewing them while they are in hand,
+//! and giving back what was not begun.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::task::AbortOnDropHandle;
+use tracing::warn;
+
+use super::host_queues::HostQueues;
+use crate::jobs::runner;
+use feedgate_core::claim::QueuePosition;
+use feedgate_core::ports::{ClaimedSubscriptions, Store, StoreError};
+
+/// A search that passed over fewer due deliveries than this is not worth remembering.
+const FEW_SKIPPED: usize = 512;
+/// A search begins anew after this time at the earliest.
+const SEARCH_AGAIN: Duration = Duration::from_millis(50);
+/// Searching from the beginning takes at most one part in so many of the time.
+const SEARCH_SHARE: u32 = 10;
+
+/// Claims deliveries and keeps their claims.
+pub(super) struct DeliveryClaims {
+    store: Arc<dyn Store>,
+    queues: HostQueues,
+    lease: Duration,
+    search: Mutex<Search>,
+    /// Renews claims until this is dropped.
+    _renewing: AbortOnDropHandle<()>,
+}
+
+/// Where the search for due deliveries stands. While a host with thousands of due deliveries is
+/// busy, they fill the front of the queue; the search for those of others goes on behind them,
+/// and starts over after a while to find what has become due before its place.
+#[derive(Debug)]
+struct Search {
+    position: QueuePosition,
+    skipped: usize,
+    since: Instant,
+    spent: Duration,
+}
+
+impl DeliveryClaims {
+    /// Claims for `queues`, each for as long as `lease`. Must be called within a runtime.
+    pub(super) fn start(
+        store: Arc<dyn Store>,
+        queues: HostQueues,
+        lease: Duration,
+    ) -> DeliveryClaims {
+        let renewing = tokio::spawn(renew(Arc::clone(&store), queues.clone(), lease));
+        let (search, _renewing) = (Mutex::new(Search::new()), AbortOnDropHandle::new(renewing));
+        DeliveryClaims { store, queues, lease, search, _renewing }
+    }
+
+    /// Claims what there is room for: for hosts that run low, and for all others.
+    pub(super) async fn fill(&self) -> Result<(), StoreError> {
+        for refill in self.queues.take_refills() {
+            let (now, until) = (runner::now(), Instant::now() + self.lease);
+            let claimed = self.store.claim_subscriptions_of_host(
+                &refill.host,
+                now,
+                now + self.lease,
+                refill.portion,
+            );
+            self.queues.add_refill(&refill, claimed.await?, until);
+        }
+        let Some(limits) = self.queues.claim_limits() else { return Ok(()) };
+        let position = self.search.lock().unwrap_or_else(PoisonError::into_inner).begin();
+        let (now, begun) = (runner::now(), Instant::now());
+        let claimed =
+            self.store.claim_subscriptions(now, now + self.lease, &limits, position).await?;
+        self.search.lock().unwrap_or_else(PoisonError::into_inner).end(&claimed, begun.elapsed());
+        let goes_on = claimed.due.is_empty() && !claimed.is_end;
+        self.queues.add(claimed.due, begun + self.lease);
+        if goes_on {
+            self.store.wake_signals().subscriptions.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Gives back the claims of all that has not begun, so that another node, or this one after
+    /// its restart, need not wait until they expire.
+    pub(super) async fn release_waiting(&self) {
+        let claims = self.queues.close();
+        if let Err(err) = self.store.release_subscription_claims(&claims, runner::now()).await {
+            let error = &err as &dyn std::error::Error;
+            warn!(error, "claims of deliveries were not released; they will expire");
+        }
+    }
+}
+
+/// Renews the claims in hand, three times as often as they expire.
+async fn renew(store: Arc<dyn Store>, queues: HostQueues, lease: Duration) {
+    loop {
+        tokio::time::sleep(lease / 3).await;
+        let claims = queues.claims();
+        if claims.is_empty() {
+            continue;
+        }
+        let (now, begun) = (runner::now(), Instant::now());
+        match store.renew_subscription_claims(&claims, now, now + lease).await {
+            Ok(renewed) => queues.renew(&claims, &renewed.into_iter().collect(), begun + lease),
+            Err(err) => {
+                let error = &err as &dyn std::error::Error;
+                warn!(error, "claims of deliveries were not renewed");
+            }
+        }
+    }
+}
+
+impl Search {
+    fn new() -> Search {
+        let since = Instant::now();
+        Search { position: QueuePosition::START, skipped: 0, since, spent: Duration::ZERO }
+    }
+
+    /// Where to search now.
+    fn begin(&mut self) -> QueuePosition {
+        if self.since.elapsed() >= SEARCH_AGAIN.max(self.spent * SEARCH_SHARE) {
+            *self = Search::new();
+        }
+        self.position
+    }
+
+    fn end(&mut self, claimed: &ClaimedSubscriptions, took: Duration) {
+        self.position = claimed.position;
+        self.skipped += claimed.skipped;
+        self.spent += took;
+        if claimed.is_end && self.skipped < FEW_SKIPPED {
+            *self = Search::new();
+        }
+    }
+}

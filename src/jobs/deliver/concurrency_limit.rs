@@ -1,0 +1,193 @@
+//! How many deliveries one host is sent at the same time, learned from its responses.
+//!
+//! The limit grows while the host answers quickly and all of its permits are in use, and halves
+//! when the host says or shows that it is overloaded: a 429, a 503, a 504, a timeout, or a latency
+//! that has grown to several times what it was. This is TCP's additive increase and
+//! multiplicative decrease (RFC 5681), with its slow start until the first decrease.
+
+use std::time::{Duration, Instant};
+
+/// The limit of a host of which nothing is known yet.
+const INITIAL: usize = 8;
+/// A response that takes longer than this is no reason to send more at once.
+const QUICK: Duration = Duration::from_secs(1);
+/// The weight of one response in the smoothed latency.
+const SMOOTHING: f64 = 0.1;
+/// A smoothed latency this many times the lowest one means that requests queue at the host.
+const GROWN: f64 = 4.0;
+/// Latencies below this are never taken for overload: on this scale they are noise.
+const NOISE_S: f64 = 0.1;
+/// How much the lowest latency is raised with each response, so that it follows a host that has
+/// become slower for good.
+const DRIFT: f64 = 1.002;
+
+/// The concurrency limit of one host.
+#[derive(Clone, Debug)]
+pub(super) struct ConcurrencyLimit {
+    current: usize,
+    ceiling: usize,
+    /// Responses since the limit last grew.
+    responses: usize,
+    /// The smoothed latency and the lowest value it had, in seconds.
+    latency_s: Option<(f64, f64)>,
+    halved_at: Option<Instant>,
+}
+
+/// What one attempt says about the load of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostResponse {
+    /// It accepted the delivery.
+    Accepted,
+    /// It is overloaded, or did not respond in time.
+    Overloaded,
+    /// It failed in a way that says nothing about its load.
+    Failed,
+}
+
+/// One attempt to deliver.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attempt {
+    pub(super) response: HostResponse,
+    pub(super) begun: Instant,
+    pub(super) took: Duration,
+}
+
+impl ConcurrencyLimit {
+    /// A limit that never exceeds `ceiling`.
+    pub(super) fn new(ceiling: usize) -> ConcurrencyLimit {
+        let ceiling = ceiling.max(1);
+        ConcurrencyLimit {
+            current: INITIAL.min(ceiling),
+            ceiling,
+            responses: 0,
+            latency_s: None,
+            halved_at: None,
+        }
+    }
+
+    /// The deliveries that may be in progress at the same time; at least 1.
+    pub(super) fn current(&self) -> usize {
+        self.current
+    }
+
+    /// Whether the host has been found to bear less than one of which nothing is known.
+    pub(super) fn is_reduced(&self) -> bool {
+        self.current < INITIAL.min(self.ceiling)
+    }
+
+    /// The smoothed latency of accepted deliveries, if one is known.
+    pub(super) fn latency(&self) -> Option<Duration> {
+        self.latency_s.map(|(smoothed, _)| Duration::from_secs_f64(smoothed))
+    }
+
+    /// Learns from an attempt that has just ended. `was_full` says whether all permits of the
+    /// host were in use.
+    pub(super) fn observe(&mut self, attempt: &Attempt, was_full: bool) {
+        let is_accepted = attempt.response == HostResponse::Accepted;
+        let is_congested = is_accepted && self.has_latency_grown(attempt.took);
+        if is_congested || attempt.response == HostResponse::Overloaded {
+            self.halve(attempt);
+        } else if is_accepted && was_full && attempt.took <= QUICK {
+            self.grow();
+        }
+    }
+
+    fn has_latency_grown(&mut self, took: Duration) -> bool {
+        let took_s = took.as_secs_f64();
+        let (smoothed, lowest) = self.latency_s.unwrap_or((took_s, took_s));
+        let smoothed = smoothed + SMOOTHING * (took_s - smoothed);
+        let lowest = (lowest * DRIFT).min(smoothed);
+        self.latency_s = Some((smoothed, lowest));
+        smoothed > NOISE_S && smoothed > GROWN * lowest
+    }
+
+    /// Halves the limit, once for all attempts that were in progress together: those that began
+    /// before the last decrease say nothing about the limit since.
+    fn halve(&mut self, attempt: &Attempt) {
+        if self.halved_at.is_some_and(|halved_at| attempt.begun < halved_at) {
+            return;
+        }
+        self.current = (self.current / 2).max(1);
+        self.responses = 0;
+        self.latency_s = None;
+        self.halved_at = Some(attempt.begun + attempt.took);
+    }
+
+    fn grow(&mut self) {
+        self.responses += 1;
+        let needed = if self.halved_at.is_none() { 1 } else { self.current };
+        if self.responses >= needed && self.current < self.ceiling {
+            self.current += 1;
+            self.responses = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICKLY: Duration = Duration::from_millis(5);
+
+    fn attempt(response: HostResponse, begun: Instant, took: Duration) -> Attempt {
+        Attempt { response, begun, took }
+    }
+
+    #[test]
+    fn the_limit_grows_to_its_ceiling_while_a_host_accepts_quickly() {
+        let (mut limit, begun) = (ConcurrencyLimit::new(32), Instant::now());
+        assert_eq!(limit.current(), 8);
+        for _ in 0..100 {
+            limit.observe(&attempt(HostResponse::Accepted, begun, QUICKLY), true);
+        }
+        assert_eq!(limit.current(), 32);
+        assert_eq!(ConcurrencyLimit::new(3).current(), 3, "the ceiling holds from the beginning");
+    }
+
+    #[test]
+    fn the_limit_stays_where_a_host_is_slow_or_has_permits_left() {
+        let (mut limit, begun) = (ConcurrencyLimit::new(32), Instant::now());
+        for _ in 0..100 {
+            limit.observe(&attempt(HostResponse::Accepted, begun, Duration::from_secs(2)), true);
+            limit.observe(&attempt(HostResponse::Failed, begun, QUICKLY), true);
+        }
+        let mut other = ConcurrencyLimit::new(32);
+        other.observe(&attempt(HostResponse::Accepted, begun, QUICKLY), false);
+        assert_eq!((limit.current(), other.current()), (8, 8));
+    }
+
+    #[test]
+    fn overload_halves_the_limit_once_for_attempts_in_progress_together() {
+        let (mut limit, begun) = (ConcurrencyLimit::new(32), Instant::now());
+        for _ in 0..8 {
+            limit.observe(&attempt(HostResponse::Overloaded, begun, QUICKLY), true);
+        }
+        assert_eq!(limit.current(), 4);
+        assert!(limit.is_reduced());
+        let later = begun + Duration::from_secs(1);
+        for _ in 0..3 {
+            limit.observe(&attempt(HostResponse::Overloaded, later, QUICKLY), true);
+        }
+        assert_eq!(limit.current(), 2);
+        // After a decrease it takes as many responses as the limit to grow by one.
+        let last = later + Duration::from_secs(1);
+        limit.observe(&attempt(HostResponse::Accepted, last, QUICKLY), true);
+        assert_eq!(limit.current(), 2);
+        limit.observe(&attempt(HostResponse::Accepted, last, QUICKLY), true);
+        assert_eq!(limit.current(), 3);
+    }
+
+    #[test]
+    fn a_latency_that_grows_to_several_times_the_lowest_halves_the_limit() {
+        let (mut limit, begun) = (ConcurrencyLimit::new(64), Instant::now());
+        for _ in 0..100 {
+            limit.observe(&attempt(HostResponse::Accepted, begun, Duration::from_millis(30)), true);
+        }
+        assert_eq!(limit.current(), 64);
+        for _ in 0..30 {
+            limit
+                .observe(&attempt(HostResponse::Accepted, begun, Duration::from_millis(900)), true);
+        }
+        assert_eq!(limit.current(), 32);
+    }
+}

@@ -1,0 +1,128 @@
+//! Hosts and resources take turns, and nothing is begun twice or after its claim.
+
+use std::time::Duration;
+
+use super::super::concurrency_limit::HostResponse;
+use super::*;
+use chrono::DateTime;
+use feedgate_core::record::Seq;
+use feedgate_core::subscription::{Format, Statuses, Subscription, Updates};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
+
+fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
+    let subscription = Subscription {
+        id: SubscriptionId { resource: ResourceId(resource), number },
+        account: None,
+        topic: Topic::parse("https://feeds.test/").unwrap(),
+        callback: Callback::parse(format!("http://{host}/{number}")).unwrap(),
+        protocol: Protocol::WebSub,
+        format: Format::Atom,
+        updates: Updates::default(),
+        statuses: Statuses::default(),
+        status_told: 0,
+        secret: None,
+        cursor: Seq(0),
+        failures: 0,
+        failing_since: None,
+        lease_until: DateTime::UNIX_EPOCH,
+        created_at: DateTime::UNIX_EPOCH,
+    };
+    let claim = ClaimToken(number);
+    DueSubscription { subscription, claim, owed: Seq(1), status: 0, told_before: Seq(0) }
+}
+
+fn later() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+fn queues(per_host: usize) -> HostQueues {
+    HostQueues::new(2_048, per_host, Arc::default())
+}
+
+fn accepted() -> Attempt {
+    let took = Duration::from_millis(5);
+    Attempt { response: HostResponse::Accepted, begun: Instant::now(), took }
+}
+
+#[test]
+fn a_host_never_has_more_in_progress_than_its_limit() {
+    let queues = queues(3);
+    queues.add((0..16).map(|n| due(1, n, "a.test")).collect(), later());
+    let started = queues.start(100);
+    assert_eq!(started.len(), 3);
+    assert_eq!(queues.start(100).len(), 0);
+    let mut delivered = 0;
+    for (_, permit) in started {
+        let mut next = permit.finish(&accepted());
+        while let Some((_, permit)) = next {
+            delivered += 1;
+            next = permit.finish(&accepted());
+        }
+    }
+    assert_eq!(delivered, 13, "each permit goes on with what waits");
+}
+
+#[test]
+fn hosts_take_turns_and_so_do_resources() {
+    let queues = queues(1);
+    queues.add((0..10).map(|n| due(1, n, "a.test")).collect(), later());
+    queues.add(vec![due(2, 10, "a.test"), due(3, 11, "b.test")], later());
+    let started = queues.start(100);
+    let numbers: Vec<_> = started.iter().map(|(due, _)| due.subscription.id.number).collect();
+    assert_eq!(numbers, [0, 11], "one of each host");
+    let (_, permit) = started.into_iter().next().unwrap();
+    let (next, _permit) = permit.finish(&accepted()).unwrap();
+    assert_eq!(next.subscription.id.resource, ResourceId(2), "the other resource");
+}
+
+#[test]
+fn a_host_that_runs_low_is_claimed_for() {
+    let queues = queues(8);
+    let limits = queues.claim_limits().unwrap();
+    assert_eq!((limits.limit, limits.busy.len()), (2_048, 0));
+    queues.add((0..limits.per_host as i64).map(|n| due(1, n, "a.test")).collect(), later());
+    assert_eq!(queues.claim_limits().unwrap().busy, ["a.test:80"], "it has enough");
+    assert_eq!(queues.take_refills(), []);
+    let mut started = queues.start(100);
+    assert_eq!(started.len(), 8);
+    let refills = queues.take_refills();
+    assert_eq!(refills.len(), 1, "half of its portion is left");
+    queues.add_refill(&refills[0], vec![due(1, 99, "a.test")], later());
+    assert_eq!(queues.claim_limits().unwrap().busy, ["a.test:80"], "nine wait");
+    while let Some((_, permit)) = started.pop() {
+        started.extend(permit.finish(&accepted()));
+    }
+    let refills = queues.take_refills();
+    assert_eq!(refills.len(), 1, "what was passed over while it was busy is looked for");
+    queues.add_refill(&refills[0], Vec::new(), later());
+    assert_eq!(queues.claim_limits().unwrap().busy.len(), 0);
+}
+
+#[test]
+fn a_delivery_is_not_begun_after_its_claim_has_expired_or_is_lost() {
+    let queues = queues(8);
+    let now = Instant::now();
+    queues.add(vec![due(1, 0, "a.test")], now);
+    assert_eq!(queues.start(100).len(), 0);
+    queues.add(vec![due(1, 1, "a.test"), due(1, 2, "a.test")], now + Duration::from_secs(1));
+    let claims = queues.claims();
+    assert_eq!(claims.len(), 2);
+    let held = HashSet::from([SubscriptionId { resource: ResourceId(1), number: 2 }]);
+    queues.renew(&claims, &held, later());
+    let started = queues.start(100);
+    assert_eq!(started.len(), 1);
+    assert_eq!(started[0].0.subscription.id.number, 2);
+}
+
+#[test]
+fn what_has_not_begun_is_given_back_when_the_worker_stops() {
+    let queues = queues(2);
+    queues.add((0..5).map(|n| due(1, n, "a.test")).collect(), later());
+    let started = queues.start(100);
+    assert_eq!(queues.close().len(), 3);
+    for (_, permit) in started {
+        assert!(permit.finish(&accepted()).is_none());
+    }
+    assert_eq!(queues.start(100).len(), 0);
+}
