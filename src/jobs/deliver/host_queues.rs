@@ -26,7 +26,7 @@ use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 /// The deliveries of one host that are claimed together while nothing is known of its speed.
 const FIRST_PORTION: usize = 16;
 /// The most deliveries of one host that are claimed together.
-const LARGEST_PORTION: usize = 128;
+const LARGEST_PORTION: usize = 512;
 /// A portion is what a host accepts in about this time.
 const PORTION_LASTS: Duration = Duration::from_millis(250);
 /// Hosts without work that are remembered because they bear little.

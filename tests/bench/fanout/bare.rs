@@ -13,7 +13,9 @@ const CONCURRENCY: usize = 32;
 /// Posts once to each of `many` subscribers, and says how long that took.
 #[expect(clippy::disallowed_methods, reason = "it is what feedgate is compared with")]
 pub(crate) async fn post_to_all(sink: &Sink, many: usize) -> Result<Duration, Trouble> {
-    let client = reqwest::Client::builder().no_proxy().build()?;
+    // Connections are kept where they can be used again.
+    let kept = if sink.has_own_addresses() { 0 } else { CONCURRENCY };
+    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(kept).build()?;
     let topic = sink.topic();
     let begun = Instant::now();
     let posts = (0..many).map(|n| {
