@@ -1,10 +1,9 @@
-//! Histories that are being brought in: whose turn it is, what was laid aside, and how it
-//! gets into the log.
+//! Backfills: imports the history of a resource. A backfill is claimed step by step, its entries
+//! are staged, and the staged entries are appended to the log.
 //!
-//! Whatever changes one locks the row of its resource first, as everything does that
-//! concerns its log. A resource whose history comes first is claimed meanwhile, so that
-//! nobody polls it; the claim is made longer with every step, and ends by itself if there
-//! are no more.
+//! Every change of a backfill locks the row of its resource first, as every change of the log does.
+//! While the history must be complete before the first poll, the resource is claimed, so that no
+//! node polls it. Each step extends that claim, which expires if no further step runs.
 
 pub(crate) mod staging;
 
@@ -27,10 +26,10 @@ use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 use feedgate_feed::model::KnownBy;
 
-/// How long a resource stays claimed behind the next step. Longer than any step waits for a
-/// node that takes it.
+/// How long a resource stays claimed after its next step is due: longer than any step waits for a
+/// node to run it.
 const HOLD: TimeDelta = TimeDelta::minutes(30);
-/// A history that was brought in is not looked at again before this.
+/// The time after which a completed backfill may be started again.
 const ONCE_IN: TimeDelta = TimeDelta::hours(1);
 
 /// The columns of a backfill `b`, as [`backfill`] reads them.
@@ -124,8 +123,8 @@ impl Backfills for Db {
     }
 }
 
-/// Begins to bring in the history of a resource, whose row is locked, unless that is being
-/// done or has just been done.
+/// Starts the backfill of a resource, whose row is locked, unless one is running or has just
+/// completed.
 pub(super) async fn begin(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -138,7 +137,8 @@ pub(super) async fn begin(
                attempts = 0, known_by = '', delays_polling = 0, result = '', appended = 0,
                started_at = excluded.started_at, ended_at = null, due_at = excluded.due_at
          where backfills.ended_at <= $3";
-    // Who is polling it just now is first.
+    // A poll in progress is not interrupted: the resource is claimed only if no node has claimed
+    // it.
     const HOLD_BACK: &str = "
         update resources
            set due_at = $3, claimed_until = $3
@@ -197,8 +197,8 @@ async fn claim(
     Ok(due.collect())
 }
 
-/// Keeps those of these resources that are held back from being polled until after a step
-/// at that time.
+/// Extends the claims of those of these resources that are not polled during their backfill, until
+/// after a step at that time.
 async fn hold_back(tx: &Tx<'_>, ids: &[i64], step: DateTime<Utc>) -> Result<(), StoreError> {
     const HOLD_BACK: &str = "
         update resources set due_at = $2, claimed_until = $2
@@ -209,7 +209,7 @@ async fn hold_back(tx: &Tx<'_>, ids: &[i64], step: DateTime<Utc>) -> Result<(), 
     tx.execute(HOLD_BACK, &params).await.map(drop)
 }
 
-/// Lays a page aside; `false` if somebody else has done so.
+/// Stages the entries of a page. Returns `false` if another node has staged the page already.
 async fn stage_backfill(
     tx: &Tx<'_>,
     mut backfill: Backfill,
@@ -273,8 +273,8 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Moves the oldest entries that are laid aside into the log; `false` once none is left,
-/// and all is done.
+/// Moves the oldest staged entries into the log. Returns `false` once no entry is left and the
+/// backfill is complete.
 async fn commit_staged(
     tx: &Tx<'_>,
     cut: &PageLimits,
@@ -300,11 +300,11 @@ async fn commit_staged(
     Ok(true)
 }
 
-/// All is in the log.
+/// Completes a backfill whose entries are all in the log.
 async fn finish(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<(), StoreError> {
     const FINISH: &str = "
         update backfills set ended_at = $2, due_at = null where resource_id = $1";
-    // What the first poll finds besides what is there now has come since.
+    // Entries that the first poll finds in addition to the log were published since.
     const KNOWN: &str = "update resources set kind = $2 where id = $1 and kind = $3";
     let id = backfill.resource;
     tx.execute(FINISH, params![id.0, now]).await?;
@@ -316,7 +316,7 @@ async fn finish(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<
     release(tx, backfill, now).await
 }
 
-/// Lets a resource be polled that was held back.
+/// Makes a resource due again that was not polled during its backfill.
 async fn release(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<(), StoreError> {
     const RELEASE: &str = "
         update resources set claimed_until = null, due_at = $2, next_fetch = $2

@@ -1,9 +1,8 @@
-//! The lines of changes.xml: pings, and changes that a poll saw without one.
+//! The lines of changes.xml: pings, and changes that a poll found without a ping.
 //!
-//! What holds here: a line says what was known when it was kept, and never changes. It may
-//! vanish only within the hour it stands in, where a ping tells of the same change. An
-//! address with a password in it is listed for nobody, nor is a topic with a token in it
-//! (rule S48).
+//! A line contains what was known when it was stored, and is never changed. A line is deleted only
+//! within its own hour, when a ping reports the same change. An address with a password in it is
+//! never listed, nor is a topic with a token in it (rule S48).
 
 pub(crate) mod hours;
 pub(crate) mod pings;
@@ -21,13 +20,13 @@ use feedgate_core::redaction;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 
-/// A ping this soon after a change was seen without one tells of that change.
+/// A ping this soon after a poll found a change reports that same change.
 const SAME_CHANGE: TimeDelta = TimeDelta::minutes(5);
-/// The most lines read at once, whoever asks for however many.
+/// The most lines read at once, whatever limit the caller gives.
 const PAGE_LINES: i64 = 1_000;
-/// The source of a line that was not pinged.
+/// The source of a line without a ping.
 const SEEN: &str = "seen";
-/// Lines dropped in one transaction.
+/// The number of lines dropped in one transaction.
 const BATCH: i64 = 1_000;
 
 #[async_trait]
@@ -85,7 +84,7 @@ impl Changes for Db {
     }
 }
 
-/// A page of the lines in `window`, newest first, behind the line of that time and number.
+/// Returns a page of the lines in `window`, newest first, after the line of that time and number.
 pub(super) async fn page(
     tx: &Tx<'_>,
     window: ChangesWindow,
@@ -98,7 +97,7 @@ pub(super) async fn page(
          where at >= $1 and (at, id) < ($2, $3) and +id <= $4
          order by at desc, id desc
          limit $5";
-    // No line has the number 0, so that time itself is left out.
+    // No line has the number 0, so the end of the window itself is left out.
     let (at, id) = after.unwrap_or((window.until, 0));
     let params = params![window.from, at, id, window.newest, PAGE_LINES];
     tx.query(PAGE, params).await?.into_iter().map(line).collect()
@@ -110,8 +109,8 @@ fn line(mut row: Row) -> Result<ChangeLine, StoreError> {
     Ok(ChangeLine { id, change: WeblogChange { at, name, url, feed_url } })
 }
 
-/// Lists a ping that named these resources. What a poll saw a moment ago was the same
-/// change, and is listed with the ping; but not where that was in an hour that is over.
+/// Lists a ping that named these resources. A change that a poll found a moment ago is the same
+/// change and is replaced by the ping, unless its line is in an hour that is over.
 pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<(), StoreError> {
     const WHOSE: &str = "
         select r.topic, r.site_url, d.status
@@ -135,7 +134,7 @@ pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<()
     }
 }
 
-/// Lists a change that a poll saw and nobody pinged.
+/// Lists a change that a poll found without a ping.
 pub(super) async fn seen(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -163,7 +162,7 @@ async fn insert_change(
         insert into changes (at, source, name, url, feed_url, resource_id)
         values ($1, $2, $3, $4, $5, $6)";
     let WeblogChange { at, name, url, feed_url } = change;
-    // PostgreSQL keeps no text with a zero in it, and pings are what strangers send.
+    // PostgreSQL stores no text with U+0000 in it, and the content of a ping is untrusted.
     let plain = |text: &String| text.replace('\0', "");
     let (name, url, feed_url) = (plain(name), plain(url), feed_url.as_ref().map(plain));
     let params = params![*at, source, name, url, feed_url, resource];
@@ -179,8 +178,8 @@ fn whose(mut row: Row) -> Result<Whose, StoreError> {
     Ok((topic, site, status.title))
 }
 
-/// The line of a ping; `None` if it would tell somebody's password. A ping of somebody who
-/// need not know the password in the topic is listed as it came.
+/// Returns the line of a ping, or `None` if it would reveal a password. A ping whose sender need
+/// not know the password in the topic is listed unchanged.
 fn line_of(ping: &Ping, whose: Option<Whose>) -> Option<WeblogChange> {
     let (at, name, url) = (ping.at, ping.name.clone(), ping.url.clone());
     let feed_url = ping.feed_url.clone();
@@ -195,7 +194,7 @@ fn line_of(ping: &Ping, whose: Option<Whose>) -> Option<WeblogChange> {
         return Some(WeblogChange { at, name, url, feed_url });
     };
     let feed_url = feed_url.or(Some(topic));
-    // Who gave no name pinged the feed; the line is about the weblog it belongs to.
+    // A ping without a name is a ping of the feed; the line is about the weblog of that feed.
     let site = site.filter(|site| is_public(site));
     let (name, url) = if name.is_empty() { (title, site.unwrap_or(url)) } else { (name, url) };
     Some(WeblogChange { at, name, url, feed_url })

@@ -1,7 +1,7 @@
-//! Collections: making them, and what the operator puts into them.
+//! Collections: creates them, and stores which resources the operator puts into them.
 //!
-//! A collection counts no subscribers, whoever subscribes to it: nothing that nobody
-//! subscribes to is ever due, so it is never polled.
+//! A collection never counts its subscribers. A resource without subscribers is never due, so a
+//! collection is never polled.
 
 pub(crate) mod collecting;
 pub(crate) mod enqueue;
@@ -133,7 +133,7 @@ async fn open(
     collection: Collection,
     now: DateTime<Utc>,
 ) -> Result<Resource, StoreError> {
-    // Who was polled under this address before is no other resource now.
+    // A resource that already has this topic becomes the collection.
     const MAKE: &str = "
         insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at)
         values ($1, $1, '', $2, $3, $3, $3)
@@ -156,7 +156,7 @@ async fn open(
     details::make(tx, id, &status).await?;
     let account = collection.scope.account().map_or(0, |account| account.0);
     if tx.execute(NAME, params![id, name.as_str(), account]).await? == 0 {
-        // Another node was quicker, with a topic of its own.
+        // Another node has created the collection at the same time, with a topic of its own.
         const UNKNOW: &str = "
             delete from resource_details
              where resource_id = $1
@@ -171,7 +171,7 @@ async fn open(
     found.ok_or_else(|| StoreError::Corrupt("a collection vanished".to_owned()))
 }
 
-/// Puts a resource into a collection, for which it is polled from now on.
+/// Puts a resource into a collection, for which the resource is polled from now on.
 async fn join(
     tx: &Tx<'_>,
     groups: &HostGroups,

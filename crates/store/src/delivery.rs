@@ -1,4 +1,4 @@
-//! Who is notified, and how far they have been told.
+//! Subscriptions, and how far notifications have been delivered to them.
 
 pub(crate) mod claim;
 pub(crate) mod deliveries;

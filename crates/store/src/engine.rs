@@ -1,4 +1,4 @@
-//! The two databases, and how a statement gets there and back.
+//! The two databases, and how statements and rows are passed to and from them.
 
 pub(crate) mod claims;
 pub(crate) mod error;

@@ -1,7 +1,7 @@
 //! The events of the event log.
 //!
-//! Numbers are given out under the lock of one row, so that they are seen in their order:
-//! who has read up to a number has missed none before it, whichever node wrote it.
+//! Numbers are assigned under the lock of one row, so that events become visible in their order: a
+//! client that has read up to a number has missed no event before it, whichever node wrote it.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventVie
 use feedgate_core::ports::{Events, StoreError};
 use feedgate_core::redaction;
 
-/// Rows dropped in one transaction: little enough that nobody waits long for it.
+/// The number of rows dropped in one transaction: few enough that no other transaction waits long.
 const BATCH: i64 = 1_000;
 
-/// The columns as [`kept`] reads them, and which rows are wanted.
+/// The columns as [`kept`] reads them, and the conditions on the rows.
 macro_rules! wanted {
     ($then:literal) => {
         concat!(
@@ -50,7 +50,7 @@ impl Events for Db {
         const NEWEST: &str = wanted!(" order by id desc limit $10");
         const NEXT: &str = wanted!(" order by id limit $10");
         let (account, is_admin) = match wanted.viewer {
-            // No account has this number, nor has what is nobody's.
+            // No account has this number, and no event without an account has it either.
             EventViewer::Anonymous => (-1, false),
             EventViewer::Account(id) => (id.0, false),
             EventViewer::Admin => (-1, true),
@@ -111,7 +111,7 @@ impl Db {
     }
 }
 
-/// The pattern of what holds `text`; `None` if it is empty.
+/// Returns the pattern of texts that contain `text`, or `None` if it is empty.
 fn holding(text: &str) -> Option<String> {
     let text = without_nul(text.trim()).to_ascii_lowercase();
     let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
@@ -157,7 +157,7 @@ async fn insert_events(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreErro
     Ok(last)
 }
 
-/// PostgreSQL keeps no text with a zero in it.
+/// Removes U+0000, which PostgreSQL does not store.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "")
 }

@@ -1,8 +1,9 @@
-//! What is known of publishers' servers: whose turn it is, who is left alone, and why.
+//! What is known of publishers' servers: which host group is claimed, which is not polled now, and
+//! why.
 //!
-//! A group that is being asked has one holder among all nodes: its row is taken when a
-//! resource of it is claimed and given back when that poll is recorded. Whoever locks rows
-//! of resources and of groups locks those of resources first, or waits for none.
+//! A group is claimed by one node at a time: its row is claimed together with a resource of it, and
+//! released when that poll is recorded. A transaction that locks rows of resources and of groups
+//! locks the resources first, or skips locked rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -21,13 +22,13 @@ use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_protocol::robots::Robots;
 
-/// Rows brought up to date in one go when the table of groups has changed.
+/// The number of rows updated at once when the table of groups has changed.
 const BATCH: i64 = 1_000;
 
 #[async_trait]
 impl Hosts for Db {
     fn group(&self, url: &str) -> String {
-        // What is polled was a topic or a redirect's target, both of which were parsed.
+        // Every polled address was a topic or the target of a redirect, and both were parsed.
         Url::parse(url).map(|url| self.groups.name(&url)).unwrap_or_default()
     }
 
@@ -85,8 +86,8 @@ async fn save_robots(
     tx.execute(KEEP, params![origin, now, sql::json(robots)]).await.map(drop)
 }
 
-/// Claims the host groups of the picked jobs, until `alone` if that is given. Jobs of a group
-/// that another node has claimed meanwhile are left out.
+/// Claims the host groups of the picked jobs, until `alone` if that is given. Jobs of a group that
+/// another node has claimed meanwhile are left out.
 pub(super) async fn claim_groups(
     tx: &Tx<'_>,
     groups: &HostGroups,
@@ -100,7 +101,7 @@ pub(super) async fn claim_groups(
            set last_fetch_at = excluded.last_fetch_at, fetch_interval = excluded.fetch_interval,
                next_fetch_at = excluded.next_fetch_at
          where hosts.next_fetch_at <= excluded.last_fetch_at";
-    // In one order, so that two nodes do not wait for each other.
+    // All nodes lock groups in one order, so that two nodes do not wait for each other.
     let mut names: Vec<String> = picked.iter().map(|job| job.host.clone()).collect();
     names.sort_unstable();
     names.dedup();
@@ -113,7 +114,7 @@ pub(super) async fn claim_groups(
         ("host", Value::Texts(names)),
     ];
     if !tx.is_shared() {
-        // There is one writer: what was free when it was picked is free.
+        // SQLite has one writer, so a group that was free when it was picked is still free.
         tx.execute_rows(HOLD, &[], &columns).await?;
         return Ok(picked);
     }
@@ -123,7 +124,7 @@ pub(super) async fn claim_groups(
     Ok(picked.into_iter().filter(|job| held.contains(&job.host)).collect())
 }
 
-/// Claims the host group of one resource that is polled whether or not it is its turn.
+/// Claims the host group of one resource that is polled out of turn.
 pub(super) async fn claim_group_for(
     tx: &Tx<'_>,
     groups: &HostGroups,
@@ -144,13 +145,14 @@ pub(super) async fn claim_group_for(
     tx.execute(HOLD, params![name, now, pause, until]).await.map(drop)
 }
 
-/// Gives groups back once polls of them have ended: the next may begin after its pause, or
-/// when it need not be left alone any more. Of each, whether it answered well, and when.
+/// Releases groups whose polls have ended: the next poll may begin after the pause of its group, or
+/// after its backoff. Each result states whether the group responded well, and when.
 pub(super) async fn release(
     tx: &Tx<'_>,
     groups: &BTreeMap<&str, (bool, DateTime<Utc>)>,
 ) -> Result<(), StoreError> {
-    // In one order, as they are taken, or two nodes would wait for each other.
+    // Groups are locked in the order in which they are claimed, or two nodes would wait for each
+    // other.
     const LOCK: &str = "
         select host from hosts where host in ({texts $1}) order by host collate \"C\" {for update}";
     const RELEASE: &str = "
@@ -175,7 +177,8 @@ pub(super) async fn release(
     tx.execute_rows(RELEASE, params![], &columns).await.map(drop)
 }
 
-/// The microseconds between two fetches from each group: its own, or what was learned.
+/// Returns the microseconds between two fetches from each group: the configured pause, or the
+/// learned one.
 async fn pauses(
     tx: &Tx<'_>,
     groups: &HostGroups,
@@ -238,7 +241,7 @@ async fn refuse(
     Ok(Some(verdict))
 }
 
-/// What is known of a group, and when it last answered well.
+/// Returns what is known of a group, and when it last responded well.
 async fn known(
     tx: &Tx<'_>,
     name: &str,
@@ -282,8 +285,8 @@ async fn evidence(
     Ok(RefusalEvidence { busy: row.small()?, forbidden: row.small()?, alike: row.small()? })
 }
 
-/// Those of a group that would be asked before `until`, in the order in which they would
-/// be. What somebody has in hand is his to put off.
+/// Returns the resources of a group that are due before `until`, in the order of their times,
+/// except those that are being polled.
 async fn waiting(
     tx: &Tx<'_>,
     refused: &HostRefusal,
@@ -299,7 +302,7 @@ async fn waiting(
     found.into_iter().map(|mut row| row.int()).collect()
 }
 
-/// Puts each off until its time, and says why.
+/// Delays each resource until its time, and stores the reason.
 async fn put_off(
     tx: &Tx<'_>,
     waiting: Vec<(i64, DateTime<Utc>)>,
@@ -315,8 +318,8 @@ async fn put_off(
     tx.execute_rows(PUT_OFF, params![why], &columns).await.map(drop)
 }
 
-/// Sorts the resources into their groups again, if the table of groups is another than when
-/// that was last done.
+/// Assigns the resources to their groups again, if the table of groups has changed since the last
+/// time.
 pub(super) async fn regroup(tx: &Tx<'_>, groups: &HostGroups) -> Result<(), StoreError> {
     const SAME: &str = "select 1 from database_properties where name = 'groups' and value = $1";
     const KEEP: &str = "
@@ -351,7 +354,7 @@ pub(super) async fn regroup(tx: &Tx<'_>, groups: &HostGroups) -> Result<(), Stor
     tx.execute(KEEP, params![fingerprint]).await.map(drop)
 }
 
-/// The number of a resource, and its group if that is another now.
+/// Returns the number of a resource, and its group if that has changed.
 fn regrouped(row: &mut Row, groups: &HostGroups) -> Result<(i64, Option<String>), StoreError> {
     let (id, url, held) = (row.int()?, row.text()?, row.text()?);
     let name = Url::parse(&url).map(|url| groups.name(&url)).unwrap_or_default();

@@ -1,17 +1,17 @@
-//! The one place where state lives: the ports, and the two databases behind them.
+//! The one place where state is stored: the ports, and the two databases behind them.
 //!
-//! The ports speak the domain's language and say what happens when things go wrong.
-//! Each is implemented once, in the file named for it, with its SQL beside it; `tx`
-//! and `sql` make one text serve SQLite (`sqlite/`) and PostgreSQL (`postgres/`).
-//! Both pass one contract suite, `tests/it/store/`.
+//! The ports use the language of the domain and define what happens on failure. Each is implemented
+//! once, in the file named for it, with its SQL beside it; `tx` and `sql` make one text serve
+//! SQLite (`sqlite/`) and PostgreSQL (`postgres/`). Both pass one contract suite,
+//! `tests/it/store/`.
 //!
-//! What holds in every port:
+//! Rules of every port:
 //!
-//! * What must stand or fall together is one transaction. When a call has returned
-//!   `Ok`, what it did survives `kill -9`.
-//! * `now` is an argument. Times are kept in microseconds.
+//! * Changes that belong together are one transaction. When a call has returned `Ok`, its changes
+//!   survive `kill -9`.
+//! * `now` is an argument. Times are stored in microseconds.
 //! * An error is never read as "no such row".
-//! * Work is claimed by putting off when it is due: a claim needs no sweeper to expire.
+//! * Work is claimed by moving its due time: a claim expires without a cleanup job.
 
 mod accounts;
 mod backfill;
@@ -48,32 +48,32 @@ use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
 use feedgate_core::ports::{Store, StoreError, WakeSignals};
 
-/// Where the store is, and the rules that it applies.
+/// The location of the store, and the rules that it applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
     /// `sqlite:PATH` or a path, or `postgres://USER@HOST/DATABASE`. A search path is
     /// given as `?options=-c%20search_path%3DNAME`, TLS as `?sslmode=require`.
     pub url: String,
-    /// Connections to PostgreSQL, or readers of SQLite, at most.
+    /// The most connections to PostgreSQL, or readers of SQLite.
     pub connections: usize,
-    /// Which servers are limited together, and how far apart the fetches from them are.
-    /// All nodes must be given the same.
+    /// Which servers share a rate limit, and the interval between fetches from them. The value must
+    /// be the same on all nodes.
     pub groups: HostGroups,
-    /// How much a page of a log takes. All nodes should be given the same.
+    /// The size limits of a page of a log. The value should be the same on all nodes.
     pub cut: PageLimits,
-    /// Which changes are forwarded to ping targets, and to whom.
+    /// Which changes are forwarded to which ping targets.
     pub forwarding: PingForwarding,
-    /// Whose clock decides whether a claim has expired.
+    /// The clock that decides whether a claim has expired.
     pub claim_clock: ClaimClock,
 }
 
-/// Opens the store, makes it if it is new, and brings its schema up to date.
+/// Opens the store, creates it if it is new, and brings its schema up to date.
 pub async fn open(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
     open_with(settings, MIGRATIONS).await
 }
 
-/// The same with other migrations, which begin with all of [`MIGRATIONS`]: what a later version
-/// of this program does to a database.
+/// Opens the store with other migrations, which begin with all of [`MIGRATIONS`], as a later
+/// version of this program would.
 pub async fn open_with(
     settings: &StoreSettings,
     migrations: &[Migration],
@@ -82,7 +82,7 @@ pub async fn open_with(
     Ok(db)
 }
 
-/// What [`open`] opens.
+/// The open store.
 pub(crate) struct Db {
     engine: Engine,
     pub(crate) wake_signals: WakeSignals,
@@ -90,11 +90,11 @@ pub(crate) struct Db {
     pub(crate) subscriptions: SubscriptionBatcher,
     /// The version of the schema that this program works with.
     pub(crate) schema_version: i64,
-    /// Makes the leases of claims.
+    /// The source of the leases of claims.
     pub(crate) claims: Leases,
-    /// Which servers are limited together.
+    /// Which servers share a rate limit.
     pub(crate) groups: HostGroups,
-    /// How much a page takes.
+    /// The size limits of a page.
     pub(crate) cut: PageLimits,
     /// Which changes are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
@@ -106,7 +106,7 @@ enum Engine {
 }
 
 impl Db {
-    /// Opens the database that `settings` name, and applies those `migrations` that it lacks.
+    /// Opens the database that `settings` name, and applies the missing ones of `migrations`.
     pub(crate) async fn open(
         settings: &StoreSettings,
         migrations: &[Migration],
@@ -177,7 +177,7 @@ impl Db {
         Ok(())
     }
 
-    /// Runs `op` in one transaction: all of it or, if it fails, nothing. PostgreSQL may end a
+    /// Runs `op` in one transaction, which changes nothing if it fails. PostgreSQL may end a
     /// transaction because of another one; then a copy of `op` runs in a new transaction.
     pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
     where
@@ -191,7 +191,7 @@ impl Db {
         }
     }
 
-    /// Runs `op`, which writes nothing. Two of its statements may see two moments.
+    /// Runs `op`, which writes nothing. Two of its statements may see different states.
     pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -203,7 +203,7 @@ impl Db {
         }
     }
 
-    /// Finishes what was begun and closes the database.
+    /// Completes pending operations and closes the database.
     pub(crate) async fn shut(&self) {
         self.poll_results.stop().await;
         match &self.engine {
@@ -213,8 +213,7 @@ impl Db {
     }
 }
 
-/// An error with its causes. Some errors tell their cause themselves, which is not told
-/// twice.
+/// Returns an error with its causes, without the cause that an error already prints.
 fn reason(err: &(dyn Error + 'static)) -> String {
     let mut text = err.to_string().trim_end().to_owned();
     let mut cause = err.source();
@@ -228,7 +227,7 @@ fn reason(err: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// The file that a database URL names: `sqlite:PATH` or just a path.
+/// Returns the file that a database URL names: `sqlite:PATH` or just a path.
 fn sqlite_path(url: &str) -> Option<&Path> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return None;

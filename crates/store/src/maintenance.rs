@@ -1,5 +1,4 @@
-//! The chores of upkeep, each done by one node at a time, and the counts that
-//! `/metrics` shows.
+//! Periodic maintenance, each task run by one node at a time, and the counts for `/metrics`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use feedgate_core::ports::{
 };
 use feedgate_core::status::Status;
 
-/// Rows changed in one transaction: little enough that nobody waits long for it.
+/// The number of rows changed in one transaction: few enough that no other transaction waits long.
 const BATCH: i64 = 1_000;
 
 #[async_trait]
@@ -107,7 +106,7 @@ impl Maintenance for Db {
             delete from tokens
              where id in (select id from tokens
                            where revoked_at < $1 order by revoked_at limit $2)";
-        // One that begins anew in the meantime is not deleted.
+        // A backfill that is started again in the meantime is not deleted.
         const BACKFILLS: &str = "
             delete from backfills
              where resource_id in (select resource_id from backfills
@@ -199,8 +198,8 @@ impl Db {
         }
     }
 
-    /// Ends up to [`BATCH`] subscriptions that `find` names, as long as they still are what
-    /// `end` looks for once their resources are locked. Both are given `bound` as `$1`.
+    /// Ends up to [`BATCH`] subscriptions that `find` returns, if `end` still selects them once
+    /// their resources are locked. Both statements take `bound` as `$1`.
     async fn drop_batch(
         &self,
         find: &'static str,
@@ -245,8 +244,8 @@ async fn drop_batch(
     Ok(dropped)
 }
 
-/// Ends the maintenance cycle of up to [`BATCH`] resources: what they gained in it is
-/// their velocity.
+/// Ends the maintenance cycle of up to [`BATCH`] resources: the number of entries that a resource
+/// gained in the cycle is its velocity.
 async fn measure(
     tx: &Tx<'_>,
     before: DateTime<Utc>,

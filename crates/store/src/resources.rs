@@ -1,4 +1,4 @@
-//! What is watched: finding, making and claiming resources.
+//! Watched resources: finding, creating and claiming them.
 
 pub(crate) mod claim;
 pub(crate) mod details;
@@ -38,8 +38,8 @@ use feedgate_core::topic::Topic;
 use poll_result::PollResult;
 use row::{resource, resource_columns};
 
-/// The transactions of one claim that finds nothing, because what it reads must wait for its
-/// group or was claimed by another node.
+/// The most transactions of one claim that finds nothing, because the resources that it reads must
+/// wait for their group or were claimed by another node.
 const MOST_ATTEMPTS: usize = 16;
 
 #[async_trait]

@@ -1,7 +1,7 @@
-//! Entries of the past: laid aside as they are found, and taken up again oldest first.
+//! Staged entries of a backfill: stored as they are found, and appended oldest first.
 //!
-//! What holds here: an entry is laid aside once, in its newest form, and is forgotten there
-//! in the transaction that brings it into the log.
+//! An entry is staged once, in its newest form, and is removed from the stage in the transaction
+//! that appends it to the log.
 
 use chrono::{DateTime, Utc};
 
@@ -17,12 +17,12 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, Digest, RecordKind};
 use feedgate_core::resource::ResourceId;
 
-/// Entries that go into the log in one transaction.
+/// The number of entries appended in one transaction.
 const BATCH: i64 = 200;
 
-/// Lays entries aside; returns how many of them are news. Of one entry the newest form
-/// counts, and of those that are as new the one nearest the beginning of the way (RFC 5005
-/// `#section-4.2`).
+/// Stages entries, and returns how many of them are new. Of several forms of one entry the newest
+/// is staged, and of equally new forms the one on the page nearest to the subscription document
+/// (RFC 5005 `#section-4.2`).
 pub(crate) async fn stage_entries(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -71,8 +71,8 @@ pub(crate) async fn stage_entries(
     tx.execute_rows(LAY, params![id.0, i64::from(page)], &columns).await
 }
 
-/// The oldest entries that are laid aside. They are known by their ids alone: what links
-/// and texts tell of entries is learnt from the document that is polled.
+/// Returns the oldest staged entries. They are identified by their ids alone: their links and texts
+/// are stored when a poll reads them in the document.
 pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>, StoreError> {
     const OLDEST: &str = "
         select entry_id, digest, title_digest, published, updated, atom
@@ -93,7 +93,7 @@ pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>
 }
 
 /// Appends entries that the log does not contain as old records, which are sent to nobody. Returns
-/// their number.
+/// how many.
 pub(crate) async fn append_old(
     tx: &Tx<'_>,
     cut: &PageLimits,
@@ -119,7 +119,7 @@ pub(crate) async fn append_old(
                 entry_id: candidate.entry_id.clone(),
                 atom: candidate.atom.take().unwrap_or_default(),
             })),
-            // What the log holds is newer, and stays what it is.
+            // The form in the log is newer, and stays unchanged.
             held => {
                 *held = held.known().cloned().map_or(EntryChange::Repeated, EntryChange::Known);
                 None
@@ -151,7 +151,7 @@ async fn recorded(
     rows.into_iter().map(|mut row| row.blob()).collect()
 }
 
-/// Forgets what is in the log now.
+/// Removes entries that are in the log now from the stage.
 pub(crate) async fn forget_entries(
     tx: &Tx<'_>,
     id: ResourceId,

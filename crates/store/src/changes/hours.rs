@@ -1,8 +1,8 @@
-//! The hours of changes.xml that are over: kept whole, so that their documents stay as they
-//! are when the lines they were made of are long forgotten.
+//! The hours of changes.xml that are over: stored whole, so that their documents do not change when
+//! the lines in them are deleted.
 //!
-//! An hour is kept page by page, each in a transaction of its own; it is there once the
-//! row of `change_hours` is. Two nodes that do it at once write the same.
+//! An hour is stored page by page, each in a transaction of its own, and is complete once its row
+//! in `change_hours` exists. Two nodes that store an hour at the same time write the same.
 
 use std::io::{Read, Write};
 
@@ -18,18 +18,18 @@ use crate::engine::tx::Tx;
 use feedgate_core::ping::{HOUR, TimeUnit, WeblogChange, start_of_hour};
 use feedgate_core::ports::{Changes, ChangesHour, ChangesWindow, StoreError};
 
-/// How long after its end an hour is kept. What was received in it has long been written
-/// by then: no transaction takes so long.
+/// How long after its end an hour is stored. No transaction takes so long, so every line that was
+/// received in the hour has been committed by then.
 const SETTLED: TimeDelta = TimeDelta::minutes(2);
-/// The most hours kept in one go: whoever starts after a long time catches up by and by.
+/// The most hours stored in one run: a node that starts after a long time needs several runs.
 const MOST_HOURS: u64 = 1_000;
-/// Hours forgotten in one transaction: a day, which may have hundreds of parts.
+/// The number of hours deleted in one transaction: a day, which may have hundreds of parts.
 const HOUR_BATCH: i64 = 24;
 
-/// A line as it is packed: microseconds, name, address, the feed's address.
+/// A packed line: microseconds, name, address, the feed's address.
 type Packed = (i64, String, String, Option<String>);
 
-/// The hour that begins then.
+/// Returns the hour that begins at this time.
 pub(crate) async fn find(
     tx: &Tx<'_>,
     begins: DateTime<Utc>,
@@ -40,7 +40,7 @@ pub(crate) async fn find(
     Ok(Some(ChangesHour { unit, count, parts: row.small()? as usize }))
 }
 
-/// A page of its lines.
+/// Returns a page of the lines of an hour.
 pub(crate) async fn part(
     tx: &Tx<'_>,
     begins: DateTime<Utc>,
@@ -52,7 +52,7 @@ pub(crate) async fn part(
     unpack(&row.blob()?)
 }
 
-/// The first hour that is not kept yet.
+/// Returns the first hour that is not stored yet.
 pub(crate) async fn open(tx: &Tx<'_>) -> Result<Option<DateTime<Utc>>, StoreError> {
     const LAST: &str = "select max(hour) from change_hours";
     const FIRST: &str = "select min(at) from changes";
@@ -64,8 +64,8 @@ pub(crate) async fn open(tx: &Tx<'_>) -> Result<Option<DateTime<Utc>>, StoreErro
     Ok(first.map(start_of_hour))
 }
 
-/// Saves the hours that are over at `now`. Where no change was ever listed, the last hour is the
-/// first.
+/// Stores the hours that are over at `now`. If no change was ever listed, the hour that ended last
+/// is the first.
 pub(crate) async fn keep_all(
     db: &Db,
     now: DateTime<Utc>,
@@ -105,8 +105,8 @@ async fn save_hour(db: &Db, hour: DateTime<Utc>, unit: TimeUnit) -> Result<(), S
     kept.await.map(drop)
 }
 
-/// Keeps a page of an hour that is not kept yet; a page from an attempt that was
-/// interrupted gives way.
+/// Stores a page of an hour that is not complete yet, and replaces a page from an interrupted
+/// attempt.
 async fn keep_part(
     tx: &Tx<'_>,
     hour: DateTime<Utc>,
@@ -123,8 +123,8 @@ async fn keep_part(
     tx.execute(KEEP, params![hour, part, lines]).await.map(drop)
 }
 
-/// Forgets a day's worth of the hours before `before`, but never the last: it tells where to go
-/// on. Returns how many; 0 once none is left.
+/// Deletes up to a day of the hours before `before`, but never the last one, which marks where to
+/// continue. Returns how many; 0 once none is left.
 pub(crate) async fn forget(tx: &Tx<'_>, before: DateTime<Utc>) -> Result<u64, StoreError> {
     const HOURS: &str = "
         delete from change_hours

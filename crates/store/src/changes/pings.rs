@@ -30,8 +30,8 @@ async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, St
     const COUNT: &str = "
         insert into counters (name, count) values ('pings', 1)
             on conflict (name) do update set count = counters.count + 1";
-    // A poll in hand may have asked before the change was there, so `record` looks at
-    // `pinged` again when it ends.
+    // A poll in progress may have fetched the document before the change, so `record` reads
+    // `pinged` again when the poll ends.
     const DUE: &str = "
         update resources
            set pinged = 1, ping_interval = $3,
@@ -57,14 +57,14 @@ async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, St
         tx.execute(DUE, params![ids, ping.at, spacing]).await?;
         tx.wake(Wake::Resources).await?;
     }
-    // Behind the lock, so that what a poll saw just now is known.
+    // The line is written after the lock, so that a change that a poll has just found is known.
     changes::pinged(tx, &ping, &named).await?;
-    // Last, because all pings wait for this row.
+    // The counter comes last, because all pings wait for this row.
     tx.execute(COUNT, &[]).await?;
     Ok(named.len())
 }
 
-/// Keeps `url` as one by which a ping may name the resource.
+/// Stores `url` as an address by which a ping may name the resource.
 pub(crate) async fn name(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -78,8 +78,8 @@ pub(crate) async fn name(
     tx.execute(NAME, params![id.0, role, hash(url)]).await.map(drop)
 }
 
-/// Who pings rarely writes an address as its subscribers did, so scheme, fragment and
-/// closing slashes make no difference: at worst a resource is fetched in vain.
+/// Returns the hash of an address without its scheme, fragment and closing slashes. The sender of a
+/// ping rarely writes an address as its subscribers did; the worst result is a useless fetch.
 fn hash(url: &str) -> Vec<u8> {
     let plain = match Url::parse(url) {
         Ok(mut url) => {

@@ -1,9 +1,9 @@
-//! Cursors of collections: made where an append concerns one, and moved on with what they
-//! bring.
+//! Cursors of collections: created when a resource of a collection has new records, and advanced
+//! when the records are collected.
 //!
-//! There is a row only while something is to be taken in. An append makes it, or makes it
-//! reach further, while it holds its resource; whoever moves or removes it holds that
-//! resource too, so neither waits for a row of the other.
+//! A row exists only while records wait to be collected. An append creates or extends the row while
+//! it holds the lock of its resource. Advancing or removing a row requires the same lock, so
+//! neither transaction waits for a row of the other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -27,8 +27,7 @@ use feedgate_core::status::Status;
 /// The most records of one resource that are collected in one transaction.
 pub const COLLECT_BATCH: i64 = 50;
 
-/// Hands out up to `limit` cursors that lag, longest due first, each with up to `most`
-/// records.
+/// Claims up to `limit` cursors that lag, longest due first, each with up to `most` records.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     now: DateTime<Utc>,
@@ -116,7 +115,7 @@ async fn members(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<i64, Resource
     let ids = picked.iter().map(|cursor| cursor.resource).collect();
     let mut members = HashMap::new();
     for row in tx.query(MEMBERS, &[Value::Ints(ids)]).await? {
-        // One that cannot be read must not keep the others from being collected.
+        // A cursor that cannot be read must not keep the others from being collected.
         if let Some(member) = claims::readable(resource(&mut { row })) {
             members.insert(member.id.0, member);
         }
@@ -151,8 +150,8 @@ fn audience(row: &mut Row) -> Result<Audience, StoreError> {
         .ok_or_else(|| StoreError::Corrupt(format!("{number} is no audience of a record")))
 }
 
-/// Appends what was taken, and moves the cursors. What somebody else has taken in meanwhile
-/// is left out.
+/// Appends the collected records, and advances the cursors. Records that another node has collected
+/// meanwhile are left out.
 pub(crate) async fn collect(
     tx: &Tx<'_>,
     cut: &PageLimits,
@@ -173,7 +172,7 @@ pub(crate) async fn collect(
     Ok(())
 }
 
-/// Returns those whose cursors have not moved since.
+/// Returns the batches whose cursors have not moved since they were claimed.
 async fn still_owed(
     tx: &Tx<'_>,
     taken: Vec<PendingCollection>,
@@ -201,7 +200,7 @@ fn cursor(row: &mut Row) -> Result<Cursor, StoreError> {
     })
 }
 
-/// Removes the cursors that stand where they were to get, and makes the others due again.
+/// Removes the cursors that have reached their target, and makes the others due again.
 async fn move_on(
     tx: &Tx<'_>,
     taken: &[PendingCollection],
@@ -224,7 +223,7 @@ async fn move_on(
     Ok(())
 }
 
-/// Appends to the log of one collection, and makes due whoever follows it.
+/// Appends to the log of one collection, and marks its subscriptions due.
 async fn take_in(
     tx: &Tx<'_>,
     cut: &PageLimits,
@@ -277,13 +276,13 @@ async fn take_in(
 /// The records of a collection for an entry of one of its resources.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// The number of its newest record.
+    /// The number of the newest of these records.
     newest: Option<i64>,
-    /// Whether it goes by the id that its source gave it.
+    /// Whether the collection uses the id that the source gave the entry.
     goes_by_its_id: bool,
 }
 
-/// Returns what the collection contains of the entries that were taken, by resource and id.
+/// Returns the records that the collection has for the collected entries, by resource and id.
 async fn held(
     tx: &Tx<'_>,
     id: ResourceId,

@@ -7,8 +7,8 @@ use crate::engine::tx::{Tx, Wake};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
 
-/// Creates or extends the cursor of each collection that takes the records after `head_before`, up
-/// to `head`.
+/// Creates or extends the cursor of each collection that receives the records after `head_before`,
+/// up to `head`.
 pub(crate) async fn enqueue(
     tx: &Tx<'_>,
     id: ResourceId,

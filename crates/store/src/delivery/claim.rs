@@ -1,8 +1,8 @@
-//! Claiming due subscriptions, and renewing and giving back claims.
+//! Claiming due subscriptions, and renewing and releasing claims.
 //!
-//! Candidates are read without locks and claimed by an update that applies only while nobody
-//! else holds them, so nodes that read the same candidates never both get one. Whether a claim
-//! has expired is decided by the clock of the database, not by that of a node.
+//! Candidates are read without locks and claimed by an update that applies only while no other
+//! claim on them is valid, so nodes that read the same candidates never both get one. Whether a
+//! claim has expired is decided by the clock of the database, not by that of a node.
 
 use std::collections::HashMap;
 
@@ -20,12 +20,12 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
-/// The rows that are read together while a queue is searched.
+/// The number of rows that are read together while a queue is searched.
 const CHUNK: usize = 512;
 /// The most rows that one search reads: some 10 ms of work.
 const MOST_ROWS: usize = 16 * CHUNK;
 
-/// Searches the queue behind `from`, and claims what `limits` have room for.
+/// Searches the queue after `from`, and claims as many jobs as `limits` allow.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     lease: ClaimLease,
@@ -58,10 +58,10 @@ pub(crate) async fn claim(
     Ok(ClaimedSubscriptions { due, position, skipped: search.skipped, is_end })
 }
 
-/// Picks candidates, so many for each host.
+/// A search that picks a limited number of candidates of each host.
 struct Search {
     limits: ClaimLimits,
-    /// How many are picked of each host.
+    /// The number of picked candidates of each host.
     full: HashMap<String, usize>,
     picked: Vec<Picked>,
     skipped: usize,
@@ -92,8 +92,8 @@ impl Search {
     }
 }
 
-/// Claims due subscriptions of one host: those that have waited longest, and as many of those
-/// that became due last.
+/// Claims due subscriptions of one host: those that have waited longest, and the same number of
+/// those that became due last.
 pub(crate) async fn claim_of_host(
     tx: &Tx<'_>,
     lease: ClaimLease,
@@ -124,13 +124,13 @@ pub(crate) async fn claim_of_host(
     claim_picked(tx, lease, picked).await
 }
 
-/// Claims those of `picked` that nobody else has claimed since they were read.
+/// Claims those of `picked` that no other node has claimed since they were read.
 async fn claim_picked(
     tx: &Tx<'_>,
     lease: ClaimLease,
     picked: Vec<Picked>,
 ) -> Result<Vec<DueSubscription>, StoreError> {
-    // A replay that was asked for while a node that died was delivering takes effect now.
+    // A replay that was requested while a node that died was delivering takes effect now.
     const CLAIM: &str = "
         update subscriptions
            set due_at = $3, claimed_until = $3, claim_token = $4, replay_from = null,
@@ -166,7 +166,7 @@ fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
     Ok(DueSubscription { subscription, claim, owed, told_before, status: row.int()? })
 }
 
-/// Extends the claims that are still held, and returns whose they are.
+/// Extends the claims that have not been lost, and returns their subscriptions.
 pub(crate) async fn renew(
     tx: &Tx<'_>,
     claims: &[(SubscriptionId, ClaimToken)],
@@ -186,7 +186,7 @@ pub(crate) async fn renew(
     ids.collect()
 }
 
-/// Gives claims back under which nothing was sent.
+/// Releases claims under which nothing was sent.
 pub(crate) async fn release(
     tx: &Tx<'_>,
     claims: &[(SubscriptionId, ClaimToken)],

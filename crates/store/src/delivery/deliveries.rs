@@ -1,7 +1,7 @@
-//! Recording how deliveries ended: cursors move on, and claims end.
+//! Recording the results of deliveries: cursors advance, and claims end.
 //!
-//! `due_at` says when a subscription may be claimed: now, at a retry's time, at the
-//! end of a claim, or never while it is null. An append makes due only what is not.
+//! `due_at` is the time at which a subscription may be claimed: now, at a retry's time, at the end
+//! of a claim, or never while it is null. An append changes `due_at` only where it is null.
 
 use chrono::{DateTime, Utc};
 
@@ -17,8 +17,8 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 
-/// The version of the status of a resource `r` that a subscription with this option is
-/// owed (`Statuses::version`).
+/// The version of the status of a resource `r` that a subscription with this option is owed
+/// (`Statuses::version`).
 macro_rules! status_owed {
     ($statuses:literal) => {
         concat!(
@@ -32,14 +32,13 @@ macro_rules! status_owed {
 
 pub(crate) use status_owed;
 
-/// Records how deliveries ended. A result whose claim was lost changes nothing.
+/// Records the results of deliveries. A result whose claim was lost changes nothing.
 ///
-/// The resources are locked before anything is read. An append takes the same lock, so
-/// it is either done, and its head is seen here, or comes after and sees the cursors
-/// written here. Without the lock a head could be read, moved by an append that finds
-/// the subscription still claimed, and then `due_at` cleared for good: at "read
-/// committed" PostgreSQL waits for a changed row of `subscriptions` and reads it anew,
-/// but not the row of `resources` it was joined with.
+/// The resources are locked before anything is read. An append takes the same lock, so it is either
+/// committed, and its head is read here, or comes later and reads the cursors written here. Without
+/// the lock a head could be read, moved by an append that finds the subscription still claimed, and
+/// then `due_at` cleared for good: at "read committed" PostgreSQL waits for a changed row of
+/// `subscriptions` and reads it again, but not the row of `resources` that it was joined with.
 pub(crate) async fn settle(
     tx: &Tx<'_>,
     settled: Vec<DeliveryResult>,
@@ -73,7 +72,7 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-/// The columns of results: whose, under which claim, and two numbers of each.
+/// The columns of results: the subscription, the claim, and two numbers of each.
 #[derive(Default)]
 struct Columns {
     resources: Vec<i64>,
@@ -104,8 +103,8 @@ impl Columns {
     }
 }
 
-/// Where a cursor stands once its delivery has ended: where a replay wanted it, else
-/// never further back.
+/// The cursor after the end of a delivery: the start of a requested replay, or else never further
+/// back than before.
 macro_rules! cursor_after {
     ($told:literal) => {
         concat!(
@@ -118,14 +117,14 @@ macro_rules! cursor_after {
     };
 }
 
-/// What the subscription is owed by now.
+/// The number of the newest record or body that the subscription is owed.
 macro_rules! owed {
     () => {
         "case when format = 'raw' then r.body_version else r.head end"
     };
 }
 
-/// The rest of a statement that ends claims: it gives what is due when.
+/// The rest of a statement that ends claims, which sets the new due times.
 macro_rules! of_given {
     () => {
         " from {rows}
@@ -158,7 +157,8 @@ const DELIVERED: &str = concat!(
     of_given!()
 );
 
-/// What ends a claim without moving its cursor on; `$due` says when it is due again.
+/// A statement that ends a claim without advancing its cursor; `$due` is when the subscription is
+/// due again.
 macro_rules! failed {
     ($($due:expr),*) => {
         concat!(
@@ -188,12 +188,13 @@ const WAITING: &str = failed!(
     " then given.retry_at"
 );
 
-/// A subscription is due at once only if there is more to deliver than what was tried.
+/// A subscription is due at once only if there is more to deliver than the failed delivery
+/// contained.
 const FAILED: &str =
     failed!("replay_from is not null or claimed_upto < ", owed!(), " then cast($1 as bigint)");
 
-/// Locks the resources of the results: for writing if their subscribers are to be counted anew,
-/// in share mode if not, so that results can be stored concurrently.
+/// Locks the resources of the results: for writing if their subscribers are to be counted again, in
+/// share mode if not, so that results can be stored concurrently.
 async fn lock_resources(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), StoreError> {
     const HOLD: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
     let ids = settled.iter().map(|one| one.id.resource.0).collect::<Vec<_>>();
@@ -214,7 +215,8 @@ async fn end(tx: &Tx<'_>, ended: Columns) -> Result<(), StoreError> {
     count_off(tx, &gone.collect::<Result<Vec<_>, StoreError>>()?).await
 }
 
-/// How far subscribers have been told of what came after `before`.
+/// Returns how many subscriptions have received what was stored after `before`, and how many still
+/// wait for it.
 pub(crate) async fn delivery_progress(
     tx: &Tx<'_>,
     resource: ResourceId,
@@ -239,8 +241,8 @@ pub(crate) async fn delivery_progress(
     Ok(DeliveryProgress { told: row.count()?, waiting: row.count()? })
 }
 
-/// Sets a cursor back. A delivery in hand is left to end first: it would move the
-/// cursor on again.
+/// Sets a cursor back. A delivery in progress ends first, because its result would advance the
+/// cursor again.
 pub(crate) async fn replay(
     tx: &Tx<'_>,
     id: SubscriptionId,

@@ -1,4 +1,4 @@
-//! What still has to be verified.
+//! Intents: subscriptions and unsubscriptions that still have to be verified.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl Intents for Db {
         let (intent, groups) = (intent.clone(), self.groups.clone());
         let settled = self.write(move |tx| {
             Box::pin(async move {
-                // Whoever takes its place waits for this row, and so comes after.
+                // The intent that replaces this one waits for this row, and so comes after.
                 if tx.execute(END, params![id]).await? == 0 {
                     return Ok(None);
                 }
@@ -118,21 +118,21 @@ impl Intents for Db {
     }
 }
 
-/// What still has to be verified, by the host of the callback.
+/// The queue of intents, by the host of the callback.
 const QUEUE: ClaimQueue = queue_of!("intents", "id");
 
 const END: &str = "delete from intents where id = $1";
 const FORGET: &str = "delete from intents where hash = $1";
 
-/// Keeps an intent in place of an older one. Who is subscribed already has agreed before, and
-/// does not wait behind strangers that name the same host. It gets a number of its own, so that
-/// whoever is still busy with the older one can neither end nor settle it.
+/// Stores an intent in place of an older one. A known subscriber has agreed before, and does not
+/// wait behind unknown ones that name the same host. The new intent gets a number of its own, so
+/// that a verification of the older one in progress can neither end nor settle it.
 async fn enqueue_intent(
     tx: &Tx<'_>,
     intent: Intent,
     due_at: DateTime<Utc>,
 ) -> Result<i64, StoreError> {
-    // Nothing is left to conflict with unless another node was quicker just now.
+    // A conflict is possible only if another node has just inserted the same intent.
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
@@ -168,8 +168,8 @@ async fn enqueue_intent(
     kept.ok_or_else(|| StoreError::Corrupt("an intent vanished".to_owned()))?.int()
 }
 
-/// What an intent is about: account, topic, callback and protocol. Together they are
-/// longer than an index entry may be.
+/// Returns the hash of the subject of an intent: account, topic, callback and protocol. Together
+/// they are longer than an index entry may be.
 fn hash(request: &SubscriptionRequest) -> Vec<u8> {
     let mut hash = Sha256::new();
     hash.update(number(request.account).to_be_bytes());

@@ -144,7 +144,7 @@ async fn queue_pings(
     Ok(())
 }
 
-/// The hash of target and feed, which together are longer than an index entry may be.
+/// Returns the hash of target and feed, which together are longer than an index entry may be.
 fn hash(target: &str, topic: &str) -> Vec<u8> {
     let mut hash = Sha256::new();
     hash.update((target.len() as u64).to_be_bytes());

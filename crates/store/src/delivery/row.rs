@@ -22,12 +22,12 @@ macro_rules! subscription_columns {
 }
 pub(crate) use subscription_columns;
 
-/// An account as it is kept: open subscriptions are number 0's.
+/// Returns the stored number of an account, which is 0 for open subscriptions.
 pub(crate) fn number(account: Option<AccountId>) -> i64 {
     account.unwrap_or(AccountId::NOBODY).0
 }
 
-/// Reads an account as it is kept.
+/// Reads a stored account number.
 pub(crate) fn account(row: &mut Row) -> Result<Option<AccountId>, StoreError> {
     let number = row.int()?;
     Ok((number != 0).then_some(AccountId(number)))

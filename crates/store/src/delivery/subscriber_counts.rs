@@ -1,11 +1,11 @@
-//! How many subscriptions each resource has.
+//! The number of subscriptions of each resource.
 
 use crate::engine::sql::Value;
 use crate::engine::tx::Tx;
 use feedgate_core::ports::StoreError;
 
-/// Takes ended subscriptions off the counts of their resources, which are locked; a
-/// resource stands there once for each.
+/// Subtracts ended subscriptions from the counts of their resources, which are locked; a resource
+/// appears in `resources` once for each of them.
 pub(crate) async fn count_off(tx: &Tx<'_>, resources: &[i64]) -> Result<(), StoreError> {
     const COUNT: &str = "
         update resources

@@ -1,9 +1,9 @@
-//! Subscriptions that are made at the same time are stored together.
+//! Stores subscriptions together that are created at the same time.
 //!
-//! Making a subscription locks the row of its resource, so on PostgreSQL a thousand registrations
-//! for one popular resource would wait for a thousand commits, one after another. Here those that
-//! wait for the same resource share one transaction. None is answered before its commit, and one
-//! that cannot be stored takes no other with it.
+//! Creating a subscription locks the row of its resource, so on PostgreSQL a thousand registrations
+//! for one popular resource would wait for a thousand commits, one after another. Here requests
+//! that wait for the same resource share one transaction. No request is answered before its commit,
+//! and a request that cannot be stored does not fail the others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -19,12 +19,12 @@ use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 
 /// The most subscriptions in one transaction.
 const BATCH: usize = 256;
-/// Batches that are stored at the same time; the next one grows meanwhile.
+/// The number of batches that are stored at the same time while the next one grows.
 const BATCHES: usize = 2;
-/// Requests that may wait.
+/// The most requests that may wait.
 const QUEUE: usize = 1_024;
 
-/// The way to the task that stores subscriptions.
+/// The sender to the task that stores subscriptions.
 #[derive(Debug)]
 pub(crate) struct SubscriptionBatcher {
     queue: mpsc::Sender<WaitingRequest>,
@@ -45,7 +45,7 @@ impl SubscriptionBatcher {
         SubscriptionBatcher { queue }
     }
 
-    /// Returns when the subscription is stored.
+    /// Stores a subscription, and returns after its commit.
     pub(crate) async fn subscribe(
         &self,
         request: SubscriptionRequest,

@@ -1,7 +1,7 @@
-//! Who is told: making, ending and listing subscriptions.
+//! Subscriptions: creating, ending and listing them.
 //!
-//! Whatever adds or removes a subscription locks its resource's row first and keeps the
-//! count there, by which a resource without subscribers is never due.
+//! Every transaction that adds or removes a subscription locks its resource's row first and updates
+//! the count there, because a resource without subscribers is never due.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -156,8 +156,8 @@ impl Subscriptions for Db {
     }
 }
 
-/// Renews the subscription or makes it. The resource stays locked from first to last,
-/// so any number of callers may do this at once.
+/// Renews the subscription or creates it. The resource stays locked from beginning to end, so any
+/// number of callers may do this at the same time.
 pub(crate) async fn subscribe(
     tx: &Tx<'_>,
     groups: &HostGroups,
@@ -168,7 +168,7 @@ pub(crate) async fn subscribe(
     made.ok_or_else(|| StoreError::Corrupt("a subscription vanished".into()))
 }
 
-/// Does the same for several requests for one topic.
+/// Renews or creates the subscriptions of several requests for one topic.
 pub(crate) async fn subscribe_together(
     tx: &Tx<'_>,
     groups: &HostGroups,
@@ -248,7 +248,7 @@ pub(crate) async fn unsubscribe(
     Ok(ended > 0)
 }
 
-/// What a new subscriber of this format has been told: all there is.
+/// Returns the cursor of a new subscription with this format: the newest record or body.
 fn end(resource: &Resource, format: Format) -> i64 {
     match format {
         Format::Raw => resource.body_version,
@@ -256,7 +256,8 @@ fn end(resource: &Resource, format: Format) -> i64 {
     }
 }
 
-/// Makes the subscription; `None` if there is one with this account, callback and protocol.
+/// Creates the subscription. Returns `None` if there is one with this account, callback and
+/// protocol.
 async fn make(
     tx: &Tx<'_>,
     resource: &Resource,
@@ -300,9 +301,9 @@ async fn make(
     }))
 }
 
-/// Replaces what the wish says, forgets failures, and tries at once what waited for a
-/// retry. The delivery in hand, if there is one, is left to end; what it then says of its
-/// cursor counts only if both cursors run over the same numbers.
+/// Replaces the options with those of the request, resets failures, and retries at once a delivery
+/// that waited for a retry. A delivery in progress, if there is one, ends first; the cursor in its
+/// result counts only if both cursors run over the same numbers.
 async fn renew(
     tx: &Tx<'_>,
     resource: &Resource,
@@ -325,8 +326,8 @@ async fn renew(
     let owed = end(resource, request.format);
     let behind = known.cursor.0 < end(resource, known.format);
     let changed = (known.format == Format::Raw) != (request.format == Format::Raw);
-    // A cursor over records says nothing about bodies, nor the other way round: who
-    // was behind in one is owed the latest of the other.
+    // A cursor over records has no meaning for bodies, nor the other way round: a subscription that
+    // was behind in one is owed the newest of the other.
     let cursor = match (changed, behind) {
         (false, _) => known.cursor.0,
         (true, true) => (owed - 1).max(0),

@@ -1,13 +1,12 @@
-//! How due work is picked: longest due first, so much per host, and no host in the
-//! way of another.
+//! Picking due work: longest due first, with a limit for each host, so that no host delays another.
 //!
-//! The front of a queue is read in the order of `due_at`. Only when it is full of hosts
-//! that can take no more is every host asked for itself; so the usual claim costs the
-//! same whether a hundred jobs are due or a hundred thousand, and a host with a hundred
-//! thousand due jobs delays nobody else.
+//! The front of a queue is read in the order of `due_at`. Only when it is full of hosts at their
+//! limit is the queue of every host read separately, so the usual claim costs the same whether a
+//! hundred jobs are due or a hundred thousand, and a host with a hundred thousand due jobs delays
+//! no other.
 //!
-//! What is picked stays locked until its transaction ends, which must put its `due_at`
-//! off. Jobs that another node has locked are passed over.
+//! Picked jobs stay locked until their transaction ends, which must move their `due_at` to a later
+//! time. Jobs that another node has locked are skipped.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -19,18 +18,18 @@ use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::ports::{ClaimLimits, StoreError};
 
-/// The statements of one queue. Each is given `$1` now.
+/// The statements of one queue. The parameter `$1` of each is now.
 pub(crate) struct ClaimQueue {
-    /// The first `$2` due jobs, longest due first: resource, number and host of each.
+    /// Picks the first `$2` due jobs, longest due first: resource, number and host of each.
     pub(crate) front: &'static str,
     /// Names up to `$3` hosts with due jobs, without those in `$2`, longest due first.
     pub(crate) hosts: &'static str,
-    /// Picks up to `$3` due jobs of the host `$2`: as `front`.
+    /// Picks up to `$3` due jobs of the host `$2`, with the columns of `front`.
     pub(crate) of_host: &'static str,
 }
 
-/// The queue of a table whose rows each have a `host` and are all due at their `due_at`; `$id`
-/// is the number that tells them apart.
+/// The queue of a table whose rows have a `host` and a `due_at`; `$id` is the column that
+/// identifies a row.
 #[rustfmt::skip] // a statement is read best as it is written
 macro_rules! queue_of {
     ($table:literal, $id:literal) => {
@@ -43,7 +42,8 @@ macro_rules! queue_of {
                   limit $2
                     {skip locked}"
             ),
-            // Steps from host to host through the index instead of reading all that is due.
+            // The statement steps from host to host through the index instead of reading all due
+            // rows.
             hosts: concat!(
                 "with recursive step (host) as (
                      select min(host) from ", $table, "
@@ -80,19 +80,19 @@ pub(crate) use queue_of;
 pub(crate) struct Picked {
     /// The number of its resource.
     pub(crate) resource: i64,
-    /// Its own number.
+    /// The number that identifies the job in its queue.
     pub(crate) number: i64,
-    /// Whom it concerns: a callback's host, or the group of a resource.
+    /// The host whose limit applies: that of a callback, or the group of a resource.
     pub(crate) host: String,
 }
 
-/// The front of a queue is this many times as long as what is wanted of it: no longer while
-/// the hosts in it are different ones, as they mostly are, and then so long.
+/// The lengths of the front of a queue, as multiples of the wanted number of jobs. The first is
+/// enough while the hosts in it differ, as they mostly do.
 const FRONTS: [usize; 2] = [1, 4];
 /// The shortest front.
 const FRONT_LEAST: usize = 64;
 
-/// Picks due jobs for which there is room.
+/// Picks as many due jobs as the limits allow.
 pub(crate) async fn pick(
     tx: &Tx<'_>,
     queue: &ClaimQueue,
@@ -130,7 +130,7 @@ fn read_picked(row: &mut Row) -> Result<Picked, StoreError> {
     Ok(Picked { resource: row.int()?, number: row.int()?, host: row.text()? })
 }
 
-/// Picks the first jobs for which there is room; `full` counts those of each host.
+/// Picks the first jobs whose hosts are below their limit; `full` counts the jobs of each host.
 fn pick_from(
     jobs: Vec<Row>,
     room: &ClaimLimits,
@@ -151,7 +151,7 @@ fn pick_from(
     Ok(picked)
 }
 
-/// The picked jobs as columns for `{rows}`.
+/// Returns the picked jobs as columns for `{rows}`.
 pub(crate) fn columns(picked: &[Picked]) -> [(&'static str, Value); 2] {
     [
         ("resource_id", Value::Ints(picked.iter().map(|job| job.resource).collect())),
@@ -159,8 +159,8 @@ pub(crate) fn columns(picked: &[Picked]) -> [(&'static str, Value); 2] {
     ]
 }
 
-/// Reads claimed jobs, in the order in which they were picked. One that cannot be read
-/// must not keep the others from being done: it is reported and left claimed.
+/// Reads claimed jobs, in the order in which they were picked. A job that cannot be read must not
+/// keep the others from running: the error is logged, and the job stays claimed.
 pub(crate) fn read<T>(
     rows: Vec<Row>,
     picked: &[Picked],
@@ -173,7 +173,7 @@ pub(crate) fn read<T>(
     jobs
 }
 
-/// The job, if it could be read.
+/// Returns the job, or logs why it could not be read.
 pub(crate) fn readable<T>(job: Result<T, StoreError>) -> Option<T> {
     job.inspect_err(|err| error!(error = err as &dyn Error, "a due job was passed over")).ok()
 }

@@ -2,7 +2,7 @@
 
 use feedgate_core::ports::StoreError;
 
-/// What a driver reports.
+/// An error from a driver.
 #[derive(Debug)]
 pub(crate) enum DriverError {
     /// The connection pool of PostgreSQL.
@@ -31,7 +31,7 @@ impl From<rusqlite::Error> for DriverError {
     }
 }
 
-/// The error of the store that a driver's error means.
+/// Converts a driver's error to the matching error of the store.
 pub(crate) fn store_error(err: impl Into<DriverError>) -> StoreError {
     match err.into() {
         DriverError::Pool(deadpool_postgres::PoolError::Closed) => StoreError::Closed,

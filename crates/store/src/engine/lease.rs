@@ -1,4 +1,4 @@
-//! How long a claim holds, by whose clock, and under which token.
+//! The duration of a claim, the clock that measures it, and the token that identifies it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use crate::engine::tx::Tx;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::StoreError;
 
-/// Whose clock decides whether a claim has expired.
+/// The clock that decides whether a claim has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClaimClock {
-    /// That of the database, so that a node whose clock is ahead steals no claims. With SQLite
-    /// it is the clock of the machine, which is that of the caller.
+    /// The clock of the database, so that a node whose clock is ahead does not take over valid
+    /// claims. With SQLite it is the clock of the machine, which is that of the caller.
     #[default]
     Database,
-    /// The time that the caller passes: for tests that let hours pass.
+    /// The time that the caller passes, for tests that simulate hours.
     Caller,
 }
 
 /// One claim of some jobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimLease {
-    /// By the clock of the caller; what was due before it is claimed.
+    /// The time by the clock of the caller; jobs that were due before it are claimed.
     pub(crate) now: DateTime<Utc>,
-    /// By the clock that decides about claims; one that ends no later has expired.
+    /// The time by the clock that decides about claims; a claim that ends no later has expired.
     pub(crate) begins: DateTime<Utc>,
-    /// By the same clock.
+    /// The end of the claim, by the same clock as `begins`.
     pub(crate) ends: DateTime<Utc>,
-    /// Tells this claim from every other.
+    /// The token that distinguishes this claim from every other.
     pub(crate) token: ClaimToken,
 }
 
-/// Makes the leases of one process.
+/// The source of the leases of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Leases {
     clock: ClaimClock,
@@ -42,14 +42,14 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
-    /// Leases whose tokens no other process has: they are counted from a random number.
+    /// Creates leases whose tokens no other process has: they are counted from a random number.
     pub(crate) fn new(clock: ClaimClock) -> Leases {
         let random = RandomState::new().hash_one(std::process::id());
         let first = (random >> 2) as i64 + 1; // leaves room to count up
         Leases { clock, last_token: Arc::new(AtomicI64::new(first)) }
     }
 
-    /// A lease that lasts as long as from `now` to `until`.
+    /// Returns a lease that lasts as long as from `now` to `until`.
     pub(crate) async fn lease(
         &self,
         tx: &Tx<'_>,

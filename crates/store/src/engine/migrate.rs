@@ -2,15 +2,15 @@
 //!
 //! A migration is a file in `migrations/`, listed in [`MIGRATIONS`]. A file is never changed once
 //! released: a later change of a table is a file of its own, with the next number. How these files
-//! are written is explained at the top of `migrations/0001_resources.sql`. What holds here:
+//! are written is explained at the top of `migrations/0001_resources.sql`. Guarantees:
 //!
-//! * Each migration is one transaction, with the row that records it. A start that fails leaves
-//!   the schema at the last complete version, and the next start goes on from there.
+//! * Each migration is one transaction, with the row that records it. A start that fails leaves the
+//!   schema at the last complete version, and the next start continues from there.
 //! * Every step reads the version in its own transaction, so a migration is never applied twice.
-//! * On PostgreSQL, one node migrates at a time. Its lock and its statements have a connection
-//!   of their own that no time limit applies to (`postgres/migration.rs`), because rewriting a
-//!   large table takes longer than any other statement may.
-//! * Statements reach PostgreSQL one by one and without being prepared ([`Tx::script`]).
+//! * On PostgreSQL, one node migrates at a time. Its lock and its statements have a connection of
+//!   their own that no time limit applies to (`postgres/migration.rs`), because rewriting a large
+//!   table takes longer than any other statement may.
+//! * Statements are sent to PostgreSQL one by one and without being prepared ([`Tx::script`]).
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ports::StoreError;
 
-/// One step of the schema. Its version is its place in the list, from 1.
+/// One step of the schema. The version is the step's place in the list, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// What it is about, in one word.
+    /// The subject of the migration, in one word.
     pub name: &'static str,
-    /// Its statements, as both databases take them.
+    /// The statements, in the form that both databases accept.
     pub sql: &'static str,
 }
 
@@ -52,7 +52,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0010", "maintenance"),
 ];
 
-/// The version of the schema once all of these are applied.
+/// Returns the version of the schema once all of these migrations are applied.
 pub(crate) fn newest(migrations: &[Migration]) -> i64 {
     migrations.len() as i64
 }
@@ -76,21 +76,21 @@ async fn apply(tx: &Tx<'_>, migrations: &[Migration]) -> Result<bool, StoreError
     Ok(true)
 }
 
-/// Makes the table that records which migrations were applied, if there is none.
+/// Creates the table that records which migrations were applied, if there is none.
 pub(crate) fn prepare<'t>(tx: &'t Tx<'t>) -> BoxFuture<'t, Result<(), StoreError>> {
     const TABLE: &str =
         "create table if not exists migrations (version bigint primary key, name text)";
     Box::pin(tx.script(TABLE))
 }
 
-/// Fails unless the store takes writes and its schema is no newer than `known`.
+/// Fails unless the store accepts writes and its schema is no newer than `known`.
 pub(crate) async fn check(tx: &Tx<'_>, known: i64) -> Result<(), StoreError> {
-    // A write, because a full disk and a standby server can still be read.
+    // The check is a write, because a full disk and a standby server can still be read.
     tx.execute("update migrations set name = name where version = $1", params![known]).await?;
     version(tx, known).await.map(drop)
 }
 
-/// The schema's version, 0 while it is empty; an error if it is newer than `known`.
+/// Returns the schema's version, 0 while it is empty; an error if it is newer than `known`.
 async fn version(tx: &Tx<'_>, known: i64) -> Result<i64, StoreError> {
     const NEWEST: &str = "select coalesce(max(version), 0) from migrations";
     let found = tx.first(NEWEST, &[]).await?.map_or(Ok(0), |mut row| row.int())?;

@@ -1,16 +1,14 @@
-//! PostgreSQL: a pool of connections, one more that listens, and one while the schema is
-//! migrated.
+//! PostgreSQL: a pool of connections, one more that listens, and one while the schema is migrated.
 //!
-//! What holds here:
+//! Rules of this module:
 //!
-//! * An operation is one transaction at the level "read committed". Whoever touches
-//!   rows of a resource that others may touch too locks the resource's row first, and
-//!   several resources in the order of their numbers, so that nobody waits in a ring.
-//! * A transaction that the server ends because of another one (a deadlock, a
-//!   serialization failure) is repeated here, a bounded number of times, and nowhere
-//!   else.
+//! * An operation is one transaction at the level "read committed". A transaction that changes rows
+//!   that others may change too locks the resource's row first, and several resources in the order
+//!   of their numbers, so that no transactions wait in a ring.
+//! * A transaction that the server ends because of another one (a deadlock, a serialization
+//!   failure) is repeated here, a bounded number of times, and nowhere else.
 //! * Statements are prepared once per connection.
-//! * TLS is spoken, and the server's certificate checked, if the URL says
+//! * The connection uses TLS, and the server's certificate is checked, if the URL contains
 //!   `sslmode=require`.
 
 mod listen;
@@ -36,15 +34,15 @@ pub(crate) use self::migration::Migrating;
 
 /// How long an operation waits for a connection, free or new.
 const WAIT: Duration = Duration::from_secs(10);
-/// How long a server that says nothing is believed to be there.
+/// How long a server that sends nothing is assumed to be alive.
 const SILENCE: Duration = Duration::from_secs(30);
-/// What bounds a session: no statement of ours takes a minute, and a node that is cut
-/// off must not hold its locks for longer.
+/// The limits of a session: no statement of this program takes a minute, and a node that is cut off
+/// must not keep its locks for longer.
 const SESSION: &str = "
     set statement_timeout = '60s';
     set idle_in_transaction_session_timeout = '60s'";
 
-/// The pool.
+/// The connection pool of a server, and the signals that its transactions send.
 pub(crate) struct Postgres {
     connector: Connector,
     pool: Pool,
@@ -52,7 +50,7 @@ pub(crate) struct Postgres {
     listening: JoinHandle<()>,
 }
 
-/// How to connect to the server.
+/// The settings that are needed to connect to the server.
 struct Connector {
     config: Config,
     tls: Option<tls::Tls>,
@@ -75,7 +73,7 @@ impl Connector {
         Ok(Connector { config, tls })
     }
 
-    /// A pool of up to `connections`, each of which runs `session` first.
+    /// Returns a pool of up to `connections`, each of which runs `session` first.
     fn pool(&self, connections: usize, session: &'static str) -> Result<Pool, StoreError> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = match self.tls.clone() {
@@ -101,7 +99,7 @@ impl Postgres {
     ) -> Result<Postgres, StoreError> {
         let connector = Connector::new(url)?;
         let pool = connector.pool(connections, SESSION)?;
-        // Say now, not at the first operation, that there is no server.
+        // A missing server is reported now and not by the first operation.
         drop(pool.get().await.map_err(store_error)?);
         let (config, tls) = (connector.config.clone(), connector.tls.clone());
         let listening = tokio::spawn(listen::listen(config, tls, wake_signals.clone()));
@@ -148,7 +146,7 @@ impl Postgres {
             (done, tx.woken())
         };
         transaction.commit().await.map_err(store_error)?;
-        // The server tells this node too, but not as soon.
+        // The server sends the same signal to this node too, but later.
         woken.for_each(|whom: Wake| whom.notify(&self.wake_signals));
         Ok(done)
     }
@@ -164,7 +162,7 @@ impl Postgres {
         op(&tx).await
     }
 
-    /// Hands out no more connections; those in use end with what they are used for.
+    /// Closes the pool; connections in use end with their operations.
     pub(crate) fn close(&self) {
         self.pool.close();
         self.listening.abort();
@@ -177,7 +175,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Where the server of this URL is: host and port, and nothing that is secret.
+/// Returns where the server of this URL is: host and port, without secrets.
 pub(crate) fn place(url: &str) -> String {
     let Ok(config) = url.parse::<Config>() else { return "of PostgreSQL".to_owned() };
     let hosts = config.get_hosts().iter().map(|host| match host {
@@ -185,7 +183,7 @@ pub(crate) fn place(url: &str) -> String {
         Host::Unix(path) => path.display().to_string(),
     });
     let ports = config.get_ports();
-    // One port is for all hosts; none is PostgreSQL's own.
+    // A single port is for all hosts; without a port the default of PostgreSQL applies.
     let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(5432);
     let places = hosts.enumerate().map(|(n, host)| format!("{host}:{}", port(n)));
     format!("at {}", places.collect::<Vec<_>>().join(", "))

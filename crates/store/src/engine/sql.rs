@@ -1,8 +1,8 @@
-//! One SQL text for two databases: the values it takes, the rows it gives, and the
-//! words that the two spell differently.
+//! One SQL text for two databases: its parameters, its rows, and the words that the two databases
+//! spell differently.
 //!
-//! Parameters are numbered (`$1`) and may be used in any order, more than once. What
-//! differs stands in braces:
+//! Parameters are numbered (`$1`) and may be used in any order, more than once. Differences are
+//! written in braces:
 //!
 //! | word | PostgreSQL | SQLite |
 //! | --- | --- | --- |
@@ -14,14 +14,13 @@
 //! | `{postgres …}` `{sqlite …}` | the first | the second |
 //! | `{number}` `{alias}` `{serial}` `{key}` `{compact}` | DDL, see `migrations/` | |
 //!
-//! An update for many rows is written with the latter, and an insert with `{values}`: SQLite
-//! would collect what comes `from` somewhere in a table of its own, made and thrown away for
-//! each row, and keep a journal for each statement that may write several rows.
+//! An update of many rows is written with `{from rows}` and `{given …}`, and an insert with
+//! `{values}`: with a `from` clause SQLite would create and drop a temporary table for each row,
+//! and keep a journal for each statement that may write several rows.
 //!
-//! A parameter whose type PostgreSQL cannot tell from its place is cast:
-//! `cast($1 as bigint)`.
+//! A parameter whose type PostgreSQL cannot infer from its position is cast: `cast($1 as bigint)`.
 //!
-//! PostgreSQL's texts hold no U+0000. What subscribers send is checked by the types of its
+//! PostgreSQL's texts cannot contain U+0000. Input of subscribers is checked by the types of its
 //! fields; in any other text, such as a title, both databases get U+FFFD in its place.
 
 use std::borrow::Cow;
@@ -31,12 +30,12 @@ use chrono::{DateTime, Utc};
 
 use feedgate_core::ports::StoreError;
 
-/// A value on its way into a statement or out of a row.
+/// A parameter of a statement or a value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     /// SQL's null.
     Null,
-    /// A number, a truth or a time.
+    /// A number, a boolean or a time.
     Int(i64),
     /// A text.
     Text(String),
@@ -51,7 +50,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// How many values a list holds.
+    /// Returns the length of a list.
     pub(crate) fn len(&self) -> usize {
         match self {
             Value::Ints(list) => list.len(),
@@ -70,8 +69,8 @@ impl Value {
     }
 }
 
-/// A text as both databases store it. U+0000 is replaced and not dropped, so that a filter with
-/// U+0000 in it does not find texts without.
+/// Returns a text as both databases store it. U+0000 is replaced and not dropped, so that a filter
+/// with U+0000 in it does not find texts without.
 pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     match text.contains('\0') {
         true => Cow::Owned(text.replace('\0', "\u{fffd}")),
@@ -79,7 +78,7 @@ pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same for a list.
+/// Returns the texts of a list as both databases store them.
 pub(crate) fn storable_list(list: &[String]) -> Vec<Cow<'_, str>> {
     list.iter().map(|text| storable(text)).collect()
 }
@@ -145,12 +144,12 @@ impl Row {
         self.0.next().unwrap_or(Value::Null)
     }
 
-    /// The next column, a number.
+    /// Returns the next column, a number.
     pub(crate) fn int(&mut self) -> Result<i64, StoreError> {
         self.opt_int()?.ok_or_else(|| unlike("a number", &Value::Null))
     }
 
-    /// The next column, a number or null.
+    /// Returns the next column, a number or null.
     pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, StoreError> {
         match self.next() {
             Value::Null => Ok(None),
@@ -159,36 +158,36 @@ impl Row {
         }
     }
 
-    /// The next column, a number that is never negative.
+    /// Returns the next column, a number that is never negative.
     pub(crate) fn count(&mut self) -> Result<u64, StoreError> {
         let number = self.int()?;
         u64::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is no count")))
     }
 
-    /// The next column, a small number that is never negative.
+    /// Returns the next column, a small number that is never negative.
     pub(crate) fn small(&mut self) -> Result<u32, StoreError> {
         let number = self.int()?;
         u32::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is no count")))
     }
 
-    /// The next column, a time.
+    /// Returns the next column, a time.
     pub(crate) fn time(&mut self) -> Result<DateTime<Utc>, StoreError> {
         self.opt_time()?.ok_or_else(|| unlike("a time", &Value::Null))
     }
 
-    /// The next column, a time or null.
+    /// Returns the next column, a time or null.
     pub(crate) fn opt_time(&mut self) -> Result<Option<DateTime<Utc>>, StoreError> {
         let Some(micros) = self.opt_int()? else { return Ok(None) };
         let time = DateTime::from_timestamp_micros(micros);
         time.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))
     }
 
-    /// The next column, a text.
+    /// Returns the next column, a text.
     pub(crate) fn text(&mut self) -> Result<String, StoreError> {
         self.opt_text()?.ok_or_else(|| unlike("a text", &Value::Null))
     }
 
-    /// The next column, a text or null.
+    /// Returns the next column, a text or null.
     pub(crate) fn opt_text(&mut self) -> Result<Option<String>, StoreError> {
         match self.next() {
             Value::Null => Ok(None),
@@ -197,7 +196,7 @@ impl Row {
         }
     }
 
-    /// The next column, bytes.
+    /// Returns the next column, bytes.
     pub(crate) fn blob(&mut self) -> Result<Vec<u8>, StoreError> {
         match self.next() {
             Value::Blob(bytes) => Ok(bytes),
@@ -205,13 +204,13 @@ impl Row {
         }
     }
 
-    /// The next column, a word that `read` knows.
+    /// Returns the next column, a word that `read` accepts.
     pub(crate) fn word<T>(&mut self, read: fn(&str) -> Option<T>) -> Result<T, StoreError> {
         let word = self.text()?;
         read(&word).ok_or_else(|| StoreError::Corrupt(format!("unknown word {word:?}")))
     }
 
-    /// The next column, a document of our own in JSON.
+    /// Returns the next column, a JSON document that this program wrote.
     pub(crate) fn json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, StoreError> {
         parse_json(&self.text()?)
     }
@@ -228,12 +227,12 @@ fn unlike(wanted: &str, found: &Value) -> StoreError {
     StoreError::Corrupt(format!("{kind} stands where {wanted} belongs"))
 }
 
-/// A document of our own, as it is kept.
+/// Serializes a document for storage.
 pub(crate) fn json<T: serde::Serialize>(document: &T) -> String {
     serde_json::to_string(document).expect("our documents are structs of plain values")
 }
 
-/// A document of our own, as it was kept.
+/// Parses a stored document.
 pub(crate) fn parse_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|err| StoreError::Corrupt(err.to_string()))
 }
@@ -241,7 +240,7 @@ pub(crate) fn parse_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T
 /// The columns of `{rows}`: their names and their values, all lists of one length.
 pub(crate) type Columns<'a> = [(&'a str, Value)];
 
-/// The text for PostgreSQL. `columns` are numbered on from `first`.
+/// Returns the text for PostgreSQL. `columns` are numbered on from `first`.
 pub(crate) fn postgres(sql: &str, first: usize, columns: &Columns<'_>) -> String {
     replace(sql, |word, rest| match word {
         "rows" => given_rows(first, columns),
@@ -274,7 +273,7 @@ fn given_rows(first: usize, columns: &Columns<'_>) -> String {
     format!("unnest({}) as given ({names})", lists.collect::<Vec<_>>().join(", "))
 }
 
-/// The text for SQLite. `columns` are numbered on from `first`.
+/// Returns the text for SQLite. `columns` are numbered on from `first`.
 pub(crate) fn sqlite(sql: &str, first: usize, columns: &Columns<'_>) -> String {
     let given = |name: &str| {
         let place = columns.iter().position(|(column, _)| *column == name);
@@ -300,11 +299,11 @@ pub(crate) fn sqlite(sql: &str, first: usize, columns: &Columns<'_>) -> String {
         "sqlite" => rest.to_owned(),
         _ => String::new(),
     });
-    // `$1` would be numbered by where it first stands, `?1` means what it says.
+    // SQLite numbers `$1` by its first occurrence, but `?1` by its number.
     text.replace('$', "?")
 }
 
-/// Replaces what stands in braces; `with` is given the first word and the rest.
+/// Replaces the words in braces; `with` takes the first word and the rest.
 fn replace(sql: &str, with: impl Fn(&str, &str) -> String) -> String {
     let mut text = String::with_capacity(sql.len() + 64);
     let mut left = sql;
@@ -319,8 +318,8 @@ fn replace(sql: &str, with: impl Fn(&str, &str) -> String) -> String {
     text
 }
 
-/// The statements of a script, without comments. A semicolon in a quoted text ends none; block
-/// comments and quotes with dollars are not understood.
+/// Returns the statements of a script, without comments. A semicolon in a quoted text does not end
+/// a statement; block comments and dollar quotes are not supported.
 pub(crate) fn statements(script: &str) -> Vec<String> {
     let (mut all, mut statement) = (Vec::new(), String::new());
     let mut quote = None;

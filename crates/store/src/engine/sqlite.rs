@@ -1,14 +1,14 @@
 //! SQLite: one file, one thread that writes it, several connections that read it.
 //!
-//! What holds here:
+//! Guarantees:
 //!
-//! * `Ok` means durable: `synchronous = full`, and nobody is answered before the
-//!   transaction that holds the answer is on disk.
-//! * Readers see what was committed when they began (WAL) and wait for nobody.
-//! * Several processes may open one file, so `feedgate token create` works beside
-//!   `feedgate serve`, and a second `serve` does no harm: work is claimed in rows, and
-//!   a writer waits for the other's lock. Only waking is a matter of one process; the
-//!   other finds the work at its next look.
+//! * `Ok` means durable: `synchronous = full`, and no caller gets its result before the transaction
+//!   behind the result is on disk.
+//! * Readers see the state that was committed when they began (WAL) and never wait.
+//! * Several processes may open one file, so `feedgate token create` works beside `feedgate serve`,
+//!   and a second `serve` does no harm: work is claimed in rows, and a writer waits for the other's
+//!   lock. Only wake-up signals are limited to one process; the other finds the work when it polls
+//!   next.
 
 mod readers;
 pub(crate) mod statement;
@@ -32,18 +32,18 @@ use writer::SqliteWriter;
 
 /// How long a statement waits for another process's lock.
 const BUSY: Duration = Duration::from_secs(10);
-/// Prepared statements kept per connection: more than there are in this program.
+/// The prepared statements cached per connection: more than there are in this program.
 const STATEMENTS: usize = 256;
 
-/// The file, opened.
+/// An open database file.
 pub(crate) struct Sqlite {
     writer: SqliteWriter,
     readers: SqliteReaders,
 }
 
 impl Sqlite {
-    /// Opens the file at `path`, made with its directory if there is none. Both hold
-    /// secrets, so both are made for their owner alone.
+    /// Opens the file at `path`, created with its directory if there is none. Both contain secrets,
+    /// so both are created with access for their owner alone.
     pub(crate) fn open(
         path: &Path,
         readers: usize,
@@ -65,7 +65,8 @@ impl Sqlite {
         writing.pragma_update(None, "journal_mode", "wal").map_err(store_error)?;
         writing.pragma_update(None, "synchronous", "full").map_err(store_error)?;
         writing.pragma_update(None, "journal_size_limit", 64 << 20).map_err(store_error)?;
-        // 16 MB: a page that is written often is copied into the database less often.
+        // The limit is 16 MB, so that a page that is written often is copied into the database less
+        // often.
         writing.pragma_update(None, "wal_autocheckpoint", 4_000).map_err(store_error)?;
         let readers = (0..readers.max(1)).map(|_| {
             let reading = connect(path)?;
@@ -76,7 +77,7 @@ impl Sqlite {
         Ok(Sqlite { writer: SqliteWriter::start(writing, wake_signals)?, readers })
     }
 
-    /// Runs `op` on the writer's thread, all or nothing.
+    /// Runs `op` on the writer's thread, in a transaction that changes nothing if it fails.
     pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -85,7 +86,7 @@ impl Sqlite {
         self.writer.run(op).await
     }
 
-    /// Runs `op`, which only reads, beside the writer.
+    /// Runs `op`, which only reads, concurrently with the writer.
     pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -99,7 +100,7 @@ impl Sqlite {
         reading.await.map_err(|err| StoreError::Database(Box::new(err)))?
     }
 
-    /// Finishes what was begun and closes the file.
+    /// Completes pending operations and closes the file.
     pub(crate) async fn close(&self) {
         self.writer.stop().await;
         self.readers.stop().await;
@@ -110,8 +111,8 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     let conn = Connection::open(path).map_err(store_error)?;
     conn.busy_timeout(BUSY).map_err(store_error)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Plans hold for any parameters. Else a statement that could use a partial index is
-    // planned anew whenever other values are bound: an eighth of the time of a poll.
+    // Plans are independent of parameters. Without this option a statement that could use a partial
+    // index is planned again whenever other values are bound: an eighth of the time of a poll.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(store_error)?;
     conn.pragma_update(None, "foreign_keys", true).map_err(store_error)?;
     conn.pragma_update(None, "temp_store", "memory").map_err(store_error)?;

@@ -1,8 +1,7 @@
 //! One transaction in either database, as the statements see it.
 //!
-//! An operation is written once against [`Tx`]. On SQLite it runs on the writer's
-//! thread (or a reader's) and none of its awaits ever waits; on PostgreSQL it runs on
-//! a connection of the pool.
+//! An operation is written once against [`Tx`]. On SQLite it runs on the writer's thread (or a
+//! reader's) and none of its awaits ever waits; on PostgreSQL it runs on a connection of the pool.
 
 use crate::engine::error::store_error;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,7 +14,7 @@ use crate::engine::sql::{self, Columns, Row, Value};
 use crate::engine::sqlite::statement as sqlite;
 use feedgate_core::ports::{StoreError, WakeSignals};
 
-/// Where statements run.
+/// A transaction, or a connection without one.
 pub(crate) struct Tx<'a> {
     conn: Conn<'a>,
     woken: AtomicU8,
@@ -23,34 +22,34 @@ pub(crate) struct Tx<'a> {
 
 /// A connection of either database.
 pub(crate) enum Conn<'a> {
-    /// SQLite's. The lock is never contended: whoever runs the operation owns it. It
-    /// makes the connection fit to be named in a future that is `Send`.
+    /// A connection of SQLite. The lock is never contended, because the operation owns the
+    /// connection; it makes the connection usable in a future that is `Send`.
     Sqlite(&'a Mutex<rusqlite::Connection>),
-    /// PostgreSQL's, each statement a transaction of its own.
+    /// A connection of PostgreSQL, on which each statement is a transaction of its own.
     Client(&'a deadpool_postgres::Client),
-    /// PostgreSQL's, in a transaction.
+    /// A transaction of PostgreSQL.
     Transaction(&'a deadpool_postgres::Transaction<'a>),
 }
 
-/// Whom a transaction wakes once it is committed.
+/// The workers that a transaction wakes once it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// Who polls.
+    /// The workers that poll.
     Resources = 1,
-    /// Who delivers.
+    /// The workers that deliver.
     Subscriptions = 2,
-    /// Who verifies.
+    /// The workers that verify.
     Intents = 4,
-    /// Who collects.
+    /// The workers that collect.
     Collections = 8,
 }
 
 impl Wake {
-    /// All of them.
+    /// All kinds of workers.
     pub(crate) const ALL: [Wake; 4] =
         [Wake::Resources, Wake::Subscriptions, Wake::Intents, Wake::Collections];
 
-    /// The word that nodes send to each other.
+    /// Returns the word that nodes send to each other.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Wake::Resources => "resources",
@@ -76,12 +75,12 @@ impl<'a> Tx<'a> {
         Tx { conn, woken: AtomicU8::new(0) }
     }
 
-    /// The rows that a statement gives.
+    /// Returns the rows of a statement.
     pub(crate) async fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, StoreError> {
         self.query_rows(sql, params, &[]).await
     }
 
-    /// The first row that a statement gives.
+    /// Returns the first row of a statement.
     pub(crate) async fn first(
         &self,
         sql: &str,
@@ -95,8 +94,7 @@ impl<'a> Tx<'a> {
         self.execute_rows(sql, params, &[]).await
     }
 
-    /// The rows that a statement gives for all `{rows}`; `columns` take the numbers
-    /// after `params`.
+    /// Returns the rows of a statement for all `{rows}`; `columns` take the numbers after `params`.
     pub(crate) async fn query_rows(
         &self,
         sql: &str,
@@ -152,7 +150,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Runs statements that take no parameters. PostgreSQL gets them one by one by its simple
-    /// protocol: servers that pass statements on to others, as Citus does, refuse to prepare
+    /// protocol: servers that pass statements on to others, such as Citus, refuse to prepare
     /// several at once.
     pub(crate) async fn script(&self, sql: &str) -> Result<(), StoreError> {
         match self.conn {
@@ -173,7 +171,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Whether other nodes may be at work in the same database.
+    /// Returns whether other nodes may use the same database.
     pub(crate) fn is_shared(&self) -> bool {
         !matches!(self.conn, Conn::Sqlite(_))
     }
@@ -182,14 +180,14 @@ impl<'a> Tx<'a> {
     pub(crate) async fn wake(&self, whom: Wake) -> Result<(), StoreError> {
         let before = self.woken.fetch_or(whom as u8, Ordering::Relaxed);
         if self.is_shared() && before & whom as u8 == 0 {
-            // Channels are the database's; the schema tells gateways in it apart.
+            // Channels belong to the database; the name of the schema distinguishes gateways in it.
             let sql = "select pg_notify('feedgate', current_schema() || ' ' || $1)";
             self.query(sql, &[Value::from(whom.as_str())]).await?;
         }
         Ok(())
     }
 
-    /// Whom it wakes.
+    /// Returns the workers that the transaction wakes.
     pub(crate) fn woken(&self) -> impl Iterator<Item = Wake> + use<> {
         let woken = self.woken.load(Ordering::Relaxed);
         Wake::ALL.into_iter().filter(move |whom| woken & *whom as u8 != 0)
@@ -201,8 +199,8 @@ fn bind<'v>(params: &'v [Value], columns: &'v Columns<'_>) -> Vec<&'v (dyn ToSql
     params.iter().chain(columns).map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-/// Locks what nobody else can hold broken: a panic leaves a connection as it was, and
-/// the transaction it happened in is rolled back.
+/// Locks a mutex and ignores poisoning: a panic leaves a connection intact, and the transaction in
+/// which it happened is rolled back.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

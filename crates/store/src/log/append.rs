@@ -1,5 +1,5 @@
 //! The end of a poll: appends what the poll found to the log and marks subscriptions due, in one
-//! transaction (N11, N13).
+//! transaction (rules N11, N13).
 //!
 //! The row of the resource is locked first, and every other change of its subscriptions locks the
 //! row too. Therefore record numbers have no gaps, two nodes that found the same change append it
@@ -93,7 +93,7 @@ pub(crate) async fn record(
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
     let (at, is_silent) = (poll.at, poll.silent);
     mark_due(tx, id, LogChange { at, is_silent, before: before.log, after: &after }).await?;
-    // Maintenance may have measured the resource since it was claimed.
+    // Maintenance may have measured the resource since its poll was claimed.
     poll.status.last_maintenance_at = before.status.last_maintenance_at;
     poll.status.velocity = before.status.velocity;
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
@@ -102,8 +102,8 @@ pub(crate) async fn record(
     Ok(Appended { head: Seq(after.head), new: after.new_records })
 }
 
-/// Appends what an upstream sent. Everything else that is stored of the resource stays unchanged,
-/// because a push may contain less than the whole document.
+/// Appends the entries that an upstream pushed. All other stored data of the resource stays
+/// unchanged, because a push may contain less than the whole document.
 pub(crate) async fn push(
     tx: &Tx<'_>,
     cut: &PageLimits,
@@ -129,12 +129,12 @@ pub(crate) async fn push(
 }
 
 impl Before {
-    /// The resource.
+    /// Returns the id of the resource.
     pub(crate) fn id(&self) -> ResourceId {
         self.id
     }
 
-    /// The newest record and body.
+    /// Returns the numbers of the newest record and body.
     pub(crate) fn log_state(&self) -> LogState {
         self.log
     }
@@ -164,7 +164,8 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
     Ok(Before { id, log, kind, status, polling, held })
 }
 
-/// Classifies the entries of a document, appends new ones, and stores what is known of them.
+/// Classifies the entries of a document, appends the new ones, and stores the result for the next
+/// poll.
 async fn keep_entries(
     tx: &Tx<'_>,
     cut: &PageLimits,
@@ -191,8 +192,8 @@ async fn keep_entries(
                 continue;
             }
         };
-        // An entry that the poller classified differently has not been rendered: the document
-        // is read again.
+        // An entry that the poller classified differently has not been rendered, so the document is
+        // read again.
         let atom = candidate.atom.take();
         changes.is_unrendered |= atom.is_none();
         let entry_id = candidate.entry_id.clone();
@@ -231,7 +232,8 @@ fn judged(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
     }
     poll.status.bozo_rank = changes.bozo_rank(poll.status.bozo_rank);
     if changes.is_put_off() {
-        // Validators must match the stored content (P7), and some of this content is not stored.
+        // Validators must match the stored content, and some of this content is not stored (rule
+        // P7).
         poll.polling.validators = before.polling.validators.clone();
         poll.polling.body_hash.clone_from(&before.polling.body_hash);
         poll.next_fetch = poll.next_fetch.min(poll.at + PUT_OFF);
@@ -240,7 +242,7 @@ fn judged(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
 }
 
 /// Stores the newest body. Returns its version, which is still `version` if the bytes, or their
-/// semantic digest, are unchanged (P11).
+/// semantic digest, are unchanged (rule P11).
 async fn keep_body(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -274,7 +276,7 @@ async fn keep_body(
     Ok(now)
 }
 
-/// Updates the columns about the content, if anything has changed since `before`.
+/// Updates the columns about the content, if any of them has changed since `before`.
 async fn keep_content(
     tx: &Tx<'_>,
     id: ResourceId,

@@ -1,7 +1,7 @@
 //! Known entries: reads them for the classification, and stores its results.
 //!
-//! All of it runs with the resource's row locked, in the transaction that appends (rules
-//! N11, N13).
+//! Every function here runs in the transaction that appends, with the row of the resource locked
+//! (rules N11, N13).
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -14,16 +14,18 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, Digest, EntryKey, Seq};
 use feedgate_core::resource::ResourceId;
 
-/// How often it is noted that an entry is in the document (rule N6). Each note rewrites the row of
-/// every entry in it, so it is as rare as the 90 days allow.
+/// The interval at which entries are marked as present in the document. A mark rewrites the row of
+/// every present entry, so the interval is as long as the 90 days of memory allow (rule N6).
 const NOTED_EVERY: TimeDelta = TimeDelta::days(7);
-/// What left the document is remembered for "≥ 90 d" (rule N6) … They count from the last note but
-/// one, so that an entry that left just after it was noted is remembered as long.
+/// How long an entry that left the document is remembered: at least 90 days (rule N6). The time
+/// counts from the mark before the last one, so that an entry that left right after a mark is
+/// remembered as long.
 const REMEMBERED: TimeDelta = TimeDelta::days(90);
-/// … and longer, while it is among the newest "≥ 10 × window size" (rule N6).
+/// An entry is remembered longer while it is among the newest entries: at least this many times the
+/// size of the document (rule N6).
 const WINDOWS: i64 = 10;
 
-/// The entries that go by these keys.
+/// Returns the entries with these keys.
 pub(crate) async fn known(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -70,7 +72,7 @@ pub(crate) fn sixteen(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
     bytes.map_err(|_| StoreError::Corrupt("a key or digest has not 16 bytes".to_owned()))
 }
 
-/// A date as it is kept: 0 is none.
+/// Reads a stored date, for which 0 means none.
 pub(crate) fn date(micros: i64) -> Result<Option<DateTime<Utc>>, StoreError> {
     if micros == 0 {
         return Ok(None);
@@ -79,7 +81,7 @@ pub(crate) fn date(micros: i64) -> Result<Option<DateTime<Utc>>, StoreError> {
     date.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))
 }
 
-/// The columns of what is kept of entries, filled side by side.
+/// The stored columns of entries, one list per column.
 #[derive(Default)]
 struct Columns {
     first: Vec<i64>,
@@ -113,8 +115,8 @@ impl Columns {
     }
 }
 
-/// Keeps what was learnt of each candidate. `seqs` are the numbers of the records that
-/// came of them.
+/// Stores what the classification found out about each candidate. `seqs` are the numbers of the
+/// records that the candidates produced.
 pub(crate) async fn learn(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -163,8 +165,8 @@ pub(crate) async fn learn(
     keep_keys(tx, id, document, changes, seqs).await
 }
 
-/// Keeps by what names the candidates go. A name that says nothing for sure goes to who
-/// had it last; an id never changes hands.
+/// Stores the keys of the candidates. An ambiguous key is assigned to the entry that had it last;
+/// an id is never assigned to another entry.
 async fn keep_keys(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -224,7 +226,7 @@ async fn keep_keys(
     tx.execute_rows(SIGNS, params![id.0], &signs.named()).await.map(drop)
 }
 
-/// Names and the entries that go by them.
+/// Keys and the entries that they identify.
 #[derive(Default)]
 struct Names {
     key: Vec<Vec<u8>>,
@@ -244,7 +246,7 @@ impl Names {
     }
 }
 
-/// Notes that an entry was taken back with record `seq`.
+/// Marks an entry as deleted by record `seq`.
 pub(crate) async fn mark_deleted(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -259,11 +261,11 @@ pub(crate) async fn mark_deleted(
     tx.execute_rows(DELETED, params![id.0], &columns).await.map(drop)
 }
 
-/// Notes, once a week, which entries the document holds, and forgets those that left it
-/// long ago (rule N6).
+/// Marks, once a week, which entries the document contains, and forgets entries that left it long
+/// ago (rule N6).
 ///
-/// "Long ago" is counted from when the document was last noted before, and not from now: a
-/// document that was the same for a year, or was not watched, has lost nothing in it.
+/// The age of an entry is counted from the previous mark and not from now: from a document that did
+/// not change for a year, or was not polled, no entry has disappeared.
 pub(crate) async fn note(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -286,12 +288,12 @@ pub(crate) async fn note(
     forget(tx, id, noted - REMEMBERED, document.candidates.len() as i64 * WINDOWS).await
 }
 
-/// Whether it is time to note what the document holds.
+/// Returns whether the entries of the document are due to be marked as present.
 pub(crate) fn is_to_note(held: &[&KnownEntry], now: DateTime<Utc>) -> bool {
     held.iter().any(|known| known.seen_at <= now - NOTED_EVERY)
 }
 
-/// Forgets entries that were not seen since `before`, but for the `newest` so many.
+/// Forgets entries that were last present before `before`, except the `newest` newest ones.
 async fn forget(
     tx: &Tx<'_>,
     id: ResourceId,

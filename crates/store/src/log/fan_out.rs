@@ -1,5 +1,5 @@
-//! Fan-out of an append: marks subscriptions due, and advances the cursors of subscriptions that are
-//! not sent the new records.
+//! Fan-out of an append: marks subscriptions due, and advances the cursors of subscriptions that
+//! are not sent the new records.
 
 use chrono::{DateTime, Utc};
 
@@ -12,7 +12,7 @@ use feedgate_core::record::Audience;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 
-/// The least audience of the records that a subscription is sent (`Updates::least`).
+/// The least audience of the records that are sent to a subscription (`Updates::least`).
 macro_rules! least_audience {
     () => {
         "case updates when 'always' then 1 when 'fresh' then 2 else 3 end"
@@ -32,7 +32,7 @@ pub(crate) struct LogState {
 pub(crate) struct LogChange<'a> {
     /// When the change was stored.
     pub(crate) at: DateTime<Utc>,
-    /// Whether nobody is notified of the new records.
+    /// Whether the new records are sent to nobody.
     pub(crate) is_silent: bool,
     /// The state before the change.
     pub(crate) before: LogState,
@@ -40,7 +40,7 @@ pub(crate) struct LogChange<'a> {
     pub(crate) after: &'a After,
 }
 
-/// Marks the subscriptions and collections due that are sent something of `change`, and advances the
+/// Marks the subscriptions and collections due that receive some of `change`, and advances the
 /// cursors of the others.
 pub(crate) async fn mark_due(
     tx: &Tx<'_>,
@@ -49,7 +49,7 @@ pub(crate) async fn mark_due(
 ) -> Result<(), StoreError> {
     let LogChange { at, is_silent, before, after } = change;
     if is_silent {
-        // A silent poll hides the first body only: any later body is a change of the resource.
+        // A silent poll hides only the first body: any later body is a change of the resource.
         let body_version = if before.body_version == 0 { after.body_version } else { 0 };
         skip(tx, id, before, LogState { head: after.head, body_version }).await?;
     } else if after.head > before.head {
@@ -69,9 +69,9 @@ pub(crate) async fn mark_due(
 /// The versions of a status, which count its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Versions {
-    /// Counts every transition: into or out of an error, gone, moved.
+    /// The number of all transitions: into or out of an error, gone, moved.
     pub(crate) all: i64,
-    /// Counts the lasting transitions that are announced.
+    /// The number of lasting transitions, which are announced.
     pub(crate) announced: i64,
 }
 
@@ -82,7 +82,8 @@ impl Versions {
     }
 }
 
-/// Marks the subscriptions of a collection due after an append. `head` is the one before it.
+/// Marks the subscriptions of a collection due after an append. `head` is the head before the
+/// append.
 pub(crate) async fn mark_collection_subscriptions_due(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -96,7 +97,7 @@ pub(crate) async fn mark_collection_subscriptions_due(
     mark_subscriptions_due(tx, id, at, after).await
 }
 
-/// Marks the subscriptions due that are notified of a change of the status (P33).
+/// Marks the subscriptions due that are notified of a change of the status (rule P33).
 pub(crate) async fn mark_due_for_status(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -119,9 +120,9 @@ pub(crate) async fn mark_due_for_status(
     Ok(())
 }
 
-/// Marks every active subscription due that is sent some of the new records. A subscription with a
+/// Marks every active subscription due that receives some of the new records. A subscription with a
 /// delivery in progress, or waiting for a retry, is due already; the new records are sent with that
-/// delivery (D2).
+/// delivery (rule D2).
 async fn mark_subscriptions_due(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -144,7 +145,7 @@ async fn mark_subscriptions_due(
     Ok(())
 }
 
-/// Advances the cursors of subscriptions that were up to date, and are sent none of the appended
+/// Advances the cursors of subscriptions that were up to date, and receive none of the appended
 /// records, to the new head.
 async fn advance_cursors(
     tx: &Tx<'_>,
@@ -164,8 +165,8 @@ async fn advance_cursors(
     tx.execute(PASS, params).await.map(drop)
 }
 
-/// Advances the cursors of subscriptions that were up to date past records that nobody is sent: to
-/// the head or the body version of `to`. The cursor of a subscription with a pending status
+/// Advances the cursors of subscriptions that were up to date past records that are sent to nobody:
+/// to the head or the body version of `to`. The cursor of a subscription with a pending status
 /// notification moves too, because recording its result never moves a cursor back.
 async fn skip(
     tx: &Tx<'_>,

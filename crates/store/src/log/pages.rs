@@ -1,4 +1,4 @@
-//! Pages of logs: cut when records are appended, read by their number, and dropped whole.
+//! Pages of logs: created when records are appended, read by their number, and dropped whole.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -13,9 +13,9 @@ use feedgate_core::ports::{Archives, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 
-/// Pages dropped in one transaction: each may have a thousand records.
+/// The most pages dropped in one transaction: each may have a thousand records.
 const FEW: i64 = 20;
-/// Resources looked at in one statement.
+/// The most resources examined in one statement.
 const BATCH: i64 = 500;
 
 /// The columns of a page `p`, as [`page`] reads them.
@@ -125,7 +125,7 @@ impl Db {
 }
 
 /// Assigns records that are appended at the time `at` to pages, and stores the pages. `records` are
-/// their numbers and lengths. The row of the resource must be locked.
+/// the numbers and lengths of the records. The row of the resource must be locked.
 pub(crate) async fn place(
     tx: &Tx<'_>,
     cut: &PageLimits,
@@ -163,8 +163,8 @@ pub(crate) async fn place(
     tx.execute_rows(KEEP, params![id.0], &columns).await.map(drop)
 }
 
-/// The oldest pages of a log that are to be dropped, as far as nobody is owed anything in
-/// them; a few at most.
+/// Returns the oldest pages of a log that can be dropped because no subscription is owed a record
+/// in them; at most [`FEW`].
 async fn find(
     tx: &Tx<'_>,
     id: i64,
@@ -180,8 +180,8 @@ async fn find(
           order by p.page
           limit $2"
     );
-    // Where a delivery failed something is owed, even if it waits for the next change. Who
-    // wants the topic as it is counts versions of the body and not records.
+    // A subscription whose delivery failed is owed records, even if it waits for the next change.
+    // The cursor of a subscription to whole documents counts versions of the body and not records.
     const OWED: &str = "
         select min(owed.cursor)
           from (select case when replay_from < cursor then replay_from else cursor end as cursor
@@ -207,7 +207,7 @@ async fn find(
     Ok(pages)
 }
 
-/// Drops what [`find`] finds once the resource is locked. Returns how many pages.
+/// Drops the pages that [`find`] returns once the resource is locked. Returns how many.
 async fn drop_some(
     tx: &Tx<'_>,
     id: i64,

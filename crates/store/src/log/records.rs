@@ -22,9 +22,10 @@ pub(crate) struct After {
     pub(crate) body_version: i64,
     /// The number of new entries and updates among the appended records.
     pub(crate) new_records: usize,
-    /// The number of new entries among them, or of revisions of a resource that is not a feed.
+    /// The number of new entries among the appended records, or of revisions of a resource that is
+    /// not a feed.
     pub(crate) entries: usize,
-    /// The largest audience among them.
+    /// The largest audience among the appended records.
     pub(crate) audience: Audience,
 }
 
@@ -42,7 +43,8 @@ pub(crate) struct RecordBatch {
     hash: Vec<Vec<u8>>,
     entry_id: Vec<String>,
     atom: Vec<String>,
-    /// For the log of a collection: the member resource of the records added next; 0 otherwise.
+    /// For the log of a collection, the member resource of the records added next; 0 for other
+    /// logs.
     pub(crate) member: i64,
     members: Vec<i64>,
 }
@@ -60,7 +62,7 @@ pub(crate) struct NewRecord {
 }
 
 impl RecordBatch {
-    /// An empty batch for a log with this head.
+    /// Returns an empty batch for a log with this head.
     pub(crate) fn after(head: i64) -> RecordBatch {
         RecordBatch {
             next: head + 1,
@@ -79,7 +81,7 @@ impl RecordBatch {
         }
     }
 
-    /// The state of the log after the batch has been appended.
+    /// Returns the state of the log after the batch has been appended.
     pub(crate) fn appended(&self) -> After {
         After {
             head: self.next - 1,
@@ -149,8 +151,8 @@ pub(crate) async fn append(
 }
 
 /// Returns the archive ids of the records, because no two entries of an archive may have the same
-/// id: for each record, whether an earlier record has its entry id, and the stored archive id of the
-/// record that it replaces, or an empty text.
+/// id: for each record, whether an earlier record has its entry id, and the stored archive id of
+/// the record that it replaces, or an empty text.
 async fn names(
     tx: &Tx<'_>,
     id: ResourceId,

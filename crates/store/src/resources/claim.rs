@@ -1,10 +1,10 @@
-//! Claiming due resources: as many of each host group as it can take, and none in the way of
-//! others.
+//! Claiming due resources: as many of each host group as its rate limit allows, so that no group
+//! delays the others.
 //!
 //! The queue is read in the order in which resources became due, without locks, and a bounded
-//! number of rows. A resource whose group cannot take it now is delayed by the claim that meets
-//! it: it becomes due when its group may be free (`group_queue.rs`). So the resources of a group
-//! that is always behind do not gather at the front, where each claim would read them again.
+//! number of rows. A resource whose group is at its limit is delayed by the claim that reads it: it
+//! becomes due when its group may be free (`group_queue.rs`). So the resources of a group that is
+//! always behind do not gather at the front, where each claim would read them again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,29 +20,29 @@ use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{ClaimLimits, DueResource, StoreError};
 
-/// The rows that a claim reads one after the other, as multiples of what is wanted. The first
-/// are enough while most groups are free.
+/// The number of rows that a claim reads in each step, as multiples of the wanted number. The first
+/// step is enough while most groups are free.
 const PORTIONS: [usize; 4] = [1, 4, 4, 4];
-/// A portion is read as if at least this much was wanted.
+/// The least wanted number for the size of a step.
 const LEAST_PORTION: usize = 64;
 
-/// When a claim begins and ends.
+/// The times at which a claim begins and ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimTimes {
     pub(crate) now: DateTime<Utc>,
     pub(crate) until: DateTime<Utc>,
 }
 
-/// What one transaction claimed.
+/// The resources that one transaction claimed.
 #[derive(Debug)]
 pub(crate) struct ClaimedResources {
     pub(crate) due: Vec<DueResource>,
     /// Whether another transaction may claim more: resources were left unread, or another node
-    /// claimed what was picked.
+    /// claimed the picked ones.
     pub(crate) may_have_more: bool,
 }
 
-/// Claims due resources for which there is room.
+/// Claims as many due resources as the limits allow.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     groups: &HostGroups,
@@ -71,7 +71,7 @@ pub(crate) async fn claim(
     Ok(ClaimedResources { due, may_have_more })
 }
 
-/// A resource whose group cannot take it now.
+/// A resource whose group is at its limit.
 #[derive(Debug)]
 struct Delayed {
     id: i64,
@@ -79,7 +79,7 @@ struct Delayed {
     is_pinged: bool,
 }
 
-/// The search through the queue.
+/// A search through the queue.
 struct Search<'a> {
     limits: &'a ClaimLimits,
     busy: HashSet<&'a str>,
@@ -129,7 +129,7 @@ impl<'a> Search<'a> {
         Ok(false)
     }
 
-    /// Picks a candidate if its group can take it.
+    /// Picks a candidate if its group is below its limit.
     fn consider(&mut self, row: Candidate) {
         let Candidate { id, host, is_pinged, .. } = row;
         let is_busy = self.busy.contains(host.as_str());
@@ -157,13 +157,13 @@ impl Candidate {
     }
 }
 
-/// Locks those of these resources that are still due and unclaimed, and returns them.
+/// Locks the resources that are still due and unclaimed, and returns them.
 async fn lock_unclaimed(
     tx: &Tx<'_>,
     ids: Vec<i64>,
     now: DateTime<Utc>,
 ) -> Result<HashSet<i64>, StoreError> {
-    // In the order that all who lock several keep to (`row::lock`).
+    // The order is the same in all statements that lock several resources (`row::lock`).
     const LOCK: &str = "
         select id from resources
          where id in ({ids $1}) and due_at <= $2
@@ -171,7 +171,7 @@ async fn lock_unclaimed(
          order by id
            {for update}";
     if !tx.is_shared() {
-        // There is one writer: what was unclaimed when it was read is unclaimed.
+        // SQLite has one writer: a resource that was unclaimed when it was read is unclaimed.
         return Ok(ids.into_iter().collect());
     }
     let rows = tx.query(LOCK, &[Value::Ints(ids), now.into()]).await?;
@@ -208,7 +208,7 @@ fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
     Ok(DueResource { resource, trigger })
 }
 
-/// Makes each resource due when its group may be free.
+/// Moves the due time of each resource to when its group may be free.
 async fn delay(
     tx: &Tx<'_>,
     delayed: Vec<Delayed>,

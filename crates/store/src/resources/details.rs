@@ -1,5 +1,5 @@
-//! What is known of a resource: details, which seldom change, and above them the pace, which
-//! every poll changes. A poll that finds nothing writes a narrow row of `resources` only.
+//! The stored state of a resource: details, which seldom change, and separately the poll times,
+//! which every poll changes. A poll that finds nothing writes a narrow row of `resources` only.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 
-/// Makes the details of a resource, if it has none.
+/// Creates the details of a resource, if it has none.
 pub(crate) async fn make(tx: &Tx<'_>, id: i64, status: &Status) -> Result<(), StoreError> {
     const MAKE: &str = "
         insert into resource_details (resource_id, status, polling) values ($1, $2, $3)
@@ -21,7 +21,7 @@ pub(crate) async fn make(tx: &Tx<'_>, id: i64, status: &Status) -> Result<(), St
     tx.execute(MAKE, params).await.map(drop)
 }
 
-/// Reads status and polling of the details, and then the pace.
+/// Reads the status and the polling state of the details, and then the poll times.
 pub(crate) fn read(row: &mut Row) -> Result<(Status, Polling), StoreError> {
     let (mut status, mut polling) = (row.json()?, row.json()?);
     let pace = row.text()?;
@@ -31,7 +31,7 @@ pub(crate) fn read(row: &mut Row) -> Result<(Status, Polling), StoreError> {
     Ok((status, polling))
 }
 
-/// Keeps another status in the details of a resource, which is locked.
+/// Stores another status in the details of a resource, which is locked.
 pub(crate) async fn keep_status(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -41,8 +41,8 @@ pub(crate) async fn keep_status(
     tx.execute(KEEP, params![id.0, json(status)]).await.map(drop)
 }
 
-/// A document of ours without what is as it is by default: it is written seldom and read
-/// before every poll.
+/// Serializes a document without its default values: it is written seldom and read before every
+/// poll.
 pub(crate) fn json<T: Serialize + Default>(document: &T) -> String {
     let value = |document: &T| serde_json::to_value(document).unwrap_or_default();
     match (value(document), value(&T::default())) {

@@ -1,4 +1,4 @@
-//! Making a resource for a topic that has none.
+//! Creating a resource for a topic that has none.
 
 use chrono::{DateTime, Utc};
 
@@ -13,7 +13,7 @@ use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_core::topic::Topic;
 
-/// The resource with this topic, made if there is none, locked until the transaction
+/// Returns the resource with this topic, created if there is none, locked until the transaction
 /// ends.
 pub(crate) async fn ensure(
     tx: &Tx<'_>,

@@ -1,8 +1,8 @@
-//! Forgetting resources that nobody watches.
+//! Deleting resources without subscribers.
 //!
-//! A row is made for whatever somebody wants to subscribe to, and stays when the subscription
-//! comes to nothing or ends: who comes back soon must not be told of old entries again. Here
-//! it is dropped in the end (rule S44), with every row that belongs to it.
+//! A row is created for every topic in a subscription request, and stays when the subscription
+//! fails or ends: a subscriber that comes back soon must not receive old entries again. The row is
+//! deleted after a retention period (rule S44), with every row that belongs to it.
 
 use chrono::{DateTime, Utc};
 
@@ -11,10 +11,10 @@ use crate::engine::tx::Tx;
 use crate::resources::row;
 use feedgate_core::ports::StoreError;
 
-/// Resources dropped in one transaction: each may have thousands of records.
+/// The number of resources dropped in one transaction: each may have thousands of records.
 const FEW: i64 = 10;
 
-/// What belongs to a resource, all but its subscriptions, of which it has none.
+/// The tables with rows of a resource, except its subscriptions, of which it has none.
 const TABLES: [&str; 16] = [
     "resource_details",
     "resource_urls",
@@ -34,7 +34,7 @@ const TABLES: [&str; 16] = [
     "backfills",
 ];
 
-/// Notes of up to `limit` resources that nobody watches them since `now`. Returns how many.
+/// Marks up to `limit` resources as unwatched since `now`. Returns how many.
 pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<u64, StoreError> {
     const FIND: &str = "
         select id from resources
@@ -52,8 +52,8 @@ pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<
     tx.execute(NOTE, &[Value::from(now), Value::Ints(found)]).await
 }
 
-/// Drops a few resources that nobody has watched since `before`, and nobody is reading at
-/// `now`. Returns how many; fewer than there are to drop only if there are no more.
+/// Drops a few resources that were unwatched since `before`, and are not being polled at `now`.
+/// Returns how many; fewer than there are to drop only if there are no more.
 pub(crate) async fn forget(
     tx: &Tx<'_>,
     before: DateTime<Utc>,

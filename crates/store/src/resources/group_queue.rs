@@ -1,10 +1,10 @@
-//! The line of resources that wait for one host group.
+//! The queue of resources that wait for one host group.
 //!
 //! A group is polled once per interval. If more of its resources are due than it can take, the
-//! others wait for its next free times. The first few wait for the very next ones; all others get
-//! a time of their own behind those that have one already (`hosts.queue_end`). So never more than
-//! a few of a group become due at the same time, however far it is behind. A poll that ends while
-//! a group is behind puts its resource at the end of the line.
+//! others wait for its next free times. The first few wait for the very next ones; all others get a
+//! time of their own behind those that have one already (`hosts.queue_end`). So never more than a
+//! few of a group become due at the same time, however far it is behind. A poll that ends while a
+//! group is behind puts its resource at the end of the queue.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,24 +16,24 @@ use crate::engine::tx::Tx;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::StoreError;
 
-/// The resources of a group that wait for its very next free times.
+/// The number of resources of a group that wait for its very next free times.
 const NEAR: u32 = 3;
 /// The shortest time between two resources of a group, in microseconds, where a group has no
 /// interval of its own: about as long as a poll takes.
 const LEAST_STEP_US: i64 = 100_000;
-/// The longest that the line of a group is planned ahead, in microseconds: a day. Behind that,
-/// times are given out again from the beginning.
+/// The longest that the queue of a group is planned ahead, in microseconds: a day. Behind that,
+/// times are assigned again from the beginning.
 const LONGEST_LINE_US: i64 = 24 * 3_600 * 1_000_000;
 
-/// The line of one group, in microseconds since 1970.
+/// The queue of one group, in microseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupQueue {
     now: i64,
     /// When the group may be polled next.
     free_at: i64,
-    /// From one poll of the group to the next.
+    /// The interval between polls of the group.
     step: i64,
-    /// Until when polls of the group are planned.
+    /// The time until which polls of the group are planned.
     end: i64,
     taken: usize,
     near: u32,
@@ -44,11 +44,11 @@ pub(crate) struct GroupQueue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) due_at: i64,
-    /// Whether it is at the end of the line, and not one of the very next.
+    /// Whether the slot is at the end of the queue, and not one of the very next.
     pub(crate) is_queued: bool,
 }
 
-/// What is stored of a group.
+/// The stored state of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct StoredGroup {
     next_fetch_at: i64,
@@ -88,13 +88,14 @@ impl GroupQueue {
         is_free
     }
 
-    /// Returns when the next resource that must wait is due. One that was pinged does not wait
-    /// behind the others.
+    /// Returns when the next resource that must wait is due. A resource that was pinged does not
+    /// wait behind the others.
     pub(crate) fn next_slot(&mut self, is_pinged: bool) -> Slot {
         let is_free_now = self.taken > 0 || self.free_at <= self.now;
         let first = if is_free_now { self.now + self.step } else { self.free_at };
         if is_pinged || self.near < NEAR {
-            // Just before that time, so that it comes before what becomes due then.
+            // One microsecond earlier, so that it comes before resources that become due at that
+            // time.
             let due_at = first + i64::from(self.near) * self.step - 1;
             self.near += 1;
             return Slot { due_at: due_at.max(self.now + 1), is_queued: false };
@@ -102,8 +103,8 @@ impl GroupQueue {
         Slot { due_at: self.queue_behind(first + i64::from(NEAR) * self.step), is_queued: true }
     }
 
-    /// Returns when a resource is due that was just polled, and wants to be polled again at
-    /// `next_fetch`.
+    /// Returns when a resource is due that was just polled, and whose schedule plans the next poll
+    /// at `next_fetch`.
     pub(crate) fn slot_after_poll(&mut self, next_fetch: i64) -> Slot {
         if next_fetch >= self.end {
             return Slot { due_at: next_fetch, is_queued: false };
@@ -112,7 +113,7 @@ impl GroupQueue {
         Slot { due_at: due_at.max(next_fetch), is_queued: due_at > next_fetch }
     }
 
-    /// Returns a time at the end of the line, which begins no sooner than at `first`.
+    /// Returns a time at the end of the queue, no sooner than `first`.
     fn queue_behind(&mut self, first: i64) -> i64 {
         self.end = (self.end + self.step).max(first);
         if self.end > self.now + LONGEST_LINE_US {
@@ -122,7 +123,7 @@ impl GroupQueue {
         self.end
     }
 
-    /// Why a resource in the line is polled late, for its status.
+    /// Returns why a resource in the queue is polled late, for its status.
     pub(crate) fn reason(&self, group: &str) -> String {
         let name = group.trim_end_matches(":443").trim_end_matches(":80");
         let seconds = self.step as f64 / 1e6;
@@ -130,7 +131,7 @@ impl GroupQueue {
     }
 }
 
-/// Reads the lines of these groups.
+/// Reads the queues of these groups.
 pub(crate) async fn read(
     tx: &Tx<'_>,
     groups: &HostGroups,
@@ -164,8 +165,8 @@ pub(crate) async fn read(
     Ok(names.into_iter().map(queue).collect())
 }
 
-/// Reads the lines of those of these groups that are behind at `now`. Two nodes that read the
-/// same end give out the same times, which does no harm.
+/// Reads the queues of those of these groups that are behind at `now`. Two nodes that read the same
+/// end assign the same times, which does no harm.
 pub(crate) async fn read_behind(
     tx: &Tx<'_>,
     names: Vec<String>,
@@ -184,14 +185,15 @@ pub(crate) async fn read_behind(
     queues.collect()
 }
 
-/// Stores the ends of the lines that have changed.
+/// Stores the ends of the queues that have changed.
 pub(crate) async fn save(
     tx: &Tx<'_>,
     queues: &HashMap<String, GroupQueue>,
 ) -> Result<(), StoreError> {
     const SAVE: &str = "
         update hosts set queue_end = {given queue_end} {from rows} where hosts.host = {given host}";
-    // In one order, as they are claimed, or two nodes would wait for each other.
+    // Groups are locked in the order in which they are claimed, or two nodes would wait for each
+    // other.
     let changed = queues.iter().filter(|(_, queue)| queue.is_changed);
     let changed: BTreeMap<&String, i64> = changed.map(|(name, queue)| (name, queue.end)).collect();
     let columns = [
@@ -207,7 +209,8 @@ mod tests {
 
     const SECOND: i64 = 1_000_000;
 
-    /// The line of a group with an interval of a minute that was polled at 0, at this second.
+    /// Returns the queue of a group with an interval of a minute that was polled at 0, at this
+    /// second.
     fn line(seconds: i64) -> GroupQueue {
         let group = StoredGroup {
             next_fetch_at: 60 * SECOND,

@@ -1,5 +1,5 @@
-//! Where resources are fetched, as opposed to what they are called: permanent moves, their
-//! log, and taking one back (rules P20, P21).
+//! The fetch addresses of resources, as opposed to their topics: permanent moves, their log, and
+//! undoing one (rules P20, P21).
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -48,7 +48,7 @@ fn read(row: &mut Row) -> Result<Move, StoreError> {
     })
 }
 
-/// From now on the resource is fetched at `url`. Its row is locked.
+/// Sets `url` as the fetch address of the resource, whose row is locked.
 pub(crate) async fn settle(
     tx: &Tx<'_>,
     groups: &HostGroups,
@@ -77,8 +77,8 @@ async fn fetch_at(
     pings::name(tx, id, "fetch", url).await
 }
 
-/// Takes a move back that still holds: the resource is fetched where it was, at once, and
-/// not moved to that place again by itself.
+/// Undoes a move that is still in effect: the resource is fetched at its old address, at once, and
+/// not moved to that place again automatically.
 async fn undo(
     tx: &Tx<'_>,
     groups: &HostGroups,

@@ -1,8 +1,8 @@
-//! What every poll leaves, whatever it found: when it is made again, the status, what the
-//! poller remembers, and how it ended.
+//! The state that every poll stores, whatever it found: the time of the next poll, the status, the
+//! polling state, and the outcome.
 //!
-//! Most polls find nothing and leave nothing else. These are kept many in one transaction
-//! (`recorder.rs`); what a poll found besides is kept first (`append.rs`). The rows of the
+//! Most polls find nothing and store nothing else. Such polls are stored many in one transaction
+//! (`poll_result_batcher.rs`); new entries are stored first (`append.rs`). The rows of the
 //! resources are locked by then.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -39,35 +39,35 @@ pub(crate) struct PollResult {
     period_s: u32,
     /// JSON of [`PollTimes`].
     pace: String,
-    /// What else is known of the resource; `None` if it stays as it was.
+    /// The details of the resource; `None` if they are unchanged.
     details: Option<Details>,
 }
 
-/// What is written only if it changed.
+/// The details, which are written only if they changed.
 #[derive(Clone, Debug)]
 struct Details {
     measured: Measured,
-    /// JSON of the status, and of what the poller remembers.
+    /// JSON of the status, and of the polling state.
     status: String,
     polling: String,
 }
 
-/// What the row of a resource held when it was locked.
+/// The columns of a resource when its row was locked.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceBefore {
-    /// The group of its servers.
+    /// The host group of the resource.
     pub(crate) host: String,
-    /// 1: a ping came since the poll began; 2: the poll answers one.
+    /// 1: a ping came since the poll began; 2: the poll is the response to a ping.
     pub(crate) pinged: i64,
-    /// The least microseconds to the fetch that a ping wants.
+    /// The least time from a ping to its fetch, in microseconds.
     pub(crate) spacing_us: i64,
-    /// How often its status has changed.
+    /// The versions of the status.
     pub(crate) versions: Versions,
-    /// How much it wanted to be polled.
+    /// How often the resource should be polled, as its subscriptions demand.
     pub(crate) demand: Demand,
 }
 
-/// What others than polls change in a status.
+/// The fields of a status that are changed by maintenance and not by polls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Measured {
@@ -77,8 +77,8 @@ struct Measured {
 }
 
 impl PollResult {
-    /// The end of this poll, which found nothing but what is in its status, or whose
-    /// findings have been kept. `with_details` are written even if they are as they were.
+    /// Returns the result of this poll, which found nothing but its status, or whose findings have
+    /// been stored. `with_details` includes the details even if they are unchanged.
     pub(crate) fn from_poll(id: ResourceId, poll: &Poll, with_details: bool) -> PollResult {
         let status = &poll.status;
         let kept = || Details {
@@ -102,7 +102,7 @@ impl PollResult {
 }
 
 impl Details {
-    /// As they are with what was measured since the resource was claimed.
+    /// Replaces the measured fields with those that were stored since the resource was claimed.
     fn take_in(&mut self, measured: &Measured) -> Result<(), StoreError> {
         if self.measured != *measured {
             let status: Status = sql::parse_json(&self.status)?;
@@ -127,7 +127,7 @@ impl Measured {
     }
 }
 
-/// Whether a poll leaves nothing but its [`PollResult`].
+/// Returns whether a poll stores nothing but its [`PollResult`].
 pub(crate) fn is_all(poll: &Poll) -> bool {
     let Poll { kind, fetch_url, site_url, feed_head, body, upstream, found, silent, .. } = poll;
     let is_same = kind.is_none() && fetch_url.is_none() && site_url.is_none();
@@ -135,12 +135,12 @@ pub(crate) fn is_all(poll: &Poll) -> bool {
     is_same && is_empty && *upstream == UpstreamFinding::Unknown && !silent
 }
 
-/// What came of an ending; `None` says that it was not kept, because the details that it
-/// leaves as they were are others by now.
+/// The outcome of storing a result; `None` means that it was not stored, because the details that
+/// it leaves unchanged have been changed by another poll.
 pub(crate) type RecordOutcome = Result<Option<Appended>, StoreError>;
 
-/// Keeps polls that leave nothing but their ending. The results are in their order; a
-/// resource that is not there is an error of its own poll only.
+/// Stores polls that have nothing but their result. The outcomes are in the order of the polls; a
+/// missing resource is an error of its own poll only.
 pub(crate) async fn record(
     tx: &Tx<'_>,
     endings: Vec<PollResult>,
@@ -156,7 +156,7 @@ pub(crate) async fn record(
         };
         match (&mut ending.details, measured.get(&ending.id.0)) {
             (Some(details), Some(measured)) => details.take_in(measured)?,
-            // Another poll of it was recorded since this one began.
+            // Another poll of the resource was recorded since this one began.
             (None, _) if held.versions != ending.versions => {
                 results.push(Ok(None));
                 continue;
@@ -166,7 +166,7 @@ pub(crate) async fn record(
         results.push(Ok(Some(Appended { head: *head, new: 0 })));
         ended.push((ending, held.clone()));
     }
-    // Of one resource that was polled twice, the later poll holds.
+    // If a resource was polled twice, the later poll counts.
     let mut seen = HashSet::new();
     let (mut now, mut before) = (Vec::new(), Vec::new());
     for ended in ended.into_iter().rev() {
@@ -181,7 +181,7 @@ pub(crate) async fn record(
     Ok(results)
 }
 
-/// There is no such resource, or there is no more.
+/// Returns the error of a resource that does not exist, or no longer exists.
 pub(crate) fn missing(id: ResourceId) -> StoreError {
     StoreError::Corrupt(format!("there is no resource {id}"))
 }
@@ -214,7 +214,7 @@ pub(crate) fn demand(row: &mut Row) -> Result<Demand, StoreError> {
     Ok(Demand { least_s: row.small()?, unit_ms: row.count()? })
 }
 
-/// What was measured of those resources whose details are written.
+/// Returns the measured fields of the resources whose details are written.
 async fn measured(
     tx: &Tx<'_>,
     endings: &[PollResult],
@@ -230,8 +230,8 @@ async fn measured(
     rows.into_iter().map(|mut row| Ok((row.int()?, row.json()?))).collect()
 }
 
-/// Keeps how these polls of different resources ended, gives back the groups of their
-/// servers, and tells whom a change of status concerns.
+/// Stores the results of these polls of different resources, releases the groups of their servers,
+/// and wakes the workers that a change of status concerns.
 pub(crate) async fn end(
     tx: &Tx<'_>,
     ended: &[(PollResult, ResourceBefore)],
@@ -261,8 +261,8 @@ pub(crate) async fn end(
     Ok(())
 }
 
-/// Brings the rows of the resources up to date and ends the claims. A resource whose group is
-/// behind goes to the end of its line.
+/// Updates the rows of the resources and ends the claims. A resource whose group is behind goes to
+/// the end of its queue.
 async fn move_on(
     tx: &Tx<'_>,
     ended: &[(PollResult, ResourceBefore)],
@@ -303,8 +303,8 @@ async fn move_on(
     tx.execute_rows(MOVE_ON, params![], &columns).await.map(drop)
 }
 
-/// When a resource is polled next, in microseconds since 1970, and why then, if it must wait for
-/// its group.
+/// Returns when a resource is polled next, in microseconds since 1970, and the reason if it must
+/// wait for its group.
 fn next_fetch(
     ending: &PollResult,
     held: &ResourceBefore,
@@ -312,7 +312,7 @@ fn next_fetch(
 ) -> (i64, String) {
     let wanted = ending.next_fetch;
     match queue {
-        // What a ping told of may have been written after the server answered.
+        // The change that a ping reported may have been written after the server responded.
         _ if held.pinged == 1 => {
             let spaced = ending.at + TimeDelta::microseconds(held.spacing_us);
             (wanted.min(spaced).timestamp_micros(), String::new())
@@ -325,7 +325,7 @@ fn next_fetch(
     }
 }
 
-/// Keeps how much resources want to be polled, of those where that is another now.
+/// Stores the poll demand of the resources for which it has changed.
 async fn keep_demands(
     tx: &Tx<'_>,
     ended: &[(PollResult, ResourceBefore)],
@@ -346,7 +346,7 @@ async fn keep_demands(
     tx.execute_rows(KEEP, params![], &columns).await.map(drop)
 }
 
-/// Keeps the details of those resources where they are others now.
+/// Stores the details of the resources for which they have changed.
 async fn keep_details(
     tx: &Tx<'_>,
     ended: &[(PollResult, ResourceBefore)],

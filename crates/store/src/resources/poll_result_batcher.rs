@@ -1,8 +1,8 @@
-//! Polls that found nothing are recorded together: those that end within a few milliseconds
-//! of each other are one transaction. None is answered before the commit.
+//! Records polls together that found nothing: polls that end within a few milliseconds of each
+//! other share one transaction. No caller gets its result before the commit.
 //!
-//! A transaction that fails is made again poll by poll, so that one that cannot be kept
-//! takes no other with it.
+//! A transaction that fails is repeated poll by poll, so that a poll that cannot be stored does not
+//! fail the others.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -18,13 +18,13 @@ use feedgate_core::ports::StoreError;
 
 /// The most polls in one transaction.
 const MOST: usize = 256;
-/// How long polls are gathered from the first on. Nobody is told sooner because of a poll that
-/// found nothing, and a commit costs the same for one as for a hundred.
+/// How long polls are gathered, from the first one on. The delay affects no subscriber, because
+/// these polls found nothing, and a commit costs the same for one as for a hundred.
 const GATHER: Duration = Duration::from_millis(5);
-/// Polls that may wait; who comes later waits to be let in.
+/// The most polls that may wait; later callers wait for a place.
 const QUEUE: usize = 1_024;
 
-/// The way to the task that records.
+/// The sender to the task that records.
 pub(crate) struct PollResultBatcher {
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -44,7 +44,7 @@ impl PollResultBatcher {
         PollResultBatcher { queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }
     }
 
-    /// Waits until this poll is recorded.
+    /// Returns once this poll is recorded.
     pub(crate) async fn record(&self, ending: PollResult) -> RecordOutcome {
         let (reply, answer) = oneshot::channel();
         let queue = lock(&self.queue).clone().ok_or(StoreError::Closed)?;
@@ -53,7 +53,7 @@ impl PollResultBatcher {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Takes nothing more, and returns when all that was taken is recorded.
+    /// Accepts no more polls, and returns when all accepted ones are recorded.
     pub(crate) async fn stop(&self) {
         drop(lock(&self.queue).take());
         let task = lock(&self.task).take();
@@ -74,10 +74,10 @@ async fn work(db: Weak<Db>, mut queue: mpsc::Receiver<Waiting>) {
         {
             taken.push(waiting);
         }
-        // Whoever waits for an answer holds the database.
+        // A caller that waits for a reply keeps the database open.
         let Some(db) = db.upgrade() else { return };
         let taken = std::mem::take(&mut taken);
-        // A panic is a bug, but no reason to stop recording what others bring.
+        // A panic is a bug, but no reason to stop recording other polls.
         if let Err(err) = tokio::spawn(record_together(db, taken)).await {
             tracing::error!(error = %err, "polls were not recorded");
         }
@@ -97,7 +97,7 @@ async fn record_together(db: Arc<Db>, taken: Vec<Waiting>) {
         }
     };
     for (reply, result) in replies.into_iter().zip(results) {
-        // Whoever asked may have stopped waiting; what was written stays.
+        // The caller may have stopped waiting; what was written stays.
         let _ = reply.send(result);
     }
 }

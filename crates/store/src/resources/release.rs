@@ -1,4 +1,4 @@
-//! Giving a claimed resource back without the result of a poll.
+//! Releasing a claimed resource without the result of a poll.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Bringing the queue of due resources into order after something unusual: a standstill, a
-//! clock that was set, an outage of our own.
+//! Rescheduling due resources after an unusual event: a standstill, a clock that was set, a network
+//! outage on this side.
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -12,12 +12,11 @@ use feedgate_core::backlog_smoothing::{self, Overdue};
 use feedgate_core::ports::{Rescheduler, StoreError};
 use feedgate_core::resource::ResourceId;
 
-/// The most that are brought into order at once: what is left is overdue still, and comes
-/// after them.
+/// The most resources rescheduled at once: the rest stays overdue, and comes after them.
 const MOST: i64 = 1_000_000;
-/// Rows changed in one transaction: little enough that nobody waits long for it.
+/// The number of rows changed in one transaction: few enough that no other transaction waits long.
 const BATCH: usize = 1_000;
-/// No server holds us off for longer (rule P25).
+/// The longest backoff that a server can request (rule P25).
 const LONGEST_REST: TimeDelta = TimeDelta::hours(24);
 
 #[async_trait]
@@ -74,12 +73,13 @@ impl Rescheduler for Db {
     }
 }
 
-/// What is overdue, if that is more than a few, and how many polls a day are normal.
+/// Returns the overdue resources, if they are more than a few, and the normal number of polls a
+/// day.
 async fn overdue(tx: &Tx<'_>, now: DateTime<Utc>) -> Result<(Vec<Overdue>, f64), StoreError> {
     const MANY: &str = "
         select count(*)
           from (select 1 from resources where subscribers > 0 and due_at <= $1 limit $2) few";
-    // Who was never polled counts with an hour.
+    // A resource that was never polled counts with an interval of an hour.
     const NORMAL: &str = "
         select cast(coalesce(sum(86400 / case when period_s > 0 then period_s else 3600 end), 0)
                     as bigint)
@@ -113,7 +113,7 @@ fn read(row: &mut Row) -> Result<Overdue, StoreError> {
     })
 }
 
-/// Makes each due at its time, unless somebody has taken it meanwhile.
+/// Sets the due time of each resource, unless another node has claimed it meanwhile.
 async fn put_at(
     tx: &Tx<'_>,
     times: &[(ResourceId, DateTime<Utc>)],

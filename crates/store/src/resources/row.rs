@@ -21,7 +21,7 @@ macro_rules! resource_columns {
 }
 pub(crate) use resource_columns;
 
-/// Locks resources for writing, in the order that all who lock several keep to.
+/// Locks resources for writing, in the order that all transactions that lock several follow.
 pub(crate) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreError> {
     const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for update}";
     ids.sort_unstable();
@@ -29,8 +29,8 @@ pub(crate) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreErro
     tx.query(LOCK, &[Value::Ints(ids)]).await.map(drop)
 }
 
-/// Reads `resource_columns!`. What was put off since its last poll tells why, and until
-/// when, in place of what that poll said.
+/// Reads `resource_columns!`. For a resource that was delayed since its last poll, the reason and
+/// the time of the delay replace those of the poll.
 pub(crate) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
     let (id, topic) = (ResourceId(row.int()?), topic(row)?);
     let (fetch_url, kind) = (row.text()?, row.word(ResourceKind::from_word)?);

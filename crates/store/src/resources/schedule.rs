@@ -1,5 +1,5 @@
-//! What all nodes share about when to poll: the dial of the poll budget, and what is
-//! done about a clock that was wrong.
+//! The polling state that all nodes share: the factor of the poll budget, and the correction after
+//! a clock was wrong.
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -10,17 +10,18 @@ use crate::engine::tx::Wake;
 use feedgate_core::ports::{Schedule, StoreError};
 use feedgate_core::schedule::{K_LEAST, LONGEST_S};
 
-/// A number is kept in millionths.
+/// The factor is stored in millionths.
 const MILLION: f64 = 1e6;
-/// Clocks of nodes differ a little; what was polled less than this ahead of now is left.
+/// Clocks of nodes differ a little; a poll that is less than this ahead of now is accepted.
 const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
-/// Longer than any claim, and than any chore is somebody's.
+/// The longest plausible claim: longer than any claim of a resource or of a maintenance task.
 const LONGEST_HOLD: TimeDelta = TimeDelta::hours(2);
 
 #[async_trait]
 impl Schedule for Db {
     async fn planned(&self, k: f64) -> Result<f64, StoreError> {
-        // In polls per million million seconds, so that sums of integers are exact enough.
+        // The rate is in polls per million million seconds, so that sums of integers are exact
+        // enough.
         const PLANNED: &str = "
             select cast(coalesce(sum(1000000000000000 / ms), 0) as bigint)
               from (select case when min_period_s * 1000 >= $2 then min_period_s * 1000
@@ -54,7 +55,7 @@ impl Schedule for Db {
     }
 
     async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        // As long until the next fetch as when it was planned, from now on.
+        // The time until the next fetch is the planned one, counted from now.
         const POLLED: &str = "
             update resources
                set next_fetch = $1 + case when next_fetch > fetched_at

@@ -1,7 +1,7 @@
-//! Everything that is watched, and all who watch it, a stretch of a key at a time.
+//! All watched resources and all their subscriptions, read one range of keys at a time.
 //!
-//! Whoever wants all of it comes back for the next stretch: in between, a connection is
-//! free for others, and no snapshot stands still for long.
+//! A caller that needs everything requests one range after another: between requests no connection
+//! is occupied, and no snapshot stays open for long.
 
 use std::collections::BTreeSet;
 
@@ -20,9 +20,9 @@ use feedgate_core::ports::{
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::SubscriptionId;
 
-/// Resources read at once.
+/// The number of resources read at once.
 const RESOURCES: i64 = 1_000;
-/// Subscriptions counted at once.
+/// The number of subscriptions counted at once.
 const SUBSCRIPTIONS: i64 = 10_000;
 
 /// The columns of a resource `r` with its details, as [`watched`] reads them, and its newest
@@ -40,7 +40,8 @@ macro_rules! watched {
     };
 }
 
-/// Some subscriptions in the order of their key, as [`open_page`] reads them.
+/// A statement that reads some subscriptions in the order of their key, as [`open_page`] reads
+/// them.
 macro_rules! read {
     ($which:literal, $limit:literal) => {
         concat!(
@@ -55,7 +56,7 @@ macro_rules! read {
     };
 }
 
-/// Some subscriptions whose lease lasts, by what they have in common.
+/// A statement that counts some subscriptions with a valid lease, grouped by their common columns.
 macro_rules! count {
     ($which:literal, $now:literal) => {
         concat!(
@@ -114,7 +115,7 @@ async fn open_page(
     const OF_IT: &str = read!("resource_id = $1 and id > $2", "$3");
     const BEHIND_IT: &str = read!("resource_id > $1", "$2");
     const WHOSE: &str = watched!("r.id in ({ids $1}) and r.kind <> 'collection' order by r.id");
-    // What is passed over is read as well, so that a page is little work whatever is in it.
+    // Skipped rows are read as well, so that the work for a page is bounded whatever is in it.
     let resource = after.resource.0;
     let mut rows = tx.query(OF_IT, params![resource, after.number, most(limit)]).await?;
     let left = limit.saturating_sub(rows.len());
@@ -141,8 +142,8 @@ async fn open_page(
     Ok(page)
 }
 
-/// Counts some of one resource where it has many, else all that it has left, and whole
-/// resources behind it. So no range is read that is longer than what is counted.
+/// Counts part of the subscriptions of one resource if it has many, or else the rest of them and
+/// whole resources after it. So no longer range is read than is counted.
 async fn count_some(
     tx: &Tx<'_>,
     after: SubscriptionId,
@@ -200,7 +201,7 @@ fn group(mut row: Row) -> Result<SubscriberGroup, StoreError> {
 }
 
 fn watched(mut row: Row) -> Result<WatchedResource, StoreError> {
-    /// What of a status a list shows.
+    /// The fields of a status that a list shows.
     #[derive(Deserialize)]
     struct Titled {
         #[serde(default)]

@@ -1,5 +1,5 @@
-//! Hubs and clouds that tell us of changes: which are to be asked, and what they have
-//! proved.
+//! Hubs and clouds that push changes: which of them are due for a request, and how reliable they
+//! have proved.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use feedgate_core::upstream::{
     self, AdvertisedUpstream, Proof, Proposal, Upstream, UpstreamFinding, UpstreamState,
 };
 
-/// What a poll finds this soon after an upstream told of a change came by push.
+/// A change that a poll finds this soon after a push of an upstream was found by push.
 const TOLD_BEFORE: chrono::Duration = chrono::Duration::minutes(5);
 
-/// Upstreams with which something is to be done, by the host of the hub or cloud.
+/// The queue of upstreams that are due, by the host of the hub or cloud.
 const QUEUE: ClaimQueue = queue_of!("upstreams", "resource_id");
 
 /// The columns of an upstream `u` of the resource `r`, as [`read`] reads them.
@@ -69,7 +69,7 @@ impl Upstreams for Db {
                 for upstream in due.iter_mut().filter(|held| held.state != UpstreamState::Active) {
                     upstream.state = UpstreamState::Requested;
                 }
-                // What cannot be read is put off as well, or it would stand in the way.
+                // An upstream that cannot be read is delayed as well, or it would block the queue.
                 let ids = picked.iter().map(|job| job.resource).collect();
                 let hosts = picked.iter().map(|job| {
                     let held = due.iter().find(|held| held.resource.0 == job.resource);
@@ -141,14 +141,14 @@ impl Upstreams for Db {
     }
 }
 
-/// How long after another offer it is asked for: a document that names another hub each
-/// time it is read must not be a way of sending us to them all.
+/// The least time between requests to different offers: a document that names another hub each time
+/// it is read must not make this program send requests to them all.
 const ANOTHER_AFTER: chrono::Duration = chrono::Duration::hours(1);
 
-/// Keeps what a document offered. The same offer again changes nothing. The first is asked
-/// for at once, another later and as if it were the one that failed before; the earlier is
-/// forgotten, and its pushes are answered with 410, which ends it. A doubt outlives a
-/// document without an offer.
+/// Stores the offer of a document. The same offer again changes nothing. The first offer is
+/// requested at once, another later and like one that failed before; the earlier offer is
+/// forgotten, and its pushes are answered with 410, which ends it. A doubt about the upstream
+/// outlives a document without an offer.
 pub(crate) async fn offer(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -188,8 +188,8 @@ pub(crate) async fn offer(
     }
 }
 
-/// Counts what was new for or against the upstream that should have told of it. What
-/// somebody else's ping brought says nothing.
+/// Counts new entries for or against the upstream that should have pushed them. Entries that were
+/// found because of another sender's ping count neither way.
 pub(crate) async fn count(
     tx: &Tx<'_>,
     id: ResourceId,

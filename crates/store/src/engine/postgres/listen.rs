@@ -1,7 +1,7 @@
-//! The connection that listens: what one node commits wakes the workers of all.
+//! The connection that listens: a commit on one node wakes the workers of all nodes.
 //!
-//! It is no part of the pool, which drops what a server says unasked. When it breaks
-//! it is made again; meanwhile workers find their work by looking.
+//! The connection is not part of the pool, which drops notifications from the server. A broken
+//! connection is opened again; until then workers find their work by polling.
 
 use crate::engine::error::store_error;
 use std::error::Error;
@@ -16,7 +16,7 @@ use super::tls::Tls;
 use crate::engine::tx::Wake;
 use feedgate_core::ports::{StoreError, WakeSignals};
 
-/// How long to wait before connecting again.
+/// The delay before connecting again.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Listens for as long as the store is open.
@@ -39,7 +39,7 @@ pub(super) async fn listen(config: Config, tls: Option<Tls>, wake_signals: WakeS
     }
 }
 
-/// Hears the server out until the connection ends.
+/// Reads messages from the server until the connection ends.
 async fn hear<S, T>(
     client: &Client,
     mut connection: Connection<S, T>,
@@ -57,7 +57,7 @@ where
             .await
             .map_err(store_error)?
             .get(0);
-        // What was told before we listened is not told again.
+        // Notifications that were sent before this connection listened are not repeated.
         Wake::ALL.into_iter().for_each(|whom| whom.notify(wake_signals));
         let _ = ours.set(schema);
         // The connection ends when its client does.

@@ -1,9 +1,9 @@
 //! The connection that migrates the schema, and keeps other nodes from doing so meanwhile.
 //!
-//! It is not one of the pool: migrations may take hours, so no time limit applies to it, neither
-//! the pool's nor one that the server or the URL sets. The lock belongs to the connection and
-//! not to a transaction, and the migrations run on the same connection: it can neither outlive
-//! the node that took it nor be lost while that node still migrates.
+//! The connection is not one of the pool: migrations may take hours, so no time limit applies to
+//! it, neither the pool's nor one that the server or the URL sets. The lock belongs to the
+//! connection and not to a transaction, and the migrations run on the same connection: the lock can
+//! neither outlive the node that took it nor be lost while that node still migrates.
 
 use std::time::Duration;
 
@@ -22,15 +22,16 @@ const NO_TIME_LIMITS: &str = "
      where name in ('statement_timeout', 'lock_timeout', 'transaction_timeout',
                     'idle_in_transaction_session_timeout', 'idle_session_timeout')";
 
-/// Any number that no other program sharing the database uses: "feedgate" in ASCII.
+/// A number that no other program sharing the database uses: "feedgate" in ASCII.
 const LOCK: i64 = 0x6665_6564_6761_7465;
-/// Takes the lock if it is free. Waiting inside the server would hold a snapshot, which keeps
-/// deleted rows from being cleaned up and some ways of making an index from ending.
+/// Takes the lock if it is free. Waiting inside the server would keep a snapshot open, which keeps
+/// deleted rows from being cleaned up and some ways of creating an index from ending.
 const TRY_LOCK: &str = "select pg_try_advisory_lock($1)";
-/// How often a node that waits tries again: it adds no more than this to the start of that node.
+/// The interval at which a waiting node tries again, and thus the longest delay that it adds to the
+/// start of that node.
 const LOCK_RETRY: Duration = Duration::from_millis(200);
 
-/// The connection, holding the lock. Both end when it is dropped.
+/// A connection that owns the lock. Both end when it is dropped.
 pub(crate) struct Migrating {
     client: ClientWrapper,
 }
@@ -51,7 +52,7 @@ impl Migrating {
         Ok(Migrating { client })
     }
 
-    /// Runs `op` in a transaction, all or nothing.
+    /// Runs `op` in a transaction, which changes nothing if it fails.
     pub(crate) async fn write<T, F>(&mut self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,

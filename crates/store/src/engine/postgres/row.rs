@@ -1,4 +1,4 @@
-//! Rows and values of PostgreSQL, as the operations see them.
+//! Conversion of rows and values of PostgreSQL.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use crate::engine::error::store_error;
 use crate::engine::sql::{Row, Value, storable, storable_list};
 use feedgate_core::ports::StoreError;
 
-/// A row as the operations read it.
+/// Converts a row of PostgreSQL.
 pub(crate) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
     let value = |n: usize| {
         let column = row.columns()[n].type_();

@@ -1,4 +1,4 @@
-//! TLS towards the database server.
+//! TLS for the connection to the database server.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use feedgate_core::ports::StoreError;
 
-/// Speaks TLS to servers whose certificate this machine trusts. A certificate of
-/// one's own is trusted by naming its file in `SSL_CERT_FILE`.
+/// The TLS connector, for servers whose certificate this machine trusts. A private certificate is
+/// trusted if `SSL_CERT_FILE` names its file.
 pub(super) type Tls = MakeRustlsConnect;
 
-/// Reads what this machine trusts.
+/// Reads the certificates that this machine trusts.
 pub(super) fn trusting() -> Result<Tls, StoreError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,4 +1,4 @@
-//! The connections that read: each is lent to one operation at a time.
+//! The connections that read: each is borrowed by one operation at a time.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,19 +8,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::engine::tx::lock;
 use feedgate_core::ports::StoreError;
 
-/// All of them.
+/// The reading connections.
 pub(super) struct SqliteReaders {
     idle: Arc<Mutex<Vec<Arc<Mutex<Connection>>>>>,
-    /// One permit for each that is idle.
+    /// One permit for each idle connection.
     free: Arc<Semaphore>,
     number: u32,
 }
 
-/// One that is lent; it is given back when this is dropped, even by a panic.
+/// A borrowed connection, which is returned when this is dropped, even by a panic.
 pub(super) struct SqliteReader {
     pub(super) conn: Arc<Mutex<Connection>>,
     home: Arc<Mutex<Vec<Arc<Mutex<Connection>>>>>,
-    /// Let go of after the connection is back.
+    /// The permit is released after the connection is back.
     _permit: OwnedSemaphorePermit,
 }
 
@@ -32,7 +32,7 @@ impl SqliteReaders {
         SqliteReaders { idle: Arc::new(Mutex::new(idle)), free, number }
     }
 
-    /// Waits for one that is idle.
+    /// Waits for an idle connection.
     pub(super) async fn borrow(&self) -> Result<SqliteReader, StoreError> {
         let permit = Arc::clone(&self.free).acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Closed)?;
@@ -40,9 +40,9 @@ impl SqliteReaders {
         Ok(SqliteReader { conn, home: Arc::clone(&self.idle), _permit: permit })
     }
 
-    /// Waits until all are idle and closes them.
+    /// Waits until all connections are idle and closes them.
     pub(super) async fn stop(&self) {
-        // An error says that they are closed already.
+        // An error means that the connections are closed already.
         let all = self.free.acquire_many(self.number).await;
         self.free.close();
         lock(&self.idle).clear();

@@ -1,4 +1,4 @@
-//! Statements on one connection of SQLite: values bound, rows read.
+//! Statements on one connection of SQLite: binding values, reading rows.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::engine::error::store_error;
 use crate::engine::sql::{self, Columns, Row, Value};
 use feedgate_core::ports::StoreError;
 
-/// The rows that a statement gives.
+/// Returns the rows of a statement.
 pub(crate) fn query(
     conn: &Connection,
     sql: &str,
@@ -48,7 +48,7 @@ pub(crate) fn execute(
     Ok(changed)
 }
 
-/// How often a statement is run: once, or once for each of its `{rows}`.
+/// Returns how often a statement runs: once, or once for each of its `{rows}`.
 fn turns(columns: &Columns<'_>) -> usize {
     columns.first().map_or(1, |(_, list)| list.len())
 }
@@ -70,7 +70,7 @@ fn bind(
     Ok(())
 }
 
-/// One value of a list.
+/// Returns one value of a list.
 fn nth(list: &Value, n: usize) -> rusqlite::Result<ToSqlOutput<'_>> {
     Ok(match list {
         Value::Ints(list) => ToSqlOutput::from(list[n]),

@@ -1,8 +1,8 @@
 //! The one thread that writes.
 //!
-//! Operations that wait together are committed together: an fsync costs the same for
-//! one as for two hundred. Each has a savepoint of its own, so that one that fails
-//! takes no other with it, and none is answered before the commit.
+//! Operations that wait together are committed together: an fsync costs the same for one as for two
+//! hundred. Each has a savepoint of its own, so that a failed operation does not fail the others,
+//! and no caller gets its result before the commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -19,13 +19,13 @@ use feedgate_core::ports::{StoreError, WakeSignals};
 
 /// The most operations committed at once.
 const MOST: usize = 200;
-/// How long operations are gathered: what has been waiting is taken along, nobody
-/// waits for what has not come yet.
+/// How long operations are gathered: operations that wait already are included, and later ones are
+/// not waited for.
 const LONGEST: Duration = Duration::from_millis(5);
-/// Operations that may wait; who comes later waits to be let in.
+/// The most operations that may wait; later callers wait for a place.
 const QUEUE: usize = 1_024;
 
-/// The thread, and the way to it.
+/// The thread, and the sender of its queue.
 pub(super) struct SqliteWriter {
     jobs: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -44,7 +44,7 @@ impl SqliteWriter {
         Ok(SqliteWriter { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Runs `op` on the thread and waits until what it did is on disk.
+    /// Runs `op` on the thread and returns once its changes are on disk.
     pub(super) async fn run<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -58,7 +58,7 @@ impl SqliteWriter {
         send_reply.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Takes nothing more, and returns when all that was taken is written.
+    /// Accepts no more operations, and returns when all accepted ones are written.
     pub(super) async fn stop(&self) {
         drop(lock(&self.jobs).take());
         let thread = lock(&self.thread).take();
@@ -71,9 +71,9 @@ impl SqliteWriter {
     }
 }
 
-/// An operation that waits.
+/// A waiting operation.
 trait Job: Send {
-    /// Runs the operation; `false` if it failed and must be undone.
+    /// Runs the operation. Returns `false` if it failed and must be rolled back.
     fn run(&mut self, conn: &Mutex<Connection>) -> bool;
 
     /// Sends the result to the caller. `failure` is why the transaction was lost, if it was.
@@ -95,7 +95,7 @@ where
     fn run(&mut self, conn: &Mutex<Connection>) -> bool {
         let Some(op) = self.op.take() else { return false };
         let tx = Tx::new(Conn::Sqlite(conn));
-        // A panic is a bug, but no reason to stop writing what others bring.
+        // A panic is a bug, but no reason to stop the operations of other callers.
         let ran = catch_unwind(AssertUnwindSafe(|| drive(op(&tx))));
         let result = ran.unwrap_or_else(|_| Err(write_failed("an operation panicked")));
         self.woken = tx.woken().collect();
@@ -141,8 +141,8 @@ fn work(
     }
 }
 
-/// Runs `first`, and what waits behind it, in one transaction. All that ended up in
-/// `taken` shares the outcome.
+/// Runs `first`, and the operations behind it, in one transaction. All operations that ended up in
+/// `taken` share the outcome.
 fn commit_together(
     conn: &Mutex<Connection>,
     first: Box<dyn Job>,
@@ -179,8 +179,8 @@ fn commit_together(
     result
 }
 
-/// Runs the first operation of a transaction, which needs no savepoint: there is nothing
-/// else to be undone if it fails. An error means that the whole transaction is lost.
+/// Runs the first operation of a transaction, which needs no savepoint: a failure leaves nothing
+/// else to roll back. An error means that the whole transaction is lost.
 fn run_first(
     job: &mut dyn Job,
     conn: &Mutex<Connection>,
@@ -190,7 +190,7 @@ fn run_first(
     let has_ended = lock(conn).is_autocommit();
     match (fine, has_ended) {
         (true, false) => Ok(()),
-        // It ended the transaction, which nothing may do: this fails too, as it must.
+        // No operation may end the transaction: the rollback fails too, as it must.
         (true, true) => execute("rollback"),
         (false, false) => execute("rollback").and_then(|()| execute("begin immediate")),
         // A full disk ends the transaction by itself.
@@ -198,7 +198,7 @@ fn run_first(
     }
 }
 
-/// Runs another operation; an error means that the whole transaction is lost.
+/// Runs another operation. An error means that the whole transaction is lost.
 fn run_one(
     job: &mut dyn Job,
     conn: &Mutex<Connection>,
@@ -206,7 +206,7 @@ fn run_one(
 ) -> rusqlite::Result<()> {
     execute("savepoint operation")?;
     if !job.run(conn) {
-        // A full disk ends the transaction by itself; then this fails too, as it must.
+        // A full disk ends the transaction by itself; then the rollback fails too, as it must.
         execute("rollback to operation")?;
     }
     execute("release operation")
@@ -222,7 +222,7 @@ mod tests {
         SqliteWriter::start(conn, WakeSignals::default()).unwrap()
     }
 
-    /// Inserts `n`, then does what `folly` names.
+    /// Inserts `n`, then runs the failure that `folly` names.
     async fn insert_then(tx: &Tx<'_>, n: i64, folly: &str) -> Result<i64, StoreError> {
         tx.execute("insert into kept (n) values ($1)", &[n.into()]).await?;
         match folly {
@@ -243,7 +243,7 @@ mod tests {
         let writer = writer();
         let follies = ["", "panic", "", "refuse", ""];
         let running = follies.into_iter().zip(0..).map(|(folly, n)| {
-            // Together in the queue, so together in a transaction.
+            // Operations that are queued together share a transaction.
             writer.run(move |tx| Box::pin(insert_then(tx, n, folly)))
         });
         let results = futures_util::future::join_all(running).await;
