@@ -1,16 +1,16 @@
-//! A cache bounded in bytes, in which a value is made once however many ask for it.
+//! A cache bounded in bytes, in which a value is made once however many callers request it.
 //!
-//! What always holds:
+//! Invariants:
 //!
-//! * The values take no more than the capacity together, and one that takes more than half
-//!   of it is not stored. Values that are asked for again stay longer than others.
-//! * Whoever asks for a value that is being made waits for it. If its maker fails or is
-//!   cancelled, the next in line makes it. A failure is not stored.
-//! * Nobody waits longer than `LONGEST_WAIT`: a caller that has waited so long makes the
-//!   value itself, so that callers never queue up behind one maker after the other fails.
+//! * All values together take no more than the capacity, and a value that takes more than half of
+//!   it is not stored. Values that are requested again stay longer than others.
+//! * Callers that request a value that is being made wait for it. If its maker fails or is
+//!   cancelled, the next waiting caller makes it. A failure is not stored.
+//! * No caller waits longer than `LONGEST_WAIT`: a caller that has waited so long makes the value
+//!   itself, so that callers never queue up behind one maker after the other fails.
 //!
-//! How long a value may be used is for the owner of the cache to say, who tells it at each
-//! call: the freshness of our documents depends on more than their age.
+//! The owner of the cache decides at each call whether a value may still be used: the freshness of
+//! cached documents depends on more than their age.
 
 use std::fmt;
 use std::hash::{Hash, RandomState};
@@ -22,18 +22,18 @@ use tokio::time::timeout;
 
 /// How long a caller waits for a value that another one makes.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// What an entry takes besides its value: the key, counters and links.
+/// The size of an entry besides its value: the key, counters and links.
 const ENTRY_BYTES: usize = 512;
-/// The share of the capacity for values that were asked for again; the other half is for
-/// recent ones, which would otherwise be evicted by the next before they are asked for.
+/// The share of the capacity for values that were requested again; the other half is for recent
+/// ones, which would otherwise be evicted by the next before they are requested again.
 const SHARE_FOR_REUSED: f64 = 0.5;
-/// What a value takes on average, to within a factor of a hundred: from this follows of how
-/// many evicted values the cache remembers that they were there.
+/// The average size of a value, to within a factor of a hundred. It determines how many evicted
+/// values the cache remembers.
 const TYPICAL_BYTES: usize = 8 * 1024;
 
-/// A value that says how much memory it takes.
+/// A value with a known memory size.
 pub trait ByteSize {
-    /// About how many bytes it takes; the same each time it is asked.
+    /// Returns the approximate size in bytes, which is always the same for one value.
     fn byte_size(&self) -> usize;
 }
 
@@ -46,21 +46,21 @@ impl<K, V: ByteSize> Weighter<K, V> for EntryBytes {
     }
 }
 
-// Keys hold addresses that others choose, so they are hashed as in the standard library's maps.
+// Keys contain addresses that others choose, so they are hashed as in the standard library's maps.
 type Lifecycle<K, V> = DefaultLifecycle<K, V>;
 type Entries<K, V> = Cache<K, V, EntryBytes, RandomState, Lifecycle<K, V>>;
 type Guard<'a, K, V> = PlaceholderGuard<'a, K, V, EntryBytes, RandomState, Lifecycle<K, V>>;
 
-/// The cache. Values are handed out as clones, so they should be cheap to clone.
+/// A cache bounded in bytes. Values are returned as clones, so they should be cheap to clone.
 pub struct ByteCache<K, V> {
     entries: Entries<K, V>,
 }
 
 impl<K: Eq + Hash + Clone, V: Clone + ByteSize> ByteCache<K, V> {
-    /// An empty cache whose entries may take so many bytes together.
+    /// Creates an empty cache whose entries may take so many bytes together.
     pub fn new(capacity_bytes: usize) -> ByteCache<K, V> {
         let options = OptionsBuilder::new()
-            // Each shard would have a share of the capacity for itself.
+            // There is one shard, because each shard would have a separate share of the capacity.
             .shards(1)
             .weight_capacity(capacity_bytes as u64)
             .estimated_items_capacity(capacity_bytes / TYPICAL_BYTES)
@@ -71,25 +71,25 @@ impl<K: Eq + Hash + Clone, V: Clone + ByteSize> ByteCache<K, V> {
         ByteCache { entries: Entries::with_options(options, EntryBytes, hasher, lifecycle) }
     }
 
-    /// The value of a key. A value that is being made is not waited for.
+    /// Returns the value of a key. A value that is being made is not waited for.
     pub fn get(&self, key: &K) -> Option<V> {
         self.entries.get(key)
     }
 
-    /// Stores a value in the place of the one before.
+    /// Stores a value, replacing the previous one.
     pub fn insert(&self, key: K, value: V) {
         self.entries.insert(key, value);
     }
 
-    /// Stores a value in the place of one that `is_same` knows, if that is still there.
+    /// Stores a value in place of one that `is_same` accepts, if that is still there.
     pub fn replace(&self, key: &K, value: V, is_same: impl FnOnce(&V) -> bool) {
         if self.entries.peek(key).is_some_and(|held| is_same(&held)) {
-            // Not stored means that it was evicted in between.
+            // An error means that the value was evicted in between.
             let _ = self.entries.replace(key.clone(), value, true);
         }
     }
 
-    /// The value of a key if it is usable. Otherwise a guard: it is the caller who makes the
+    /// Returns the value of a key if it is usable, or else a guard: the caller then makes the
     /// value, and others wait until the guard is filled or dropped.
     pub async fn get_or_guard(
         &self,
@@ -117,7 +117,7 @@ impl<K: Eq + Hash + Clone, V: Clone + ByteSize> ByteCache<K, V> {
         Err(FillGuard { cache: self, key: key.clone(), guard, previous })
     }
 
-    /// The value of a key: the stored one if it is usable, or what `make` makes.
+    /// Returns the value of a key: the stored one if it is usable, or the one that `make` makes.
     pub async fn get_or_make<E>(
         &self,
         key: &K,
@@ -134,17 +134,17 @@ impl<K: Eq + Hash + Clone, V: Clone + ByteSize> ByteCache<K, V> {
         }
     }
 
-    /// How many bytes the entries take together.
+    /// Returns the size of all entries in bytes.
     pub fn bytes(&self) -> usize {
         usize::try_from(self.entries.weight()).unwrap_or(usize::MAX)
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -156,8 +156,8 @@ impl<K, V> fmt::Debug for ByteCache<K, V> {
     }
 }
 
-/// Held by the caller that makes a value while others wait for it. If it is dropped unfilled,
-/// one of those makes it.
+/// The guard of the caller that makes a value while others wait for it. If the guard is dropped
+/// unfilled, one of the waiting callers makes the value.
 pub struct FillGuard<'a, K, V> {
     cache: &'a ByteCache<K, V>,
     key: K,
@@ -167,15 +167,15 @@ pub struct FillGuard<'a, K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone + ByteSize> FillGuard<'_, K, V> {
-    /// The value that was found not to be usable; it is no longer in the cache.
+    /// Returns the value that was found not to be usable; it is no longer in the cache.
     pub fn previous(&self) -> Option<&V> {
         self.previous.as_ref()
     }
 
-    /// Stores the value and hands it to all who wait for it.
+    /// Stores the value and passes it to all callers that wait for it.
     pub fn fill(self, value: V) {
         match self.guard {
-            // Not stored means that somebody stored a newer one without waiting.
+            // An error means that another caller stored a newer value without waiting.
             Some(guard) => guard.insert(value).unwrap_or_default(),
             None => self.cache.insert(self.key, value),
         }
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// A cache, and how often something was made for it.
+    /// A cache, and the number of times that a value was made for it.
     struct Counted {
         cache: ByteCache<u32, Blob>,
         made: AtomicUsize,
@@ -221,7 +221,7 @@ mod tests {
             Arc::new(Counted { cache, made: AtomicUsize::new(0) })
         }
 
-        /// Asks for a value that takes a second to make; the first `failures` fail.
+        /// Requests a value that takes a second to make; the first `failures` fail.
         async fn ask(&self, key: u32, failures: usize) -> Result<Blob, usize> {
             let make = async {
                 let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;

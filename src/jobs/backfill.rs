@@ -1,5 +1,5 @@
-//! Fetches what a source published before its first subscription, for subscribers who ask for it
-//! with `backfill=true` (RFC 5005; seed 004, "Consumers who wish to read the entire history").
+//! Fetches the history of a source from before its first subscription, for subscribers that request
+//! it with `backfill=true` (RFC 5005; seed 004, "Consumers who wish to read the entire history").
 //!
 //! ```text
 //! the resource ──prev-archive──► page ──► page ──► the first    each page is staged
@@ -7,13 +7,13 @@
 //! the log ◄──────── oldest first, as old records ────┘
 //! ```
 //!
-//! What always holds:
+//! Invariants:
 //!
 //! * All progress is in the store, page by page: after a restart, or on another node, a backfill
 //!   continues where it was, and a page that is read twice counts once.
 //! * A source is read one document at a time, with the pauses, the guard and the `robots.txt` of
-//!   any other fetch, and up to a limit. The credentials of a topic are sent only to its own
-//!   server (S49).
+//!   any other fetch, and up to a limit. The credentials of a topic are sent only to its own server
+//!   (rule S49).
 //! * Old entries are not new: subscribers are not notified of them. A failure of the source ends
 //!   the backfill, and what was fetched so far is kept.
 
@@ -40,8 +40,8 @@ use feedgate_core::resource::Resource;
 
 use page::PageFailure;
 
-/// How long to wait before each retry of a document. Few, because subscribers wait for what
-/// follows it.
+/// How long to wait before each retry of a document. There are few retries, because subscribers
+/// wait for the documents after it.
 const WAITS: [Duration; 3] =
     [Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(5 * 60)];
 /// The longest `Retry-After` that is honoured before a document is retried.
@@ -67,7 +67,7 @@ pub struct Backfiller {
 }
 
 impl Backfiller {
-    /// A backfiller with these parts.
+    /// Creates a backfiller with these parts.
     pub fn new(
         store: Arc<dyn Store>,
         client: HttpClient,
@@ -78,7 +78,7 @@ impl Backfiller {
         Backfiller { store, client, poller, event_log, settings, wake: Arc::default() }
     }
 
-    /// Notified when the next step of a backfill may be due.
+    /// Returns the signal that the next step of a backfill may be due.
     pub fn wake(&self) -> Arc<Notify> {
         Arc::clone(&self.wake)
     }
@@ -144,8 +144,8 @@ impl Backfiller {
         }
     }
 
-    /// Reports to the store that the server asked for fewer requests, if it did: the backoff then
-    /// applies to its other resources too, as after a poll (P26 to P28).
+    /// Reports to the store that the server requested fewer requests, if it did: the backoff then
+    /// applies to its other resources too, as after a poll (rules P26 to P28).
     async fn report_refusal(
         &self,
         resource: &Resource,
@@ -221,7 +221,8 @@ impl Job for Backfiller {
     }
 }
 
-/// The URL with the credentials of `topic` if it has the same origin, without any otherwise.
+/// Returns the URL with the credentials of `topic` if it has the same origin, without any
+/// otherwise.
 fn with_credentials(mut url: Url, topic: &Url) -> Option<Url> {
     let is_own = url.origin() == topic.origin();
     let name = if is_own { topic.username() } else { "" };

@@ -4,9 +4,9 @@
 //! claim ──► add the source to each entry ──► append, and move the cursor
 //! ```
 //!
-//! What always holds: the order within a resource is preserved, and between resources it is the
-//! order of arrival at one node. A cursor moves in the transaction that appends the records behind
-//! it, so a crash neither loses nor duplicates any.
+//! Invariants: the order within a resource is preserved, and between resources it is the order of
+//! arrival at one node. A cursor moves in the transaction that appends the records behind it, so a
+//! crash neither loses nor duplicates any.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use feedgate_core::record::RecordKind;
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::topic::Topic;
 
-/// The most cursors that are moved in one step. Each brings at most [`feedgate_store::COLLECT_BATCH`]
-/// records, so a step is little work however much there is to do.
+/// The most cursors that are moved in one step. Each brings at most
+/// [`feedgate_store::COLLECT_BATCH`] records, so a step is little work however much there is to do.
 const BATCH: usize = 20;
 
 /// The operator's settings for collections.
@@ -36,7 +36,7 @@ pub struct CollectionSettings {
     pub public_url: Url,
     /// How long this node owns a claimed batch.
     pub claim: Duration,
-    /// Whether there is a collection of everything that is public.
+    /// Whether there is a collection of all public resources.
     pub all: bool,
     /// The collections in the operator's settings.
     pub named: Vec<ConfiguredCollection>,
@@ -98,13 +98,13 @@ impl Collector {
 }
 
 impl CollectionSettings {
-    /// The topic of the collection whose archive is in this folder.
+    /// Returns the topic of the collection whose archive is in this folder.
     fn topic(&self, folder: &[&str]) -> Topic {
         archive_topic(&self.public_url, folder)
     }
 }
 
-/// The address of the archive in this folder of the gateway, as a topic.
+/// Returns the address of the archive in this folder of the gateway, as a topic.
 pub fn archive_topic(public_url: &Url, folder: &[&str]) -> Topic {
     let mut url = public_url.clone();
     if let Ok(mut path) = url.path_segments_mut() {
@@ -113,7 +113,7 @@ pub fn archive_topic(public_url: &Url, folder: &[&str]) -> Topic {
     Topic::parse(url.as_str()).expect("a host and a few short words make a web address")
 }
 
-/// The same topic with a secret fragment, so that nobody can guess it.
+/// Returns the same topic with a secret fragment, so that nobody can guess it.
 pub fn unguessable(topic: &Topic) -> Topic {
     let secret = format!("{}#{}", topic.as_str(), runner::nonce());
     Topic::parse(secret).expect("a web address with a short fragment is one")

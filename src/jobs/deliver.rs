@@ -6,12 +6,12 @@
 //!                                    └ per log range       └ 2xx moves the cursor, nothing else
 //! ```
 //!
-//! What always holds:
+//! Invariants:
 //!
 //! * Delivery is at least once, and in order per subscription: one attempt runs at a time, and it
-//!   sends everything since the cursor (D2).
+//!   sends everything since the cursor (rule D2).
 //! * The concurrent attempts of each host, and of all hosts, are limited, so that a slow callback
-//!   delays only its own host (D3).
+//!   delays only its own host (rule D3).
 //! * Whatever the callback responds, the subscription stays until its lease ends, its owner ends
 //!   it, or the callback responds with 410 (WebSub `#content-distribution`).
 
@@ -47,7 +47,7 @@ use compose::Composer;
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
 
-/// The most results of one task that wait to be stored while it goes on.
+/// The most results of one task that wait to be stored while the task continues.
 const MOST_UNRECORDED: usize = 64;
 
 /// The operator's settings for deliveries.
@@ -78,8 +78,8 @@ pub struct Deliverer {
 }
 
 impl Deliverer {
-    /// A job for the subscriptions in `store`. Must be called within a runtime: the results are
-    /// batched by a task.
+    /// Creates a job for the subscriptions in `store`. Must be called within a runtime: the results
+    /// are batched by a task.
     pub fn new(
         store: Arc<dyn Store>,
         client: HttpClient,
@@ -116,7 +116,7 @@ impl Job for Deliverer {
         Ok(started)
     }
 
-    /// Delivers, and goes on with what waits for the same host.
+    /// Delivers, and continues with the deliveries that wait for the same host.
     async fn perform(&self, first: Self::Item) {
         let (mut next, mut recording) = (Some(first), Vec::new());
         while let Some((due, permit)) = next.take() {

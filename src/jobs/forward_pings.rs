@@ -21,12 +21,12 @@ use feedgate_core::ping_forwarding::{DuePing, PingTarget};
 use feedgate_core::ports::{PingTargets, Store, StoreError};
 use feedgate_core::topic;
 
-/// Longer than two requests and their answers can take.
+/// How long a ping is claimed: longer than two requests and their responses can take.
 const CLAIM: Duration = Duration::from_secs(180);
-/// Concurrent requests to one host.
+/// The most concurrent requests to one host.
 const PER_HOST: usize = 2;
-/// The waits before a failed ping is retried: after the first failure, the second, …; then it is
-/// dropped, because by the next day it is outdated.
+/// The waits before a failed ping is retried: after the first failure, the second, and so on. Then
+/// the ping is dropped, because by the next day it is outdated.
 const RETRY_STEPS_S: [u64; 5] = [60, 300, 1_800, 7_200, 21_600];
 
 /// Forwards pings to the configured targets.
@@ -56,7 +56,7 @@ enum ForwardError {
 }
 
 impl ForwardError {
-    /// A word for logs and metrics, listed in `docs/errors.md`.
+    /// Returns a word for logs and metrics, listed in `docs/errors.md`.
     fn code(&self) -> &'static str {
         match self {
             Self::HttpClient(err) => err.code(),
@@ -68,7 +68,7 @@ impl ForwardError {
 }
 
 impl PingForwarder {
-    /// Puts the parts together.
+    /// Creates a forwarder from its parts.
     pub fn new(
         store: Arc<dyn Store>,
         client: HttpClient,
@@ -98,18 +98,18 @@ impl PingForwarder {
     }
 }
 
-/// When a ping is sent again after `attempts` failures; `None` for never.
+/// Returns when a ping is sent again after `attempts` failures; `None` for never.
 fn retry_at(attempts: u32, now: DateTime<Utc>, jitter: f64) -> Option<DateTime<Utc>> {
     let step = RETRY_STEPS_S.get(attempts as usize)?;
     Some(now + Duration::from_secs(*step).mul_f64(0.8 + 0.4 * jitter))
 }
 
-/// Logs only the host of a target, because addresses of targets may hold API keys.
+/// Logs only the host of a target, because addresses of targets may contain API keys.
 fn report(due: &DuePing, why: &ForwardError, retry_at: Option<DateTime<Utc>>) {
     let (host, code, feed) = (host(&due.target), why.code(), due.feed_url.as_str());
     let error = why as &dyn Error;
     match retry_at {
-        // A warning at the first attempt only.
+        // Only the first failed attempt is logged as a warning.
         Some(_) if due.attempts == 0 => {
             warn!(host, code, error, feed, "forwarding a ping failed; it will be retried");
         }

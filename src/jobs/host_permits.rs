@@ -1,5 +1,5 @@
 //! Limits how many jobs run at the same time for each host, so that a slow host delays no other
-//! (D3) and a small one is not overloaded (P41).
+//! (rule D3) and a small one is not overloaded (rule P41).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,13 +28,13 @@ pub struct HostPermit {
 }
 
 impl HostPermits {
-    /// At most `per_host` permits for each host. `freed` is notified when a host that had
+    /// Creates at most `per_host` permits for each host. `freed` is notified when a host that had
     /// reached its limit can be claimed from again.
     pub fn new(per_host: usize, freed: Arc<Notify>) -> HostPermits {
         HostPermits { running: Arc::default(), per_host: per_host.max(1), freed }
     }
 
-    /// What a claim may return now: `limit` jobs in all, and none of a busy host.
+    /// Returns the limits of the next claim: `limit` jobs in all, and none of a busy host.
     pub fn claim_limits(&self, limit: usize) -> ClaimLimits {
         let running = self.running();
         let busy = running.iter().filter(|(_, jobs)| self.is_busy(**jobs));
@@ -63,12 +63,12 @@ impl HostPermits {
         }
     }
 
-    /// The most jobs that one claim may return for one host.
+    /// Returns the most jobs that one claim may return for one host.
     fn claim_size(&self) -> usize {
         self.per_host.div_ceil(2)
     }
 
-    /// Whether one more claim could exceed the limit.
+    /// Returns whether one more claim could exceed the limit.
     fn is_busy(&self, jobs: usize) -> bool {
         jobs + self.claim_size() > self.per_host
     }

@@ -33,7 +33,7 @@ const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
 /// How long what was learned of a publisher's host is kept: its `robots.txt`, its refusals and its
 /// backoff.
 const HOST_RECORD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// How long a resource without subscribers is kept (S44): somebody who subscribes again within
+/// How long a resource without subscribers is kept (rule S44): somebody who subscribes again within
 /// that time is not notified of old entries.
 const UNWATCHED_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
 
@@ -44,7 +44,7 @@ enum Task {
     Expire,
     /// Drops rssCloud subscriptions that keep failing, at the top of the hour.
     DropFailing,
-    /// Brings velocity and counts up to date.
+    /// Updates velocity and counts.
     Measure,
     /// Stores the changes.xml documents of past hours.
     KeepHours,
@@ -83,13 +83,13 @@ pub struct MaintenanceSettings {
     pub changes_unit: TimeUnit,
     /// How long pings are kept.
     pub keep_pings: Duration,
-    /// How long the documents of hours are kept; `None` is for ever.
+    /// How long the documents of hours are kept; `None` keeps them forever.
     pub save_hours: Option<Duration>,
     /// How long rows are kept that nothing else ends.
     pub rows: RowRetention,
     /// How much of each archive is kept.
     pub retention: ArchiveRetention,
-    /// How much the event log holds.
+    /// How many events the event log keeps, and for how long.
     pub events: EventRetention,
 }
 
@@ -104,12 +104,12 @@ pub struct RowRetention {
     pub backfills: Option<Duration>,
 }
 
-/// How much the event log holds.
+/// The limits of the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRetention {
-    /// How far it looks back.
+    /// The maximum age of an event.
     pub age: Duration,
-    /// Events of one kind at most.
+    /// The most events of one kind.
     pub of_a_kind: usize,
 }
 
@@ -145,8 +145,8 @@ pub async fn run(
     }
 }
 
-/// Repairs due times that were set while the clock was ahead. After a clock that was behind, nothing
-/// needs repair: what it postponed is overdue now.
+/// Repairs due times that were set while the clock was ahead. After a clock that was behind,
+/// nothing needs repair: whatever it delayed is overdue now.
 async fn set_back(store: &dyn Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     let resources = store.set_back(now).await?;
     if resources > 0 {
@@ -213,7 +213,7 @@ async fn shorten_log(
     settings: &MaintenanceSettings,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
-    // Not logged, because it happens every minute.
+    // The task is not logged, because it runs every minute.
     store.trim_events(now - settings.events.age, settings.events.of_a_kind).await.map(|_| 0)
 }
 
@@ -249,7 +249,7 @@ impl Task {
         }
     }
 
-    /// The shortest time between two runs, across all nodes.
+    /// Returns the shortest time between two runs, across all nodes.
     fn interval(self) -> Duration {
         match self {
             Task::Expire => Duration::from_secs(60),
@@ -264,7 +264,7 @@ impl Task {
         }
     }
 
-    /// Whether the task may run `now`, if it was last considered at `before`.
+    /// Returns whether the task may run `now`, if it was last considered at `before`.
     fn is_time(self, before: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         let hour = |at: DateTime<Utc>| (at.date_naive(), at.hour());
         self != Task::DropFailing || hour(before) != hour(now)

@@ -6,14 +6,14 @@
 //!   └─────────┴────────────────────────────┘
 //! ```
 //!
-//! What always holds:
+//! Invariants:
 //!
-//! * A poll ends in exactly one [`Resources::record`], so a resource that fails is scheduled
-//!   again like any other; or it is put off, because its host is busy, and changes nothing.
-//! * Nothing is sent from here. New entries get their numbers in the log, and the
-//!   subscriptions become due, in one transaction; a crash loses both or neither.
-//! * No wire format, SQL or status code is decided here. Those live in `feedgate-feed`,
-//!   `feedgate-store` and `net`; [`Poller::poll`] only puts the steps in order.
+//! * A poll ends in exactly one [`Resources::record`], so a resource that fails is scheduled again
+//!   like any other; or it is put off, because its host is busy, and changes nothing.
+//! * Nothing is sent from here. New entries get their numbers in the log, and the subscriptions
+//!   become due, in one transaction; a crash loses both or neither.
+//! * No wire format, SQL or status code is decided here, but in `feedgate-feed`, `feedgate-store`
+//!   and `net`; [`Poller::poll`] only puts the steps in order.
 //!
 //! [`Resources::record`]: feedgate_core::ports::Resources::record
 
@@ -77,7 +77,7 @@ pub struct PollSettings {
     pub min_period_s: u32,
     /// Whether to estimate the porn rank.
     pub porn_rank: bool,
-    /// The address at which hubs and clouds can notify us; `None` subscribes to no upstream.
+    /// The address for notifications from hubs and clouds; `None` subscribes to no upstream.
     pub upstream_url: Option<Url>,
 }
 
@@ -103,13 +103,13 @@ struct CachedK {
     read_at_s: AtomicI64,
 }
 
-/// Polls of one host at the same time (P41).
+/// The number of polls of one host at the same time (rule P41).
 const PER_HOST: usize = 1;
 /// How old the cached `k` may be, in seconds; a maintenance task adjusts `k` once a minute.
 const K_MAX_AGE_S: i64 = 30;
 
 impl Poller {
-    /// A poller of the resources in `store`.
+    /// Creates a poller of the resources in `store`.
     pub fn new(
         store: Arc<dyn Store>,
         client: HttpClient,
@@ -133,11 +133,12 @@ impl Poller {
 
     /// Polls a claimed resource once and records the result.
     ///
-    /// A resource that cannot be fetched or read is a finding, not an error: it is recorded and
-    /// shown in the resource's status. An error of this function means that the store failed.
+    /// A resource that cannot be fetched or read is a finding, not an error: the failure is
+    /// recorded and shown in the resource's status. An error of this function means that the store
+    /// failed.
     ///
-    /// `patience` says how long the poll may wait for a busy host. If that is not long enough, the
-    /// poll is put off: the resource is given back, to be polled again soon.
+    /// `patience` is how long the poll may wait for a busy host. If that is not long enough, the
+    /// poll is put off: the resource is released, to be polled again soon.
     pub async fn poll(
         &self,
         due: &DueResource,
@@ -170,7 +171,7 @@ impl Poller {
         source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)
     }
 
-    /// Records what an observation says about a resource.
+    /// Records the consequences of an observation for a resource.
     async fn evaluate(
         &self,
         due: &DueResource,
@@ -199,8 +200,8 @@ impl Poller {
         self.record(due, report).await
     }
 
-    /// The records that the observation adds to the log. A document that made the parser panic
-    /// adds none, and becomes a failure of the resource.
+    /// Returns the records that the observation adds to the log. A document that made the parser
+    /// panic adds none, and becomes a failure of the resource.
     async fn detect_changes(
         &self,
         resource: &Resource,
@@ -252,7 +253,7 @@ impl Poller {
         Ok(())
     }
 
-    /// The bounds of poll periods now.
+    /// Returns the bounds of poll periods now.
     async fn bounds(&self, now: DateTime<Utc>) -> Result<ScheduleBounds, StoreError> {
         let CachedK { k_bits, read_at_s } = &*self.cached_k;
         let now_s = now.timestamp();

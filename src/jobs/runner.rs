@@ -21,7 +21,7 @@ use feedgate_core::ports::StoreError;
 
 pub use crate::jobs::host_permits::{HostPermit, HostPermits};
 
-/// The current time, truncated to the microseconds that a store keeps.
+/// Returns the current time, truncated to the microseconds that a store keeps.
 ///
 /// The clock is read only here: once where a job or a request begins, and passed on from there.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
@@ -29,7 +29,7 @@ pub fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(6)
 }
 
-/// A random number from 0 to 1, for spreading work that would otherwise happen all at once.
+/// Returns a random number from 0 to 1, for spreading work that would otherwise happen all at once.
 ///
 /// Like the clock, randomness is read at the edge and passed on.
 pub fn jitter() -> f64 {
@@ -37,7 +37,7 @@ pub fn jitter() -> f64 {
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 
-/// 128 random bits in hex, used once: a challenge, a token, a secret (S34).
+/// Returns 128 random bits in hex, used once: a challenge, a token, a secret (rule S34).
 pub fn nonce() -> String {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).expect("the system has random numbers, or TLS would fail too");
@@ -61,7 +61,8 @@ pub trait Job: Send + Sync + 'static {
     /// Processes one item and records the result. The job handles its own failures.
     fn perform(&self, item: Self::Item) -> impl Future<Output = ()> + Send;
 
-    /// Gives back what was claimed and not begun. Called once, when nothing is claimed any more.
+    /// Releases the items that were claimed and not begun. Called once, when nothing is claimed any
+    /// more.
     fn stopped(&self) -> impl Future<Output = ()> + Send {
         async {}
     }

@@ -1,7 +1,7 @@
-//! Upstreams: subscribes to the hubs (by WebSub) and clouds (by rssCloud) that resources
-//! advertise, and handles their notifications (P53).
+//! Upstreams: subscribes to the hubs (by WebSub) and clouds (by rssCloud) that resources advertise,
+//! and handles their notifications (rule P53).
 //!
-//! What always holds:
+//! Invariants:
 //!
 //! * All state is in the store: which upstream is due, the address for its notifications, the
 //!   secret. After a restart, or on another node, work continues where it was.
@@ -38,9 +38,10 @@ use feedgate_protocol::signature;
 
 pub use request::{UpstreamError, UpstreamRequest, check_response, request_subscription};
 
-/// Longer than a request and its response can take.
+/// How long an upstream is claimed: longer than a request and its response can take.
 const CLAIM: Duration = Duration::from_secs(120);
-/// Concurrent requests to one hub or cloud: one that does not respond must not occupy all slots.
+/// The most concurrent requests to one hub or cloud: a server that does not respond must not occupy
+/// all slots.
 const PER_HOST: usize = 2;
 /// The shortest and the longest lease of a hub that is accepted, in seconds.
 const LEASES: (u64, u64) = (60, 366 * 86_400);
@@ -79,24 +80,24 @@ pub struct UpstreamNotification<'a> {
     pub body: Bytes,
 }
 
-/// What an [`UpstreamClient`] is made of.
+/// The parts of an [`UpstreamClient`].
 pub struct Parts {
-    /// Where upstreams are kept.
+    /// The store of upstreams.
     pub store: Arc<dyn Store>,
-    /// Sends the requests.
+    /// The client that sends the requests.
     pub client: HttpClient,
-    /// Reads the documents that hubs send.
+    /// The poller that reads the documents that hubs send.
     pub poller: Poller,
-    /// Counts requests and notifications.
+    /// The counters of requests and notifications.
     pub metrics: Metrics,
-    /// Records notifications.
+    /// The log of notifications.
     pub event_log: EventLog,
     /// The operator's settings.
     pub settings: UpstreamSettings,
 }
 
 impl UpstreamClient {
-    /// A client with these parts.
+    /// Creates a client with these parts.
     pub fn new(parts: Parts) -> UpstreamClient {
         // No wake signal is needed: a worker that waits for a permit claims again soon.
         UpstreamClient { permits: HostPermits::new(PER_HOST, Arc::default()), parts }
@@ -155,8 +156,8 @@ impl UpstreamClient {
         }
     }
 
-    /// The upstream that sends notifications to the address with this token, and its resource;
-    /// `None` if it is unknown or the resource has no subscribers left, which ends it.
+    /// Returns the upstream that sends notifications to the address with this token, and its
+    /// resource; `None` if it is unknown or the resource has no subscribers left, which ends it.
     pub async fn find(&self, token: &str) -> Result<Option<(Upstream, Resource)>, StoreError> {
         let Some(upstream) = self.parts.store.upstream(token).await? else { return Ok(None) };
         let resource = self.parts.store.get(upstream.resource).await?;
@@ -195,9 +196,9 @@ impl UpstreamClient {
         self.parts.store.save_upstream(&upstream, None, due_at).await.map(drop)
     }
 
-    /// Handles a notification. A document that a hub sent and signed is appended as it is, unless
-    /// it arrives sooner after the last than a ping may; the resource is polled in any case,
-    /// because a push may hold less than the whole document.
+    /// Handles a notification. A document that a hub sent and signed is appended unchanged, unless
+    /// it arrives sooner after the last one than a ping may; the resource is polled in any case,
+    /// because a push may contain less than the whole document.
     pub async fn handle_notification(
         &self,
         upstream: &Upstream,

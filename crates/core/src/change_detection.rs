@@ -1,17 +1,17 @@
 //! Change detection: classifies the entries of a document as new, updated, old or known, and
-//! determines who is notified (N3 to N8).
+//! determines who is notified (rules N3 to N8).
 //!
 //! [`classify`] is a pure function of the document, the entries that the store knows, and the state
 //! of the resource. The poller calls it to find out which entries must be rendered. The store calls
 //! it again in the transaction that appends, with the resource locked, so that one result is stored
-//! when several nodes poll at the same time (N11, N13).
+//! when several nodes poll at the same time (rules N11, N13).
 //!
-//! What always holds:
+//! Invariants:
 //!
 //! * An entry of the document is matched with at most one known entry, and vice versa: a known
 //!   entry whose id is in the document is never matched with another entry.
-//! * In doubt an entry is new. It is held back only if its own date is old, or if many entries
-//!   without dates arrive together.
+//! * In doubt an entry is new. An entry is held back only if its own date is old, or if many
+//!   entries without dates arrive together.
 //! * Entries keep the order of the document, oldest first.
 
 mod candidate;
@@ -32,7 +32,7 @@ use feedgate_feed::repair::{RepairCode, RepairWeight};
 pub use candidate::{Candidate, Deletion, FeedDocument};
 pub use known::{Known, KnownEntry};
 
-/// The minimum number of entries for a statement about a whole document (N4).
+/// The minimum number of entries for a statement about a whole document (rule N4).
 const CROWD: usize = 5;
 
 /// The state of a resource when its document was fetched.
@@ -68,15 +68,15 @@ impl Baseline {
 /// The result for one candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryChange {
-    /// A new entry, which is appended; [`Audience::Nobody`] means that it is old (N5).
+    /// A new entry, which is appended; [`Audience::Nobody`] means that it is old (rule N5).
     New(Audience),
-    /// A known entry with new content, which is appended (N7).
+    /// A known entry with new content, which is appended (rule N7).
     Updated(KnownEntry, Audience),
     /// A known entry with new content, too soon after its last update: the document is read again
     /// later.
     PutOff(KnownEntry),
     /// A known entry with another id, or with content that was not stored: the id and the content
-    /// digest are stored, and nobody is notified (N3, N4).
+    /// digest are stored, and nobody is notified (rules N3, N4).
     Learnt(KnownEntry),
     /// A known entry without changes.
     Known(KnownEntry),
@@ -85,7 +85,7 @@ pub enum EntryChange {
 }
 
 impl EntryChange {
-    /// The known entry that was matched.
+    /// Returns the known entry that was matched.
     pub fn known(&self) -> Option<&KnownEntry> {
         match self {
             EntryChange::Updated(known, _)
@@ -96,7 +96,7 @@ impl EntryChange {
         }
     }
 
-    /// Whether a record is appended.
+    /// Returns whether a record is appended.
     pub fn is_appended(&self) -> bool {
         matches!(self, EntryChange::New(_) | EntryChange::Updated(..))
     }
@@ -108,11 +108,11 @@ pub struct ChangeSet {
     /// The results, in the order of the candidates.
     pub verdicts: Vec<EntryChange>,
     /// The deletions of known entries: the index of the deletion in the document, and the entry
-    /// (N8).
+    /// (rule N8).
     pub deleted: Vec<(usize, KnownEntry)>,
-    /// The number of entries whose id has changed (N3, N4).
+    /// The number of entries whose id has changed (rules N3, N4).
     pub renamed: usize,
-    /// Whether the document seems to be another feed than before (N5).
+    /// Whether the document seems to be another feed than before (rule N5).
     pub is_another_feed: bool,
     /// Whether an entry to be appended has not been rendered, because an earlier classification
     /// differed. The document is then read again.
@@ -120,30 +120,31 @@ pub struct ChangeSet {
 }
 
 impl ChangeSet {
-    /// The number of entries that are sent to all subscribers.
+    /// Returns the number of entries that are sent to all subscribers.
     pub fn new_records(&self) -> usize {
         self.count(
             |verdict| matches!(verdict, EntryChange::New(audience) if *audience != Audience::Nobody),
         )
     }
 
-    /// The number of entries that are stored but not sent, because they are old.
+    /// Returns the number of entries that are stored but not sent, because they are old.
     pub fn old(&self) -> usize {
         self.count(|verdict| *verdict == EntryChange::New(Audience::Nobody))
     }
 
-    /// The number of updated entries.
+    /// Returns the number of updated entries.
     pub fn updated(&self) -> usize {
         self.count(|verdict| matches!(verdict, EntryChange::Updated(..)))
     }
 
-    /// Whether the document must be read again.
+    /// Returns whether the document must be read again.
     pub fn is_put_off(&self) -> bool {
         let waits = |verdict: &EntryChange| matches!(verdict, EntryChange::PutOff(_));
         self.is_unrendered || self.verdicts.iter().any(waits)
     }
 
-    /// Whether there is anything to store, apart from the fact that known entries were seen again.
+    /// Returns whether there is anything to store, apart from the fact that known entries were seen
+    /// again.
     pub fn is_empty(&self) -> bool {
         let idle = |verdict: &EntryChange| {
             matches!(verdict, EntryChange::Known(_) | EntryChange::Repeated)
@@ -151,8 +152,8 @@ impl ChangeSet {
         self.deleted.is_empty() && self.verdicts.iter().all(idle)
     }
 
-    /// The bozo rank of the feed, given that of its document. Ids that change are as bad as ids
-    /// that repeat (N3).
+    /// Returns the bozo rank of the feed, given that of its document. Ids that change are as bad as
+    /// ids that repeat (rule N3).
     pub fn bozo_rank(&self, of_document: f64) -> f64 {
         let RepairWeight::Share(weight) = RepairCode::IdRepeated.weight() else {
             return of_document;
@@ -162,7 +163,7 @@ impl ChangeSet {
         (rank * 100.0).round() / 100.0
     }
 
-    /// The remarks for the status, if anything unusual was found.
+    /// Returns the remarks for the status, if anything unusual was found.
     pub fn remark(&self) -> Option<String> {
         let mut remarks = Vec::new();
         if self.is_another_feed {
@@ -218,14 +219,15 @@ pub fn classify(
     changes
 }
 
-/// "At most 24 notified updates per entry" (N7), because a counter in the text of an entry would
-/// cause updates for ever …
+/// The most updates of an entry that are sent: "At most 24 notified updates per entry". A counter
+/// in the text of an entry would cause updates for ever (rule N7).
 const MOST_UPDATES: u32 = 24;
-/// … and further updates are stored at this interval, and sent to nobody.
+/// The interval at which further updates of an entry are stored, and sent to nobody.
 const KEPT_EVERY: TimeDelta = TimeDelta::days(1);
-/// "≥ 60 s apart" (rule N7).
+/// The minimum time between two updates of an entry: "≥ 60 s apart" (rule N7).
 const APART: TimeDelta = TimeDelta::seconds(60);
-/// An update "not older than 3 minutes at the time of the fetch" is fresh (rule N7) …
+/// The maximum age of a fresh update: "not older than 3 minutes at the time of the fetch" (rule
+/// N7).
 const FRESH: TimeDelta = TimeDelta::minutes(3);
 
 /// Classifies an entry whose id is known.

@@ -23,7 +23,7 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// The word in the store and in metrics.
+    /// Returns the word in the store and in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Trigger::Schedule => "schedule",
@@ -39,10 +39,9 @@ pub enum NewContent {
     /// No new content.
     #[default]
     Nothing,
-    /// The entries of a feed. All of them are included, because each is classified beside the
-    /// others.
+    /// The entries of a feed. All of them are included, because the classification compares them.
     Feed(FeedDocument),
-    /// The new content of a resource that is not a feed (N12).
+    /// The new content of a resource that is not a feed (rule N12).
     Revision {
         /// The Atom id of the revision.
         entry_id: String,
@@ -59,7 +58,7 @@ pub struct Poll {
     /// The reason for the poll.
     pub trigger: Trigger,
     /// Whether the server responded successfully. The status does not show it, because it may be
-    /// older than this poll (P32).
+    /// older than this poll (rule P32).
     pub answered_well: bool,
     /// The kind of the resource; `None` leaves it unchanged.
     pub kind: Option<ResourceKind>,
@@ -73,14 +72,14 @@ pub struct Poll {
     pub body: Option<Body>,
     /// The hub or cloud that the resource advertises.
     pub upstream: UpstreamFinding,
-    /// The semantic digest of the body: a body with the same digest is unchanged (P11). `None` if
-    /// every byte counts.
+    /// The semantic digest of the body: a body with the same digest is unchanged (rule P11). `None`
+    /// if every byte counts.
     pub semantic_digest: Option<Digest>,
     /// Entries that may be new. The store drops those that are known.
     pub found: NewContent,
     /// Whether nobody is notified of the new records, because they existed before the first
     /// subscription: the cursors of existing subscriptions are moved to the new head, or to the
-    /// first body (N5).
+    /// first body (rule N5).
     pub silent: bool,
     /// The time of the next fetch.
     pub next_fetch: DateTime<Utc>,

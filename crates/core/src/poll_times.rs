@@ -57,7 +57,8 @@ impl PollTimes {
     }
 }
 
-/// Whether `after` differs from `before` only in its [`PollTimes`]. `after` is unchanged on return.
+/// Returns whether `after` differs from `before` only in its [`PollTimes`]. `after` is unchanged on
+/// return.
 pub fn is_all_that_differs(
     before: (&Status, &Polling),
     (status, polling): (&mut Status, &mut Polling),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::moves::RedirectSighting;
 use super::polling_hints::PollingHints;
 
-/// The validators of a conditional request: opaque bytes (P1), which are valid for the URL that
-/// sent them (P4).
+/// The validators of a conditional request: opaque bytes (rule P1), which are valid for the URL
+/// that sent them (rule P4).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Validators {
@@ -22,24 +22,24 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Whether there are no validators.
+    /// Returns whether there are no validators.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
 }
 
-/// The polling state of a resource.
+/// The polling state of a resource, as stored between polls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Polling {
     /// The validators of the last usable response.
     pub validators: Validators,
-    /// The SHA-256 of the last body, in hex (P11).
+    /// The SHA-256 of the last body, in hex (rule P11).
     pub body_hash: String,
-    /// The semantic digest of the last body of a resource that is not a feed (N12), which is the
-    /// same for bodies with only insignificant differences: SHA-256 in hex, empty for a feed.
+    /// The semantic digest of the last body of a resource that is not a feed (rule N12), which is
+    /// the same for bodies with only insignificant differences: SHA-256 in hex, empty for a feed.
     pub gate: String,
-    /// The feeds linked by the last page (P52).
+    /// The feeds linked by the last page (rule P52).
     pub offers: Vec<DiscoveredFeed>,
     /// The format of the last feed; empty if the resource is not a feed, or was read by a version
     /// that did not store the format.
@@ -56,7 +56,7 @@ pub struct Polling {
     pub hints: PollingHints,
     /// The number of consecutive responses of 410.
     pub gone: u32,
-    /// The number of consecutive responses of 429 (P26).
+    /// The number of consecutive responses of 429 (rule P26).
     pub slow_downs: u32,
     /// When the last new entry was found, or published according to its date.
     pub last_new: Option<DateTime<Utc>>,
@@ -65,39 +65,40 @@ pub struct Polling {
     /// Whether all entries of the last document were new although some were known before, so that
     /// others may have been missed.
     pub overrun: bool,
-    /// Whether the last response was the complete, unchanged document (P54).
+    /// Whether the last response was the complete, unchanged document (rule P54).
     pub resent: bool,
     /// The length of the body in bytes.
     pub body_bytes: u32,
-    /// The permanent redirect seen recently (P20).
+    /// The permanent redirect seen recently (rule P20).
     pub moved: Option<RedirectSighting>,
     /// When a complete document was last received.
     pub whole_at: Option<DateTime<Utc>>,
-    /// The number of polls since then.
+    /// The number of polls since a complete document was last received.
     pub since_whole: u32,
-    /// When an unconditional request was last sent to check a response of "not modified" (P9).
+    /// When an unconditional request was last sent to check a response of "not modified" (rule P9).
     pub doubted_at: Option<DateTime<Utc>>,
-    /// What identifies entries (N2).
+    /// The property that identifies entries (rule N2).
     pub known_by: KnownBy,
     /// When the identification of entries last changed.
     pub known_by_since: Option<DateTime<Utc>>,
 }
 
-/// After "not modified" for this long …
+/// The time of consecutive "not modified" responses after which the next request is unconditional.
 const STUCK_FOR: TimeDelta = TimeDelta::days(8);
-/// … in this many polls, the next request is unconditional (P9).
+/// The number of polls with consecutive "not modified" responses after which the next request is
+/// unconditional (rule P9).
 const STUCK_TIMES: u32 = 8;
-/// The minimum interval of unconditional requests that check "not modified" (P9: "Never more than
-/// one such unconditional GET per feed per day").
+/// The minimum interval of unconditional requests that check "not modified": "Never more than one
+/// such unconditional GET per feed per day" (rule P9).
 const DOUBT_EVERY: TimeDelta = TimeDelta::hours(24);
 
 impl Polling {
-    /// Whether "not modified" may be checked again.
+    /// Returns whether "not modified" may be checked again.
     pub fn may_doubt(&self, now: DateTime<Utc>) -> bool {
         self.doubted_at.is_none_or(|at| now >= at + DOUBT_EVERY)
     }
 
-    /// Whether the server has responded with "not modified" for so long that it is checked.
+    /// Returns whether the server has responded with "not modified" for so long that it is checked.
     pub fn is_stuck(&self, now: DateTime<Utc>) -> bool {
         self.since_whole >= STUCK_TIMES
             && self.whole_at.is_some_and(|at| now >= at + STUCK_FOR)

@@ -2,7 +2,7 @@
 //!
 //! Hints come from response headers and from the document, and are stored with the resource,
 //! because a response of "not modified" repeats none of them. They are a floor below the period
-//! that follows from what was seen, never a reason to poll sooner (P13). Headers are read in
+//! that follows from what was seen, never a reason to poll sooner (rule P13). Headers are read in
 //! `fetch`, documents in `parse`.
 
 use std::time::Duration;
@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{Period, PeriodReason};
 use feedgate_feed::model::Hints;
 
-/// The maximum hint of a document that is followed, in seconds (P13: a day).
+/// The maximum hint of a document that is followed, in seconds: a day (rule P13).
 const LONGEST_S: u32 = 24 * 3_600;
-/// The minimum period for which `sy:updateBase` is followed (P17). For shorter periods, the minute
-/// of a poll makes no relevant difference.
+/// The minimum period for which `sy:updateBase` is followed (rule P17). For shorter periods, the
+/// minute of a poll makes no relevant difference.
 const SHORTEST_ANCHORED_S: u32 = 3_600;
 
 /// The hints in the last usable response of a publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PollingHints {
-    /// The freshness lifetime from the headers, in seconds (P12).
+    /// The freshness lifetime from the headers, in seconds (rule P12).
     pub headers_s: u32,
     /// `ttl`, in seconds.
     pub ttl_s: u32,
@@ -40,7 +40,7 @@ pub struct PollingHints {
 /// A minimum of the period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HintFloor {
-    /// In seconds; 0 for none.
+    /// The minimum in seconds; 0 for none.
     pub secs: u32,
     /// The source of the hint.
     pub reason: PeriodReason,
@@ -66,17 +66,17 @@ impl PollingHints {
     }
 
     /// Updates the hints after "not modified", which may shorten the freshness lifetime but not
-    /// extend it, because some servers send wrong headers with 304 (P15).
+    /// extend it, because some servers send wrong headers with 304 (rule P15).
     pub fn not_modified(&mut self, headers_s: Option<u32>) {
         self.headers_s = self.headers_s.min(headers_s.unwrap_or(u32::MAX));
     }
 
-    /// Returns the minimums, the longest of which applies (P12), for a resource with `per_hour` new
-    /// entries. Of equal minimums the first is reported, because headers are closest to the
-    /// transport.
+    /// Returns the minimums, the longest of which applies, for a resource with `per_hour` new
+    /// entries (rule P12). Of equal minimums the first is reported, because headers are closest to
+    /// the transport.
     ///
     /// `sy:updatePeriod` is often a default of the software, so it applies only while the feed
-    /// keeps to it. `ttl` always applies, because seed 002 requires it (P14).
+    /// keeps to it. `ttl` always applies, because seed 002 requires it (rule P14).
     pub fn floors(&self, per_hour: f64) -> [HintFloor; 3] {
         let keeps_to_it = per_hour * f64::from(self.syndication_s) <= 3_600.0;
         let syndication_s = if keeps_to_it { self.syndication_s } else { 0 };
@@ -94,8 +94,9 @@ impl PollingHints {
         self.allowed_from(at)
     }
 
-    /// For a period decided by `sy:updatePeriod`: the first `base + n * period` that is at least
-    /// half a period away, plus a short delay for the publisher to write the update (P17).
+    /// Returns the next fetch for a period decided by `sy:updatePeriod`: the first `base + n *
+    /// period` that is at least half a period away, plus a short delay for the publisher to write
+    /// the update (rule P17).
     fn anchored(&self, period: Period, now: DateTime<Utc>, jitter: f64) -> Option<DateTime<Utc>> {
         let secs = i64::from(period.as_secs());
         if period.reason() != PeriodReason::Syndication || period.as_secs() < SHORTEST_ANCHORED_S {
@@ -110,7 +111,7 @@ impl PollingHints {
     }
 
     /// Returns the first time from `at` on that is in no skipped hour and on no skipped day. Hints
-    /// that skip every hour or day are ignored (P16).
+    /// that skip every hour or day are ignored (rule P16).
     pub fn allowed_from(&self, at: DateTime<Utc>) -> DateTime<Utc> {
         let is_skipped = |at: &DateTime<Utc>| {
             let day = at.weekday().num_days_from_monday();
@@ -131,7 +132,7 @@ mod tests {
     use super::super::schedule::{K_LEAST, PollFinding, ScheduleBounds, ScheduleInput, plan};
     use super::*;
 
-    /// Thursday, 1 January 1970.
+    /// Returns a time on Thursday, 1 January 1970.
     fn at(hour: i64, minute: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::minutes(hour * 60 + minute)
     }
@@ -234,7 +235,7 @@ mod tests {
             ("nor for short periods",                hints(1_800, 0),      at(1, 30), at(2, 0)),
         ];
         for (why, hints, now, want) in cases {
-            // Often enough to be polled more often, seldom enough to keep to the wish.
+            // The rate is high enough to be polled more often, and low enough to keep to the hint.
             let polling =
                 Polling { hints, rate_at: Some(now), entries_per_hour: 0.3, ..Polling::default() };
             let held =

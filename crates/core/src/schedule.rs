@@ -1,14 +1,13 @@
 //! When a resource is fetched next, and why.
 //!
-//! One function decides it, [`plan`]: after each poll, for `feedgate poll`, and in
-//! `feedgate simulate-schedule`. What it is given is what was found; what it gives back
-//! is what to remember, the period with every step that led to it, and the time of the
-//! next fetch.
+//! One function decides it, [`plan`]: after each poll, for `feedgate poll`, and in `feedgate
+//! simulate-schedule`. The input is the result of a fetch; the output is the new polling state, the
+//! period with every step that led to it, and the time of the next fetch.
 //!
-//! The period follows how often the resource was seen to change: `T = k / sqrt(rate)`,
-//! which at a given number of polls gives the least delay per entry (`docs/contributing/polling.md`
-//! has the figures). What a publisher asks for can lengthen it; it cannot shorten it
-//! (rule P13).
+//! The period depends on how often the resource was seen to change: `T = k / sqrt(rate)`, which at
+//! a given number of polls gives the least delay per entry (`docs/contributing/polling.md` has the
+//! figures). A publisher's polling hints can lengthen the period; they cannot shorten it (rule
+//! P13).
 
 mod backoff;
 mod budget;
@@ -34,13 +33,13 @@ pub use period::{LONGEST_S, Period};
 pub use reason::PeriodReason;
 pub use steps::{PeriodBound, PeriodStep};
 
-/// `k` of the square-root rule in hours·√(entries/h) at its least: 24 polls a day on an
-/// average feed (measured by simulation; see `docs/contributing/polling.md`). A poll budget that
-/// would allow more is not spent: politeness first.
+/// The minimum of `k` in the square-root rule, in hours·√(entries/h): 24 polls a day on an average
+/// feed (measured by simulation; see `docs/contributing/polling.md`). A poll budget that would
+/// allow more is not used up, to keep the load on publishers low.
 pub const K_LEAST: f64 = 0.19;
 
-/// What seems to have been published less than this ago has been found now and bears no
-/// date of its own (rule N9).
+/// An entry that was apparently published less than this ago has no date of its own: its date is
+/// the time at which it was found (rule N9).
 const A_MOMENT: TimeDelta = TimeDelta::seconds(60);
 
 /// The operator's bounds of periods.
@@ -48,40 +47,40 @@ const A_MOMENT: TimeDelta = TimeDelta::seconds(60);
 pub struct ScheduleBounds {
     /// The shortest period of any resource, in seconds (rule P54).
     pub min_period_s: u32,
-    /// `k` of the square-root rule, at least [`K_LEAST`]; more where the poll budget
-    /// does not suffice.
+    /// `k` of the square-root rule, at least [`K_LEAST`]; higher where the poll budget does not
+    /// suffice.
     pub k: f64,
 }
 
 /// A resource as the schedule sees it.
 #[derive(Clone, Debug)]
 pub struct ScheduleInput {
-    /// The kind that is known from earlier polls.
+    /// The kind of the resource, as known from earlier polls.
     pub kind: ResourceKind,
-    /// How many live subscriptions it has.
+    /// The number of live subscriptions.
     pub subscribers: u32,
-    /// Whether an upstream is relied on to tell of its changes (rule P53).
+    /// Whether an upstream is trusted to push all changes of the resource (rule P53).
     pub pushed: bool,
-    /// What is remembered of it. Validators and size are already those of this answer.
+    /// The polling state. Validators and size are already those of this response.
     pub polling: Polling,
 }
 
 /// The result of a fetch, as input of the schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PollFinding {
-    /// "Not modified".
+    /// The server responded with "not modified".
     NotModified {
-        /// Seconds for which the answer said it is good, if it did.
+        /// The freshness lifetime of the response in seconds, if it has one.
         hint_s: Option<u32>,
     },
-    /// The same bytes again.
+    /// The body is the same as before.
     Same {
-        /// Seconds for which the headers say it is good.
+        /// The freshness lifetime in the headers, in seconds.
         hint_s: u32,
     },
-    /// Something to read.
+    /// A usable document.
     NewRecords(NewRecords),
-    /// Nothing usable.
+    /// No usable response.
     Failure(PollSetback),
 }
 
@@ -92,17 +91,17 @@ pub struct NewRecords {
     pub kind: ResourceKind,
     /// The publisher's polling hints.
     pub hints: PollingHints,
-    /// How many entries it holds.
+    /// The number of entries in the document.
     pub entries: usize,
-    /// How many records are new.
+    /// The number of new records.
     pub new: usize,
-    /// When its entries were published, as far as they say.
+    /// The publication dates of the entries that have one.
     pub dates: Vec<DateTime<Utc>>,
 }
 
 impl NewRecords {
-    /// What a feed says that was found at `at`. `hint_s` are the seconds for which its
-    /// headers say it is good.
+    /// Returns the content of a feed that was found at `at`. `hint_s` is the freshness lifetime in
+    /// its headers, in seconds.
     pub fn from_feed(feed: &Feed, hint_s: u32, new: usize, at: DateTime<Utc>) -> NewRecords {
         let dates = feed.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
         let dates = dates.map(|date| date.to_utc()).filter(|date| *date < at - A_MOMENT);
@@ -115,7 +114,7 @@ impl NewRecords {
         }
     }
 
-    /// The input for a resource that is not a feed.
+    /// Returns the content of a resource that is not a feed.
     pub fn of_other(hint_s: u32, new: usize) -> NewRecords {
         NewRecords {
             kind: ResourceKind::Other,
@@ -173,7 +172,7 @@ pub fn plan(
     PollPlan { polling, period, steps, demand, next_fetch }
 }
 
-/// Takes in what was found. Validators and hash are not touched.
+/// Updates the polling state with what was found, except validators and hash.
 fn learn(polling: &mut Polling, kind: ResourceKind, found: &PollFinding, now: DateTime<Utc>) {
     let is_first = polling.rate_at.is_none();
     let mut new = 0;

@@ -8,12 +8,12 @@ use feedgate_core::backfill::{Backfill, BackfillEnd};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::resource::Resource;
 
-/// The backfill started.
+/// Returns the event of a backfill that started.
 pub(super) fn begun(resource: &Resource, at: DateTime<Utc>) -> Event {
     about(resource, at).ended(EventOutcome::Pending, "", "backfill started")
 }
 
-/// A document could not be read, and will be retried.
+/// Returns the event of a document that could not be read, and will be retried.
 pub(super) fn postponed(
     resource: &Resource,
     code: &'static str,
@@ -25,7 +25,7 @@ pub(super) fn postponed(
     about(resource, at).ended(EventOutcome::Pending, code, &why)
 }
 
-/// The backfill ended, and its entries are in the log.
+/// Returns the event of a backfill that ended, whose entries are in the log.
 pub(super) fn ended(resource: &Resource, done: &Backfill, at: DateTime<Utc>) -> Event {
     let ending = done.ending.as_ref().map_or("", BackfillEnd::as_str);
     let (pages, entries) = (counted(done.pages, "document"), counted(done.appended, "old entry"));
@@ -37,7 +37,7 @@ pub(super) fn ended(resource: &Resource, done: &Backfill, at: DateTime<Utc>) -> 
     Event { outcome, code: Cow::Owned(ending.to_owned()), ..event }
 }
 
-/// The resource has no subscribers left.
+/// Returns the event of a backfill whose resource has no subscribers left.
 pub(super) fn dropped(resource: &Resource, at: DateTime<Utc>) -> Event {
     let why = "backfill cancelled: the resource has no subscribers left";
     about(resource, at).ended(EventOutcome::Refused, "no_subscription", why)

@@ -27,7 +27,7 @@ pub(super) struct PageFailure {
     pub(super) is_passing: bool,
     /// The status code of the response, if that is the failure.
     pub(super) http_code: Option<u16>,
-    /// For how many seconds the server asked not to be contacted.
+    /// The seconds for which the server does not accept requests, if it gave a time.
     pub(super) retry_after_s: Option<u32>,
 }
 
@@ -51,9 +51,9 @@ impl PageFailure {
     }
 }
 
-/// The address of the next document; `None` if it is not a web address.
+/// Returns the address of the next document, or `None` if it is not a web address.
 pub(super) fn address(backfill: &Backfill, resource: &Resource) -> Option<Url> {
-    // A part of a document has no history of its own.
+    // A fragment of a document has no history of its own.
     if resource.topic.fragment().is_some() {
         return None;
     }
@@ -106,7 +106,7 @@ pub(super) async fn read(
     }
 }
 
-/// Relation and target of what the headers link to.
+/// Returns relation and target of each link in the headers.
 fn headers(document: &FetchedDocument) -> Vec<(String, String)> {
     let values = document.headers.get_all(LINK).iter();
     let links = link::read(values.filter_map(|value| value.to_str().ok()));
@@ -117,7 +117,7 @@ fn headers(document: &FetchedDocument) -> Vec<(String, String)> {
         .collect()
 }
 
-/// An address as it is stored and compared: without credentials and without a fragment.
+/// Returns an address as it is stored and compared: without credentials and without a fragment.
 fn bare(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);

@@ -17,7 +17,7 @@ use feedgate_core::subscription::{DueSubscription, Subscription};
 /// connection; it is repeated immediately.
 const CONNECT_FAILURE_WITHIN: Duration = Duration::from_secs(1);
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempted {
     pub(super) outcome: DeliveryOutcome,

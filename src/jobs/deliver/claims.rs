@@ -1,5 +1,5 @@
-//! The claims of deliveries: searching the queue for them, renewing them while they are in hand,
-//! and giving back what was not begun.
+//! The claims of deliveries: searching the queue for them, renewing them while they are in
+//! progress, and releasing those that have not begun.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,26 +12,26 @@ use crate::jobs::runner;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimedSubscriptions, Store, StoreError};
 
-/// A search that passed over fewer due deliveries than this is not worth remembering.
+/// A search that skipped fewer due deliveries than this is not worth remembering.
 const FEW_SKIPPED: usize = 512;
-/// A search begins anew after this time at the earliest.
+/// The minimum time after which a search starts from the beginning.
 const SEARCH_AGAIN: Duration = Duration::from_millis(50);
-/// Searching from the beginning takes at most one part in so many of the time.
+/// Searches from the beginning take at most one part in this many of the time.
 const SEARCH_SHARE: u32 = 10;
 
-/// Claims deliveries and keeps their claims.
+/// Claims deliveries and renews their claims.
 pub(super) struct DeliveryClaims {
     store: Arc<dyn Store>,
     queues: HostQueues,
     lease: Duration,
     search: Mutex<Search>,
-    /// Renews claims until this is dropped.
+    /// The task that renews claims until this is dropped.
     _renewing: AbortOnDropHandle<()>,
 }
 
-/// Where the search for due deliveries stands. While a host with thousands of due deliveries is
-/// busy, they fill the front of the queue; the search for those of others goes on behind them,
-/// and starts over after a while to find what has become due before its place.
+/// The position of the search for due deliveries. While a host with thousands of due deliveries is
+/// busy, they fill the front of the queue; the search for those of other hosts continues behind
+/// them, and starts over after a while to find deliveries that have become due before its position.
 #[derive(Debug)]
 struct Search {
     position: QueuePosition,
@@ -41,7 +41,8 @@ struct Search {
 }
 
 impl DeliveryClaims {
-    /// Claims for `queues`, each for as long as `lease`. Must be called within a runtime.
+    /// Starts claiming for `queues`, each claim for as long as `lease`. Must be called within a
+    /// runtime.
     pub(super) fn start(
         store: Arc<dyn Store>,
         queues: HostQueues,
@@ -52,7 +53,8 @@ impl DeliveryClaims {
         DeliveryClaims { store, queues, lease, search, _renewing }
     }
 
-    /// Claims what there is room for: for hosts that run low, and for all others.
+    /// Claims as many deliveries as the queues can take: for hosts that run low, and for all
+    /// others.
     pub(super) async fn fill(&self) -> Result<(), StoreError> {
         for refill in self.queues.take_refills() {
             let (now, until) = (runner::now(), Instant::now() + self.lease);
@@ -78,8 +80,8 @@ impl DeliveryClaims {
         Ok(())
     }
 
-    /// Gives back the claims of all that has not begun, so that another node, or this one after
-    /// its restart, need not wait until they expire.
+    /// Releases the claims of all deliveries that have not begun, so that another node, or this one
+    /// after its restart, need not wait until they expire.
     pub(super) async fn release_waiting(&self) {
         let claims = self.queues.close();
         if let Err(err) = self.store.release_subscription_claims(&claims, runner::now()).await {
@@ -89,7 +91,7 @@ impl DeliveryClaims {
     }
 }
 
-/// Renews the claims in hand, three times as often as they expire.
+/// Renews the claims of deliveries in progress, three times as often as they expire.
 async fn renew(store: Arc<dyn Store>, queues: HostQueues, lease: Duration) {
     loop {
         tokio::time::sleep(lease / 3).await;
@@ -114,7 +116,7 @@ impl Search {
         Search { position: QueuePosition::START, skipped: 0, since, spent: Duration::ZERO }
     }
 
-    /// Where to search now.
+    /// Returns the position at which to search now.
     fn begin(&mut self) -> QueuePosition {
         if self.since.elapsed() >= SEARCH_AGAIN.max(self.spent * SEARCH_SHARE) {
             *self = Search::new();

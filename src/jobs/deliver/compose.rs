@@ -1,9 +1,10 @@
-//! What a subscription is owed → a body, rendered once for all who are owed the same.
+//! Composing what a subscription is owed as a body, rendered once for all subscriptions that are
+//! owed the same.
 //!
-//! What always holds: the body of a delivery depends on nothing but its [`BodyKey`] and the
-//! log. However many deliveries need it at the same time, one of them renders it and the
-//! others wait for it, for a change of a popular resource is due to all its subscribers at
-//! once. The bodies take a bounded number of bytes.
+//! Invariant: the body of a delivery depends on nothing but its [`BodyKey`] and the log. However
+//! many deliveries need it at the same time, one of them renders it and the others wait for it,
+//! because a change of a popular resource is due to all its subscribers at once. The bodies take a
+//! bounded number of bytes.
 
 use std::sync::Arc;
 
@@ -20,38 +21,38 @@ use feedgate_core::subscription::{DueSubscription, Format, Statuses};
 use feedgate_feed::model::Link;
 use feedgate_feed::render;
 
-/// The most records in one delivery (D2); what is left is due again at once.
+/// The most records in one delivery; the rest is due again at once (rule D2).
 const MOST_RECORDS: usize = 100;
-/// What all cached bodies may take together.
+/// The capacity for all cached bodies together.
 const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
-/// JSON has no charset parameter (RFC 8259 `#section-11`), and `Content-Type` of Atom
-/// goes without one because clients compare it whole; the document says what it is.
+/// The media type of JSON, which has no charset parameter (RFC 8259 `#section-11`). `Content-Type`
+/// of Atom has none either, because clients compare it whole; the document declares its encoding.
 const JSON: &str = "application/json";
 const ATOM: &str = "application/atom+xml";
-/// What a body is called whose server did not say.
+/// The media type of a body whose server did not declare one.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// What is sent in one delivery.
+/// The content of one delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Payload {
-    /// `Content-Type`.
+    /// The value of `Content-Type`.
     pub(super) content_type: String,
-    /// The body; empty for rssCloud, which only says that something changed.
+    /// The body; empty for rssCloud, which only announces that something changed.
     pub(super) body: Bytes,
-    /// The number of the first record in it.
+    /// The number of the first record in the payload.
     pub(super) first: Seq,
-    /// The number of the last.
+    /// The number of the last record in the payload.
     pub(super) last: Seq,
-    /// When the first of its records was appended.
+    /// When the first of these records was appended.
     pub(super) waiting_since: Option<DateTime<Utc>>,
-    /// What it says of the resource's status.
+    /// Which version of the resource's status the payload includes.
     pub(super) status: StatusInclusion,
 }
 
-/// What a payload says of the resource's status.
+/// The status of the resource in a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusInclusion {
-    /// Nothing.
+    /// The payload has no status.
     None,
     /// The status beside entries: its version, as [`Statuses::version`] counts.
     WithEntries(i64),
@@ -59,15 +60,15 @@ pub(super) enum StatusInclusion {
     Only(i64),
 }
 
-/// What there is to send.
+/// The result of composing a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Composed {
-    /// This.
+    /// A payload to send.
     Payload(Payload),
-    /// Nothing: no record in the range is for these subscribers. That stays so, because
-    /// records are only appended behind the range.
+    /// No record in the range is for these subscribers. This result is final, because records are
+    /// only appended behind the range.
     NothingOwed,
-    /// Nothing at the moment: the resource or its body is missing.
+    /// The resource or its body is missing, so there is nothing to send at the moment.
     NothingStored,
 }
 
@@ -80,7 +81,7 @@ impl ByteSize for Composed {
     }
 }
 
-/// The bodies that were composed lately.
+/// A cache of the recently composed bodies.
 type ComposedBodies = ByteCache<BodyKey, Composed>;
 
 /// Composes bodies.
@@ -90,8 +91,7 @@ pub(super) struct Composer {
     bodies: ComposedBodies,
 }
 
-/// What a body depends on: whose log, from where to where, how, and to which kind of
-/// subscriber.
+/// Everything that a body depends on: the log, the range, the format, and the kind of subscriber.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct BodyKey {
     resource: ResourceId,
@@ -101,10 +101,10 @@ struct BodyKey {
     format: Format,
     least: Audience,
     is_open: bool,
-    /// The version of the status that is owed at least; 0 where the body says none. A body
-    /// made when the status was another is not sent as if it said this one (P33).
+    /// The least version of the status that is owed; 0 where the body includes none. A body with an
+    /// older status is not sent as one with this version (rule P33).
     status: i64,
-    /// Which changes of the status that version counts.
+    /// The option that determines which changes of the status that version counts.
     statuses: Statuses,
     /// Whether only the status is sent.
     is_status_only: bool,
@@ -115,7 +115,7 @@ impl Composer {
         Composer { store, public_url, bodies: ComposedBodies::new(CAPACITY_BYTES) }
     }
 
-    /// What `due` is owed; `None` if there is nothing to send after all.
+    /// Returns what `due` is owed, or `None` if there is nothing to send after all.
     pub(super) async fn compose(
         &self,
         due: &DueSubscription,
@@ -142,7 +142,7 @@ impl Composer {
         self.payload(due, true).await
     }
 
-    /// What `due` is owed: entries or bodies, or only the status.
+    /// Returns the payload that `due` is owed: entries or bodies, or only the status.
     async fn payload(
         &self,
         due: &DueSubscription,
@@ -169,8 +169,8 @@ impl Composer {
         let Some(resource) = self.store.get(key.resource).await? else {
             return Ok(Composed::NothingStored);
         };
-        // The kind of a resource may change; what fits it is chosen when there is something
-        // to send.
+        // The kind of a resource may change, so its format is chosen when there is something to
+        // send.
         match (key.format, resource.kind) {
             _ if key.is_status_only => Ok(Composed::Payload(self.status_only(key, &resource))),
             (Format::Raw, _) => self.raw(key, true).await,
@@ -181,8 +181,8 @@ impl Composer {
         }
     }
 
-    /// The newest body as it was received. `is_version` tells whether the cursor runs
-    /// over versions of the body, rather than over records.
+    /// Returns the newest body as it was received. `is_version` states whether the cursor runs over
+    /// versions of the body, rather than over records.
     async fn raw(&self, key: &BodyKey, is_version: bool) -> Result<Composed, StoreError> {
         let Some((version, body)) = self.store.body(key.resource).await? else {
             return Ok(Composed::NothingStored);
@@ -198,13 +198,13 @@ impl Composer {
         }))
     }
 
-    /// The new entries, newest first (row N-16), each as it was last said to be.
+    /// Returns the new entries, newest first, each in its newest version (row N-16).
     async fn entries(&self, key: &BodyKey, resource: &Resource) -> Result<Composed, StoreError> {
         let (mut after, limit) = (key.after, MOST_RECORDS);
         let (records, last) = loop {
             let owed = OwedRange { after, upto: key.owed, least: key.least, limit };
             let mut records = self.store.owed(key.resource, &owed).await?;
-            // What stands between records that are not sent is told with them.
+            // Records in between that are not sent count as delivered with them.
             let is_all = records.len() < limit;
             let last = records.last().filter(|_| !is_all).map_or(key.owed, |record| record.seq);
             leave_out_replaced(&mut records, key.format);
@@ -231,7 +231,7 @@ impl Composer {
         }))
     }
 
-    /// How the resource is, without entries (P33).
+    /// Returns the status of the resource, without entries (rule P33).
     fn status_only(&self, key: &BodyKey, resource: &Resource) -> Payload {
         let atom = document(resource, &[], &self.links(key));
         let (content_type, body) = match key.format {
@@ -252,7 +252,7 @@ impl Composer {
         }
     }
 
-    /// The links of the document itself, as in the `Link` header.
+    /// Returns the links of the document itself, as in the `Link` header.
     fn links(&self, key: &BodyKey) -> Vec<Link> {
         let hub = super::hub_url::hub_url(&self.public_url, key.is_open);
         let link = |rel: &str, href: &str| Link {
@@ -283,8 +283,7 @@ impl BodyKey {
     }
 }
 
-/// Of an entry that stands there more than once the newest is enough. JSON has no word for
-/// one that was taken back.
+/// Removes records of an entry that a newer record replaces. JSON has no form for a deleted entry.
 fn leave_out_replaced(records: &mut Vec<Record>, format: Format) {
     let replaced: Vec<Seq> = records.iter().filter_map(|record| record.predecessor).collect();
     let says = |record: &Record| format != Format::Json || record.kind != RecordKind::Deleted;
@@ -302,7 +301,7 @@ fn document(resource: &Resource, records: &[Record], links: &[Link]) -> String {
     })
 }
 
-/// JSON is a view of the same entries, so it is made from the same document.
+/// Renders the entries as JSON from the Atom document, of which it is a view.
 fn json(resource: &Resource, topic: &str, atom: &str) -> String {
     let feed = read_back(resource, atom);
     render::json::document(&feed, topic, resource.status.report()).to_string()
@@ -327,7 +326,7 @@ mod tests {
 
     const TOPIC: &str = "https://tides.test/feed";
 
-    /// A composer on a store with one resource.
+    /// Returns a composer on a store with one resource.
     async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
         let settings = feedgate_store::StoreSettings {
             url: format!("sqlite:{}", folder.join("feedgate.db").display()),
@@ -344,7 +343,7 @@ mod tests {
         (Arc::new(Composer::new(store, public_url)), id)
     }
 
-    /// A subscription that is owed the status in this version.
+    /// Returns a subscription that is owed the status in this version.
     fn due(resource: ResourceId, number: i64, status: i64) -> DueSubscription {
         let subscription = Subscription {
             id: SubscriptionId { resource, number },
@@ -382,7 +381,7 @@ mod tests {
         });
         let payloads: Vec<Payload> =
             join_all(deliveries).await.into_iter().map(Result::unwrap).collect();
-        // Each rendering is memory of its own while all are held.
+        // Each rendering keeps its own memory while all are alive.
         let rendered: BTreeSet<_> = payloads.iter().map(|payload| payload.body.as_ptr()).collect();
         assert_eq!(rendered.len(), 2, "once for each version of the status");
         assert_eq!(composer.bodies.len(), 2);

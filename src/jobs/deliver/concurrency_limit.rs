@@ -1,8 +1,8 @@
-//! How many deliveries one host is sent at the same time, learned from its responses.
+//! The number of deliveries that one host receives at the same time, learned from its responses.
 //!
-//! The limit grows while the host answers quickly and all of its permits are in use, and halves
-//! when the host says or shows that it is overloaded: a 429, a 503, a 504, a timeout, or a latency
-//! that has grown to several times what it was. This is TCP's additive increase and
+//! The limit grows while the host responds quickly and all of its permits are in use, and halves
+//! when the host reports or shows that it is overloaded: a 429, a 503, a 504, a timeout, or a
+//! latency that has grown to several times what it was. This is TCP's additive increase and
 //! multiplicative decrease (RFC 5681), with its slow start until the first decrease.
 
 use std::time::{Duration, Instant};
@@ -26,21 +26,21 @@ const DRIFT: f64 = 1.002;
 pub(super) struct ConcurrencyLimit {
     current: usize,
     ceiling: usize,
-    /// Responses since the limit last grew.
+    /// The responses since the limit last grew.
     responses: usize,
     /// The smoothed latency and the lowest value it had, in seconds.
     latency_s: Option<(f64, f64)>,
     halved_at: Option<Instant>,
 }
 
-/// What one attempt says about the load of its host.
+/// The result of one attempt as a sign of the load of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostResponse {
-    /// It accepted the delivery.
+    /// The host accepted the delivery.
     Accepted,
-    /// It is overloaded, or did not respond in time.
+    /// The host is overloaded, or did not respond in time.
     Overloaded,
-    /// It failed in a way that says nothing about its load.
+    /// The attempt failed in a way that is no sign of the host's load.
     Failed,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Attempt {
 }
 
 impl ConcurrencyLimit {
-    /// A limit that never exceeds `ceiling`.
+    /// Creates a limit that never exceeds `ceiling`.
     pub(super) fn new(ceiling: usize) -> ConcurrencyLimit {
         let ceiling = ceiling.max(1);
         ConcurrencyLimit {
@@ -65,22 +65,22 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// The deliveries that may be in progress at the same time; at least 1.
+    /// Returns how many deliveries may be in progress at the same time; at least 1.
     pub(super) fn current(&self) -> usize {
         self.current
     }
 
-    /// Whether the host has been found to bear less than one of which nothing is known.
+    /// Returns whether the limit of the host is lower than that of an unknown host.
     pub(super) fn is_reduced(&self) -> bool {
         self.current < INITIAL.min(self.ceiling)
     }
 
-    /// The smoothed latency of accepted deliveries, if one is known.
+    /// Returns the smoothed latency of accepted deliveries, if one is known.
     pub(super) fn latency(&self) -> Option<Duration> {
         self.latency_s.map(|(smoothed, _)| Duration::from_secs_f64(smoothed))
     }
 
-    /// Learns from an attempt that has just ended. `was_full` says whether all permits of the
+    /// Learns from an attempt that has just ended. `was_full` states whether all permits of the
     /// host were in use.
     pub(super) fn observe(&mut self, attempt: &Attempt, was_full: bool) {
         let is_accepted = attempt.response == HostResponse::Accepted;
@@ -101,8 +101,8 @@ impl ConcurrencyLimit {
         smoothed > NOISE_S && smoothed > GROWN * lowest
     }
 
-    /// Halves the limit, once for all attempts that were in progress together: those that began
-    /// before the last decrease say nothing about the limit since.
+    /// Halves the limit, once for all attempts that were in progress together: attempts that began
+    /// before the last decrease give no information about the limit since.
     fn halve(&mut self, attempt: &Attempt) {
         if self.halved_at.is_some_and(|halved_at| attempt.begun < halved_at) {
             return;
@@ -169,7 +169,7 @@ mod tests {
             limit.observe(&attempt(HostResponse::Overloaded, later, QUICKLY), true);
         }
         assert_eq!(limit.current(), 2);
-        // After a decrease it takes as many responses as the limit to grow by one.
+        // After a decrease the limit grows by one after as many responses as the limit.
         let last = later + Duration::from_secs(1);
         limit.observe(&attempt(HostResponse::Accepted, last, QUICKLY), true);
         assert_eq!(limit.current(), 2);

@@ -37,7 +37,7 @@ impl DeliveryResultBatcher {
     /// Hands in the result of one delivery. Waits while too many results are pending.
     pub(super) async fn submit(&self, result: DeliveryResult) -> PendingRecord {
         let (done, stored) = oneshot::channel();
-        // A batcher that is gone drops `done`, by which the caller learns of it.
+        // A batcher that has stopped drops `done`, by which the caller notices it.
         let _ = self.pending.send((result, done)).await;
         PendingRecord(stored)
     }
@@ -68,7 +68,7 @@ async fn record_batches(store: Arc<dyn Store>, mut pending: mpsc::Receiver<Pendi
     }
 }
 
-/// Records a batch in one transaction. If that fails, each result is recorded by itself: one
+/// Records a batch in one transaction. If that fails, each result is recorded by itself: a result
 /// that cannot be stored must not cause the others to be delivered again.
 async fn record_batch(store: &dyn Store, batch: Vec<PendingResult>) {
     let results: Vec<DeliveryResult> = batch.iter().map(|(result, _)| result.clone()).collect();

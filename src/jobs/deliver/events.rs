@@ -7,7 +7,7 @@ use feedgate_core::subscription::Subscription;
 
 use super::verdict::{self, DeliveryVerdict};
 
-/// An attempt ended. `subscription` is as it was before it.
+/// Returns the event of an attempt that ended. `subscription` is its state before the attempt.
 pub(super) fn notified(
     subscription: &Subscription,
     answer: &Result<CallbackResponse, FetchError>,

@@ -1,14 +1,14 @@
 //! Claimed deliveries that wait for a permit of their callback's host.
 //!
-//! A claim costs the same for one delivery as for a hundred, so deliveries are claimed in
-//! portions and wait here until their host may be sent more.
+//! A claim costs the same for one delivery as for a hundred, so deliveries are claimed in portions
+//! and wait here until their host may receive more.
 //!
-//! What always holds:
+//! Invariants:
 //!
 //! * A host never has more deliveries in progress than its [`ConcurrencyLimit`].
-//! * A delivery that waits holds no slot of the worker.
+//! * A delivery that waits occupies no slot of the worker.
 //! * The hosts take turns, and so do the resources whose deliveries wait for one host: a resource
-//!   with thousands of subscribers on a platform does not hold up another resource there.
+//!   with thousands of subscribers on a platform does not delay another resource there.
 //! * A delivery whose claim has expired is dropped without being sent: another node may send it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -23,13 +23,13 @@ use feedgate_core::ports::ClaimLimits;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
-/// The deliveries of one host that are claimed together while nothing is known of its speed.
+/// The number of deliveries of one host that are claimed together while its speed is unknown.
 const FIRST_PORTION: usize = 16;
 /// The most deliveries of one host that are claimed together.
 const LARGEST_PORTION: usize = 512;
-/// A portion is what a host accepts in about this time.
+/// The time in which a host accepts about one portion.
 const PORTION_LASTS: Duration = Duration::from_millis(250);
-/// Hosts without work that are remembered because they bear little.
+/// The most hosts without work that are remembered because their limit is low.
 const REMEMBERED: usize = 10_000;
 
 /// The deliveries that this node has claimed. Clones share them.
@@ -45,16 +45,16 @@ struct Queues {
     hosts: HashMap<String, HostQueue>,
     /// Hosts with a waiting delivery and a free permit, each once, in the order of their turns.
     turns: VecDeque<String>,
-    /// Hosts that run low and of which the store has more.
+    /// Hosts that have few waiting deliveries here and more in the store.
     refills: Vec<Refill>,
-    /// All deliveries claimed and not finished.
+    /// All deliveries that are claimed and not finished.
     in_hand: HashMap<SubscriptionId, ClaimToken>,
     capacity: usize,
     per_host_ceiling: usize,
     is_closed: bool,
 }
 
-/// A host to claim for, and how many deliveries.
+/// A host to claim for, and the number of deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refill {
     pub(super) host: String,
@@ -63,12 +63,12 @@ pub(super) struct Refill {
 
 #[derive(Debug)]
 struct HostQueue {
-    /// What waits, a queue for each resource, in the order of their turns.
+    /// The waiting deliveries, a queue for each resource, in the order of their turns.
     waiting: VecDeque<(ResourceId, VecDeque<WaitingDelivery>)>,
     waiting_count: usize,
     running: usize,
     limit: ConcurrencyLimit,
-    /// Whether the last claim left some of this host behind.
+    /// Whether the last claim left deliveries of this host in the store.
     has_more: bool,
     has_turn: bool,
 }
@@ -85,7 +85,7 @@ impl WaitingDelivery {
     }
 }
 
-/// The permit to deliver to one host. Its delivery is in hand until it is dropped.
+/// The permit to deliver to one host. Its delivery counts as in progress until it is dropped.
 #[derive(Debug)]
 pub struct DeliveryPermit {
     host: String,
@@ -95,7 +95,7 @@ pub struct DeliveryPermit {
 }
 
 impl HostQueues {
-    /// Queues for `capacity` deliveries in hand, at most `per_host_ceiling` of one host in
+    /// Creates queues for `capacity` claimed deliveries, at most `per_host_ceiling` of one host in
     /// progress. `ready` wakes the worker.
     pub(super) fn new(capacity: usize, per_host_ceiling: usize, ready: Arc<Notify>) -> HostQueues {
         let queues = Queues {
@@ -110,8 +110,8 @@ impl HostQueues {
         HostQueues { queues: Arc::new(Mutex::new(queues)), ready }
     }
 
-    /// The limits of a claim for all hosts; `None` while enough waits already. Hosts that are
-    /// excluded as busy are claimed for by a [`Refill`] once they run low.
+    /// Returns the limits of a claim for all hosts, or `None` while enough deliveries wait already.
+    /// Hosts that are excluded as busy are claimed for by a [`Refill`] once they run low.
     pub(super) fn claim_limits(&self) -> Option<ClaimLimits> {
         let mut queues = self.queues();
         let limit = queues.capacity.saturating_sub(queues.in_hand.len());
@@ -129,12 +129,12 @@ impl HostQueues {
         Some(ClaimLimits { limit, per_host: FIRST_PORTION, busy })
     }
 
-    /// The hosts to claim for next.
+    /// Returns the hosts to claim for next.
     pub(super) fn take_refills(&self) -> Vec<Refill> {
         std::mem::take(&mut self.queues().refills)
     }
 
-    /// Queues what a claim for all hosts returned.
+    /// Queues the deliveries that a claim for all hosts returned.
     pub(super) fn add(&self, claimed: Vec<DueSubscription>, claimed_until: Instant) {
         let mut counts: HashMap<String, usize> = HashMap::new();
         let mut queues = self.queues();
@@ -148,7 +148,7 @@ impl HostQueues {
         }
     }
 
-    /// Queues what the claim for a [`Refill`] returned.
+    /// Queues the deliveries that the claim for a [`Refill`] returned.
     pub(super) fn add_refill(
         &self,
         refill: &Refill,
@@ -176,13 +176,14 @@ impl HostQueues {
         started.into_iter().map(|(host, due)| self.with_permit(host, due)).collect()
     }
 
-    /// The claims in hand, to be renewed.
+    /// Returns the current claims, to be renewed.
     pub(super) fn claims(&self) -> Vec<(SubscriptionId, ClaimToken)> {
         self.queues().in_hand.iter().map(|(id, token)| (*id, *token)).collect()
     }
 
-    /// Notes that those of `claims` whose subscriptions are `renewed` hold until
-    /// `claimed_until`. What waits under the others is dropped: another node has claimed it.
+    /// Records that the claims among `claims` whose subscriptions are `renewed` last until
+    /// `claimed_until`. Deliveries that wait under the others are dropped: another node has claimed
+    /// them.
     pub(super) fn renew(
         &self,
         claims: &[(SubscriptionId, ClaimToken)],
@@ -206,7 +207,7 @@ impl HostQueues {
         queues.in_hand.retain(|id, token| !lost.contains(&(*id, *token)));
     }
 
-    /// Starts nothing more, and returns the claims of all that has not begun.
+    /// Starts no more deliveries, and returns the claims of all that have not begun.
     pub(super) fn close(&self) -> Vec<(SubscriptionId, ClaimToken)> {
         let mut queues = self.queues();
         queues.is_closed = true;
@@ -248,7 +249,7 @@ impl Queues {
         self.forget_if_idle(name);
     }
 
-    /// Lets a host that can start a delivery wait for its turn.
+    /// Adds a host that can start a delivery to the turns.
     fn give_turn(&mut self, name: &str) -> bool {
         let Some(host) = self.hosts.get_mut(name) else { return false };
         let can_start = host.waiting_count > 0 && host.running < host.limit.current();
@@ -294,7 +295,7 @@ impl Queues {
         started
     }
 
-    /// Lets a host be claimed for that has little waiting and more in the store.
+    /// Requests a claim for a host that has few waiting deliveries and more in the store.
     fn refill_if_low(&mut self, name: &str) {
         let Some(host) = self.hosts.get_mut(name) else { return };
         let portion = host.portion();
@@ -315,7 +316,7 @@ impl Queues {
         host.running -= 1;
     }
 
-    /// Forgets a host that has nothing to do and of which there is nothing to remember.
+    /// Forgets an idle host whose limit is not worth remembering.
     fn forget_if_idle(&mut self, name: &str) {
         let is_crowded = self.hosts.len() > REMEMBERED;
         let Some(host) = self.hosts.get(name) else { return };
@@ -338,8 +339,8 @@ impl HostQueue {
         }
     }
 
-    /// How many deliveries are worth claiming together: what the host accepts in a while, so that
-    /// a slow one keeps few from being sent by another node.
+    /// Returns how many deliveries are worth claiming together: as many as the host accepts in a
+    /// short time, so that a slow host keeps few from being sent by another node.
     fn portion(&self) -> usize {
         let limit = self.limit.current();
         let Some(latency) = self.limit.latency() else {
@@ -349,7 +350,7 @@ impl HostQueue {
         ((limit as f64 * rounds) as usize).clamp(limit, LARGEST_PORTION.max(limit))
     }
 
-    /// The next delivery of the resource whose turn it is.
+    /// Returns the next delivery of the resource whose turn it is.
     fn next_waiting(&mut self) -> Option<WaitingDelivery> {
         let (resource, mut waiting) = self.waiting.pop_front()?;
         let delivery = waiting.pop_front();
@@ -376,7 +377,7 @@ impl DeliveryPermit {
 }
 
 impl HostQueues {
-    /// Wakes the worker if the end of a delivery lets another start, or calls for a claim.
+    /// Wakes the worker if the end of a delivery lets another start, or requires a claim.
     fn after_end(&self, mut queues: MutexGuard<'_, Queues>, host: &str) {
         let can_start = queues.give_turn(host);
         let needs_claim = !queues.refills.is_empty();

@@ -1,8 +1,8 @@
-//! The address of this gateway's hub, as subscribers are told it.
+//! The address of this gateway's hub that subscribers are given.
 
 use url::Url;
 
-/// The hub at which a subscriber subscribed: `/` with an account, `/hub` without.
+/// Returns the hub at which a subscriber subscribed: `/` with an account, `/hub` without.
 pub(super) fn hub_url(public_url: &Url, is_open: bool) -> Url {
     let mut hub = public_url.clone();
     let folder = public_url.path().trim_end_matches('/');

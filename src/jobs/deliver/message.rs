@@ -19,7 +19,7 @@ const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
 const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 
-/// The request.
+/// Returns the request that delivers a payload.
 pub(super) fn call(
     subscription: &Subscription,
     payload: &Payload,
@@ -40,8 +40,9 @@ pub(super) fn call(
     CallbackRequest { method: Method::POST, url, headers, body }
 }
 
-/// The headers that WebSub requires (`#content-distribution`) and Superfeedr's clients read (N-3 to
-/// N-8). The webhook id is the same at every attempt to deliver the same range (D10).
+/// Returns a request with the headers that WebSub requires (`#content-distribution`) and
+/// Superfeedr's clients read (N-3 to N-8). The webhook id is the same at every attempt to deliver
+/// the same range (rule D10).
 fn push_websub(
     headers: &mut HeaderMap,
     subscription: &Subscription,
@@ -72,7 +73,8 @@ fn push_websub(
     }
 }
 
-/// Sets a header. A value with bytes that no header can hold is left out: the body still arrives.
+/// Sets a header. A value with bytes that a header cannot contain is left out: the body still
+/// arrives.
 fn insert_header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(name, value);

@@ -10,13 +10,13 @@ use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::Subscription;
 
-/// The waits before a failed WebSub delivery is retried: after the first failure, the second, …
-/// (D6). The last wait is repeated until the lease ends.
+/// The waits before a failed WebSub delivery is retried: after the first failure, the second, and
+/// so on. The last wait is repeated until the lease ends (rule D6).
 const WEBSUB_STEPS_S: [u64; 10] =
     [10, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-/// The same for rssCloud, whose subscriber can read the feed by itself: after these it
-/// waits for the next change. Three consecutive errors, and the subscription is
-/// dropped at the top of the hour (seed 000).
+/// The waits before a failed rssCloud delivery is retried. Its subscriber can read the feed by
+/// itself, so after these waits the subscription waits for the next change. Three consecutive
+/// errors, and the subscription is dropped at the top of the hour (seed 000).
 const RSSCLOUD_STEPS_S: [u64; 2] = [10, 60];
 /// The shortest wait after a response of an overloaded callback: 429, 503, 504 and timeouts.
 const OVERLOADED_S: u64 = 60;
@@ -26,14 +26,15 @@ const OVERLOADED_S: u64 = 60;
 pub(super) enum DeliveryVerdict {
     /// The callback accepted the delivery.
     Delivered,
-    /// The attempt failed; it is retried then, or with the next change.
+    /// The attempt failed. The delivery is retried at this time, or with the next change.
     Failed(Option<DateTime<Utc>>),
     /// The callback ended the subscription.
     Ended,
 }
 
 impl DeliveryVerdict {
-    /// The outcome for the store: delivered up to `last`, with the version `status` of the status.
+    /// Returns the outcome for the store: delivered up to `last`, with the version `status` of the
+    /// status.
     pub(super) fn into_outcome(self, last: Seq, status: i64) -> DeliveryOutcome {
         match self {
             DeliveryVerdict::Delivered => DeliveryOutcome::Delivered { cursor: last, status },
@@ -43,8 +44,8 @@ impl DeliveryVerdict {
     }
 }
 
-/// The verdict on a response. Only 2xx is success, and no redirect is followed (D5). `jitter` is
-/// random from 0 to 1.
+/// Returns the verdict on a response. Only 2xx is success, and no redirect is followed (rule D5).
+/// `jitter` is random from 0 to 1.
 pub(super) fn classify(
     subscription: &Subscription,
     response: &Result<CallbackResponse, FetchError>,
@@ -64,16 +65,16 @@ pub(super) fn classify(
 /// A change of a callback's health, for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HealthTransition {
-    /// It began to fail; the delivery is retried then, or with the next change.
+    /// The callback began to fail. The delivery is retried at this time, or with the next change.
     Failing(Option<DateTime<Utc>>),
-    /// It recovered.
+    /// The callback recovered.
     Recovered,
-    /// It ended the subscription.
+    /// The callback ended the subscription.
     Ended,
 }
 
-/// The health transition that `verdict` causes, if any. `subscription` is as it was before the
-/// attempt.
+/// Returns the health transition that `verdict` causes, if any. `subscription` is its state before
+/// the attempt.
 pub(super) fn health_transition(
     subscription: &Subscription,
     verdict: DeliveryVerdict,
@@ -86,7 +87,7 @@ pub(super) fn health_transition(
     }
 }
 
-/// The code of the result, for metrics and the event log.
+/// Returns the code of the result, for metrics and the event log.
 pub(super) fn result_code(response: &Result<CallbackResponse, FetchError>) -> &'static str {
     match response {
         Ok(reply) if reply.status.is_success() => "ok",
@@ -98,7 +99,7 @@ pub(super) fn result_code(response: &Result<CallbackResponse, FetchError>) -> &'
     }
 }
 
-/// What the response says about the load of the host.
+/// Returns the meaning of the response for the load of the host.
 pub(super) fn host_response(answer: &Result<CallbackResponse, FetchError>) -> HostResponse {
     match answer {
         Ok(reply) if reply.status.is_success() => HostResponse::Accepted,
@@ -107,7 +108,7 @@ pub(super) fn host_response(answer: &Result<CallbackResponse, FetchError>) -> Ho
     }
 }
 
-/// How long to wait before the next attempt; `None` waits for the next change.
+/// Returns how long to wait before the next attempt; `None` waits for the next change.
 fn wait(
     subscription: &Subscription,
     response: &Result<CallbackResponse, FetchError>,

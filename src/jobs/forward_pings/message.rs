@@ -40,7 +40,7 @@ pub(super) async fn send(
     }
 }
 
-/// The URL to get: placeholders are filled; a URL without any gets the parameters of
+/// Returns the URL to get: placeholders are filled; a URL without any gets the parameters of
 /// `/pingSiteForm`.
 fn filled(template: &str, due: &DuePing) -> String {
     let escaped = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
@@ -92,7 +92,7 @@ async fn call(
     }
 }
 
-/// What a response that is not XML-RPC is, without quoting it.
+/// Returns a description of a response that is not XML-RPC, without quoting it.
 fn kind(reply: &CallbackResponse) -> String {
     let media_type = reply.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     match media_type.map(|value| value.split(';').next().unwrap_or_default().trim()) {

@@ -9,8 +9,8 @@ use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 
 use super::observation::Found;
 
-/// The hub or cloud that a document advertises. This gateway's own hub, below `own`, does not
-/// count: it cannot tell us anything that we did not tell it.
+/// Returns the hub or cloud that a document advertises. This gateway's own hub, below `own`, does
+/// not count, because it has no information that this gateway lacks.
 pub(super) fn advertised_upstream(
     found: &Found,
     resource: &Resource,

@@ -1,12 +1,12 @@
-//! The feeds that a page links to, in its headers and its content (P52).
+//! The feeds that a page links to, in its headers and its content (rule P52).
 
 use feedgate_feed::Context;
 use feedgate_feed::documents::{self, DiscoveredFeed};
 use feedgate_protocol::link;
 
-/// The feeds that a page links to: first those in `Link` headers, then those in the page. Links in
-/// the page that only look like feeds, and so have no media type, count only if no other feed
-/// was found.
+/// Returns the feeds that a page links to: first those in `Link` headers, then those in the page.
+/// Links in the page that only look like feeds, and so have no media type, count only if no other
+/// feed was found.
 pub(super) fn discovered_feeds(
     context: &Context,
     in_page: Vec<DiscoveredFeed>,

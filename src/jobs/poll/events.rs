@@ -8,9 +8,9 @@ use feedgate_core::ports::DueResource;
 
 use super::report::PollReport;
 
-/// The event of a poll that is worth a line: it found something new, a ping triggered it, or the
-/// resource began to fail or recovered. `None` for all other polls, which are most of them, so
-/// that they cost the event log nothing.
+/// Returns the event of a poll that is worth a line: it found something new, a ping triggered it,
+/// or the resource began to fail or recovered. `None` for all other polls, which are most of them,
+/// so that they cost the event log nothing.
 pub(super) fn fetched(due: &DueResource, report: &PollReport, new: usize) -> Option<Event> {
     let (before, status) = (&due.resource.status, &report.poll.status);
     let has_changed = before.error != status.error && before.last_fetch.is_some();

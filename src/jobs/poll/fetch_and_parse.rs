@@ -1,4 +1,4 @@
-//! Fetches a resource and reads what it holds now.
+//! Fetches a resource and reads its current content.
 //!
 //! Nothing is stored or scheduled here.
 
@@ -18,11 +18,11 @@ use super::read_document::read;
 use super::redirects;
 use super::shared_documents::{DocumentSource, SharedDocuments};
 
-/// How many documents that point to another document are followed; as many as HTTP redirects
-/// (P18).
+/// How many documents that point to another document are followed: as many as HTTP redirects (rule
+/// P18).
 const MAX_MOVES: usize = 5;
 
-/// Where documents come from, and how long a poll may wait for them.
+/// The source of documents, and how long a poll may wait for them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
     pub(super) client: &'a HttpClient,
@@ -78,7 +78,7 @@ impl Source<'_> {
         self.continued().follow_moves(due, observation).await
     }
 
-    /// Follows documents that only say that the feed is at another address.
+    /// Follows documents that only state that the feed is at another address.
     async fn follow_moves(
         self,
         due: &DueResource,
@@ -103,7 +103,7 @@ impl Source<'_> {
         Ok(observation)
     }
 
-    /// The source for further requests of a poll that has begun.
+    /// Returns the source for further requests of a poll that has begun.
     fn continued(self) -> Self {
         match self.patience {
             Patience::Background => Source { patience: Patience::Continued, ..self },
@@ -118,8 +118,8 @@ impl Source<'_> {
     }
 }
 
-/// Returns an error if the fetch could not have its host. `has_begun` says whether the poll had
-/// sent a request before this fetch.
+/// Returns an error if the fetch was put off because its host was busy. `has_begun` states whether
+/// the poll had sent a request before this fetch.
 fn not_put_off(fetched: Fetched, has_begun: bool) -> Result<Fetched, PutOff> {
     match fetched.result {
         Err(FetchError::HostBusy(busy)) => {
@@ -130,7 +130,8 @@ fn not_put_off(fetched: Fetched, has_begun: bool) -> Result<Fetched, PutOff> {
     }
 }
 
-/// Whether the publisher says that the resource changed while its server says that it did not.
+/// Returns whether the publisher reported a change of the resource while its server responds that
+/// there was none.
 fn is_doubtful(fetched: &Fetched, due: &DueResource, now: DateTime<Utc>) -> bool {
     due.trigger == Trigger::Ping
         && matches!(fetched.result, Ok(FetchResponse::NotModified { .. }))

@@ -1,5 +1,5 @@
-//! What a refused poll means for other resources on the same host, and what their refusals mean
-//! for it (P26 to P28).
+//! The consequences of a refused poll for other resources on the same host, and of their refusals
+//! for this one (rules P26 to P28).
 
 use chrono::{DateTime, Utc};
 
@@ -49,7 +49,7 @@ pub(super) fn apply_host_backoff(
     let spread = (*until - poll.at).as_seconds_f64().max(0.0) * 0.1 * jitter.clamp(0.0, 1.0);
     let from = *until + chrono::TimeDelta::milliseconds((spread * 1_000.0) as i64);
     postpone(poll, from, reason);
-    // The refusal concerns the host, and says nothing about this resource.
+    // The refusal concerns the host, and is no sign of a failure of this resource.
     poll.polling.failures = before.polling.failures;
     if backoff.is_block {
         BLOCKED.clone_into(&mut poll.status.error);

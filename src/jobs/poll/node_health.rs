@@ -20,14 +20,15 @@ use super::report::PollReport;
 const NODE_OFFLINE: &str = "node_offline";
 /// The reason for the poll period, shown in the status.
 const NETWORK_DOWN: &str = "our own network seems to be down: polled again soon";
-/// A poll that failed because of our network is repeated after one minute, and within three.
+/// A poll that failed because of this node's network is repeated after one minute, and within
+/// three.
 const RETRY_FROM_S: f64 = 60.0;
 const RETRY_WITHIN_S: f64 = 120.0;
-/// After a start, a resource due later than its period by more than this was scheduled by a
-/// wrong clock: a publisher can ask to be skipped for days, but not for longer.
+/// After a start, a resource due later than its period by more than this was scheduled by a wrong
+/// clock: a publisher's hints can exclude days, but not more than this.
 const LONGEST_SKIP: TimeDelta = TimeDelta::days(8);
 
-/// What is remembered about this node.
+/// The state of this node.
 #[derive(Debug)]
 pub(super) struct NodeHealth {
     started: Instant,
@@ -36,7 +37,7 @@ pub(super) struct NodeHealth {
 }
 
 impl NodeHealth {
-    /// A node about which nothing is known yet.
+    /// Creates the state of a node about which nothing is known yet.
     pub(super) fn new() -> NodeHealth {
         NodeHealth { started: Instant::now(), clock: Mutex::default(), fetches: Mutex::default() }
     }
@@ -44,7 +45,7 @@ impl NodeHealth {
 
 impl Poller {
     /// Corrects the due times in the store before anything is claimed, if this node has just
-    /// started or its clock was set (P46, P47).
+    /// started or its clock was set (rules P46, P47).
     pub(super) async fn check_clock(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
         let check = {
             let mut clock = self.health.clock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,8 +66,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Adds the result of a fetch to the outage detector. Returns whether the fetch failed
-    /// because the network of this node is down (P32).
+    /// Adds the result of a fetch to the outage detector. Returns whether the fetch failed because
+    /// the network of this node is down (rule P32).
     pub(super) async fn is_network_outage(
         &self,
         due: &DueResource,
@@ -101,7 +102,7 @@ impl Poller {
     }
 }
 
-/// Turns a poll that failed because of this node's network into one that says nothing about its
+/// Turns a poll that failed because of this node's network into one without information about its
 /// resource: no failure is counted, and the poll is repeated soon. `jitter` is random from 0 to 1.
 pub(super) fn ignore_failure(report: &mut PollReport, before: &Resource, jitter: f64) {
     report.outcome = NODE_OFFLINE;

@@ -1,4 +1,4 @@
-//! The result of fetching a resource, and what is remembered of it for the next poll.
+//! The result of fetching a resource, and the data that the next poll needs.
 
 use std::time::Duration;
 
@@ -25,51 +25,51 @@ const STILL_CHANGING: Duration = Duration::from_secs(2);
 pub(super) struct Observation {
     /// When the fetch started.
     pub(super) at: DateTime<Utc>,
-    /// From the first byte sent to the last byte received.
+    /// The time from the first byte sent to the last byte received.
     pub(super) took: Duration,
-    /// Bytes received, before content decoding.
+    /// The number of bytes received, before content decoding.
     pub(super) wire_bytes: u64,
     /// Whether a "not modified" was doubted, and the resource fetched unconditionally.
     pub(super) doubted: bool,
-    /// Where the resource was found.
+    /// The location at which the resource was found.
     pub(super) location: ResourceLocation,
-    /// What was found.
+    /// The content that was found.
     pub(super) found: Found,
 }
 
-/// What was found at the address of a resource.
+/// The content at the address of a resource.
 #[derive(Debug)]
 pub(super) enum Found {
     /// A 304 response.
     NotModified {
-        /// For how many seconds the response is fresh, if it says so.
+        /// The freshness lifetime of the response in seconds, if it has one.
         hint_s: Option<u32>,
     },
-    /// The same bytes as last time (P11), or others with the same meaning (N12).
+    /// The same bytes as last time (rule P11), or others with the same meaning (rule N12).
     Same(ReceivedBody),
     /// A feed.
     Feed {
         /// The normalized feed, as it is stored and sent.
         feed: Box<Feed>,
-        /// The response that brought it.
+        /// The response that contained the feed.
         received: ReceivedBody,
     },
     /// A document that is not a feed, where no feed was known, or the watched part of it.
     Other(ReceivedBody),
     /// The resource, but without the fragment that the topic names.
     FragmentMissing(FragmentMissing),
-    /// Nothing usable.
+    /// No usable content.
     Failure(Failure),
 }
 
-/// What is remembered of a usable response.
+/// The stored data of a usable response.
 #[derive(Debug)]
 pub(super) struct ReceivedBody {
     /// The validators to send next time.
     pub(super) validators: Validators,
-    /// SHA-256 of the body, in hex.
+    /// The SHA-256 of the body, in hex.
     pub(super) hash: String,
-    /// For how many seconds the response headers say it is fresh.
+    /// The freshness lifetime in the response headers, in seconds.
     pub(super) hint_s: u32,
     /// The body as received, or the watched part of it.
     pub(super) body: Body,
@@ -87,13 +87,13 @@ pub(super) struct ReceivedBody {
 pub(super) struct FragmentMissing {
     /// The sentence for the status.
     pub(super) reason: String,
-    /// What is remembered of the response; `None` if it was "not modified".
+    /// The stored data of the response; `None` if it was "not modified".
     pub(super) received: Option<ReceivedBody>,
-    /// For how many seconds the response is fresh, if it says so.
+    /// The freshness lifetime of the response in seconds, if it has one.
     pub(super) hint_s: Option<u32>,
 }
 
-/// Why nothing usable was found.
+/// The reason why nothing usable was found.
 #[derive(Debug)]
 pub(super) struct Failure {
     /// A stable code of `docs/errors.md`.
@@ -104,12 +104,12 @@ pub(super) struct Failure {
     pub(super) class: FailureClass,
     /// The status code, if there was a response.
     pub(super) http_code: u16,
-    /// For how many seconds the server asked not to be contacted.
+    /// The seconds for which the server does not accept requests, if it gave a time.
     pub(super) retry_after_s: Option<u32>,
 }
 
 impl ReceivedBody {
-    /// What is remembered of a document that has not been parsed yet.
+    /// Creates the stored data of a document that has not been parsed yet.
     pub(super) fn new(document: &FetchedDocument) -> ReceivedBody {
         let content_type = document.headers.get(http::header::CONTENT_TYPE);
         let content_type =
@@ -144,7 +144,7 @@ pub fn links(document: &FetchedDocument) -> Vec<(String, String)> {
     targets.flatten().collect()
 }
 
-/// The validators of a document, without a `Last-Modified` so recent that the document may
+/// Returns the validators of a document, without a `Last-Modified` so recent that the document may
 /// have changed once more within the same second (RFC 9110 `#lastmod.comparison`, "implicitly
 /// weak").
 fn validators(document: &FetchedDocument) -> Validators {
@@ -179,7 +179,7 @@ impl From<&FetchError> for Failure {
 }
 
 impl Failure {
-    /// A response with status 200 and a body that cannot be used.
+    /// Returns the failure of a response with status 200 and a body that cannot be used.
     pub(super) fn unusable(code: &'static str, message: String) -> Failure {
         Failure {
             code,
@@ -190,14 +190,14 @@ impl Failure {
         }
     }
 
-    /// A document that made the parser panic.
+    /// Returns the failure of a document that made the parser panic.
     pub(super) fn parser_panicked() -> Failure {
         let message = "the document could not be read because of a bug in feedgate".to_owned();
         Failure::unusable("parser_failed", message)
     }
 
-    /// A document that says that the feed was removed (seed 002: an empty `newLocation`), or
-    /// that moves in a circle.
+    /// Returns the failure of a document that declares the feed removed (seed 002: an empty
+    /// `newLocation`), or that moves in a circle.
     pub(super) fn gone() -> Failure {
         let message = "the document says that the feed was removed".to_owned();
         let class = FailureClass::Gone;

@@ -34,8 +34,8 @@ impl Poller {
             return Ok(current);
         }
         // The claim is made by the task that polls: if the caller stopped waiting while the claim
-        // is made, nobody else would know of it, and the resource could not be polled until it
-        // ends.
+        // is made, no other task would know of it, and the resource could not be polled until the
+        // claim ends.
         let (this, id) = (self.clone(), resource.id);
         let poll = tokio::spawn(async move { this.claim_and_poll(id, now).await });
         let has_polled = poll.await.unwrap_or_else(|err| {
@@ -61,7 +61,7 @@ impl Poller {
         polled.map(|()| true)
     }
 
-    /// The time until which the host of a resource must not be contacted, if it is backed off.
+    /// Returns the time until which the host of a resource must not be contacted, if there is one.
     pub async fn host_backoff_until(
         &self,
         resource: &Resource,
@@ -71,7 +71,7 @@ impl Poller {
         Ok(host.cool_until.filter(|until| *until > now))
     }
 
-    /// The resource as it is in the store now.
+    /// Returns the resource as it is in the store now.
     async fn current(&self, resource: &Resource) -> Result<Resource, StoreError> {
         let current = self.store.get(resource.id).await?;
         current.ok_or_else(|| StoreError::Corrupt(format!("resource {} vanished", resource.id)))

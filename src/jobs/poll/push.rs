@@ -1,6 +1,6 @@
-//! From a document that an upstream sent to the log, without a fetch (N11).
+//! Appends a document that an upstream sent to the log, without a fetch (rule N11).
 //!
-//! A push may hold less than the whole document and comes without its headers. It therefore only
+//! A push may contain less than the whole document and comes without its headers. Therefore it only
 //! adds entries; validators, freshness and deletions are left to polls.
 
 use bytes::Bytes;
@@ -29,8 +29,8 @@ pub struct PushedDocument {
 }
 
 impl Poller {
-    /// Appends what is new in a document whose signature was verified. Returns the number of new
-    /// records. A document that is not a feed adds none: the poll that follows reads it.
+    /// Appends the new entries of a document whose signature was verified. Returns the number of
+    /// new records. A document that is not a feed adds none: the poll that follows reads it.
     pub async fn push(
         &self,
         resource: &Resource,
@@ -50,7 +50,7 @@ impl Poller {
             debug!(resource = resource.id.0, "the document that an upstream sent is not a feed");
             return Ok(0);
         };
-        // Entries marked up in a page are not those of the feed that was there before (P52).
+        // Entries marked up in a page are not those of the feed that was there before (rule P52).
         if feed.format == FeedFormat::HFeed && resource.polling.format != FeedFormat::HFeed.as_str()
         {
             return Ok(0);

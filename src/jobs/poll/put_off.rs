@@ -1,7 +1,7 @@
 //! Polls that were put off, because their host or its address was busy.
 //!
-//! A poll does not wait long for a host, because it holds one of the places in which polls run
-//! (P41). It ends without a result and is repeated soon: nothing is counted as a failure, and
+//! A poll does not wait long for a host, because it occupies one of the slots in which polls run
+//! (rule P41). It ends without a result and is repeated soon: nothing is counted as a failure, and
 //! nothing of the resource changes but the time of its next poll.
 
 use std::time::Duration;
@@ -15,11 +15,11 @@ use feedgate_core::ports::{DueResource, ReleasedResource, StoreError};
 
 use super::Poller;
 
-/// If a poll had sent a request before it was put off, it is not repeated sooner than this: no
+/// The minimum time before a poll is repeated that had sent a request when it was put off: no
 /// server is polled more often than once a minute.
 const AFTER_REQUEST: Duration = Duration::from_secs(60);
 
-/// Why a poll ended without an observation.
+/// The reason why a poll ended without an observation.
 #[derive(Debug)]
 pub(super) enum PollStop {
     /// The store failed.
@@ -44,8 +44,8 @@ impl From<StoreError> for PollStop {
 }
 
 impl PutOff {
-    /// When the poll is repeated. `jitter` is random from 0 to 1: it spreads polls that were put
-    /// off at the same time by half of the wait.
+    /// Returns when the poll is repeated. `jitter` is random from 0 to 1: it spreads polls that
+    /// were put off at the same time by half of the wait.
     fn due_at(&self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let least = if self.has_begun { AFTER_REQUEST } else { Duration::from_secs(1) };
         let wait = self.busy.retry_in.max(least).mul_f64(1.0 + 0.5 * jitter.clamp(0.0, 1.0));
@@ -54,7 +54,7 @@ impl PutOff {
 }
 
 impl Poller {
-    /// Gives the resource back, to be polled again soon.
+    /// Releases the resource, to be polled again soon.
     pub(super) async fn put_off(
         &self,
         due: &DueResource,

@@ -19,15 +19,15 @@ use super::run_blocking::run_blocking;
 /// The status message of a page at an address where a feed was before.
 const PAGE_FOR_FEED: &str = "no longer a feed: looks like an HTML page";
 
-/// What a document was parsed as.
+/// The result of parsing a document.
 #[derive(Debug)]
 pub enum ParsedDocument {
-    /// A feed, normalized.
+    /// A normalized feed.
     Feed(Box<Feed>),
-    /// Not a feed, where one was known.
+    /// A document that is not a feed, at an address where one was known.
     NotAFeed(NotAFeed),
-    /// A document that is not a feed, or the requested part of it. The second value says why it
-    /// is not a feed, unless only a part was requested.
+    /// A document that is not a feed, or the requested part of it. The second value is the reason
+    /// why it is not a feed, unless only a part was requested.
     Other(DocumentContent, Option<NotAFeed>),
     /// The requested fragment is not there, with the reason as a sentence.
     FragmentNotFound(String),
@@ -67,7 +67,7 @@ pub(super) async fn read(
 
 fn found_in(parsed: ParsedDocument, mut received: ReceivedBody, due: &DueResource) -> Found {
     match parsed {
-        // Entries marked up in a page are not those of the feed that was there before (P52).
+        // Entries marked up in a page are not those of the feed that was there before (rule P52).
         ParsedDocument::Feed(feed) if feed.format == FeedFormat::HFeed && is_known_as_feed(due) => {
             Found::Failure(Failure::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
         }
@@ -92,7 +92,7 @@ fn found_in(parsed: ParsedDocument, mut received: ReceivedBody, due: &DueResourc
 }
 
 impl ReceivedBody {
-    /// The same bytes as before: what was read from them then still holds.
+    /// Returns the result for the same bytes as before, whose earlier interpretation still applies.
     fn same_as_before(mut self, due: &DueResource) -> Found {
         self.gate.clone_from(&due.resource.polling.gate);
         self.offers.clone_from(&due.resource.polling.offers);
@@ -100,7 +100,7 @@ impl ReceivedBody {
     }
 }
 
-/// Whether the resource was known as a feed, other than entries marked up in a page.
+/// Returns whether the resource was known as a feed, other than entries marked up in a page.
 fn is_known_as_feed(due: &DueResource) -> bool {
     due.resource.kind == ResourceKind::Feed
         && due.resource.polling.format != FeedFormat::HFeed.as_str()
@@ -116,7 +116,7 @@ async fn read_in_background(
     run_blocking(move || read_document(&body, &context, topic.fragment(), was_feed)).await
 }
 
-/// Parses a document as a feed only, for what an upstream sent. `None` if the parser panicked.
+/// Parses a document from an upstream as a feed only. `None` if the parser panicked.
 pub(super) async fn parse_in_background(
     body: Bytes,
     context: Context,

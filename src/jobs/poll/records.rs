@@ -1,8 +1,8 @@
 //! The records that a poll adds to the log.
 //!
-//! The store decides what is new, in the transaction that appends. The same classification runs
-//! here first, with what the store knows at that moment, so that only entries that may become
-//! records are rendered: rendering takes longer than all the rest.
+//! The store decides which entries are new, in the transaction that appends. The same
+//! classification runs here first, with the entries that the store knows at that moment, so that
+//! only entries that may become records are rendered: rendering takes longer than all the rest.
 
 use chrono::{DateTime, FixedOffset, Utc};
 
@@ -26,13 +26,13 @@ pub(super) struct PollRecords {
     pub(super) found: poll::NewContent,
     /// The semantic digest of the body, if the document is a feed.
     pub(super) semantic_digest: Option<Digest>,
-    /// New entries, or a new revision.
+    /// The number of new entries, or of new revisions.
     pub(super) new: usize,
-    /// Known entries with changed content.
+    /// The number of known entries with changed content.
     pub(super) updated: usize,
 }
 
-/// The records that `found` adds to the log. `None` if reading it panicked.
+/// Returns the records that `found` adds to the log. `None` if reading it panicked.
 pub(super) async fn records(
     store: &dyn Store,
     resource: &Resource,
@@ -52,7 +52,7 @@ pub(super) async fn records(
     }
 }
 
-/// The records of a feed. `None` if reading it panicked.
+/// Returns the records of a feed. `None` if reading it panicked.
 pub(super) async fn records_of_feed(
     store: &dyn Store,
     resource: &Resource,
@@ -72,7 +72,7 @@ pub(super) async fn records_of_feed(
     entries(store, resource, feed, document, digest).await
 }
 
-/// The entries of a document. Only those that may be appended are rendered.
+/// Returns the entries of a document. Only those that may be appended are rendered.
 async fn entries(
     store: &dyn Store,
     resource: &Resource,
@@ -110,7 +110,7 @@ fn rendered(feed: &Feed, mut document: FeedDocument, changes: &ChangeSet) -> Fee
     document
 }
 
-/// All entries of a normalized feed that was read at `at`, oldest first, rendered.
+/// Returns all entries of a normalized feed that was read at `at`, oldest first, rendered.
 pub fn candidates(feed: &Feed, at: DateTime<Utc>) -> Vec<Candidate> {
     let oldest_first = is_oldest_first(feed);
     let mut candidates = FeedDocument::from_feed(feed, oldest_first, None, at).candidates;
@@ -123,14 +123,14 @@ pub fn candidates(feed: &Feed, at: DateTime<Utc>) -> Vec<Candidate> {
 }
 
 fn render_entry(mut entry: Entry) -> String {
-    // Detecting the language takes longer than everything else together, so only new entries
-    // get it.
+    // Detecting the language takes longer than everything else together, so the language is
+    // detected for new entries only.
     passes::detect_language(&mut entry);
     render::atom::entry(&entry)
 }
 
-/// Whether the document lists its entries oldest first. Feeds list them newest first
-/// (N10), unless their dates say otherwise.
+/// Returns whether the document lists its entries oldest first. Feeds list them newest first (rule
+/// N10), unless their dates say otherwise.
 fn is_oldest_first(feed: &Feed) -> bool {
     let dates: Vec<DateTime<FixedOffset>> =
         feed.entries.iter().filter_map(|entry| entry.published.or(entry.updated)).collect();
@@ -139,8 +139,8 @@ fn is_oldest_first(feed: &Feed) -> bool {
     rising > falling
 }
 
-/// A revision of a document that is not a feed. It is appended if the body differs from the last
-/// one, so content that returns after a change counts as new again (N12).
+/// Returns a revision of a document that is not a feed. It is appended if the body differs from the
+/// last one, so content that returns after a change counts as new again (rule N12).
 fn revision(resource: &Resource, received: &ReceivedBody, now: DateTime<Utc>) -> poll::NewContent {
     let body = &received.body;
     let topic = resource.topic.as_str();

@@ -1,4 +1,5 @@
-//! Where a resource was found, and when its fetch URL follows it there (P20 to P23).
+//! Where a resource was found, and when its fetch URL is replaced by that address (rules P20 to
+//! P23).
 
 use chrono::{DateTime, Utc};
 use url::Url;
@@ -11,9 +12,9 @@ use feedgate_feed::model::{Feed, Text};
 
 use super::observation::{Found, Observation};
 
-/// The location of a resource after a document at `location` named `target` as the new address,
-/// where `next` is the location that fetching the target gave. A document that says so counts
-/// as much as a 301 (P22).
+/// Returns the location of a resource after a document at `location` named `target` as the new
+/// address, where `next` is the location that fetching the target gave. Such a document counts as
+/// much as a 301 (rule P22).
 pub(super) fn location_after_move(
     location: ResourceLocation,
     target: &str,
@@ -34,7 +35,7 @@ pub(super) fn location_after_move(
     }
 }
 
-/// What one poll says about the address of its resource.
+/// The findings of one poll about the address of its resource.
 #[derive(Debug)]
 pub(super) struct ObservedLocation {
     at: DateTime<Utc>,
@@ -43,7 +44,8 @@ pub(super) struct ObservedLocation {
     announced: Option<String>,
 }
 
-/// What a poll says about the address of its resource. `new` of its entries were not known.
+/// Returns the findings of a poll about the address of its resource. `new` of its entries were not
+/// known.
 pub(super) fn observe_redirect(
     resource: &Resource,
     observation: &Observation,
@@ -65,7 +67,8 @@ pub(super) fn observe_redirect(
     ObservedLocation { at: observation.at, seen, announced }
 }
 
-/// Whether the resource found at the new address is the one that was found at the old address.
+/// Returns whether the resource found at the new address is the one that was found at the old
+/// address.
 fn is_alike(resource: &Resource, found: &Found, new: usize) -> bool {
     match found {
         // Validators are sent only to the address they came from, so the server knows the resource.
@@ -100,8 +103,8 @@ pub(super) fn apply_redirect(poll: &mut Poll, before: &Resource, location: &Obse
     }
 }
 
-/// The other address that a feed gives for itself, if it does. It is reported and never followed
-/// (P23).
+/// Returns the other address that a feed gives for itself, if it does. It is reported and never
+/// followed (rule P23).
 fn announced(resource: &Resource, feed: &Feed) -> Option<String> {
     let new_feed_url = feed.extensions.iter().find(|element| element.name == "new-feed-url");
     let new_feed_url = new_feed_url.map(|element| element.text().trim().to_owned());
@@ -114,8 +117,8 @@ fn self_link(feed: &Feed) -> Option<&str> {
     feed.links.iter().find(|link| link.rel == "self").map(|link| link.href.as_str())
 }
 
-/// Whether an address is that of the resource, ignoring scheme, `www.`, a trailing slash and
-/// the fragment.
+/// Returns whether an address is that of the resource, ignoring scheme, `www.`, a trailing slash
+/// and the fragment.
 fn is_own_address(link: &str, resource: &Resource) -> bool {
     let bare = |text: &str| {
         let text = text.split('#').next().unwrap_or_default().trim_end_matches('/');

@@ -1,4 +1,4 @@
-//! From the observation of a poll to what is stored: status, schedule, and what to remember.
+//! Converts the observation of a poll to the stored data: status, schedule, and polling state.
 //!
 //! [`report`] is a pure function.
 
@@ -30,7 +30,7 @@ const WINDOW_OVERRUN: &str = "; window overrun: all are new, and some may have b
 /// The result of a poll.
 #[derive(Debug)]
 pub(super) struct PollReport {
-    /// What the store records.
+    /// The data that the store records.
     pub(super) poll: Poll,
     /// How the poll ended, as a stable word: `ok_new`, `ok_same`, `not_modified` or an error code
     /// of `docs/errors.md`.
@@ -41,18 +41,18 @@ pub(super) struct PollReport {
     pub(super) wire_bytes: u64,
 }
 
-/// What a report depends on besides the observation.
+/// The inputs of a report besides the observation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReportInputs {
     /// The bounds of poll periods.
     pub(super) bounds: ScheduleBounds,
-    /// Random from 0 to 1.
+    /// A random number from 0 to 1.
     pub(super) jitter: f64,
     /// Whether to estimate the porn rank.
     pub(super) porn_rank: bool,
 }
 
-/// The report of a poll. `records` are what it adds to the log.
+/// Returns the report of a poll. `records` are those that it adds to the log.
 pub(super) fn report(
     due: &DueResource,
     observation: Observation,
@@ -108,7 +108,7 @@ pub(super) fn report(
     PollReport { poll, outcome, took, wire_bytes }
 }
 
-/// The stable code of the outcome.
+/// Returns the stable code of the outcome.
 fn outcome(found: &Found, records: &PollRecords) -> &'static str {
     match found {
         Found::NotModified { .. } => "not_modified",
@@ -128,8 +128,8 @@ fn kind(found: &Found) -> Option<ResourceKind> {
     }
 }
 
-/// What is remembered of the response itself. Validators and hash change only with a usable
-/// body, so that a document that could not be read is requested in full again (P6, P7).
+/// Returns the stored data of the response itself. Validators and hash change only with a usable
+/// body, so that a document that could not be read is requested in full again (rules P6, P7).
 fn remembered(resource: &Resource, observation: &Observation) -> Polling {
     let mut polling = resource.polling.clone();
     if observation.doubted {
@@ -162,7 +162,7 @@ fn remembered(resource: &Resource, observation: &Observation) -> Polling {
     polling
 }
 
-/// What is remembered of a usable response.
+/// Returns the stored data of a usable response.
 fn usable(found: &Found) -> Option<&ReceivedBody> {
     match found {
         Found::Feed { received, .. } | Found::Other(received) | Found::Same(received) => {
@@ -180,7 +180,7 @@ fn count_missing_fragment(polling: &mut Polling, before: &Polling, now: DateTime
     polling.failing_since = Some(before.failing_since.unwrap_or(now));
 }
 
-/// The observation as input of the schedule.
+/// Returns the observation as input of the schedule.
 fn schedule_input(observation: &Observation, new: usize) -> schedule::PollFinding {
     match &observation.found {
         Found::NotModified { hint_s } => schedule::PollFinding::NotModified { hint_s: *hint_s },
@@ -208,7 +208,7 @@ fn schedule_input(observation: &Observation, new: usize) -> schedule::PollFindin
     }
 }
 
-/// The status of the resource after the poll.
+/// Returns the status of the resource after the poll.
 fn status(resource: &Resource, observation: &Observation, plan: &PollPlan) -> Status {
     let before = &resource.status;
     let mut status = before.clone();
@@ -272,7 +272,7 @@ fn set_http(status: &mut Status, code: u16, message: &str) {
     status.error.clear();
 }
 
-/// The repairs that the feed needed, each code once.
+/// Returns the repairs that the feed needed, each code once.
 fn repaired(feed: &Feed) -> String {
     let codes: BTreeSet<&str> = feed.repairs.iter().map(|repair| repair.code.as_str()).collect();
     let codes: Vec<&str> = codes.into_iter().collect();

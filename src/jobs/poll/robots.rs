@@ -1,5 +1,5 @@
 //! Honours the rules for feedgate in a server's `robots.txt`, before anything else is requested
-//! from the server (P40).
+//! from the server (rule P40).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use super::put_off::{PollStop, PutOff};
 const VALID_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 impl Poller {
-    /// The observation of a resource that `robots.txt` disallows; `None` if it is allowed.
+    /// Returns the observation of a resource that `robots.txt` disallows; `None` if it is allowed.
     pub(super) async fn check_robots(
         &self,
         due: &DueResource,
@@ -39,8 +39,8 @@ impl Poller {
         Ok((!is_allowed).then(|| Observation::skipped(now, Failure::disallowed(&url))))
     }
 
-    /// Whether `robots.txt` allows fetching `url`. If its server is too busy to fetch it, the
-    /// stored one decides.
+    /// Returns whether `robots.txt` allows fetching `url`. If its server is too busy to fetch it,
+    /// the stored one decides.
     pub async fn is_allowed(&self, url: &Url, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let robots = match self.robots(url, now, Patience::Interactive).await? {
             RobotsLookup::Known(robots) => robots,
@@ -49,7 +49,8 @@ impl Poller {
         Ok(robots.allows(&path_and_query(url)))
     }
 
-    /// The `robots.txt` of the server of `url`, fetched if the stored one is older than a day.
+    /// Returns the `robots.txt` of the server of `url`, fetched if the stored one is older than a
+    /// day.
     async fn robots(
         &self,
         url: &Url,
@@ -88,7 +89,7 @@ enum RobotsLookup {
     /// The server was too busy to fetch them.
     HostBusy {
         busy: HostBusy,
-        /// The rules that were known before.
+        /// The rules that were stored before.
         before: Robots,
     },
 }
@@ -148,7 +149,7 @@ impl Failure {
 }
 
 impl Observation {
-    /// The observation of a resource that was not fetched.
+    /// Returns the observation of a resource that was not fetched.
     pub(super) fn skipped(at: DateTime<Utc>, failure: Failure) -> Observation {
         let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
         let found = Found::Failure(failure);

@@ -4,8 +4,8 @@ use std::error::Error;
 
 use tracing::error;
 
-/// Runs `work` on the blocking pool, so that it neither delays other tasks nor ends the process
-/// if it panics on somebody's document (S47). `None` if it panicked.
+/// Runs `work` on the blocking pool, so that it neither delays other tasks nor ends the process if
+/// it panics on somebody's document (rule S47). `None` if it panicked.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

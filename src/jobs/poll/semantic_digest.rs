@@ -1,4 +1,4 @@
-//! The digest of what a feed means, without what changes by itself (P11).
+//! The digest of the meaning of a feed, without values that change by themselves (rule P11).
 //!
 //! Subscribers who are notified that a document changed, without its entries, must not be notified
 //! of a new `lastBuildDate` or of one more comment. The digest covers everything that is rendered
@@ -8,7 +8,7 @@ use feedgate_core::record::Digest;
 use feedgate_feed::model::{Element, Feed};
 use feedgate_feed::render;
 
-/// Elements that hold counters or times, by the end of their namespace and their name.
+/// Elements that contain counters or times, by the end of their namespace and their name.
 const VOLATILE: [(&str, &str); 8] = [
     ("modules/slash/", "comments"),
     ("modules/slash/", "hit_parade"),
@@ -19,10 +19,11 @@ const VOLATILE: [(&str, &str); 8] = [
     ("dublincore/dc/elements/1.1", "date"),
     ("tag:feedgate,2026:entry", "stated"),
 ];
-/// The namespace of link attributes that hold counters and times (RFC 4685, `thr:count` and `thr:updated`).
+/// The namespace of link attributes that contain counters and times (RFC 4685, `thr:count` and
+/// `thr:updated`).
 const THREADING: &str = "http://purl.org/syndication/thread/1.0";
 
-/// The digest of a normalized feed.
+/// Returns the digest of a normalized feed.
 pub(super) fn semantic_digest(feed: &Feed) -> Digest {
     let mut feed = feed.clone();
     feed.updated = None;

@@ -1,14 +1,13 @@
 //! Documents that several resources are parts of, fetched once for all of them.
 //!
-//! Topics that differ in nothing but their fragment are resources of their own, but one
-//! document of the publisher's, which must not be fetched once for each of them. A poll
-//! that fetched the document leaves it here; a poll of another part uses it, if it was
-//! fetched after that part's last poll and less than that part's polling period ago. While
-//! one poll fetches the document, those of other parts wait for it. So the document is
-//! fetched as often as if it had one part.
+//! Topics that differ in nothing but their fragment are resources of their own, but one document of
+//! the publisher's, which must not be fetched once for each of them. A poll that fetched the
+//! document leaves it here; a poll of another part uses it, if it was fetched after that part's
+//! last poll and less than that part's polling period ago. While one poll fetches the document,
+//! those of other parts wait for it. So the document is fetched as often as if it had one part.
 //!
-//! A ping is not answered from here: what it announces may have come after the fetch. Each
-//! node has documents of its own. They take a bounded number of bytes.
+//! A poll that was triggered by a ping does not use these documents: the announced change may have
+//! come after the fetch. Each node has documents of its own. They take a bounded number of bytes.
 
 use std::sync::Arc;
 
@@ -19,12 +18,12 @@ use crate::net::FetchedDocument;
 use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
 
-/// What all documents may take together: bodies, headers and addresses.
+/// The capacity for all documents together: bodies, headers and addresses.
 const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
 /// The most documents.
 const MOST_DOCUMENTS: usize = 4_096;
 
-/// The documents, by their address without a fragment. Clones are the same.
+/// The documents, by their address without a fragment. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct SharedDocuments(Arc<ByteCache<String, SharedDocument>>);
 
@@ -35,7 +34,7 @@ struct SharedDocument {
 }
 
 impl ByteSize for SharedDocument {
-    /// At least a document's share of the capacity, so that there are no more than
+    /// Returns at least a document's share of the capacity, so that there are no more than
     /// [`MOST_DOCUMENTS`]. The document's address is in the key, too.
     fn byte_size(&self) -> usize {
         let document = &self.document;
@@ -50,23 +49,23 @@ impl ByteSize for SharedDocument {
     }
 }
 
-/// Where a poll gets its document from.
+/// The source of a poll's document.
 #[derive(Debug)]
 pub(super) enum DocumentSource<'a> {
-    /// Another part's poll fetched it at that time.
+    /// A document that the poll of another part fetched at this time.
     Shared(DateTime<Utc>, Box<FetchedDocument>),
-    /// This poll fetches it.
+    /// The guard of a document that this poll fetches.
     Fetch(FetchGuard<'a>),
 }
 
-/// A fetch whose document others may use. If it is dropped, or fails, one of those that
-/// wait for it fetches.
+/// A fetch whose document others may use. If the fetch is dropped, or fails, one of the waiting
+/// polls fetches.
 #[derive(Debug)]
 pub(super) struct FetchGuard<'a> {
     documents: &'a ByteCache<String, SharedDocument>,
-    /// Where the document is; `None` if it is fetched for a whole resource.
+    /// The address of the document; `None` if it is fetched for a whole resource.
     url: Option<&'a String>,
-    /// `None` if nobody waits for it, because it is fetched after a ping.
+    /// `None` if no poll waits for the document, because it is fetched after a ping.
     guard: Option<FillGuard<'a, String, SharedDocument>>,
 }
 
@@ -77,7 +76,7 @@ impl Default for SharedDocuments {
 }
 
 impl SharedDocuments {
-    /// The document of a due resource, or a guard: it is this poll that fetches the document.
+    /// Returns the document of a due resource, or a guard: this poll then fetches the document.
     pub(super) async fn find_or_fetch<'a>(
         &'a self,
         due: &'a DueResource,
@@ -111,7 +110,7 @@ impl FetchGuard<'_> {
         }
     }
 
-    /// Notes that the document with these validators is still the newest.
+    /// Records that the document with these validators is still the newest.
     pub(super) fn confirm(self, validators: &Validators, fetched_at: DateTime<Utc>) {
         match self.previous() {
             Some(shared) if shared.document.validators == *validators => {
@@ -121,7 +120,7 @@ impl FetchGuard<'_> {
         }
     }
 
-    /// Leaves the document as it was: it may be new enough for others.
+    /// Leaves the document unchanged: it may be new enough for others.
     pub(super) fn give_up(self) {
         if self.guard.is_some()
             && let Some(previous) = self.previous()
@@ -179,7 +178,7 @@ mod tests {
         }
     }
 
-    /// A resource that is due, was polled then, and is polled every minute.
+    /// Returns a due resource that was last polled at this time, with a period of a minute.
     fn due(trigger: Trigger, fragment: &str, last_fetch: Option<i64>) -> DueResource {
         let topic = Topic::parse(format!("https://a.test/{fragment}")).unwrap();
         let status = Status { last_fetch: last_fetch.map(at), period_s: 60, ..Status::default() };
@@ -204,7 +203,7 @@ mod tests {
         due(Trigger::Schedule, "#a", None)
     }
 
-    /// When the document that a due resource would use was fetched.
+    /// Returns when the document that a due resource would use was fetched.
     async fn shared_at(shared: &SharedDocuments, due: &DueResource, now: i64) -> Option<i64> {
         match shared.find_or_fetch(due, at(now)).await {
             DocumentSource::Shared(fetched_at, _) => Some(fetched_at.timestamp()),

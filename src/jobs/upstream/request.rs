@@ -23,7 +23,7 @@ const PROCEDURE: &str = "rssCloudNotify";
 /// The procedure that registers at a cloud, if the feed does not name it.
 const REGISTER: &str = "rssCloud.pleaseNotify";
 
-/// Why a subscription at an upstream failed.
+/// The reason why a subscription at an upstream failed.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// The upstream did not respond.
@@ -38,7 +38,7 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// The stable code for logs and metrics, listed in `docs/errors.md`.
+    /// Returns the stable code for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             UpstreamError::Unreachable(err) => err.code(),
@@ -47,7 +47,7 @@ impl UpstreamError {
         }
     }
 
-    /// Whether the upstream decided it, so that a retry will not help soon.
+    /// Returns whether the upstream made the decision, so that a retry will not help soon.
     pub(super) fn is_final(&self) -> bool {
         match self {
             UpstreamError::Unreachable(FetchError::Forbidden { .. } | FetchError::BadUrl(_)) => {
@@ -75,8 +75,8 @@ pub struct UpstreamRequest<'a> {
     pub is_at_caller: bool,
 }
 
-/// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs
-/// only) a subscription, with our address below `public_url`.
+/// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs only) a
+/// subscription, with a callback address below `public_url`.
 pub(super) async fn send(
     client: &HttpClient,
     upstream: &Upstream,
@@ -120,7 +120,7 @@ pub async fn request_subscription(
     check_response(protocol, &reply)
 }
 
-/// The address for notifications of this upstream.
+/// Returns the address for notifications of this upstream.
 fn address(public_url: &Url, token: &str) -> Url {
     let mut own = public_url.clone();
     if let Ok(mut path) = own.path_segments_mut() {
@@ -141,7 +141,7 @@ fn websub(wanted: &UpstreamRequest<'_>, mode: &str) -> String {
         .finish()
 }
 
-/// The parts of our address, as rssCloud has them: port, path, protocol, and the domain
+/// The parts of the callback address, in the form of rssCloud: port, path, protocol, and the domain
 /// unless it is the caller's.
 struct Parts {
     port: String,
@@ -231,8 +231,8 @@ pub fn check_response(protocol: &Protocol, reply: &CallbackResponse) -> Result<(
     }
 }
 
-/// `<notifyResult success="true" msg="…"/>`, or the same in JSON; `None` if it is
-/// neither: old clouds answer with a page.
+/// Reads `<notifyResult success="true" msg="…"/>`, or the same in JSON. Returns `None` if the body
+/// is neither: old clouds respond with a page.
 fn notify_result(body: &Bytes) -> Option<(bool, String)> {
     if let Ok(root) = xml::read(body) {
         let success = root.attribute("success")?.eq_ignore_ascii_case("true");

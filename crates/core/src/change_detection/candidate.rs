@@ -10,7 +10,7 @@ use feedgate_feed::model::deleted_entry_id;
 use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, Link, Text};
 use feedgate_feed::text_extraction;
 
-/// The number of characters of a text that identify it (N3).
+/// The number of characters of a text that identify it (rule N3).
 const FINGERPRINT_CHARS: usize = 500;
 /// Parameters that track the source of a visit, and do not identify the target.
 const TRACKING: [&str; 7] = ["fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid"];
@@ -27,11 +27,11 @@ pub struct Candidate {
     /// The key of the title and the beginning of the text; `None` if other entries of the document
     /// have the same.
     pub text: Option<EntryKey>,
-    /// The future key of the entry, if the identification changes (N2).
+    /// The future key of the entry, if the identification changes (rule N2).
     pub renamed: Option<EntryKey>,
     /// The title.
     pub title: Digest,
-    /// The digest of the content (N7).
+    /// The digest of the content (rule N7).
     pub digest: Digest,
     /// The publication date given by the source.
     pub published: Option<DateTime<Utc>>,
@@ -44,7 +44,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate that is identified by its id alone.
+    /// Returns a candidate that is identified by its id alone.
     pub fn of_id(entry_id: &str, atom: String) -> Candidate {
         Candidate {
             id: EntryKey::from_id(entry_id),
@@ -61,8 +61,8 @@ impl Candidate {
         }
     }
 
-    /// A candidate from a normalized entry, before it is rendered. Keys that it shares with other
-    /// entries of the document are removed by [`FeedDocument::from_feed`].
+    /// Returns a candidate from a normalized entry, before it is rendered. Keys that it shares with
+    /// other entries of the document are removed by [`FeedDocument::from_feed`].
     fn from_entry(entry: &Entry) -> Candidate {
         let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
         let text = text_of(entry);
@@ -87,18 +87,18 @@ impl Candidate {
         }
     }
 
-    /// The publication or else the update date given by the source.
+    /// Returns the publication or else the update date given by the source.
     pub fn date(&self) -> Option<DateTime<Utc>> {
         self.published.or(self.updated)
     }
 
-    /// The keys by which the entry may be known.
+    /// Returns the keys by which the entry may be known.
     pub fn keys(&self) -> impl Iterator<Item = EntryKey> + use<> {
         [Some(self.id), self.bare, self.link, self.text].into_iter().flatten()
     }
 }
 
-/// A date given by the source, and not derived by the normalizer.
+/// Returns a date given by the source, and not derived by the normalizer.
 fn stated(entry: &Entry, date: Option<DateTime<chrono::FixedOffset>>) -> Option<DateTime<Utc>> {
     date.filter(|_| !entry.date_assumed).map(|date| date.to_utc())
 }
@@ -108,7 +108,7 @@ fn stated(entry: &Entry, date: Option<DateTime<chrono::FixedOffset>>) -> Option<
 pub struct Deletion {
     /// The key of the entry.
     pub id: EntryKey,
-    /// Its Atom id.
+    /// The Atom id of the entry.
     pub entry_id: String,
     /// The `at:deleted-entry` element of the feed.
     pub element: Element,
@@ -117,7 +117,7 @@ pub struct Deletion {
 }
 
 impl Deletion {
-    /// The deletion expressed by an element of a feed, if it is one.
+    /// Returns the deletion expressed by an element of a feed, if it is one.
     pub fn from_element(element: &Element) -> Option<Deletion> {
         let id = deleted_entry_id(element)?;
         Some(Deletion {
@@ -128,18 +128,18 @@ impl Deletion {
         })
     }
 
-    /// Whether an element of a feed is a deletion.
+    /// Returns whether an element of a feed is a deletion.
     pub fn is(element: &Element) -> bool {
         Deletion::from_element(element).is_some()
     }
 
-    /// The time of the deletion as written (RFC 3339).
+    /// Returns the time of the deletion as written (RFC 3339).
     pub fn when(&self) -> Option<&str> {
         let mut attributes = self.element.attributes.iter();
         attributes.find(|attribute| attribute.name == "when").map(|when| when.value.as_str())
     }
 
-    /// A copy with `at` as the time of the deletion, unless it has one. RFC 6721, section 3
+    /// Returns a copy with `at` as the time of the deletion, unless it has one. RFC 6721, section 3
     /// requires the time, which is all that distinguishes two deletions of the same entry.
     fn dated(mut self, at: DateTime<Utc>) -> Deletion {
         if self.when().is_none() {
@@ -166,7 +166,7 @@ pub struct FeedDocument {
 impl FeedDocument {
     /// Collects the content of a normalized feed. `oldest_first` states the order of the entries in
     /// the document. `renamed` are the future ids of the entries, if the identification changes
-    /// (N2).
+    /// (rule N2).
     pub fn from_feed(
         feed: &Feed,
         oldest_first: bool,
@@ -190,7 +190,7 @@ impl FeedDocument {
         FeedDocument { at, title, candidates, deletions }
     }
 
-    /// All keys by which its entries may be known.
+    /// Returns all keys by which its entries may be known.
     pub fn keys(&self) -> Vec<EntryKey> {
         let of_deletions = self.deletions.iter().map(|deletion| deletion.id);
         self.candidates.iter().flat_map(Candidate::keys).chain(of_deletions).collect()
@@ -211,7 +211,7 @@ fn keep_unique(candidates: &mut [Candidate], key: fn(&mut Candidate) -> &mut Opt
     }
 }
 
-/// The id without scheme and `www.`, if it is an address.
+/// Returns the id without scheme and `www.`, if it is an address.
 fn bare(id: &str) -> Option<EntryKey> {
     let (scheme, rest) = id.split_once("://")?;
     let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
@@ -219,8 +219,8 @@ fn bare(id: &str) -> Option<EntryKey> {
     is_web.then(|| EntryKey::from_id(&format!("bare {rest}")))
 }
 
-/// The link without parts that do not identify its target: scheme, `www.`, trailing slashes and
-/// tracking parameters.
+/// Returns the link without parts that do not identify its target: scheme, `www.`, trailing slashes
+/// and tracking parameters.
 fn plain_link(href: &str) -> String {
     let Ok(url) = Url::parse(href) else { return href.to_owned() };
     let host = url.host_str().unwrap_or_default();
@@ -236,7 +236,7 @@ fn plain_link(href: &str) -> String {
     format!("{host}{port}{}?{}#{fragment}", url.path().trim_end_matches('/'), query.join("&"))
 }
 
-/// The title and the beginning of the text, if there is any.
+/// Returns the title and the beginning of the text, if there is any.
 fn fingerprint(title: &str, text: &str) -> Option<EntryKey> {
     let beginning: String = folded(text).chars().take(FINGERPRINT_CHARS).collect();
     let title = folded(title);
@@ -244,7 +244,7 @@ fn fingerprint(title: &str, text: &str) -> Option<EntryKey> {
     says_something.then(|| EntryKey::from_id(&format!("text {title}\u{1f}{beginning}")))
 }
 
-/// The text of the content, or else of the summary, without markup.
+/// Returns the text of the content, or else of the summary, without markup.
 fn text_of(entry: &Entry) -> String {
     match &entry.content {
         Some(Content::Text(text)) => text.to_plain(),

@@ -38,7 +38,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// The entry with this key.
+    /// Returns the entry with this key.
     pub fn get(&self, key: EntryKey) -> Option<&KnownEntry> {
         self.by_key.get(&key)
     }

@@ -1,4 +1,4 @@
-//! Matches candidates with known entries (N3, N4).
+//! Matches candidates with known entries (rules N3, N4).
 
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ pub(super) fn matched(document: &FeedDocument, known: &Known) -> Vec<Match> {
     let by_signs = |candidate: &Candidate| same(candidate, known);
     match_rest(candidates, &mut matched, &mut taken, by_signs, Match::Renamed);
 
-    // If nearly all entries have another id, the ids have changed and not the entries (N4).
+    // If nearly all entries have another id, the ids have changed and not the entries (rule N4).
     let mut others = (matched.clone(), taken.clone());
     let by_any = |candidate: &Candidate| {
         let by_text = candidate.text.and_then(|text| known.get(text));
@@ -67,7 +67,7 @@ fn match_rest<'k>(
     }
 }
 
-/// Returns the known entry that a candidate is although its id differs (N3).
+/// Returns the known entry that a candidate is although its id differs (rule N3).
 ///
 /// "link + (title or fingerprint) and the same publication date": if both have a date, the dates
 /// must be equal to the second, and title and link, or else the text, must match. If neither has a

@@ -1,4 +1,4 @@
-//! Distinguishes new entries from old ones that were not known (N5).
+//! Distinguishes new entries from old ones that were not known (rule N5).
 
 use chrono::{DateTime, TimeDelta, Utc};
 

@@ -1,4 +1,4 @@
-//! The classify, case by case.
+//! Tests of the classification, case by case.
 
 use super::*;
 use crate::record::{Digest, Seq};
@@ -10,7 +10,7 @@ fn at(hours: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + HOUR * i32::try_from(hours).unwrap()
 }
 
-/// An entry with this id, link, text and hour of publication.
+/// Returns an entry with this id, link, text and hour of publication.
 fn entry(id: &str, link: &str, text: &str, published: Option<i64>) -> Entry {
     let link = Link { rel: "alternate".into(), href: link.into(), ..Link::default() };
     Entry {
@@ -24,18 +24,18 @@ fn entry(id: &str, link: &str, text: &str, published: Option<i64>) -> Entry {
     }
 }
 
-/// An entry that is like no other.
+/// Returns an entry that differs from all others.
 fn nth(n: usize, published: Option<i64>) -> Entry {
     entry(&format!("urn:x:{n}"), &format!("https://a.test/{n}"), &format!("the {n}th"), published)
 }
 
-/// A document that lists them oldest first.
+/// Returns a document that lists these entries oldest first.
 fn document(entries: Vec<Entry>) -> FeedDocument {
     let title = Some(Text::plain("Tides"));
     FeedDocument::from_feed(&Feed { title, entries, ..Feed::default() }, true, None, at(0))
 }
 
-/// What is known once a document has been kept.
+/// Returns the known entries after a document has been stored.
 fn known(document: &FeedDocument) -> Known {
     let entries = document.candidates.iter().zip(1..);
     let named = entries.flat_map(|(candidate, first)| {
@@ -56,12 +56,12 @@ fn known(document: &FeedDocument) -> Known {
     named.collect()
 }
 
-/// The entry whose id is that of the first [`nth`].
+/// Returns the entry whose id is that of the first [`nth`].
 fn first_of(known: &Known) -> KnownEntry {
     known.get(EntryKey::from_id("urn:x:1")).unwrap().clone()
 }
 
-/// A feed that was well an hour ago and publishes once a day.
+/// Returns the state of a feed that was fetched successfully an hour ago and publishes once a day.
 fn standing() -> Baseline {
     Baseline {
         is_known: true,
@@ -72,7 +72,7 @@ fn standing() -> Baseline {
     }
 }
 
-/// A letter for each entry of `after`: New, Old, Renamed, Updated, Waiting, Known.
+/// Returns a letter for each entry of `after`: New, Old, Renamed, Updated, Waiting, Known.
 fn classified(before: Vec<Entry>, after: Vec<Entry>) -> String {
     letters(&classify(&document(after), &known(&document(before)), &standing(), at(0)))
 }

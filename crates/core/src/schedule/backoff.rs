@@ -1,7 +1,7 @@
 //! The delay after a failure, by its class.
 //!
-//! Polling never ends (P30): the longest delay is a month, and a ping or a new subscription causes
-//! an immediate poll.
+//! Polling never ends (rule P30): the longest delay is a month, and a ping or a new subscription
+//! causes an immediate poll.
 
 use std::time::Duration;
 
@@ -16,23 +16,25 @@ const MINUTE_S: u32 = 60;
 const HOUR_S: u32 = 3_600;
 const DAY_S: u32 = 24 * HOUR_S;
 
-/// The longest delay of a failing resource, which may recover tomorrow …
+/// The longest delay of a resource that has been failing for less than a month: a day, because the
+/// resource may recover tomorrow.
 const LONGEST_FAILING_S: u32 = DAY_S;
-/// … for a month, after which it is polled once a week (P29, P30).
+/// The time of failures after which a resource is polled once a week: a month (rules P29, P30).
 const DEAD_FROM: Duration = Duration::from_secs(30 * DAY_S as u64);
 const LONGEST_DEAD_S: u32 = 7 * DAY_S;
 /// A resource that is gone is polled once a month.
 const GONE_S: u32 = 30 * DAY_S;
-/// The delay for a broken document, which publishers repair within hours (P31).
+/// The delay for a broken document, which publishers repair within hours (rule P31).
 const LONGEST_UNUSABLE_S: u32 = 6 * HOUR_S;
-/// The first and the longest delay after 429 without `Retry-After` (P26).
+/// The first and the longest delay after 429 without `Retry-After` (rule P26).
 const SLOW_DOWN_S: u32 = 10 * MINUTE_S;
 const LONGEST_SLOW_DOWN_S: u32 = 6 * HOUR_S;
-/// The maximum `Retry-After` that is followed (P25).
+/// The maximum `Retry-After` that is followed (rule P25).
 const LONGEST_RETRY_AFTER_S: u32 = DAY_S;
-/// A resource counts as gone after this many responses of 410 …
+/// The number of responses of 410 after which a resource counts as gone.
 const GONE_TIMES: u32 = 3;
-/// … over this time (`docs/contributing/polling.md`, "Responses and their consequences").
+/// The time over which the responses of 410 must have come (`docs/contributing/polling.md`,
+/// "Responses and their consequences").
 const GONE_FOR: Duration = Duration::from_secs(48 * 3_600);
 
 /// A failed poll.
@@ -45,8 +47,8 @@ pub struct PollSetback {
 }
 
 impl FailureClass {
-    /// The minimum delay in seconds (P29: five minutes). Failures that need manual repair get an
-    /// hour.
+    /// Returns the minimum delay in seconds: five minutes, or an hour for failures that need manual
+    /// repair (rule P29).
     fn base_s(self) -> u32 {
         match self {
             FailureClass::Tls | FailureClass::Denied | FailureClass::Forbidden => HOUR_S,
@@ -54,7 +56,7 @@ impl FailureClass {
         }
     }
 
-    /// The maximum delay in seconds after failures for the time `failing`.
+    /// Returns the maximum delay in seconds after failures for the time `failing`.
     fn cap_s(self, failing: Duration) -> u32 {
         match self {
             FailureClass::Unusable => LONGEST_UNUSABLE_S,
@@ -68,7 +70,7 @@ impl FailureClass {
 
 /// Counts a failure.
 pub(super) fn count(polling: &mut Polling, setback: &PollSetback, now: DateTime<Utc>) {
-    // A 429 is no sign of a dead feed (P26).
+    // A 429 is no sign of a dead feed (rule P26).
     if setback.class == FailureClass::SlowDown {
         polling.slow_downs = polling.slow_downs.saturating_add(1);
     } else {
@@ -85,7 +87,7 @@ pub(super) fn forget(polling: &mut Polling) {
     (polling.gone, polling.slow_downs) = (0, 0);
 }
 
-/// Whether the resource counts as permanently gone.
+/// Returns whether the resource counts as permanently gone.
 pub fn is_gone(polling: &Polling, now: DateTime<Utc>) -> bool {
     let since = polling.failing_since.unwrap_or(now);
     polling.gone >= GONE_TIMES && now >= since + GONE_FOR

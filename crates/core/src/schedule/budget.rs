@@ -1,58 +1,59 @@
-//! The operator's poll budget: one dial for all resources and all nodes.
+//! The operator's poll budget: one factor for all resources and all nodes.
 //!
-//! A resource's period answers to `k` only where its rate decides it. So each poll
-//! leaves behind how the period depends on `k` ([`Demand`]); the store adds that up for
-//! all resources, and [`steer`] turns the dial by what comes out. The sum is what *will*
-//! be polled once everybody has been planned with this `k`, not what is polled now, so
-//! that the dial does not run ahead of resources that are asked every few hours.
+//! The period of a resource depends on `k` only where its rate decides the period. So each poll
+//! stores how the period depends on `k` ([`Demand`]); the store sums the demands of all resources,
+//! and [`steer`] adjusts the factor to the sum. The sum is the rate of polls that *will* result
+//! once every resource has been planned with this `k`, not the current one, so that the factor does
+//! not run ahead of resources that are polled every few hours.
 
 use super::period::{LONGEST_S, Period};
 use super::reason::PeriodReason;
 use super::{K_LEAST, ScheduleBounds};
 
-/// `k` is not turned further than this; periods have their own bounds long before.
+/// The maximum of `k`; periods reach their own bounds long before.
 const K_MOST: f64 = K_LEAST * 10_000.0;
-/// The dial is turned by this much at a time at most.
+/// The bounds of the factor by which one step changes `k`.
 const SMALLEST_TURN: f64 = 0.9;
 const LARGEST_TURN: f64 = 1.1;
 
-/// Two demands that differ by no more than one part in so many are taken for the same.
+/// Two demands that differ by at most one part in this many count as the same.
 const NEAR: u64 = 20;
 
 /// How a resource's period depends on `k`: it is `unit_ms * k / K_LEAST`, but at least
 /// `least_s`, and no more than six hours unless `least_s` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// In milliseconds; 0 if it does not depend on `k`.
+    /// The period in milliseconds at the least `k`; 0 if the period does not depend on `k`.
     pub unit_ms: u64,
-    /// In seconds.
+    /// The minimum of the period in seconds.
     pub least_s: u32,
 }
 
 impl Default for Demand {
-    /// The assumed demand of a resource that was not planned yet.
+    /// Returns the assumed demand of a resource that was not planned yet.
     fn default() -> Demand {
         Demand { unit_ms: 0, least_s: 3_600 }
     }
 }
 
 impl Demand {
-    /// Whether it is so near to another that the sum of all does not tell: a budget is kept
-    /// to some percent at best, and a rate that only dies away moves less than this a day.
+    /// Returns whether a demand is so near to another that the difference does not matter in the
+    /// sum of all: a budget is kept to some percent at best, and a rate that only decays changes
+    /// less than this a day.
     pub fn is_about(self, other: Demand) -> bool {
         let (less, more) = (self.unit_ms.min(other.unit_ms), self.unit_ms.max(other.unit_ms));
         self.least_s == other.least_s && more - less <= more / NEAR
     }
 
-    /// The period with this `k`, in seconds.
+    /// Returns the period with this `k`, in seconds.
     pub fn period_s(self, k: f64) -> f64 {
         let wanted = self.unit_ms as f64 / 1_000.0 * k / K_LEAST;
         wanted.min(f64::from(LONGEST_S)).max(f64::from(self.least_s))
     }
 
-    /// The demand of a resource that came out with `period`, where `free_s` are its
-    /// seconds by its rate at the least `k`, `weight` is that of its subscribers, and
-    /// `floor_s` is what was promised.
+    /// Returns the demand of a resource with this `period`, where `free_s` is the period in seconds
+    /// by its rate at the least `k`, `weight` is the weight of its subscribers, and `floor_s` is
+    /// the promised minimum.
     pub(super) fn from_period(period: Period, free_s: f64, weight: f64, floor_s: u32) -> Demand {
         let answers = match period.reason() {
             PeriodReason::Unknown | PeriodReason::Rate { .. } | PeriodReason::Rationed { .. } => {
@@ -77,19 +78,19 @@ impl Demand {
     }
 }
 
-/// The next `k`, where `planned` polls a second would come of the present one and
-/// `budget` is what the operator allows. With polls to spare, `k` falls to [`K_LEAST`]
-/// and no further.
+/// Returns the next `k`, where `planned` is the rate of polls per second that results from the
+/// present one and `budget` is the rate that the operator allows. With a surplus in the budget, `k`
+/// falls to [`K_LEAST`] and no further.
 pub fn steer(k: f64, planned: f64, budget: f64) -> f64 {
     let turn = (planned / budget).clamp(SMALLEST_TURN, LARGEST_TURN);
     (k * turn).clamp(K_LEAST, K_MOST)
 }
 
 impl ScheduleBounds {
-    /// How many times longer than usual the period of what has `subscribers` is, and
-    /// the weight of those. Subscribers weigh only where the budget does not suffice
-    /// for all: they decide who waits, and never make a publisher be asked more often
-    /// than [`K_LEAST`] does.
+    /// Returns the factor by which the period of a resource with `subscribers` is longer than
+    /// usual, and the weight of these subscribers. Subscribers have weight only where the budget
+    /// does not suffice for all resources: they decide which resource waits, and never cause more
+    /// polls than [`K_LEAST`] does.
     pub(super) fn stretch(&self, subscribers: u32) -> (f64, f64) {
         let weight = 1.0 + f64::from(subscribers).ln_1p();
         ((self.k / weight.sqrt() / K_LEAST).max(1.0), weight)
@@ -100,7 +101,7 @@ impl ScheduleBounds {
 mod tests {
     use super::*;
 
-    /// Polls a second of resources with these demands.
+    /// Returns the polls per second of resources with these demands.
     fn planned(demands: &[Demand], k: f64) -> f64 {
         demands.iter().map(|demand| 1.0 / demand.period_s(k)).sum()
     }

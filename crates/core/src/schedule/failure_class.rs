@@ -30,7 +30,7 @@ pub enum FailureClass {
 }
 
 impl FailureClass {
-    /// The class of a status code without a document.
+    /// Returns the class of a status code without a document.
     pub fn of_status(code: u16) -> FailureClass {
         match code {
             401 | 403 => FailureClass::Denied,

@@ -12,10 +12,10 @@ const HOUR_S: u32 = 3_600;
 /// were found 1.5 times as late, and those of busy feeds no sooner.
 pub const LONGEST_S: u32 = 6 * HOUR_S;
 
-/// The jitter of a period that follows from the rate, as a share and as a maximum (P44).
+/// The jitter of a period that follows from the rate, as a share and as a maximum (rule P44).
 pub(super) const JITTER: f64 = 0.1;
 pub(super) const LONGEST_JITTER_S: f64 = 1_800.0;
-/// The jitter of a period that follows from failures (P29).
+/// The jitter of a period that follows from failures (rule P29).
 pub(super) const FAILURE_JITTER: f64 = 0.2;
 
 /// Seconds between two polls of the same resource.
@@ -32,23 +32,23 @@ pub struct Period {
 }
 
 impl Period {
-    /// The period in seconds.
+    /// Returns the period in seconds.
     pub fn as_secs(self) -> u32 {
         self.secs
     }
 
-    /// The reason for the period.
+    /// Returns the reason for the period.
     pub fn reason(self) -> PeriodReason {
         self.reason
     }
 
-    /// Whether jitter may not undercut any of it.
+    /// Returns whether jitter may not undercut any part of the period.
     pub fn is_promised(self) -> bool {
         self.least_s >= self.secs
     }
 
     /// Returns the time of the next fetch after one at `now`. `jitter` is random from 0 to 1, and
-    /// spreads polls that started together (P44).
+    /// spreads polls that started together (rule P44).
     pub fn next(self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let secs = f64::from(self.secs);
         self.between(now, (secs - self.jitter_s, secs + self.jitter_s), jitter)
@@ -56,7 +56,7 @@ impl Period {
 
     /// Returns the time of the second fetch after a first one at `now`: at a random time from the
     /// minimum to the end of the period, so that resources subscribed together do not stay
-    /// synchronized (P44, "initial phase").
+    /// synchronized (rule P44, "initial phase").
     pub fn next_after_first(self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let secs = f64::from(self.secs);
         if self.is_promised() {
@@ -70,7 +70,7 @@ impl Period {
         now + Duration::from_secs_f64(from + (to - from).max(0.0) * jitter.clamp(0.0, 1.0))
     }
 
-    /// The maximum shift of the next fetch in either direction, in seconds.
+    /// Returns the maximum shift of the next fetch in either direction, in seconds.
     pub(in super::super) fn jitter_s(self) -> f64 {
         self.jitter_s
     }

@@ -17,9 +17,9 @@ pub(super) const UNREACHED_PER_HOUR: f64 = 1.0;
 /// The assumed rate of a feed while nothing is known about it: one entry per day.
 const UNKNOWN_PER_HOUR: f64 = 1.0 / 24.0;
 
-/// The rate after the first good fetch, from the dates of the entries found: what the
-/// moving average would be if they had been seen as they came. Dates in the future
-/// are not believed; without any, an entry a day is assumed.
+/// Returns the rate after the first successful fetch, from the dates of the entries found: the
+/// value that the moving average would have if the entries had been found when they were published.
+/// Dates in the future are ignored; without any date, an entry a day is assumed.
 pub(super) fn first_rate(dates: impl Iterator<Item = DateTime<Utc>>, now: DateTime<Utc>) -> f64 {
     let weight = std::f64::consts::LN_2 / HALF_LIFE_HOURS;
     let hours = dates.map(|date| (now - date).num_seconds() as f64 / 3_600.0);
@@ -30,9 +30,9 @@ pub(super) fn first_rate(dates: impl Iterator<Item = DateTime<Utc>>, now: DateTi
     if weights.is_empty() { UNKNOWN_PER_HOUR } else { weights.iter().sum() }
 }
 
-/// The moving average of entries per hour after a good fetch that found `new` ones.
+/// Returns the moving average of entries per hour after a successful fetch that found `new` ones.
 ///
-/// The first fetch says nothing about a rate: what it finds may be years old; see
+/// The first fetch gives no information about a rate, because its entries may be years old; see
 /// [`first_rate`].
 pub(super) fn rate_after(before: &Polling, new: usize, now: DateTime<Utc>) -> f64 {
     let Some(rate_at) = before.rate_at else { return before.entries_per_hour };

@@ -69,7 +69,7 @@ pub enum PeriodReason {
 }
 
 impl PeriodReason {
-    /// The word for programs. Never changes once released.
+    /// Returns the word for programs. Never changes once released.
     pub fn word(self) -> &'static str {
         match self {
             PeriodReason::Unknown => "unknown",

@@ -17,17 +17,18 @@ const DAY_S: u32 = 24 * HOUR_S;
 
 /// The minimum rate: one entry per month.
 const SLOWEST_PER_HOUR: f64 = 1.0 / 720.0;
-/// A resource without new entries for this long …
+/// The time without new entries after which a resource counts as silent.
 const SILENT_FROM: Duration = Duration::from_secs(180 * DAY_S as u64);
-/// … is polled once a day.
+/// The period of a silent resource: a day.
 const SILENT_S: u32 = DAY_S;
 /// The minimum number of entries of a document for which a full window is considered.
 pub(super) const LEAST_WINDOW: u32 = 3;
 /// The number of polls while new entries fill the window once.
 const LOOKS_A_WINDOW: f64 = 3.0;
-/// The factor for a server that sends the whole document every time …
+/// The factor for a server that sends the whole document every time.
 const UNCONDITIONAL_TIMES: u32 = 3;
-/// … and the factor if the document is large (P54: 15 and 60 minutes, with a minimum of 5).
+/// The factor for a server that sends a large document every time: 15 and 60 minutes, with a
+/// minimum of 5 (rule P54).
 const LARGE_TIMES: u32 = 12;
 const LARGE_BYTES: u32 = 256 * 1_024;
 
@@ -68,7 +69,7 @@ pub(super) struct PeriodSteps {
 }
 
 impl PeriodSteps {
-    /// The current period in seconds.
+    /// Returns the current period in seconds.
     pub(super) fn secs(&self) -> u32 {
         self.secs
     }
@@ -100,8 +101,8 @@ impl PeriodSteps {
         }
     }
 
-    /// Raises the period of a resource with a reliable upstream, for which polls are a backup (P53:
-    /// once a day).
+    /// Raises the period of a resource with a reliable upstream, for which polls are a backup, to
+    /// once a day (rule P53).
     pub(super) fn rarely(&mut self) {
         self.lengthen(DAY_S, PeriodReason::Pushed);
     }
@@ -126,7 +127,7 @@ impl PeriodSteps {
     }
 }
 
-/// The minimum interval between polls of a resource of this kind, in seconds.
+/// Returns the minimum interval between polls of a resource of this kind, in seconds.
 fn floor_s(kind: ResourceKind) -> u32 {
     match kind {
         ResourceKind::Feed | ResourceKind::Unknown | ResourceKind::Collection => 60,
@@ -159,7 +160,7 @@ pub(super) fn steady(
 
 const SILENT_DELTA: chrono::TimeDelta = chrono::TimeDelta::seconds(SILENT_FROM.as_secs() as i64);
 
-/// `T = k / sqrt(rate)`.
+/// Computes the period by the rate: `T = k / sqrt(rate)`.
 fn adaptive(subscribers: u32, polling: &Polling, bounds: &ScheduleBounds) -> PeriodSteps {
     let is_known = polling.rate_at.is_some();
     let rate = if is_known { polling.entries_per_hour } else { UNREACHED_PER_HOUR };
@@ -187,12 +188,12 @@ fn guard_window(steps: &mut PeriodSteps, polling: &Polling) {
         steps.at_most(steps.secs() / 2, PeriodReason::WindowOverrun);
     }
     let hours = f64::from(entries) / (LOOKS_A_WINDOW * polling.entries_per_hour);
-    // Saturates, because a rate of zero never fills the window.
+    // The conversion saturates, because a rate of zero never fills the window.
     steps.at_most((hours * f64::from(HOUR_S)) as u32, PeriodReason::Window { entries });
 }
 
 /// Raises the period by the cost of a poll for the publisher, unless its headers allow shorter ones
-/// (P54).
+/// (rule P54).
 fn be_polite(steps: &mut PeriodSteps, polling: &Polling, bounds: &ScheduleBounds) {
     let least = bounds.min_period_s;
     steps.at_least(least, PeriodReason::MinPeriod);

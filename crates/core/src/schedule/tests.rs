@@ -1,4 +1,4 @@
-//! The schedule, rule by rule.
+//! Tests of the schedule, rule by rule.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -11,7 +11,7 @@ fn at(hours: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::hours(hours)
 }
 
-/// What answers 304 and brings `per_day` entries.
+/// Returns the state of a resource that responds with 304 and has `per_day` new entries.
 fn steady(per_day: f64) -> Polling {
     Polling {
         validators: Validators { etag: Some(b"\"1\"".to_vec()), ..Validators::default() },
@@ -32,7 +32,7 @@ fn planned(polling: Polling, found: &PollFinding) -> PollPlan {
     plan(held(polling), found, &BOUNDS, at(0), 0.5)
 }
 
-/// The period of a resource that is well, in seconds, and the word for its reason.
+/// Returns the period of a resource without failures, in seconds, and the word for its reason.
 fn period(polling: Polling, bounds: &ScheduleBounds) -> (u32, &'static str) {
     let plan = plan(held(polling), &SAME, bounds, at(0), 0.5);
     (plan.period.as_secs(), plan.period.reason().word())
@@ -149,24 +149,24 @@ fn p54_a_server_that_cannot_say_not_modified_is_asked_less() {
         ("it says that a minute is enough",  consents,        (300, "min_period")),
     ];
     for (why, polling, want) in cases {
-        // Failure leaves alone what is known of the server's manners.
+        // A failure changes nothing about the server's support of conditional requests.
         let steps = steps::steady(ResourceKind::Feed, 1, &polling, &bounds, at(0));
         let (period, ..) = steps.finish();
         assert_eq!((period.as_secs(), period.reason().word()), want, "{why}");
     }
 }
 
-/// What failed so often already, and is polled every 684 s when it is well.
+/// Returns the state of a resource with so many failures, whose period without them is 684 s.
 fn failed(failures: u32) -> Polling {
     Polling { failures, ..steady(24.0) }
 }
 
-/// What is polled as often as anything.
+/// Returns the state of a resource that is polled as often as possible.
 fn busy() -> Polling {
     steady(24.0 * 100.0)
 }
 
-/// What has been failing for a month.
+/// Returns the state of a resource that has been failing for a month.
 fn dead() -> Polling {
     Polling { failing_since: Some(at(-30 * 24)), ..failed(60) }
 }
@@ -179,8 +179,8 @@ fn told(class: FailureClass, secs: u32) -> PollSetback {
     PollSetback { class, retry_after_s: Some(secs) }
 }
 
-/// Checks the seconds to the next poll after a setback, and the word for why; and that
-/// everything is forgotten once it is well again.
+/// Checks the seconds to the next poll after a failure, and the word for the reason; and that a
+/// success resets the failures.
 fn stays_away(cases: &[(&str, Polling, PollSetback, u32, &str)]) {
     for (why, polling, setback, want, code) in cases {
         let plan = planned(polling.clone(), &PollFinding::Failure(*setback));

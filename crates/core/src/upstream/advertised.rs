@@ -1,4 +1,4 @@
-//! What a document offers: the hub or cloud it names, read as publishers write it.
+//! The hub or cloud that a document advertises, read from the forms that publishers use.
 
 use std::time::Duration;
 
@@ -10,36 +10,37 @@ use feedgate_protocol::Protocol;
 
 /// The longest address taken from a feed, in bytes.
 const LONGEST_BYTES: usize = 2_048;
-/// Where the scripting.com namespace is (source.scripting.com, "source:cloud").
+/// The namespace of scripting.com (source.scripting.com, "source:cloud").
 const SOURCE: &str = "http://source.scripting.com/";
-/// rssCloud: "You must renew your subscription every 24 hours because they expire after
-/// 25 hours" (seed 000). An hour sooner, so that a failure leaves time for another try.
+/// The renewal interval at a cloud. rssCloud: "You must renew your subscription every 24 hours
+/// because they expire after 25 hours" (seed 000). The value is an hour less than 24, so that a
+/// failure leaves time for another try.
 const CLOUD_RENEWAL: Duration = Duration::from_secs(23 * 3_600);
 
 /// A hub or a cloud, as a resource advertises it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdvertisedUpstream {
-    /// How it is spoken to; a procedure is the one that registers.
+    /// The protocol of the upstream; a procedure in it is the one that registers.
     pub protocol: Protocol,
     /// The address of the hub or the cloud.
     pub endpoint: String,
-    /// The address under which it knows the resource.
+    /// The address under which the upstream knows the resource.
     pub topic: String,
 }
 
 impl AdvertisedUpstream {
-    /// Host and port of the hub or the cloud, the unit in which requests to them are
-    /// bounded; empty if the endpoint is no address.
+    /// Returns the host and port of the hub or the cloud, the unit in which requests to them are
+    /// limited; empty if the endpoint is no address.
     pub fn host(&self) -> String {
         Url::parse(&self.endpoint).map(|url| host(&url)).unwrap_or_default()
     }
 
-    /// What a document offers. `links` are the relation and absolute target of the links
-    /// in the answer's headers, which count before those in the document (WebSub
-    /// `#discovery`); `url` is where the resource is fetched.
+    /// Returns the hub or cloud that a document advertises. `links` are the relation and absolute
+    /// target of the links in the response headers, which take precedence over those in the
+    /// document (WebSub `#discovery`); `url` is where the resource is fetched.
     ///
-    /// A hub counts before a cloud, because it sends what is new and signs it;
-    /// `<source:cloud>` before `<cloud>`, which cannot say "https".
+    /// A hub takes precedence over a cloud, because a hub sends the new entries and signs them;
+    /// `<source:cloud>` takes precedence over `<cloud>`, which cannot express "https".
     pub fn find_in(
         links: &[(String, String)],
         feed: Option<&Feed>,
@@ -52,7 +53,7 @@ impl AdvertisedUpstream {
         };
         let own = header("self").or_else(|| element("self")).filter(|own| is_address(own));
         let topic = own.map_or(url, String::as_str).to_owned();
-        // The password of a private feed is no business of its hub's (rule S49).
+        // The password of a private feed must not be sent to its hub (rule S49).
         if !is_address(&topic) || !is_address(url) {
             return None;
         }
@@ -80,7 +81,7 @@ impl AdvertisedUpstream {
         Some(AdvertisedUpstream { protocol, endpoint, topic })
     }
 
-    /// Whether it is an address below `own`: nobody need tell us what we tell ourselves.
+    /// Returns whether the upstream is below `own`, which is this gateway itself.
     pub fn is_within(&self, own: &Url) -> bool {
         let home = own.path().trim_end_matches('/');
         Url::parse(&self.endpoint).is_ok_and(|url| {
@@ -90,7 +91,7 @@ impl AdvertisedUpstream {
         })
     }
 
-    /// When to ask for more time, if what is given now lasts for `lease`.
+    /// Returns when to renew a subscription whose lease lasts for `lease` from now.
     pub fn renewal(&self, lease: Duration) -> Duration {
         match self.protocol {
             Protocol::WebSub => (lease / 2).max(Duration::from_secs(60)),
@@ -99,8 +100,8 @@ impl AdvertisedUpstream {
     }
 }
 
-/// `<cloud domain port path registerProcedure protocol>` (RSS 2.0, "cloud"), whatever
-/// the case of its names.
+/// Reads `<cloud domain port path registerProcedure protocol>` (RSS 2.0, "cloud"), whatever the
+/// case of its names.
 fn cloud(element: &Element) -> Option<(Protocol, String)> {
     let named = |name: &str| {
         let mut attributes = element.attributes.iter();
@@ -117,7 +118,7 @@ fn cloud(element: &Element) -> Option<(Protocol, String)> {
     let port: u16 = named("port").unwrap_or("80").parse().ok()?;
     let is_tls = port == 443 || named("protocol")?.eq_ignore_ascii_case("https-post");
     let scheme = if is_tls { "https" } else { "http" };
-    // Some write an address where the name of a host belongs.
+    // Some publishers write an address in place of a host name.
     let domain = named("domain")?;
     let domain = domain.split_once("://").map_or(domain, |(_, rest)| rest);
     let domain = domain.trim_end_matches('/');
@@ -127,7 +128,8 @@ fn cloud(element: &Element) -> Option<(Protocol, String)> {
     is_address(&endpoint).then_some((protocol, endpoint))
 }
 
-/// Whether requests may be made to it: of the web, no password in it, not endless.
+/// Returns whether requests may be sent to an address: it is a web address, has no password, and is
+/// not too long.
 fn is_address(text: &str) -> bool {
     text.len() <= LONGEST_BYTES
         && Url::parse(text).is_ok_and(|url| {
@@ -170,7 +172,7 @@ mod tests {
         Element { namespace, name, children, ..Element::default() }
     }
 
-    /// Protocol, procedure, endpoint and topic.
+    /// Returns protocol, procedure, endpoint and topic.
     fn told(offer: Option<AdvertisedUpstream>) -> Option<(&'static str, String, String, String)> {
         let offer = offer?;
         let procedure = offer.protocol.procedure().to_owned();

@@ -1,4 +1,4 @@
-//! Hosts and resources take turns, and nothing is begun twice or after its claim.
+//! Tests: hosts and resources take turns, and no delivery begins twice or after its claim.
 
 use std::time::Duration;
 
