@@ -1,24 +1,24 @@
--- What feedgate watches: resources, where they are fetched, when they are polled next, and how
--- each of them asks to be followed.
+-- Watched resources: where they are fetched, when they are polled next, and the upstreams that they
+-- advertise.
 --
--- How all files here are written:
+-- Conventions of all files here:
 --
--- * SQLite and PostgreSQL run the same text. What they spell differently stands in braces
---   (see sql.rs of the store): {number} is a primary key that the database numbers, {serial}
---   such a number that is only part of the {key}, {alias} a primary key numbered elsewhere, and
---   {compact} stores a table in the order of its key.
--- * Times are microseconds since 1970 in UTC, durations are microseconds unless the name of
---   the column says otherwise, booleans are 0 and 1, and documents of our own are JSON.
--- * Tables about one resource begin their keys with its number, so that all rows of a resource
---   can be kept together.
+-- * SQLite and PostgreSQL run the same text. Differences are written in braces (see sql.rs of the
+--   store): {number} is a primary key that the database numbers, {serial} such a number that is
+--   only part of the {key}, {alias} a primary key numbered elsewhere, and {compact} stores a table
+--   in the order of its key.
+-- * Times are microseconds since 1970 in UTC, durations are microseconds unless the name of the
+--   column says otherwise, booleans are 0 and 1, and documents of this program are JSON.
+-- * Tables about one resource begin their keys with its number, so that all rows of a resource can
+--   be kept together.
 -- * Wide columns come last: SQLite reads past them to reach the columns behind.
 -- * An index names the statements that need it; a table without one is read by its key.
 
--- One row is one watched resource, or one collection of resources. Every poll writes this row,
--- so it is narrow; what seldom changes is in resource_details.
+-- One row is one watched resource, or one collection of resources. Every poll writes this row, so
+-- it is narrow; columns that seldom change are in resource_details.
 create table resources (
     id               {number},
-    -- Its URL, byte for byte as the first subscriber sent it.
+    -- The URL of the resource, byte for byte as the first subscriber sent it.
     topic            text   not null unique,
     -- The URL that is polled; differs after a permanent redirect.
     fetch_url        text   not null,
@@ -28,48 +28,49 @@ create table resources (
     head             bigint not null default 0, -- the greatest seq of its log; 0: the log is empty
     body_version     bigint not null default 0, -- how often its body changed (bodies.version)
     failing          bigint not null default 0, -- 1: its status is an error
-    -- Its subscriptions and collection memberships; 0: not polled.
+    -- Subscriptions and collection memberships of the resource; 0: not polled.
     subscribers      bigint not null default 0,
-    -- Since when it has no subscribers; null: it has some, or maintenance has not looked yet.
+    -- Since when there are no subscribers; null: there are some, or maintenance has not checked
+    -- yet.
     unwatched_since  bigint,
     next_fetch       bigint not null,          -- when the schedule or a ping wants the next fetch
-    -- When it may be claimed: next_fetch, unless something delays it.
+    -- When the resource may be claimed: next_fetch, unless something delays it.
     due_at           bigint not null,
     claimed_until    bigint,                   -- until when a node polls it; null: no node does
-    -- Why it was delayed since its last poll; null: it was not.
+    -- Why the resource was delayed since its last poll; null: it was not.
     delay_reason     text,
     fetched_at       bigint,                   -- when the last poll ended; null: never polled
-    -- 1: a ping waits for a poll; 2: the current poll answers the ping.
+    -- 1: a ping waits for a poll; 2: the current poll is the response to the ping.
     pinged           bigint not null default 0,
-    -- At least this long from the last fetch to one that a ping causes.
+    -- The least time from the last fetch to one that a ping causes.
     ping_interval    bigint not null default 0,
     -- Seconds between polls by the last decision; 0: none yet.
     period_s         bigint not null default 0,
-    -- The poll budget makes the period no shorter than this.
+    -- The minimum of the period, whatever the poll budget allows.
     min_period_s     bigint not null default 3600,
     -- The period before the poll budget stretches it; 0: it is not stretched.
     base_period_ms   bigint not null default 0,
-    -- How often its status went into or out of error, to gone, or moved.
+    -- How often the status went into or out of error, to gone, or moved.
     status_version   bigint not null default 0,
-    -- The same without false alarms, which were soon over.
+    -- The number of status changes without false alarms, which were soon over.
     announced_status_version bigint not null default 0,
     measured_at      bigint not null,          -- when its velocity was last measured
-    -- JSON of what every poll changes in the details; empty: nothing yet.
+    -- JSON of the details that every poll changes; empty: nothing yet.
     poll_times       text   not null default ''
 );
 
--- Serves claim_resources: what is due, longest due first, in a stable order.
+-- Serves claim_resources: due resources, longest due first, in a stable order.
 create index resources_due_at on resources (due_at, id) where subscribers > 0;
--- Serves refuse, which delays what is due on a host.
+-- Serves refuse, which delays the due resources of a host.
 create index resources_host on resources (host, due_at) where subscribers > 0;
--- Serves planned, which sums up once a minute what the poll budget has to pay for.
+-- Serves planned, which sums up once a minute the polls that the poll budget has to pay for.
 create index resources_demand on resources (min_period_s, base_period_ms) where subscribers > 0;
 -- Serves measure.
 create index resources_measured_at on resources (measured_at);
 -- Serves forget_unwatched, both its steps.
 create index resources_unwatched on resources (unwatched_since) where subscribers = 0;
 
--- One row is what is known of one resource and seldom changes.
+-- One row is the details of one resource, which seldom change.
 create table resource_details (
     resource_id {alias} references resources (id),
     status      text   not null,             -- JSON of status::Status

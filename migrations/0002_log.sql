@@ -1,5 +1,5 @@
--- The log of each resource: numbered records that never change, the pages they are archived in,
--- and what is remembered of entries to tell new ones from known ones.
+-- The log of each resource: numbered records that never change, the pages they are archived in, and
+-- the known entries that distinguish new ones.
 
 -- One row is one record of a log: an entry, an update of one, or its deletion.
 create table records (
@@ -7,11 +7,11 @@ create table records (
     seq           bigint not null,           -- 1, 2, 3 ... without gaps
     appended_at   bigint not null,
     kind          text   not null default 'new', -- record::RecordKind
-    -- Who is sent it, from 0 (nobody) to 3 (every subscriber).
+    -- Who receives the record, from 0 (nobody) to 3 (every subscriber).
     audience      bigint not null default 3,
     -- seq of the record that it replaces; null: it replaces none.
     predecessor   bigint,
-    -- In a collection: the resource it was taken from; null: its own.
+    -- In a collection: the resource from which the record was copied; null: its own.
     member_id     bigint,
     -- 1: an earlier record has the same entry id, so that archives give this one an id of its own.
     repeats_id    bigint not null default 0,
@@ -43,8 +43,8 @@ create table pages (
     primary key (resource_id, page)
 ) {compact};
 
--- One row is one entry that a resource was ever seen to contain. It outlives its place in the
--- document, so that an entry which reappears is not taken for a new one (rule N6).
+-- One row is one entry that a resource was ever seen to contain. The row outlives the entry's place
+-- in the document, so that an entry that reappears is not mistaken for a new one (rule N6).
 create table entries (
     resource_id    bigint not null references resources (id),
     first_seq      bigint not null,          -- seq of its first record, by which it is identified
@@ -54,15 +54,15 @@ create table entries (
     published      bigint not null,          -- as the source says; 0: it says nothing
     updated        bigint not null,          -- as the source says; 0: it says nothing
     updates_sent   bigint not null default 0, -- how many updates of it had an audience
-    -- When its newest update was appended; null: there is none.
+    -- When the newest update of the entry was appended; null: there is none.
     last_update_at bigint,
     seen_at        bigint not null,          -- when it was last recorded to be in the document
     deleted        bigint not null default 0, -- 1: its publisher has deleted it
     primary key (resource_id, first_seq)
 ) {compact};
 
--- One row is one name by which an entry is recognized: its id, link or text. The primary key has
--- the last word on whether an entry is new (rule N11).
+-- One row is one key by which an entry is recognized: its id, link or text. The primary key finally
+-- decides whether an entry is new (rule N11).
 create table entry_keys (
     resource_id bigint not null references resources (id),
     key         bytea  not null,             -- record::EntryKey
@@ -75,14 +75,14 @@ create table entry_keys (
 -- Serves the deletion of entries that are no longer remembered.
 create index entry_keys_entry on entry_keys (resource_id, first_seq);
 
--- One row is the newest body of a resource, as it was received. It serves subscribers who want
--- the document itself, and resources that are no feed.
+-- One row is the newest body of a resource, as it was received, for subscribers who receive the
+-- document itself, and for resources that are not a feed.
 create table bodies (
     resource_id     bigint not null references resources (id),
     version         bigint not null,         -- resources.body_version when it was stored
     content_type    text,                    -- as received; null: there was none
     hash            bytea  not null,         -- SHA-256 of bytes
-    -- What the document says, without what changes by itself (rule P11).
+    -- The digest of the document's meaning, without values that change by themselves (rule P11).
     semantic_digest bytea,
     bytes           bytea  not null,
     primary key (resource_id)

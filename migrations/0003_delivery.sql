@@ -1,9 +1,9 @@
--- Who is notified: subscriptions with their cursors, subscription requests that wait to be
--- verified, and pings that are forwarded.
+-- Delivery: subscriptions with their cursors, subscription requests that wait to be verified, and
+-- pings that are forwarded.
 
--- One row is one subscription: a callback, and how far it has been notified. For subscribers
--- who want the topic's own document ('raw'), cursors count versions of the body; for all others
--- they are seqs of the log.
+-- One row is one subscription: a callback, and how far it has been notified. For subscribers who
+-- receive the topic's own document ('raw'), cursors count versions of the body; for all others they
+-- are seqs of the log.
 create table subscriptions (
     id                  {serial},
     resource_id         bigint not null references resources (id),
@@ -21,17 +21,18 @@ create table subscriptions (
     lease_until         bigint not null,     -- nothing is sent after this
     created_at          bigint not null,
     cursor              bigint not null,     -- the last number that the callback acknowledged
-    -- The last version of the status that it acknowledged.
+    -- The last version of the status that the callback acknowledged.
     acknowledged_status bigint not null default 0,
-    -- Where to set the cursor once the current delivery ends; null: leave it.
+    -- Where to set the cursor once the current delivery ends; null: the cursor is not set back.
     replay_from         bigint,
     -- The cursor before it was set back, so that repeated records are not measured as late; 0: it
     -- never was set back.
     replayed_upto       bigint not null default 0,
-    -- When it may be claimed: at once, at a retry, or at the end of a claim; null: nothing is owed.
+    -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null:
+    -- nothing is owed.
     due_at              bigint,
     claimed_until       bigint,              -- until when a node delivers; null: no node does
-    -- Tells this claim from all others; 0: nobody holds one.
+    -- The token that distinguishes this claim from all others; 0: the subscription is not claimed.
     claim_token         bigint not null default 0,
     -- The last number that the current delivery may reach.
     claimed_upto        bigint not null default 0,
@@ -44,7 +45,7 @@ create table subscriptions (
     unique (resource_id, account_id, callback, protocol)
 );
 
--- Serves claim_subscriptions: what is due, longest due first.
+-- Serves claim_subscriptions: due subscriptions, longest due first.
 create index subscriptions_due_at on subscriptions (due_at, id) where due_at is not null;
 -- Serves claim_subscriptions when one host has more due than it may be sent at once.
 create index subscriptions_host on subscriptions (host, due_at, id) where due_at is not null;
@@ -63,7 +64,8 @@ create table intents (
     account_id   bigint not null,            -- 0: no account
     topic        text   not null,
     callback     text   not null,
-    -- Of the callback, without the port; empty: it is subscribed already, and not limited by host.
+    -- The host of the callback, without the port; empty: the callback is subscribed already, and
+    -- not limited by host.
     host         text   not null default '',
     protocol     text   not null,
     procedure    text   not null,
@@ -92,11 +94,11 @@ create table forwarded_pings (
     name     text   not null,                -- title of the web site
     url      text   not null,                -- of the web site
     feed_url text   not null,
-    -- How many changes it covers; grows while a ping is sent.
+    -- How many changes the ping covers; grows while the ping is sent.
     version  bigint not null default 1,
     attempts bigint not null default 0,
     due_at   bigint not null                 -- when to send or retry, or when a claim ends
 );
 
--- Serves claim_sink.
+-- Serves claim_forwarded_pings.
 create index forwarded_pings_due_at on forwarded_pings (target, due_at);

@@ -1,5 +1,5 @@
--- What is known of the servers that are polled: when each may be fetched from again, which
--- refused, and what their robots.txt says.
+-- The servers that are polled: when each may be fetched from again, which of them refused, and
+-- their robots.txt.
 
 -- One row is one group of servers that share one rate limit: a single host and port, or a
 -- platform that serves many hosts. At most one node fetches from a group at a time.
@@ -8,14 +8,14 @@ create table hosts (
     next_fetch_at    bigint not null,        -- when the next fetch may begin, on any node
     last_fetch_at    bigint not null,        -- when the last fetch began
     fetch_interval   bigint not null,        -- from the beginning of that fetch to the next
-    -- No fetch before this; null: the host never asked for a pause.
+    -- No fetch before this; null: the host never requested a pause.
     backoff_until    bigint,
-    -- Fetch interval learned from refusals; it shrinks with time.
+    -- Fetch interval learned from refusals; shrinks with time.
     learned_interval bigint not null default 0,
     last_backoff_at  bigint,                 -- when the last backoff began; null: there was none
     backoffs         bigint not null default 0, -- how many there were since a fetch last succeeded
     last_success_at  bigint,                 -- null: no fetch succeeded yet
-    -- Until when its fetches are planned, if more are due than it can take; past: they are not.
+    -- Until when fetches are planned, if more are due than the group can take; past: they are not.
     queue_end        bigint not null default 0
 );
 
@@ -33,7 +33,7 @@ create index refusals_host on refusals (host, at);
 -- Serves prune.
 create index refusals_at on refusals (at);
 
--- One row is what the robots.txt of one server says to feedgate by name.
+-- One row is the rules for feedgate by name in the robots.txt of one server.
 create table robots (
     origin     text   primary key,
     fetched_at bigint not null,

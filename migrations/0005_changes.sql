@@ -1,4 +1,4 @@
--- changes.xml: the list of what changed, and the documents of past hours.
+-- changes.xml: the list of changes, and the documents of past hours.
 
 -- One row is one line of changes.xml: a ping, or a change that a poll found without one.
 create table changes (
@@ -8,7 +8,7 @@ create table changes (
     name        text   not null,             -- title of the web site
     url         text   not null,             -- of the web site
     feed_url    text,
-    -- The first resource that it concerns; null: none is watched.
+    -- The first resource that the change concerns; null: none is watched.
     resource_id bigint
 );
 
@@ -26,7 +26,7 @@ create table change_hours (
     parts bigint not null                    -- how many rows of change_hour_parts it has
 );
 
--- One row is one part of the lines of such an hour, the newest lines in the first part.
+-- One row is one part of the lines of an hour that is over, the newest lines in the first part.
 create table change_hour_parts (
     hour  bigint not null,
     part  bigint not null,                   -- from 0

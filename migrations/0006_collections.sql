@@ -1,4 +1,4 @@
--- Collections: resources that are never fetched, and whose logs take in the records of other
+-- Collections: resources that are never fetched, and whose logs receive the records of other
 -- resources.
 
 -- One row is one collection.
@@ -13,8 +13,8 @@ create table collections (
 -- Serves appends, which look up whose collections a record goes to.
 create index collections_account on collections (account_id) where account_id <> 0;
 
--- One row is one resource that the operator put into a collection. It counts as a subscriber of
--- the resource, so that the resource is polled.
+-- One row is one resource that the operator put into a collection. The row counts as a subscriber
+-- of the resource, so that the resource is polled.
 create table collection_members (
     resource_id   bigint not null references resources (id),
     collection_id bigint not null,
@@ -24,8 +24,8 @@ create table collection_members (
 -- Serves set_members.
 create index collection_members_collection on collection_members (collection_id);
 
--- One row is one cursor of a collection that lags behind the log of a resource. A collection
--- that has taken in everything has no row.
+-- One row is one cursor of a collection that lags behind the log of a resource. A collection that
+-- has collected everything has no row.
 create table collection_cursors (
     resource_id   bigint not null references resources (id),
     collection_id bigint not null,

@@ -1,5 +1,5 @@
--- Backfill: bringing in what a source published before it was watched. Entries are staged while
--- the way back through older documents is followed, and then go into the log oldest first.
+-- Backfill: importing the entries that a source published before it was watched. Entries are staged
+-- while older documents are read, and then go into the log oldest first.
 
 -- One row is the backfill of one resource, and how far it has come.
 create table backfills (
@@ -12,11 +12,11 @@ create table backfills (
     bytes           bigint not null default 0, -- bytes read
     empty_pages     bigint not null default 0, -- consecutive documents without a new entry
     attempts        bigint not null default 0, -- failed attempts at the next document
-    -- Link: entries are identified by link; empty: by id.
+    -- How entries are identified: 'link' is by link; empty: by id.
     known_by        text   not null default '',
     -- 1: the resource is not polled before the backfill is done.
     delays_polling  bigint not null default 0,
-    -- backfill::BackfillEnd: how reading ended; empty: it goes on.
+    -- backfill::BackfillEnd: how reading ended; empty: it continues.
     result          text   not null default '',
     appended        bigint not null default 0, -- entries that went into the log
     started_at      bigint not null,
@@ -41,7 +41,7 @@ create table backfill_visits (
 create table staged_entries (
     resource_id  bigint not null references resources (id),
     key          bytea  not null,            -- record::EntryKey of entry_id
-    -- How many documents back it was found; 0: in the resource itself.
+    -- How many documents back the entry was found; 0: in the resource itself.
     page         bigint not null,
     ordinal      bigint not null,            -- in its document, oldest first
     entry_id     text   not null,

@@ -1,10 +1,10 @@
--- Accounts, and what they sign in with and store.
+-- Accounts, with their credentials and stored files.
 
 -- One row is one account.
 create table accounts (
     id            {number},
     login         text   not null unique,
-    -- By argon2id in the PHC string format; null: tokens only.
+    -- The hash by argon2id in the PHC string format; null: tokens only.
     password_hash text,
     created_at    bigint not null
 );

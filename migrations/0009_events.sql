@@ -1,5 +1,5 @@
--- The event log: what happened lately, for people who want to know why a subscriber was
--- notified, or was not.
+-- The event log: recent events, for people who investigate why a subscriber was notified, or was
+-- not.
 
 -- One row is one event, or several of one kind that were counted together.
 create table events (

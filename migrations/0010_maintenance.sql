@@ -1,4 +1,4 @@
--- What all nodes share to keep the database in order.
+-- The state that all nodes share to keep the database in order.
 
 -- One row is one maintenance task, and until when a node has claimed it.
 create table maintenance_tasks (

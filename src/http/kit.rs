@@ -1,4 +1,4 @@
-//! What all endpoints share: reading a request, rejecting it, and writing the reply.
+//! Common code of all endpoints: reading a request, rejecting it, and writing the reply.
 
 pub(crate) mod auth;
 pub(crate) mod body;

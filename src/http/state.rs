@@ -25,7 +25,7 @@ use feedgate_core::ports::Store;
 pub struct HttpSettings {
     /// The address of this gateway as others know it. All links are made from it.
     pub public_url: Url,
-    /// Networks whose `X-Forwarded-For` is trusted (S28).
+    /// Networks whose `X-Forwarded-For` is trusted (rule S28).
     pub trusted_proxies: Vec<IpNet>,
     /// The least time between two fetches of one resource because of pings.
     pub ping_spacing: Duration,
@@ -48,7 +48,7 @@ pub struct HttpSettings {
     pub bot_addresses: Vec<IpNet>,
     /// Registrations, subscriptions and pings a minute from one public address.
     pub anonymous_requests_per_min: usize,
-    /// The operator's networks: `/metrics` is shown to these only (S45).
+    /// The operator's networks: `/metrics` is shown to these only (rule S45).
     pub metrics_networks: Vec<IpNet>,
     /// The maximum age of the gauges in `/metrics`.
     pub gauges_max_age: Duration,

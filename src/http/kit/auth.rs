@@ -1,7 +1,7 @@
 //! Authentication of accounts: HTTP Basic with a login and a token.
 //!
-//! Clients that cannot set headers send the same as a parameter, `authorization`. Tokens are
-//! looked up by their hash, so that the time that takes says nothing about them (S33).
+//! Clients that cannot set headers send the same as a parameter, `authorization`. Tokens are looked
+//! up by their hash, so that the time that takes says nothing about them (rule S33).
 
 use base64::Engine;
 use base64::alphabet;

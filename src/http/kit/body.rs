@@ -17,7 +17,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 
-/// How long a client may take to send a body (S19).
+/// How long a client may take to send a body (rule S19).
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of a body that is too long is read and discarded before the request is rejected.
 const DISCARDED_BYTES: usize = 1 << 20;
@@ -36,7 +36,7 @@ pub(crate) struct CallRules {
 /// A body that was not read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnreadBody {
-    /// Why it was not.
+    /// The reason why the body was not read to its end.
     pub(crate) rejection: Rejection,
     /// The bytes that had been read before.
     pub(crate) beginning: Bytes,

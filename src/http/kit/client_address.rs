@@ -1,9 +1,9 @@
 //! The address of the client that sent a request.
 //!
-//! rssCloud sends notifications "to the IP address the request came from" (seed 000), so a
-//! client that could choose this address could make feedgate call anybody. `X-Forwarded-For`
-//! is therefore trusted from the operator's own proxies only, and only its right-most hop that
-//! is not such a proxy (S28).
+//! rssCloud sends notifications "to the IP address the request came from" (seed 000), so a client
+//! that could choose this address could make feedgate call anybody. `X-Forwarded-For` is therefore
+//! trusted from the operator's own proxies only, and only its right-most hop that is not such a
+//! proxy (rule S28).
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -25,7 +25,7 @@ use crate::http::state::Gateway;
 /// The properties of all requests at an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Endpoint {
-    /// Its name in metrics.
+    /// The name of the endpoint in metrics.
     pub(crate) name: &'static str,
     /// The methods allowed. HEAD comes with GET, and OPTIONS with every method.
     pub(crate) methods: &'static [&'static str],
@@ -41,7 +41,7 @@ struct UnreadRequest<S> {
 }
 
 impl Endpoint {
-    /// The route of this endpoint: each request that `path` matches is read, and handed to
+    /// Returns the route of this endpoint: each request that `path` matches is read, and passed to
     /// `handle`.
     pub(crate) fn route<H, F>(
         self,
@@ -154,7 +154,7 @@ impl Endpoint {
         self.methods.contains(&method)
     }
 
-    /// `GET, HEAD, OPTIONS`
+    /// Returns the value of `Allow`, such as `GET, HEAD, OPTIONS`.
     fn allowed_methods(self) -> HeaderValue {
         let mut names: Vec<&str> = self.methods.to_vec();
         if names.contains(&"GET") {

@@ -30,9 +30,9 @@ static STYLESHEET_HASH: LazyLock<String> =
 
 /// A page.
 pub(crate) struct HtmlPage<'p> {
-    /// Its heading, and its title beside the name of the program.
+    /// The heading of the page, and its title beside the name of the program.
     pub(crate) title: &'p str,
-    /// How wide it may become.
+    /// The maximum width of the page.
     pub(crate) width: Width,
     /// The permissions of the page in a browser.
     pub(crate) interaction: Interaction,
@@ -40,7 +40,7 @@ pub(crate) struct HtmlPage<'p> {
     pub(crate) content: Markup,
 }
 
-/// How wide a page may become.
+/// The maximum width of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     /// The width for text.
@@ -95,7 +95,7 @@ impl HtmlPage<'_> {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     title { (title) " – feedgate" }
-                    // Without one, browsers ask for /favicon.ico.
+                    // Without an icon, browsers request /favicon.ico.
                     link rel="icon" href="data:,";
                     style { (PreEscaped(STYLESHEET)) }
                     @if let Some(address) = interaction.script() {
@@ -121,8 +121,8 @@ impl HtmlPage<'_> {
     }
 }
 
-/// Adds a page's policy to the reply that carries it. Where a link of the page leads is not told
-/// which page it came from: its query may name a feed or a callback.
+/// Adds a page's policy to the reply that carries it. The target of a link does not learn from
+/// which page the request came, because the query of the page may name a feed or a callback.
 pub(crate) fn restrict(response: &mut Response, policy: &str) {
     set_header(response, header::CONTENT_SECURITY_POLICY, policy);
     set_header(response, header::REFERRER_POLICY, "no-referrer");

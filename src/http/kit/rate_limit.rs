@@ -1,10 +1,10 @@
-//! How many requests one client without an account may make (S26, S27).
+//! How many requests one client without an account may make (rules S26, S27).
 //!
-//! Registrations, subscriptions and pings need no account, and each makes feedgate send
-//! requests of its own. So each address has a budget that refills with time. The table of
-//! budgets has a fixed size: addresses share slots by a hash that cannot be computed from
-//! outside, so nobody can fill the table, nor choose whom to share a slot with. Addresses that
-//! are not public belong to the operator, and are not limited.
+//! Registrations, subscriptions and pings need no account, and each makes feedgate send requests of
+//! its own. So each address has a budget that refills with time. The table of budgets has a fixed
+//! size: addresses share slots by a hash that cannot be computed from outside, so nobody can fill
+//! the table, nor choose whom to share a slot with. Addresses that are not public belong to the
+//! operator, and are not limited.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -48,13 +48,14 @@ impl AnonymousRateLimit {
         }
     }
 
-    /// Takes `count` requests from the budget of the client, if that has as many left. More
-    /// than any budget holds are admitted when it is full.
+    /// Takes `count` requests from the budget of the client, if that has as many left. A `count`
+    /// above the size of a budget is admitted when the budget is full.
     pub(crate) fn admit(&self, request: &Request, count: usize) -> Result<(), Rejection> {
         self.admit_from(request.client, count, Instant::now()).map_err(Rejection::rate_limited)
     }
 
-    /// Returns the error is the number of seconds after which the same would be admitted.
+    /// Takes `count` requests from the budget of `client` at `now`. The error is the number of
+    /// seconds after which the same would be admitted.
     fn admit_from(&self, client: Option<IpAddr>, count: usize, now: Instant) -> Result<(), u64> {
         let Some(client) = client.filter(|client| is_public(*client)) else { return Ok(()) };
         let cost = self.cost_of_one.saturating_mul(count as u64).min(self.cost_of_all);

@@ -1,5 +1,5 @@
-//! Rejected requests in the event log: whoever debugs a client looks there first for a missing
-//! parameter.
+//! Rejected requests in the event log, where a developer who debugs a client looks first for a
+//! missing parameter.
 
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
@@ -9,16 +9,16 @@ use feedgate_core::intent::IntentMode;
 use feedgate_core::ping::PingSource;
 use feedgate_protocol::form::Form;
 
-/// What a request that may be rejected asks for, and through which interface.
+/// The subject of a request that may be rejected, and the interface that it came through.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RejectedRequest<'a> {
-    /// What the request would have done.
+    /// The effect that the request would have had.
     pub(crate) kind: EventKind,
-    /// The interface that it came through.
+    /// The interface that the request came through.
     pub(crate) via: &'static str,
-    /// The feed that it names; empty if it names none.
+    /// The feed that the request names; empty if it names none.
     pub(crate) feed: &'a str,
-    /// The callback that it names; empty if it names none.
+    /// The callback that the request names; empty if it names none.
     pub(crate) callback: &'a str,
 }
 

@@ -1,9 +1,9 @@
-//! Why a request is not carried out: a code for programs, a sentence for people, and the
+//! The reason why a request is not carried out: a code for programs, a sentence for people, and the
 //! status code of HTTP.
 //!
-//! Every endpoint rejects requests with this one type, and renders it in the words of its
-//! protocol: [`Rejection::to_response`] is HTTP's own rendering, JSONP wraps it, XML-RPC and
-//! SOAP make a fault of it, rssCloud answers 200 with `success="false"`.
+//! Every endpoint rejects requests with this one type, and renders it in the words of its protocol:
+//! [`Rejection::to_response`] is HTTP's own rendering, JSONP wraps it, XML-RPC and SOAP make a
+//! fault of it, rssCloud answers 200 with `success="false"`.
 
 use std::error::Error;
 
@@ -43,7 +43,7 @@ impl RejectionCode {
     }
 }
 
-/// Why a request is not carried out.
+/// The reason why a request is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rejection {
     code: RejectionCode,
@@ -53,7 +53,7 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
-    /// Returns a rejection of what the request says, with this status and reason.
+    /// Returns a rejection with this status and reason.
     pub(crate) fn new(status: StatusCode, reason: impl Into<String>) -> Rejection {
         let code = match status {
             StatusCode::PAYLOAD_TOO_LARGE => RejectionCode::BodyTooLarge,
@@ -62,22 +62,23 @@ impl Rejection {
         Rejection { code, status, reason: reason.into(), retry_after_s: None }
     }
 
-    /// Returns the request is wrong in itself (400).
+    /// Returns the rejection of a request that is wrong in itself (400).
     pub(crate) fn bad_request(reason: impl Into<String>) -> Rejection {
         Rejection::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// Returns the request is understood, but cannot be carried out (422).
+    /// Returns the rejection of a request that is understood, but cannot be carried out (422).
     pub(crate) fn unprocessable(reason: impl Into<String>) -> Rejection {
         Rejection::new(StatusCode::UNPROCESSABLE_ENTITY, reason)
     }
 
-    /// Returns the body cannot be read as parameters.
+    /// Returns the rejection of a body that cannot be read as parameters.
     pub(crate) fn unreadable_body(status: StatusCode, reason: String) -> Rejection {
         Rejection { code: RejectionCode::UnreadableBody, status, reason, retry_after_s: None }
     }
 
-    /// Returns the client may repeat its request after `retry_after_s` seconds (429).
+    /// Returns the rejection of a client that may repeat its request after `retry_after_s` seconds
+    /// (429).
     pub(crate) fn rate_limited(retry_after_s: u64) -> Rejection {
         Rejection {
             code: RejectionCode::RateLimited,
@@ -89,7 +90,8 @@ impl Rejection {
         }
     }
 
-    /// Returns the store failed (503). The cause is logged here, and is not shown to the client.
+    /// Returns the rejection of a request because the store failed (503). The cause is logged here,
+    /// and is not shown to the client.
     pub(crate) fn unavailable(err: &(dyn Error + 'static)) -> Rejection {
         tracing::error!(error = err, "cannot serve a request");
         Rejection {
@@ -111,7 +113,7 @@ impl Rejection {
         Rejection { retry_after_s: Some(retry_after_s), ..self }
     }
 
-    /// The kind of the rejection.
+    /// Returns the kind of the rejection.
     pub(crate) fn code(&self) -> RejectionCode {
         self.code
     }

@@ -9,7 +9,7 @@ use warp::reply::{Reply, Response};
 /// A browser must not take for a page what is declared to be text.
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// A reply of one sentence. A 401 names the scheme of authentication (RFC 9110
+/// Returns a reply of one sentence. A 401 names the scheme of authentication (RFC 9110
 /// `#section-11.6.1`).
 pub(crate) fn plain_text(status: StatusCode, text: &str) -> Response {
     let mut response = with_content_type(status, "text/plain; charset=utf-8", format!("{text}\n"));
@@ -53,15 +53,15 @@ pub(crate) fn with_content_type(
     response
 }
 
-/// Sets a header, unless the value contains bytes that no header may have (S35).
+/// Sets a header, unless the value contains bytes that no header may have (rule S35).
 pub(crate) fn set_header(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         response.headers_mut().insert(name, value);
     }
 }
 
-/// Marks a reply that carries third-party content: a browser may show it, but nothing in it
-/// may run (S24).
+/// Marks a reply that carries third-party content: a browser may show it, but nothing in it may run
+/// (rule S24).
 pub(crate) fn sandboxed(mut response: Response) -> Response {
     const RUN_NOTHING: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
     let headers = response.headers_mut();

@@ -1,9 +1,9 @@
 //! Simplefeed: the archive of a resource, page by page (seed 004).
 //!
 //! An archived document never changes and may be cached for a year; the recent document must be
-//! revalidated. A request with the current entity tag is answered without reading a record, and
-//! an archived document that is in the document cache is served without the store. Topics that
-//! contain a password or a token are secrets: their archives are never shown (S48).
+//! revalidated. A request with the current entity tag is answered without reading a record, and an
+//! archived document that is in the document cache is served without the store. Topics that contain
+//! a password or a token are secrets: their archives are never shown (rule S48).
 
 pub(crate) mod document_cache;
 pub(crate) mod fast_path;

@@ -1,10 +1,10 @@
 //! The event log: `/viewLog` for people, `/log.json` and `/log/stream` for programs. "If you're
-//! debugging an app using our cloud, the log is an essential tool, to see if you're getting
-//! through and what the cloud is doing with your requests and updates." (seed 000)
+//! debugging an app using our cloud, the log is an essential tool, to see if you're getting through
+//! and what the cloud is doing with your requests and updates." (seed 000)
 //!
-//! Anybody may read the log. Callbacks are reduced to their host and a hash, except for their
-//! owner (S54), who authenticates with a token as everywhere. What a callback at an inner
-//! address answered is shown to the operator only (S13).
+//! Anybody may read the log. Callbacks are reduced to their host and a hash, except for their owner
+//! (rule S54), who authenticates with a token as everywhere. What a callback at an inner address
+//! answered is shown to the operator only (rule S13).
 
 mod page;
 mod stream;

@@ -27,7 +27,7 @@ use feedgate_core::event::EventKind;
 use feedgate_protocol::soap;
 use feedgate_protocol::xmlrpc;
 
-/// The longest call but one (S20): `saveRss` may be longer.
+/// The longest call but one: `saveRss` may be longer (rule S20).
 const ENDPOINT: Endpoint =
     Endpoint { name: "rpc", methods: &["POST"], body_limit_bytes: 64 * 1024 };
 /// The text for people who open this address in a browser.

@@ -190,7 +190,8 @@ fn urls(form: &Form) -> Vec<String> {
     urls.map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-/// `url`, `url1`, `URL2` …: every key that begins with `url`, as on the deployed servers.
+/// Returns whether a key begins with `url`, as on the deployed servers: `url`, `url1`, `URL2` and
+/// so on.
 fn is_url_key(name: &str) -> bool {
     name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("url"))
 }

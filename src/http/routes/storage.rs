@@ -86,7 +86,7 @@ fn serve(request: &Request, file: &StoredFile) -> Response {
     sandboxed(response)
 }
 
-/// What follows the URL of a file whose ping failed.
+/// The text after the URL of a file whose ping failed.
 const PING_FAILED: &str = "\nThe file is saved, but its subscribers could not be notified now. They \
     are notified later, or when it is saved once more.";
 

@@ -1,8 +1,8 @@
-//! `/` and `/hubbub`, Superfeedr's API: its clients have accounts, parameters may come in the
-//! query or in any kind of body, and `hub.mode` says what to do.
+//! `/` and `/hubbub`, Superfeedr's API: its clients have accounts, parameters may come in the query
+//! or in any kind of body, and `hub.mode` names the action.
 //!
 //! The open hub at `/hub` (`websub`) differs where the two specifications contradict each other:
-//! this one asks for a token, and verifies callbacks only if it is asked to.
+//! the API requires a token, and verifies callbacks only if the client requests it.
 
 mod api_reply;
 mod combined;

@@ -1,8 +1,8 @@
-//! `/upstream/{token}`: the callback for the hubs and clouds that this gateway subscribes to
-//! (P53).
+//! `/upstream/{token}`: the callback for the hubs and clouds that this gateway subscribes to (rule
+//! P53).
 //!
-//! Each subscription has a token of its own. A request with an unknown token is answered with
-//! 410, which ends subscriptions that are no longer needed.
+//! Each subscription has a token of its own. A request with an unknown token is answered with 410,
+//! which ends subscriptions that are no longer needed.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ struct Pusher {
     resource: Resource,
 }
 
-/// Why the body of a push is not read.
+/// The reason why the body of a push is not read.
 #[derive(Debug)]
 enum RejectedPush {
     /// No subscription has this token.

@@ -1,12 +1,13 @@
-//! What anybody may see of all that is watched, in the shapes that deployed rssCloud servers
-//! gave them: `/feeds.opml`, `/stats`, `/stats.json` and `/subscriptions.json`.
+//! Public views of the watched feeds, in the formats of deployed rssCloud servers: `/feeds.opml`,
+//! `/stats`, `/stats.json` and `/subscriptions.json`.
 //!
-//! None shows a secret: topics with credentials are left out (S48), those at inner
-//! addresses are shown to the operator's networks only (S55), and of callbacks the host
-//! and a hash are shown (S54). The subscriptions of an account are its owner's: they are
-//! counted, and listed nowhere.
+//! No view shows a secret: topics with credentials are left out (rule S48), those at inner
+//! addresses are shown to the operator's networks only (rule S55), and of callbacks the host and a
+//! hash are shown (rule S54). The subscriptions of an account are visible to its owner only: they
+//! are counted, and listed nowhere.
 //!
-//! Of each kind, one document is made at a time, however many ask, and it serves for a minute.
+//! Of each kind, one document is made at a time, however many clients request it, and it is served
+//! for a minute.
 
 mod cache;
 mod document;
@@ -128,7 +129,7 @@ async fn handle(gateway: &Arc<Gateway>, request: &Request, views: &Views, view: 
     }
 }
 
-/// Why a view is not shown.
+/// The reason why a view is not shown.
 enum Failure {
     Rejection(Rejection),
     Store(StoreError),

@@ -1,9 +1,9 @@
-//! `/pingSiteForm`: a weblog's ping as a plain request, answered with a page for people (seed
-//! 002, "HTTP Ping").
+//! `/pingSiteForm`: a weblog's ping as a plain request, answered with a page for people (seed 002,
+//! "HTTP Ping").
 //!
-//! Blogging tools without XML-RPC send it, and so do forms on web pages; without parameters it
-//! is such a form. `rssUrl` names the feed if `url` is the home page, and `direct` asks for
-//! plain text, as on blo.gs. HEAD is no ping: link checkers send it.
+//! Blogging tools without XML-RPC send such a request, and so do forms on web pages; without
+//! parameters the reply is such a form. `rssUrl` names the feed if `url` is the home page, and
+//! `direct` requests plain text, as on blo.gs. HEAD is no ping: link checkers send it.
 
 pub(crate) mod ping;
 

@@ -182,7 +182,7 @@ fn verification(form: &Form) -> Result<Verification, Rejection> {
     }
 }
 
-/// Why a topic or a callback is not requested, and what an operator can do about it.
+/// Describes why a topic or a callback is not requested, and what an operator can do about it.
 pub(crate) fn describe_forbidden(purpose: Purpose, err: &FetchError) -> String {
     let setting = match purpose {
         Purpose::Topic => "FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS",

@@ -1,13 +1,13 @@
 //! The listener: accepts connections, bounds them, and closes them in order.
 //!
-//! What `warp::serve` leaves unbounded is bounded here (`docs/adr/0004-listener.md`):
+//! The limits that `warp::serve` lacks are set here (`docs/adr/0004-listener.md`):
 //!
-//! * A client has a limited time to send the headers of a request, its first one included, so
-//!   that silent connections cannot exhaust the limit.
-//! * A client that reads nothing of its reply for a minute is disconnected (S19).
+//! * A client has a limited time to send the headers of a request, its first one included, so that
+//!   silent connections cannot exhaust the limit.
+//! * A client that reads nothing of its reply for a minute is disconnected (rule S19).
 //! * The number of open connections is limited; further ones wait in the kernel's backlog.
-//! * At shutdown the listener accepts nothing more, lets running requests finish, and closes
-//!   what is left at the deadline.
+//! * At shutdown the listener accepts nothing more, lets running requests finish, and closes the
+//!   remaining ones at the deadline.
 
 use std::convert::Infallible;
 use std::io;
@@ -58,7 +58,7 @@ pub struct ListenerSettings {
     pub tls: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why the listener cannot start.
+/// The reason why the listener cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The address is taken or not ours.

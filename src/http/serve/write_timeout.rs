@@ -1,8 +1,8 @@
-//! A write timeout for connections whose client does not read (S19).
+//! A write timeout for connections whose client does not read (rule S19).
 //!
-//! A client that sends a request and never reads the reply would hold its connection for ever:
-//! the reply waits in buffers, and nothing else bounds the wait. A client that reads anything
-//! at all is waited for, however slow it is.
+//! A client that sends a request and never reads the reply would hold its connection for ever: the
+//! reply waits in buffers, and nothing else bounds the wait. A client that reads anything at all is
+//! waited for, however slow it is.
 
 use std::future::Future;
 use std::io;

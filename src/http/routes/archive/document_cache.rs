@@ -3,7 +3,7 @@
 //! Invariants: the cached documents, in all encodings, take no more memory than the operator
 //! allows. A document is rendered once however many clients request it, and compressed once in each
 //! encoding. An archived document is served without a query of the store for up to [`TRUST`], after
-//! which the store is asked again, because any node may have deleted it.
+//! which the store is queried again, because any node may have deleted it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +19,13 @@ use crate::http::kit::content_coding::ContentCoding;
 use crate::http::routes::archive::render::Order;
 use feedgate_core::resource::ResourceId;
 
-/// How long an archived document is served before the store is asked whether it still exists.
+/// How long an archived document is served before a query whether it still exists.
 const TRUST: Duration = Duration::from_secs(60);
 
 /// The key of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DocumentKey {
-    /// The resource whose archive it belongs to.
+    /// The resource to whose archive the document belongs.
     pub(super) id: ResourceId,
     /// Whether the document was requested as that of a collection: a request for a resource must
     /// not be answered with a document of a collection.

@@ -159,7 +159,7 @@ impl Tail {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(err) => {
-                    // The browser reconnects, and tells where it stopped.
+                    // The browser reconnects, and sends the number at which it stopped.
                     warn!(error = &err as &dyn Error, "closing an event stream early");
                     return;
                 }

@@ -1,5 +1,5 @@
-//! `/bot` and `/bot-ips.txt`: who polls, for the owner of a server that is polled (P35).
-//! The address of the page stands in the user agent of every fetch.
+//! `/bot` and `/bot-ips.txt`: the operator and the addresses of this poller, for the owner of a
+//! server that is polled (rule P35). The address of the page is in the user agent of every fetch.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ fn linked(contact: &str) -> Markup {
     }
 }
 
-/// One network a line.
+/// Returns the networks, one a line.
 fn addresses_of(settings: &HttpSettings) -> String {
     let mut text = "# The networks that this gateway fetches from.\n".to_owned();
     for network in &settings.bot_addresses {

@@ -1,5 +1,5 @@
 //! `/metrics`, in the OpenMetrics text format: the counters of this node, and gauges from the
-//! store. It is shown to the operator's networks only (S45).
+//! store. It is shown to the operator's networks only (rule S45).
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -40,7 +40,8 @@ impl Procedure {
         }
     }
 
-    /// `rssCloud.pleaseNotify`, `xmlStorageSystem.rssPleaseNotify`, `myCloud.ping` …
+    /// Reads a name such as `rssCloud.pleaseNotify`, `xmlStorageSystem.rssPleaseNotify` or
+    /// `myCloud.ping`.
     fn from_name(method: &str) -> Option<Procedure> {
         let (family, name) = method.rsplit_once('.').unwrap_or(("", method));
         let is_weblogs = family.eq_ignore_ascii_case("weblogUpdates");

@@ -1,8 +1,8 @@
 //! `rssCloud.saveRss (username, password, rsstext)`, for XML-RPC and SOAP: "send us the text and
 //! we'll save it and return the URL" (seed 000, "Saving the feed through the cloud").
 //!
-//! This is the one call whose text may be long, so the beginning of a long body is checked for
-//! the procedure before the rest is read (S20).
+//! This is the one call whose text may be long, so the beginning of a long body is checked for the
+//! procedure before the rest is read (rule S20).
 
 use crate::authoring::{AuthoringRefusal, OwnFile, SubmittedFeed};
 use crate::http::kit::rejection::Rejection;

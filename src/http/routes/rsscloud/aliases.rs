@@ -5,7 +5,7 @@
 //! operator who takes over from another cloud lists its names, and its aggregators go on
 //! working without a change.
 
-/// What a request at an aliased path, or a call of an aliased procedure, means.
+/// The meaning of a request at an aliased path, or of a call of an aliased procedure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AliasRole {
     /// A registration.
@@ -14,7 +14,7 @@ pub(crate) enum AliasRole {
     Ping,
     /// A cancellation.
     Cancel,
-    /// A call, whose procedure says what it means.
+    /// A call, whose meaning depends on its procedure.
     Call,
 }
 
@@ -50,7 +50,7 @@ impl CloudAliases {
         Ok(())
     }
 
-    /// These aliases and the others.
+    /// Returns these aliases together with the others.
     pub fn and(mut self, others: &CloudAliases) -> CloudAliases {
         self.paths.extend_from_slice(&others.paths);
         self.procedures.extend_from_slice(&others.procedures);

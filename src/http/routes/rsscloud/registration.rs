@@ -11,7 +11,7 @@ use crate::subscriptions::registration::NotificationHandler;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::xml::is_name;
 
-/// The most resources of one registration (S26).
+/// The most resources of one registration (rule S26).
 const MAX_URLS: usize = 100;
 
 /// The reply to a registration that succeeded.
@@ -90,7 +90,7 @@ pub(crate) fn missing_parameters(names: &[&str]) -> Rejection {
     ))
 }
 
-/// The rejection, in the words of the protocol, of a `subscription`, a `ping` or a
+/// Returns the rejection, in the words of the protocol, of a `subscription`, a `ping` or a
 /// `cancellation` that was refused.
 pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejection {
     Rejection::bad_request(match refusal {

@@ -1,7 +1,6 @@
 //! Replies of rssCloud's REST interface: XML or JSON, with the sentences of the protocol.
 //!
-//! Everything else that a reply says stands in attributes of its own, which no known client
-//! stumbles over.
+//! All other data of a reply is in attributes of its own, which no known client stumbles over.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -16,7 +15,7 @@ use feedgate_protocol::xml::escaped;
 pub(super) struct RestReply {
     /// The sentence of the protocol.
     pub(super) message: String,
-    /// What else the reply says, by name.
+    /// The additional data of the reply, by name.
     pub(super) attributes: Vec<(&'static str, Value)>,
 }
 
@@ -28,7 +27,7 @@ impl From<&str> for RestReply {
 
 /// Carries out a request and renders the result, if the client accepts one of the two formats.
 ///
-/// A body that cannot be read and a failure of ours are answered in plain HTTP; every other
+/// A body that cannot be read and a failure of this gateway are answered in plain HTTP; every other
 /// rejection is a `success="false"`.
 pub(super) async fn respond(
     request: &Request,

@@ -19,13 +19,13 @@ use feedgate_feed::model::Link;
 use feedgate_feed::render::{atom, json};
 use feedgate_protocol::form::Form;
 
-/// What a document of entries is made from.
+/// The inputs of a document of entries.
 pub(super) struct EntriesDocument<'a> {
     /// The resource whose status the document has.
     pub(super) resource: &'a Resource,
     /// The head of a document that combines several resources; `None` for the resource's own.
     pub(super) combined_head: Option<&'a str>,
-    /// Newest first.
+    /// The records of the entries, newest first.
     pub(super) records: &'a [Record],
     /// The entity tag.
     pub(super) etag: &'a str,

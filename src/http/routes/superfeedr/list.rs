@@ -23,7 +23,7 @@ const PAGE: NumberRange = NumberRange { default: 1, max: usize::MAX };
 /// The most subscriptions that a search goes through.
 const MAX_SEARCHED: usize = 20_000;
 
-/// One page of the account's subscriptions.
+/// Returns one page of the account's subscriptions.
 pub(super) async fn list(
     gateway: &Gateway,
     form: &Form,
@@ -69,7 +69,7 @@ pub(super) async fn list(
     Ok(json!({ "subscriptions": subscriptions, "meta": meta }))
 }
 
-/// One page of the subscriptions that a search finds, and how many it finds in all.
+/// Returns one page of the subscriptions that a search finds, and how many it finds in all.
 pub(super) async fn find(
     gateway: &Gateway,
     search: &SubscriptionSearch,
@@ -92,7 +92,7 @@ pub(super) async fn find(
     Ok((found.into_iter().skip(filter.offset).take(filter.limit).collect(), total))
 }
 
-/// How far the history of a resource has been backfilled.
+/// Returns how far the history of a resource has been backfilled.
 fn backfill(history: &Backfill) -> Value {
     json!({
         "state": history.state(),

@@ -44,7 +44,7 @@ pub(super) fn count(form: &Form) -> Result<usize, Rejection> {
     number(form, "count", COUNT)
 }
 
-/// `hub.topic`, which is required.
+/// Returns `hub.topic`, which is required.
 pub(super) fn topic(form: &Form) -> Result<Topic, Rejection> {
     let given = form.get("hub.topic").ok_or_else(|| Rejection::unprocessable(BAD_TOPIC))?;
     Topic::parse(given)

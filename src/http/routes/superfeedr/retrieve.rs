@@ -26,8 +26,8 @@ use feedgate_protocol::form::Form;
 /// How long a client waits for the next entry at most: less than the minute after which proxies
 /// take a silent connection for dead.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
-/// How often the log is checked for a client that waits. Another node may have appended the
-/// entry, so the store is asked.
+/// How often the store is checked for a client that waits, because another node may have appended
+/// the entry.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Answers with the stored entries of a topic, or of several.
@@ -169,8 +169,8 @@ async fn raw(gateway: &Gateway, resource: &Resource) -> Result<ApiReply, StoreEr
     Ok(ApiReply::Response(response))
 }
 
-/// Returns the entity tag is weak: the times in the status change with each fetch, and are no
-/// change of the document.
+/// Returns the entity tag, which is weak: the times in the status change with each fetch, and are
+/// no change of the document.
 fn etag(resource: &Resource, format: Option<Format>) -> String {
     let format = format.unwrap_or(Format::Atom).as_str();
     format!("W/\"{}-{}-{}-{format}\"", resource.id, resource.head, resource.status.version)

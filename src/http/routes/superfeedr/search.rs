@@ -101,7 +101,7 @@ fn condition(key: &str, value: &str) -> Condition {
     }
 }
 
-/// `10`, `>10`, `>=10`, `<10`, `<=10`.
+/// Reads a range: `10`, `>10`, `>=10`, `<10` or `<=10`.
 fn range(text: &str) -> Option<Range> {
     let number = |text: &str| text.trim().parse().ok();
     for (sign, make) in [
@@ -142,8 +142,9 @@ impl Address {
     }
 }
 
-/// Returns whether `text` is `pattern`, where `%` stands for anything. A pattern that begins with
-/// one, and does not end so, is found at the end or anywhere: clients ask for `%dev/null`.
+/// Returns whether `text` matches `pattern`, where `%` stands for anything. A pattern that begins
+/// with `%`, and does not end with it, is found at the end or anywhere: clients search for
+/// `%dev/null`.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('%');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

@@ -146,7 +146,7 @@ pub(super) async fn replay(
     Ok(ApiReply::Empty(StatusCode::NO_CONTENT))
 }
 
-/// `hub.callback`, if it is given.
+/// Returns `hub.callback`, if it is given.
 fn callback(form: &Form) -> Result<Option<Callback>, Rejection> {
     let Some(given) = form.get("hub.callback") else { return Ok(None) };
     if given.chars().count() > MAX_CALLBACK_CHARS {
@@ -176,7 +176,7 @@ fn secret(form: &Form) -> Result<Option<Secret>, Rejection> {
     secret.transpose()
 }
 
-/// `updates=true` or `false`; by default as Superfeedr does it (N7).
+/// Returns the value of `updates=true` or `false`; by default as Superfeedr does it (rule N7).
 fn updates(form: &Form) -> Result<Updates, Rejection> {
     match form.get("updates").map(str::to_ascii_lowercase).as_deref() {
         None | Some("") => Ok(Updates::Fresh),
@@ -188,8 +188,8 @@ fn updates(form: &Form) -> Result<Updates, Rejection> {
     }
 }
 
-/// `status=transitions`, `always` or `never`: which changes of the status cause a notification
-/// of their own (P33).
+/// Returns the value of `status=transitions`, `always` or `never`: which changes of the status
+/// cause a notification of their own (rule P33).
 fn statuses(form: &Form, format: Format) -> Result<Statuses, Rejection> {
     let statuses = match form.get("status").filter(|word| !word.is_empty()) {
         Some(word) => Statuses::from_word(word).ok_or_else(|| {

@@ -1,9 +1,9 @@
-//! Views that take time to make, kept for those who ask next.
+//! Views that take time to render, cached for later requests.
 //!
-//! What always holds: a view is served for a minute at most. One is made at a time, whatever
-//! its key, because each reads the whole store or a large part of it; whoever asks for the
-//! same meanwhile waits for it and shares it. A view is finished and stored even if whoever
-//! asked for it has gone away. The views of one cache take a bounded number of bytes.
+//! Invariants: a view is served for a minute at most. One view is rendered at a time, whatever its
+//! key, because each reads the whole store or a large part of it; requests for the same view
+//! meanwhile wait for it and share it. A view is finished and stored even if its client has
+//! disconnected. The views of one cache take a bounded number of bytes.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use feedgate_core::ports::StoreError;
 const LONGEST_AGE: Duration = Duration::from_secs(60);
 /// The most views in one cache.
 const MOST_VIEWS: usize = 32;
-/// What they may take together. There is room for two of the longest lists: one for
+/// The capacity for all views together. There is room for two of the longest lists: one for
 /// everybody, and one for the operator's networks.
 const MAX_BYTES: usize = 48 << 20;
 
@@ -41,7 +41,8 @@ impl<T> Clone for View<T> {
 }
 
 impl<T: ByteSize> ByteSize for View<T> {
-    /// At least its share of the capacity, so that there are no more than [`MOST_VIEWS`].
+    /// Returns at least a view's share of the capacity, so that there are no more than
+    /// [`MOST_VIEWS`].
     fn byte_size(&self) -> usize {
         self.content.byte_size().max(MAX_BYTES / MOST_VIEWS)
     }

@@ -100,7 +100,7 @@ fn timestamp(at: DateTime<Utc>) -> Markup {
     }
 }
 
-/// `1 234 567`
+/// Returns a number with groups of digits: `1 234 567`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -113,7 +113,7 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// `3 d 4 h`, in the two largest units.
+/// Returns a duration in its two largest units: `3 d 4 h`.
 fn span(secs: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let first = units.iter().position(|(unit, _)| secs >= *unit).unwrap_or(units.len() - 1);

@@ -22,9 +22,9 @@ const JSON: &str = "application/json; charset=utf-8";
 
 /// The statistics, in both forms.
 pub(super) struct Stats {
-    /// `/stats.json`
+    /// The document at `/stats.json`.
     pub(super) json: ViewDocument,
-    /// `/stats`
+    /// The document at `/stats`.
     pub(super) page: ViewDocument,
 }
 
@@ -62,7 +62,7 @@ fn totals_json(totals: &StatsTotals) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "feedsChangedLastWindow": totals.changed,
         "windowDays": WINDOW_DAYS,
-        // What older servers call it.
+        // The name of the same number on older servers.
         "feedsChangedLast7Days": totals.changed,
         "feedsWithSubscribers": totals.watched,
         "feedsFailing": totals.gauges.failing,

@@ -137,7 +137,7 @@ impl StatsTotals {
         self.by_protocol.iter().sum()
     }
 
-    /// For how long this node has been running, in seconds.
+    /// Returns for how long this node has been running, in seconds.
     pub(super) fn uptime_s(&self) -> u64 {
         (self.at - self.started_at).num_seconds().max(0).unsigned_abs()
     }

@@ -11,7 +11,7 @@ use feedgate_core::event::EventKind;
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_protocol::form::Form;
 
-/// The most topics taken from one request (S26).
+/// The most topics taken from one request (rule S26).
 const MAX_TOPICS: usize = 100;
 
 /// Takes a ping for each topic, and returns how many were named.
@@ -44,7 +44,8 @@ pub(crate) async fn publish(
     Ok(topics.len())
 }
 
-/// `hub.url`, repeated, as `hub.url[]`, as a list with commas, or `hub.topic`.
+/// Returns the topics in `hub.url`, repeated, as `hub.url[]`, as a list with commas, or in
+/// `hub.topic`.
 fn topics(form: &Form) -> Vec<String> {
     let given = form.all("hub.url").chain(form.all("hub.topic"));
     let mut topics: Vec<String> = Vec::new();
