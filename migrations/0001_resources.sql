@@ -33,7 +33,7 @@ create table resources (
     -- Since when there are no subscribers; null: there are some, or maintenance has not checked
     -- yet.
     unwatched_since  bigint,
-    next_fetch       bigint not null,          -- when the schedule or a ping wants the next fetch
+    next_fetch       bigint not null,          -- when the schedule or a ping plans the next fetch
     -- When the resource may be claimed: next_fetch, unless something delays it.
     due_at           bigint not null,
     claimed_until    bigint,                   -- until when a node polls it; null: no node does

@@ -7,7 +7,7 @@ create table records (
     seq           bigint not null,           -- 1, 2, 3 ... without gaps
     appended_at   bigint not null,
     kind          text   not null default 'new', -- record::RecordKind
-    -- Who receives the record, from 0 (nobody) to 3 (every subscriber).
+    -- The audience of the record, from 0 (nobody) to 3 (every subscriber).
     audience      bigint not null default 3,
     -- seq of the record that it replaces; null: it replaces none.
     predecessor   bigint,

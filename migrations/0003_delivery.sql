@@ -13,9 +13,9 @@ create table subscriptions (
     protocol            text   not null,     -- subscription::Protocol
     procedure           text   not null,     -- empty: the protocol has none
     format              text   not null,     -- subscription::Format
-    -- Which updates of entries are sent: subscription::Updates.
+    -- The updates of entries that are sent: subscription::Updates.
     updates             text   not null default 'fresh',
-    -- Which changes of status are sent: subscription::Statuses.
+    -- The changes of status that are sent: subscription::Statuses.
     statuses            text   not null default 'never',
     secret              text,                -- signs deliveries; null: they are not signed
     lease_until         bigint not null,     -- nothing is sent after this
@@ -75,7 +75,7 @@ create table intents (
     secret       text,
     lease_s      bigint not null,            -- seconds that were requested
     verify_token text,                       -- sent back to the callback; null: none was given
-    backfill     bigint not null default 0,  -- 1: bring in the history once it is verified
+    backfill     bigint not null default 0,  -- 1: start a backfill once it is verified
     attempts     bigint not null default 0,
     due_at       bigint not null             -- when to verify or retry, or when a claim ends
 );

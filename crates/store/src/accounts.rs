@@ -136,7 +136,7 @@ impl Accounts for Db {
     }
 }
 
-/// PostgreSQL takes no text with a zero in it, so that nobody has such a login.
+/// Returns whether a login contains U+0000, which PostgreSQL does not store: no account has it.
 fn is_nobodys(login: &str) -> bool {
     login.contains('\0')
 }

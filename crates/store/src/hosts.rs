@@ -1,4 +1,4 @@
-//! What is known of publishers' servers: which host group is claimed, which is not polled now, and
+//! The host groups of publishers' servers: which group is claimed, which is not polled now, and
 //! why.
 //!
 //! A group is claimed by one node at a time: its row is claimed together with a resource of it, and

@@ -56,12 +56,12 @@ pub struct StoreSettings {
     pub url: String,
     /// The most connections to PostgreSQL, or readers of SQLite.
     pub connections: usize,
-    /// Which servers share a rate limit, and the interval between fetches from them. The value must
-    /// be the same on all nodes.
+    /// The servers that share a rate limit, and the interval between fetches from them. The value
+    /// must be the same on all nodes.
     pub groups: HostGroups,
     /// The size limits of a page of a log. The value should be the same on all nodes.
     pub cut: PageLimits,
-    /// Which changes are forwarded to which ping targets.
+    /// The changes that are forwarded, and the ping targets that receive them.
     pub forwarding: PingForwarding,
     /// The clock that decides whether a claim has expired.
     pub claim_clock: ClaimClock,
@@ -92,11 +92,11 @@ pub(crate) struct Db {
     pub(crate) schema_version: i64,
     /// The source of the leases of claims.
     pub(crate) claims: Leases,
-    /// Which servers share a rate limit.
+    /// The servers that share a rate limit.
     pub(crate) groups: HostGroups,
     /// The size limits of a page.
     pub(crate) cut: PageLimits,
-    /// Which changes are forwarded to ping targets.
+    /// The changes that are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
 }
 

@@ -118,7 +118,7 @@ impl Log for Db {
 }
 
 impl Db {
-    /// The rows of a statement that only reads.
+    /// Returns the rows of a statement that only reads.
     pub(super) async fn rows(
         &self,
         sql: &'static str,

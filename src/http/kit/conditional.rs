@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use http::{HeaderMap, header};
 
-/// Whether `If-None-Match` names this entity tag. Compared weakly (RFC 9110
+/// Returns whether `If-None-Match` names this entity tag. Tags are compared weakly (RFC 9110
 /// `#field.if-none-match`).
 pub(crate) fn etag_matches(headers: &HeaderMap, etag: &str) -> bool {
     fn opaque(tag: &str) -> &str {
@@ -14,7 +14,7 @@ pub(crate) fn etag_matches(headers: &HeaderMap, etag: &str) -> bool {
     tags.any(|tag| tag.trim() == "*" || opaque(tag) == opaque(etag))
 }
 
-/// Whether the client has the version with this entity tag, which was last modified at
+/// Returns whether the client has the version with this entity tag, which was last modified at
 /// `modified`, if that is known. Dates count only if the client sends no entity tag (RFC 9110
 /// `#field.if-modified-since`).
 pub(crate) fn is_unchanged(

@@ -3,7 +3,7 @@
 //! Pages are written with maud (`docs/contributing/adr/0005-html-in-rust.md`). Whatever is put into a page is
 //! escaped, unless its type is [`Markup`], which only `html!` makes. No page has an inline script
 //! or an event handler; a page that needs a script names one that is served here. Addresses in
-//! pages are relative, because a proxy may serve us below a path.
+//! pages are relative, because a proxy may serve this gateway below a path.
 
 use std::sync::LazyLock;
 

@@ -12,13 +12,13 @@ use warp::reply::Response;
 
 use crate::http::kit::reply::{plain_text, set_header};
 
-/// After how many seconds a client may repeat a request that failed on our side.
+/// The number of seconds after which a client may repeat a request that failed in the gateway.
 const RETRY_AFTER_FAILURE_S: u64 = 30;
 
 /// The kind of the rejection. The words are listed in `docs/errors.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RejectionCode {
-    /// The request asks for something that cannot be done.
+    /// The request cannot be carried out as it is.
     BadRequest,
     /// The body is not a form, or not in a format that this endpoint reads.
     UnreadableBody,

@@ -47,7 +47,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     route.map(|reply| with_method_help(reply, HELP)).boxed()
 }
 
-/// How the bodies of calls are read, whatever is called.
+/// Returns the rules for reading the bodies of calls, whatever is called.
 pub(crate) fn call_rules(gateway: &Gateway) -> CallRules {
     let long_call_limit_bytes = save_rss::call_limit_bytes(gateway);
     CallRules { long_call_limit_bytes, is_long_call: save_rss::is_call, reject: reject_unread }

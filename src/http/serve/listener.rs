@@ -180,7 +180,8 @@ async fn accept(socket: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Returns whether the client closed the connection before it was accepted: no failure on our side.
+/// Returns whether the client closed the connection before it was accepted, which is no failure
+/// of this gateway.
 fn is_client_error(err: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(err.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -45,7 +45,7 @@ pub(super) struct Payload {
     pub(super) last: Seq,
     /// When the first of these records was appended.
     pub(super) waiting_since: Option<DateTime<Utc>>,
-    /// Which version of the resource's status the payload includes.
+    /// The version of the resource's status that the payload includes.
     pub(super) status: StatusInclusion,
 }
 

@@ -1,4 +1,4 @@
-//! What the response of a callback means for its subscription: pure functions, no clock.
+//! The meaning of a callback's response for its subscription: pure functions, no clock.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a node notices about itself: that its clock was set, that it was suspended, or that its
+//! Problems that a node detects in itself: its clock was set, the node was suspended, or its
 //! network is down. None of these may be mistaken for a failure of a resource.
 
 use std::sync::{Mutex, PoisonError};

@@ -133,7 +133,7 @@ impl FragmentMissing {
     }
 }
 
-/// Relation and target of each link in the headers.
+/// Returns relation and target of each link in the headers.
 pub fn links(document: &FetchedDocument) -> Vec<(String, String)> {
     let values = document.headers.get_all(http::header::LINK).iter();
     let links = link::read(values.filter_map(|value| value.to_str().ok()));

@@ -56,7 +56,8 @@ pub(super) fn audiences(
     audiences
 }
 
-/// "max(25, half of the document)", or what a feed with this rate may have published since.
+/// Returns "max(25, half of the document)", or as many entries as a feed with this rate may have
+/// published since.
 fn most_expected(document: &FeedDocument, standing: &Baseline, last_good: DateTime<Utc>) -> usize {
     let hours = (document.at - last_good).num_seconds().max(0) as f64 / 3_600.0;
     let lively = standing.per_hour * hours.min(LONGEST_HOURS) * LIVELY;

@@ -102,7 +102,7 @@ async fn lock(
     Ok(Some((account, held)))
 }
 
-/// Whether a file of this size fits into the quota beside the other files of the account.
+/// Returns whether a file of this size fits into the quota beside the other files of the account.
 async fn has_room(
     tx: &Tx<'_>,
     account: i64,

@@ -13,7 +13,7 @@ macro_rules! record_columns {
 
 pub(crate) use record_columns;
 
-/// A limit as the databases take it.
+/// Converts a limit to a parameter of a statement.
 pub(crate) fn most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

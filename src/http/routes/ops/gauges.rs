@@ -1,5 +1,5 @@
 //! The gauges of `/metrics`, counted at most once in a while: counting reads tables that grow, so
-//! that its cost must not depend on how often somebody asks.
+//! that its cost must not depend on the number of requests.
 
 use std::time::Duration;
 

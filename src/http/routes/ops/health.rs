@@ -1,7 +1,7 @@
 //! `/livez` and `/readyz`: whether the process runs, and whether it can do its work.
 //!
 //! `/livez` does not depend on anything, so that a slow database does not get the process
-//! killed; `/readyz` asks the store.
+//! killed; `/readyz` queries the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,8 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     live.or(ready).unify().boxed()
 }
 
-/// `was_unready` is the last result, so that only changes are logged.
+/// Returns the reply of `/readyz`. `was_unready` is the last result, so that only changes are
+/// logged.
 async fn readiness(gateway: &Gateway, was_unready: &AtomicBool) -> Response {
     let reason = match timeout(STORE_TIMEOUT, gateway.store.ready()).await {
         Ok(Ok(())) => {

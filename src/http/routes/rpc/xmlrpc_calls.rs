@@ -139,8 +139,8 @@ async fn please_notify(
     register(gateway, request, fields, urls).await.map(|()| XmlRpcValue::Boolean(true))
 }
 
-/// "The response is a struct with two named parameters, flerror and message" (seed 002, "Ping
-/// Response").
+/// Returns the result of a ping: "The response is a struct with two named parameters, flerror and
+/// message" (seed 002, "Ping Response").
 fn flerror(done: Result<(), Rejection>) -> XmlRpcValue {
     let message = done.as_ref().map_or_else(Rejection::reason, |()| PINGED);
     XmlRpcValue::Struct(vec![

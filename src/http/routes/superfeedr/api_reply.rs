@@ -8,7 +8,7 @@ use warp::reply::Response;
 pub(super) enum ApiReply {
     /// A status code without a body.
     Empty(StatusCode),
-    /// JSON, which is wrapped in a call for a script that asks for it.
+    /// JSON, which is wrapped in a call for a script that requests JSONP.
     Json(Value),
     /// A complete response.
     Response(Response),

@@ -1,4 +1,5 @@
-//! Which failures of a transaction are temporary, and how long to wait before it is repeated.
+//! Temporary failures of a transaction: how to recognize them, and how long to wait before the next
+//! attempt.
 //!
 //! PostgreSQL ends one of the transactions that wait for each other, and one of those whose changes
 //! cannot be put in an order. Such a transaction has changed nothing, so it is repeated from its

@@ -12,7 +12,7 @@ const ARCHIVE: Archive<'static> = Archive {
     order: Order::NewestFirst,
 };
 
-/// Page `number` of pages of three.
+/// Returns page `number` of a log with three records on a page.
 fn held(number: i64, oldest: i64, newest: i64) -> LocatedPage {
     let first = (number - 1) * 3 + 1;
     let page = Page { number, first: Seq(first), last: Seq(first + 2), ..Page::EMPTY };
