@@ -54,6 +54,14 @@ create index subscriptions_account on subscriptions (account_id, id);
 -- Serves drop_expired.
 create index subscriptions_lease_until on subscriptions (lease_until);
 
+-- One row is a resource with subscriptions that its last appends have yet to mark due.
+create table fan_outs (
+    resource_id bigint not null references resources (id),
+    next_id     bigint not null,             -- the last subscription that was looked at
+    advanced_at bigint not null,             -- when that was; the oldest is next
+    primary key (resource_id)
+);
+
 -- One row is one request to subscribe or unsubscribe that has yet to be verified.
 create table intents (
     id           {number},

@@ -25,6 +25,7 @@ use crate::http::{
 use crate::jobs::backfill::Backfiller;
 use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
+use crate::jobs::fan_out::FanOutJob;
 use crate::jobs::forward_pings::{self, PingForwarder};
 use crate::jobs::maintenance;
 use crate::jobs::poll::Poller;
@@ -45,6 +46,8 @@ const IDLE: Duration = Duration::from_millis(500);
 const VERIFICATION_CONCURRENCY: usize = 64;
 /// Requests to ping targets that run at the same time.
 const FORWARDING_CONCURRENCY: usize = 8;
+/// Chunks of fan-outs that run at the same time: they would wait for each other's locks.
+const FAN_OUT_CONCURRENCY: usize = 1;
 /// Collection steps that run at the same time: more than one would append records out of their
 /// order of arrival.
 const COLLECTION_CONCURRENCY: usize = 1;
@@ -243,6 +246,8 @@ impl Services {
         };
         workers.spawn(Arc::new(self.poller), config.fetch_concurrency, wake.resources);
         workers.spawn(Arc::new(self.deliverer), config.delivery_concurrency, wake.subscriptions);
+        let fan_out = FanOutJob::new(Arc::clone(&shared.store));
+        workers.spawn(Arc::new(fan_out), FAN_OUT_CONCURRENCY, wake.fan_outs);
         workers.spawn(Arc::new(verifier), VERIFICATION_CONCURRENCY, wake.intents);
         workers.spawn(Arc::new(self.collector), COLLECTION_CONCURRENCY, wake.collections);
         if let Some(upstreams) = self.upstreams {

@@ -3,6 +3,7 @@
 pub mod backfill;
 pub mod collect;
 pub mod deliver;
+pub mod fan_out;
 pub mod forward_pings;
 pub mod host_permits;
 pub mod maintenance;

@@ -10,6 +10,7 @@ mod backfills;
 mod changes;
 mod collections;
 mod events;
+mod fan_outs;
 mod ping_forwarding;
 mod store_error;
 mod subscriptions;
@@ -40,6 +41,7 @@ pub use backfills::{Backfills, DueBackfill};
 pub use changes::{ChangeLine, Changes, ChangesHour, ChangesWindow};
 pub use collections::Collections;
 pub use events::{DroppedSubscription, EventArrival, Events};
+pub use fan_outs::FanOuts;
 pub use ping_forwarding::PingTargets;
 pub use store_error::StoreError;
 pub use subscriptions::{
@@ -62,7 +64,7 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log Archives Collections Subscriptions Intents Backfills Pings Changes Upstreams Hosts
+    Accounts Resources Log FanOuts Archives Collections Subscriptions Intents Backfills Pings Changes Upstreams Hosts
     PingTargets Moves Rescheduler Schedule StoredFiles Events Survey Maintenance
 }
 
@@ -478,4 +480,6 @@ pub struct WakeSignals {
     pub intents: Arc<Notify>,
     /// A collection has records to take.
     pub collections: Arc<Notify>,
+    /// An append left subscriptions to be marked due.
+    pub fan_outs: Arc<Notify>,
 }

@@ -4,6 +4,7 @@ pub(crate) mod append;
 pub(crate) mod entries;
 pub(crate) mod fan_out;
 pub(crate) mod pages;
+pub(crate) mod pending_fan_outs;
 pub(crate) mod records;
 pub(crate) mod row;
 

@@ -90,6 +90,7 @@ impl WaitingDelivery {
 pub struct DeliveryPermit {
     host: String,
     id: SubscriptionId,
+    claim: ClaimToken,
     queues: HostQueues,
     has_ended: bool,
 }
@@ -218,8 +219,8 @@ impl HostQueues {
     }
 
     fn with_permit(&self, host: String, due: DueSubscription) -> (DueSubscription, DeliveryPermit) {
-        let id = due.subscription.id;
-        (due, DeliveryPermit { host, id, queues: self.clone(), has_ended: false })
+        let (id, claim) = (due.subscription.id, due.claim);
+        (due, DeliveryPermit { host, id, claim, queues: self.clone(), has_ended: false })
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {
@@ -307,7 +308,10 @@ impl Queues {
 
     /// Ends a delivery, and learns from its attempt if there was one.
     fn end(&mut self, permit: &DeliveryPermit, attempt: Option<&Attempt>) {
-        self.in_hand.remove(&permit.id);
+        // The same node may have claimed the subscription anew after it lost this claim.
+        if self.in_hand.get(&permit.id) == Some(&permit.claim) {
+            self.in_hand.remove(&permit.id);
+        }
         let Some(host) = self.hosts.get_mut(&permit.host) else { return };
         if let Some(attempt) = attempt {
             let was_full = host.running >= host.limit.current();

@@ -236,7 +236,7 @@ async fn claimed(store: &ClaimingStore, seconds: i64) -> Vec<ResourceId> {
 }
 
 /// Subscribes `many` callbacks of one host at a stroke, by copying the row of one.
-async fn crowd(database: &Database, store: &ClaimingStore, many: usize, callback: &str) {
+pub(super) async fn crowd(database: &Database, store: &ClaimingStore, many: usize, callback: &str) {
     subscribe(store, "crowd", callback).await;
     let copy = format!(
         "with recursive n (n) as (select 2 union all select n + 1 from n where n < {many})

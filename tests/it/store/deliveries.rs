@@ -79,7 +79,7 @@ async fn a_retry_waits_for_its_time_and_then_brings_everything(database: Databas
     store.record(id.resource, &poll(at(30), &["2"])).await.unwrap();
     let failing = now(&store, id).await.unwrap();
     assert_eq!((failing.failures, failing.failing_since), (1, Some(at(3))));
-    assert_eq!(take(&store, 59).await, [], "a change does not poll_soon a retry");
+    assert_eq!(take(&store, 59).await, [], "a change does not bring a retry forward");
     assert_eq!(take(&store, 60).await, [(id, 0, 2)]);
     settle(&store, 61, (id, DeliveryOutcome::Failed { retry_at: Some(at(90)) })).await;
     let failing = now(&store, id).await.unwrap();

@@ -9,6 +9,7 @@ mod deliveries;
 mod endings;
 mod entries;
 mod events;
+mod fan_outs;
 mod hosts;
 mod intents;
 mod log;

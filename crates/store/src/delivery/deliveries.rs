@@ -231,6 +231,7 @@ pub(crate) async fn delivery_progress(
                                             and r.head > $2 then 1 else 0 end end), 0),
                coalesce(sum(case when s.claimed_until > $4 or s.due_at <= $4
                                  then 1 else 0 end), 0)
+                 + (select count(*) from fan_outs f where f.resource_id = $1)
           from subscriptions s
           join resources r on r.id = s.resource_id
          where s.resource_id = $1 and s.lease_until > $4";

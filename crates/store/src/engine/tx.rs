@@ -42,12 +42,14 @@ pub(crate) enum Wake {
     Intents = 4,
     /// The workers that collect.
     Collections = 8,
+    /// The worker that completes fan-outs.
+    FanOuts = 16,
 }
 
 impl Wake {
     /// All kinds of workers.
-    pub(crate) const ALL: [Wake; 4] =
-        [Wake::Resources, Wake::Subscriptions, Wake::Intents, Wake::Collections];
+    pub(crate) const ALL: [Wake; 5] =
+        [Wake::Resources, Wake::Subscriptions, Wake::Intents, Wake::Collections, Wake::FanOuts];
 
     /// Returns the word that nodes send to each other.
     pub(crate) fn as_str(self) -> &'static str {
@@ -56,6 +58,7 @@ impl Wake {
             Wake::Subscriptions => "subscriptions",
             Wake::Intents => "intents",
             Wake::Collections => "collections",
+            Wake::FanOuts => "fan_outs",
         }
     }
 
@@ -66,6 +69,7 @@ impl Wake {
             Wake::Subscriptions => wake_signals.subscriptions.notify_waiters(),
             Wake::Intents => wake_signals.intents.notify_waiters(),
             Wake::Collections => wake_signals.collections.notify_waiters(),
+            Wake::FanOuts => wake_signals.fan_outs.notify_waiters(),
         }
     }
 }

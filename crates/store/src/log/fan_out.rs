@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use crate::collections::enqueue;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
+use crate::log::pending_fan_outs;
 use crate::log::records::After;
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Audience;
@@ -53,7 +54,13 @@ pub(crate) async fn mark_due(
         let body_version = if before.body_version == 0 { after.body_version } else { 0 };
         skip(tx, id, before, LogState { head: after.head, body_version }).await?;
     } else if after.head > before.head {
-        if after.audience < Audience::Everybody {
+        // Of a large resource, whoever is not sent this update is found to be up to date later.
+        let is_advanced = match after.audience {
+            Audience::Everybody => false,
+            Audience::Nobody => true,
+            _ => !pending_fan_outs::is_large(tx, id).await?,
+        };
+        if is_advanced {
             advance_cursors(tx, id, before.head, after).await?;
         }
         if after.audience > Audience::Nobody {
@@ -138,6 +145,9 @@ async fn mark_subscriptions_due(
         least_audience!(),
         " <= cast($5 as bigint) end"
     );
+    if pending_fan_outs::is_large(tx, id).await? {
+        return pending_fan_outs::begin_fan_out(tx, id, at).await;
+    }
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
     if tx.execute(BEHIND, params).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;

@@ -15,7 +15,7 @@ use feedgate_core::ports::StoreError;
 const FEW: i64 = 10;
 
 /// The tables with rows of a resource, except its subscriptions, of which it has none.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "resource_details",
     "resource_urls",
     "collection_cursors",
@@ -28,6 +28,7 @@ const TABLES: [&str; 16] = [
     "entries",
     "refusals",
     "moves",
+    "fan_outs",
     "upstreams",
     "backfill_visits",
     "staged_entries",

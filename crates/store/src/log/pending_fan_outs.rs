@@ -1,0 +1,112 @@
+//! Fan-outs that are too large for the transaction of their append.
+//!
+//! An append marks a bounded number of subscriptions due and stores how far it came; a job marks the
+//! rest, chunk by chunk. What always holds:
+//!
+//! * The place is stored in the transaction of the append, so a crash loses no notification.
+//! * A chunk marks whoever is behind the log as it stands then. So another append only has to set
+//!   the place back, and marking a chunk twice does no harm.
+//! * A chunk reads a bounded number of rows, whether or not they are behind.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::Db;
+use crate::engine::sql::params;
+use crate::engine::tx::{Tx, Wake};
+use crate::resources::row;
+use feedgate_core::ports::{FanOuts, StoreError};
+use feedgate_core::resource::ResourceId;
+
+/// The subscriptions of one resource that are looked at in one transaction: some 20 ms of work.
+pub(crate) const CHUNK: i64 = 5_000;
+
+#[async_trait]
+impl FanOuts for Db {
+    async fn pending_fan_outs(&self, limit: usize) -> Result<Vec<ResourceId>, StoreError> {
+        const PENDING: &str = "select resource_id from fan_outs order by advanced_at limit $1";
+        let rows = self.rows(PENDING, params![limit as i64]).await?;
+        rows.into_iter().map(|mut row| row.int().map(ResourceId)).collect()
+    }
+
+    async fn continue_fan_out(
+        &self,
+        resource: ResourceId,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        self.write(move |tx| Box::pin(continue_fan_out(tx, resource, now))).await
+    }
+}
+
+/// Returns whether a resource has more subscriptions than one transaction marks.
+pub(crate) async fn is_large(tx: &Tx<'_>, id: ResourceId) -> Result<bool, StoreError> {
+    const COUNT: &str = "select subscribers from resources where id = $1";
+    let count = tx.first(COUNT, params![id.0]).await?.map(|mut row| row.int()).transpose()?;
+    Ok(count.unwrap_or(0) > CHUNK)
+}
+
+/// Marks the first subscriptions due that are behind the log, and stores that the rest follows.
+/// The resource is locked.
+pub(crate) async fn begin_fan_out(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const BEGIN: &str = "
+        insert into fan_outs (resource_id, next_id, advanced_at) values ($1, $2, $3)
+            on conflict (resource_id) do update set next_id = excluded.next_id";
+    if let Some(next_id) = mark_chunk(tx, id, i64::MIN, now).await? {
+        tx.execute(BEGIN, params![id.0, next_id, now]).await?;
+        tx.wake(Wake::FanOuts).await?;
+    }
+    Ok(())
+}
+
+async fn continue_fan_out(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const PLACE: &str = "select next_id from fan_outs where resource_id = $1";
+    const ADVANCE: &str = "
+        update fan_outs set next_id = $2, advanced_at = $3 where resource_id = $1";
+    const END: &str = "delete from fan_outs where resource_id = $1";
+    row::lock(tx, vec![id.0]).await?;
+    let Some(mut place) = tx.first(PLACE, params![id.0]).await? else { return Ok(()) };
+    match mark_chunk(tx, id, place.int()?, now).await? {
+        Some(next_id) => tx.execute(ADVANCE, params![id.0, next_id, now]).await?,
+        None => tx.execute(END, params![id.0]).await?,
+    };
+    Ok(())
+}
+
+/// Marks those of the next [`CHUNK`] subscriptions with an id greater than `after` due that are
+/// behind the log. Returns the last id of the chunk; `None` if there are no more.
+async fn mark_chunk(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    after: i64,
+    now: DateTime<Utc>,
+) -> Result<Option<i64>, StoreError> {
+    const WINDOW: &str = "
+        select count(*), coalesce(max(id), 0)
+          from (select id from subscriptions
+                 where resource_id = $1 and id > $2
+                 order by id limit $3) chunk";
+    const BEHIND: &str = "
+        update subscriptions
+           set due_at = $2
+         where resource_id = $1 and id > $3 and id <= $4
+           and due_at is null and lease_until > $2
+           and case when format = 'raw'
+                    then cursor < (select body_version from resources where id = $1)
+                    else cursor < (select head from resources where id = $1) end";
+    let Some(mut window) = tx.first(WINDOW, params![id.0, after, CHUNK]).await? else {
+        return Ok(None);
+    };
+    let (count, last) = (window.int()?, window.int()?);
+    if count > 0 && tx.execute(BEHIND, params![id.0, now, after, last]).await? > 0 {
+        tx.wake(Wake::Subscriptions).await?;
+    }
+    Ok((count == CHUNK).then_some(last))
+}

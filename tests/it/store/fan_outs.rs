@@ -1,0 +1,98 @@
+//! Fan-outs that are too large for one transaction.
+
+use std::collections::HashSet;
+
+use feedgate_core::ports::DeliveryOutcome;
+use feedgate_core::record::Seq;
+use feedgate_core::subscription::SubscriptionId;
+
+use super::claims::crowd;
+use super::{at, few, on_both_stores, poll, room, subscribe};
+use crate::support::claiming_store::ClaimingStore;
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    an_append_marks_some_and_a_job_the_rest,
+    another_append_begins_the_fan_out_anew,
+    who_is_sent_nothing_of_an_append_is_found_up_to_date,
+);
+
+/// More than two transactions mark.
+const SUBSCRIBERS: usize = 12_000;
+
+/// Claims everything that is due at `seconds`.
+async fn claim_all(store: &ClaimingStore, seconds: i64) -> HashSet<SubscriptionId> {
+    let mut all = HashSet::new();
+    loop {
+        let due = store.claim_subscriptions(at(seconds), at(seconds + 999), &few(2_000)).await;
+        let due = due.unwrap();
+        if due.is_empty() {
+            return all;
+        }
+        for due in due {
+            assert!(all.insert(due.subscription.id), "claimed once");
+        }
+    }
+}
+
+/// Does what the job does, until nothing is left.
+async fn complete(store: &ClaimingStore, seconds: i64) -> usize {
+    let mut chunks = 0;
+    while let Some(resource) = store.pending_fan_outs(1).await.unwrap().pop() {
+        store.continue_fan_out(resource, at(seconds)).await.unwrap();
+        chunks += 1;
+    }
+    chunks
+}
+
+async fn an_append_marks_some_and_a_job_the_rest(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    crowd(&database, &store, SUBSCRIBERS, "https://callback.test/").await;
+    let id = store.find("https://feeds.test/crowd").await.unwrap().unwrap().id;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    let first = claim_all(&store, 2).await;
+    assert!(!first.is_empty() && first.len() < SUBSCRIBERS, "{} of the first chunk", first.len());
+
+    // The node dies; another one finds what is left.
+    let other = ClaimingStore::new(database.open().await);
+    assert_eq!(other.pending_fan_outs(9).await.unwrap(), [id]);
+    assert!(complete(&other, 3).await >= 2, "in more than one transaction");
+    let rest = claim_all(&other, 4).await;
+    assert_eq!(first.len() + rest.len(), SUBSCRIBERS, "all, and each once");
+    assert_eq!(other.pending_fan_outs(9).await.unwrap(), []);
+    other.continue_fan_out(id, at(5)).await.unwrap(); // two nodes may complete it
+}
+
+async fn another_append_begins_the_fan_out_anew(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    crowd(&database, &store, SUBSCRIBERS, "https://callback.test/").await;
+    let id = store.find("https://feeds.test/crowd").await.unwrap().unwrap().id;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    store.continue_fan_out(id, at(2)).await.unwrap();
+    // Some have been delivered the first entry when the second one comes.
+    let early = store.claim_subscriptions(at(2), at(60), &few(100)).await.unwrap();
+    let delivered: Vec<_> = early
+        .iter()
+        .map(|due| {
+            let outcome = DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 };
+            (due.subscription.id, outcome)
+        })
+        .collect();
+    store.settle(&delivered, at(3)).await.unwrap();
+    store.record(id, &poll(at(4), &["1", "2"])).await.unwrap();
+    complete(&store, 5).await;
+    let due = claim_all(&store, 6).await;
+    assert_eq!(due.len(), SUBSCRIBERS, "everybody is owed the second entry");
+}
+
+async fn who_is_sent_nothing_of_an_append_is_found_up_to_date(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    crowd(&database, &store, SUBSCRIBERS, "https://callback.test/").await;
+    let id = store.find("https://feeds.test/crowd").await.unwrap().unwrap().id;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    complete(&store, 1).await;
+    assert_eq!(claim_all(&store, 2).await.len(), SUBSCRIBERS);
+    let late = subscribe(&store, "crowd", "https://late.test/").await;
+    assert_eq!(late.cursor, Seq(1), "who comes later begins at the head");
+    assert_eq!(store.claim_subscriptions(at(3), at(9), &room()).await.unwrap(), []);
+}
