@@ -85,7 +85,7 @@ async fn a_post_goes_into_the_file_first_and_then_the_cloud_is_told() {
     assert!(atom.contains(&format!("<thr:in-reply-to ref=\"{first}\"")), "{atom}");
 
     let nowhere = post(folder.path(), &["x", "--feed", "rss.xml", "--parent", "no"], "").await;
-    assert!(text(&nowhere.stderr).contains("there is no item with the guid or link no"));
+    assert!(text(&nowhere.stderr).contains("the feed has no item with the guid or link no"));
     assert_eq!(fs::read(&file).unwrap(), feed, "and the file is as it was");
 }
 
@@ -179,14 +179,17 @@ async fn the_page_takes_posts_and_loses_none_that_it_refuses() {
     let refused = [
         (full(&[("password", "wrong horse")]), StatusCode::FORBIDDEN,            "the username or the password is wrong"),
         (full(&[("user", "eve")]),             StatusCode::FORBIDDEN,            "the username or the password is wrong"),
-        (full(&[("text", " ")]),               StatusCode::BAD_REQUEST,          "Write something first."),
-        (full(&[("link", "javascript:x()")]),  StatusCode::BAD_REQUEST,          "The link must be an address"),
-        (full(&[("parent", "\"no")]),          StatusCode::UNPROCESSABLE_ENTITY, "there is no item with the guid or link &quot;no"),
+        (full(&[("text", " ")]),               StatusCode::BAD_REQUEST,          "The text is empty."),
+        (full(&[("link", "javascript:x()")]),  StatusCode::BAD_REQUEST,          "The link must be a URL"),
+        (full(&[("parent", "\"no")]),          StatusCode::UNPROCESSABLE_ENTITY, "the feed has no item with the guid or link &quot;no"),
     ];
     for (form, status, words) in refused {
         let (got, page) = gateway.post("/author", &form).await;
         assert!(got == status && page.contains(words), "{words}: {got} {page}");
-        assert!(page.contains("high &lt;b&gt; &amp; low") || words.starts_with("Write"), "{page}");
+        assert!(
+            page.contains("high &lt;b&gt; &amp; low") || words.starts_with("The text is"),
+            "{page}"
+        );
         assert!(!page.contains(PASSWORD) && !page.contains("wrong horse"), "{page}");
     }
 

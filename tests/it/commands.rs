@@ -70,7 +70,7 @@ fn accounts_have_passwords_that_are_no_arguments() {
     let (login, password) = text(&made.stdout).trim().split_once(':').unwrap();
     assert!(login == "bob" && password.len() == 30, "{password}");
     let refused = feedgate(folder.path(), &["account", "add", "a/b", "--generate"]);
-    assert!(text(&refused.stderr).contains("cannot stand in an address"));
+    assert!(text(&refused.stderr).contains("cannot be part of a URL"));
 
     let listed = feedgate(folder.path(), &["account", "list"]);
     let lines: Vec<&str> = text(&listed.stdout).lines().collect();

@@ -138,8 +138,8 @@ async fn what_cannot_be_kept_is_refused_with_its_reason() {
     let whole = "<rss><channel>\n<title>x</link></channel></rss>";
     #[rustfmt::skip]
     let cases = [
-        ("broken",   whole.to_owned(),          StatusCode::UNPROCESSABLE_ENTITY, "line 2, column 9: \"</link>\""),
-        ("no feed",  "<html/>".to_owned(),      StatusCode::UNPROCESSABLE_ENTITY, "this is no RSS"),
+        ("broken",   whole.to_owned(),          StatusCode::UNPROCESSABLE_ENTITY, "line 2, column 9: found \"</link>\""),
+        ("no feed",  "<html/>".to_owned(),      StatusCode::UNPROCESSABLE_ENTITY, "not a root element of RSS"),
         ("too long", " ".repeat(2_001),         StatusCode::PAYLOAD_TOO_LARGE,    "longer than 2000 bytes"),
         ("a",        feed.clone(),              StatusCode::CREATED,              "/storage/ada/a.xml"),
         ("bytes",    long,                      StatusCode::INSUFFICIENT_STORAGE, "2 files with 2000 bytes"),
@@ -227,7 +227,7 @@ async fn what_is_saved_is_saved_though_it_cannot_be_pinged(database: Database) {
     assert_eq!(saved.status(), StatusCode::CREATED);
     let text = saved.text().await.unwrap();
     assert!(text.starts_with(&gateway.url(path)), "{text}");
-    assert!(text.contains("could not be notified now"), "{text}");
+    assert!(text.contains("could not be notified yet"), "{text}");
     assert_eq!(gateway.get(path).await.1, feed);
     let answer = call(&gateway, "rssCloud.saveRss", &["ada", PASSWORD, &rss("tides", 1..4)]).await;
     assert!(answer.contains(&gateway.url(path)) && !answer.contains("<fault>"), "{answer}");

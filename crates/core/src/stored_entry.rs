@@ -12,7 +12,7 @@ use feedgate_feed::render::atom::{self, AtomDocument};
 pub fn read_back(resource: &Resource, atom: &str) -> Feed {
     let context = Context::new(resource.topic.fetch_url());
     parse::parse(atom.as_bytes(), &context).unwrap_or_else(|err| {
-        error!(resource = resource.id.0, error = %err, "our own Atom cannot be read");
+        error!(resource = resource.id.0, error = %err, "a stored entry cannot be parsed");
         Feed::default()
     })
 }

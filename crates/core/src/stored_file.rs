@@ -21,8 +21,8 @@ pub struct PathSegment(String);
 /// Why a text cannot be one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{0}\" cannot stand in an address: letters and digits of ASCII, \".\", \"-\" and \"_\" can, \
-     up to {LONGEST_CHARS}, and the first is a letter or a digit"
+    "\"{0}\" cannot be part of a URL: use up to {LONGEST_CHARS} ASCII letters, digits, \".\", \
+     \"-\" and \"_\", and begin with a letter or a digit"
 )]
 pub struct BadPathSegment(pub String);
 

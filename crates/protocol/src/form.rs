@@ -46,7 +46,7 @@ impl Form {
         let members = match value {
             Value::Object(members) => members,
             Value::Null => return Ok(Form::default()), // sent by scripts without parameters
-            _ => return Err(BadForm::Json("it is another kind of value".to_owned())),
+            _ => return Err(BadForm::Json("it is a JSON value of another type".to_owned())),
         };
         let mut pairs = Vec::new();
         members.into_iter().for_each(|(name, value)| flatten(name, value, &mut pairs));

@@ -12,7 +12,8 @@ use super::form::{BadForm, Form, MOST_PARAMETERS};
 
 /// Parses a body. `content_type` is the header with the boundary.
 pub fn read(content_type: &str, body: &Bytes) -> Result<Form, BadForm> {
-    let boundary = boundary(content_type).ok_or(BadForm::Multipart("it names no boundary"))?;
+    let boundary =
+        boundary(content_type).ok_or(BadForm::Multipart("its media type has no boundary"))?;
     let whole = stream::iter([Ok::<_, Error>(body.clone())]);
     let reading = fields(Multipart::new(whole, boundary)).now_or_never();
     // The reader only waits for bytes, and all of them are available, so it completes at once.
@@ -38,7 +39,7 @@ fn reason(err: Error) -> BadForm {
         Error::ReadHeaderFailed(_)
         | Error::DecodeHeaderName { .. }
         | Error::DecodeHeaderValue { .. }
-        | Error::IncompleteHeaders => "the head of a part cannot be read",
+        | Error::IncompleteHeaders => "the headers of a part cannot be read",
         _ => "it does not end with its boundary",
     })
 }

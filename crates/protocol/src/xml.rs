@@ -62,7 +62,7 @@ pub enum BadXml {
     #[error("a document type definition is not allowed")]
     Dtd,
     /// The document exceeds [`DEEPEST`] or the maximum number of elements.
-    #[error("the XML nests too deep or holds too many elements")]
+    #[error("the XML is nested too deeply or has too many elements")]
     TooMuch,
 }
 
@@ -174,7 +174,7 @@ impl Tree {
             return Err(BadXml::TooMuch);
         }
         if self.root.is_some() {
-            return Err(BadXml::Malformed("something follows the root element".to_owned()));
+            return Err(BadXml::Malformed("a second element follows the root element".to_owned()));
         }
         let written = start.name();
         let (prefix, _) = written.0.rsplit_once(':').unwrap_or_default();

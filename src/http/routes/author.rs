@@ -69,13 +69,12 @@ async fn post(gateway: &Gateway, request: &Request, form: &Form) -> Result<Poste
 }
 
 fn draft<'f>(value: &impl Fn(&str) -> Option<&'f str>) -> Result<Draft, Rejection> {
-    let text = value("text").ok_or_else(|| Rejection::bad_request("Write something first."))?;
+    let text = value("text").ok_or_else(|| Rejection::bad_request("The text is empty."))?;
     let address = |name: &str, what: &str| match value(name).map(Url::parse) {
         None => Ok(None),
         Some(Ok(url)) if matches!(url.scheme(), "http" | "https") => Ok(Some(url)),
         Some(_) => {
-            let reason =
-                format!("The {what} must be an address that begins with http:// or https://.");
+            let reason = format!("The {what} must be a URL that begins with http:// or https://.");
             Err(Rejection::bad_request(reason))
         }
     };
@@ -148,7 +147,9 @@ fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
         | AuthoringRefusal::Feed(_) => StatusCode::UNPROCESSABLE_ENTITY,
     };
     match refusal {
-        AuthoringRefusal::Store(err) => Rejection::unavailable(err).prefixed("Nothing was saved: "),
-        refusal => Rejection::new(status, format!("Nothing was saved: {refusal}.")),
+        AuthoringRefusal::Store(err) => {
+            Rejection::unavailable(err).prefixed("The post was not saved: ")
+        }
+        refusal => Rejection::new(status, format!("The post was not saved: {refusal}.")),
     }
 }

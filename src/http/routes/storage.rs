@@ -58,8 +58,8 @@ async fn handle(gateway: Arc<Gateway>, request: Request, path: FilePath) -> Resp
         };
     }
     let Some((login, name)) = path else {
-        let reason = "A file is /storage/LOGIN/NAME.xml, with ASCII letters and digits, \".\", \"-\" \
-                   and \"_\".";
+        let reason = "The path of a file is /storage/LOGIN/NAME.xml, with ASCII letters, digits, \
+                      \".\", \"-\" and \"_\".";
         return plain_text(StatusCode::NOT_FOUND, reason);
     };
     match write(&gateway, &request, &login, &name).await {
@@ -87,8 +87,8 @@ fn serve(request: &Request, file: &StoredFile) -> Response {
 }
 
 /// The text after the URL of a file whose ping failed.
-const PING_FAILED: &str = "\nThe file is saved, but its subscribers could not be notified now. They \
-    are notified later, or when it is saved once more.";
+const PING_FAILED: &str = "\nThe file was saved, but its subscribers could not be notified yet. They \
+    will be notified later, or when it is saved again.";
 
 async fn write(
     gateway: &Gateway,

@@ -104,23 +104,25 @@ impl<'t> Checker<'t> {
                 Event::End(_) => drop(self.open.pop()),
                 Event::Text(text) => self.characters(&text.xml10_content())?,
                 Event::CData(_) if self.open.is_empty() => {
-                    return self.wrong("there is text outside of the root element");
+                    return self.wrong("there is text outside the root element");
                 }
                 Event::GeneralRef(reference) => self.reference(&reference)?,
                 Event::DocType(doctype) => self.doctype(&doctype.xml10_content())?,
                 Event::Decl(_) if self.at > 0 => {
-                    return self.wrong("the XML declaration must be the very beginning");
+                    return self.wrong("the XML declaration must be at the start of the document");
                 }
                 Event::CData(_) | Event::Decl(_) | Event::Comment(_) | Event::PI(_) => {}
                 Event::Eof => break,
             }
         }
         if !self.open.is_empty() {
-            return self.wrong("the document ends before its root element does");
+            return self.wrong("the document ends before its root element is closed");
         }
         match self.kind {
-            None => self.wrong("there is no element in it"),
-            Some(DocumentKind::Rss) if !self.has_channel => self.wrong("there is no channel in it"),
+            None => self.wrong("the document has no root element"),
+            Some(DocumentKind::Rss) if !self.has_channel => {
+                self.wrong("the document has no channel")
+            }
             Some(kind) => Ok(kind),
         }
     }
@@ -131,7 +133,7 @@ impl<'t> Checker<'t> {
         let tag = &self.text[self.at + 1..self.at + 1 + start.len()];
         let name = &tag[..name];
         if !is_qualified(name) {
-            return self.wrong(format!("\"{name}\" is no name of an element"));
+            return self.wrong(format!("\"{name}\" is not a valid element name"));
         }
         let mut declared = Vec::new();
         let mut prefixes = vec![prefix(name)];
@@ -156,7 +158,7 @@ impl<'t> Checker<'t> {
             }
         }
         if self.open.len() > DEEPEST {
-            return self.wrong(format!("elements nest deeper than {DEEPEST}"));
+            return self.wrong(format!("elements are nested more than {DEEPEST} levels deep"));
         }
         if is_empty {
             self.open.pop();
@@ -176,21 +178,26 @@ impl<'t> Checker<'t> {
             "rss" | "RDF" => DocumentKind::Rss,
             "feed" => DocumentKind::Atom,
             "opml" => DocumentKind::Opml,
-            _ => return self.wrong(format!("the root element is \"{name}\": this is no RSS")),
+            _ => {
+                return self
+                    .wrong(format!("\"{name}\" is not a root element of RSS, Atom or OPML"));
+            }
         });
         Ok(())
     }
 
     fn attribute(&self, key: &str, value: &str) -> Result<(), Wrong> {
         if !is_qualified(key) {
-            return self.wrong(format!("\"{key}\" is no name of an attribute"));
+            return self.wrong(format!("\"{key}\" is not a valid attribute name"));
         }
         if value.contains('<') {
-            return self.wrong(format!("\"<\" stands in the attribute \"{key}\": write &lt;"));
+            return self
+                .wrong(format!("the attribute \"{key}\" contains \"<\"; write &lt; instead"));
         }
         for piece in value.split('&').skip(1) {
             let Some((name, _)) = piece.split_once(';') else {
-                return self.wrong(format!("\"&\" stands in the attribute \"{key}\": write &amp;"));
+                return self
+                    .wrong(format!("the attribute \"{key}\" contains \"&\"; write &amp; instead"));
             };
             self.entity(name)?;
         }
@@ -199,17 +206,17 @@ impl<'t> Checker<'t> {
 
     fn characters(&self, text: &str) -> Result<(), Wrong> {
         if self.open.is_empty() && !text.trim().is_empty() {
-            return self.wrong("there is text outside of the root element");
+            return self.wrong("there is text outside the root element");
         }
         match text.contains("]]>") {
-            true => self.wrong("\"]]>\" stands in a text: write ]]&gt;"),
+            true => self.wrong("the text contains \"]]>\"; write ]]&gt; instead"),
             false => Ok(()),
         }
     }
 
     fn reference(&self, reference: &BytesRef<'_>) -> Result<(), Wrong> {
         if self.open.is_empty() {
-            return self.wrong("there is text outside of the root element");
+            return self.wrong("there is text outside the root element");
         }
         self.entity(&reference.xml10_content())
     }
@@ -234,12 +241,12 @@ impl<'t> Checker<'t> {
             return Ok(());
         }
         let name: String = name.chars().take(40).collect();
-        self.wrong(format!("\"&{name};\" is no entity that XML knows; a bare \"&\" is &amp;"))
+        self.wrong(format!("\"&{name};\" is not an XML entity; write \"&\" as &amp;"))
     }
 
     fn doctype(&mut self, text: &str) -> Result<(), Wrong> {
         if text.contains('[') {
-            return self.wrong("a document type with declarations of its own is not taken");
+            return self.wrong("a document type with internal declarations is not allowed");
         }
         self.has_doctype = true;
         Ok(())
@@ -288,31 +295,31 @@ mod tests {
         let rss = |inside: &str| format!("<rss>\n<channel>\n{inside}</channel></rss>");
         #[rustfmt::skip]
         let cases = [
-            ("",                                     "line 1, column 1: there is no element in it"),
-            ("plain",                                "line 1, column 1: there is text outside of the root element"),
-            ("<html/>",                              "line 1, column 1: the root element is \"html\": this is no RSS"),
-            ("<rss/>",                               "line 1, column 7: there is no channel in it"),
-            ("<rss><channel/></rss>x",               "line 1, column 22: there is text outside of the root element"),
+            ("",                                     "line 1, column 1: the document has no root element"),
+            ("plain",                                "line 1, column 1: there is text outside the root element"),
+            ("<html/>",                              "line 1, column 1: \"html\" is not a root element of RSS, Atom or OPML"),
+            ("<rss/>",                               "line 1, column 7: the document has no channel"),
+            ("<rss><channel/></rss>x",               "line 1, column 22: there is text outside the root element"),
             ("<rss><channel/></rss><rss/>",          "line 1, column 22: a second element follows the root element"),
-            ("<rss><channel>",                       "line 1, column 15: the document ends before its root element does"),
-            (&rss("<title>x</link>"),                "line 3, column 9: \"</link>\" stands where \"</title>\" is expected"),
-            (&rss("<title>é & x</title>"),           "line 3, column 10: a bare \"&\": write &amp;"),
-            (&rss("<title>a&nbsp;b</title>"),        "line 3, column 9: \"&nbsp;\" is no entity that XML knows; a bare \"&\" is &amp;"),
-            (&rss("<a b='x&y'/>"),                   "line 3, column 1: \"&\" stands in the attribute \"b\": write &amp;"),
-            (&rss("<a b='<'/>"),                     "line 3, column 1: \"<\" stands in the attribute \"b\": write &lt;"),
-            (&rss("<a b='1' b='2'/>"),               "line 3, column 10: an attribute stands in the tag twice"),
-            (&rss("<a b=1/>"),                       "line 3, column 6: an attribute's value does not stand in quotes"),
+            ("<rss><channel>",                       "line 1, column 15: the document ends before its root element is closed"),
+            (&rss("<title>x</link>"),                "line 3, column 9: found \"</link>\" where \"</title>\" was expected"),
+            (&rss("<title>é & x</title>"),           "line 3, column 10: \"&\" is not escaped; write &amp; instead"),
+            (&rss("<title>a&nbsp;b</title>"),        "line 3, column 9: \"&nbsp;\" is not an XML entity; write \"&\" as &amp;"),
+            (&rss("<a b='x&y'/>"),                   "line 3, column 1: the attribute \"b\" contains \"&\"; write &amp; instead"),
+            (&rss("<a b='<'/>"),                     "line 3, column 1: the attribute \"b\" contains \"<\"; write &lt; instead"),
+            (&rss("<a b='1' b='2'/>"),               "line 3, column 10: an attribute appears twice in the tag"),
+            (&rss("<a b=1/>"),                       "line 3, column 6: an attribute value is not quoted"),
             (&rss("<media:x/>"),                     "line 3, column 1: the prefix \"media\" is not declared"),
             (&rss("<title>x\u{1}</title>"),          "line 3, column 9: the character U+0001 is not allowed in XML"),
-            (&rss("<title>]]></title>"),             "line 3, column 8: \"]]>\" stands in a text: write ]]&gt;"),
-            (&rss("<1a/>"),                          "line 3, column 1: \"1a\" is no name of an element"),
-            ("\n<?xml version='1.0'?><rss/>",        "line 2, column 1: the XML declaration must be the very beginning"),
-            ("<!DOCTYPE rss [<!ENTITY a 'b'>]><rss/>", "line 1, column 1: a document type with declarations of its own is not taken"),
+            (&rss("<title>]]></title>"),             "line 3, column 8: the text contains \"]]>\"; write ]]&gt; instead"),
+            (&rss("<1a/>"),                          "line 3, column 1: \"1a\" is not a valid element name"),
+            ("\n<?xml version='1.0'?><rss/>",        "line 2, column 1: the XML declaration must be at the start of the document"),
+            ("<!DOCTYPE rss [<!ENTITY a 'b'>]><rss/>", "line 1, column 1: a document type with internal declarations is not allowed"),
         ];
         for (text, want) in cases {
             assert_eq!(fault(text), want, "{text}");
         }
-        assert!(fault(&rss(&"<a>".repeat(DEEPEST))).ends_with("nest deeper than 256"));
+        assert!(fault(&rss(&"<a>".repeat(DEEPEST))).ends_with("nested more than 256 levels deep"));
     }
 
     #[test]

@@ -73,13 +73,13 @@ pub struct OutlineLine {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadFeed {
     /// The feed is not well-formed.
-    #[error("the feed is not sound: {0}")]
+    #[error("the feed is not valid: {0}")]
     Unsound(#[from] DocumentFault),
     /// The document is not RSS.
-    #[error("this is no RSS 2.0: it has no channel that items could be added to")]
+    #[error("the document is not RSS 2.0, or has no channel to add items to")]
     NotRss,
     /// The feed has no item that could be the parent.
-    #[error("there is no item with the guid or link {0} in the feed")]
+    #[error("the feed has no item with the guid or link {0}")]
     NoParent(String),
 }
 

@@ -34,7 +34,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), DocumentFault
             Encoding::for_label(label.as_bytes()).ok_or_else(|| DocumentFault {
                 line: 1,
                 column: 1,
-                what: format!("the encoding \"{label}\" is not known"),
+                what: format!("the encoding \"{label}\" is not supported"),
             })?
         }
         (None, None) => UTF_8,
@@ -44,7 +44,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), DocumentFault
             Ok(text) => Ok((Cow::Borrowed(text), true)),
             Err(err) => {
                 let sound = &bytes[skip..skip + err.valid_up_to()];
-                let what = "a byte here is not UTF-8, which the document says it is".to_owned();
+                let what = "the bytes are not valid UTF-8".to_owned();
                 Err(DocumentFault::at(&String::from_utf8_lossy(sound), sound.len(), what))
             }
         };
@@ -52,8 +52,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, bool), DocumentFault
     match encoding.decode_without_bom_handling_and_without_replacement(&bytes[skip..]) {
         Some(text) => Ok((text, false)),
         None => {
-            let what =
-                format!("the bytes are not {}, which the document says it is", encoding.name());
+            let what = format!("the bytes are not valid {}", encoding.name());
             Err(DocumentFault { line: 1, column: 1, what })
         }
     }

@@ -7,22 +7,22 @@ use quick_xml::events::attributes::AttrError;
 pub(super) fn words(err: &Error) -> String {
     match err {
         Error::IllFormed(IllFormedError::MismatchedEndTag { expected, found }) => {
-            format!("\"</{found}>\" stands where \"</{expected}>\" is expected")
+            format!("found \"</{found}>\" where \"</{expected}>\" was expected")
         }
         Error::IllFormed(IllFormedError::UnmatchedEndTag(name)) => {
-            format!("\"</{name}>\" ends an element that was not begun")
+            format!("\"</{name}>\" has no matching start tag")
         }
         Error::IllFormed(IllFormedError::UnclosedReference) => {
-            "a bare \"&\": write &amp;".to_owned()
+            "\"&\" is not escaped; write &amp; instead".to_owned()
         }
         Error::IllFormed(IllFormedError::DoubleHyphenInComment) => {
-            "\"--\" stands in a comment".to_owned()
+            "\"--\" is not allowed in a comment".to_owned()
         }
         Error::Syntax(SyntaxError::UnclosedTag | SyntaxError::InvalidBangMarkup) => {
-            "a tag begins here that does not end; a bare \"<\" is &lt;".to_owned()
+            "the tag that starts here is not closed; write \"<\" as &lt;".to_owned()
         }
-        Error::Syntax(SyntaxError::UnclosedCData) => "a CDATA section does not end".to_owned(),
-        Error::Syntax(SyntaxError::UnclosedComment) => "a comment does not end".to_owned(),
+        Error::Syntax(SyntaxError::UnclosedCData) => "a CDATA section is not closed".to_owned(),
+        Error::Syntax(SyntaxError::UnclosedComment) => "a comment is not closed".to_owned(),
         other => other.to_string(),
     }
 }
@@ -32,10 +32,10 @@ pub(super) fn attr_words(err: &AttrError) -> String {
     match err {
         AttrError::ExpectedEq(_) => "an attribute has no value".to_owned(),
         AttrError::ExpectedValue(_) | AttrError::UnquotedValue(_) => {
-            "an attribute's value does not stand in quotes".to_owned()
+            "an attribute value is not quoted".to_owned()
         }
-        AttrError::ExpectedQuote(..) => "a quote is missing behind an attribute's value".to_owned(),
-        AttrError::Duplicated(..) => "an attribute stands in the tag twice".to_owned(),
+        AttrError::ExpectedQuote(..) => "an attribute value has no closing quote".to_owned(),
+        AttrError::Duplicated(..) => "an attribute appears twice in the tag".to_owned(),
     }
 }
 
