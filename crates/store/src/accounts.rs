@@ -96,7 +96,8 @@ impl Accounts for Db {
         let Some(mut row) = found.await? else { return Ok(None) };
         let (id, kept) = (AccountId(row.int()?), row.text()?);
         let kept = PasswordHash::kept(kept);
-        let kept = kept.ok_or_else(|| StoreError::Corrupt("a password's hash is none".to_owned()));
+        let kept =
+            kept.ok_or_else(|| StoreError::Corrupt("a password hash is not valid".to_owned()));
         Ok(Some((id, kept?)))
     }
 

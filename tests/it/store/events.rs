@@ -27,7 +27,7 @@ async fn events_are_read_back_in_the_order_in_which_they_were_kept(database: Dat
         .to("https://reader.test/cb")
         .owned_by(Some(AccountId(7)))
         .lasting(Duration::from_millis(12))
-        .ended(EventOutcome::Failed, "http_5xx", "it answered 500\0")
+        .ended(EventOutcome::Failed, "http_5xx", "HTTP 500\0")
         .answered(&AnswerExcerpt::new(b"oops", false));
     let keeping = (0..20).map(|n| {
         let batch = vec![whole.clone(), event(n, EventKind::Ping, "https://b.test/")];
@@ -40,7 +40,7 @@ async fn events_are_read_back_in_the_order_in_which_they_were_kept(database: Dat
     let first = nodes[0].events(&wanted).await.unwrap();
     let ids: Vec<i64> = first.iter().map(|kept| kept.id).collect();
     assert_eq!(ids, (1..=30).collect::<Vec<_>>(), "without gaps, the oldest first");
-    let want = Event { detail: "it answered 500".to_owned(), ..whole };
+    let want = Event { detail: "HTTP 500".to_owned(), ..whole };
     assert_eq!(first[0].event, want, "all of it");
 
     let wanted = EventFilter { before: Some(31), limit: 2, ..EventFilter::default() };

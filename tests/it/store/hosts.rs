@@ -124,7 +124,7 @@ async fn p41_a_platform_far_behind_is_put_in_line(database: Database) {
     ends(&store, first, 1).await;
     let waits = resource(&store, first).await;
     assert!(waits.next_fetch > at(601), "it goes to the end of the line");
-    let why = "reddit.com is polled once per 60 s for all of its resources, and many are due";
+    let why = "reddit.com gets one poll per 60 s for all of its resources, and many are due";
     assert_eq!(waits.status.period_reason, why);
     assert_eq!(claimed(&store, 60_999).await, []);
     let next = claimed(&store, 61_000).await;

@@ -157,7 +157,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<WeblogChange>, StoreError> {
     let lines: Vec<Packed> = serde_json::from_slice(&json).map_err(|err| corrupt(&err))?;
     let change = |(micros, name, url, feed_url)| {
         let at = DateTime::from_timestamp_micros(micros);
-        let at = at.ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))?;
+        let at = at.ok_or_else(|| StoreError::Corrupt(format!("{micros} is not a valid time")))?;
         Ok(WeblogChange { at, name, url, feed_url })
     };
     lines.into_iter().map(change).collect()

@@ -147,7 +147,7 @@ async fn owed(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<(i64, i64), Take
 fn audience(row: &mut Row) -> Result<Audience, StoreError> {
     let number = row.int()?;
     Audience::from_number(number)
-        .ok_or_else(|| StoreError::Corrupt(format!("{number} is no audience of a record")))
+        .ok_or_else(|| StoreError::Corrupt(format!("{number} is not a valid audience")))
 }
 
 /// Appends the collected records, and advances the cursors. Records that another node has collected

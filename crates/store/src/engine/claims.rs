@@ -175,5 +175,8 @@ pub(crate) fn read<T>(
 
 /// Returns the job, or logs why it could not be read.
 pub(crate) fn readable<T>(job: Result<T, StoreError>) -> Option<T> {
-    job.inspect_err(|err| error!(error = err as &dyn Error, "a due job was passed over")).ok()
+    job.inspect_err(|err| {
+        error!(error = err as &dyn Error, "a due job cannot be read and was skipped")
+    })
+    .ok()
 }

@@ -126,7 +126,7 @@ impl Postgres {
                 Err(err) => err,
             };
             let Some(wait) = retry::wait_before_retry(&err, attempt) else { return Err(err) };
-            tracing::debug!(attempt, error = %err, "a transaction collided with another; it is repeated");
+            tracing::debug!(attempt, error = %err, "a transaction conflicted with another; it will be retried");
             sleep(wait).await;
             attempt += 1;
         }

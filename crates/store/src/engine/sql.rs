@@ -161,13 +161,15 @@ impl Row {
     /// Returns the next column, a number that is never negative.
     pub(crate) fn count(&mut self) -> Result<u64, StoreError> {
         let number = self.int()?;
-        u64::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is no count")))
+        u64::try_from(number)
+            .map_err(|_| StoreError::Corrupt(format!("{number} is not a valid count")))
     }
 
     /// Returns the next column, a small number that is never negative.
     pub(crate) fn small(&mut self) -> Result<u32, StoreError> {
         let number = self.int()?;
-        u32::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is no count")))
+        u32::try_from(number)
+            .map_err(|_| StoreError::Corrupt(format!("{number} is not a valid count")))
     }
 
     /// Returns the next column, a time.
@@ -179,7 +181,7 @@ impl Row {
     pub(crate) fn opt_time(&mut self) -> Result<Option<DateTime<Utc>>, StoreError> {
         let Some(micros) = self.opt_int()? else { return Ok(None) };
         let time = DateTime::from_timestamp_micros(micros);
-        time.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))
+        time.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is not a valid time")))
     }
 
     /// Returns the next column, a text.
@@ -224,7 +226,7 @@ fn unlike(wanted: &str, found: &Value) -> StoreError {
         Value::Blob(_) => "bytes",
         Value::Ints(_) | Value::Texts(_) | Value::Blobs(_) => "a list",
     };
-    StoreError::Corrupt(format!("{kind} stands where {wanted} belongs"))
+    StoreError::Corrupt(format!("expected {wanted}, but found {kind}"))
 }
 
 /// Serializes a document for storage.

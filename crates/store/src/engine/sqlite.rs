@@ -52,7 +52,9 @@ impl Sqlite {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             if folder.is_file() {
                 let folder = folder.display();
-                let failure = format!("{folder} is a file, not a folder; a database ends in .db");
+                let failure = format!(
+                    "{folder} is a file, not a folder; the name of a database file must end in .db"
+                );
                 return Err(StoreError::Database(failure.into()));
             }
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);

@@ -69,7 +69,7 @@ fn known_entry(mut row: Row) -> Result<(EntryKey, KnownEntry), StoreError> {
 
 pub(crate) fn sixteen(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
     let bytes = bytes.try_into();
-    bytes.map_err(|_| StoreError::Corrupt("a key or digest has not 16 bytes".to_owned()))
+    bytes.map_err(|_| StoreError::Corrupt("a key or digest is not 16 bytes long".to_owned()))
 }
 
 /// Reads a stored date, for which 0 means none.
@@ -78,7 +78,7 @@ pub(crate) fn date(micros: i64) -> Result<Option<DateTime<Utc>>, StoreError> {
         return Ok(None);
     }
     let date = DateTime::from_timestamp_micros(micros);
-    date.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is no time")))
+    date.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{micros} is not a valid time")))
 }
 
 /// The stored columns of entries, one list per column.

@@ -81,7 +81,7 @@ impl Archives for Db {
         let rows = self.rows(READ, params![id.0, page.first.0, page.last.0]).await?;
         if most(rows.len()) != page.len() {
             let number = page.number;
-            return Err(StoreError::Corrupt(format!("page {number} of {id} is not all there")));
+            return Err(StoreError::Corrupt(format!("page {number} of {id} is incomplete")));
         }
         rows.into_iter().map(archived).collect()
     }

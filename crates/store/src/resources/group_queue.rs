@@ -127,7 +127,7 @@ impl GroupQueue {
     pub(crate) fn reason(&self, group: &str) -> String {
         let name = group.trim_end_matches(":443").trim_end_matches(":80");
         let seconds = self.step as f64 / 1e6;
-        format!("{name} is polled once per {seconds} s for all of its resources, and many are due")
+        format!("{name} gets one poll per {seconds} s for all of its resources, and many are due")
     }
 }
 

@@ -60,7 +60,7 @@ impl PollResultBatcher {
         if let Some(task) = task
             && let Err(err) = task.await
         {
-            tracing::error!(error = %err, "the task that records polls had died");
+            tracing::error!(error = %err, "the task that stores poll results had panicked");
         }
     }
 }
@@ -79,7 +79,7 @@ async fn work(db: Weak<Db>, mut queue: mpsc::Receiver<Waiting>) {
         let taken = std::mem::take(&mut taken);
         // A panic is a bug, but no reason to stop recording other polls.
         if let Err(err) = tokio::spawn(record_together(db, taken)).await {
-            tracing::error!(error = %err, "polls were not recorded");
+            tracing::error!(error = %err, "storing poll results panicked");
         }
     }
 }

@@ -33,7 +33,10 @@ pub(super) async fn listen(config: Config, tls: Option<Tls>, wake_signals: WakeS
             },
         };
         if let Err(err) = ended {
-            warn!(error = &err as &dyn Error, "the database no longer tells us of news");
+            warn!(
+                error = &err as &dyn Error,
+                "the connection for notifications was lost; reconnecting"
+            );
         }
         tokio::time::sleep(AGAIN).await;
     }

@@ -65,7 +65,7 @@ impl SqliteWriter {
         if let Some(thread) = thread {
             let ended = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
             if !ended.unwrap_or(false) {
-                tracing::error!("the thread that writes the database had died");
+                tracing::error!("the database writer thread had panicked");
             }
         }
     }
