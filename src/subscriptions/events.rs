@@ -29,7 +29,7 @@ fn kind(mode: IntentMode) -> EventKind {
 /// Creates the event of an intent that waits for the verification of its callback.
 pub(super) fn pending(intent: &Intent, at: DateTime<Utc>) -> Event {
     let event = about(kind(intent.mode), &intent.request, at);
-    event.ended(EventOutcome::Pending, "", "the callback is asked next")
+    event.ended(EventOutcome::Pending, "", "verification queued")
 }
 
 /// Creates the event of a refused intent.
@@ -70,7 +70,7 @@ pub(super) fn judged(
     verified: &Result<(), NotVerified>,
 ) -> Event {
     match verified {
-        Ok(()) => event.saying(&format!("it agrees ({mode})")),
+        Ok(()) => event.saying(&format!("callback verified ({mode})")),
         Err(why) => {
             let event = event.ended(EventOutcome::Failed, why.code(), &format!("{mode}: {why}"));
             match why.excerpt() {
@@ -117,8 +117,8 @@ fn lasting(event: Event, request: &SubscriptionRequest) -> Event {
 /// Creates the event of an accepted ping.
 pub(super) fn pinged(ping: &Ping, named: usize) -> Event {
     of_ping(ping).saying(match named {
-        0 => "nobody is subscribed to it",
-        _ => "it is read now",
+        0 => "the feed has no subscribers",
+        _ => "fetch started",
     })
 }
 

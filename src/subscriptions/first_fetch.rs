@@ -58,7 +58,10 @@ impl SubscriptionService {
         match timeout(FIRST_LOOK, self.ingest.poll_now(&resource)).await {
             Ok(polled) => polled,
             Err(_) => {
-                debug!(resource = resource.id.0, "a new resource takes long to answer");
+                debug!(
+                    resource = resource.id.0,
+                    "the first fetch of a resource timed out; it is fetched later"
+                );
                 Ok(resource)
             }
         }

@@ -11,31 +11,31 @@ use crate::net::{FetchError, Purpose};
 #[derive(Debug, thiserror::Error)]
 pub enum SubscriptionRefusal {
     /// The callback did not agree.
-    #[error("the callback did not agree")]
+    #[error("the callback did not confirm the request")]
     NotVerified(#[from] NotVerified),
     /// The address of the topic or the callback may not be requested.
-    #[error("no request is made to this address")]
+    #[error("requests to this address are not allowed")]
     Forbidden(Purpose, #[source] FetchError),
     /// The fragment of the topic cannot select a part of any resource.
-    #[error("the part behind # cannot be watched")]
+    #[error("the fragment of the topic cannot be used")]
     BadPart(#[source] InvalidFragment),
     /// The resource cannot be read.
     #[error("there was an error reading the resource at URL {0}")]
     Unreadable(String),
     /// Domain, port and path do not form an address.
-    #[error("the parts of the handler make no address")]
+    #[error("domain, port and path do not form a valid URL")]
     NoHandler,
     /// A later request for the same subscription arrived before the callback had agreed.
-    #[error("a newer request has taken the place of this one")]
+    #[error("a newer request for the same subscription has replaced this one")]
     Superseded,
     /// An unsubscription without a callback matches no subscription.
     #[error("there is no subscription to this topic")]
     NoSubscription,
     /// An unsubscription without a callback matches several subscriptions; holds their number.
-    #[error("there are {0} subscriptions to this topic: name the callback")]
+    #[error("there are {0} subscriptions to this topic; specify the callback")]
     Several(u64),
     /// The store failed.
-    #[error("the store failed")]
+    #[error("the database failed")]
     Store(#[from] StoreError),
 }
 

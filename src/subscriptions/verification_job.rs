@@ -61,15 +61,16 @@ impl VerificationJob {
                 code = why.code(),
                 attempts = due.attempts + 1,
                 again_in_s = wait.map(Duration::as_secs),
-                "a callback did not agree; {}",
-                if wait.is_some() { "it is asked again" } else { "the request is dropped" }
+                "verifying a callback failed; {}",
+                if wait.is_some() { "it will be retried" } else { "the request was dropped" }
             );
         }
         match wait {
             Some(wait) => subscribe.store.retry_intent(due.id, runner::now() + *wait).await,
             None => {
                 if why.is_transient() {
-                    verify::denied(&subscribe.fetch, &due.intent, "the callback was silent").await;
+                    let reason = "the callback could not be verified";
+                    verify::denied(&subscribe.fetch, &due.intent, reason).await;
                 }
                 subscribe.store.end_intent(due.id).await
             }
@@ -97,7 +98,11 @@ impl Job for VerificationJob {
     async fn perform(&self, (due, visit): Self::Item) {
         if let Err(err) = self.carry_out(&due, visit).await {
             let cause: &dyn std::error::Error = &err;
-            error!(intent = due.id, error = cause, "an intent could not be settled");
+            error!(
+                intent = due.id,
+                error = cause,
+                "the result of a verification was not stored; it will be repeated"
+            );
         }
     }
 }

@@ -18,22 +18,22 @@ use feedgate_protocol::{rsscloud, soap, xmlrpc};
 #[derive(Debug, thiserror::Error)]
 pub enum NotVerified {
     /// The callback was not contacted, because its host has too many verifications or failures.
-    #[error("too many verifications are in progress at its host, or failed there")]
+    #[error("too many verifications on the host of the callback are in progress or have failed")]
     RateLimited,
     /// The callback did not respond.
-    #[error("it could not be reached: {0}")]
+    #[error("the callback could not be reached: {0}")]
     Unreachable(#[source] FetchError),
     /// The response is not a success.
-    #[error("it answered {0} instead of 2xx")]
+    #[error("the callback responded with {0} instead of 2xx")]
     Status(StatusCode, AnswerExcerpt),
     /// The response does not contain the challenge.
-    #[error("its answer is not exactly the challenge")]
+    #[error("the response of the callback does not match the challenge")]
     Challenge(AnswerExcerpt),
     /// The called procedure returned a fault.
-    #[error("it answered with a fault: {0}")]
+    #[error("the callback returned a fault: {0}")]
     Fault(String),
     /// The callback does not speak the protocol of its registration.
-    #[error("its answer is no valid {0} answer")]
+    #[error("the response of the callback is not valid {0}")]
     Protocol(&'static str),
 }
 
@@ -105,7 +105,7 @@ pub(super) async fn denied(fetch: &HttpClient, intent: &Intent, reason: &str) {
     let topic = intent.request.topic.as_str();
     let query = [("hub.mode", "denied"), ("hub.topic", topic), ("hub.reason", reason)];
     if let Err(err) = get(fetch, intent.request.callback.url(), &query).await {
-        tracing::debug!(code = err.code(), "a denial did not get through");
+        tracing::debug!(code = err.code(), "sending a denial to a callback failed");
     }
 }
 

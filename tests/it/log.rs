@@ -89,7 +89,7 @@ async fn what_is_refused_is_told_with_the_reason_in_words() {
     let details: Vec<&str> = told.iter().map(|event| event["detail"].as_str().unwrap()).collect();
     let details = details.join("\n");
     for reason in [
-        "it answered 404 Not Found instead of 2xx; response: not here",
+        "the callback responded with 404 Not Found instead of 2xx; response: not here",
         "missing from the request body: port, path",
         "missing from the request body: url",
         "error reading the resource at URL http://127.0.0.1:1/feed",

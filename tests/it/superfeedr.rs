@@ -233,7 +233,7 @@ async fn an_unsubscription_may_leave_out_the_only_callback() {
     let bare = [("hub.mode", "unsubscribe"), ("hub.topic", world.topic.as_str())];
     let (status, text) = world.gateway.superfeedr(&bare).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert_eq!(text, "You have 2 subscriptions to this topic. Please name the hub.callback.\n");
+    assert_eq!(text, "You have 2 subscriptions to this topic. Please specify the hub.callback.\n");
 
     let named = [&bare[..], &[("hub.callback", second.as_str())]].concat();
     assert_eq!(world.gateway.superfeedr(&named).await.0, StatusCode::NO_CONTENT);

@@ -90,11 +90,12 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
         Ok(SubscribeOutcome::Later) => Ok(empty(StatusCode::ACCEPTED)),
         Err(SubscriptionRefusal::NotVerified(reason)) => Err(Rejection::new(
             StatusCode::CONFLICT,
-            format!("The callback did not confirm the {}: {reason}.", mode.as_str()),
+            format!("The callback did not confirm the {} request: {reason}.", mode.as_str()),
         )),
-        Err(refusal @ SubscriptionRefusal::Superseded) => {
-            Err(Rejection::new(StatusCode::CONFLICT, format!("Not done: {refusal}.")))
-        }
+        Err(refusal @ SubscriptionRefusal::Superseded) => Err(Rejection::new(
+            StatusCode::CONFLICT,
+            format!("The request was not carried out: {refusal}."),
+        )),
         Err(SubscriptionRefusal::Forbidden(purpose, reason)) => {
             let reason = describe_forbidden(purpose, &reason);
             let name = match purpose {

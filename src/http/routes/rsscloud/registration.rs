@@ -99,7 +99,7 @@ pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejec
             "The {what} was cancelled because there was an error reading the resource at URL {url}."
         ),
         SubscriptionRefusal::BadPart(reason) => format!(
-            "The {what} was cancelled because the part behind # cannot be watched: {reason}."
+            "The {what} was cancelled because the fragment of the URL cannot be used: {reason}."
         ),
         SubscriptionRefusal::NoSubscription => "There is no such subscription.".to_owned(),
         SubscriptionRefusal::NotVerified(_)

@@ -228,7 +228,7 @@ fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
             })
         }
         SubscriptionRefusal::BadPart(reason) => Rejection::unprocessable(format!(
-            "{BAD_TOPIC} (The part behind # cannot be watched: {reason})"
+            "{BAD_TOPIC} (The fragment of the URL cannot be used: {reason})"
         )),
         SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {
             let reason = match reason {
@@ -241,13 +241,13 @@ fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
             "Your callback URL didn't echo the challenge. Please make sure it does. ({reason})"
         )),
         SubscriptionRefusal::Superseded => {
-            Rejection::unprocessable(format!("Not done: {refusal}."))
+            Rejection::unprocessable(format!("The request was not carried out: {refusal}."))
         }
         SubscriptionRefusal::NoSubscription => {
             Rejection::unprocessable("You are not subscribed to this topic.")
         }
         SubscriptionRefusal::Several(many) => Rejection::unprocessable(format!(
-            "You have {many} subscriptions to this topic. Please name the hub.callback."
+            "You have {many} subscriptions to this topic. Please specify the hub.callback."
         )),
         SubscriptionRefusal::Unreadable(_)
         | SubscriptionRefusal::NoHandler
