@@ -224,7 +224,11 @@ impl AuthoringService {
         let announced = announced.await;
         if let Err(err) = &announced {
             let cause: &dyn std::error::Error = err;
-            error!(error = cause, feed = url, "a stored feed has changed, but could not be pinged");
+            error!(
+                error = cause,
+                feed = url,
+                "the subscribers of a changed stored feed were not notified"
+            );
         }
         announced.is_ok()
     }

@@ -78,18 +78,18 @@ impl Metrics {
         registry.register("records", "Records appended to logs", metrics.records.clone());
         let help = "Whether most fetches of this node fail in the same way: its own outage";
         registry.register("network_outage", help, metrics.network_outage.clone());
-        let help = "Polls put off because their host or its address was busy with others";
+        let help = "Polls postponed because their host or its address was busy with others";
         registry.register("polls_put_off", help, metrics.polls_put_off.clone());
         let help = "Attempts to deliver, by protocol and result";
         registry.register("deliveries", help, metrics.deliveries.clone());
-        let help = "From the start of an attempt to the callback's answer";
+        let help = "From the start of an attempt to the response of the callback";
         registry.register_with_unit(
             "delivery",
             help,
             Unit::Seconds,
             metrics.delivery_seconds.clone(),
         );
-        let help = "From the append of the oldest record delivered to the callback's answer";
+        let help = "From the append of the oldest delivered record to the response of the callback";
         let delay = metrics.delivery_delay_seconds.clone();
         registry.register_with_unit("delivery_delay", help, Unit::Seconds, delay);
         let help = "Verifications of intent, by mode and result";
@@ -101,7 +101,7 @@ impl Metrics {
         registry.register("upstream_pushes", help, metrics.upstream_pushes.clone());
         let help = "Pings forwarded to ping targets, by method and result";
         registry.register("forwarded_pings", help, metrics.forwarded_pings.clone());
-        let help = "HTTP requests answered, by endpoint and class of status code";
+        let help = "HTTP requests, by endpoint and class of status code";
         registry.register("http_requests", help, metrics.http_requests.clone());
         let help = "From the headers of an HTTP request to its reply";
         let seconds = metrics.http_request_seconds.clone();

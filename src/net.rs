@@ -213,7 +213,7 @@ pub enum FetchError {
         host: String,
     },
     /// The port belongs to a service other than the web (rule S8).
-    #[error("port {port} is reserved for another service than HTTP")]
+    #[error("port {port} is reserved for a service other than HTTP")]
     ForbiddenPort {
         /// The requested port.
         port: u16,
@@ -231,7 +231,7 @@ pub enum FetchError {
         limit_bytes: u64,
     },
     /// The server responded, but not with a document.
-    #[error("the server answered {status}")]
+    #[error("the server responded with {status}")]
     Status {
         /// The status code.
         status: StatusCode,
@@ -239,7 +239,7 @@ pub enum FetchError {
         retry_after_s: Option<u32>,
     },
     /// A bot-protection service refused the request unless it comes from a browser.
-    #[error("the server answered {status}: its bot protection requires a browser")]
+    #[error("the server responded with {status}: its bot protection requires a browser")]
     Blocked {
         /// The status code.
         status: StatusCode,
@@ -252,7 +252,7 @@ pub enum FetchError {
     Encoding(String),
     /// The host was busy with other requests of this process for too long, so no request was sent
     /// to it. This says nothing about the host.
-    #[error("{} is busy with other requests of this gateway; try again in {} s", .0.host, .0.retry_in.as_secs().max(1))]
+    #[error("{} is busy with other requests from this gateway; try again in {} s", .0.host, .0.retry_in.as_secs().max(1))]
     HostBusy(HostBusy),
     /// Something failed below HTTP: name lookup, connection, TLS.
     #[error("could not reach {host}: {detail}")]

@@ -45,13 +45,13 @@ enum ForwardError {
     #[error(transparent)]
     HttpClient(#[from] FetchError),
     /// The response has an error status.
-    #[error("the target answered {0}")]
+    #[error("the target responded with {0}")]
     Status(http::StatusCode),
     /// The response has a success status, but is not XML-RPC.
     #[error("the response of the target is not XML-RPC: {0}")]
     Protocol(String),
     /// The target refused the ping in its protocol.
-    #[error("the target refused: {0}")]
+    #[error("the target rejected the ping: {0}")]
     Refused(String),
 }
 

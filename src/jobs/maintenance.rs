@@ -193,7 +193,7 @@ async fn drop_all(
         for dropped in dropped {
             let (kind, code, why) = match task {
                 Task::Expire => {
-                    (EventKind::Expire, "lease_ended", "its lease has ended".to_owned())
+                    (EventKind::Expire, "lease_ended", "the lease has ended".to_owned())
                 }
                 _ => {
                     let why = format!("{} consecutive notifications failed", dropped.errors);

@@ -231,7 +231,7 @@ impl UpstreamClient {
             Event::new(EventKind::Ping, now).via(ping.source.as_str()).about_feed(&ping.url);
         self.parts
             .event_log
-            .record(event.saying(&format!("from the upstream by {protocol}, {result}")));
+            .record(event.saying(&format!("sent by the upstream over {protocol}, {result}")));
         Ok(())
     }
 }

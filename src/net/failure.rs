@@ -38,7 +38,7 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     } else if err.is_connect() {
         "connect: the connection failed".to_owned()
     } else if is_http2(err, url) {
-        "h2: the server broke the HTTP/2 protocol".to_owned()
+        "h2: the server violated the HTTP/2 protocol".to_owned()
     } else if causes.iter().any(is_parse) {
         "http: the response is not HTTP".to_owned()
     } else {

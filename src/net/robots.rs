@@ -59,7 +59,7 @@ impl HttpClient {
             Ok(Ok(FetchResponse::NotModified { .. })) => RobotsResponse::None,
             Ok(Err(FetchError::Status { status, .. })) => refused(status),
             Ok(Err(err @ FetchError::Unreachable { .. })) => {
-                debug!(code = err.code(), "robots.txt was not reached");
+                debug!(code = err.code(), "robots.txt could not be fetched");
                 RobotsResponse::Unreached
             }
             Ok(Err(FetchError::HostBusy(busy))) if !session.has_begun() => {

@@ -293,15 +293,15 @@ impl<'a> FetchSession<'a> {
     fn follow(&mut self, status: StatusCode, mut target: Url) -> Result<(), FetchError> {
         self.redirects += 1;
         if self.redirects > MOST_REDIRECTS {
-            return Err(FetchError::Redirects(format!("more than {MOST_REDIRECTS}")));
+            return Err(FetchError::Redirects(format!("more than {MOST_REDIRECTS} redirects")));
         }
         target.set_fragment(None);
         credentials::strip(&mut target);
         if self.hops.iter().any(|hop| hop.url == target) {
-            return Err(FetchError::Redirects(format!("in a loop, back to {target}")));
+            return Err(FetchError::Redirects(format!("a redirect loop, back to {target}")));
         }
         if !matches!(target.scheme(), "http" | "https") {
-            return Err(FetchError::Redirects(format!("to a {}: URL", target.scheme())));
+            return Err(FetchError::Redirects(format!("the target is a {}: URL", target.scheme())));
         }
         if target.origin() != self.at.origin() {
             self.credentials = None;
@@ -379,14 +379,16 @@ fn redirect_target(response: &Response, at: &Url) -> Result<Option<Url>, FetchEr
         (300, None) => return Ok(None),
         (300..=303 | 307 | 308, Some(location)) => location.as_bytes(),
         (301..=303 | 307 | 308, None) => {
-            return Err(FetchError::Redirects(format!("{} without a target", response.status())));
+            return Err(FetchError::Redirects(format!("{} without a Location", response.status())));
         }
         _ => return Ok(None),
     };
     // Non-ASCII bytes are not allowed in `Location` but occur; they are read as UTF-8.
     let location = String::from_utf8_lossy(location);
     let target = at.join(&location);
-    target.map(Some).map_err(|err| FetchError::Redirects(format!("to no URL ({err})")))
+    target
+        .map(Some)
+        .map_err(|err| FetchError::Redirects(format!("the Location is not a valid URL ({err})")))
 }
 
 /// Returns whether a bot protection requires a browser (a Cloudflare header).

@@ -19,7 +19,8 @@ use super::report::PollReport;
 /// The outcome of a poll that failed because of this node's network, not its resource.
 const NODE_OFFLINE: &str = "node_offline";
 /// The reason for the poll period, shown in the status.
-const NETWORK_DOWN: &str = "our own network seems to be down: polled again soon";
+const NETWORK_DOWN: &str =
+    "the network of this node seems to be down; the resource is polled again soon";
 /// A poll that failed because of this node's network is repeated after one minute, and within
 /// three.
 const RETRY_FROM_S: f64 = 60.0;
@@ -59,7 +60,7 @@ impl Poller {
         let advanced = self.store.shorten_waits(now, slack).await?;
         let smoothed = self.store.release_backlog(now).await?;
         if check == ClockReading::Jumped {
-            warn!(advanced, smoothed, "the system clock was set by more than five minutes");
+            warn!(advanced, smoothed, "the system clock changed by more than five minutes");
         } else if smoothed > 0 {
             info!(smoothed, "overdue polls were spread over the coming minutes");
         }

@@ -30,7 +30,7 @@ impl Poller {
         }
         let now = runner::now();
         if let Some(until) = self.host_backoff_until(&current, now).await? {
-            debug!(resource = current.id.0, %until, "not polled: its host is backed off");
+            debug!(resource = current.id.0, %until, "resource not polled: requests to its host are paused");
             return Ok(current);
         }
         // The claim is made by the task that polls: if the caller stopped waiting while the claim

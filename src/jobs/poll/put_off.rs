@@ -63,9 +63,9 @@ impl Poller {
     ) -> Result<(), StoreError> {
         let due_at = why.due_at(now, runner::jitter());
         let host = &why.busy.host;
-        debug!(resource = due.resource.id.0, host, %due_at, "poll put off: the host is busy");
+        debug!(resource = due.resource.id.0, host, %due_at, "poll postponed: the host is busy");
         self.metrics.poll_put_off();
-        let reason = format!("the server {host} is busy with other polls of this gateway");
+        let reason = format!("the server {host} is busy with other polls from this gateway");
         let released =
             ReleasedResource { id: due.resource.id, at: now, put_off: Some((due_at, reason)) };
         self.store.release_resource(&released).await

@@ -139,7 +139,7 @@ pub fn read_document(
     let part = match fragment.map(Fragment::parse).transpose() {
         Ok(part) => part,
         Err(err) => {
-            let reason = format!("the fragment behind # cannot be read: {err}");
+            let reason = format!("the fragment of the topic cannot be used: {err}");
             return ParsedDocument::FragmentNotFound(reason);
         }
     };

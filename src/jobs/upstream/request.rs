@@ -33,7 +33,7 @@ pub enum UpstreamError {
     #[error("the upstream responded with {0}")]
     Status(StatusCode),
     /// The upstream refused in its protocol.
-    #[error("the upstream refused: {0}")]
+    #[error("the upstream rejected the request: {0}")]
     Refused(String),
 }
 

@@ -21,7 +21,7 @@ on_both_stores!(
 async fn fail(node: &Node, id: ResourceId) {
     let status = Status {
         http_code: 500,
-        http_message: "the server answered 500".to_owned(),
+        http_message: "the server responded with 500".to_owned(),
         error: "http_status".to_owned(),
         version: 1,
         announced: AnnouncedHealth { version: 1, ..AnnouncedHealth::default() },
@@ -64,7 +64,7 @@ async fn p33_a_status_without_entries_is_told_to_who_wants_it(database: Database
     assert_eq!(atom.header("x-feedgate-seq"), None, "no number of the log is told");
     assert!(is_signed(&atom, "opensesame"));
     let text = atom.text();
-    assert!(text.contains("<http code=\"500\">the server answered 500</http>"), "{text}");
+    assert!(text.contains("<http code=\"500\">the server responded with 500</http>"), "{text}");
     assert!(!text.contains("<entry"), "{text}");
     crate::schemas::assert_valid("atom.rng", &[("status".to_owned(), text)]);
 

@@ -177,7 +177,7 @@ async fn p32_while_most_servers_fail_alike_no_resource_is_blamed(database: Datab
     assert_eq!(blamed, 19, "until it is known");
     let last = polled.last().unwrap();
     assert_eq!((last.status.error.as_str(), last.polling.failing_since), ("", None));
-    assert!(last.status.period_reason.contains("our own network"), "{:?}", last.status);
+    assert!(last.status.period_reason.contains("the network of this node"), "{:?}", last.status);
     for resource in &polled {
         let held = bench.store.get(resource.id).await.unwrap().unwrap();
         assert!(held.next_fetch <= now + TimeDelta::minutes(4), "it is asked again soon");
