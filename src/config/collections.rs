@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<ConfiguredCollection>, String> {
     let read = written.into_iter().map(read).collect::<Result<Vec<_>, String>>()?;
     let mut names = BTreeSet::new();
     match read.iter().find(|one| !names.insert(one.name.clone())) {
-        Some(twice) => Err(format!("there are two called {}", twice.name.as_str())),
+        Some(twice) => Err(format!("two collections have the name {}", twice.name.as_str())),
         None => Ok(read),
     }
 }
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<ConfiguredCollection>, String> {
 fn read(written: Written) -> Result<ConfiguredCollection, String> {
     let longest = CollectionName::LONGEST_BYTES;
     let name = CollectionName::parse(&written.name).ok_or_else(|| {
-        format!("{:?} is no name: up to {longest} of a-z, 0-9, - and _", written.name)
+        format!("{:?} is not a valid name: use up to {longest} of a-z, 0-9, - and _", written.name)
     })?;
     let topics = written.topics.iter().map(|topic| {
         Topic::parse(topic.as_str()).map_err(|err| format!("{topic} cannot be watched: {err}"))
@@ -55,11 +55,11 @@ mod tests {
         let topics = r#""topics": ["https://a.test/"]"#;
         let cases = [
             ("news".to_owned(), "expected"),
-            (format!(r#"[{{"name": "News", {topics}}}]"#), "\"News\" is no name"),
+            (format!(r#"[{{"name": "News", {topics}}}]"#), "\"News\" is not a valid name"),
             (r#"[{"name": "news", "topics": []}]"#.to_owned(), "news has no topics"),
             (r#"[{"name": "news", "topics": ["a"]}]"#.to_owned(), "a cannot be watched"),
             (format!(r#"[{{"name": "a", {topics}, "public": 1}}]"#), "unknown field"),
-            (format!(r#"[{{"name": "a", {topics}}}, {{"name": "a", {topics}}}]"#), "two called a"),
+            (format!(r#"[{{"name": "a", {topics}}}, {{"name": "a", {topics}}}]"#), "the name a"),
         ];
         for (text, want) in cases {
             let why = parse(&text).unwrap_err();

@@ -46,7 +46,7 @@ fn fault(setting: &Setting, text: &str, origin: Origin, reason: &str) -> String 
     let must = format!("{name} must be {} (default: {default})", setting.expected);
     let place = origin.place();
     match (setting.is_secret, reason) {
-        (true, _) => format!("{must}, but the value {place} is something else"),
+        (true, _) => format!("{must}, but the value {place} is not valid"),
         (false, "") => format!("{must}, but is {text:?} {place}"),
         (false, reason) => format!("{must}, but is {text:?} {place}: {reason}"),
     }

@@ -60,7 +60,7 @@ fn all_faults_are_told_at_once_and_nothing_starts() {
          but is \"never\" in the environment",
         "FEEDGATE_DATABASE_FILE: cannot read /nowhere/at/all",
         "--database must be `sqlite:FOLDER`, `sqlite:FILE.db` or `postgres://",
-        "but the value on the command line is something else",
+        "but the value on the command line is not valid",
     ] {
         assert!(text.contains(fault), "{fault} not in:\n{text}");
     }

@@ -100,6 +100,6 @@ async fn a_gateway_without_its_database_says_soon_that_it_is_not_ready() {
     other.execute_batch("begin immediate").unwrap();
     let (status, why) = gateway.get("/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(why.trim_end(), "not ready: the database did not answer within 2 s");
+    assert_eq!(why.trim_end(), "not ready: the database did not respond within 2 s");
     assert_eq!(gateway.get("/livez").await.0, StatusCode::OK);
 }

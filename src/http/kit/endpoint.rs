@@ -183,7 +183,7 @@ impl Endpoint {
     fn method_not_allowed(self) -> Response {
         let allowed = self.allowed_methods();
         let names = allowed.to_str().unwrap_or_default();
-        let text = format!("This address takes {names} only.");
+        let text = format!("This URL accepts only {names}.");
         let mut response = plain_text(StatusCode::METHOD_NOT_ALLOWED, &text);
         response.headers_mut().insert(header::ALLOW, allowed);
         response

@@ -72,7 +72,7 @@ pub(crate) fn sandboxed(mut response: Response) -> Response {
 
 /// Returns the 404 response, for an unknown route or a missing resource.
 pub(crate) fn not_found() -> Response {
-    plain_text(StatusCode::NOT_FOUND, "There is nothing at this address.")
+    plain_text(StatusCode::NOT_FOUND, "There is nothing at this URL.")
 }
 
 /// Returns the response to HEAD: all headers, no body. The length of a document that has not

@@ -90,7 +90,7 @@ async fn handle(
 async fn redirect_to_archive(gateway: &Gateway, request: &Request) -> Response {
     let query = params::read_query(request);
     let Some(topic) = query.get("topic") else {
-        return plain_text(StatusCode::BAD_REQUEST, "Please name a topic: /feeds?topic=URL");
+        return plain_text(StatusCode::BAD_REQUEST, "Please specify a topic: /feeds?topic=URL");
     };
     match gateway.store.find(topic).await {
         Ok(found) => match found.filter(is_public) {

@@ -43,6 +43,6 @@ async fn handle(gateway: Arc<Gateway>, request: Request, role: AliasRole) -> Res
         AliasRole::Register => rsscloud::handle_registration(gateway, request).await,
         AliasRole::Ping => rsscloud::handle_ping(gateway, request).await,
         AliasRole::Cancel => rsscloud::handle_cancellation(gateway, request).await,
-        AliasRole::Call => plain_text(StatusCode::BAD_REQUEST, "This address takes calls only."),
+        AliasRole::Call => plain_text(StatusCode::BAD_REQUEST, "This URL accepts calls only."),
     }
 }

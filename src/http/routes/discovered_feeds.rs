@@ -17,7 +17,7 @@ pub(crate) fn announce(response: &mut Response, offers: &[DiscoveredFeed]) {
         add(headers, LINK, &link(offer));
     }
     if let Some(sentence) = documents::describe_feeds(offers) {
-        let advice = "this is no feed, and is watched as it is";
+        let advice = "this page is not a feed, and is watched for changes";
         add(headers, NOTE, &format!("{advice}; {sentence}"));
     }
 }

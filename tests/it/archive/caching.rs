@@ -183,7 +183,7 @@ async fn documents_that_are_no_longer_kept_are_gone() {
     let first = recent.replace("recent", "documents/1");
     let gone = get(&first).await;
     assert_eq!(gone.status(), StatusCode::GONE);
-    assert!(gone.text().await.unwrap().contains("no longer kept"));
+    assert!(gone.text().await.unwrap().contains("was deleted"));
     // The oldest that is left keeps its bytes, and so the link.
     let second = get(&recent.replace("recent", "documents/2")).await.text().await.unwrap();
     assert_eq!(link(&second, "prev-archive"), Some(first));

@@ -141,7 +141,7 @@ async fn open_collection(
     };
     let folder = ["accounts", &account.0.to_string()];
     let topic = unguessable(&archive_topic(&gateway.settings.public_url, &folder));
-    let title = format!("All that {login} subscribes to");
+    let title = format!("All subscriptions of {login}");
     let collection = Collection { scope: scope.clone(), topic, title };
     gateway.store.open_collection(&collection, runner::now()).await.map(Some)
 }

@@ -203,8 +203,7 @@ pub(super) fn keep_private(response: &mut Response) {
 
 /// Returns the response for a deleted document.
 pub(super) fn gone() -> Response {
-    let text =
-        "This document of the archive is no longer kept: it was too old, or there were too many.";
+    let text = "This archive document was deleted, because it was too old or there were too many.";
     let mut response = plain_text(StatusCode::GONE, text);
     set_header(&mut response, header::CACHE_CONTROL, GONE_POLICY);
     response

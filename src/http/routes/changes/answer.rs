@@ -114,7 +114,7 @@ const XML: &str = "text/xml; charset=utf-8";
 
 /// Returns the response if too many documents are being rendered, or too many long ones read.
 fn too_many() -> Response {
-    let reason = "Too many requests for this document are running, please try again later.";
+    let reason = "Too many requests for this document are in progress, please try again later.";
     let mut response = plain_text(StatusCode::SERVICE_UNAVAILABLE, reason);
     set_header(&mut response, header::RETRY_AFTER, "10");
     response
@@ -150,7 +150,7 @@ async fn read(mut pages: Pages, out: Sender<Result<Bytes, StoreError>>, is_zippe
             Ok(Some(text)) => (pressed(gzip.as_mut(), text), false),
             Ok(None) => (gzip.take().and_then(|gzip| gzip.finish().ok()).unwrap_or_default(), true),
             Err(err) => {
-                error!(error = &err as &dyn std::error::Error, "changes could not be read on");
+                error!(error = &err as &dyn std::error::Error, "reading more changes failed");
                 out.send(Err(err)).await.unwrap_or_default();
                 return;
             }

@@ -58,8 +58,8 @@ fn about() -> Markup {
     html! {
         p {
             "feedgate is a feed gateway: it fetches feeds and web pages that somebody has \
-             subscribed to, and notifies the subscribers of new entries. It fetches nothing that \
-             nobody has asked for, and does not follow links in what it fetches."
+             subscribed to, and notifies the subscribers of new entries. It fetches nothing \
+             else, and does not follow the links in a page."
         }
         p {
             "This is version " (version) ". Its requests carry the user agent "
@@ -70,7 +70,7 @@ fn about() -> Markup {
         h2 { "How often it fetches" }
         p {
             "As often as you publish: between once a minute and a few times a day. It sends one \
-             request at a time to a server, and waits at least a second between two. Its requests \
+             request at a time to a server, and waits at least a second between requests. They \
              are conditional: if you send " code { "ETag" } " or " code { "Last-Modified" }
             ", an unchanged feed costs you no more than a " code { "304 Not Modified" }
             " response."

@@ -43,15 +43,15 @@ async fn readiness(gateway: &Gateway, was_unready: &AtomicBool) -> Response {
     let reason = match timeout(STORE_TIMEOUT, gateway.store.ready()).await {
         Ok(Ok(())) => {
             if was_unready.swap(false, Ordering::Relaxed) {
-                info!("ready again");
+                info!("the node is ready again");
             }
             return plain_text(StatusCode::OK, "ready");
         }
         Ok(Err(err)) => format!("{err} ({})", err.code()),
-        Err(_) => format!("the database did not answer within {} s", STORE_TIMEOUT.as_secs()),
+        Err(_) => format!("the database did not respond within {} s", STORE_TIMEOUT.as_secs()),
     };
     if !was_unready.swap(true, Ordering::Relaxed) {
-        warn!(reason, "not ready");
+        warn!(reason, "the node is not ready");
     }
     plain_text(StatusCode::SERVICE_UNAVAILABLE, &format!("not ready: {reason}"))
 }

@@ -105,8 +105,8 @@ async fn found_resources(
         list::find(gateway, &SubscriptionSearch::from_form(form), &filter).await?;
     if total >= MAX_FEEDS as u64 {
         return Err(Rejection::unprocessable(format!(
-            "Please narrow it down: {total} subscriptions match, and it must be less than \
-             {MAX_FEEDS}."
+            "{total} subscriptions match, which is too many. Please narrow the search to fewer \
+             than {MAX_FEEDS}."
         )));
     }
     Ok(listed.into_iter().map(|listed| (listed.resource.id, listed.resource)).collect())

@@ -23,9 +23,9 @@ pub(super) fn index_page(gateway: &Gateway) -> Response {
          \x20    -d hub.topic=https://example.com/feed -d hub.callback=https://example.com/callback\n\
          \n\
          Also here: rssCloud at {} and {},\n\
-         pings at {}, what changed lately at {}.\n\
+         pings at {}, recent changes at {}.\n\
          \n\
-         What has happened lately, and why something failed: {}, for programs {}.\n{}",
+         Recent events, and why some failed: {}, as JSON: {}.\n{}",
         gateway.public_url(""),
         gateway.public_url("rsscloud/pleaseNotify"),
         gateway.public_url("rsscloud/ping"),
@@ -41,7 +41,7 @@ pub(super) fn index_page(gateway: &Gateway) -> Response {
 /// Returns the section that links to the public views.
 fn views_section(gateway: &Gateway) -> String {
     format!(
-        "What is watched: {}, and by whom: {}.\nIn numbers: {}, for programs {}.\n",
+        "Feeds: {}, subscriptions: {}.\nStatistics: {}, as JSON: {}.\n",
         gateway.public_url("feeds.opml"),
         gateway.public_url("subscriptions.json"),
         gateway.public_url("stats"),

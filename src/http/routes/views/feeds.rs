@@ -39,7 +39,7 @@ pub(super) async fn render(
         writer.push(&text);
         text.clear();
         if writer.bytes() > MAX_BYTES {
-            push_note(&mut text, "There are more feeds than are listed here.");
+            push_note(&mut text, "This list is incomplete: there are more feeds.");
             break;
         }
     }

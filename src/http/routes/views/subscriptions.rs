@@ -41,7 +41,7 @@ impl ListingCursor {
         let after = match word("after") {
             None => SubscriptionId { resource: ResourceId(0), number: 0 },
             Some(text) => {
-                let reason = "after must be two numbers as they stand in next, such as 7-12.";
+                let reason = "after must be two numbers as in next, such as 7-12.";
                 numbers(text).ok_or_else(|| bad(reason))?
             }
         };
@@ -145,7 +145,7 @@ mod tests {
                 .map_err(|rejection| rejection.reason().to_owned())?;
             Ok((after.resource.0, after.number, limit))
         };
-        let after = "after must be two numbers as they stand in next, such as 7-12.".to_owned();
+        let after = "after must be two numbers as in next, such as 7-12.".to_owned();
         let limit = "limit must be a number.".to_owned();
         #[rustfmt::skip]
         let cases = [
