@@ -8,7 +8,7 @@ COPY crates/feed/Cargo.toml crates/feed/
 COPY crates/protocol/Cargo.toml crates/protocol/
 COPY crates/core/Cargo.toml crates/core/
 COPY crates/store/Cargo.toml crates/store/
-# Dependencies first: they change less often than we do.
+# Dependencies first: they change less often than the source code.
 RUN mkdir -p src crates/feed/src crates/protocol/src crates/core/src crates/store/src \
     && echo 'fn main() {}' > src/main.rs \
     && touch src/lib.rs crates/feed/src/lib.rs crates/protocol/src/lib.rs crates/core/src/lib.rs \
