@@ -2,6 +2,7 @@
 //! its encoding, nor what is wrong with it.
 
 use encoding_rs::{UTF_16BE, UTF_16LE};
+use feedgate::jobs::runner;
 
 /// The feed with one entry more, that holds `mark`; `None` if there is no place for one.
 pub(crate) fn with_one_more(feed: &[u8], mark: &str) -> Option<Vec<u8>> {
@@ -100,9 +101,11 @@ fn entry(feed: &[u8], like: &Tag, mark: &str) -> String {
     let (p, url) = (&like.prefix, address(mark));
     let namespaces = &like.namespaces;
     if like.name == "entry" {
+        // An entry with an old date would not be sent (rule N5).
+        let updated = runner::now().to_rfc3339();
         return format!(
             "<{p}entry {namespaces}><{p}id>{url}</{p}id><{p}title>{mark}</{p}title>\
-             <{p}updated>2026-11-20T12:00:00Z</{p}updated></{p}entry>\n"
+             <{p}updated>{updated}</{p}updated></{p}entry>\n"
         );
     }
     let is_rdf = String::from_utf8_lossy(feed).contains("<rdf:RDF");
