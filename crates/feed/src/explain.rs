@@ -59,6 +59,7 @@ pub struct Explanation {
     feed: Feed,
     trace: SourceTrace,
     history: History,
+    #[cfg_attr(not(feature = "language"), allow(dead_code, reason = "for detecting languages"))]
     context: Context,
 }
 
