@@ -127,9 +127,12 @@ pub async fn run<J: Job>(
         }
     }
 
-    job.stopped().await;
     running.close();
-    if timeout(config.shutdown_grace, running.wait()).await.is_err() {
+    let finish = async {
+        job.stopped().await;
+        running.wait().await;
+    };
+    if timeout(config.shutdown_grace, finish).await.is_err() {
         warn!(
             job = J::NAME,
             unfinished = running.len(),

@@ -122,7 +122,9 @@ impl HostQueues {
         }
         let mut busy = Vec::new();
         for (name, host) in &mut queues.hosts {
-            if host.has_more || host.waiting_count > host.portion() / 2 {
+            // An idle host has no delivery whose end would call for a refill.
+            let is_stocked = host.has_more || host.waiting_count > host.portion() / 2;
+            if is_stocked && !host.is_idle() {
                 host.has_more = true; // what the claim skips is looked for later
                 busy.push(name.clone());
             }
@@ -324,8 +326,7 @@ impl Queues {
     fn forget_if_idle(&mut self, name: &str) {
         let is_crowded = self.hosts.len() > REMEMBERED;
         let Some(host) = self.hosts.get(name) else { return };
-        let is_idle = host.running == 0 && host.waiting_count == 0;
-        if is_idle && (is_crowded || !host.limit.is_reduced()) {
+        if host.is_idle() && (is_crowded || !host.limit.is_reduced()) {
             self.hosts.remove(name);
         }
     }
@@ -341,6 +342,10 @@ impl HostQueue {
             has_more: false,
             has_turn: false,
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running == 0 && self.waiting_count == 0
     }
 
     /// Returns how many deliveries are worth claiming together: as many as the host accepts in a

@@ -49,6 +49,8 @@ pub(crate) async fn mark_due(
     change: LogChange<'_>,
 ) -> Result<(), StoreError> {
     let LogChange { at, is_silent, before, after } = change;
+    let is_changed = after.head > before.head || after.body_version > before.body_version;
+    let is_large = is_changed && pending_fan_outs::is_large(tx, id).await?;
     if is_silent {
         // A silent poll hides only the first body: any later body is a change of the resource.
         let body_version = if before.body_version == 0 { after.body_version } else { 0 };
@@ -58,7 +60,7 @@ pub(crate) async fn mark_due(
         let is_advanced = match after.audience {
             Audience::Everybody => false,
             Audience::Nobody => true,
-            _ => !pending_fan_outs::is_large(tx, id).await?,
+            _ => !is_large,
         };
         if is_advanced {
             advance_cursors(tx, id, before.head, after).await?;
@@ -67,10 +69,11 @@ pub(crate) async fn mark_due(
             enqueue::enqueue(tx, id, before.head, after.head, at).await?;
         }
     }
-    if after.head > before.head || after.body_version > before.body_version {
-        mark_subscriptions_due(tx, id, at, after).await?;
+    match (is_changed, is_large) {
+        (false, _) => Ok(()),
+        (true, false) => mark_subscriptions_due(tx, id, at, after).await,
+        (true, true) => pending_fan_outs::begin_fan_out(tx, id, at).await,
     }
-    Ok(())
 }
 
 /// The versions of a status, which count its changes.
@@ -145,9 +148,6 @@ async fn mark_subscriptions_due(
         least_audience!(),
         " <= cast($5 as bigint) end"
     );
-    if pending_fan_outs::is_large(tx, id).await? {
-        return pending_fan_outs::begin_fan_out(tx, id, at).await;
-    }
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
     if tx.execute(BEHIND, params).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;

@@ -116,6 +116,20 @@ fn a_delivery_is_not_begun_after_its_claim_has_expired_or_is_lost() {
 }
 
 #[test]
+fn an_overloaded_host_whose_claims_were_lost_is_claimed_for_again() {
+    let queues = queues(8);
+    queues.add((0..16).map(|n| due(1, n, "a.test")).collect(), later());
+    let started = queues.start(100);
+    queues.renew(&queues.claims(), &HashSet::new(), later());
+    queues.add(vec![due(2, 99, "b.test")], later());
+    for (_, permit) in started {
+        let overloaded = Attempt { response: HostResponse::Overloaded, ..accepted() };
+        assert!(permit.finish(&overloaded).is_none(), "nothing is left to send");
+    }
+    assert_eq!(queues.claim_limits().unwrap().busy.len(), 0);
+}
+
+#[test]
 fn what_has_not_begun_is_given_back_when_the_worker_stops() {
     let queues = queues(2);
     queues.add((0..5).map(|n| due(1, n, "a.test")).collect(), later());
