@@ -36,7 +36,10 @@ create table resources (
     next_fetch       bigint not null,          -- when the schedule or a ping plans the next fetch
     -- When the resource may be claimed: next_fetch, unless something delays it.
     due_at           bigint not null,
-    claimed_until    bigint,                   -- until when a node polls it; null: no node does
+    -- Until when a node polls it, by the clock of the database; null: no node does.
+    claimed_until    bigint,
+    -- The token that distinguishes this claim from all others; 0: no node polls it.
+    claim_token      bigint not null default 0,
     -- Why the resource was delayed since its last poll; null: it was not.
     delay_reason     text,
     fetched_at       bigint,                   -- when the last poll ended; null: never polled

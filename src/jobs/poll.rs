@@ -9,7 +9,8 @@
 //! Invariants:
 //!
 //! * A poll ends in exactly one [`Resources::record`], so a resource that fails is scheduled again
-//!   like any other; or it is put off, because its host is busy, and changes nothing.
+//!   like any other; or it is put off, because its host is busy, and changes nothing. A result whose
+//!   claim was lost changes nothing either: another poll holds the resource.
 //! * Nothing is sent from here. New entries get their numbers in the log, and the subscriptions
 //!   become due, in one transaction; a crash loses both or neither.
 //! * No wire format, SQL or status code is decided here, but in `feedgate-feed`, `feedgate-store`
@@ -18,6 +19,7 @@
 //! [`Resources::record`]: feedgate_core::ports::Resources::record
 
 mod advertised_upstream;
+mod claims;
 mod discovered_feeds;
 mod events;
 mod fetch_and_parse;
@@ -43,7 +45,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
-use tracing::{debug, error};
+use tracing::{debug, error, warn};
 use url::Url;
 
 use crate::event_log::EventLog;
@@ -57,6 +59,7 @@ use feedgate_core::resource::Resource;
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::upstream::UpstreamFinding;
 
+use claims::{HeldClaim, PollClaims};
 use observation::{Failure, Found, Observation};
 use put_off::PollStop;
 use records::PollRecords;
@@ -71,7 +74,7 @@ pub(crate) use run_blocking::run_blocking;
 /// The operator's settings for polling.
 #[derive(Clone, Debug)]
 pub struct PollSettings {
-    /// How long this node owns a claimed resource; longer than any fetch.
+    /// How long this node owns a claimed resource. The claim is renewed while the poll runs.
     pub claim: Duration,
     /// The shortest poll period of any resource, in seconds.
     pub min_period_s: u32,
@@ -89,6 +92,7 @@ pub struct Poller {
     permits: HostPermits,
     shared_documents: shared_documents::SharedDocuments,
     robots_cache: robots::RobotsCache,
+    claims: Arc<PollClaims>,
     metrics: Metrics,
     event_log: EventLog,
     settings: PollSettings,
@@ -105,11 +109,14 @@ struct CachedK {
 
 /// The number of polls of one host at the same time (rule P41).
 const PER_HOST: usize = 1;
+/// The outcome of a poll whose claim was lost, in the metrics.
+const CLAIM_LOST: &str = "claim_lost";
 /// How old the cached `k` may be, in seconds; a maintenance task adjusts `k` once a minute.
 const K_MAX_AGE_S: i64 = 30;
 
 impl Poller {
-    /// Creates a poller of the resources in `store`.
+    /// Creates a poller of the resources in `store`. Must be called within a runtime: claims are
+    /// renewed by a task.
     pub fn new(
         store: Arc<dyn Store>,
         client: HttpClient,
@@ -119,6 +126,7 @@ impl Poller {
     ) -> Poller {
         Poller {
             permits: HostPermits::new(PER_HOST, store.wake_signals().resources),
+            claims: Arc::new(PollClaims::start(Arc::clone(&store), settings.claim)),
             store,
             client,
             shared_documents: shared_documents::SharedDocuments::default(),
@@ -237,7 +245,14 @@ impl Poller {
         let Poll { status, polling, leaves_details, .. } = &mut report.poll;
         let before = (&resource.status, &resource.polling);
         *leaves_details = poll_times::is_all_that_differs(before, (status, polling));
-        let appended = self.store.record(resource.id, &report.poll).await?;
+        let Some(appended) = self.store.record(resource.id, &report.poll).await? else {
+            warn!(
+                resource = resource.id.0,
+                "poll result dropped: another poll claimed the resource"
+            );
+            self.metrics.polled(CLAIM_LOST, due.trigger.as_str(), report.took);
+            return Ok(());
+        };
         if let Some(event) = events::fetched(due, &report, appended.new) {
             self.event_log.record(event);
         }
@@ -266,8 +281,16 @@ impl Poller {
     }
 }
 
+/// A claimed resource, with the permit to poll its host.
+#[derive(Debug)]
+pub struct ClaimedPoll {
+    due: DueResource,
+    permit: HostPermit,
+    claim: HeldClaim,
+}
+
 impl Job for Poller {
-    type Item = (DueResource, HostPermit);
+    type Item = ClaimedPoll;
 
     const NAME: &'static str = "poll";
 
@@ -278,17 +301,18 @@ impl Job for Poller {
         let due = self.store.claim_resources(now, now + self.settings.claim, &limits).await?;
         let claimed = due.into_iter().map(|due| {
             let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-            (due, permit)
+            let claim = self.claims.hold_claim(&due);
+            ClaimedPoll { due, permit, claim }
         });
         Ok(claimed.collect())
     }
 
-    async fn perform(&self, (due, permit): Self::Item) {
+    async fn perform(&self, ClaimedPoll { due, permit, claim }: ClaimedPoll) {
         if let Err(err) = self.poll(&due, runner::now(), Patience::Background).await {
             let resource = due.resource.id.0;
             error!(resource, error = &err as &dyn Error, "the result of a poll was not stored");
         }
-        drop(permit);
+        drop((permit, claim));
     }
 }
 

@@ -14,6 +14,7 @@ use feedgate::jobs::runner::{self, WorkerConfig};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient};
 use feedgate_core::change_detection::{Candidate, FeedDocument};
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{Store, SubscriptionFilter};
 use feedgate_core::record::Seq;
@@ -159,6 +160,7 @@ fn record(number: usize) -> Candidate {
 fn poll(kind: ResourceKind) -> Poll {
     let now = runner::now();
     Poll {
+        claim: ClaimToken::NONE,
         at: now,
         trigger: Trigger::Schedule,
         answered_well: true,

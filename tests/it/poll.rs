@@ -4,6 +4,7 @@ mod fragments;
 mod kept;
 mod new_entries;
 mod redirects;
+mod renewal;
 mod tarpit;
 
 use std::sync::Arc;
@@ -62,20 +63,11 @@ struct Bench {
 impl Bench {
     async fn start(database: &Database) -> Bench {
         let store = database.open().await;
-        let fetch = HttpClient::new(net::NetworkSettings {
-            user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
-            allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
-            allow_callbacks: Vec::new(),
-            fetch_timeout: Duration::from_secs(30),
-            callback_timeout: Duration::from_secs(10),
-            body_limit_bytes: 10_000_000,
-            host_spacing: Duration::ZERO,
-        });
         let claim = Duration::from_secs(60);
         let settings =
             PollSettings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
         let ingest =
-            Poller::new(Arc::clone(&store), fetch, Metrics::new(), EventLog::off(), settings);
+            Poller::new(Arc::clone(&store), client(), Metrics::new(), EventLog::off(), settings);
         Bench { store, ingest, publisher: Publisher::start().await }
     }
 
@@ -118,6 +110,18 @@ impl Bench {
         let records = self.store.read_after(resource.id, Seq::NONE, 1_000).await.unwrap();
         records.into_iter().map(|record| record.entry_id).collect()
     }
+}
+
+fn client() -> HttpClient {
+    HttpClient::new(net::NetworkSettings {
+        user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
+        allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
+        allow_callbacks: Vec::new(),
+        fetch_timeout: Duration::from_secs(30),
+        callback_timeout: Duration::from_secs(10),
+        body_limit_bytes: 10_000_000,
+        host_spacing: Duration::ZERO,
+    })
 }
 
 fn room() -> ClaimLimits {

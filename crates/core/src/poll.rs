@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use feedgate_feed::Body;
 
 use super::change_detection::FeedDocument;
+use super::claim::ClaimToken;
 pub use super::polling::{Polling, Validators};
 use super::record::Digest;
 use super::resource_id::ResourceKind;
@@ -53,6 +54,9 @@ pub enum NewContent {
 /// Everything that one poll stores, in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poll {
+    /// The claim under which the poll was made. [`ClaimToken::NONE`] is that of a resource that
+    /// nobody has claimed.
+    pub claim: ClaimToken,
     /// When the poll ended.
     pub at: DateTime<Utc>,
     /// The reason for the poll.

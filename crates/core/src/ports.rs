@@ -24,6 +24,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Notify;
 
 use crate::change_detection::{FeedDocument, Known};
+use crate::claim::ClaimToken;
 use crate::host::{Host, HostBackoff, HostRefusal};
 use crate::moves::Move;
 use crate::page::{ArchiveRetention, Archived, LocatedPage, Page};
@@ -73,6 +74,8 @@ store_of! {
 pub struct DueResource {
     /// The resource as it stood when claimed.
     pub resource: Resource,
+    /// The claim, which the result of the poll names.
+    pub claim: ClaimToken,
     /// Whether a ping made the resource due.
     pub trigger: Trigger,
 }
@@ -82,6 +85,8 @@ pub struct DueResource {
 pub struct ReleasedResource {
     /// The resource.
     pub id: ResourceId,
+    /// The claim that ends.
+    pub claim: ClaimToken,
     /// When it is given back.
     pub at: DateTime<Utc>,
     /// When it is due again, and why then, in a sentence; `None` leaves it due as it was.
@@ -126,7 +131,8 @@ pub trait Resources: Send + Sync {
     /// claim of a group exists at a time, on any node, until its poll is recorded (P41).
     ///
     /// No lock is held in between. If the process ends, its claim expires and the resource can be
-    /// claimed again. A resource without subscriptions is never due.
+    /// claimed again. The clock of the database decides when. A resource without subscriptions is
+    /// never due.
     async fn claim_resources(
         &self,
         now: DateTime<Utc>,
@@ -140,14 +146,24 @@ pub trait Resources: Send + Sync {
         id: ResourceId,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-    ) -> Result<Option<Resource>, StoreError>;
+    ) -> Result<Option<DueResource>, StoreError>;
+
+    /// Extends those of `claims` that were not lost to `until`, with the claims of the groups of
+    /// their servers, and returns their resources.
+    async fn renew_resource_claims(
+        &self,
+        claims: &[(ResourceId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<ResourceId>, StoreError>;
 
     /// Gives a claimed resource back, with the group of its servers. Nothing else of it changes,
-    /// and a ping that made it due still waits for its poll.
+    /// and a ping that made it due still waits for its poll. If the claim was lost, nothing changes.
     async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError>;
 
     /// Appends the new content to the log and stores everything else that a poll found, in one
-    /// transaction, which also ends the claim.
+    /// transaction, which also ends the claim. `None` if the claim was lost: then nothing changes,
+    /// because the poll that holds the resource now finds the same content.
     ///
     /// Entries are classified here ([`crate::change_detection::classify`]). The records are
     /// numbered from head + 1 in the given order, and every subscription that is sent some of them
@@ -155,7 +171,7 @@ pub trait Resources: Send + Sync {
     /// appended if the body has changed. Two nodes that found the same change append it once. A
     /// ping that arrived during the poll makes the resource due again as soon as its minimum
     /// interval allows, because the change may have happened after the response.
-    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError>;
+    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Option<Appended>, StoreError>;
 
     /// Appends the new content sent by an upstream, as [`record`](Self::record) does. The claim,
     /// the schedule and the polling state stay unchanged.

@@ -138,10 +138,10 @@ pub(super) async fn begin(
                started_at = excluded.started_at, ended_at = null, due_at = excluded.due_at
          where backfills.ended_at <= $3";
     // A poll in progress is not interrupted: the resource is claimed only if no node has claimed
-    // it.
+    // it. A backfill's claim of its resource has no token, which tells it from that of a poll.
     const HOLD_BACK: &str = "
         update resources
-           set due_at = $3, claimed_until = $3
+           set due_at = $3, claimed_until = $3, claim_token = 0
          where id = $1 and head = 0 and body_version = 0 and fetched_at is null
            and (claimed_until is null or claimed_until <= $2)";
     const HELD: &str = "update backfills set delays_polling = 1 where resource_id = $1";
@@ -202,7 +202,7 @@ async fn claim(
 async fn hold_back(tx: &Tx<'_>, ids: &[i64], step: DateTime<Utc>) -> Result<(), StoreError> {
     const HOLD_BACK: &str = "
         update resources set due_at = $2, claimed_until = $2
-         where fetched_at is null
+         where fetched_at is null and claim_token = 0
            and id in (select b.resource_id from backfills b
                        where b.resource_id in ({ids $1}) and b.delays_polling = 1 and b.ended_at is null)";
     let params = [Value::Ints(ids.to_vec()), Value::from(step + HOLD)];
@@ -320,7 +320,7 @@ async fn finish(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<
 async fn release(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<(), StoreError> {
     const RELEASE: &str = "
         update resources set claimed_until = null, due_at = $2, next_fetch = $2
-         where id = $1 and fetched_at is null";
+         where id = $1 and fetched_at is null and claim_token = 0";
     if backfill.holds {
         tx.execute(RELEASE, params![backfill.resource.0, now]).await?;
         tx.wake(Wake::Resources).await?;

@@ -1,9 +1,9 @@
 //! The host groups of publishers' servers: which group is claimed, which is not polled now, and
 //! why.
 //!
-//! A group is claimed by one node at a time: its row is claimed together with a resource of it, and
-//! released when that poll is recorded. A transaction that locks rows of resources and of groups
-//! locks the resources first, or skips locked rows.
+//! A group is claimed by one node at a time: its row is claimed together with a resource of it,
+//! renewed with that claim, and released when that poll is recorded. A transaction that locks rows
+//! of resources and of groups locks the resources first, or skips locked rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use super::engine::claims::Picked;
+use super::engine::lease::ClaimLease;
 use super::engine::sql::{self, Row, Value, params};
 use super::engine::tx::Tx;
 use crate::Db;
@@ -86,14 +86,14 @@ async fn save_robots(
     tx.execute(KEEP, params![origin, now, sql::json(robots)]).await.map(drop)
 }
 
-/// Claims the host groups of the picked jobs, until `alone` if that is given. Jobs of a group that
-/// another node has claimed meanwhile are left out.
+/// Claims these host groups: until the end of the lease if one poll of a group runs at a time, or
+/// else until the next one may begin. Returns the groups that no other node has claimed meanwhile.
 pub(super) async fn claim_groups(
     tx: &Tx<'_>,
     groups: &HostGroups,
-    picked: Vec<Picked>,
-    (now, alone): (DateTime<Utc>, Option<DateTime<Utc>>),
-) -> Result<Vec<Picked>, StoreError> {
+    mut names: Vec<String>,
+    (lease, is_alone): (ClaimLease, bool),
+) -> Result<HashSet<String>, StoreError> {
     const HOLD: &str = "
         insert into hosts (host, last_fetch_at, fetch_interval, next_fetch_at)
         {values host, last_fetch_at, fetch_interval, next_fetch_at}
@@ -102,26 +102,43 @@ pub(super) async fn claim_groups(
                next_fetch_at = excluded.next_fetch_at
          where hosts.next_fetch_at <= excluded.last_fetch_at";
     // All nodes lock groups in one order, so that two nodes do not wait for each other.
-    let mut names: Vec<String> = picked.iter().map(|job| job.host.clone()).collect();
     names.sort_unstable();
     names.dedup();
-    let pauses = pauses(tx, groups, &names, now).await?;
-    let free_at = |pause: &i64| alone.map_or(now.timestamp_micros() + pause, micros);
+    let pauses = pauses(tx, groups, &names, lease.begins).await?;
+    let begins = micros(lease.begins);
+    let free_at = |pause: &i64| if is_alone { micros(lease.ends) } else { begins + pause };
     let columns = [
         ("next_fetch_at", Value::Ints(pauses.iter().map(free_at).collect())),
-        ("last_fetch_at", Value::Ints(vec![now.timestamp_micros(); pauses.len()])),
+        ("last_fetch_at", Value::Ints(vec![begins; pauses.len()])),
         ("fetch_interval", Value::Ints(pauses)),
-        ("host", Value::Texts(names)),
+        ("host", Value::Texts(names.clone())),
     ];
     if !tx.is_shared() {
-        // SQLite has one writer, so a group that was free when it was picked is still free.
+        // SQLite has one writer, so a group that was free when its resource was picked is still
+        // free.
         tx.execute_rows(HOLD, &[], &columns).await?;
-        return Ok(picked);
+        return Ok(names.into_iter().collect());
     }
     let held = tx.query_rows(&format!("{HOLD} returning host"), &[], &columns).await?;
-    let held = held.into_iter().map(|mut row| row.text());
-    let held = held.collect::<Result<HashSet<_>, _>>()?;
-    Ok(picked.into_iter().filter(|job| held.contains(&job.host)).collect())
+    held.into_iter().map(|mut row| row.text()).collect()
+}
+
+/// Extends the claims of the groups whose polls are in progress.
+pub(super) async fn renew_groups(
+    tx: &Tx<'_>,
+    mut names: Vec<String>,
+    until: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const RENEW: &str = "
+        update hosts
+           set next_fetch_at = $1
+        {from rows}
+         where hosts.host = {given host} and next_fetch_at < $1";
+    // Groups are locked in the order in which they are claimed, or two nodes would wait for each
+    // other.
+    names.sort_unstable();
+    names.dedup();
+    tx.execute_rows(RENEW, params![until], &[("host", Value::Texts(names))]).await.map(drop)
 }
 
 /// Claims the host group of one resource that is polled out of turn.
@@ -129,7 +146,7 @@ pub(super) async fn claim_group_for(
     tx: &Tx<'_>,
     groups: &HostGroups,
     id: ResourceId,
-    (now, until): (DateTime<Utc>, DateTime<Utc>),
+    lease: ClaimLease,
 ) -> Result<(), StoreError> {
     const GROUP: &str = "select host from resources where id = $1";
     const HOLD: &str = "
@@ -140,9 +157,9 @@ pub(super) async fn claim_group_for(
                                     then excluded.next_fetch_at else hosts.next_fetch_at end";
     let Some(mut row) = tx.first(GROUP, params![id.0]).await? else { return Ok(()) };
     let name = row.text()?;
-    let pause = pauses(tx, groups, std::slice::from_ref(&name), now).await?;
+    let pause = pauses(tx, groups, std::slice::from_ref(&name), lease.begins).await?;
     let pause = pause.first().copied().unwrap_or_default();
-    tx.execute(HOLD, params![name, now, pause, until]).await.map(drop)
+    tx.execute(HOLD, params![name, lease.begins, pause, lease.ends]).await.map(drop)
 }
 
 /// Releases groups whose polls have ended: the next poll may begin after the pause of its group, or

@@ -15,27 +15,29 @@ pub(crate) mod schedule;
 pub(crate) mod survey;
 pub(crate) mod upstreams;
 
+use std::error::Error;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use tracing::warn;
 
 use super::delivery::ping_forwarding;
 use super::engine::sql::params;
 use super::engine::tx::Tx;
-use super::hosts;
 use super::log::append;
 use crate::Db;
-use claim::ClaimTimes;
+use claim::ClaimedResources;
 use ensure::ensure;
 use feedgate_core::change_detection::FeedDocument;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Poll;
 use feedgate_core::ports::{
     Appended, ClaimLimits, DueResource, ReleasedResource, Resources, StoreError,
 };
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::topic::Topic;
-use poll_result::PollResult;
+use poll_result::{PollResult, StoredResult};
 use row::{resource, resource_columns};
 
 /// The most transactions of one claim that finds nothing, because the resources that it reads must
@@ -74,16 +76,27 @@ impl Resources for Db {
         until: DateTime<Utc>,
         room: &ClaimLimits,
     ) -> Result<Vec<DueResource>, StoreError> {
-        let times = ClaimTimes { now, until };
         for _ in 0..MOST_ATTEMPTS {
-            let (room, groups) = (room.clone(), self.groups.clone());
+            let (room, groups, claims) = (room.clone(), self.groups.clone(), self.claims.clone());
             let claimed = self.write(move |tx| {
-                Box::pin(async move { claim::claim(tx, &groups, &room, times).await })
+                Box::pin(async move {
+                    let lease = claims.lease(tx, now, until).await?;
+                    claim::claim(tx, &groups, &room, lease).await
+                })
             });
-            let claimed = claimed.await?;
-            if !claimed.may_have_more {
-                return Ok(claimed.due);
+            let ClaimedResources { due, delays, may_have_more } = claimed.await?;
+            let delayed = match delays.is_empty() {
+                true => Ok(()),
+                false => self.write(move |tx| Box::pin(delays.store(tx))).await,
+            };
+            if !may_have_more {
+                // Resources that were not delayed are read again by the next claim.
+                if let Err(err) = delayed {
+                    warn!(error = &err as &dyn Error, "resources of busy groups were not delayed");
+                }
+                return Ok(due);
             }
+            delayed?;
         }
         Ok(Vec::new())
     }
@@ -93,24 +106,31 @@ impl Resources for Db {
         id: ResourceId,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-    ) -> Result<Option<Resource>, StoreError> {
-        const CLAIM_ONE: &str = "
-            update resources
-               set claimed_until = $3,
-                   pinged = case when pinged = 1 then 2 else pinged end
-             where id = $1 and (claimed_until is null or claimed_until <= $2)
-               and kind <> 'collection'";
-        let groups = self.groups.clone();
+    ) -> Result<Option<DueResource>, StoreError> {
+        let (groups, claims) = (self.groups.clone(), self.claims.clone());
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                if tx.execute(CLAIM_ONE, params![id.0, now, until]).await? == 0 {
-                    return Ok(None);
-                }
-                hosts::claim_group_for(tx, &groups, id, (now, until)).await?;
-                get(tx, id).await
+                let lease = claims.lease(tx, now, until).await?;
+                claim::claim_one(tx, &groups, id, lease).await
             })
         });
         claimed.await
+    }
+
+    async fn renew_resource_claims(
+        &self,
+        claims: &[(ResourceId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        let (held, claims) = (claims.to_vec(), self.claims.clone());
+        let renewed = self.write(move |tx| {
+            Box::pin(async move {
+                let lease = claims.lease(tx, now, until).await?;
+                claim::renew(tx, held, lease).await
+            })
+        });
+        renewed.await
     }
 
     async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError> {
@@ -118,15 +138,17 @@ impl Resources for Db {
         self.write(move |tx| Box::pin(release::release(tx, released))).await
     }
 
-    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
+    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Option<Appended>, StoreError> {
         if poll_result::is_all(poll) {
-            if let Some(appended) =
-                self.poll_results.record(PollResult::from_poll(id, poll, false)).await?
-            {
-                return Ok(appended);
+            for with_details in [false, true] {
+                let result = PollResult::from_poll(id, poll, with_details);
+                match self.poll_results.record(result).await? {
+                    StoredResult::Stored(appended) => return Ok(Some(appended)),
+                    StoredResult::ClaimLost => return Ok(None),
+                    StoredResult::DetailsChanged => {}
+                }
             }
-            let kept = self.poll_results.record(PollResult::from_poll(id, poll, true)).await?;
-            return kept.ok_or_else(|| poll_result::missing(id));
+            return Err(poll_result::missing(id));
         }
         let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
         let forwarding = Arc::clone(&self.forwarding);
@@ -134,7 +156,7 @@ impl Resources for Db {
             Box::pin(async move {
                 let (at, silent) = (poll.at, poll.silent);
                 let appended = append::record(tx, (&groups, &cut), id, poll).await?;
-                if appended.new > 0 && !silent {
+                if appended.is_some_and(|appended| appended.new > 0) && !silent {
                     ping_forwarding::queue_changed_resource(tx, &forwarding, id, at).await?;
                 }
                 Ok(appended)

@@ -8,8 +8,7 @@ use tracing::{debug, warn};
 
 use crate::jobs::runner;
 use crate::net::Patience;
-use feedgate_core::poll::Trigger;
-use feedgate_core::ports::{DueResource, StoreError};
+use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceId};
 
 use super::Poller;
@@ -51,13 +50,13 @@ impl Poller {
     /// Polls a resource, unless another worker is polling it. Returns whether it did.
     async fn claim_and_poll(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let until = now + self.settings.claim;
-        let Some(resource) = self.store.claim_resource(id, now, until).await? else {
+        let Some(due) = self.store.claim_resource(id, now, until).await? else {
             return Ok(false);
         };
-        let due = DueResource { resource, trigger: Trigger::Ping };
+        let claim = self.claims.hold_claim(&due);
         let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
         let polled = self.poll(&due, now, Patience::Interactive).await;
-        drop(permit);
+        drop((permit, claim));
         polled.map(|()| true)
     }
 

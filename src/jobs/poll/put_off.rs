@@ -66,8 +66,12 @@ impl Poller {
         debug!(resource = due.resource.id.0, host, %due_at, "poll postponed: the host is busy");
         self.metrics.poll_put_off();
         let reason = format!("the server {host} is busy with other polls from this gateway");
-        let released =
-            ReleasedResource { id: due.resource.id, at: now, put_off: Some((due_at, reason)) };
+        let released = ReleasedResource {
+            id: due.resource.id,
+            claim: due.claim,
+            at: now,
+            put_off: Some((due_at, reason)),
+        };
         self.store.release_resource(&released).await
     }
 }

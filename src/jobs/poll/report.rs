@@ -87,6 +87,7 @@ pub(super) fn report(
         _ => (None, None),
     };
     let poll = Poll {
+        claim: due.claim,
         at: now,
         trigger: due.trigger,
         answered_well,
@@ -288,6 +289,7 @@ mod tests {
     use super::super::observation::Failure;
     use super::*;
     use crate::net::ResourceLocation;
+    use feedgate_core::claim::ClaimToken;
     use feedgate_core::poll::{Trigger, Validators};
     use feedgate_core::record::Seq;
     use feedgate_core::resource::ResourceId;
@@ -322,7 +324,7 @@ mod tests {
             subscribers: 1,
             pushed_until: None,
         };
-        DueResource { resource, trigger: Trigger::Schedule }
+        DueResource { resource, claim: ClaimToken::NONE, trigger: Trigger::Schedule }
     }
 
     fn observation(hours: i64, found: Found) -> Observation {

@@ -157,6 +157,7 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use feedgate_core::claim::ClaimToken;
     use feedgate_core::poll::Polling;
     use feedgate_core::record::Seq;
     use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
@@ -196,7 +197,7 @@ mod tests {
             subscribers: 1,
             pushed_until: None,
         };
-        DueResource { resource, trigger }
+        DueResource { resource, claim: ClaimToken::NONE, trigger }
     }
 
     fn part() -> DueResource {

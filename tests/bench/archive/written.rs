@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_core::change_detection::{Candidate, FeedDocument as Found};
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{self, Poll, Polling, Trigger};
@@ -91,6 +92,7 @@ fn entry(n: usize) -> Candidate {
 
 fn poll(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Poll {
     Poll {
+        claim: ClaimToken::NONE,
         at,
         trigger: Trigger::Schedule,
         answered_well: true,

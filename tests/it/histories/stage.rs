@@ -171,7 +171,7 @@ struct Scene<'a> {
 impl Scene<'_> {
     async fn publish(&self, feed: &RefCell<Feed>, batch: &Batch) {
         let poll = feed.borrow_mut().next(batch);
-        let appended = self.stage.nodes[batch.cut].record(self.id, &poll).await.unwrap();
+        let appended = self.stage.nodes[batch.cut].record(self.id, &poll).await.unwrap().unwrap();
         assert_eq!(appended.head.0 as usize, feed.borrow().said.len(), "{batch:?}");
     }
 

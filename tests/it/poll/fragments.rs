@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate::jobs::runner;
 use feedgate::net::Patience;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::DueResource;
 use feedgate_core::record::Seq;
@@ -49,7 +50,8 @@ impl Bench {
         let topic = feedgate_core::topic::Topic::parse(url).unwrap();
         let resource = self.store.ensure(&topic, at).await.unwrap();
         let id = resource.id;
-        let due = DueResource { resource, trigger: Trigger::Schedule };
+        let (claim, trigger) = (ClaimToken::NONE, Trigger::Schedule);
+        let due = DueResource { resource, claim, trigger };
         self.ingest.poll(&due, at, Patience::Background).await.unwrap();
         self.store.get(id).await.unwrap().unwrap()
     }

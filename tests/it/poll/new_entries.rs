@@ -72,8 +72,8 @@ impl Bench {
             self.publisher.put(path, "application/xml", document.clone());
             let now = at(hour);
             let until = now + Duration::from_secs(60);
-            let resource = self.store.claim_resource(id, now, until).await.unwrap().unwrap();
-            let due = DueResource { resource, trigger: Trigger::Schedule };
+            let claimed = self.store.claim_resource(id, now, until).await.unwrap().unwrap();
+            let due = DueResource { trigger: Trigger::Schedule, ..claimed };
             self.ingest.poll(&due, now, Patience::Background).await.unwrap();
         }
         self.store.get(id).await.unwrap().unwrap()

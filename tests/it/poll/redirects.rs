@@ -34,8 +34,8 @@ async fn poll_on(bench: &Bench, url: &str, day: i64) -> Resource {
 async fn poll_at(bench: &Bench, url: &str, now: DateTime<Utc>) -> Resource {
     let resource = bench.store.ensure(&Topic::parse(url).unwrap(), now).await.unwrap();
     let until = now + TimeDelta::minutes(1);
-    let resource = bench.store.claim_resource(resource.id, now, until).await.unwrap().unwrap();
-    let due = DueResource { resource, trigger: Trigger::Schedule };
+    let claimed = bench.store.claim_resource(resource.id, now, until).await.unwrap().unwrap();
+    let due = DueResource { trigger: Trigger::Schedule, ..claimed };
     bench.ingest.poll(&due, now, Patience::Background).await.unwrap();
     bench.store.get(due.resource.id).await.unwrap().unwrap()
 }

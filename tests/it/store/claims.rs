@@ -52,7 +52,7 @@ async fn a_claim_whose_holder_vanished_ends(database: Database) {
     // Another node opens the store, as it would after a crash.
     let other = ClaimingStore::new(database.open().await);
     assert_eq!(claimed(&other, 11).await, [id]);
-    assert_eq!(store.claim_resource(id, at(21), at(30)).await.unwrap().unwrap().id, id);
+    assert_eq!(store.claim_resource(id, at(21), at(30)).await.unwrap().unwrap().resource.id, id);
 
     store.record(id, &poll(at(22), &["one"])).await.unwrap();
     let due = store.claim_subscriptions(at(23), at(33), &room()).await.unwrap();

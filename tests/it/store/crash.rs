@@ -44,7 +44,7 @@ async fn the_child_that_is_killed() {
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         let mut found = poll(at(n), &names);
         found.body = Some(Body { content_type: None, bytes: n.to_string().into_bytes() });
-        let appended = store.record(id, &found).await.unwrap();
+        let appended = store.record(id, &found).await.unwrap().unwrap();
         let mut out = std::io::stdout();
         writeln!(out, "appended {}", appended.head).unwrap();
         out.flush().unwrap();

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 
 use super::pings::ping;
 use super::{at, on_both_stores, poll, resource, room, subscribe};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -34,7 +35,7 @@ fn nothing(seconds: i64) -> Poll {
 }
 
 /// Resources that are claimed, four of each server.
-async fn crowd(store: &Arc<dyn Store>) -> Vec<ResourceId> {
+async fn crowd(store: &ClaimingStore) -> Vec<ResourceId> {
     for n in 0..MANY {
         subscribe(store, &n.to_string(), "https://callback.test/").await;
     }
@@ -53,7 +54,7 @@ async fn recorded(store: &Arc<dyn Store>, ids: &[ResourceId]) -> usize {
 }
 
 async fn polls_that_end_together_are_all_recorded(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let ids = crowd(&store).await;
     let nothing = nothing(2);
     let results = join_all(ids.iter().map(|id| store.record(*id, &nothing))).await;
@@ -70,7 +71,7 @@ async fn polls_that_end_together_are_all_recorded(database: Database) {
 }
 
 async fn a_poll_that_cannot_be_recorded_takes_no_other_with_it(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let ids = crowd(&store).await;
     // The period of a poll that both databases refuse, because another resource has it already.
     let refuse = "create unique index refused on resources (period_s) where period_s = 4242";
@@ -94,8 +95,12 @@ async fn a_poll_that_cannot_be_recorded_takes_no_other_with_it(database: Databas
 }
 
 async fn of_two_polls_of_a_resource_the_later_holds(database: Database) {
-    let store = database.open().await;
-    let ids = crowd(&store).await;
+    let store = ClaimingStore::new(database.open().await);
+    // Nobody has claimed them: a claim has one result.
+    let mut ids = Vec::new();
+    for n in 0..MANY {
+        ids.push(subscribe(&store, &n.to_string(), "https://callback.test/").await.id.resource);
+    }
     let (first, second) = (nothing(3), nothing(2));
     let both = ids.iter().flat_map(|id| [store.record(*id, &first), store.record(*id, &second)]);
     // They are recorded in the order in which they are brought.
@@ -107,7 +112,7 @@ async fn of_two_polls_of_a_resource_the_later_holds(database: Database) {
 
 async fn what_was_measured_meanwhile_is_kept(database: Database) {
     const DAY: i64 = 86_400;
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     store.record(id, &poll(at(10), &["1", "2"])).await.unwrap();
     store.measure(at(1), at(DAY)).await.unwrap();
@@ -121,7 +126,7 @@ async fn what_was_measured_meanwhile_is_kept(database: Database) {
 }
 
 async fn a_poll_may_leave_the_details_as_they_are(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     let status =
         Status { title: "Tides".to_owned(), last_fetch: Some(at(10)), ..Status::default() };
@@ -145,7 +150,7 @@ async fn a_poll_may_leave_the_details_as_they_are(database: Database) {
 }
 
 async fn details_are_written_if_they_are_others_by_now(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     let failed = Status { error: "http_status".to_owned(), version: 1, ..Status::default() };
     store.record(id, &Poll { status: failed, ..nothing(10) }).await.unwrap();
@@ -156,7 +161,7 @@ async fn details_are_written_if_they_are_others_by_now(database: Database) {
 }
 
 async fn a_ping_that_came_meanwhile_is_answered_soon(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = crowd(&store).await[0];
     let topic = resource(&store, id).await.topic;
     let spacing = Duration::from_secs(60);
@@ -168,7 +173,7 @@ async fn a_ping_that_came_meanwhile_is_answered_soon(database: Database) {
 }
 
 async fn what_was_begun_is_recorded_before_the_store_closes(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let ids = crowd(&store).await;
     let nothing = nothing(2);
     let records = join_all(ids.iter().map(|id| store.record(*id, &nothing)));
@@ -180,7 +185,7 @@ async fn what_was_begun_is_recorded_before_the_store_closes(database: Database) 
 }
 
 async fn polls_that_end_together_wait_in_no_ring_with_what_hurries_them(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let ids = crowd(&store).await;
     let backwards: Vec<_> = ids.iter().rev().copied().collect();
     let nothing = nothing(2);

@@ -296,7 +296,7 @@ async fn n11_nodes_that_find_the_same_update_append_it_once(database: Database) 
         let change = found(round * 100, vec![entry(1, &format!("{round}"))]);
         let (one, other) =
             tokio::join!(one_node.record(id, &change), other_node.record(id, &change));
-        assert_eq!(one.unwrap().new + other.unwrap().new, 1);
+        assert_eq!(one.unwrap().unwrap().new + other.unwrap().unwrap().new, 1);
     }
     assert_eq!(resource(&one_node, id).await.head, Seq(10));
 }

@@ -13,6 +13,7 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 
 use super::{at, on_both_stores, poll, resource, room, wish};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -30,9 +31,11 @@ on_both_stores!(
 );
 
 /// Two nodes with a second between two visits of a server.
-async fn nodes(database: &Database) -> [Arc<dyn Store>; 2] {
+async fn nodes(database: &Database) -> [ClaimingStore; 2] {
     let groups = HostGroups::new(Duration::from_secs(1));
-    [database.open_with(groups.clone()).await, database.open_with(groups).await]
+    let one = ClaimingStore::new(database.open_with(groups.clone()).await);
+    let other = one.beside(database.open_with(groups).await);
+    [one, other]
 }
 
 /// A watched resource at `url`.
@@ -43,7 +46,7 @@ async fn watch(store: &Arc<dyn Store>, url: &str) -> ResourceId {
 }
 
 /// Takes what is due at `millis` as a poller does: one for each server.
-async fn claimed(store: &Arc<dyn Store>, millis: i64) -> Vec<ResourceId> {
+async fn claimed(store: &ClaimingStore, millis: i64) -> Vec<ResourceId> {
     let now = at(0) + Duration::from_millis(millis as u64);
     let room = ClaimLimits { per_host: 1, ..room() };
     let due = store.claim_resources(now, now + Duration::from_secs(60), &room).await.unwrap();
@@ -52,7 +55,7 @@ async fn claimed(store: &Arc<dyn Store>, millis: i64) -> Vec<ResourceId> {
     ids
 }
 
-async fn ends(store: &Arc<dyn Store>, id: ResourceId, seconds: i64) {
+async fn ends(store: &ClaimingStore, id: ResourceId, seconds: i64) {
     store.record(id, &poll(at(seconds), &[])).await.unwrap();
 }
 
@@ -165,7 +168,7 @@ async fn p41_a_poll_that_is_put_off_gives_its_server_back(database: Database) {
     database.run(&format!("update resources set pinged = 1 where id = {}", first.0)).await;
     assert_eq!(claimed(&store, 0).await, [first]);
     let put_off = Some((at(30), "its server is busy".to_owned()));
-    let released = ReleasedResource { id: first, at: at(1), put_off };
+    let released = ReleasedResource { id: first, claim: store.claim_of(first), at: at(1), put_off };
     store.release_resource(&released).await.unwrap();
 
     let waits = resource(&store, first).await;
@@ -179,7 +182,8 @@ async fn p41_a_poll_that_is_put_off_gives_its_server_back(database: Database) {
     let due = other.claim_resources(at(30), at(90), &room).await.unwrap();
     assert_eq!((due.len(), due[0].trigger), (1, Trigger::Ping), "the ping is not forgotten");
 
-    let released = ReleasedResource { id: first, at: at(31), put_off: None };
+    let released =
+        ReleasedResource { id: first, claim: store.claim_of(first), at: at(31), put_off: None };
     store.release_resource(&released).await.unwrap();
     assert_eq!(claimed(&store, 31_000).await, [first], "it is due as it was");
 }
@@ -286,7 +290,7 @@ async fn what_was_learned_of_a_server_is_dropped_once_it_is_old(database: Databa
 }
 
 async fn a_new_table_of_groups_sorts_the_resources_again(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     for name in ["a", "b"] {
         watch(&store, &format!("https://{name}.pages.test/feed")).await;
     }
@@ -294,5 +298,6 @@ async fn a_new_table_of_groups_sorts_the_resources_again(database: Database) {
     store.close().await;
     let more = HostGroups::parse("pages.test").unwrap();
     let store = database.open_with(HostGroups::with(Duration::ZERO, more)).await;
+    let store = ClaimingStore::new(store);
     assert_eq!(claimed(&store, 61_000).await.len(), 1, "they are one group now");
 }

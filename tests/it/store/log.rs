@@ -21,7 +21,7 @@ async fn what_a_poll_found_is_kept(database: Database) {
     assert_eq!(store.ensure(&topic("a"), at(9)).await.unwrap(), made, "made once");
     assert_eq!((made.head, made.next_fetch, made.subscribers), (Seq::NONE, at(0), 0));
 
-    let appended = store.record(made.id, &poll(at(1), &["one", "two"])).await.unwrap();
+    let appended = store.record(made.id, &poll(at(1), &["one", "two"])).await.unwrap().unwrap();
     assert_eq!(appended, Appended { head: Seq(2), new: 2 });
     let records = store.read_after(made.id, Seq::NONE, 10).await.unwrap();
     let kept: Vec<_> = records.iter().map(|r| (r.seq.0, r.at, r.entry_id.as_str())).collect();
@@ -59,12 +59,13 @@ async fn known_entries_are_not_appended_again(database: Database) {
     let store = database.open().await;
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     store.record(id, &poll(at(1), &["one", "two"])).await.unwrap();
-    let appended = store.record(id, &poll(at(2), &["two", "three", "one", "three"])).await.unwrap();
+    let appended =
+        store.record(id, &poll(at(2), &["two", "three", "one", "three"])).await.unwrap().unwrap();
     assert_eq!(appended, Appended { head: Seq(3), new: 1 }, "rule N11");
     assert_eq!(store.find_seq(id, "three").await.unwrap(), Some(Seq(3)));
 
     let other = store.ensure(&topic("b"), at(0)).await.unwrap().id;
-    let appended = store.record(other, &poll(at(3), &["one"])).await.unwrap();
+    let appended = store.record(other, &poll(at(3), &["one"])).await.unwrap().unwrap();
     assert_eq!(appended, Appended { head: Seq(1), new: 1 }, "a log of its own");
 }
 
@@ -77,7 +78,7 @@ async fn two_appends_of_one_change_append_it_once(database: Database) {
         let name = format!("entry {round}");
         let found = poll(at(round), &[&name]);
         let (one, other) = tokio::join!(one_node.record(id, &found), other_node.record(id, &found));
-        let (one, other) = (one.unwrap(), other.unwrap());
+        let (one, other) = (one.unwrap().unwrap(), other.unwrap().unwrap());
         assert_eq!(one.new + other.new, 1);
         assert_eq!((one.head, other.head), (Seq(round), Seq(round)));
     }

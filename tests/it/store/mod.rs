@@ -23,6 +23,7 @@ mod ping_targets;
 mod pings;
 mod properties;
 mod queue;
+mod resource_claims;
 mod retention;
 mod retries;
 mod statuses;
@@ -37,6 +38,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use feedgate_core::change_detection::{Candidate, FeedDocument};
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{ClaimLimits, Store, SubscriptionFilter};
 use feedgate_core::resource::{Resource, ResourceId};
@@ -141,6 +143,7 @@ fn document(at: DateTime<Utc>, candidates: Vec<Candidate>) -> NewContent {
 /// A poll that ended at `at` and found these entries.
 pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
     Poll {
+        claim: ClaimToken::NONE,
         at,
         trigger: Trigger::Schedule,
         answered_well: true,

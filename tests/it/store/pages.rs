@@ -181,7 +181,7 @@ async fn old_pages_are_dropped_whole_and_what_was_in_them_is_no_news(database: D
 
     // What was dropped is known still; an update of it has nothing to name (rule N6).
     let entries = vec![entry(1, "a"), entry(2, "b"), entry(10, "a")];
-    let appended = store.record(id, &found(5 * DAY, entries)).await.unwrap();
+    let appended = store.record(id, &found(5 * DAY, entries)).await.unwrap().unwrap();
     assert_eq!((appended.head, appended.new), (Seq(11), 2));
     let held = store.page(id, None).await.unwrap().unwrap();
     assert_eq!((held.page.number, held.page.first, held.page.last), (6, Seq(11), Seq(11)));

@@ -1,16 +1,15 @@
 //! Pings, and the changes that are listed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::Store;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 
 use super::changes::listed;
 use super::{at, on_both_stores, poll, resource, room, subscribe};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -34,7 +33,7 @@ pub(super) fn ping(seconds: i64, url: &str) -> Ping {
 }
 
 /// A watched feed that was polled at 0 and belongs to `https://site.test/`.
-async fn watched(store: &Arc<dyn Store>) -> ResourceId {
+async fn watched(store: &ClaimingStore) -> ResourceId {
     let id = subscribe(store, "a", "https://callback.test/").await.id.resource;
     let mut found = poll(at(0), &["1"]);
     found.site_url = Some("https://site.test/".to_owned());
@@ -45,13 +44,13 @@ async fn watched(store: &Arc<dyn Store>) -> ResourceId {
     id
 }
 
-async fn due(store: &Arc<dyn Store>, seconds: i64) -> Vec<Trigger> {
+async fn due(store: &ClaimingStore, seconds: i64) -> Vec<Trigger> {
     let due = store.claim_resources(at(seconds), at(seconds + 10), &room()).await.unwrap();
     due.iter().map(|due| due.trigger).collect()
 }
 
 async fn a_ping_makes_due_what_it_names(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = watched(&store).await;
     #[rustfmt::skip]
     let cases = [
@@ -74,7 +73,7 @@ async fn a_ping_makes_due_what_it_names(database: Database) {
 }
 
 async fn a_ping_keeps_the_spacing(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = watched(&store).await;
     assert_eq!(store.receive(&ping(2, "https://site.test/"), SPACING).await.unwrap(), 1);
     assert_eq!(resource(&store, id).await.next_fetch, at(5));
@@ -89,7 +88,7 @@ async fn a_ping_keeps_the_spacing(database: Database) {
 }
 
 async fn a_ping_during_a_poll_is_answered_by_the_next(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = watched(&store).await;
     store.receive(&ping(10, "https://site.test/"), SPACING).await.unwrap();
     assert_eq!(due(&store, 10).await, [Trigger::Ping]);
@@ -108,7 +107,7 @@ async fn a_ping_during_a_poll_is_answered_by_the_next(database: Database) {
 }
 
 async fn changes_are_pings_and_what_was_seen_without_one(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = watched(&store).await;
     let changes = |since| {
         let store = store.clone();
@@ -154,7 +153,7 @@ async fn changes_are_pings_and_what_was_seen_without_one(database: Database) {
 }
 
 async fn an_address_with_a_password_is_listed_for_nobody(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let mut secret = super::wish("a", "https://callback.test/");
     secret.topic = Topic::parse("https://ada:pass@feeds.test/a").unwrap();
     let id = store.subscribe(&secret, at(0)).await.unwrap().id.resource;

@@ -51,7 +51,7 @@ fn case(
                 let names: Vec<_> = entries.iter().map(u8::to_string).collect();
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
                 let found = poll(at(1), &names);
-                async move { stores[*node].record(id, &found).await.unwrap() }
+                async move { stores[*node].record(id, &found).await.unwrap().unwrap() }
             });
             let appended = futures_util::future::join_all(running).await;
             let new: usize = appended.iter().map(|appended| appended.new).sum();

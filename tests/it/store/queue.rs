@@ -1,13 +1,13 @@
 //! What is due after a standstill, an outage of our own, or a clock that was set.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use feedgate_core::ports::{ClaimLimits, Store};
+use feedgate_core::ports::ClaimLimits;
 use feedgate_core::resource::ResourceId;
 
 use super::{at, on_both_stores, poll, resource, room, subscribe};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -19,7 +19,7 @@ on_both_stores!(
 );
 
 /// A resource with a period of ten minutes that was polled at 0.
-async fn polled(store: &Arc<dyn Store>, name: &str) -> ResourceId {
+async fn polled(store: &ClaimingStore, name: &str) -> ResourceId {
     let id = subscribe(store, name, "https://callback.test/").await.id.resource;
     store.claim_resource(id, at(0), at(60)).await.unwrap();
     let mut found = poll(at(0), &[]);
@@ -28,13 +28,13 @@ async fn polled(store: &Arc<dyn Store>, name: &str) -> ResourceId {
     id
 }
 
-async fn claimed(store: &Arc<dyn Store>, seconds: i64) -> Vec<ResourceId> {
+async fn claimed(store: &ClaimingStore, seconds: i64) -> Vec<ResourceId> {
     let due = store.claim_resources(at(seconds), at(seconds), &room()).await.unwrap();
     due.iter().map(|due| due.resource.id).collect()
 }
 
 async fn p46_a_herd_is_spread_and_the_pinged_are_asked_first(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let mut all = Vec::new();
     for n in 0..300 {
         all.push(polled(&store, &n.to_string()).await);
@@ -54,7 +54,7 @@ async fn p46_a_herd_is_spread_and_the_pinged_are_asked_first(database: Database)
 }
 
 async fn p46_a_few_that_are_late_are_no_herd(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     for n in 0..20 {
         polled(&store, &n.to_string()).await;
     }
@@ -63,7 +63,7 @@ async fn p46_a_few_that_are_late_are_no_herd(database: Database) {
 }
 
 async fn p47_what_a_wrong_clock_put_off_comes_back_within_its_period(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let (wrong, right) = (polled(&store, "a").await, polled(&store, "b").await);
     let year = at(365 * 86_400).timestamp_micros();
     let put_off =
@@ -79,7 +79,7 @@ async fn p47_what_a_wrong_clock_put_off_comes_back_within_its_period(database: D
 }
 
 async fn p48_what_is_due_is_handed_out_at_its_very_second_and_every_period(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let id = polled(&store, "a").await;
     for n in 1..5 {
         let due = n * 600;
@@ -90,7 +90,7 @@ async fn p48_what_is_due_is_handed_out_at_its_very_second_and_every_period(datab
 }
 
 async fn p32_what_failed_for_no_fault_of_its_own_is_asked_again_soon(database: Database) {
-    let store = database.open().await;
+    let store = ClaimingStore::new(database.open().await);
     let (failed, in_hand) = (polled(&store, "a").await, polled(&store, "b").await);
     let soon = at(120);
     store.claim_resource(in_hand, at(0), at(0) + Duration::from_secs(300)).await.unwrap();

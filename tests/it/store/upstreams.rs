@@ -149,7 +149,7 @@ async fn n11_what_is_pushed_and_polled_is_appended_once(database: Database) {
     let sent = || store.push(id, pushed(vec![entry("1"), entry("2")]), at(10));
     let polled = poll(at(10), &["1", "2", "3"]);
     let (one, other, third) = tokio::join!(sent(), store.record(id, &polled), sent());
-    let new = one.unwrap().new + other.unwrap().new + third.unwrap().new;
+    let new = one.unwrap().new + other.unwrap().unwrap().new + third.unwrap().new;
     assert_eq!(new, 3);
     let log = store.read_after(id, feedgate_core::record::Seq(0), 10).await.unwrap();
     let mut ids: Vec<_> = log.iter().map(|record| record.entry_id.as_str()).collect();

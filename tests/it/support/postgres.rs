@@ -158,6 +158,18 @@ impl Database {
         store::open(&settings).await.unwrap()
     }
 
+    /// The same, with these groups, and this clock for claims.
+    pub(crate) async fn open_clocked(
+        &self,
+        groups: HostGroups,
+        claim_clock: ClaimClock,
+    ) -> Arc<dyn Store> {
+        let (cut, forwarding) = (PageLimits::default(), PingForwarding::default());
+        let url = self.url.clone();
+        let settings = StoreSettings { url, connections: 8, groups, cut, forwarding, claim_clock };
+        store::open(&settings).await.unwrap()
+    }
+
     /// The same, with sinks that are told of changes.
     pub(crate) async fn open_telling(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
         let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());

@@ -130,7 +130,7 @@ macro_rules! of_given {
         " from {rows}
           join resources r on r.id = given.resource_id
          where subscriptions.resource_id = given.resource_id
-           and subscriptions.id = given.id and claim_token = given.claim
+           and subscriptions.id = given.id and subscriptions.claim_token = given.claim
         returning subscriptions.due_at"
     };
 }

@@ -56,16 +56,22 @@ impl Leases {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<ClaimLease, StoreError> {
-        const CLOCK: &str = "
-            select cast(extract(epoch from statement_timestamp()) * 1000000 as bigint)";
-        let mut begins = now;
-        if self.clock == ClaimClock::Database && tx.is_shared() {
-            begins = match tx.first(CLOCK, &[]).await? {
-                Some(mut row) => row.time()?,
-                None => now,
-            };
-        }
+        let begins = self.claim_time(tx, now).await?;
         let token = ClaimToken(self.last_token.fetch_add(1, Ordering::Relaxed));
         Ok(ClaimLease { now, begins, ends: begins + (until - now), token })
+    }
+
+    /// Returns the time by the clock that decides about claims; `now` is that of the caller.
+    pub(crate) async fn claim_time(
+        &self,
+        tx: &Tx<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<DateTime<Utc>, StoreError> {
+        const CLOCK: &str = "
+            select cast(extract(epoch from statement_timestamp()) * 1000000 as bigint)";
+        if self.clock == ClaimClock::Caller || !tx.is_shared() {
+            return Ok(now);
+        }
+        tx.first(CLOCK, &[]).await?.map_or(Ok(now), |mut row| row.time())
     }
 }

@@ -18,6 +18,7 @@ use crate::log::records::{After, NewRecord, RecordBatch, append};
 use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
 use feedgate_core::change_detection::{self, Baseline, ChangeSet, EntryChange, FeedDocument};
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
@@ -37,14 +38,17 @@ pub(crate) struct Before {
     held: ResourceBefore,
 }
 
-/// Stores everything that `poll` found.
+/// Stores everything that `poll` found. Returns `None` without changes if its claim was lost.
 pub(crate) async fn record(
     tx: &Tx<'_>,
     (groups, cut): (&HostGroups, &PageLimits),
     id: ResourceId,
     mut poll: Poll,
-) -> Result<Appended, StoreError> {
+) -> Result<Option<Appended>, StoreError> {
     let before = lock(tx, id).await?;
+    if before.held.claim != poll.claim {
+        return Ok(None);
+    }
     let body_version = match poll.body.take() {
         Some(body) => {
             keep_body(tx, id, before.log.body_version, body, poll.semantic_digest).await?
@@ -99,7 +103,7 @@ pub(crate) async fn record(
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
     poll.status.entries_count_since_last_maintenance = entries;
     poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), before.held)]).await?;
-    Ok(Appended { head: Seq(after.head), new: after.new_records })
+    Ok(Some(Appended { head: Seq(after.head), new: after.new_records }))
 }
 
 /// Appends the entries that an upstream pushed. All other stored data of the resource stays
@@ -143,7 +147,8 @@ impl Before {
 /// Locks the row of a resource.
 pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
-        select head, body_version, kind, host, pinged, ping_interval, min_period_s, base_period_ms
+        select head, body_version, kind, claim_token, host, pinged, ping_interval, min_period_s,
+               base_period_ms
           from resources
          where id = $1
            {for update}";
@@ -154,13 +159,13 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
     let row = tx.first(LOCK, params![id.0]).await?;
     let mut row = row.ok_or_else(|| poll_result::missing(id))?;
     let log = LogState { head: row.int()?, body_version: row.int()? };
-    let kind = row.word(ResourceKind::from_word)?;
+    let (kind, claim) = (row.word(ResourceKind::from_word)?, ClaimToken(row.int()?));
     let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
     let demand = poll_result::demand(&mut row)?;
     let details = tx.first(DETAILS, params![id.0]).await?;
     let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
     let versions = Versions::from_status(&status);
-    let held = ResourceBefore { host, pinged, spacing_us, versions, demand };
+    let held = ResourceBefore { claim, host, pinged, spacing_us, versions, demand };
     Ok(Before { id, log, kind, status, polling, held })
 }
 

@@ -1,24 +1,29 @@
-//! Claiming due resources: as many of each host group as its rate limit allows, so that no group
-//! delays the others.
+//! Claiming due resources, as many of each host group as its rate limit allows, so that no group
+//! delays the others; and renewing claims.
 //!
 //! The queue is read in the order in which resources became due, without locks, and a bounded
-//! number of rows. A resource whose group is at its limit is delayed by the claim that reads it: it
-//! becomes due when its group may be free (`group_queue.rs`). So the resources of a group that is
-//! always behind do not gather at the front, where each claim would read them again.
+//! number of rows. The picked resources are claimed by an update that applies only while no other
+//! claim on them is valid, so nodes that read the same candidates never both get one. Whether a
+//! claim has expired is decided by the clock of the database, not by that of a node.
+//!
+//! A resource whose group is at its limit is delayed by the claim that reads it: it becomes due when
+//! its group may be free (`group_queue.rs`). So the resources of a group that is always behind do
+//! not gather at the front, where each claim would read them again.
 
 use std::collections::{HashMap, HashSet};
 
-use chrono::{DateTime, Utc};
-
 use crate::engine::claims::{self, Picked};
+use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::hosts;
 use crate::resources::group_queue::{self, GroupQueue};
 use crate::resources::row::{resource, resource_columns};
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{ClaimLimits, DueResource, StoreError};
+use feedgate_core::resource::ResourceId;
 
 /// The number of rows that a claim reads in each step, as multiples of the wanted number. The first
 /// step is enough while most groups are free.
@@ -26,17 +31,12 @@ const PORTIONS: [usize; 4] = [1, 4, 4, 4];
 /// The least wanted number for the size of a step.
 const LEAST_PORTION: usize = 64;
 
-/// The times at which a claim begins and ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClaimTimes {
-    pub(crate) now: DateTime<Utc>,
-    pub(crate) until: DateTime<Utc>,
-}
-
 /// The resources that one transaction claimed.
 #[derive(Debug)]
 pub(crate) struct ClaimedResources {
     pub(crate) due: Vec<DueResource>,
+    /// The resources that must wait for their groups.
+    pub(crate) delays: GroupDelays,
     /// Whether another transaction may claim more: resources were left unread, or another node
     /// claimed the picked ones.
     pub(crate) may_have_more: bool,
@@ -47,32 +47,31 @@ pub(crate) async fn claim(
     tx: &Tx<'_>,
     groups: &HostGroups,
     limits: &ClaimLimits,
-    times: ClaimTimes,
+    lease: ClaimLease,
 ) -> Result<ClaimedResources, StoreError> {
+    let mut search = Search::new(limits, lease);
     if limits.limit == 0 || limits.per_host == 0 {
-        return Ok(ClaimedResources { due: Vec::new(), may_have_more: false });
+        let delays = search.into_delays();
+        return Ok(ClaimedResources { due: Vec::new(), delays, may_have_more: false });
     }
-    let mut search = Search::new(limits, times.now);
     let is_end = search.run(tx, groups).await?;
-    let Search { picked, delayed, mut queues, .. } = search;
-
+    let picked = std::mem::take(&mut search.picked);
     let wanted = picked.len();
-    let ids = picked.iter().map(|job| job.number).chain(delayed.iter().map(|late| late.id));
-    let free = lock_unclaimed(tx, ids.collect(), times.now).await?;
-    let picked: Vec<Picked> = picked.into_iter().filter(|job| free.contains(&job.number)).collect();
-    let alone = (limits.per_host == 1).then_some(times.until);
-    let picked = hosts::claim_groups(tx, groups, picked, (times.now, alone)).await?;
-    let due = claim_picked(tx, &picked, times).await?;
-
-    let delayed: Vec<Delayed> =
-        delayed.into_iter().filter(|late| free.contains(&late.id)).collect();
-    delay(tx, delayed, &mut queues).await?;
+    let claimed = claim_picked(tx, picked, lease).await?;
+    let due = claim_groups(tx, groups, claimed, (lease, limits.per_host == 1)).await?;
     let may_have_more = due.is_empty() && (!is_end || wanted > 0);
-    Ok(ClaimedResources { due, may_have_more })
+    Ok(ClaimedResources { due, delays: search.into_delays(), may_have_more })
+}
+
+/// The columns of a claimed resource, as [`due_resource`] reads them.
+macro_rules! due_columns {
+    () => {
+        concat!(resource_columns!(), ", r.claim_token, r.pinged")
+    };
 }
 
 /// A resource whose group is at its limit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Delayed {
     id: i64,
     host: String,
@@ -83,17 +82,21 @@ struct Delayed {
 struct Search<'a> {
     limits: &'a ClaimLimits,
     busy: HashSet<&'a str>,
-    now: DateTime<Utc>,
+    lease: ClaimLease,
     queues: HashMap<String, GroupQueue>,
     picked: Vec<Picked>,
     delayed: Vec<Delayed>,
 }
 
 impl<'a> Search<'a> {
-    fn new(limits: &'a ClaimLimits, now: DateTime<Utc>) -> Search<'a> {
+    fn new(limits: &'a ClaimLimits, lease: ClaimLease) -> Search<'a> {
         let busy = limits.busy.iter().map(String::as_str).collect();
         let (queues, picked, delayed) = (HashMap::new(), Vec::new(), Vec::new());
-        Search { limits, busy, now, queues, picked, delayed }
+        Search { limits, busy, lease, queues, picked, delayed }
+    }
+
+    fn into_delays(self) -> GroupDelays {
+        GroupDelays { lease: self.lease, delayed: self.delayed, queues: self.queues }
     }
 
     /// Reads the queue until enough is picked. Returns whether its end was reached.
@@ -102,19 +105,20 @@ impl<'a> Search<'a> {
             select id, host, pinged, due_at
               from resources
              where subscribers > 0 and due_at <= $1 and (due_at, id) > ($2, $3)
-               and (claimed_until is null or claimed_until <= $1)
+               and (claimed_until is null or claimed_until <= $4)
              order by due_at, id
-             limit $4";
+             limit $5";
         let (mut due_at, mut id) = (i64::MIN, i64::MIN);
         for portions in PORTIONS {
             let portion = self.limits.limit.max(LEAST_PORTION) * portions;
-            let rows = tx.query(DUE, params![self.now, due_at, id, portion as i64]).await?;
+            let ClaimLease { now, begins, .. } = self.lease;
+            let rows = tx.query(DUE, params![now, due_at, id, begins, portion as i64]).await?;
             let is_end = rows.len() < portion;
             let rows: Vec<Candidate> =
                 rows.into_iter().map(Candidate::read).collect::<Result<_, _>>()?;
             let hosts = rows.iter().map(|row| &row.host);
             let new = hosts.filter(|host| !self.queues.contains_key(*host)).cloned().collect();
-            self.queues.extend(group_queue::read(tx, groups, new, self.now).await?);
+            self.queues.extend(group_queue::read(tx, groups, new, begins).await?);
             for row in rows {
                 if self.picked.len() == self.limits.limit {
                     return Ok(false);
@@ -157,79 +161,180 @@ impl Candidate {
     }
 }
 
-/// Locks the resources that are still due and unclaimed, and returns them.
-async fn lock_unclaimed(
-    tx: &Tx<'_>,
-    ids: Vec<i64>,
-    now: DateTime<Utc>,
-) -> Result<HashSet<i64>, StoreError> {
-    // The order is the same in all statements that lock several resources (`row::lock`).
-    const LOCK: &str = "
-        select id from resources
-         where id in ({ids $1}) and due_at <= $2
-           and (claimed_until is null or claimed_until <= $2)
-         order by id
-           {for update}";
-    if !tx.is_shared() {
-        // SQLite has one writer: a resource that was unclaimed when it was read is unclaimed.
-        return Ok(ids.into_iter().collect());
-    }
-    let rows = tx.query(LOCK, &[Value::Ints(ids), now.into()]).await?;
-    rows.into_iter().map(|mut row| row.int()).collect()
-}
-
+/// Claims those of `picked` that no other node has claimed since they were read.
 async fn claim_picked(
     tx: &Tx<'_>,
-    picked: &[Picked],
-    times: ClaimTimes,
-) -> Result<Vec<DueResource>, StoreError> {
+    picked: Vec<Picked>,
+    lease: ClaimLease,
+) -> Result<Vec<ClaimedResource>, StoreError> {
     const CLAIM: &str = "
         update resources
-           set claimed_until = $1,
+           set claimed_until = $3, claim_token = $4,
                pinged = case when pinged = 1 then 2 else pinged end
-          {from rows}
-         where resources.id = {given id}";
+        {from rows}
+         where resources.id = {given id} and due_at <= $1
+           and (claimed_until is null or claimed_until <= $2)";
     const CLAIMED: &str = concat!(
         "select ",
-        resource_columns!(),
-        ", r.pinged
-           from {rows}
-           join resources r on r.id = given.id
-           join resource_details d on d.resource_id = r.id"
+        due_columns!(),
+        " from {rows}
+          join resources r on r.id = given.id
+          join resource_details d on d.resource_id = r.id
+         where r.claim_token = $1"
     );
-    tx.execute_rows(CLAIM, params![times.until], &claims::columns(picked)).await?;
-    let rows = tx.query_rows(CLAIMED, &[], &claims::columns(picked)).await?;
-    Ok(claims::read(rows, picked, due_resource, |due| due.resource.id.0))
+    // Rows are locked in the order of their ids, like those of the results that are recorded, so
+    // that two nodes rarely wait for each other.
+    let mut ids: Vec<i64> = picked.iter().map(|job| job.number).collect();
+    ids.sort_unstable();
+    let ids = [("id", Value::Ints(ids))];
+    let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    tx.execute_rows(CLAIM, params, &ids).await?;
+    let rows = tx.query_rows(CLAIMED, params![lease.token.0], &ids).await?;
+    let due = claims::read(rows, &picked, due_resource, |due| due.resource.id.0);
+    let hosts: HashMap<i64, String> =
+        picked.into_iter().map(|job| (job.number, job.host)).collect();
+    let claimed = due.into_iter().map(|due| {
+        let group = hosts.get(&due.resource.id.0).cloned().unwrap_or_default();
+        ClaimedResource { due, group }
+    });
+    Ok(claimed.collect())
+}
+
+/// A resource that is claimed, and the group that has yet to be.
+struct ClaimedResource {
+    due: DueResource,
+    group: String,
+}
+
+/// Claims the host groups of claimed resources, for as long as the resources if they are polled
+/// alone. A resource whose group another node has claimed meanwhile is given back, so a group is
+/// claimed only together with a resource.
+async fn claim_groups(
+    tx: &Tx<'_>,
+    groups: &HostGroups,
+    claimed: Vec<ClaimedResource>,
+    (lease, is_alone): (ClaimLease, bool),
+) -> Result<Vec<DueResource>, StoreError> {
+    const GIVE_BACK: &str = "
+        update resources
+           set claimed_until = null, claim_token = 0,
+               pinged = case when pinged = 2 then 1 else pinged end
+         where id in ({ids $1}) and claim_token = $2";
+    let names = claimed.iter().map(|one| one.group.clone()).collect();
+    let free = hosts::claim_groups(tx, groups, names, (lease, is_alone)).await?;
+    let (due, lost): (Vec<_>, Vec<_>) =
+        claimed.into_iter().partition(|one| free.contains(&one.group));
+    if !lost.is_empty() {
+        let lost = lost.iter().map(|one| one.due.resource.id.0).collect();
+        tx.execute(GIVE_BACK, &[Value::Ints(lost), lease.token.0.into()]).await?;
+    }
+    Ok(due.into_iter().map(|one| one.due).collect())
+}
+
+/// Claims one resource, due or not, with its host group.
+pub(crate) async fn claim_one(
+    tx: &Tx<'_>,
+    groups: &HostGroups,
+    id: ResourceId,
+    lease: ClaimLease,
+) -> Result<Option<DueResource>, StoreError> {
+    const CLAIM: &str = "
+        update resources
+           set claimed_until = $3, claim_token = $4,
+               pinged = case when pinged = 1 then 2 else pinged end
+         where id = $1 and (claimed_until is null or claimed_until <= $2)
+           and kind <> 'collection'";
+    const CLAIMED: &str = concat!(
+        "select ",
+        due_columns!(),
+        " from resources r join resource_details d on d.resource_id = r.id
+         where r.id = $1"
+    );
+    let params = params![id.0, lease.begins, lease.ends, lease.token.0];
+    if tx.execute(CLAIM, params).await? == 0 {
+        return Ok(None);
+    }
+    hosts::claim_group_for(tx, groups, id, lease).await?;
+    let claimed = tx.first(CLAIMED, params![id.0]).await?.map(due_resource).transpose()?;
+    // A resource is claimed out of turn for a request that waits for the result.
+    Ok(claimed.map(|due| DueResource { trigger: Trigger::Ping, ..due }))
 }
 
 fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
     let resource = resource(&mut row)?;
+    let claim = ClaimToken(row.int()?);
     let trigger = if row.int()? > 0 { Trigger::Ping } else { Trigger::Schedule };
-    Ok(DueResource { resource, trigger })
+    Ok(DueResource { resource, claim, trigger })
 }
 
-/// Moves the due time of each resource to when its group may be free.
-async fn delay(
+/// Extends the claims that have not been lost, with those of their host groups, and returns their
+/// resources.
+pub(crate) async fn renew(
     tx: &Tx<'_>,
-    delayed: Vec<Delayed>,
-    queues: &mut HashMap<String, GroupQueue>,
-) -> Result<(), StoreError> {
-    const DELAY: &str = "
+    mut claims: Vec<(ResourceId, ClaimToken)>,
+    lease: ClaimLease,
+) -> Result<Vec<ResourceId>, StoreError> {
+    const RENEW: &str = "
         update resources
-           set due_at = {given at}, next_fetch = {given at},
-               delay_reason = coalesce(nullif({given reason}, ''), delay_reason)
-          {from rows}
-         where resources.id = {given id}";
-    let (mut ids, mut times, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
-    for Delayed { id, host, is_pinged } in delayed {
-        let Some(queue) = queues.get_mut(&host) else { continue };
-        let slot = queue.next_slot(is_pinged);
-        ids.push(id);
-        times.push(slot.due_at);
-        reasons.push(if slot.is_queued { queue.reason(&host) } else { String::new() });
+           set claimed_until = $1
+          from {rows}
+         where resources.id = given.id and claim_token = given.token
+        returning resources.id, resources.host";
+    claims.sort_unstable_by_key(|(id, _)| *id);
+    let columns = [
+        ("id", Value::Ints(claims.iter().map(|(id, _)| id.0).collect())),
+        ("token", Value::Ints(claims.iter().map(|(_, token)| token.0).collect())),
+    ];
+    let (mut ids, mut groups) = (Vec::new(), Vec::new());
+    for mut row in tx.query_rows(RENEW, params![lease.ends], &columns).await? {
+        ids.push(ResourceId(row.int()?));
+        groups.push(row.text()?);
     }
-    let columns =
-        [("id", Value::Ints(ids)), ("at", Value::Ints(times)), ("reason", Value::Texts(reasons))];
-    tx.execute_rows(DELAY, &[], &columns).await?;
-    group_queue::save(tx, queues).await
+    hosts::renew_groups(tx, groups, lease.ends).await?;
+    Ok(ids)
+}
+
+/// The resources that a claim has read and that must wait, because their groups are at their limit.
+/// They are delayed in a transaction of their own: in that of the claim their rows would be locked
+/// behind those of the claimed ones, and two nodes that read the same queue would wait for each
+/// other.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupDelays {
+    lease: ClaimLease,
+    delayed: Vec<Delayed>,
+    queues: HashMap<String, GroupQueue>,
+}
+
+impl GroupDelays {
+    /// Returns whether no resource must wait.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.delayed.is_empty()
+    }
+
+    /// Moves the due time of each resource to when its group may be free, unless another node has
+    /// claimed or delayed it since it was read.
+    pub(crate) async fn store(mut self, tx: &Tx<'_>) -> Result<(), StoreError> {
+        const DELAY: &str = "
+            update resources
+               set due_at = {given at}, next_fetch = {given at},
+                   delay_reason = coalesce(nullif({given reason}, ''), delay_reason)
+            {from rows}
+             where resources.id = {given id} and due_at <= $1
+               and (claimed_until is null or claimed_until <= $2)";
+        let mut rows = Vec::with_capacity(self.delayed.len());
+        for Delayed { id, host, is_pinged } in self.delayed {
+            let Some(queue) = self.queues.get_mut(&host) else { continue };
+            let slot = queue.next_slot(is_pinged);
+            let reason = if slot.is_queued { queue.reason(&host) } else { String::new() };
+            rows.push((id, slot.due_at, reason));
+        }
+        rows.sort_unstable_by_key(|(id, ..)| *id);
+        let columns = [
+            ("id", Value::Ints(rows.iter().map(|(id, ..)| *id).collect())),
+            ("at", Value::Ints(rows.iter().map(|(_, at, _)| *at).collect())),
+            ("reason", Value::Texts(rows.into_iter().map(|(.., reason)| reason).collect())),
+        ];
+        tx.execute_rows(DELAY, params![self.lease.now, self.lease.begins], &columns).await?;
+        group_queue::save(tx, &self.queues).await
+    }
 }

@@ -17,6 +17,7 @@ use crate::hosts;
 use crate::log::fan_out::{Versions, mark_due_for_status};
 use crate::resources::details;
 use crate::resources::group_queue::{self, GroupQueue};
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::poll_times::PollTimes;
 use feedgate_core::ports::{Appended, StoreError};
@@ -30,6 +31,7 @@ use feedgate_core::upstream::UpstreamFinding;
 #[derive(Clone, Debug)]
 pub(crate) struct PollResult {
     id: ResourceId,
+    claim: ClaimToken,
     at: DateTime<Utc>,
     is_well: bool,
     next_fetch: DateTime<Utc>,
@@ -55,6 +57,8 @@ struct Details {
 /// The columns of a resource when its row was locked.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceBefore {
+    /// The claim of the resource.
+    pub(crate) claim: ClaimToken,
     /// The host group of the resource.
     pub(crate) host: String,
     /// 1: a ping came since the poll began; 2: the poll is the response to a ping.
@@ -88,6 +92,7 @@ impl PollResult {
         };
         PollResult {
             id,
+            claim: poll.claim,
             at: poll.at,
             is_well: poll.answered_well,
             next_fetch: poll.next_fetch,
@@ -135,12 +140,23 @@ pub(crate) fn is_all(poll: &Poll) -> bool {
     is_same && is_empty && *upstream == UpstreamFinding::Unknown && !silent
 }
 
-/// The outcome of storing a result; `None` means that it was not stored, because the details that
-/// it leaves unchanged have been changed by another poll.
-pub(crate) type RecordOutcome = Result<Option<Appended>, StoreError>;
+/// What became of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoredResult {
+    /// It was stored.
+    Stored(Appended),
+    /// It was not stored, because the details that it leaves unchanged have been changed by another
+    /// poll.
+    DetailsChanged,
+    /// It was not stored, because the claim of its poll was lost.
+    ClaimLost,
+}
+
+/// The outcome of storing a result.
+pub(crate) type RecordOutcome = Result<StoredResult, StoreError>;
 
 /// Stores polls that have nothing but their result. The outcomes are in the order of the polls; a
-/// missing resource is an error of its own poll only.
+/// missing resource is an error of its own poll only. A result whose claim was lost changes nothing.
 pub(crate) async fn record(
     tx: &Tx<'_>,
     endings: Vec<PollResult>,
@@ -154,16 +170,20 @@ pub(crate) async fn record(
             results.push(Err(missing(ending.id)));
             continue;
         };
+        if held.claim != ending.claim {
+            results.push(Ok(StoredResult::ClaimLost));
+            continue;
+        }
         match (&mut ending.details, measured.get(&ending.id.0)) {
             (Some(details), Some(measured)) => details.take_in(measured)?,
             // Another poll of the resource was recorded since this one began.
             (None, _) if held.versions != ending.versions => {
-                results.push(Ok(None));
+                results.push(Ok(StoredResult::DetailsChanged));
                 continue;
             }
             _ => {}
         }
-        results.push(Ok(Some(Appended { head: *head, new: 0 })));
+        results.push(Ok(StoredResult::Stored(Appended { head: *head, new: 0 })));
         ended.push((ending, held.clone()));
     }
     // If a resource was polled twice, the later poll counts.
@@ -191,8 +211,8 @@ async fn lock(
     endings: &[PollResult],
 ) -> Result<HashMap<i64, (Seq, ResourceBefore)>, StoreError> {
     const LOCK: &str = "
-        select id, head, host, pinged, ping_interval, status_version, announced_status_version,
-               min_period_s, base_period_ms
+        select id, head, claim_token, host, pinged, ping_interval, status_version,
+               announced_status_version, min_period_s, base_period_ms
           from resources
          where id in ({ids $1})
          order by id
@@ -200,11 +220,12 @@ async fn lock(
     let ids = Value::Ints(endings.iter().map(|ending| ending.id.0).collect());
     let rows = tx.query(LOCK, &[ids]).await?;
     let read = |mut row: Row| {
-        let (id, head) = (row.int()?, Seq(row.int()?));
+        let (id, head, claim) = (row.int()?, Seq(row.int()?), ClaimToken(row.int()?));
         let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
         let versions = Versions { all: row.int()?, announced: row.int()? };
         let demand = demand(&mut row)?;
-        Ok((id, (head, ResourceBefore { host, pinged, spacing_us, versions, demand })))
+        let before = ResourceBefore { claim, host, pinged, spacing_us, versions, demand };
+        Ok((id, (head, before)))
     };
     rows.into_iter().map(read).collect()
 }
@@ -272,7 +293,7 @@ async fn move_on(
         update resources
            set poll_times = {given poll_times}, failing = {given failing},
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
-               pinged = {given pinged}, fetched_at = {given at}, delay_reason = nullif({given reason}, ''),
+               claim_token = 0, pinged = {given pinged}, fetched_at = {given at}, delay_reason = nullif({given reason}, ''),
                status_version = {given version}, announced_status_version = {given announced},
                period_s = {given period_s}
           {from rows}

@@ -7,18 +7,19 @@ use crate::engine::tx::{Tx, Wake};
 use crate::hosts;
 use feedgate_core::ports::{ReleasedResource, StoreError};
 
-/// Ends the claim of a resource and of its host group.
+/// Ends the claim of a resource and of its host group, unless the claim was lost.
 pub(crate) async fn release(tx: &Tx<'_>, released: ReleasedResource) -> Result<(), StoreError> {
     const RELEASE: &str = "
         update resources
-           set claimed_until = null, pinged = case when pinged = 2 then 1 else pinged end,
+           set claimed_until = null, claim_token = 0,
+               pinged = case when pinged = 2 then 1 else pinged end,
                due_at = coalesce($2, due_at), next_fetch = coalesce($2, next_fetch),
                delay_reason = coalesce($3, delay_reason)
-         where id = $1 and claimed_until is not null
+         where id = $1 and claim_token = $4 and claimed_until is not null
         returning host";
-    let ReleasedResource { id, at, put_off } = released;
+    let ReleasedResource { id, claim, at, put_off } = released;
     let (due_at, reason) = put_off.unzip();
-    let Some(mut row) = tx.first(RELEASE, params![id.0, due_at, reason]).await? else {
+    let Some(mut row) = tx.first(RELEASE, params![id.0, due_at, reason, claim.0]).await? else {
         return Ok(());
     };
     let host = row.text()?;

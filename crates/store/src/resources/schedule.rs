@@ -67,13 +67,16 @@ impl Schedule for Db {
                    fetched_at = $1
              where fetched_at > $2";
         const CLAIMED: &str = "
-            update resources set due_at = $1, claimed_until = null where claimed_until > $2";
+            update resources set due_at = $1, claimed_until = null, claim_token = 0
+             where claimed_until > $2";
         const MAINTENANCE_TASKS: &str =
             "update maintenance_tasks set claimed_until = $1 where claimed_until > $2";
+        let claims = self.claims.clone();
         let mended = self.write(move |tx| {
             Box::pin(async move {
+                let latest = claims.claim_time(tx, now).await? + LONGEST_HOLD;
                 let polled = tx.execute(POLLED, params![now, now + TOLERANCE]).await?;
-                let claimed = tx.execute(CLAIMED, params![now, now + LONGEST_HOLD]).await?;
+                let claimed = tx.execute(CLAIMED, params![now, latest]).await?;
                 tx.execute(MAINTENANCE_TASKS, params![now, now + LONGEST_HOLD]).await?;
                 if polled + claimed > 0 {
                     tx.wake(Wake::Resources).await?;
