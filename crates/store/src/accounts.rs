@@ -157,15 +157,18 @@ async fn create_token(tx: &Tx<'_>, token: NewToken, now: DateTime<Utc>) -> Resul
     const ACCOUNT: &str = "
         insert into accounts (login, created_at) values ($1, $2)
             on conflict (login) do nothing";
+    const ACCOUNT_ID: &str = "select id from accounts where login = $1";
     const TOKEN: &str = "
         insert into tokens (account_id, name, scopes, hash, created_at)
-        select id, $2, $3, $4, $5 from accounts where login = $1
+        values ($1, $2, $3, $4, $5)
         returning id";
     tx.execute(ACCOUNT, params![token.login.as_str(), now]).await?;
+    let account = tx.first(ACCOUNT_ID, params![token.login]).await?;
+    let vanished = || StoreError::Corrupt("an account vanished".to_owned());
+    let account = account.ok_or_else(vanished)?.int()?;
     let scopes = token.scopes.to_words();
-    let params = params![token.login, token.name, scopes, token.hash.0.to_vec(), now];
-    let made = tx.first(TOKEN, params).await?;
-    made.ok_or_else(|| StoreError::Corrupt("an account vanished".to_owned()))?.int()
+    let params = params![account, token.name, scopes, token.hash.0.to_vec(), now];
+    tx.first(TOKEN, params).await?.ok_or_else(vanished)?.int()
 }
 
 fn token_info(mut row: Row) -> Result<TokenInfo, StoreError> {

@@ -132,17 +132,18 @@ async fn enqueue_intent(
     intent: Intent,
     due_at: DateTime<Utc>,
 ) -> Result<i64, StoreError> {
+    const IS_SUBSCRIBER: &str = "
+        select 1
+          from subscriptions s
+          join resources r on r.id = s.resource_id
+         where r.topic = $1 and s.callback = $2
+         limit 1";
     // A conflict is possible only if another node has just inserted the same intent.
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
                              due_at, backfill, host)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-                case when exists (select 1
-                                    from subscriptions s
-                                    join resources r on r.id = s.resource_id
-                                   where r.topic = $4 and s.callback = $5)
-                     then '' else $16 end)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             on conflict (hash) do update
            set id = excluded.id, host = excluded.host, mode = excluded.mode,
                procedure = excluded.procedure,
@@ -154,6 +155,9 @@ async fn enqueue_intent(
     let request = &intent.request;
     let hash = hash(request);
     tx.execute(FORGET, params![hash.clone()]).await?;
+    let subject = params![request.topic.as_str(), request.callback.as_str()];
+    let is_subscriber = tx.first(IS_SUBSCRIBER, subject).await?.is_some();
+    let host = if is_subscriber { String::new() } else { request.callback.host_name() };
     #[rustfmt::skip]
     let params = params![
         hash, intent.mode.as_str(), number(request.account), request.topic.as_str(),
@@ -161,7 +165,7 @@ async fn enqueue_intent(
         request.format.as_str(), request.updates.as_str(), request.statuses.as_str(),
         request.secret.as_ref().map(Secret::expose),
         i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token.as_ref().map(VerifyToken::as_str), due_at,
-        intent.backfill, request.callback.host_name(),
+        intent.backfill, host,
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;

@@ -20,6 +20,11 @@
 //!
 //! A parameter whose type PostgreSQL cannot infer from its position is cast: `cast($1 as bigint)`.
 //!
+//! Citus passes statements on to the server that holds the schema, and restricts two forms of
+//! `insert`. A subquery in `values` is refused; it becomes a statement of its own. A table with a
+//! `{number}` or `{serial}` is filled with `values` only: the rows of `insert … select` would be
+//! numbered by the other server, out of order, or even be lost (12.1, with `unnest` in a join).
+//!
 //! PostgreSQL's texts cannot contain U+0000. Input of subscribers is checked by the types of its
 //! fields; in any other text, such as a title, both databases get U+FFFD in its place.
 

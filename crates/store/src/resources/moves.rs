@@ -55,13 +55,11 @@ pub(crate) async fn settle(
     id: ResourceId,
     (url, at): (&str, DateTime<Utc>),
 ) -> Result<(), StoreError> {
+    const OLD: &str = "select fetch_url from resources where id = $1 and fetch_url <> $2";
     const KEEP: &str = "
-        insert into moves (resource_id, at, from_url, to_url)
-        select id, cast($2 as bigint), fetch_url, cast($3 as text)
-          from resources where id = $1 and fetch_url <> $3";
-    if tx.execute(KEEP, params![id.0, at, url]).await? == 0 {
-        return Ok(());
-    }
+        insert into moves (resource_id, at, from_url, to_url) values ($1, $2, $3, $4)";
+    let Some(mut old) = tx.first(OLD, params![id.0, url]).await? else { return Ok(()) };
+    tx.execute(KEEP, params![id.0, at, old.text()?, url]).await?;
     fetch_at(tx, groups, id, url).await
 }
 
