@@ -235,17 +235,23 @@ async fn claimed(store: &ClaimingStore, seconds: i64) -> Vec<ResourceId> {
     due.iter().map(|due| due.resource.id).collect()
 }
 
-/// Subscribes `many` callbacks of one host at a stroke, by copying the row of one.
+/// Subscribes `many` callbacks of one host, by copying the row of one, then both, and so on. The
+/// copies have ids that no later subscription gets.
 pub(super) async fn crowd(database: &Database, store: &ClaimingStore, many: usize, callback: &str) {
     subscribe(store, "crowd", callback).await;
-    let copy = format!(
-        "with recursive n (n) as (select 2 union all select n + 1 from n where n < {many})
-         insert into subscriptions (resource_id, account_id, callback, host, protocol, procedure,
-                                    format, cursor, lease_until, created_at)
-         select resource_id, account_id, callback || n.n, host, protocol, procedure, format,
-                cursor, lease_until, created_at
-           from subscriptions, n"
-    );
-    database.run(&copy).await;
+    let mut count = 1;
+    while count < many {
+        let copy = format!(
+            "insert into subscriptions (id, resource_id, account_id, callback, host, protocol,
+                                        procedure, format, cursor, lease_until, created_at)
+             select id + {count}000000, resource_id, account_id, callback || '/{count}', host, protocol,
+                    procedure, format, cursor, lease_until, created_at
+               from subscriptions
+              limit {}",
+            many - count
+        );
+        database.run(&copy).await;
+        count = many.min(count * 2);
+    }
     database.run(&format!("update resources set subscribers = {many}")).await;
 }

@@ -105,7 +105,9 @@ impl Database {
                                where table_schema = current_schema() and is_identity = 'YES'";
                 for (table, start) in client.query(tables, &[]).await.unwrap().iter().zip(starts) {
                     let table: String = table.get(0);
-                    let begin = format!("alter table {table} alter id restart {start}");
+                    let begin = format!(
+                        "select setval(pg_get_serial_sequence('{table}', 'id'), {start}, false)"
+                    );
                     client.batch_execute(&begin).await.unwrap();
                 }
             }
