@@ -132,10 +132,10 @@ create table upstreams (
     pushed_at   bigint,                      -- when it last announced a change; null: never
     -- When to subscribe, retry or renew, or when a claim ends.
     due_at      bigint not null,
+    -- The token that distinguishes this claim from all others; 0: the upstream is not claimed.
+    claim_token bigint not null default 0,
     primary key (resource_id)
 );
 
 -- Serves claim_upstreams.
-create index upstreams_due_at on upstreams (due_at);
--- Serves claim_upstreams when one host has more due than it may be sent at once.
-create index upstreams_host on upstreams (host, due_at);
+create index upstreams_due_at on upstreams (due_at, resource_id);

@@ -85,13 +85,13 @@ create table intents (
     verify_token text,                       -- sent back to the callback; null: none was given
     backfill     bigint not null default 0,  -- 1: start a backfill once it is verified
     attempts     bigint not null default 0,
-    due_at       bigint not null             -- when to verify or retry, or when a claim ends
+    due_at       bigint not null,            -- when to verify or retry, or when a claim ends
+    -- The token that distinguishes this claim from all others; 0: the intent is not claimed.
+    claim_token  bigint not null default 0
 );
 
 -- Serves claim_intents.
-create index intents_due_at on intents (due_at);
--- Serves claim_intents when one host has more due than it may be sent at once.
-create index intents_host on intents (host, due_at);
+create index intents_due_at on intents (due_at, id);
 
 -- One row is one change that one ping target has yet to be notified of.
 create table forwarded_pings (

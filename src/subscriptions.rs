@@ -39,7 +39,7 @@ use crate::jobs::runner;
 use crate::metrics::Metrics;
 use crate::net::{HttpClient, Purpose};
 use feedgate_core::account::AccountId;
-use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::intent::{DueIntent, Intent, IntentMode};
 use feedgate_core::ports::{EventArrival, Store, StoreError, SubscriptionFilter};
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::subscription::{Format, SubscriptionRequest};
@@ -159,13 +159,14 @@ impl SubscriptionService {
         intent: &Intent,
         now: DateTime<Utc>,
     ) -> Result<(), SubscriptionRefusal> {
-        let id = self.store.enqueue_intent(intent, now + verification_job::CLAIM).await?;
+        let until = now + verification_job::CLAIM;
+        let due = self.store.enqueue_claimed_intent(intent, now, until).await?;
         let visit = self.visit(&intent.request.topic, &intent.request.callback).await?;
         if let Err(why) = self.verify(intent, visit).await {
-            self.store.end_intent(id).await?;
+            self.store.end_intent(&due).await?;
             return Err(why.into());
         }
-        match self.settle(id, intent, now).await? {
+        match self.settle(&due, now).await? {
             true => Ok(()),
             false => Err(SubscriptionRefusal::Superseded),
         }
@@ -288,17 +289,14 @@ impl SubscriptionService {
         verified
     }
 
-    /// Carries out a verified intent. Returns `false` if a later one has replaced it.
-    async fn settle(
-        &self,
-        id: i64,
-        intent: &Intent,
-        now: DateTime<Utc>,
-    ) -> Result<bool, StoreError> {
+    /// Carries out a verified intent. Returns `false` if a later one has replaced it, or its claim
+    /// was lost.
+    async fn settle(&self, due: &DueIntent, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        let intent = &due.intent;
         if intent.mode == IntentMode::Subscribe {
             self.look_for(intent, now).await?;
         }
-        let came = self.store.complete_intent(id, intent, now).await?;
+        let came = self.store.complete_intent(due, now).await?;
         self.event_log.record(events::settled(intent, came, now));
         Ok(came.is_some())
     }

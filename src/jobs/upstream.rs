@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
 use tracing::{debug, error, info};
 use url::Url;
 
@@ -28,7 +27,7 @@ use crate::metrics::Metrics;
 use crate::net::HttpClient;
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::ping::{Ping, PingSource};
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::ports::{DueUpstream, Store, StoreError};
 use feedgate_core::resource::Resource;
 use feedgate_core::subscription::Lease;
 use feedgate_core::topic;
@@ -38,7 +37,8 @@ use feedgate_protocol::signature;
 
 pub use request::{UpstreamError, UpstreamRequest, check_response, request_subscription};
 
-/// How long an upstream is claimed: longer than a request and its response can take.
+/// How long an upstream is claimed: longer than its one request can take, which is at most 60 s (the
+/// maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`). So claims need not be renewed.
 const CLAIM: Duration = Duration::from_secs(120);
 /// The most concurrent requests to one hub or cloud: a server that does not respond must not occupy
 /// all slots.
@@ -61,11 +61,10 @@ pub struct UpstreamClient {
     permits: HostPermits,
 }
 
-/// An upstream that is due, and until when this node owns it.
+/// An upstream that is due, with the permit to contact its host.
 #[derive(Debug)]
 pub struct ClaimedUpstream {
-    upstream: Upstream,
-    claimed_until: DateTime<Utc>,
+    due: DueUpstream,
     permit: HostPermit,
 }
 
@@ -105,7 +104,8 @@ impl UpstreamClient {
 
     /// Subscribes, renews, or unsubscribes if the resource has no subscribers left.
     async fn process(&self, item: ClaimedUpstream) -> Result<(), StoreError> {
-        let ClaimedUpstream { mut upstream, claimed_until, permit: _permit } = item;
+        let ClaimedUpstream { due, permit: _permit } = item;
+        let DueUpstream { mut upstream, claim } = due;
         let protocol = &upstream.offer.protocol;
         if upstream.subscribers == 0 {
             if *protocol == Protocol::WebSub {
@@ -115,7 +115,7 @@ impl UpstreamClient {
                     "unsubscribed from the hub of a resource without subscribers"
                 );
             }
-            return self.parts.store.end_upstream(&upstream).await;
+            return self.parts.store.end_upstream(&upstream, Some(claim)).await;
         }
         let requested = self.request(&upstream, "subscribe").await;
         let result = requested.as_ref().map_or_else(UpstreamError::code, |()| "ok");
@@ -134,8 +134,7 @@ impl UpstreamClient {
                 now + upstream.refused(why.is_final()).mul_f64(spread)
             }
         };
-        let (upstream, claimed) = (&upstream, Some(claimed_until));
-        self.parts.store.save_upstream(upstream, claimed, due_at).await.map(drop)
+        self.parts.store.save_upstream(&upstream, Some(claim), due_at).await.map(drop)
     }
 
     async fn request(&self, upstream: &Upstream, mode: &str) -> Result<(), UpstreamError> {
@@ -165,7 +164,7 @@ impl UpstreamClient {
             Some(resource) => Ok(Some((upstream, resource))),
             None => {
                 // The response to this request ends the subscription at the upstream.
-                self.parts.store.end_upstream(&upstream).await?;
+                self.parts.store.end_upstream(&upstream, None).await?;
                 Ok(None)
             }
         }
@@ -243,21 +242,17 @@ impl Job for UpstreamClient {
 
     async fn claim(&self, limit: usize) -> Result<Vec<ClaimedUpstream>, StoreError> {
         let now = runner::now();
-        let claimed_until = now + CLAIM;
-        let due = self
-            .parts
-            .store
-            .claim_upstreams(now, claimed_until, &self.permits.claim_limits(limit))
-            .await?;
-        let jobs = due.into_iter().map(|upstream| {
-            let permit = self.permits.acquire(upstream.offer.host());
-            ClaimedUpstream { upstream, claimed_until, permit }
+        let limits = self.permits.claim_limits(limit);
+        let due = self.parts.store.claim_upstreams(now, now + CLAIM, &limits).await?;
+        let jobs = due.into_iter().map(|due| {
+            let permit = self.permits.acquire(due.upstream.offer.host());
+            ClaimedUpstream { due, permit }
         });
         Ok(jobs.collect())
     }
 
     async fn perform(&self, item: ClaimedUpstream) {
-        let resource = item.upstream.resource.0;
+        let resource = item.due.upstream.resource.0;
         if let Err(err) = self.process(item).await {
             error!(resource, error = &err as &dyn Error, "the state of an upstream was not stored");
         }

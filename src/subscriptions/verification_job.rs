@@ -24,9 +24,12 @@ const WAITS: [Duration; 4] = [
     Duration::from_secs(5 * 60),
     Duration::from_secs(30 * 60),
 ];
-/// The lease of a claimed intent: longer than a verification plus the first fetch of a resource can
-/// take, so that no intent is processed twice at the same time.
-pub(super) const CLAIM: Duration = Duration::from_secs(120);
+/// The lease of a claimed intent: longer than a verification can take, so that no intent is
+/// processed twice at the same time and claims need not be renewed. The longest is a wait of 10 s
+/// for a permit, a request to the callback of 60 s (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`),
+/// and then either another one, to notify it of the denial, or the first fetch, for which at most
+/// 10 s are allowed: 130 s.
+pub(super) const CLAIM: Duration = Duration::from_secs(180);
 
 /// Verifies stored intents.
 pub struct VerificationJob {
@@ -47,7 +50,7 @@ impl VerificationJob {
         let subscribe = &self.subscribe;
         let Err(why) = subscribe.verify(&due.intent, Some(visit)).await else {
             // A newer intent has replaced this one, and is verified separately.
-            return subscribe.settle(due.id, &due.intent, runner::now()).await.map(drop);
+            return subscribe.settle(due, runner::now()).await.map(drop);
         };
         let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
         if due.attempts == 0 || wait.is_none() {
@@ -66,13 +69,13 @@ impl VerificationJob {
             );
         }
         match wait {
-            Some(wait) => subscribe.store.retry_intent(due.id, runner::now() + *wait).await,
+            Some(wait) => subscribe.store.retry_intent(due, runner::now() + *wait).await,
             None => {
                 if why.is_transient() {
                     let reason = "the callback could not be verified";
                     verify::denied(&subscribe.fetch, &due.intent, reason).await;
                 }
-                subscribe.store.end_intent(due.id).await
+                subscribe.store.end_intent(due).await
             }
         }
     }

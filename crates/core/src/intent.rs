@@ -2,6 +2,7 @@
 //!
 //! Intents are stored, so that a restart loses none (D13).
 
+use super::claim::ClaimToken;
 use super::subscription::SubscriptionRequest;
 
 /// The requested operation.
@@ -70,6 +71,8 @@ pub struct Intent {
 pub struct DueIntent {
     /// The number of the intent.
     pub id: i64,
+    /// The claim, which the result of the verification names.
+    pub claim: ClaimToken,
     /// The number of attempts already made.
     pub attempts: u32,
     /// The intent itself.

@@ -80,6 +80,15 @@ pub struct DueResource {
     pub trigger: Trigger,
 }
 
+/// An upstream that was claimed for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueUpstream {
+    /// The upstream.
+    pub upstream: Upstream,
+    /// The claim, which the result of the request names.
+    pub claim: ClaimToken,
+}
+
 /// A claimed resource that is given back without the result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleasedResource {
@@ -288,23 +297,28 @@ pub trait Upstreams: Send + Sync {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         room: &ClaimLimits,
-    ) -> Result<Vec<Upstream>, StoreError>;
+    ) -> Result<Vec<DueUpstream>, StoreError>;
 
     /// Returns the upstream whose notification address has this token.
     async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError>;
 
-    /// Stores the state, the lease and the failures of an upstream, which is due again at `due_at`.
-    /// With `claimed_until`, the update applies only if nobody has updated the upstream since the
-    /// claim, because a hub may verify before it responds. Returns whether it applied.
+    /// Stores the state, the lease and the failures of an upstream, which is due again at `due_at`,
+    /// and ends its claim. With `claim`, the update applies only if that claim was not lost:
+    /// because a hub may verify before it responds, updates without a claim end it too. Returns
+    /// whether it applied.
     async fn save_upstream(
         &self,
         upstream: &Upstream,
-        claimed_until: Option<DateTime<Utc>>,
+        claim: Option<ClaimToken>,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
 
-    /// Deletes an upstream.
-    async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError>;
+    /// Deletes an upstream; with `claim`, only if that claim was not lost.
+    async fn end_upstream(
+        &self,
+        upstream: &Upstream,
+        claim: Option<ClaimToken>,
+    ) -> Result<(), StoreError>;
 
     /// Records a notification of a change at `now`, so that new entries of the next poll are
     /// attributed to the upstream. Returns `false` if the last notification was less than `spacing`

@@ -25,12 +25,15 @@ mod log;
 mod maintenance;
 mod resources;
 
+use crate::delivery::intents;
 use crate::delivery::subscription_batcher::SubscriptionBatcher;
+use crate::engine::claims::SearchedQueue;
 use crate::engine::migrate;
 use crate::engine::postgres::{self, Postgres};
 use crate::engine::sqlite::Sqlite;
 use crate::engine::tx::Tx;
 use crate::resources::poll_result_batcher::PollResultBatcher;
+use crate::resources::upstreams;
 use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::path::Path;
@@ -39,6 +42,7 @@ use std::sync::Weak;
 use std::sync::Arc;
 
 use feedgate_core::host_groups::HostGroups;
+use feedgate_core::intent::DueIntent;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 
@@ -47,6 +51,7 @@ pub use crate::engine::lease::ClaimClock;
 use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
 use feedgate_core::ports::{Store, StoreError, WakeSignals};
+use feedgate_core::upstream::Upstream;
 
 /// The location of the store, and the rules that it applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +97,10 @@ pub(crate) struct Db {
     pub(crate) schema_version: i64,
     /// The source of the leases of claims.
     pub(crate) claims: Leases,
+    /// The queue of intents, by the host of the callback.
+    pub(crate) intent_queue: SearchedQueue<DueIntent>,
+    /// The queue of upstreams that are due, by the host of the hub or cloud.
+    pub(crate) upstream_queue: SearchedQueue<Upstream>,
     /// The servers that share a rate limit.
     pub(crate) groups: HostGroups,
     /// The size limits of a page.
@@ -152,6 +161,8 @@ impl Db {
                 subscriptions,
                 schema_version,
                 claims,
+                intent_queue: SearchedQueue::new(&intents::QUEUE),
+                upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
                 groups,
                 cut,
                 forwarding,

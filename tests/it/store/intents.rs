@@ -1,6 +1,7 @@
 //! What still has to be verified.
 
-use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
+use feedgate_core::claim::ClaimToken;
+use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::subscription::{Format, Secret};
 use feedgate_protocol::Protocol;
@@ -27,6 +28,11 @@ fn intent(callback: &str) -> Intent {
     }
 }
 
+/// An intent that nobody has claimed.
+fn unclaimed(id: i64, intent: &Intent) -> DueIntent {
+    DueIntent { id, claim: ClaimToken::NONE, attempts: 0, intent: intent.clone() }
+}
+
 async fn an_intent_waits_until_it_is_ended(database: Database) {
     let store = database.open().await;
     let mut one = intent("https://one.test/");
@@ -43,16 +49,21 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
     assert_eq!((due.len(), &due[0].intent, due[0].attempts), (1, &one, 0));
     let other = store.claim_intents(at(3), at(9), &few(5)).await.unwrap();
     assert_eq!((other.len(), &other[0].intent), (1, &intent("https://two.test/")));
-    store.end_intent(other[0].id).await.unwrap();
+    store.end_intent(&other[0]).await.unwrap();
 
     // Its taker dies; the next one puts it off.
     assert_eq!(store.claim_intents(at(8), at(19), &few(5)).await.unwrap(), []);
-    assert_eq!(store.claim_intents(at(9), at(19), &few(5)).await.unwrap(), due);
-    store.retry_intent(due[0].id, at(60)).await.unwrap();
+    let due = {
+        let again = store.claim_intents(at(9), at(19), &few(5)).await.unwrap();
+        assert_eq!(again, [DueIntent { claim: again[0].claim, ..due[0].clone() }]);
+        assert_ne!(again[0].claim, due[0].claim, "it is another claim");
+        again
+    };
+    store.retry_intent(&due[0], at(60)).await.unwrap();
     assert_eq!(store.claim_intents(at(59), at(69), &few(5)).await.unwrap(), []);
     let again = store.claim_intents(at(60), at(70), &few(5)).await.unwrap();
     assert_eq!((again.len(), again[0].attempts), (1, 1));
-    store.end_intent(due[0].id).await.unwrap();
+    store.end_intent(&again[0]).await.unwrap();
     assert_eq!(store.claim_intents(at(999), at(1_000), &few(5)).await.unwrap(), []);
 }
 
@@ -64,8 +75,8 @@ async fn a_newer_intent_takes_the_place_of_an_older(database: Database) {
     let newer = Intent { mode: IntentMode::Unsubscribe, ..older };
     store.enqueue_intent(&newer, at(3)).await.unwrap();
     // Whoever is still busy with the older one can neither end nor delay the newer.
-    store.retry_intent(taken[0].id, at(99)).await.unwrap();
-    store.end_intent(taken[0].id).await.unwrap();
+    store.retry_intent(&taken[0], at(99)).await.unwrap();
+    store.end_intent(&taken[0]).await.unwrap();
     let due = store.claim_intents(at(4), at(9), &few(5)).await.unwrap();
     assert_eq!((due.len(), &due[0].intent, due[0].attempts), (1, &newer, 0));
 }
@@ -92,21 +103,23 @@ async fn an_intent_that_was_replaced_settles_nothing(database: Database) {
     // The older one asks to subscribe, and its callback is slow to agree.
     let older = store.enqueue_intent(&subscribe, at(1)).await.unwrap();
     let newer = store.enqueue_intent(&unsubscribe, at(2)).await.unwrap();
-    assert!(store.complete_intent(newer, &unsubscribe, at(3)).await.unwrap().is_some());
-    assert!(store.complete_intent(older, &subscribe, at(4)).await.unwrap().is_none());
+    assert!(store.complete_intent(&unclaimed(newer, &unsubscribe), at(3)).await.unwrap().is_some());
+    assert!(store.complete_intent(&unclaimed(older, &subscribe), at(4)).await.unwrap().is_none());
     assert_eq!(listed(&store).await, []);
 
     // The other way round.
     let older = store.enqueue_intent(&unsubscribe, at(5)).await.unwrap();
     let newer = store.enqueue_intent(&subscribe, at(6)).await.unwrap();
-    assert!(store.complete_intent(newer, &subscribe, at(7)).await.unwrap().is_some());
-    assert!(store.complete_intent(older, &unsubscribe, at(8)).await.unwrap().is_none());
+    assert!(store.complete_intent(&unclaimed(newer, &subscribe), at(7)).await.unwrap().is_some());
+    assert!(store.complete_intent(&unclaimed(older, &unsubscribe), at(8)).await.unwrap().is_none());
     assert_eq!(listed(&store).await.len(), 1);
 
     // What an account vouches for is done at once, and is newer than what waits.
     let waiting = store.enqueue_intent(&unsubscribe, at(9)).await.unwrap();
     store.supersede(&subscribe.request).await.unwrap();
-    assert!(store.complete_intent(waiting, &unsubscribe, at(10)).await.unwrap().is_none());
+    assert!(
+        store.complete_intent(&unclaimed(waiting, &unsubscribe), at(10)).await.unwrap().is_none()
+    );
     assert_eq!(listed(&store).await.len(), 1);
 }
 
@@ -114,7 +127,8 @@ async fn an_intent_is_settled_once(database: Database) {
     let nodes = [database.open().await, database.open().await];
     let intent = intent("https://callback.test/");
     let id = nodes[0].enqueue_intent(&intent, at(1)).await.unwrap();
-    let settling = nodes.each_ref().map(|node| node.complete_intent(id, &intent, at(2)));
+    let due = unclaimed(id, &intent);
+    let settling = nodes.each_ref().map(|node| node.complete_intent(&due, at(2)));
     let settled = futures_util::future::join_all(settling).await;
     assert_eq!(
         settled.into_iter().filter(|settled| settled.as_ref().unwrap().is_some()).count(),

@@ -23,6 +23,7 @@ mod ping_targets;
 mod pings;
 mod properties;
 mod queue;
+mod queue_claims;
 mod resource_claims;
 mod retention;
 mod retries;

@@ -1,13 +1,16 @@
 //! Hubs and clouds that tell of changes: what is kept of them, and what they prove.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::poll::{Poll, Trigger};
-use feedgate_core::ports::ClaimLimits;
+use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Secret;
-use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, UpstreamState};
+use feedgate_core::upstream::{
+    AdvertisedUpstream, Proposal, Upstream, UpstreamFinding, UpstreamState,
+};
 use feedgate_protocol::Protocol;
 
 use super::{at, entry, few, on_both_stores, poll, resource, subscribe};
@@ -44,15 +47,21 @@ fn pushed(candidates: Vec<Candidate>) -> FeedDocument {
     FeedDocument { at: at(10), candidates, ..FeedDocument::default() }
 }
 
+/// The upstreams that are claimed at `seconds`.
+async fn claimed(store: &Arc<dyn Store>, seconds: i64, until: i64) -> Vec<Upstream> {
+    let due = store.claim_upstreams(at(seconds), at(until), &few(5)).await.unwrap();
+    due.into_iter().map(|due| due.upstream).collect()
+}
+
 async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
     let store = database.open().await;
     let id = subscribe(&store, "a", "https://one.test/").await.id.resource;
     store.record(id, &offering(1, proposal("hub", "t1"))).await.unwrap();
-    let due = store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap();
+    let due = claimed(&store, 2, 9).await;
     assert_eq!((due.len(), due[0].token.as_str(), due[0].subscribers), (1, "t1", 1));
     assert_eq!(due[0].state, UpstreamState::Requested, "a hub may verify before it answers");
     assert_eq!(store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap(), [], "it is claimed");
-    assert_eq!(store.claim_upstreams(at(9), at(19), &few(5)).await.unwrap(), due, "its taker died");
+    assert_eq!(claimed(&store, 9, 19).await, due, "its taker died");
 
     store.record(id, &offering(3, proposal("hub", "t2"))).await.unwrap();
     assert!(store.upstream("t2").await.unwrap().is_none(), "the same offer changes nothing");
@@ -63,18 +72,19 @@ async fn p53_an_offer_is_kept_until_another_is_made(database: Database) {
     assert!(store.upstream("t1").await.unwrap().is_none());
     let hour = 3_600;
     assert_eq!(store.claim_upstreams(at(hour), at(0), &few(5)).await.unwrap(), [], "not at once");
-    let due = store.claim_upstreams(at(hour + 5), at(hour + 9), &few(5)).await.unwrap();
+    let due = claimed(&store, hour + 5, hour + 9).await;
     assert_eq!(due[0].offer.endpoint, "https://other.test/");
     store.record(id, &offering(6, UpstreamFinding::Nothing)).await.unwrap();
     assert!(store.upstream("t3").await.unwrap().is_none());
-    store.end_upstream(&due[0]).await.unwrap();
+    store.end_upstream(&due[0], None).await.unwrap();
 }
 
 async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Database) {
     let store = database.open().await;
     let id = subscribe(&store, "a", "https://one.test/").await.id.resource;
     store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
-    let mut asked = store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap().remove(0);
+    let due = store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap().remove(0);
+    let (mut asked, claim) = (due.upstream, due.claim);
 
     // The door hears first …
     let mut verified = store.upstream("t").await.unwrap().unwrap();
@@ -82,7 +92,7 @@ async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Da
     assert!(store.save_upstream(&verified, None, at(500)).await.unwrap());
     // … then the request ends, with what it knew.
     asked.accepted();
-    assert!(!store.save_upstream(&asked, Some(at(9)), at(600)).await.unwrap());
+    assert!(!store.save_upstream(&asked, Some(claim), at(600)).await.unwrap());
     let kept = store.upstream("t").await.unwrap().unwrap();
     assert_eq!(
         (kept.state, kept.lease_until, kept.failures),
@@ -93,7 +103,7 @@ async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Da
 }
 
 /// An active upstream of a resource with a subscriber.
-async fn active(store: &std::sync::Arc<dyn feedgate_core::ports::Store>) -> ResourceId {
+async fn active(store: &Arc<dyn Store>) -> ResourceId {
     let id = subscribe(store, "a", "https://one.test/").await.id.resource;
     store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
     let mut upstream = store.upstream("t").await.unwrap().unwrap();
@@ -168,7 +178,7 @@ async fn d3_a_hub_of_many_resources_hides_no_other(database: Database) {
     store.record(id, &offering(200, proposal("live", "live"))).await.unwrap();
     let claimed = async |seconds, room: ClaimLimits| {
         let due = store.claim_upstreams(at(seconds), at(900), &room).await.unwrap();
-        due.into_iter().map(|held| held.token).collect::<Vec<_>>()
+        due.into_iter().map(|due| due.upstream.token).collect::<Vec<_>>()
     };
     let room = ClaimLimits { limit: 8, per_host: 1, busy: Vec::new() };
     assert_eq!(claimed(300, room.clone()).await, ["t0", "live"]);

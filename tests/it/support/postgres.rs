@@ -86,6 +86,11 @@ impl Database {
         }
     }
 
+    /// Which kind it is.
+    pub(crate) fn kind(&self) -> Kind {
+        if self.url.starts_with("sqlite:") { Kind::Sqlite } else { Kind::Postgres }
+    }
+
     async fn spread_numbers(&self) {
         let starts = (10_000..).step_by(10_000);
         match self.url.strip_prefix("sqlite:") {

@@ -206,6 +206,15 @@ pub trait Intents: Send + Sync {
         due_at: DateTime<Utc>,
     ) -> Result<i64, StoreError>;
 
+    /// Stores an intent as [`enqueue_intent`](Self::enqueue_intent) does, and claims it until
+    /// `until`, for a caller that verifies it at once.
+    async fn enqueue_claimed_intent(
+        &self,
+        intent: &Intent,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<DueIntent, StoreError>;
+
     /// Claims intents due at `now`, within the limits for the hosts of their callbacks, until
     /// `until`. The limits do not apply to callbacks that have a subscription to the topic.
     async fn claim_intents(
@@ -215,21 +224,20 @@ pub trait Intents: Send + Sync {
         room: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError>;
 
-    /// Postpones an intent after a failed attempt.
-    async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError>;
+    /// Postpones an intent after a failed attempt. If the claim was lost, nothing changes.
+    async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError>;
 
     /// Carries out an intent after its callback agreed, and deletes it, in one transaction. Returns
     /// `None` without changes if the intent has been replaced by a newer one, or was carried out
-    /// already.
+    /// already, or its claim was lost.
     async fn complete_intent(
         &self,
-        id: i64,
-        intent: &Intent,
+        due: &DueIntent,
         now: DateTime<Utc>,
     ) -> Result<Option<EventArrival>, StoreError>;
 
-    /// Deletes an intent that was refused.
-    async fn end_intent(&self, id: i64) -> Result<(), StoreError>;
+    /// Deletes an intent that was refused. If the claim was lost, nothing changes.
+    async fn end_intent(&self, due: &DueIntent) -> Result<(), StoreError>;
 
     /// Deletes the intent for the account, topic, callback and protocol of `request`, if there is
     /// one, because a newer request supersedes it.

@@ -4,13 +4,11 @@
 //! claim on them is valid, so nodes that read the same candidates never both get one. Whether a
 //! claim has expired is decided by the clock of the database, not by that of a node.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, Utc};
 
 use crate::delivery::deliveries::status_owed;
 use crate::delivery::row::{subscription, subscription_columns};
-use crate::engine::claims::{self, Picked};
+use crate::engine::claims::{self, HostLimitedSearch, Picked};
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -38,8 +36,7 @@ pub(crate) async fn claim(
          where due_at <= $1 and (due_at, id) > ($2, $3) and lease_until > $1
          order by due_at, id
          limit $4";
-    let mut search = Search { limits, full: HashMap::new(), picked: Vec::new(), skipped: 0 };
-    search.begin();
+    let mut search = HostLimitedSearch::new(limits);
     let (mut position, mut rows_read, mut is_end) = (from, 0, false);
     while !is_end && rows_read < MOST_ROWS && !search.is_full() {
         let params = params![lease.now, position.due_at, position.number, CHUNK as i64];
@@ -56,40 +53,6 @@ pub(crate) async fn claim(
     }
     let due = claim_picked(tx, lease, search.picked).await?;
     Ok(ClaimedSubscriptions { due, position, skipped: search.skipped, is_end })
-}
-
-/// A search that picks a limited number of candidates of each host.
-struct Search {
-    limits: ClaimLimits,
-    /// The number of picked candidates of each host.
-    full: HashMap<String, usize>,
-    picked: Vec<Picked>,
-    skipped: usize,
-}
-
-impl Search {
-    fn begin(&mut self) {
-        let busy = std::mem::take(&mut self.limits.busy);
-        self.full = busy.into_iter().map(|host| (host, self.limits.per_host)).collect();
-    }
-
-    fn is_full(&self) -> bool {
-        self.picked.len() >= self.limits.limit
-    }
-
-    /// Picks a candidate if its host can take more. Returns its place in the queue.
-    fn consider(&mut self, mut row: Row) -> Result<QueuePosition, StoreError> {
-        let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
-        let position = QueuePosition { due_at: row.int()?, number };
-        let of_host = self.full.entry(host.clone()).or_default();
-        if *of_host < self.limits.per_host {
-            *of_host += 1;
-            self.picked.push(Picked { resource, number, host });
-        } else {
-            self.skipped += 1;
-        }
-        Ok(position)
-    }
 }
 
 /// Claims due subscriptions of one host: those that have waited longest, and the same number of

@@ -10,10 +10,12 @@ use crate::Db;
 use crate::backfill;
 use crate::delivery::row::{account, callback, number, protocol, secret};
 use crate::delivery::subscriptions::{subscribe, unsubscribe};
-use crate::engine::claims::{self, ClaimQueue, queue_of};
+use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, queue_of};
+use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, EventArrival, Intents, StoreError};
 use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
@@ -26,7 +28,27 @@ impl Intents for Db {
         due_at: DateTime<Utc>,
     ) -> Result<i64, StoreError> {
         let intent = intent.clone();
-        self.write(move |tx| Box::pin(enqueue_intent(tx, intent, due_at))).await
+        let enqueued = self.write(move |tx| {
+            Box::pin(async move { enqueue_intent(tx, &intent, due_at, ClaimToken::NONE).await })
+        });
+        enqueued.await
+    }
+
+    async fn enqueue_claimed_intent(
+        &self,
+        intent: &Intent,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<DueIntent, StoreError> {
+        let (intent, claims) = (intent.clone(), self.claims.clone());
+        let enqueued = self.write(move |tx| {
+            Box::pin(async move {
+                let ClaimLease { ends, token, .. } = claims.lease(tx, now, until).await?;
+                let id = enqueue_intent(tx, &intent, ends, token).await?;
+                Ok(DueIntent { id, claim: token, attempts: 0, intent })
+            })
+        });
+        enqueued.await
     }
 
     async fn claim_intents(
@@ -35,46 +57,36 @@ impl Intents for Db {
         until: DateTime<Utc>,
         room: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError> {
-        const CLAIM: &str =
-            "update intents set due_at = $1 {from rows} where intents.id = {given id}";
-        const CLAIMED: &str = "
-            select i.id, i.attempts, i.mode, i.account_id, i.topic, i.callback, i.protocol,
-                   i.procedure, i.format, i.updates, i.statuses, i.secret, i.lease_s,
-                   i.verify_token, i.backfill
-              from {rows}
-              join intents i on i.id = given.id";
-        let room = room.clone();
-        let claimed = self.write(move |tx| {
-            Box::pin(async move {
-                let picked = claims::pick(tx, &QUEUE, now, &room).await?;
-                let [_, ids] = claims::columns(&picked);
-                let ids = [ids];
-                tx.execute_rows(CLAIM, params![until], &ids).await?;
-                let rows = tx.query_rows(CLAIMED, &[], &ids).await?;
-                Ok(claims::read(rows, &picked, due_intent, |due| due.id))
-            })
-        });
-        claimed.await
+        let period = ClaimPeriod { now, until };
+        let claimed = claims::claim_due(self, &self.intent_queue, period, room).await?;
+        let due =
+            claimed.into_iter().map(|claimed| DueIntent { claim: claimed.token, ..claimed.job });
+        Ok(due.collect())
     }
 
-    async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
-        const RETRY: &str = "update intents set due_at = $2, attempts = attempts + 1 where id = $1";
-        let retried =
-            self.write(move |tx| Box::pin(async move { tx.execute(RETRY, params![id, at]).await }));
+    async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
+        const RETRY: &str = "
+            update intents
+               set due_at = $3, claim_token = 0, attempts = attempts + 1
+             where id = $1 and claim_token = $2";
+        let (id, claim) = (due.id, due.claim.0);
+        let retried = self.write(move |tx| {
+            Box::pin(async move { tx.execute(RETRY, params![id, claim, at]).await })
+        });
         retried.await.map(drop)
     }
 
     async fn complete_intent(
         &self,
-        id: i64,
-        intent: &Intent,
+        due: &DueIntent,
         now: DateTime<Utc>,
     ) -> Result<Option<EventArrival>, StoreError> {
-        let (intent, groups) = (intent.clone(), self.groups.clone());
+        let (due, groups) = (due.clone(), self.groups.clone());
         let settled = self.write(move |tx| {
             Box::pin(async move {
+                let DueIntent { id, claim, intent, .. } = due;
                 // The intent that replaces this one waits for this row, and so comes after.
-                if tx.execute(END, params![id]).await? == 0 {
+                if tx.execute(END, params![id, claim.0]).await? == 0 {
                     return Ok(None);
                 }
                 let request = intent.request;
@@ -104,9 +116,10 @@ impl Intents for Db {
         settled.await
     }
 
-    async fn end_intent(&self, id: i64) -> Result<(), StoreError> {
-        let ended =
-            self.write(move |tx| Box::pin(async move { tx.execute(END, params![id]).await }));
+    async fn end_intent(&self, due: &DueIntent) -> Result<(), StoreError> {
+        let (id, claim) = (due.id, due.claim.0);
+        let ended = self
+            .write(move |tx| Box::pin(async move { tx.execute(END, params![id, claim]).await }));
         ended.await.map(drop)
     }
 
@@ -119,9 +132,20 @@ impl Intents for Db {
 }
 
 /// The queue of intents, by the host of the callback.
-const QUEUE: ClaimQueue = queue_of!("intents", "id");
+pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
+    "intents",
+    "id",
+    "",
+    "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.callback, i.protocol, i.procedure,
+            i.format, i.updates, i.statuses, i.secret, i.lease_s, i.verify_token, i.backfill
+       from {rows}
+       join intents i on i.id = given.id
+      where i.claim_token = $1",
+    due_intent,
+    |due: &DueIntent| due.id
+);
 
-const END: &str = "delete from intents where id = $1";
+const END: &str = "delete from intents where id = $1 and claim_token = $2";
 const FORGET: &str = "delete from intents where hash = $1";
 
 /// Stores an intent in place of an older one. A known subscriber has agreed before, and does not
@@ -129,8 +153,9 @@ const FORGET: &str = "delete from intents where hash = $1";
 /// that a verification of the older one in progress can neither end nor settle it.
 async fn enqueue_intent(
     tx: &Tx<'_>,
-    intent: Intent,
+    intent: &Intent,
     due_at: DateTime<Utc>,
+    claim: ClaimToken,
 ) -> Result<i64, StoreError> {
     const IS_SUBSCRIBER: &str = "
         select 1
@@ -142,15 +167,15 @@ async fn enqueue_intent(
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
-                             due_at, backfill, host)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+                             due_at, backfill, host, claim_token)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
             on conflict (hash) do update
            set id = excluded.id, host = excluded.host, mode = excluded.mode,
                procedure = excluded.procedure,
                format = excluded.format, updates = excluded.updates,
                statuses = excluded.statuses, secret = excluded.secret, lease_s = excluded.lease_s,
                verify_token = excluded.verify_token, backfill = excluded.backfill,
-               attempts = 0, due_at = excluded.due_at
+               attempts = 0, due_at = excluded.due_at, claim_token = excluded.claim_token
         returning id";
     let request = &intent.request;
     let hash = hash(request);
@@ -165,7 +190,7 @@ async fn enqueue_intent(
         request.format.as_str(), request.updates.as_str(), request.statuses.as_str(),
         request.secret.as_ref().map(Secret::expose),
         i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token.as_ref().map(VerifyToken::as_str), due_at,
-        intent.backfill, host,
+        intent.backfill, host, claim.0,
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
@@ -202,5 +227,5 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let verify_token = row.opt_text()?.map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
     let intent = Intent { mode, request, verify_token, backfill: row.int()? != 0 };
-    Ok(DueIntent { id, attempts, intent })
+    Ok(DueIntent { id, claim: ClaimToken::NONE, attempts, intent })
 }

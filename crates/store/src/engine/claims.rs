@@ -1,75 +1,88 @@
-//! Picking due work: longest due first, with a limit for each host, so that no host delays another.
+//! Claiming due jobs of a queue: longest due first, with a limit for each host, so that no host
+//! delays another.
 //!
-//! The front of a queue is read in the order of `due_at`. Only when it is full of hosts at their
-//! limit is the queue of every host read separately, so the usual claim costs the same whether a
-//! hundred jobs are due or a hundred thousand, and a host with a hundred thousand due jobs delays
-//! no other.
+//! Candidates are read in the order of `due_at`, without locks, and claimed by an update that
+//! applies only while no other claim on them is valid. So nodes that read the same candidates never
+//! both get one. A claim has a token, which its result names, and `due_at` is its end. The clock of
+//! the database decides whether it has ended; a job that nobody has claimed is due by the clock of
+//! the node.
 //!
-//! Picked jobs stay locked until their transaction ends, which must move their `due_at` to a later
-//! time. Jobs that another node has locked are skipped.
+//! A host with more due jobs than it may be sent fills the front of a queue. Each search reads the
+//! front first and a bounded number of rows in all; the next search reads the front again and then
+//! continues where this one ended. So a claim costs the same whether a hundred jobs are due or a
+//! hundred thousand, and every job behind those of such a host is found after a few searches.
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use tracing::error;
 
+use crate::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
+use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, StoreError};
 
-/// The statements of one queue. The parameter `$1` of each is now.
-pub(crate) struct ClaimQueue {
-    /// Picks the first `$2` due jobs, longest due first: resource, number and host of each.
-    pub(crate) front: &'static str,
-    /// Names up to `$3` hosts with due jobs, without those in `$2`, longest due first.
-    pub(crate) hosts: &'static str,
-    /// Picks up to `$3` due jobs of the host `$2`, with the columns of `front`.
-    pub(crate) of_host: &'static str,
+/// The number of rows that are read together while a queue is searched.
+const CHUNK: usize = 512;
+/// The least number of rows of the front of a queue.
+const LEAST_FRONT: usize = 64;
+/// The most rows that one search reads: some 10 ms of work.
+const MOST_ROWS: usize = 16 * CHUNK;
+/// The most searches of one claim that finds only jobs of hosts at their limit, or jobs that
+/// another node claims first.
+const MOST_SEARCHES: usize = 16;
+
+/// The statements of one queue, and how its jobs are read.
+pub(crate) struct ClaimQueue<T: 'static> {
+    /// Reads up to `$5` jobs behind the place `($3, $4)` that are due at `$1` and have no claim
+    /// that is valid at `$2`: resource, number, host and due time of each.
+    pub(crate) due: &'static str,
+    /// Claims those of `{rows}` that are still due at `$1` and have no claim that is valid at `$2`,
+    /// until `$3`, with the token `$4`.
+    pub(crate) claim: &'static str,
+    /// Reads those of `{rows}` that have the token `$1`.
+    pub(crate) claimed: &'static str,
+    /// Reads a job from a row of `claimed`.
+    pub(crate) job: fn(Row) -> Result<T, StoreError>,
+    /// Returns the number that identifies a job in its queue.
+    pub(crate) number: fn(&T) -> i64,
 }
 
-/// The queue of a table whose rows have a `host` and a `due_at`; `$id` is the column that
-/// identifies a row.
-#[rustfmt::skip] // a statement is read best as it is written
+/// The queue of a table whose rows have a `host`, a `due_at` and a `claim_token`. `$id` is the
+/// column that identifies a row, and `$set` what else a claim changes.
 macro_rules! queue_of {
-    ($table:literal, $id:literal) => {
+    ($table:literal, $id:literal, $set:literal, $claimed:expr, $job:expr, $number:expr) => {
         ClaimQueue {
-            front: concat!(
-                "select ", $id, ", ", $id, ", host
-                   from ", $table, "
-                  where due_at <= $1
-                  order by due_at
-                  limit $2
-                    {skip locked}"
+            due: concat!(
+                "select ",
+                $id,
+                ", ",
+                $id,
+                ", host, due_at from ",
+                $table,
+                " where due_at <= $1 and (claim_token = 0 or due_at <= $2) and (due_at, ",
+                $id,
+                ") > ($3, $4) order by due_at, ",
+                $id,
+                " limit $5"
             ),
-            // The statement steps from host to host through the index instead of reading all due
-            // rows.
-            hosts: concat!(
-                "with recursive step (host) as (
-                     select min(host) from ", $table, "
-                     union all
-                     select (select min(q.host) from ", $table, " q where q.host > step.host)
-                       from step
-                      where step.host is not null),
-                 first as (
-                     select host, (select min(q.due_at) from ", $table, " q
-                                    where q.host = step.host) as due_at
-                       from step
-                      where host is not null)
-                 select host
-                   from first
-                  where due_at <= $1 and host not in ({texts $2})
-                  order by due_at
-                  limit $3"
+            claim: concat!(
+                "update ",
+                $table,
+                " set due_at = $3, claim_token = $4",
+                $set,
+                " {from rows} where ",
+                $table,
+                ".",
+                $id,
+                " = {given id} and due_at <= $1 and (claim_token = 0 or due_at <= $2)"
             ),
-            of_host: concat!(
-                "select ", $id, ", ", $id, ", host
-                   from ", $table, "
-                  where host = $2 and due_at <= $1
-                  order by due_at
-                  limit $3
-                    {skip locked}"
-            ),
+            claimed: $claimed,
+            job: $job,
+            number: $number,
         }
     };
 }
@@ -86,69 +99,195 @@ pub(crate) struct Picked {
     pub(crate) host: String,
 }
 
-/// The lengths of the front of a queue, as multiples of the wanted number of jobs. The first is
-/// enough while the hosts in it differ, as they mostly do.
-const FRONTS: [usize; 2] = [1, 4];
-/// The shortest front.
-const FRONT_LEAST: usize = 64;
+/// A job that was claimed.
+#[derive(Clone, Debug)]
+pub(crate) struct Claimed<T> {
+    pub(crate) job: T,
+    /// The token of the claim.
+    pub(crate) token: ClaimToken,
+    /// The host whose limit applied.
+    pub(crate) host: String,
+}
 
-/// Picks as many due jobs as the limits allow.
-pub(crate) async fn pick(
-    tx: &Tx<'_>,
-    queue: &ClaimQueue,
-    now: DateTime<Utc>,
-    room: &ClaimLimits,
-) -> Result<Vec<Picked>, StoreError> {
-    if room.limit == 0 || room.per_host == 0 {
+/// The times between which jobs are claimed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimPeriod {
+    pub(crate) now: DateTime<Utc>,
+    pub(crate) until: DateTime<Utc>,
+}
+
+/// A queue, and the place at which its next search continues behind the front.
+pub(crate) struct SearchedQueue<T: 'static> {
+    queue: &'static ClaimQueue<T>,
+    position: Mutex<QueuePosition>,
+}
+
+impl<T> SearchedQueue<T> {
+    pub(crate) fn new(queue: &'static ClaimQueue<T>) -> SearchedQueue<T> {
+        SearchedQueue { queue, position: Mutex::new(QueuePosition::START) }
+    }
+
+    fn position(&self) -> QueuePosition {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn continue_at(&self, position: QueuePosition) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
+    }
+}
+
+/// Claims as many due jobs as the limits allow.
+pub(crate) async fn claim_due<T: Send + 'static>(
+    db: &Db,
+    queue: &SearchedQueue<T>,
+    period: ClaimPeriod,
+    limits: &ClaimLimits,
+) -> Result<Vec<Claimed<T>>, StoreError> {
+    if limits.limit == 0 || limits.per_host == 0 {
         return Ok(Vec::new());
     }
-    let mut full: HashMap<String, usize> = HashMap::new();
-    let mut picked = Vec::new();
-    let mut fronts = FRONTS.map(|times| (room.limit * times).max(FRONT_LEAST)).to_vec();
-    fronts.dedup();
-    for front in fronts {
-        let jobs = tx.query(queue.front, params![now, front as i64]).await?;
-        let is_all = jobs.len() < front;
-        full = room.busy.iter().map(|host| (host.clone(), room.per_host)).collect();
-        picked = pick_from(jobs, room, &mut full)?;
-        if is_all || picked.len() == room.limit {
-            return Ok(picked);
-        }
-    }
-    let full: Vec<String> = full.into_keys().collect();
-    let wanted = (room.limit - picked.len()) as i64;
-    for mut row in tx.query(queue.hosts, params![now, Value::Texts(full), wanted]).await? {
-        let left = (room.limit - picked.len()).min(room.per_host) as i64;
-        for mut row in tx.query(queue.of_host, params![now, row.text()?, left]).await? {
-            picked.push(read_picked(&mut row)?);
-        }
-    }
-    Ok(picked)
-}
-
-fn read_picked(row: &mut Row) -> Result<Picked, StoreError> {
-    Ok(Picked { resource: row.int()?, number: row.int()?, host: row.text()? })
-}
-
-/// Picks the first jobs whose hosts are below their limit; `full` counts the jobs of each host.
-fn pick_from(
-    jobs: Vec<Row>,
-    room: &ClaimLimits,
-    full: &mut HashMap<String, usize>,
-) -> Result<Vec<Picked>, StoreError> {
-    let mut picked = Vec::with_capacity(room.limit.min(jobs.len()));
-    for mut row in jobs {
-        if picked.len() == room.limit {
+    for _ in 0..MOST_SEARCHES {
+        let search =
+            Search { due: queue.queue.due, limits: limits.clone(), from: queue.position() };
+        let (leases, now) = (db.claims.clone(), period.now);
+        let found = db.read(move |tx| {
+            Box::pin(async move {
+                let begins = leases.claim_time(tx, now).await?;
+                search.run(tx, now, begins).await
+            })
+        });
+        let Found { picked, next } = found.await?;
+        queue.continue_at(next);
+        if picked.is_empty() && next == QueuePosition::START {
             break;
         }
-        let job = read_picked(&mut row)?;
-        let of_host = full.entry(job.host.clone()).or_default();
-        if *of_host < room.per_host {
-            *of_host += 1;
-            picked.push(job);
+        let claimed = claim_picked(db, queue.queue, period, picked).await?;
+        if !claimed.is_empty() {
+            return Ok(claimed);
         }
     }
-    Ok(picked)
+    Ok(Vec::new())
+}
+
+/// One search of a queue.
+struct Search {
+    /// The statement that reads due jobs.
+    due: &'static str,
+    limits: ClaimLimits,
+    /// Where the search continues behind the front.
+    from: QueuePosition,
+}
+
+/// The candidates that a search picked.
+struct Found {
+    picked: Vec<Picked>,
+    /// Where the next search continues behind the front; the start if nothing was left unread.
+    next: QueuePosition,
+}
+
+impl Search {
+    /// Reads the front of the queue and what comes after `from`, until enough is picked.
+    async fn run(
+        self,
+        tx: &Tx<'_>,
+        now: DateTime<Utc>,
+        begins: DateTime<Utc>,
+    ) -> Result<Found, StoreError> {
+        let mut chunk = self.limits.limit.clamp(LEAST_FRONT, CHUNK);
+        let mut search = HostLimitedSearch::new(self.limits);
+        let (mut position, mut rows_read) = (QueuePosition::START, 0);
+        let next = loop {
+            let params = params![now, begins, position.due_at, position.number, chunk as i64];
+            let rows = tx.query(self.due, params).await?;
+            let (is_front, is_end) = (rows_read == 0, rows.len() < chunk);
+            rows_read += rows.len();
+            for row in rows {
+                if !search.is_full() {
+                    position = search.consider(row)?;
+                }
+            }
+            if is_end || search.is_full() {
+                break QueuePosition::START;
+            }
+            if rows_read >= MOST_ROWS {
+                break position;
+            }
+            if is_front {
+                (position, chunk) = (position.max(self.from), CHUNK);
+            }
+        };
+        Ok(Found { picked: search.picked, next })
+    }
+}
+
+/// Claims those of `picked` that no other node has claimed since they were read.
+async fn claim_picked<T: Send + 'static>(
+    db: &Db,
+    queue: &'static ClaimQueue<T>,
+    period: ClaimPeriod,
+    picked: Vec<Picked>,
+) -> Result<Vec<Claimed<T>>, StoreError> {
+    let leases = db.claims.clone();
+    let claimed = db.write(move |tx| {
+        Box::pin(async move {
+            let lease = leases.lease(tx, period.now, period.until).await?;
+            // Rows are locked in the order of their numbers, so that two nodes rarely wait for each
+            // other.
+            let mut numbers: Vec<i64> = picked.iter().map(|job| job.number).collect();
+            numbers.sort_unstable();
+            let numbers = [("id", Value::Ints(numbers))];
+            let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
+            tx.execute_rows(queue.claim, params, &numbers).await?;
+            let rows = tx.query_rows(queue.claimed, params![lease.token.0], &numbers).await?;
+            let jobs = read(rows, &picked, queue.job, queue.number);
+            let mut hosts: HashMap<i64, String> =
+                picked.into_iter().map(|job| (job.number, job.host)).collect();
+            let claimed = jobs.into_iter().map(|job| {
+                let host = hosts.remove(&(queue.number)(&job)).unwrap_or_default();
+                Claimed { job, token: lease.token, host }
+            });
+            Ok(claimed.collect())
+        })
+    });
+    claimed.await
+}
+
+/// A search that picks a limited number of candidates of each host.
+pub(crate) struct HostLimitedSearch {
+    limits: ClaimLimits,
+    /// The number of picked candidates of each host.
+    of_host: HashMap<String, usize>,
+    pub(crate) picked: Vec<Picked>,
+    /// The number of candidates whose hosts could take no more.
+    pub(crate) skipped: usize,
+}
+
+impl HostLimitedSearch {
+    pub(crate) fn new(mut limits: ClaimLimits) -> HostLimitedSearch {
+        let busy = std::mem::take(&mut limits.busy);
+        let of_host = busy.into_iter().map(|host| (host, limits.per_host)).collect();
+        HostLimitedSearch { limits, of_host, picked: Vec::new(), skipped: 0 }
+    }
+
+    /// Returns whether enough is picked.
+    pub(crate) fn is_full(&self) -> bool {
+        self.picked.len() >= self.limits.limit
+    }
+
+    /// Picks a candidate (resource, number, host and due time) if its host can take more. Returns
+    /// its place in the queue.
+    pub(crate) fn consider(&mut self, mut row: Row) -> Result<QueuePosition, StoreError> {
+        let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
+        let position = QueuePosition { due_at: row.int()?, number };
+        let of_host = self.of_host.entry(host.clone()).or_default();
+        if *of_host < self.limits.per_host {
+            *of_host += 1;
+            self.picked.push(Picked { resource, number, host });
+        } else {
+            self.skipped += 1;
+        }
+        Ok(position)
+    }
 }
 
 /// Returns the picked jobs as columns for `{rows}`.

@@ -8,11 +8,12 @@ use chrono::{DateTime, Utc};
 
 use crate::Db;
 use crate::delivery::row::protocol;
-use crate::engine::claims::{self, ClaimQueue, queue_of};
+use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, Claimed, queue_of};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::{ClaimLimits, StoreError, Upstreams};
+use feedgate_core::ports::{ClaimLimits, DueUpstream, StoreError, Upstreams};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Secret;
 use feedgate_core::upstream::{
@@ -22,9 +23,6 @@ use feedgate_core::upstream::{
 /// A change that a poll finds this soon after a push of an upstream was found by push.
 const TOLD_BEFORE: chrono::Duration = chrono::Duration::minutes(5);
 
-/// The queue of upstreams that are due, by the host of the hub or cloud.
-const QUEUE: ClaimQueue = queue_of!("upstreams", "resource_id");
-
 /// The columns of an upstream `u` of the resource `r`, as [`read`] reads them.
 macro_rules! upstream_columns {
     () => {
@@ -33,6 +31,28 @@ macro_rules! upstream_columns {
     };
 }
 
+/// The queue of upstreams that are due, by the host of the hub or cloud.
+///
+/// The state of a claimed upstream is `requested` from then on, because a hub may verify before it
+/// responds. An upstream that gets another chance starts with no proof.
+pub(crate) static QUEUE: ClaimQueue<Upstream> = queue_of!(
+    "upstreams",
+    "resource_id",
+    ", pushed = case when state = 'doubted' then 0 else pushed end,
+       missed = case when state = 'doubted' then 0 else missed end,
+       state = case when state = 'active' then state else 'requested' end",
+    concat!(
+        "select ",
+        upstream_columns!(),
+        " from {rows}
+          join upstreams u on u.resource_id = given.id
+          join resources r on r.id = u.resource_id
+         where u.claim_token = $1"
+    ),
+    read,
+    |upstream: &Upstream| upstream.resource.0
+);
+
 #[async_trait]
 impl Upstreams for Db {
     async fn claim_upstreams(
@@ -40,48 +60,32 @@ impl Upstreams for Db {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         room: &ClaimLimits,
-    ) -> Result<Vec<Upstream>, StoreError> {
-        const DUE: &str = concat!(
-            "select ",
-            upstream_columns!(),
-            " from {rows}
-              join upstreams u on u.resource_id = given.resource_id
-              join resources r on r.id = u.resource_id"
-        );
-        // The state is `requested` from now on, because a hub may verify before it responds. An
-        // upstream that gets another chance starts with no proof. A row that was created before
-        // hosts were stored is given its host.
-        const CLAIM: &str = "
+    ) -> Result<Vec<DueUpstream>, StoreError> {
+        const HOST: &str = "
             update upstreams
-               set due_at = $1, host = {given host},
-                   pushed = case when state = 'doubted' then 0 else pushed end,
-                   missed = case when state = 'doubted' then 0 else missed end,
-                   state = case when state = 'active' then state else 'requested' end
-              {from rows}
-             where upstreams.resource_id = {given resource_id}";
-        let room = room.clone();
-        let claimed = self.write(move |tx| {
-            Box::pin(async move {
-                let picked = claims::pick(tx, &QUEUE, now, &room).await?;
-                let [ids, _] = claims::columns(&picked);
-                let rows = tx.query_rows(DUE, &[], &[ids]).await?;
-                let mut due = claims::read(rows, &picked, read, |due| due.resource.0);
-                for upstream in due.iter_mut().filter(|held| held.state != UpstreamState::Active) {
-                    upstream.state = UpstreamState::Requested;
-                }
-                // An upstream that cannot be read is delayed as well, or it would block the queue.
-                let ids = picked.iter().map(|job| job.resource).collect();
-                let hosts = picked.iter().map(|job| {
-                    let held = due.iter().find(|held| held.resource.0 == job.resource);
-                    held.map_or_else(|| job.host.clone(), |held| held.offer.host())
-                });
-                let hosts = Value::Texts(hosts.collect());
-                let given = [("resource_id", Value::Ints(ids)), ("host", hosts)];
-                tx.execute_rows(CLAIM, params![until], &given).await?;
-                Ok(due)
-            })
-        });
-        claimed.await
+               set host = {given host}
+            {from rows}
+             where upstreams.resource_id = {given resource_id} and claim_token = {given token}";
+        let period = ClaimPeriod { now, until };
+        let claimed = claims::claim_due(self, &self.upstream_queue, period, room).await?;
+        // A row that was created before hosts were stored is given its host.
+        let unnamed: Vec<_> = claimed.iter().filter(|one| one.host.is_empty()).collect();
+        if !unnamed.is_empty() {
+            let hosts = unnamed.iter().map(|one| one.job.offer.host()).collect();
+            let columns = [
+                ("resource_id", ints(&unnamed, |one| one.job.resource.0)),
+                ("token", ints(&unnamed, |one| one.token.0)),
+                ("host", Value::Texts(hosts)),
+            ];
+            let named = self.write(move |tx| {
+                Box::pin(async move { tx.execute_rows(HOST, &[], &columns).await })
+            });
+            named.await?;
+        }
+        let due = claimed
+            .into_iter()
+            .map(|Claimed { job, token, .. }| DueUpstream { upstream: job, claim: token });
+        Ok(due.collect())
     }
 
     async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {
@@ -98,28 +102,34 @@ impl Upstreams for Db {
     async fn save_upstream(
         &self,
         upstream: &Upstream,
-        claimed_until: Option<DateTime<Utc>>,
+        claim: Option<ClaimToken>,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
         const SETTLE: &str = "
             update upstreams
-               set state = $3, lease_until = $4, failures = $5, due_at = $6
-             where resource_id = $1 and token = $2 and due_at = coalesce($7, due_at)";
+               set state = $3, lease_until = $4, failures = $5, due_at = $6, claim_token = 0
+             where resource_id = $1 and token = $2 and claim_token = coalesce($7, claim_token)";
         #[rustfmt::skip]
         let values = params![
             upstream.resource.0, upstream.token.as_str(), upstream.state.as_str(),
-            upstream.lease_until, i64::from(upstream.failures), due_at, claimed_until,
+            upstream.lease_until, i64::from(upstream.failures), due_at, claim.map(|claim| claim.0),
         ]
         .to_vec();
         let settled = self.write(|tx| Box::pin(async move { tx.execute(SETTLE, &values).await }));
         Ok(settled.await? > 0)
     }
 
-    async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError> {
-        const END: &str = "delete from upstreams where resource_id = $1 and token = $2";
-        let (id, token) = (upstream.resource.0, upstream.token.clone());
-        let ended = self
-            .write(move |tx| Box::pin(async move { tx.execute(END, params![id, token]).await }));
+    async fn end_upstream(
+        &self,
+        upstream: &Upstream,
+        claim: Option<ClaimToken>,
+    ) -> Result<(), StoreError> {
+        const END: &str = "
+            delete from upstreams
+             where resource_id = $1 and token = $2 and claim_token = coalesce($3, claim_token)";
+        let claim = claim.map(|claim| claim.0);
+        let values = params![upstream.resource.0, upstream.token.as_str(), claim].to_vec();
+        let ended = self.write(|tx| Box::pin(async move { tx.execute(END, &values).await }));
         ended.await.map(drop)
     }
 
@@ -167,7 +177,7 @@ pub(crate) async fn offer(
                secret = excluded.secret, state = excluded.state,
                due_at = case when upstreams.state = 'doubted' and upstreams.due_at > $9
                              then upstreams.due_at else cast($9 as bigint) end,
-               lease_until = null, pushed = 0, missed = 0, is_trusted = 0,
+               claim_token = 0, lease_until = null, pushed = 0, missed = 0, is_trusted = 0,
                pushed_at = null
          where upstreams.protocol <> excluded.protocol
             or upstreams.procedure <> excluded.procedure
@@ -204,7 +214,8 @@ pub(crate) async fn count(
         update upstreams
            set pushed = $2, missed = $3, is_trusted = $4,
                state = case when cast($5 as bigint) = 1 then 'doubted' else state end,
-               due_at = case when cast($5 as bigint) = 1 then $6 else due_at end
+               due_at = case when cast($5 as bigint) = 1 then $6 else due_at end,
+               claim_token = case when cast($5 as bigint) = 1 then 0 else claim_token end
          where resource_id = $1";
     let Some(mut row) = tx.first(PROVED, params![id.0, at]).await? else { return Ok(()) };
     let proved =
@@ -223,6 +234,10 @@ pub(crate) async fn count(
         proved.is_doubtful(), upstream::next_chance(at),
     ];
     tx.execute(KEEP, params).await.map(drop)
+}
+
+fn ints(claimed: &[&Claimed<Upstream>], number: fn(&Claimed<Upstream>) -> i64) -> Value {
+    Value::Ints(claimed.iter().map(|one| number(one)).collect())
 }
 
 fn read(mut row: Row) -> Result<Upstream, StoreError> {

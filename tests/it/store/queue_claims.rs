@@ -1,0 +1,179 @@
+//! The claims of the other queues: what is due is claimed once, and a result whose claim was lost
+//! changes nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::ports::{ClaimLimits, Store};
+use feedgate_core::subscription::Secret;
+use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, UpstreamState};
+use feedgate_protocol::Protocol;
+use feedgate_store::ClaimClock;
+
+use super::{at, few, listed, on_both_stores, poll, subscribe, wish};
+use crate::support::postgres::{Database, Kind};
+
+on_both_stores!(
+    a_verification_whose_claim_was_lost_changes_nothing,
+    an_intent_that_is_verified_at_once_is_claimed,
+    claimers_at_the_same_time_share_the_intents,
+    d3_a_host_with_more_due_than_a_search_reads_hides_no_other,
+    a_request_to_an_upstream_whose_claim_was_lost_changes_nothing,
+);
+
+fn intent(callback: &str) -> Intent {
+    let (mode, request) = (IntentMode::Subscribe, wish("a", callback));
+    Intent { mode, request, verify_token: None, backfill: false }
+}
+
+async fn a_verification_whose_claim_was_lost_changes_nothing(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    store.enqueue_intent(&intent("https://callback.test/"), at(1)).await.unwrap();
+    let lost = store.claim_intents(at(2), at(10), &few(5)).await.unwrap().remove(0);
+    assert_eq!(other.claim_intents(at(9), at(20), &few(5)).await.unwrap(), []);
+    let valid = other.claim_intents(at(10), at(20), &few(5)).await.unwrap().remove(0);
+    assert_ne!(lost.claim, valid.claim);
+
+    store.retry_intent(&lost, at(11)).await.unwrap();
+    assert_eq!(store.complete_intent(&lost, at(11)).await.unwrap(), None);
+    store.end_intent(&lost).await.unwrap();
+    assert_eq!(listed(&store).await, []);
+    assert_eq!(store.claim_intents(at(19), at(30), &few(5)).await.unwrap(), [], "it is claimed");
+    assert!(other.complete_intent(&valid, at(19)).await.unwrap().is_some());
+    assert_eq!(listed(&store).await.len(), 1);
+}
+
+async fn an_intent_that_is_verified_at_once_is_claimed(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    let intent = intent("https://callback.test/");
+    let due = store.enqueue_claimed_intent(&intent, at(1), at(10)).await.unwrap();
+    assert_eq!(other.claim_intents(at(9), at(20), &few(5)).await.unwrap(), []);
+    let taken = other.claim_intents(at(10), at(20), &few(5)).await.unwrap().remove(0);
+    assert_eq!((taken.id, &taken.intent), (due.id, &intent));
+    assert_eq!(store.complete_intent(&due, at(11)).await.unwrap(), None, "it took too long");
+
+    let again = store.enqueue_claimed_intent(&intent, at(12), at(20)).await.unwrap();
+    assert_eq!(other.complete_intent(&taken, at(13)).await.unwrap(), None, "a newer one is there");
+    assert!(store.complete_intent(&again, at(14)).await.unwrap().is_some());
+}
+
+async fn claimers_at_the_same_time_share_the_intents(database: Database) {
+    const INTENTS: i64 = 120;
+    let nodes = [database.open().await, database.open().await, database.open().await];
+    for n in 0..INTENTS {
+        let callback = format!("https://{}.test/{n}", n % 10);
+        nodes[0].enqueue_intent(&intent(&callback), at(0)).await.unwrap();
+    }
+    let claiming = nodes.into_iter().map(|store| {
+        tokio::spawn(async move {
+            let mut claimed = Vec::new();
+            let limits = ClaimLimits { limit: 7, per_host: 3, busy: Vec::new() };
+            loop {
+                let due = store.claim_intents(at(1), at(60), &limits).await.unwrap();
+                if due.is_empty() {
+                    return claimed;
+                }
+                claimed.extend(due.into_iter().map(|due| due.id));
+            }
+        })
+    });
+    let mut all = Vec::new();
+    for done in futures_util::future::join_all(claiming).await {
+        all.extend(done.unwrap());
+    }
+    let different: HashSet<_> = all.iter().collect();
+    assert_eq!(different.len(), all.len(), "none is claimed twice");
+    let left = database.open().await.claim_intents(at(1), at(60), &few(500)).await.unwrap();
+    assert_eq!(all.len() + left.len(), INTENTS as usize, "and none is forgotten");
+}
+
+/// Each claim reads a bounded number of rows, and continues where the last one ended.
+async fn d3_a_host_with_more_due_than_a_search_reads_hides_no_other(database: Database) {
+    const MANY: usize = 150_000;
+    let store = database.open().await;
+    store.enqueue_intent(&intent("https://crowded.test/"), at(0)).await.unwrap();
+    let hash = match database.kind() {
+        Kind::Sqlite => "cast('crowd' || n.n as blob)",
+        Kind::Postgres => "cast('crowd' || n.n as bytea)",
+    };
+    let copy = format!(
+        "with recursive n (n) as (select 2 union all select n + 1 from n where n < {MANY})
+         insert into intents (hash, mode, account_id, topic, callback, host, protocol, procedure,
+                              format, lease_s, due_at)
+         select {hash}, mode, account_id, topic, callback || n.n, host, protocol, procedure,
+                format, lease_s, due_at
+           from intents, n"
+    );
+    database.run(&copy).await;
+    store.enqueue_intent(&intent("https://late.test/"), at(1)).await.unwrap();
+
+    let busy = vec!["crowded.test".to_owned()];
+    let limits = ClaimLimits { limit: 8, per_host: 2, busy };
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        found.extend(store.claim_intents(at(2), at(60), &limits).await.unwrap());
+    }
+    let callbacks: Vec<_> = found.iter().map(|due| due.intent.request.callback.as_str()).collect();
+    assert_eq!(callbacks, ["https://late.test/"]);
+}
+
+/// A resource whose document advertises a hub.
+async fn advertising(store: &Arc<dyn Store>) {
+    let id = subscribe(store, "a", "https://callback.test/").await.id.resource;
+    let mut found = poll(at(1), &[]);
+    found.upstream = UpstreamFinding::Upstream(Proposal {
+        offer: AdvertisedUpstream {
+            protocol: Protocol::WebSub,
+            endpoint: "https://hub.test/".to_owned(),
+            topic: "https://feeds.test/a".to_owned(),
+        },
+        token: "token".to_owned(),
+        secret: Secret::new("opensesame".to_owned()).unwrap(),
+    });
+    store.record(id, &found).await.unwrap();
+}
+
+async fn a_request_to_an_upstream_whose_claim_was_lost_changes_nothing(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    advertising(&store).await;
+    let mut lost = store.claim_upstreams(at(2), at(10), &few(5)).await.unwrap().remove(0);
+    assert_eq!(other.claim_upstreams(at(9), at(20), &few(5)).await.unwrap(), []);
+    let valid = other.claim_upstreams(at(10), at(20), &few(5)).await.unwrap().remove(0);
+    assert_ne!(lost.claim, valid.claim);
+
+    lost.upstream.confirm(at(1_000));
+    let saved = store.save_upstream(&lost.upstream, Some(lost.claim), at(500)).await.unwrap();
+    assert!(!saved);
+    store.end_upstream(&lost.upstream, Some(lost.claim)).await.unwrap();
+    let kept = store.upstream("token").await.unwrap().unwrap();
+    assert_eq!((kept.state, kept.lease_until), (UpstreamState::Requested, None));
+    assert_eq!(store.claim_upstreams(at(19), at(30), &few(5)).await.unwrap(), [], "it is claimed");
+
+    assert!(other.save_upstream(&valid.upstream, Some(valid.claim), at(500)).await.unwrap());
+    let due = store.claim_upstreams(at(500), at(510), &few(5)).await.unwrap();
+    assert_eq!(due.len(), 1);
+}
+
+/// The clock of the database is used, so times are measured from now. SQLite has one process, and
+/// with it one clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_clock_is_ahead_takes_over_no_claim() {
+    let database = Database::new(Kind::Postgres).await;
+    let groups = HostGroups::new(Duration::ZERO);
+    let open = || database.open_clocked(groups.clone(), ClaimClock::Database);
+    let (store, ahead) = (open().await, open().await);
+    advertising(&store).await;
+    store.enqueue_intent(&intent("https://callback.test/"), at(0)).await.unwrap();
+    let claimed = intent("https://claimed.test/");
+    store.enqueue_claimed_intent(&claimed, at(2), at(62)).await.unwrap();
+
+    assert_eq!(store.claim_intents(at(2), at(62), &few(5)).await.unwrap().len(), 1);
+    assert_eq!(store.claim_upstreams(at(2), at(62), &few(5)).await.unwrap().len(), 1);
+    let year = 365 * 86_400;
+    let (now, until) = (at(year), at(year + 60));
+    assert_eq!(ahead.claim_intents(now, until, &few(5)).await.unwrap(), []);
+    assert_eq!(ahead.claim_upstreams(now, until, &few(5)).await.unwrap(), []);
+}
